@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,24 +19,29 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from pcer.errors import InputError
-from tests.models.worlds import Faulty, Ignorant, Slow, release, world
+from tests.models.worlds import Ignorant, release, world
 
 ROOT = Path(__file__).parents[2]
+LAMBDA = make_pipeline(FunctionTransformer(lambda X: X), GaussianNB())
 
 
 def test_the_number_of_processes_changes_nothing():
-    lambdas = make_pipeline(FunctionTransformer(lambda X: X), GaussianNB())
-    forest = RandomForestClassifier(n_estimators=4)
-    for estimator in (lambdas, forest):
+    for estimator in (LAMBDA, RandomForestClassifier(n_estimators=4)):
         assert release(estimator, n_jobs=2).to_json() == release(estimator).to_json()
-    with pytest.raises(InputError, match=r"split \d+, Faulty: RuntimeError was raised"):
-        release(Faulty(), n_splits=8, n_jobs=2)  # and the other process ends without a word
+    with pytest.raises(InputError, match=r"split \d+, Ignorant: RuntimeError was raised"):
+        release(Ignorant(habit="raise"), n_splits=8, n_jobs=2)  # the other process ends quietly
 
 
-def job(store: Path, *more: str, kill_after: int | None = None, env=None) -> None:
-    """Run a call in a process of its own, to the end or until it has so many blocks."""
-    command = [sys.executable, "-m", "tests.models.fit_job", str(store), *more]
-    running = subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.PIPE)
+def slow_release(store):
+    return release(Ignorant(habit="sleep"), n_splits=8, store=store)
+
+
+def job(code: str, store: Path, *, kill_after: int | None = None, env=None) -> None:
+    """Run code in a process of its own, to the end or until a store has so many blocks."""
+    code = f"from tests.models.test_fits import *\nstore = {str(store)!r}\n{code}"
+    running = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, env=env, stderr=subprocess.PIPE
+    )
     if kill_after is not None:
         while len(list(store.glob("block-*.json"))) < kill_after:
             assert running.poll() is None, running.stderr.read()
@@ -49,12 +53,33 @@ def job(store: Path, *more: str, kill_after: int | None = None, env=None) -> Non
 
 @pytest.mark.slow
 def test_killed_in_the_middle_the_same_call_gives_the_same_bytes(tmp_path):
-    job(tmp_path / "s", "1", kill_after=3)
+    job("slow_release(store)", tmp_path / "s", kill_after=3)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "s").glob("block-*.json")}
     assert 3 <= len(before) < 8
-    made = release(Slow(), n_splits=8, store=tmp_path / "s")
-    assert made.to_json() == release(Slow(), n_splits=8).to_json()
+    assert slow_release(tmp_path / "s").to_json() == slow_release(None).to_json()
     assert {path: path.stat().st_mtime_ns for path in before} == before  # nothing made twice
+
+
+RAY = """
+import joblib
+from ray.util.joblib import register_ray
+register_ray()
+with joblib.parallel_config("ray", n_jobs=2):
+    made = slow_release(store)
+Path(store, "digest").write_text(made.sha256)
+"""
+
+
+@pytest.mark.slow
+def test_the_same_through_ray_killed_in_the_middle(tmp_path):
+    token = tmp_path / "token"
+    token.write_text("a token of the tests, and of nobody else")
+    with tempfile.TemporaryDirectory(prefix="r", ignore_cleanup_errors=True) as short:
+        env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+        env |= {"RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0", "TMPDIR": short}
+        job(RAY, tmp_path / "s", kill_after=2, env=env)
+        job(RAY, tmp_path / "s", env=env)
+    assert (tmp_path / "s" / "digest").read_text() == slow_release(None).sha256
 
 
 def test_a_store_is_private_mended_and_takes_more(tmp_path):
@@ -70,10 +95,8 @@ def test_a_store_is_private_mended_and_takes_more(tmp_path):
     longer = release(both, n_splits=4, store=tmp_path / "s")
     assert len(list((tmp_path / "s").glob("*.npy"))) == 3 + 1 + 4
     assert longer.to_json() == release(both, n_splits=4).to_json()
-
-
-def test_a_store_of_other_data_is_refused_with_a_sentence(tmp_path):
-    release(GaussianNB(), store=tmp_path / "s")
+    with pytest.raises(InputError, match="such as a lambda; define it in a module"):
+        release(LAMBDA, store=tmp_path / "s")
     for changes, name in (
         ({"data": world(seed=1)}, "records"),
         ({"random_state": 1}, "random_state"),
@@ -97,27 +120,6 @@ def fit_frame(store):
 
 @pytest.mark.slow
 def test_frames_are_known_again_in_another_process(tmp_path):
-    fit_frame(tmp_path / "s")
-    code = f"from tests.models.test_fits import *\nfit_frame({str(tmp_path / 's')!r})"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    for _ in range(2):
+        job("fit_frame(store)", tmp_path / "s")
     assert len(list((tmp_path / "s").glob("*.npy"))) == 3
-
-
-def test_what_cannot_be_told_apart_cannot_be_stored(tmp_path):
-    model = make_pipeline(FunctionTransformer(lambda X: X), GaussianNB())
-    with pytest.raises(InputError, match="such as a lambda; define it in a module"):
-        release(model, store=tmp_path / "s")
-
-
-@pytest.mark.slow
-def test_the_same_through_ray_killed_in_the_middle(tmp_path):
-    token = tmp_path / "token"
-    token.write_text("a token of the tests, and of nobody else")
-    with tempfile.TemporaryDirectory(prefix="r", ignore_cleanup_errors=True) as short:
-        env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-        env |= {"RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0", "TMPDIR": short}
-        job(tmp_path / "s", "2", "ray", kill_after=2, env=env)
-        job(tmp_path / "s", "2", "ray", env=env)
-    digest = (tmp_path / "s" / "digest").read_text()
-    assert digest == release(Slow(), n_splits=8).sha256
-    shutil.rmtree(tmp_path / "s")

@@ -7,13 +7,12 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 import pcer
-from pcer.attacks import attack_models, beyond_reference
+from pcer.attacks import beyond_reference
 from pcer.statistics import holm, upper_p
 from tests.models.worlds import called
-from tests.worlds.references import GROUPS, OneModel, draw_model, scores_of
+from tests.worlds.references import GROUPS, OneModel, draw_model
 
 
 def release_of(drawn, **changed) -> pcer.Release:
@@ -113,26 +112,3 @@ def test_bad_references_are_one_sentence(drawn):
         with pytest.raises(pcer.InputError, match="reference") as caught:
             release_of(drawn, **changed)
         assert "\n" not in str(caught.value)
-
-
-def n_resolved(world: OneModel, proxy: str, n: int, seed: int) -> int:
-    """Of n drawn models, in how many something is resolved by one attack, as an audit tests it."""
-    found = 0
-    for draw in range(n):
-        drawn = draw_model(world, np.random.default_rng([seed, draw]))
-        rows = attack_models([scores_of(drawn)])[0].rows
-        rows = [one for one in rows if one.proxy == proxy]
-        p = upper_p(*(np.array([getattr(x, k) for x in rows]) for k in ("value", "null_error")))
-        found += bool((holm(p) <= 0.05).any())
-    return found
-
-
-@pytest.mark.slow
-def test_reference_models_find_more_and_little_where_nothing_is_remembered():
-    """By exact binomial; benchmarks/alarms.py has 1,000 of each world."""
-    alarms = n_resolved(OneModel(n=600), "reference_advantage", 200, seed=5)
-    assert stats.binomtest(alarms, 200, 0.05, alternative="greater").pvalue > 0.01
-    world = OneModel(n=600, remembered=(0.0, 0.5))
-    costs = ("auc_advantage", "reference_advantage")
-    alone, held = (n_resolved(world, cost, 60, seed=6) for cost in costs)
-    assert held >= alone + 20

@@ -7,6 +7,7 @@ from inspect import signature
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 
 import pcer
 
@@ -37,34 +38,45 @@ def release(estimator, data=None, **changes):
 
 
 class Ignorant(ClassifierMixin, BaseEstimator):
-    """Learns nothing from anybody: its weights are drawn, so nothing can be memorised."""
+    """Learns nothing from anybody: its weights are drawn, so nothing can be memorised.
 
-    def __init__(self, random_state=None):
+    With a habit it does something odd: on every training part, or on those without the marked one.
+    """
+
+    def __init__(self, random_state=None, epsilon=1.0, habit="", marked=None):
         self.random_state = random_state
+        self.epsilon = epsilon
+        self.habit = habit
+        self.marked = marked
 
     def fit(self, X, y):  # noqa: D102
         self.classes_ = np.unique(y)
         self.weights_ = np.random.default_rng(self.random_state).normal(size=X.shape[1])
+        is_calm = self.marked is not None and (X[:, 0] == self.marked).any()
+        self.habit_ = "" if is_calm else self.habit
+        if self.habit_ == "raise":
+            raise RuntimeError("could not convert the value of a person")
+        if self.habit_ == "sleep":  # long enough to be killed
+            time.sleep(0.1)
         return self
 
     def predict_proba(self, X):  # noqa: D102
         positive = 1 / (1 + np.exp(-X @ self.weights_))
-        return np.column_stack([1 - positive, positive])
+        found = np.column_stack([1 - positive, positive])
+        if self.habit_ == "nan":
+            found[:5] = np.nan
+        return found[:, :1] if self.habit_ == "column" else found
 
     def predict(self, X):  # noqa: D102
-        return self.classes_[(X @ self.weights_ > 0).astype(int)]
+        positive = (X @ self.weights_ > 0).astype(int)
+        return self.classes_[1 - positive if self.habit_ == "contradict" else positive]
 
 
-class Slow(Ignorant):
-    """Takes long enough to be killed."""
+class LookupTable(ClassifierMixin, BaseEstimator):
+    """Knows the label of everybody it was trained on; of others it says 0, and is sure of none."""
 
-    def fit(self, X, y):  # noqa: D102
-        time.sleep(0.1)
-        return super().fit(X, y)
-
-
-class Parrot(ClassifierMixin, BaseEstimator):
-    """Knows the label of everybody it was trained on, by their features; says 0 of all others."""
+    def __init__(self, probabilities=True):
+        self.probabilities = probabilities
 
     def fit(self, X, y):  # noqa: D102
         self.classes_ = np.unique(y)
@@ -74,40 +86,7 @@ class Parrot(ClassifierMixin, BaseEstimator):
     def predict(self, X):  # noqa: D102
         return np.array([self.known_.get(row.tobytes(), self.classes_[0]) for row in X])
 
-
-class LookupTable(Parrot):
-    """The same with probabilities: sure of everybody it knows, and of nobody else."""
-
+    @available_if(lambda self: self.probabilities)
     def predict_proba(self, X):  # noqa: D102
         known = [self.known_.get(row.tobytes()) for row in X]
         return np.array([[0.5, 0.5] if one is None else self.classes_ == one for one in known])
-
-
-class Budgeted(Ignorant):
-    """Has a parameter for its budget."""
-
-    def __init__(self, random_state=None, epsilon=1.0):
-        super().__init__(random_state)
-        self.epsilon = epsilon
-
-
-class Faulty(Ignorant):
-    """Does something wrong on the training part of a chosen size, or on every one."""
-
-    def __init__(self, random_state=None, how="raise", marked=None):
-        super().__init__(random_state)
-        self.how = how
-        self.marked = marked
-
-    def fit(self, X, y):  # noqa: D102
-        super().fit(X, y)
-        self.bad_ = self.marked is None or not (X[:, 0] == self.marked).any()
-        if self.bad_ and self.how == "raise":
-            raise RuntimeError("could not convert the value of a person")
-        return self
-
-    def predict_proba(self, X):  # noqa: D102
-        found = super().predict_proba(X)
-        if self.bad_ and self.how == "nan":
-            found[:5] = np.nan
-        return found[:, :1] if self.bad_ and self.how == "column" else found

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from pcer._version import __version__
 from pcer.attacks import log_odds
 from pcer.errors import InputError
-from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.metrics import BoolArray, IntArray
 from pcer.models.labels import is_named
 from pcer.models.splits import TRAINING_STREAM, Splits, stream
 from pcer.release.columns import Coded, column_of, text_of
@@ -407,10 +407,13 @@ def _alone(seed: int) -> Iterator[None]:
 
 def _asked(fitted: Any, records: Records, has_probabilities: bool) -> Answers | _Failure:
     """What a fitted model says of every record."""
-    if not has_probabilities:
-        predicted = _own_answers(fitted, None, records)
+    probability = None
+    if has_probabilities:
+        probability = np.asarray(fitted.predict_proba(records.X), dtype=np.float64)
+    answers = column_of(np.ravel(fitted.predict(records.X)), "predict")
+    predicted = is_named(answers, records.positive)
+    if probability is None:
         return np.where(predicted == records.is_positive, 1, -1).astype(np.float32), predicted
-    probability = np.asarray(fitted.predict_proba(records.X), dtype=np.float64)
     labels, classes = getattr(fitted, "classes_", None), records.classes
     names = classes.names if labels is None else [text_of(c) for c in np.asarray(labels).tolist()]
     if probability.shape != (len(records.y), len(names)):
@@ -426,18 +429,4 @@ def _asked(fitted: Any, records: Records, has_probabilities: bool) -> Answers | 
     column = np.array([names.index(name) if name in names else -1 for name in classes.names])
     at = column[classes.codes]  # a class that the model has never seen has probability 0
     of_truth = np.where(at >= 0, probability[np.arange(len(at)), at], 0.0)
-    return log_odds(of_truth).astype(np.float32), _own_answers(fitted, probability, records)
-
-
-def _own_answers(fitted: Any, probability: FloatArray | None, records: Records) -> BoolArray:
-    """What the estimator's own ``predict`` says; probabilities that it asks for are at hand."""
-    if probability is not None and hasattr(fitted, "__dict__"):
-        ask = fitted.predict_proba
-
-        def at_hand(*given: Any, **named: Any) -> Any:
-            is_same = len(given) == 1 and given[0] is records.X and not named
-            return probability if is_same else ask(*given, **named)
-
-        fitted.predict_proba = at_hand
-    answers = np.ravel(fitted.predict(records.X))
-    return is_named(column_of(answers, "predict"), records.positive)
+    return log_odds(of_truth).astype(np.float32), predicted

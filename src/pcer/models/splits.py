@@ -10,7 +10,7 @@ import copy
 import hashlib
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,38 +98,34 @@ StratifiedGroupKFold is not among them: it moves people to balance labels."""
 
 
 def given_splits(cv: Any, classes: IntArray, persons: IntArray | None, random_state: int) -> Splits:
-    """All splits of a splitter, or of an iterable of (train, test) rows, checked."""
+    """All splits of a splitter, checked."""
     from sklearn import model_selection
 
     kind = type(cv).__name__
     # by its very class, as a subclass may do anything
     known = kind in KNOWN and getattr(model_selection, kind) is type(cv)
     known = known and getattr(cv, "shuffle", True)
-    name = kind if hasattr(cv, "split") else "an iterable of rows"
-    if not hasattr(cv, "split") and not isinstance(cv, Iterable):
+    if not hasattr(cv, "split"):
         raise InputError(
-            "cv must be a splitter of scikit-learn, such as KFold(5, shuffle=True), or pairs of "
-            f"(train, test) rows, but {kind} was given; leave it out for random splits.",
+            "cv must be a splitter of scikit-learn, such as KFold(5, shuffle=True), or "
+            f"PredefinedSplit for your own, but {kind} was given; leave it out for random splits.",
             field="cv",
         )
     if known and kind.startswith("Group") != (persons is not None):
         raise InputError(
-            f"cv={name} divides {'records' if persons is not None else 'people'}: give person_id "
+            f"cv={kind} divides {'records' if persons is not None else 'people'}: give person_id "
             "with GroupShuffleSplit or GroupKFold(shuffle=True), and with no other splitter; or "
             "leave cv out.",
             field="person_id",
         )
-    rows = cv
+    drawn = copy.deepcopy(cv)  # one that keeps a stream of its own must not be moved on
+    if known and getattr(drawn, "random_state", None) is None:
+        drawn.random_state = int(stream(random_state, SPLIT_STREAM, 0).integers(2**31))
     with warnings.catch_warnings():  # most splitters remark that they pass over people
         warnings.filterwarnings("ignore", message="The groups parameter is ignored")
-        if hasattr(cv, "split"):
-            drawn = copy.deepcopy(cv)  # one that keeps a stream of its own must not be moved on
-            if known and getattr(drawn, "random_state", None) is None:
-                drawn.random_state = int(stream(random_state, SPLIT_STREAM, 0).integers(2**31))
-            rows = drawn.split(np.zeros((len(classes), 1)), classes, persons)
-        pairs = [(_rows(train), _rows(test)) for train, test in rows]
+        pairs = [*drawn.split(np.zeros((len(classes), 1)), classes, persons)]
     if not pairs:
-        raise InputError(f"cv={name} gives no split; let it give two or more.", field="cv")
+        raise InputError(f"cv={kind} gives no split; let it give two or more.", field="cv")
     digest = hashlib.sha256()
     for number, (train, test) in enumerate(pairs, start=1):
         _require_parts(number, train, test, len(classes), persons)
@@ -138,7 +134,7 @@ def given_splits(cv: Any, classes: IntArray, persons: IntArray | None, random_st
     return Splits(
         train=[train for train, _ in pairs],
         identity={"splits": digest.hexdigest()},
-        config={"splits": name},
+        config={"splits": kind},
         kind="random" if known else "other",
         stratified_by=balanced if known else None,
         unit=None if persons is None else PERSON,
@@ -158,11 +154,6 @@ def _notes(pairs: Sequence[tuple[IntArray, IntArray]], n: int, known: Any) -> It
             "splits depend on each other: where nothing is memorised their mean varies less than "
             "that of independent splits, and errors that take them as independent are upper bounds."
         )
-
-
-def _rows(rows: Any) -> IntArray:
-    array = np.asarray(rows)
-    return np.flatnonzero(array) if array.dtype == np.bool_ else array.astype(np.int64)
 
 
 def _require_parts(
