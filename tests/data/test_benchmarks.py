@@ -219,8 +219,8 @@ def test_bundled_files_hold_no_identity_and_every_task_says_what_it_is():
 def test_what_is_at_hand_is_known_without_loading(tmp_path, monkeypatch):
     monkeypatch.delenv("PCER_DATA", raising=False)
     places = {"folder": tmp_path, "cache": tmp_path}
-    assert benchmarks.task_at_hand("adult", **places) is adult.ADULT
-    assert benchmarks.task_at_hand("acs", **places) is None
+    assert benchmarks.at_hand("adult", **places) == (adult.ADULT, [FILES / "adult.csv.gz"])
+    assert benchmarks.at_hand("acs", **places) == (acs.ACS_INCOME, [])
     assert {row["name"]: row["at_hand"] for row in describe_datasets(**places)} == {
         "adult": "bundled, 242 kB",
         "compas": "bundled, 33 kB",

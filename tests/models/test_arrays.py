@@ -197,20 +197,6 @@ def test_bad_tables_get_one_clear_sentence(changes, field):
     assert "\n" not in str(caught.value)
 
 
-def test_counts_against_a_loop():
-    rng = np.random.default_rng(0)
-    truth, guess, group, seed = rng.integers(0, 2, (4, 500))
-    part = np.where(rng.random(500) < 0.7, "train", "test")
-    frame = {"label": truth, "guess": guess, "sex": group, "part": part}
-    built = release(frame, seed=seed, positive_label=None)
-    for run in built.runs:
-        for name, tables in run.groups.items():
-            for split, table in (("train", tables.train), ("test", tables.test)):
-                rows = (seed == run.seed) & (group == int(name)) & (part == split)
-                assert table.tp == sum(1 for r in np.flatnonzero(rows) if truth[r] and guess[r])
-                assert table.n == rows.sum()
-
-
 def test_several_labels_of_which_one_is_positive():
     several = {
         **COLUMNS,

@@ -358,12 +358,3 @@ def test_an_estimator_that_decides_against_its_own_probabilities_is_taken_at_its
     test, other = (found.runs[0].groups["f"] for found in made)
     assert (test.test.tp, test.test.tn) == (other.test.fn, other.test.fp)
     assert test.exposure == other.exposure
-
-
-def test_a_lookup_table_has_every_attack():
-    """All that its models say of a record is whether they know it."""
-    found = release(LookupTable(), n_splits=8)
-    assert found.not_computed == {}
-    rows = [row for row in found.pooled_exposure if row.proxy.startswith("lira")]
-    assert {row.proxy for row in rows} == {"lira_advantage", "lira_offline_advantage"}
-    assert min(row.value for row in rows) > 0.45

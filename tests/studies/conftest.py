@@ -8,17 +8,11 @@ from pcer_studies import Study
 from pcer_studies.claims.rules import ADULT_RACE, COMPAS
 from tests.worlds.studies import Truth, all_planted, write_study
 
-SETTINGS = {
-    "format": "pcer-study",
-    "version": 1,
-    "datasets": {"compas": {"made_with": [{"pcer": "0.1.0", "torch": "2.13.0"}]}},
-}
-
 
 @pytest.fixture(scope="session")
 def study(tmp_path_factory) -> Study:
     """All six configurations with four seeds, group 1 remembered."""
-    return Study.read(write_study(tmp_path_factory.mktemp("study"), settings=SETTINGS))
+    return Study.read(write_study(tmp_path_factory.mktemp("study")))
 
 
 @pytest.fixture(scope="session")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import pcer
+import pcer_studies
 from pcer.cli.app import app
 from pcer_studies import BUDGETS, CONFIGURATIONS, Study
 from pcer_studies.__main__ import main
@@ -115,24 +116,20 @@ def test_a_part_of_the_study_says_what_it_lacks(part, study, tmp_path):
     assert "cleared of the pronouns" in str(study.data_note("bios", "gender"))
 
 
-WITHOUT_TRAINERS = """
-import sys
-for name in ("torch", "opacus", "sklearn", "pandas", "polars", "pyarrow", "dp_accounting"):
-    sys.modules[name] = None
-from pcer.cli import main
-sys.argv = ["pcer", "reproduce", "--tables-only", "--no-report", "-o", sys.argv[1]]
-main()
-trainers = ("pcer.data", "pcer.train", "pcer.sweep")
-loaded = [name for name in sys.modules if name.startswith(trainers)]
-assert not loaded, loaded
-"""
+ROOT = Path(__file__).parents[2]
+OF_THE_STUDY = (b"pcer_studies", b"studies/paper", b"published.csv", b"text_figures.csv")
 
 
-def test_tables_need_nothing_of_the_trainer(part):
-    command = [sys.executable, "-c", WITHOUT_TRAINERS, str(part.folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert all((part.folder / name).stat().st_size for name in TEXTS)
+def test_the_library_names_no_study_and_the_study_has_its_version():
+    """It knows the verb and how to install what brings it, and no file of it."""
+    for path in (ROOT / "src" / "pcer").rglob("*"):
+        if path.is_file() and path.suffix not in (".pyc", ".nbc", ".nbi"):
+            content = path.read_bytes()
+            assert not [word for word in OF_THE_STUDY if word in content], path
+    project = tomllib.loads((ROOT / "studies" / "pyproject.toml").read_text())["project"]
+    assert project["version"] == pcer.__version__
+    assert project["dependencies"] == [f"pcer[figures,train]=={pcer.__version__}"]
+    assert all(getattr(pcer_studies, name) is not None for name in pcer_studies.__all__)
 
 
 @pytest.mark.slow

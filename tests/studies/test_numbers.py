@@ -231,24 +231,6 @@ def test_a_release_without_attacks_or_all_budgets_is_refused_in_one_sentence(tmp
             compare(study_of(tmp_path, tree))
 
 
-FLOORED = ("pcer_disparity", "pcer_disparity_auc", "n_positive_seeds")
-
-
-@pytest.mark.parametrize("in_table", [True, False])
-def test_printed_figures_have_a_place_and_belong_to_the_protocol(in_table):
-    figures = published_figures(in_table=in_table)
-    for key in (figure.key for figure in figures):
-        assert in_table <= (key.configuration in CONFIGURATIONS)
-        assert set(key.budgets) <= set(BUDGETS)
-        assert (len(key.budgets) == 1) == (key.over == "each")
-        assert key.over in ("each", "smallest", "largest", "mean", "all")[: 1 if in_table else 5]
-        groups = key.configuration.groups if key.configuration else (key.group,)
-        assert key.group in (None, *groups)
-        assert not in_table or (key.floor is None) == (key.quantity not in FLOORED)
-    assert all(figure.place and figure.printed for figure in figures)
-    assert in_table or len({figure.name for figure in figures}) == len(figures)
-
-
 @pytest.mark.parametrize(
     ("dataset", "epsilon", "quantity", "floor", "own", "places"),
     [

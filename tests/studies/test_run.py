@@ -107,18 +107,6 @@ def test_a_killed_study_goes_on_to_the_same_bytes(whole, tmp_path):
     assert contents(tmp_path) == contents(whole)
 
 
-def test_an_interrupted_study_keeps_every_environment_and_passes_notes_on(tmp_path, monkeypatch):
-    old = {"format": "pcer-study", "version": 1, "protocol": PLAN.protocol}
-    old["datasets"] = {"compas": {"made_with": [{"pcer": "0.0.9"}]}}
-    (tmp_path / "study.json").write_text(json.dumps(old))
-    monkeypatch.setattr(study_run, "run_sweep", lambda *a, on_note, **k: on_note("Said."))
-    told: list[str] = []
-    train_study(PLAN, tmp_path, flags=FLAGS, on_note=told.append)
-    assert told == ["Said."]
-    record = json.loads((tmp_path / "study.json").read_text())
-    assert record["datasets"]["compas"]["made_with"] == [{"pcer": "0.0.9"}, environment(FLAGS)]
-
-
 def test_a_study_of_other_settings_or_with_a_bad_record_is_left_alone(whole, tmp_path):
     before = contents(whole)
     for change, said in (
@@ -191,21 +179,15 @@ def release_of(folder: Path, name: str):
     return read_release(folder / variants_run.FOLDER / name / f"{name}.race.release.json")
 
 
-def test_every_variant_has_a_folder_of_its_own_and_the_same_splits(trained):
+def test_variants_share_their_splits_and_differ_in_noise_and_standardisation(trained):
+    """More noise by PRV than by PLD, and most by Opacus' own search, at what it spends."""
     folder, found = trained
     names = [one.name for one in SMALL]
     assert sorted(path.name for path in (folder / variants_run.FOLDER).iterdir()) == sorted(names)
-    assert [one.name for one in found.results] == names
     assert read_sensitivity(folder / "sensitivity.json") == found
     assert found.made_with == [environment(FLAGS)]
-    assert all(one.same_splits for one in found.results if one.baseline)
     expected = [split(load("compas"), seed=seed).id for seed in range(2)]
-    assert all(one.splits == expected for one in found.results)
-
-
-def test_more_noise_by_prv_than_by_pld_and_most_by_opacus_own_search(trained):
-    """Opacus' noise is trained at the epsilon that it spends."""
-    folder, found = trained
+    assert [(one.name, one.splits) for one in found.results] == [(one, expected) for one in names]
     row = found.result("compas-opacus").rows[0]
     n_train = len(split(load("compas"), seed=0).train)
     assert row.noise_multiplier == variants_run.opacus_noise(0.1, n_train=n_train, config=PLD)
@@ -234,9 +216,7 @@ def test_a_second_run_trains_nothing_and_what_is_not_here_is_skipped(
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     found, _ = run_variants(folder, (SMALL[0], variant("adult-all-numbers")))
     assert [one.name for one in found.results] == [COMPAS]
-    (skipped,) = found.skipped
-    assert skipped.name == "adult-all-numbers"
-    assert "PCER_DATA" in skipped.reason
+    assert [one.name for one in found.skipped] == ["adult-all-numbers"]
 
 
 def test_the_command_of_variants_trains_tells_and_logs_and_takes_no_dataset(tmp_path, monkeypatch):

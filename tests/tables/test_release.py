@@ -11,7 +11,6 @@ import ibis
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 from sklearn.metrics import roc_auc_score
 
@@ -37,6 +36,7 @@ FACTS = ReleaseFacts(
     positive_label="yes",
 )
 UNNAMED = replace(FACTS, positive_label=None)
+LARGE = 2**60  # as a float, the next whole number is 2**60 + 256
 
 
 @pytest.fixture(params=[0, 1_000_000], ids=["counted", "in memory"])
@@ -51,7 +51,7 @@ def predictions(n, *, seed=0):
     return pd.DataFrame(
         {
             "epsilon": np.array([0.5, 8.0, np.nan])[model % 3],
-            "seed": model // 3,
+            "seed": LARGE + model // 3,
             "split_id": np.array([f"split {i}" for i in range(6)])[model],
             "split": np.array(["train", "test"])[rng.integers(0, 10, n) // 7],
             "sex": np.array(["Male", "Female", None], dtype=object)[rng.integers(0, 20, n) // 8],
@@ -97,9 +97,12 @@ def test_the_same_release_from_everywhere(tmp_path, both_ways):
     whole.write_csv(tmp_path / "two.csv", separator=";", include_bom=True)
     with duckdb.connect(tmp_path / "some.duckdb") as connection:
         connection.execute(f"CREATE TABLE results AS FROM read_parquet('{pattern}')")
-    expected = from_frame(frame, "sex")["sex"].to_json()
+    made = from_frame(frame, "sex")["sex"]
+    assert [run.seed for run in made.runs] == [LARGE, LARGE + 1] * 3
+    expected = made.to_json()
     assert from_frame(whole, "sex")["sex"].to_json() == expected
-    for source in (pattern, tmp_path / "one.csv", tmp_path / "two.csv", frame, whole):
+    files = (pattern, tmp_path / "one.csv", tmp_path / "two.csv")
+    for source in (*files, frame, whole, whole.to_arrow()):
         assert counted(source) == expected
     assert counted(connect("duckdb").read_parquet(pattern)) == expected
     assert counted(pattern, backend=ibis.duckdb.connect(threads=1)) == expected
@@ -173,32 +176,6 @@ def small(**changes):
     return pd.DataFrame({**table, **changes})
 
 
-LARGE = 2**60  # as a float, the next whole number is 2**60 + 256
-
-
-SOURCES = {
-    "pandas": lambda frame, path: frame,
-    "polars": lambda frame, path: pl.from_pandas(frame),
-    "pyarrow": lambda frame, path: pa.Table.from_pandas(frame),
-    "csv": lambda frame, path: frame.to_csv(path, index=False) or path,
-    "parquet": lambda frame, path: pl.from_pandas(frame).write_parquet(path) or path,
-}
-
-
-@pytest.mark.parametrize(
-    ("kind", "backend"), [*((kind, None) for kind in SOURCES), ("parquet", "polars")]
-)
-def test_seeds_are_exact_whole_numbers(kind, backend, tmp_path, both_ways):
-    frame = pd.concat([small(seed=[seed] * 16) for seed in (LARGE, LARGE + 1)])
-    frame["p"] = np.linspace(0, 1, 32)
-    columns = PredictionColumns(attributes=("sex",), y_pred=None, y_score="p", loss="p")
-    source = SOURCES[kind](frame, tmp_path / f"seeds.{kind}")
-    made = releases_from_table(source, columns, UNNAMED, backend=backend)["sex"]
-    assert [run.seed for run in made.runs] == [LARGE, LARGE + 1]
-    assert {run.groups["a"].train.n for run in made.runs} == {4}
-    assert all(run.groups["b"].exposure["auc_advantage"].n_members == 4 for run in made.runs)
-
-
 def test_labels_may_be_numbers_booleans_or_text(both_ways):
     def runs(facts=UNNAMED, **changes):
         return releases_from_table(small(**changes), PLAIN, facts)["sex"].runs
@@ -260,33 +237,27 @@ def test_gaps_are_counted_in_records_and_groups_are_few(both_ways):
             releases_from_table(frame, PLAIN, UNNAMED)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+def test_bad_columns_and_sources_are_explained(tmp_path):
+    for wrong in (
         {"attributes": ()},
         {"attributes": ("sex", "Sex")},
         {"threshold": 1.01},
         {"threshold": -0.01},
         {"membership_score": "p", "loss": "l"},
-    ],
-)
-def test_bad_columns_are_explained(wrong):
-    with pytest.raises(InputError) as caught:
-        PredictionColumns(**{"attributes": ("sex",), **wrong})
-    assert caught.value.field == next(iter(wrong))
-
-
-def test_bad_sources_are_explained(tmp_path):
-    with pytest.raises(InputError, match="empty"):
-        releases_from_table(small()[:0], PLAIN, UNNAMED)
-    for backend in ("oracle", "no_such"):
-        with pytest.raises(InputError, match=backend):
-            connect(backend)
-    with pytest.raises(InputError, match="a table must be a path"):
-        open_predictions(42)
+    ):
+        with pytest.raises(InputError) as caught:
+            PredictionColumns(**{"attributes": ("sex",), **wrong})
+        assert caught.value.field == next(iter(wrong))
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 nothing")
-    with pytest.raises(InputError, match=r"broken\.parquet cannot be read"):
-        open_predictions(tmp_path / "broken.parquet")
+    for call, source, match in (
+        (lambda source: releases_from_table(source, PLAIN, UNNAMED), small()[:0], "empty"),
+        (connect, "oracle", "oracle"),
+        (connect, "no_such", "no_such"),
+        (open_predictions, 42, "a table must be a path"),
+        (open_predictions, tmp_path / "broken.parquet", r"broken\.parquet cannot be read"),
+    ):
+        with pytest.raises(InputError, match=match):
+            call(source)
 
 
 RECORDS = PredictionColumns(

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from pcer.files import canonical_json
 from pcer.release.format import Release, parse_release
 from pcer_studies import BUDGETS, CONFIGURATIONS, Configuration, Study
 from tests.worlds.releases import World, simulate
@@ -34,15 +33,12 @@ def write_study(
     *,
     n_seeds: int = 4,
     configurations: Iterable[Configuration] = CONFIGURATIONS,
-    settings: dict[str, Any] | None = None,
 ) -> Path:
-    """Write the releases, and ``study.json`` where settings are given; returns the folder."""
+    """Write the releases; returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for one in configurations:
         text = simulated(one, n_seeds=n_seeds).to_json()
         (folder / one.file_name).write_text(text, encoding="utf-8")
-    if settings is not None:
-        (folder / "study.json").write_text(canonical_json(settings), encoding="utf-8")
     return folder
 
 

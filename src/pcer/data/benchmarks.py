@@ -61,7 +61,7 @@ def load(
     """
     if name not in names():
         raise InputError(f"there is no dataset {name!r}; choose one of: {', '.join(names())}.")
-    task, paths = _at_hand(name, folder, cache)
+    task, paths = at_hand(name, folder, cache)
     paths = paths or [
         locate(file, folder=folder, cache=cache)
         or download(file, cache=cache, show_progress=show_progress)
@@ -71,14 +71,6 @@ def load(
     return build(task, {c: np.concatenate([table[c] for table in tables]) for c in task.columns})
 
 
-def task_at_hand(
-    name: str, *, folder: Path | None = None, cache: Path | None = None
-) -> DatasetTask | None:
-    """The source ``load`` would use without downloading anything; None where it would."""
-    task, paths = _at_hand(name, folder, cache)
-    return task if paths else None
-
-
 def describe_datasets(
     *, folder: Path | None = None, cache: Path | None = None
 ) -> list[dict[str, Any]]:
@@ -86,7 +78,7 @@ def describe_datasets(
     listed = []
     for name in names():
         try:
-            task, paths = _at_hand(name, folder, cache)
+            task, paths = at_hand(name, folder, cache)
             named = f"in {FOLDER_VARIABLE}" if os.environ.get(FOLDER_VARIABLE) else "in the folder"
             places = {cache or cache_folder(): "cached", BUNDLED: "bundled"}
             where = f"to fetch, {len(task.files)} files"
@@ -113,7 +105,9 @@ def describe_datasets(
     return listed
 
 
-def _at_hand(name: str, folder: Path | None, cache: Path | None) -> tuple[DatasetTask, list[Path]]:
+def at_hand(
+    name: str, folder: Path | None = None, cache: Path | None = None
+) -> tuple[DatasetTask, list[Path]]:
     """The best source whose files are all here, and they; else the publisher's, and none."""
     tasks = [task for task in SOURCES if task.name == name]
     for task in tasks:

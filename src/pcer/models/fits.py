@@ -231,16 +231,8 @@ def fit_all(
     with _opened(store, candidates, records, splits, random_state) as (found, keep):
         missing = [key for key in keys if key not in found]
         on_progress(len(keys) - len(missing), len(keys))
-        seeds = (stream(random_state, TRAINING_STREAM, split) for _, split in missing)
         calls = [
-            (
-                key,
-                candidates[key[0]],
-                records,
-                splits.train[key[1]],
-                int(rng.integers(LARGEST_SEED)),
-            )
-            for key, rng in zip(missing, seeds, strict=True)
+            ((at, s), candidates[at], records, splits.train[s], random_state) for at, s in missing
         ]
         finished = _fitted(calls, n_jobs)
         try:
@@ -348,11 +340,12 @@ def _fingerprint(candidate: Candidate) -> str:
 
 
 def _fit(
-    key: Key, candidate: Candidate, records: Records, rows: IntArray, seed: int
+    key: Key, candidate: Candidate, records: Records, rows: IntArray, random_state: int
 ) -> tuple[Key, Answers | _Failure]:
     """One model, from the estimator to its answers; what goes wrong is given back, not raised."""
     from sklearn.base import clone
 
+    seed = int(stream(random_state, TRAINING_STREAM, key[1]).integers(LARGEST_SEED))
     try:
         with _alone(seed):
             fresh = clone(candidate.estimator)

@@ -14,7 +14,7 @@ from typing import Any
 
 from pcer._version import __version__
 from pcer.data import GroupedDataset, load
-from pcer.data.benchmarks import task_at_hand
+from pcer.data.benchmarks import at_hand
 from pcer.errors import InputError, OutputError
 from pcer.files import canonical_json, read_json, require_format, write_files
 from pcer.release.build import source_state
@@ -260,7 +260,7 @@ def _record(plan: StudyPlan, folder: Path) -> dict[str, Any]:
 def _require_data(plan: StudyPlan) -> None:
     """Refuse before anything is trained where data would have to be downloaded unasked."""
     papers = [name for name in plan.datasets if name not in SECOND_READINGS]
-    missing = [name for name in papers if task_at_hand(name) is None]
+    missing = [name for name in papers if not at_hand(name)[1]]
     if plan.named or not missing:
         return
     here = "".join(f" --dataset {name}" for name in papers if name not in missing)
