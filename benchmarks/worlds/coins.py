@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from tests.worlds.fleets import MODELS, exact_panel, fleet, people, scores_of
+from tests.worlds.fleets import exact_panel, fleet, people, scores_of
 
+from benchmarks.worlds.planted import MODELS
 from pcer.auditing.plan import Plan
 from pcer.auditing.tests import alarms
 

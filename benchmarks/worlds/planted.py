@@ -17,13 +17,32 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from tests.worlds.fleets import MODELS, People, exact_panel, fleet, people, scores_of
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+from tests.worlds.fleets import People, exact_panel, fleet, people, scores_of
 
 import pcer
 from pcer.auditing.measure import deciding_attacks, measure_panel
 from pcer.auditing.plan import Plan
 from pcer.auditing.tests import Evidence, attack_tests, decide
 from pcer.release.panel import Panel
+
+MODELS = {
+    "logistic": LogisticRegression(),
+    "tree": DecisionTreeClassifier(),
+    "forest": RandomForestClassifier(n_estimators=30),
+    "extra trees": ExtraTreesClassifier(n_estimators=30),
+    "boosting": HistGradientBoostingClassifier(max_iter=30),
+    "1nn": KNeighborsClassifier(1),
+    "5nn": KNeighborsClassifier(5),
+    "15nn": KNeighborsClassifier(15),
+}
 
 N_SPLITS, N_PEOPLE = 20, 1_000
 DEFAULT = "default"
@@ -34,7 +53,7 @@ class World(NamedTuple):
     """How people are drawn, and by which model they are learnt."""
 
     draw: Callable[[np.random.Generator], People]
-    model: str  # of ``fleets.MODELS``
+    model: str  # of ``MODELS``
     more_exposed: int | None = 1
     outcome: str = "benefit"
 

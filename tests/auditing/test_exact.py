@@ -113,21 +113,6 @@ def test_dispersion_is_its_slow_twin(rng):
         assert ours.p_value[group] == pytest.approx(p, rel=1e-9)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n_splits", [2, 5, 20])
-@pytest.mark.parametrize(
-    "population",
-    [certain(0.0), certain(0.0, accuracy=0.97), soft(0.0), certain(0.25), soft(0.2)],
-    ids=["errors", "few errors", "soft", "memorised", "soft and memorised"],
-)
-@pytest.mark.parametrize("size", [100, 2_000])
-def test_random_splits_of_records_contradict_nothing(population, n_splits, size, rng):
-    n = 12_000 // n_splits
-    found = dispersion(drawn(population, size, n, n_splits, rng))
-    for level in (0.001, 0.01, 0.05):
-        assert (found.p_value < level).sum() <= stats.binom.ppf(0.9999, n, level)
-
-
 def test_splits_by_person_contradict_records(rng):
     """400 people with five records each, all five in one part: the spread is five times larger."""
     by_person = drawn(certain(0.0), 400, 300, 20, rng)

@@ -17,7 +17,6 @@ from benchmarks.alarms import (
     chance,
     evidence_of,
     exact_resolved,
-    null_world,
     planted,
     put_to,
     run,
@@ -25,12 +24,7 @@ from benchmarks.alarms import (
 from benchmarks.worlds.nulls import KINDS, unequal_rates
 
 import pcer
-from pcer.auditing.measure import pairs_of
-from pcer.auditing.tests import alarms
-from pcer.release.panel import panels
-from pcer.release.proxies import GAP
 from tests.worlds.people import draw_null
-from tests.worlds.releases import simulate
 
 N = 200
 PLAN = pcer.Plan(resamples=1, null_draws=1)
@@ -45,19 +39,6 @@ def test_no_kind_of_null_alarms_more_than_five_of_a_hundred(kind):
     alarmed = found[:, 1] if kind == UNEQUAL else found.any(axis=1)
     assert chance(int(alarmed.sum()), N) >= BAR
     assert kind != UNEQUAL or found[:, 0].mean() > 0.1
-
-
-@pytest.mark.slow
-def test_seeds_of_one_split_alarm_no_more_often():
-    rng, n_alarms = np.random.default_rng(20), 0
-    for _ in range(N):
-        n_seeds = int(rng.choice([1, 2, 3, 5, 10, 20]))
-        release = simulate(null_world(rng, one_split=True, n_seeds=n_seeds), rng)
-        settings, outcome = panels(release), release.subject.outcome
-        pairs = pairs_of(settings, PLAN)
-        found = alarms(settings, pairs, PLAN, cost=GAP.name, outcome=outcome)
-        n_alarms += bool(found.shown.any() or (found.double >= 0).any())
-    assert chance(n_alarms, N) >= BAR
 
 
 def test_what_is_counted_is_what_whole_audits_say():

@@ -7,29 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-)
-from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.tree import DecisionTreeClassifier
 
 from pcer.attacks import BudgetScores, Divisions, attack_models, log_odds
 from pcer.attacks.attack import coin_panel
 from pcer.release.panel import Panel, PooledExposures
-
-MODELS = {
-    "logistic": LogisticRegression(),
-    "tree": DecisionTreeClassifier(),
-    "forest": RandomForestClassifier(n_estimators=30),
-    "extra trees": ExtraTreesClassifier(n_estimators=30),
-    "boosting": HistGradientBoostingClassifier(max_iter=30),
-    "1nn": KNeighborsClassifier(1),
-    "5nn": KNeighborsClassifier(5),
-    "15nn": KNeighborsClassifier(15),
-}
 
 SHARE = 0.7
 """Of the people, in training."""

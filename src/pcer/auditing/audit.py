@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -26,28 +26,20 @@ from pcer.release.proxies import GAP
 from pcer.statistics import holm
 
 
-@overload
-def audit(
-    release: Release,
-    plan: Plan | None = None,
-    *,
-    family: Sequence[Release] = (),
-    cost: str | None = None,
-    benefit: str | None = None,
-) -> Audit: ...
+class AuditOptions(TypedDict, total=False):
+    """What ``audit`` takes by name."""
+
+    family: Sequence[Release]
+    cost: str | None
+    benefit: str | None
 
 
 @overload
+def audit(release: Release, plan: Plan | None = None, **options: Unpack[AuditOptions]) -> Audit: ...
+@overload
 def audit(
-    release: Sequence[Release],
-    plan: Plan | None = None,
-    *,
-    family: Sequence[Release] = (),
-    cost: str | None = None,
-    benefit: str | None = None,
+    release: Sequence[Release], plan: Plan | None = None, **options: Unpack[AuditOptions]
 ) -> list[Audit]: ...
-
-
 def audit(
     release: Release | Sequence[Release],
     plan: Plan | None = None,
