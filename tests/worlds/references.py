@@ -23,10 +23,8 @@ class OneModel:
 
     n: int
     remembered: tuple[float, float] = (0.0, 0.0)
-    hardness: float = 2.0
-    """Spread of what all models find hard."""
-    view: float = 0.7
-    """Spread of what one model alone thinks."""
+    hardness: float = 2.0  # spread of what all models find hard
+    view: float = 0.7  # spread of what one model alone thinks
     n_references: int = 4
     train_share: float = 0.5
 

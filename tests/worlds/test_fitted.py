@@ -9,7 +9,6 @@ import pytest
 from benchmarks.worlds import apart
 from benchmarks.worlds.planted import DEFAULT, WORLDS, audit_once, double_once
 
-SLOW = ("flipped labels, forest", "noisier labels, forest")
 SURE = ("flipped labels, 1nn", "flipped labels, tree", "minority with a relation of its own, 1nn")
 
 
@@ -18,7 +17,7 @@ def counted(name: str, n: int) -> Counter:
     return sum((audit_once(WORLDS[name], (7, k)) for k in range(n)), Counter())
 
 
-@pytest.mark.parametrize("name", [*SURE, *(pytest.param(n, marks=pytest.mark.slow) for n in SLOW)])
+@pytest.mark.parametrize("name", SURE)
 def test_the_more_exposed_group_is_named(name):
     """Where some attack names the right group in 95 % of audits."""
     found = counted(name, 2)

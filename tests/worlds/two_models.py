@@ -32,8 +32,7 @@ class TwoModels:
     remembered: Literal["same", "anew", "others"] = "same"
     agreement: float = 0.8
     """Of the records, whose answer both models share where it is not remembered."""
-    flips: float = 0.02
-    """Of the records, whose answer a retraining turns."""
+    flips: float = 0.02  # of the records, whose answer a retraining turns
     same_people: bool = True
     same_splits: bool = True
     with_paired_gap: bool = False

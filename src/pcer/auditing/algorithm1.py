@@ -50,13 +50,10 @@ def as_published(tested: Tested, budgets: Sequence[PublishedBudget]) -> list[AsP
         for at, floor in enumerate(tested.plan.floors):
             rows = [[pair.floors[at] for pair in budget.pairs] for budget in own]
             sizes = [spread([row.mean for row in of_pairs]) for of_pairs in rows]
-            shares = [row.floor_dominated_share for of_pairs in rows for row in of_pairs]
+            tied = smallest([budget.epsilon for budget in own], sizes)
+            repeats = all(row.floor_dominated_share == 1.0 for of_pairs in rows for row in of_pairs)
             chosen.append(
-                EquitableBudget(
-                    floor=floor,
-                    budgets=smallest([budget.epsilon for budget in own], sizes),
-                    repeats_demographic_parity=all(share == 1.0 for share in shares),
-                )
+                EquitableBudget(floor=floor, budgets=tied, repeats_demographic_parity=repeats)
             )
         for k in settings:
             if (exposed := tested.measured[GAP.name][k].exposed) is not None:

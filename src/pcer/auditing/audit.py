@@ -127,10 +127,8 @@ def _audit(tested: Tested, family: Mapping[str, Tested]) -> Audit:
     results = [setting_result(tested, evidence, k) for k in range(len(tested.panels))]
     budgets = [budget for budget, _ in results]
     verdict = strongest(budget.verdict for budget in budgets)
-    telling = max(
-        (k for k, budget in enumerate(budgets) if budget.verdict is verdict),
-        key=lambda k: budgets[k].largest_cost,
-    )
+    strong = [k for k, budget in enumerate(budgets) if budget.verdict is verdict]
+    telling = max(strong, key=lambda k: budgets[k].largest_cost)
     found = Audit(
         release_sha256=release.sha256,
         plan_sha256=plan.sha256,

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Final, Literal, Self
 
 from pcer.auditing.plan import Plan
-from pcer.auditing.verdict import BudgetVerdict, GridVerdict, Verdict
+from pcer.auditing.verdict import GUARDED, BudgetVerdict, GridVerdict, Verdict
 from pcer.errors import InputError
 from pcer.files import (
     MAX_BYTES,
@@ -411,12 +411,9 @@ class Audit(Result):
     @property
     def policy_lines(self) -> list[str]:
         """Whether the policy holds, and each rule that is broken; nothing without a policy."""
-        if self.plan.policy is None:
-            return []
-        broken = [rule.sentence for rule in self.broken_rules]
-        if not broken:
-            return ["The policy holds."]
-        return [f"The policy is broken: {len(broken)} of its rules.", *broken]
+        broken, n_broken = [rule.sentence for rule in self.broken_rules], len(self.broken_rules)
+        first = f"The policy is broken: {n_broken} of its rules." if broken else "The policy holds."
+        return [] if self.plan.policy is None else [first, *broken]
 
     @property
     def proxy(self) -> Proxy:
@@ -439,10 +436,9 @@ class Audit(Result):
 
     def outcomes(self) -> set[str]:
         """Everything that a guard can meet: verdicts of all settings and one flag."""
-        found = {budget.verdict.value for budget in self.budgets}
-        papers = (one.algorithm1.verdict for one in self.published)
-        flag = Verdict.FLOOR_SENSITIVE
-        return found | ({flag.value} if flag in papers else set())
+        found = [each.verdict for each in self.budgets]
+        found += [each.algorithm1.verdict for each in self.published]
+        return {verdict.value for verdict in found if verdict in GUARDED}
 
     @cached_property
     def sources(self) -> list[Release]:

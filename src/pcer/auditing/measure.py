@@ -200,9 +200,7 @@ def measure_panel(
     people, tested = n.mean(axis=0) / clumps, n_test.mean(axis=0) / clumps
     received, sizes = by_split(benefit, panel.split), people + panel.mean_n  # NaN: not given
     if not (np.isfinite(received).all() and np.isfinite(sizes).all() and (tested > 0).all()):
-        received, people, tested = (
-            np.full_like(part, np.nan) for part in (received, people, people)
-        )
+        received, people, tested = received * np.nan, people * np.nan, people * np.nan
     rate = received.mean(axis=0)
     variance = variances.benefit_variance(rate, n=people, n_test=tested, n_splits=len(received))
     exposed, reason = _exposed(panel, plan, proxy, clumps, told)

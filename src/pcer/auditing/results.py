@@ -226,15 +226,15 @@ def _pair(tested: Tested, evidence: Evidence, k: int, pair: int) -> dict[str, An
     names, sign = one.panel.group_names, 1 if tested.release.subject.outcome == "benefit" else -1
     answer, shown = _exposure_answer(tested, evidence, k, pair), bool(evidence.shown[k, pair])
     doubled, benefits_differ = int(evidence.double[k, pair]), evidence.benefits_differ[k, pair]
+    better = j if sign * evidence.benefit.value[k, pair] > 0 else i
     value, error, p_value, p_alone = (number(part[k, pair]) for part in evidence.cross)
     driver: file.Driver = "benefits" if benefits_differ else "together"
     if answer.group is not None:
         driver = "both" if benefits_differ else "exposures"
     reasons = (evidence.reasons.get((k, pair, what)) for what in ("exposure", "double", "ratio"))
-    equal, equal_p = None, evidence.equal_p[k, pair]
+    equal, p = None, evidence.equal_p[k, pair]
     if margin is not None:
-        is_equal = bool(equal_p <= SIGNIFICANCE)
-        equal = file.Equivalence(margin=margin, p_value=number(equal_p), shown=is_equal)
+        equal = file.Equivalence(margin=margin, p_value=number(p), shown=bool(p <= SIGNIFICANCE))
     # the sign turns above some floor where the worse-off group has the higher rate
     higher, lower = (i, j) if evidence.cross.value[k, pair] > 0 else (j, i)
     rate, turns_at = one.received.mean(axis=0), None
@@ -250,9 +250,7 @@ def _pair(tested: Tested, evidence: Evidence, k: int, pair: int) -> dict[str, An
         "lower_ratio": names[lower] if shown else None,
         "more_exposed": answer.group,
         "exposure_answer": answer,
-        "better_off": names[j if sign * evidence.benefit.value[k, pair] > 0 else i]
-        if benefits_differ
-        else None,
+        "better_off": names[better] if benefits_differ else None,
         "driven_by": driver if shown else None,
         "double_disadvantage": names[doubled] if doubled >= 0 else None,
         "double_disadvantage_p": number(evidence.double_p[k, pair]),

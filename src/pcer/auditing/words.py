@@ -305,11 +305,9 @@ def _so_many(names: Sequence[str], singular: str, plural: str) -> str:
 
 def _amounts(audit: Audit, names: Sequence[str]) -> str:
     """The known exposures of some groups."""
-    costs = [(name, audit.told.groups[name].cost.value) for name in names]
-    scale = audit.proxy.scale
-    return listed(
-        [f"{scale.hundredths(cost)} ({name})" for name, cost in costs if cost is not None]
-    )
+    amount, groups = audit.proxy.scale.hundredths, audit.told.groups
+    costs = [(name, groups[name].cost.value) for name in names]
+    return listed([f"{amount(cost)} ({name})" for name, cost in costs if cost is not None])
 
 
 def _at_most(audit: Audit) -> str:
@@ -518,11 +516,9 @@ def _less_exposed(audit: Audit) -> str | None:
     accuracies = told.accuracy.mean, best.accuracy.mean
     if not after < before or accuracies[0] is None or accuracies[1] is None:
         return None
-    exposure = scale.short.format(
-        found=f"{scale.hundredths(max(after, 0.0))} instead of {scale.hundredths(before)}"
-    )
+    found = f"{scale.hundredths(max(after, 0.0))} instead of {scale.hundredths(before)}"
     where = capital(in_setting(best.model, best.epsilon))
     return (
-        f"{where}, {exposure}, in the most exposed group; the model is right "
-        f"{100 * accuracies[1]:.1f} instead of {100 * accuracies[0]:.1f} times in 100."
+        f"{where}, {scale.short.format(found=found)}, in the most exposed group; the model is "
+        f"right {100 * accuracies[1]:.1f} instead of {100 * accuracies[0]:.1f} times in 100."
     )
