@@ -265,7 +265,7 @@ def test_the_shares_of_all_checks_make_one():
 
 def test_holm_over_checks_by_hand():
     def row(name: str, p: float | None, share: float) -> tuple[Check, Finding, float]:
-        return Check(name, lambda _: ()), Finding("a", "b", "c", p), share
+        return Check(name, lambda _: ()), Finding("a", p), share
 
     rows = [row("group_mix", 1e-5, 0.02), row("totals", None, 1), row("label_mix", 1e-6, 0.4)]
     # 1e-6 / .4 comes first; what is left for the second is .6 of the level.

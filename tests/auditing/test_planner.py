@@ -6,7 +6,6 @@ import json
 import math
 import os
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import jsonschema
@@ -16,6 +15,7 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 import pcer
+from pcer.auditing.exact import Strata, memorised
 from pcer.auditing.planner import (
     POWER,
     CountsError,
@@ -23,24 +23,14 @@ from pcer.auditing.planner import (
     MeasuredError,
     Question,
     advice,
-    outlook_schema,
     people_for,
     smallest,
     splits_for,
 )
 from pcer.auditing.variances import people_part, record_variance
 from pcer.release.format import parse_release
-from pcer.release.panel import Panel
+from pcer.statistics import SIGNIFICANCE
 from tests.pages import many_groups, mixed_release
-from tests.worlds.power import (
-    DRAWN,
-    answers,
-    audited_shares,
-    drawn_study,
-    planted,
-    resolved_share,
-    shown_share,
-)
 from tests.worlds.releases import World, simulate
 
 ROOT = Path(__file__).parents[2]
@@ -283,14 +273,14 @@ def test_an_audits_advice_is_the_planners_answer():
 
 
 def test_what_it_writes_holds_its_schema(from_sizes):
-    validator = jsonschema.Draft202012Validator(outlook_schema())
+    validator = jsonschema.Draft202012Validator(pcer.Outlook.file_schema())
     nothing = pcer.detectable({"a": 20, "b": 20}, accuracy=0.99, n_splits=1)
     for found in (from_sizes, pcer.detectable(mixed_release()), nothing):
         tree = json.loads(found.to_json())
         validator.validate(tree)
         assert tree == found.to_tree()
     published = json.loads((ROOT / "docs" / "schemas" / "outlook.schema.json").read_text())
-    assert published == outlook_schema()
+    assert published == pcer.Outlook.file_schema()
     assert [group.smallest for group in nothing.groups] == [None, None]
     assert nothing.pairs[0].smallest is None
     assert all("Not even" in sentence for sentence in nothing.sentences)
@@ -330,56 +320,17 @@ def test_bad_input_is_one_sentence(of, options, error, names):
     assert "\n" not in str(caught.value)
 
 
-# Power, simulated; benchmarks/planner.py has 40 worlds
-
-WORLDS = [
-    planned(people=(300, 4_000), accuracy=(0.9, 0.7), n_splits=5, n_settings=1, train_share=0.8),
-    planned(people=(2_000, 2_000), accuracy=(0.7, 0.7), n_splits=2, train_share=0.5),
-    planned(people=(5_000, 1_000), n_splits=20, n_settings=2),
-    planned(people=(8_000, 8_000), accuracy=(0.78, 0.78), n_settings=3),
-]
-N_STUDIES = 1_500
-N_PILOTS = 80
+# Power, simulated by the audit's own test; benchmarks/planner.py has 40 worlds and the audit whole
 
 
-def agrees(predicted: float, found: float, n: int, *, within: float = 0.05) -> bool:
-    """Within 5 points, but for the luck of so many simulated studies."""
-    return abs(predicted - found) <= within + 2.6 * math.sqrt(predicted * (1 - predicted) / n)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("world", range(len(WORLDS)))
-@pytest.mark.parametrize("question", [FIRST, PAIR, replace(PAIR, base=0.01)], ids=str)
-def test_amounts_are_found_as_often_as_predicted(world, question):
-    design, rng = WORLDS[world], np.random.default_rng([1, world])
-    cost = 0.9 * smallest(design, question)
-    if question is FIRST:
-        cost = planted(design, 0, cost)
-        found = resolved_share(design, 0, cost, n=N_STUDIES, rng=rng)
-    else:
-        costs = (question.base, question.base + cost)
-        found = shown_share(design, costs, n=N_STUDIES, rng=rng)
-    assert agrees(question.power(design, cost), found, N_STUDIES)
-
-
-@pytest.mark.slow
-def test_an_audit_shows_the_difference_as_often_as_planned():
-    """Counts through the audit's measurements and tests."""
-    design = planned(people=(700, 2_500), accuracy=(0.79, 0.79), n_splits=5, n_settings=1)
-    cost = smallest(design, PAIR)
-    found, _ = audited_shares(design, (0.0, cost), n=600, rng=np.random.default_rng(3))
-    assert agrees(POWER, found, 600)
-
-
-@cache
-def pilots() -> list[Panel]:
-    rng = np.random.default_rng(5)
-    return [drawn_study(DRAWN[0], rng) for _ in range(N_PILOTS)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("attack", ["paired_confidence", "lira_advantage"])
-@pytest.mark.parametrize("n_attacks", [1, 2])
-def test_attacks_over_all_models_find_as_often_as_pilots_predict(attack, n_attacks):
-    for found in answers(pilots(), attack, n_attacks=n_attacks):
-        assert agrees(found.predicted, found.found, N_PILOTS, within=0.04)
+@pytest.mark.parametrize("design", [planned(people=(3_000, 1), n_splits=5), planned()])
+def test_an_exposure_is_found_as_often_as_predicted(design):
+    rng, n_studies, people = np.random.default_rng(1), 1_500, int(design.people[0])
+    known = round(0.9 * smallest(design, FIRST) * people)
+    right, trained, shape = people * 8 // 10, people * 7 // 10, (1, design.n_splits, n_studies)
+    right_in = rng.hypergeometric(right, people - right, trained, shape)
+    known_in = rng.hypergeometric(known, people - right - known, trained - right_in)
+    counts = (people, trained, right + known_in, right_in + known_in)
+    strata = Strata(*(np.broadcast_to(part, shape).astype(float) for part in counts))
+    found = (memorised(strata).p_value * design.n_cost_tests <= SIGNIFICANCE).mean()
+    assert found == pytest.approx(FIRST.power(design, known / people), abs=0.05)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -12,28 +11,21 @@ from tests.cli.test_audit import GOOD
 from tests.commands import run
 from tests.pages import Html
 
-ROOT = Path(__file__).parents[2]
 SIZES = ("plan", "--groups", "Women=1200,Men=3400", "--accuracy", ".8", "--splits", "20")
 
 
-def test_sizes_give_tables_that_fit_and_sentences():
+def test_sizes_give_tables_that_fit_sentences_and_json(tmp_path):
     done = run(*SIZES, "--test-size", ".3", "--cost", "gap", "--target", "0.005", COLUMNS="300")
     assert (done.returncode, done.stderr) == (0, "")
     found = pcer.detectable({"Women": 1200, "Men": 3400}, target=0.005)
     flat = " ".join(done.stdout.split())
     assert flat.startswith("What 20 splits could show: Women 1,200, Men 3,400")
-    assert all(" ".join(sentence.split()) in flat for sentence in found.sentences)
+    parts = ("Smallest that would be shown", "other numbers of splits", *found.sentences)
+    assert all(" ".join(part.split()) in flat for part in parts)
     assert max(map(len, done.stdout.splitlines())) <= 80
-    for part in ("Smallest that would be shown", "other numbers of splits"):
-        assert part in done.stdout
-    narrow = run(*SIZES, COLUMNS="40").stdout
-    assert max(map(len, narrow.splitlines())) <= 40
-
-
-def test_json_goes_to_stdout_alone(tmp_path):
-    done = run(*SIZES, "--json", "-")
+    assert max(map(len, run(*SIZES, COLUMNS="40").stdout.splitlines())) <= 40
+    done, found = run(*SIZES, "--json", "-"), pcer.detectable({"Women": 1200, "Men": 3400})
     assert (done.returncode, done.stderr) == (0, "")
-    found = pcer.detectable({"Women": 1200, "Men": 3400})
     assert json.loads(done.stdout) == found.to_tree()
     path = tmp_path / "outlook.json"
     assert run(*SIZES, "--json", path).stdout.startswith("What 20 splits")
@@ -51,10 +43,9 @@ def test_an_earlier_release_is_named_in_errors():
 
 def test_the_picture_is_drawn_in_three_formats(tmp_path):
     assert run(*SIZES, "--figures", tmp_path / "figures").returncode == 0
-    drawn = {path.suffix: path for path in (tmp_path / "figures").iterdir()}
-    assert {path.stem for path in drawn.values()} == {"outlook"}
-    assert drawn.keys() == {".pdf", ".png", ".svg"}
-    svg = drawn[".svg"].read_text(encoding="utf-8")
+    drawn = {path.name: path for path in (tmp_path / "figures").iterdir()}
+    assert drawn.keys() == {"outlook.pdf", "outlook.png", "outlook.svg"}
+    svg = drawn["outlook.svg"].read_text(encoding="utf-8")
     assert "exposure, Women" in svg
     assert "smallest that would be shown" in svg
 
@@ -64,15 +55,10 @@ def test_the_picture_is_drawn_in_three_formats(tmp_path):
     [
         (("plan",), "needs either a release or --groups"),
         (("plan", GOOD, "--groups", "a=1,b=2"), "needs either a release or --groups"),
-        (("plan", "--groups", "a=100"), "at least two groups"),
         (("plan", "--groups", "a=100,b=x"), "--groups must be names with a whole number each"),
         (("plan", "--groups", "a=100,a=200"), "every name once"),
         (("plan", "--groups", "100,200"), "--groups must be names"),
-        (("plan", "--groups", "a=100,b=200", "--accuracy", "2"), "accuracy of a must be"),
-        (
-            ("plan", "--groups", "a=100,b=200", "--accuracy", "x"),
-            "--accuracy must be names",
-        ),
+        (("plan", "--groups", "a=100,b=200", "--accuracy", "x"), "--accuracy must be names"),
         (("plan", "--groups", "a=100,b=200", "--splits", "0"), "n_splits must be a whole number"),
         (("plan", "nowhere.release.json"), "nowhere.release.json"),
         (("plan", GOOD, "--json", GOOD), "would overwrite a release"),
@@ -87,9 +73,7 @@ def test_bad_input_is_one_sentence_and_exit_2(arguments, sentence):
 
 def test_a_notebook_shows_it_and_draws_it():
     found = pcer.detectable({"<b>women</b>": 1_200, "men": 3_400})
-    tags = {tag for tag, _ in Html(found._repr_html_()).elements}
-    assert "b" not in tags
-    assert "table" in tags
+    assert {tag for tag, _ in Html(found._repr_html_()).elements} & {"b", "table"} == {"table"}
     assert max(map(len, str(found).splitlines())) <= 80
     assert repr(found).startswith("<Outlook: What 20 splits could show")
     spec = found.plot().to_dict()  # Altair checks it against Vega-Lite's schema

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pcer.auditing.compare_words import Changes, ChangeVerdict, comparison_schema
+from pcer.auditing.compare_words import Changes, ChangeVerdict
 from pcer.auditing.file import Audit, BudgetResult, audit_schema, read_audit, write_audit
 from pcer.auditing.plan import Plan, Policy
-from pcer.auditing.planner import Outlook, detectable, outlook_schema
+from pcer.auditing.planner import Outlook, detectable
 from pcer.auditing.policy import read_policy
 from pcer.auditing.verdict import Verdict
 
@@ -19,9 +19,7 @@ __all__ = [
     "Policy",
     "Verdict",
     "audit_schema",
-    "comparison_schema",
     "detectable",
-    "outlook_schema",
     "read_audit",
     "read_policy",
     "write_audit",

@@ -14,13 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pcer.auditing.exact import (
-    PLAIN_MEAN,
-    SMALLEST_P,
-    Strata,
-    dispersion,
-    lowest_seeds,
-)
+from pcer.auditing.exact import PLAIN_MEAN, SMALLEST_P, Strata, dispersion, lowest_seeds
 from pcer.auditing.file import DeclarationFinding
 from pcer.auditing.hypergeometric import (
     SplitCounts,
@@ -71,15 +65,13 @@ SplitName: TypeAlias = str | int | None
 
 
 class Finding(NamedTuple):
-    """What the release says, what its numbers say against it, and what to change.
+    """A sentence: what the release says, what its numbers say against it, and what to change.
 
     The p-value is adjusted within the check, None where logic decides. What caps the verdict leaves
     the audit's tests without ground; None: as the check has it.
     """
 
-    declared: str
-    counted: str
-    remedy: str
+    sentence: str
     p_value: float | None = None
     caps_verdict: bool | None = None
 
@@ -102,7 +94,7 @@ def check_release(release: Release) -> list[DeclarationFinding]:
     Logic is always checked. Chance is only where the split is declared random, sizes are
     released, and the effective number of units is known; all of it at ``LEVEL`` together.
     """
-    facts, rows = release.kept(_read), list[tuple[Check, Finding, float]]()
+    facts, rows = release.kept(Facts), list[tuple[Check, Finding, float]]()
     splits = _distinct_splits(facts)
     for check in CHECKS:
         if check.shares is None:
@@ -113,12 +105,12 @@ def check_release(release: Release) -> list[DeclarationFinding]:
     return [
         DeclarationFinding(
             check=check.name,
-            sentence=f"{declared[0].upper()}{declared[1:]}, but {counted}; {remedy}.",
+            sentence=sentence,
             p_value=adjusted,
             p_value_alone=None if p is None else max(SMALLEST_P, float(p)),
             caps_verdict=check.caps_verdict if caps is None else caps,
         )
-        for (check, (declared, counted, remedy, p, caps), _), adjusted in zip(
+        for (check, (sentence, p, caps), _), adjusted in zip(
             rows, adjusted_over_checks(rows), strict=True
         )
     ]
@@ -136,7 +128,7 @@ def stated_epsilon(panel: Panel) -> float | None:
 
 def variance_inflation(release: Release) -> FloatArray | None:
     """N / effective units of each group, which multiplies its variance; None where not known."""
-    return release.kept(_read).inflation
+    return release.kept(Facts).inflation
 
 
 def adjusted_over_checks(rows: Sequence[tuple[Check, Finding, float]]) -> list[float | None]:
@@ -171,42 +163,37 @@ class Setting(NamedTuple):
     runs: list[Run]
 
 
-class Facts(NamedTuple):
+class Facts:
     """What a release declares, and its counts as arrays over the runs of all settings."""
 
-    release: Release
-    groups: tuple[str, ...]
-    settings: list[Setting]
-    runs_by_split: dict[SplitName, list[int]]  # positions, splits in the order they first occur
-    sizes: SplitCounts | None  # without labels; None where some are not released
-    labelled: SplitCounts | None  # NaN where a table has no labels
-    effective_units: FloatArray | None
-    inflation: FloatArray | None
-
-
-def _read(release: Release) -> Facts:
-    by_setting, groups = panels(release), tuple(release.subject.groups)
-    units, runs = release.training.effective_units, dict[tuple[str | None, float], list[Run]]()
-    for run in sorted(release.runs, key=lambda run: run.seed):
-        runs.setdefault((run.model, run.budget), []).append(run)
-    settings = [
-        Setting(setting_name(one.model, stated_epsilon(one)), one, runs[one.model, one.epsilon])
-        for one in by_setting
-    ]
-    sizes = labelled = effective = inflation = None
-    if all(panel.has_sizes for panel in by_setting):
-        parts = [panel.n_train for panel in by_setting], [panel.n_test for panel in by_setting]
-        sizes = SplitCounts(*(np.concatenate(part)[:, :, None] for part in parts))
-    if tables := _tables_by_label(by_setting):
-        labelled = SplitCounts(*(np.concatenate(part) for part in zip(*tables, strict=True)))
-    if units is not None and all(name in units for name in groups):
-        effective = np.array([units[name] for name in groups], dtype=np.float64)
-    if release.training.unit_of_split in (None, RECORD):
-        inflation = np.ones(len(groups))
-    elif effective is not None and sizes is not None:
-        inflation = np.maximum(1.0, sizes.total[0].sum(axis=1) / effective)
-    by_split = _positions([run.split for setting in settings for run in setting.runs])
-    return Facts(release, groups, settings, by_split, sizes, labelled, effective, inflation)
+    def __init__(self, release: Release) -> None:
+        by_setting, units = panels(release), release.training.effective_units
+        runs: dict[tuple[str | None, float], list[Run]] = {}
+        for run in sorted(release.runs, key=lambda run: run.seed):
+            runs.setdefault((run.model, run.budget), []).append(run)
+        self.release, self.groups = release, tuple(release.subject.groups)
+        self.settings = [
+            Setting(setting_name(one.model, stated_epsilon(one)), one, runs[one.model, one.epsilon])
+            for one in by_setting
+        ]
+        # Positions of the runs of each split, splits in the order they first occur.
+        self.runs_by_split = _positions([run.split for one in self.settings for run in one.runs])
+        self.sizes: SplitCounts | None = None  # without labels; None where some are not released
+        if all(panel.has_sizes for panel in by_setting):
+            parts = [panel.n_train for panel in by_setting], [panel.n_test for panel in by_setting]
+            self.sizes = SplitCounts(*(np.concatenate(part)[:, :, None] for part in parts))
+        self.labelled: SplitCounts | None = None  # NaN where a table has no labels
+        if tables := _tables_by_label(by_setting):
+            self.labelled = SplitCounts(*map(np.concatenate, zip(*tables, strict=True)))
+        self.effective_units: FloatArray | None = None
+        if units is not None and all(name in units for name in self.groups):
+            self.effective_units = np.array([float(units[name]) for name in self.groups])
+        self.inflation: FloatArray | None = None
+        if release.training.unit_of_split in (None, RECORD):
+            self.inflation = np.ones(len(self.groups))
+        elif self.effective_units is not None and self.sizes is not None:
+            records = self.sizes.total[0].sum(axis=1)
+            self.inflation = np.maximum(1.0, records / self.effective_units)
 
 
 def _tables_by_label(by_setting: Sequence[Panel]) -> list[list[FloatArray]]:
@@ -301,40 +288,38 @@ def conflicting_names(facts: Facts) -> Iterator[Finding]:
         for table in tables:  # one that does not give every number is left out
             parts = np.stack(table, axis=1)[runs].reshape(len(runs), -1)
             n_cuts = max(n_cuts, len(np.unique(parts[np.isfinite(parts).all(axis=1)], axis=0)))
-        if n_cuts > 1:
-            said, more = f"split {name!r}", ", and one split has one"
-            remedy = "give every split a name of its own"
-            if name is None:
-                said, more = "no split and count as one", ""
-                remedy = "name the split of every run (runs[].split), so that each counts"
-            ways = f"they cut the groups in {n_cuts} different ways{more}"
-            caps = name is not None
-            yield Finding(f"{len(runs)} runs name {said}", ways, remedy, caps_verdict=caps)
+        ways = f"but they cut the groups in {n_cuts} different ways"
+        if n_cuts > 1 and name is None:
+            yield Finding(
+                f"{len(runs)} runs name no split and count as one, {ways}; name the split of every "
+                "run (runs[].split), so that each counts.",
+                caps_verdict=False,
+            )
+        elif n_cuts > 1:
+            yield Finding(
+                f"{len(runs)} runs name split {name!r}, {ways}, and one split has one; give every "
+                "split a name of its own."
+            )
 
 
 def broken_numbers(facts: Facts) -> Iterator[Finding]:
     """A share of n people is a whole number out of n."""
-    for setting in facts.settings:
-        panel = setting.panel
-        if panel.train is not None:
-            continue
+    for name, panel, _ in facts.settings:
         for what, value, n in (
             ("training accuracy", panel.train_accuracy, panel.n_train),
             ("test accuracy", panel.test_accuracy, panel.n_test),
             ("positive rate", panel.positive_rate, panel.n_test),
         ):
             broken = not_whole(value, n)
-            if not broken.any():
-                continue
-            run, group = np.argwhere(broken)[0]
-            rate, people = value[run, group], n[run, group]
-            yield Finding(
-                f"at {setting.name} the {what} of group {facts.groups[group]!r} is {rate:.12g} of "
-                f"{people:,.0f} records",
-                f"that is {rate * people:.6g} records, no whole number within rounding (so for "
-                f"{int(broken.sum())} of {broken.size} such rates)",
-                "give every run its own rates, and the number of records they are of",
-            )
+            if panel.train is None and broken.any():
+                run, group = np.argwhere(broken)[0]
+                rate, people = value[run, group], n[run, group]
+                yield Finding(
+                    f"At {name} the {what} of group {facts.groups[group]!r} is {rate:.12g} of "
+                    f"{people:,.0f} records, but that is {rate * people:.6g} records, no whole "
+                    f"number within rounding (so for {int(broken.sum())} of {broken.size} such "
+                    "rates); give every run its own rates, and the number of records they are of."
+                )
 
 
 def not_whole(value: FloatArray, n: FloatArray) -> BoolArray:
@@ -369,16 +354,16 @@ def copied_tables(facts: Facts) -> Iterator[Finding]:
         several = [rows for rows in by_split if len(rows) > 1]
         if several and all((cells[:, rows] == cells[:, rows[:1]]).all() for rows in several):
             yield Finding(
-                f"at {name} {len(runs)} models were trained with their own seeds",
-                "those of one split have the same confusion tables to the last record",
-                "release a model once, and give every further one a split of its own",
+                f"At {name} {len(runs)} models were trained with their own seeds, but those of one "
+                "split have the same confusion tables to the last record; release a model once, "
+                "and give every further one a split of its own."
             )
         earlier = first.setdefault(cells.tobytes(), setting)
         if earlier is not setting and earlier.panel.seeds == panel.seeds and len(runs) > 1:
             yield Finding(
-                f"the settings {earlier.name} and {name} are said to be two",
-                f"all {len(runs)} of their runs have the same confusion tables to the last record",
-                "release every model under its own setting, once",
+                f"The settings {earlier.name} and {name} are said to be two, but all {len(runs)} "
+                "of their runs have the same confusion tables to the last record; release every "
+                "model under its own setting, once."
             )
 
 
@@ -387,20 +372,19 @@ def missing_runs(facts: Facts) -> Iterator[Finding]:
     for name, panel, runs in facts.settings:
         for what, numbers in (("seed", [*panel.seeds]), ("split", split_numbers(runs))):
             if gone := missing_numbers(numbers):
+                several = "s {} are" if len(gone) > 1 else " {} is"
                 yield Finding(
-                    f"at {name} runs are numbered by {what} from {min(numbers)} to {max(numbers)}",
-                    f"{what}{'s' if len(gone) > 1 else ''} {some_of(gone, MOST_NAMED)} "
-                    f"{'are' if len(gone) > 1 else 'is'} missing",
-                    "release every run that was made, or say why one is left out (subject.notes)",
+                    f"At {name} runs are numbered by {what} from {min(numbers)} to {max(numbers)}, "
+                    f"but {what}{several.format(some_of(gone, MOST_NAMED))} missing; release every "
+                    "run that was made, or say why one is left out (subject.notes)."
                 )
                 break
     most = max(len(runs) for _, _, runs in facts.settings)
     fewer = [f"{name} has {len(runs)}" for name, _, runs in facts.settings if len(runs) < most]
     if fewer:
         yield Finding(
-            f"the release holds up to {most} runs for a setting",
-            some_of(fewer, MOST_NAMED),
-            "release as many for each, or say why runs are left out (subject.notes)",
+            f"The release holds up to {most} runs for a setting, but {some_of(fewer, MOST_NAMED)}; "
+            "release as many for each, or say why runs are left out (subject.notes)."
         )
 
 
@@ -426,10 +410,8 @@ def split_numbers(runs: Sequence[Run]) -> list[int]:
 
 def some_of(names: Sequence[object], most: int) -> str:
     """Names in a sentence: so many, and how many more there are."""
-    more = len(names) - most
-    return listed([str(name) for name in names[:most]]) + (
-        f" (and {more} more)" if more > 0 else ""
-    )
+    more = f" (and {len(names) - most} more)" if len(names) > most else ""
+    return listed([*map(str, names[:most])]) + more
 
 
 def broken_promises(facts: Facts) -> Iterator[Finding]:
@@ -438,41 +420,36 @@ def broken_promises(facts: Facts) -> Iterator[Finding]:
     private = [setting for setting in facts.settings if math.isfinite(setting.panel.epsilon)]
     if private and training.mechanism == "none":
         yield Finding(
-            f"the release promises {private[0].name}",
-            'the mechanism is said to be "none"',
-            "name the mechanism (training.mechanism), or write null for a model without privacy",
+            f'The release promises {private[0].name}, but the mechanism is said to be "none"; name '
+            "the mechanism (training.mechanism), or write null for a model without privacy."
         )
     for name, panel, runs in private:
-        promise = f"the release promises {name}"
+        promise = f"The release promises {name}"
         if any(run.noise_multiplier == 0 for run in runs):
             yield Finding(
-                promise,
-                "the noise multiplier is 0, with which no epsilon holds",
-                "state the noise that was added, or write null for a model without privacy",
+                f"{promise}, but the noise multiplier is 0, with which no epsilon holds; state the "
+                "noise that was added, or write null for a model without privacy."
             )
         # The most that a run spent, by the accountant that the config names or the kindest.
         most: dict[str, float] = {}
-        for accountant, spent in (
-            x for run in runs for x in (run.epsilon_by_accountant or {}).items()
-        ):
-            most[accountant] = max(spent, most.get(accountant, 0.0))
+        for run in runs:
+            for accountant, spent in (run.epsilon_by_accountant or {}).items():
+                most[accountant] = max(spent, most.get(accountant, 0.0))
         named = (training.config or {}).get("accountant")
         accountant = named if named in most else min(most, key=lambda name: most[name], default="")
         if most.get(accountant, 0.0) > panel.epsilon * (1 + ROUNDED):
             yield Finding(
-                promise,
-                f"by its own accountant ({accountant}) the training spent {most[accountant]:.4g}",
-                "state the epsilon that was spent",
+                f"{promise}, but by its own accountant ({accountant}) the training spent "
+                f"{most[accountant]:.4g}; state the epsilon that was spent."
             )
         n_train = float(panel.n_train.sum(axis=1).max())
         people = n_train if math.isfinite(n_train) else facts.release.subject.n_records
         delta = max(run.dp_delta or 0.0 for run in runs)
         if people and delta > (1 + ROUNDED) / people:
             yield Finding(
-                f"{promise} at delta {delta:g}",
-                f"that is more than one over the {people:,.0f} records it was trained on, with "
-                "which a mechanism may publish somebody's record whole",
-                "state an epsilon at a smaller delta",
+                f"{promise} at delta {delta:g}, but that is more than one over the {people:,.0f} "
+                "records it was trained on, with which a mechanism may publish somebody's record "
+                "whole; state an epsilon at a smaller delta."
             )
 
 
@@ -483,12 +460,11 @@ def far_placebos(facts: Facts) -> Iterator[Finding]:
     if far:
         row = max(far, key=lambda row: row.exact_difference or 0.0)
         yield Finding(
-            f"at {setting_name(row.model, row.epsilon)} made-up groups were put through a quick "
-            f"form of {proxy_named(row.proxy).phrase}",
-            f"where {row.n_exact} of them met the attack itself, their differences were "
-            f"{row.exact_difference:.2g} standard errors away on average, and {MOST_OFF:g} is "
-            f"allowed (so for {len(far)} of {len(checked)} such checks)",
-            "hold alarms about exposure by this attack against paired confidence",
+            f"At {setting_name(row.model, row.epsilon)} made-up groups were put through a quick "
+            f"form of {proxy_named(row.proxy).phrase}, but where {row.n_exact} of them met the "
+            f"attack itself, their differences were {row.exact_difference:.2g} standard errors "
+            f"away on average, and {MOST_OFF:g} is allowed (so for {len(far)} of {len(checked)} "
+            "such checks); hold alarms about exposure by this attack against paired confidence."
         )
 
 
@@ -505,9 +481,9 @@ def changed_totals(facts: Facts) -> Iterator[Finding]:
         if in_all.max() > n_records or too_few:
             without = f", {missing:,} of them in no group" if missing else ""
             yield Finding(
-                f"the release is said to be of {n_records:,} records{without}",
-                f"its tables add up to {in_all.max():,.0f}",
-                "correct subject.n_records and subject.n_missing_group, or the tables",
+                f"The release is said to be of {n_records:,} records{without}, but its tables add "
+                f"up to {in_all.max():,.0f}; correct subject.n_records and "
+                "subject.n_missing_group, or the tables."
             )
     total = (facts.labelled or sizes).total
     for n in np.unique(in_all):
@@ -516,15 +492,15 @@ def changed_totals(facts: Facts) -> Iterator[Finding]:
         if (lowest < highest).any():
             group, label = np.argwhere(lowest < highest)[0]
             what = f" with a {LABELS[label]}" if total.shape[2] > 1 else ""
+            # Caps where every run is said to use every record that has a group.
+            caps = n_records is not None and (in_all == n_records - (missing or 0)).all()
             yield Finding(
-                "all runs are of the same records",
-                f"group {facts.groups[group]!r} has {lowest[group, label]:,.0f} records{what} in "
-                f"one run and {highest[group, label]:,.0f} in another",
-                "release runs of other records as a release of their own, or say in "
-                "subject.n_records of how many records every run uses a part",
-                # Caps where every run is said to use every record that has a group.
-                caps_verdict=n_records is not None
-                and bool((in_all == n_records - (missing or 0)).all()),
+                f"All runs are of the same records, but group {facts.groups[group]!r} has "
+                f"{lowest[group, label]:,.0f} records{what} in one run and "
+                f"{highest[group, label]:,.0f} in another; release runs of other records as a "
+                "release of their own, or say in subject.n_records of how many records every run "
+                "uses a part.",
+                caps_verdict=bool(caps),
             )
             return
 
@@ -537,18 +513,17 @@ def unit_without_number(facts: Facts) -> Iterator[Finding]:
         return
     if effective is None:
         yield Finding(
-            f"the unit of the split is the {unit}",
-            "the release does not say how many of them each group's records come from",
-            "give each group's effective number (training.effective_units): (Σm)²/Σm² over its "
-            "units of m records",
+            f"The unit of the split is the {unit}, but the release does not say how many of them "
+            "each group's records come from; give each group's effective number "
+            "(training.effective_units): (Σm)²/Σm² over its units of m records."
         )
         return
     records = sizes.total[0].sum(axis=1)
     for g in np.flatnonzero(effective > records * (1 + SINGLE_PRECISION)):
         yield Finding(
-            f"group {facts.groups[g]!r} is said to be worth {effective[g]:,.6g} units ({unit})",
-            f"it has only {records[g]:,.0f} records",
-            "give Kish's effective number, (Σm)²/Σm² over units of m records",
+            f"Group {facts.groups[g]!r} is said to be worth {effective[g]:,.6g} units ({unit}), "
+            f"but it has only {records[g]:,.0f} records; give Kish's effective number, "
+            "(Σm)²/Σm² over units of m records."
         )
 
 
@@ -558,14 +533,12 @@ def unit_without_number(facts: Facts) -> Iterator[Finding]:
 def repeated_splits(splits: Splits, level: float) -> Iterator[Finding]:
     """Different random splits rarely cut every group and label alike."""
     if splits.alike is not None and splits.repeats_p <= level:
-        n = len(splits.names)
+        n, (first, second) = len(splits.names), splits.alike
         yield Finding(
-            f"the release names {len(splits.facts.runs_by_split)} different random splits",
-            f"they cut the groups and labels in only {n} way{'s' if n > 1 else ''} "
-            f"({splits.alike[0]!r} and {splits.alike[1]!r} alike), which has chance "
-            f"{_chance(splits.repeats_p)}",
-            "give one split one name, or declare training.stratified_by if groups and labels were "
-            "balanced",
+            f"The release names {len(splits.facts.runs_by_split)} different random splits, but "
+            f"they cut the groups and labels in only {n} way{'s' if n > 1 else ''} ({first!r} and "
+            f"{second!r} alike), which has chance {_chance(splits.repeats_p)}; give one split one "
+            "name, or declare training.stratified_by if groups and labels were balanced.",
             splits.repeats_p,
         )
 
@@ -592,10 +565,9 @@ def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
         if p <= level:
             alike = [_split_words(split) for split in _first_repeat(first_alike(tables), names)]
             yield Finding(
-                f"at {name} every split is said to be another random one",
-                f"models of {listed(alike)} have the same confusion tables to the last record, "
-                f"which has chance {_chance(p)}",
-                "release the tables that each model gave",
+                f"At {name} every split is said to be another random one, but models of "
+                f"{listed(alike)} have the same confusion tables to the last record, which has "
+                f"chance {_chance(p)}; release the tables that each model gave.",
                 p,
             )
 
@@ -620,13 +592,12 @@ def balance(splits: Splits, level: float) -> Iterator[Finding]:
         missed, allowed = misses(cuts, strata)
         if (missed > allowed).any():
             s, stratum = np.unravel_index(int((missed - allowed).argmax()), missed.shape)
+            by = "label and group" if strata == "both" else strata
             yield Finding(
-                "the split is said to be balanced by "
-                f"{'label and group' if strata == 'both' else strata}",
-                f"{_split_words(splits.names[s])} misses the training share of "
-                f"{_stratum_words(splits, int(stratum))} by {missed[s, stratum]:,.0f} records, "
-                "which rounding cannot",
-                "declare what the split was balanced on",
+                f"The split is said to be balanced by {by}, but {_split_words(splits.names[s])} "
+                f"misses the training share of {_stratum_words(splits, int(stratum))} by "
+                f"{missed[s, stratum]:,.0f} records, which rounding cannot; declare what the split "
+                "was balanced on."
             )
 
 
@@ -642,13 +613,12 @@ def _undeclared_balance(splits: Splits, level: float) -> Iterator[Finding]:
     if balanced:
         p = max(p_values[strata] for strata in balanced)
         is_denied = splits.facts.release.training.stratified_by is not None
+        said = "The release does not say what its random splits were balanced on"
         yield Finding(
-            "the split is said to be balanced on nothing"
-            if is_denied
-            else "the release does not say what its random splits were balanced on",
-            f"all {len(cuts.train)} are balanced by {' and '.join(balanced)} to the last record, "
-            f"which has chance {_chance(p)}",
-            f'declare training.stratified_by "{balanced[0] if len(balanced) == 1 else "both"}"',
+            f"{'The split is said to be balanced on nothing' if is_denied else said}, but all "
+            f"{len(cuts.train)} are balanced by {' and '.join(balanced)} to the last record, which "
+            f"has chance {_chance(p)}; declare training.stratified_by "
+            f'"{balanced[0] if len(balanced) == 1 else "both"}".',
             p,
             caps_verdict=is_denied,
         )
@@ -668,14 +638,12 @@ def label_mix(splits: Splits, level: float) -> Iterator[Finding]:
     cuts, strata = splits.cuts, splits.stratified_by
     if cuts.has_labels and strata != "both":
         chances = label_chances(cuts, strata, splits.inflation)
-        for s, g, p in unlikely_groups(cuts, chances, level):
-            train, test = (_percent(part[s, g, -1], part[s, g].sum()) for part in cuts)
-            yield _drift(
-                splits,
-                f"{train} of the training records of group {splits.facts.groups[g]!r} have a "
-                f"positive label in {_split_words(splits.names[s])} and {test} of its test records",
-                p,
-            )
+        shares = [100 * part[:, :, -1] / np.maximum(part.sum(axis=2), 1) for part in cuts]
+        counted = (
+            "{:.1f} % of the training records of group {group!r} have a positive label in {split} "
+            "and {:.1f} % of its test records"
+        )
+        yield from _drifts(splits, chances, level, shares, counted)
 
 
 def group_mix(splits: Splits, level: float) -> Iterator[Finding]:
@@ -686,25 +654,31 @@ def group_mix(splits: Splits, level: float) -> Iterator[Finding]:
     cuts, strata = splits.cuts, splits.stratified_by
     if strata == "nothing" or (strata == "label" and not cuts.has_labels):
         chances = group_chances(cuts, float(splits.inflation.max()))
-        for s, g, p in unlikely_groups(cuts, chances, level):
-            train, test = (_percent(part[s, g].sum(), part[s].sum()) for part in cuts)
-            yield _drift(
-                splits,
-                f"group {splits.facts.groups[g]!r} is {train} of the training records in "
-                f"{_split_words(splits.names[s])} and {test} of the test records",
-                p,
-            )
+        shares = [100 * part.sum(axis=2) / part.sum(axis=(1, 2))[:, None] for part in cuts]
+        counted = (
+            "group {group!r} is {:.1f} % of the training records in {split} and {:.1f} % of the "
+            "test records"
+        )
+        yield from _drifts(splits, chances, level, shares, counted)
 
 
-def _drift(splits: Splits, counted: str, p: float) -> Finding:
-    n = len(splits.names)
-    return Finding(
-        "the split is said to be random",
-        f"{counted}, which has chance {_chance(p)}{f' over {n} splits' if n > 1 else ''}",
-        'declare training.split_kind "other" if the parts differ by time or place, or '
-        "training.unit_of_split if records of one person were kept together",
-        p,
-    )
+def _drifts(
+    splits: Splits,
+    chances: Sequence[FloatArray],
+    level: float,
+    shares: Sequence[FloatArray],
+    counted: str,
+) -> Iterator[Finding]:
+    over = f" over {len(splits.names)} splits" if len(splits.names) > 1 else ""
+    for s, g, p in unlikely_groups(splits.cuts, chances, level):
+        where = {"group": splits.facts.groups[g], "split": _split_words(splits.names[s])}
+        yield Finding(
+            "The split is said to be random, but "
+            f"{counted.format(*(part[s, g] for part in shares), **where)}, which has chance "
+            f'{_chance(p)}{over}; declare training.split_kind "other" if the parts differ by time '
+            "or place, or training.unit_of_split if records of one person were kept together.",
+            p,
+        )
 
 
 def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
@@ -726,12 +700,12 @@ def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
         name, strata = several[k]
         unit = splits.facts.release.training.unit_of_split or RECORD
         yield Finding(
-            f"the unit of the split is said to be the {unit}",
-            f"at {name} the accuracy difference of group {splits.facts.groups[g]!r} varies more "
-            f"over {strata.total.shape[1]} splits than such splits allow (chance "
-            f"{_chance(p_values[k, g])})",
-            "declare training.unit_of_split and training.effective_units if records of one "
-            "person, household or place were kept together",
+            f"The unit of the split is said to be the {unit}, but at {name} the accuracy "
+            f"difference of group {splits.facts.groups[g]!r} varies more over "
+            f"{strata.total.shape[1]} splits than such splits allow (chance "
+            f"{_chance(p_values[k, g])}); declare training.unit_of_split and "
+            "training.effective_units if records of one person, household or place were kept "
+            "together.",
             p_values[k, g],
         )
 
@@ -747,11 +721,10 @@ def below_zero(splits: Splits, level: float) -> Iterator[Finding]:
     if (p_values <= level).any():
         k, g = np.unravel_index(int(np.nanargmin(p_values)), p_values.shape)
         yield Finding(
-            "the split is said to be random",
-            f"at {splits.measured[k][0]} the models are less often right about group "
-            f"{splits.facts.groups[g]!r} in training than out of it, by more than chance gives "
-            f"(chance {_chance(p_values[k, g])}), and memory only adds",
-            "check that the parts are not exchanged, and that the tables are of the same models",
+            f"The split is said to be random, but at {splits.measured[k][0]} the models are less "
+            f"often right about group {splits.facts.groups[g]!r} in training than out of it, by "
+            f"more than chance gives (chance {_chance(p_values[k, g])}), and memory only adds; "
+            "check that the parts are not exchanged, and that the tables are of the same models.",
             p_values[k, g],
         )
 
@@ -786,10 +759,6 @@ def _chance(p: float) -> str:
 
 def _split_words(name: SplitName) -> str:
     return "the unnamed split" if name is None else f"split {name!r}"
-
-
-def _percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.1f} %" if whole else "none"
 
 
 # What a release gives away about single people, whoever wrote it

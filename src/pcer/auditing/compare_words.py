@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from pcer.auditing.file import Result
 from pcer.auditing.words import in_setting, listed, setting_name
@@ -143,11 +143,6 @@ class Changes(Result):
     def proxy(self) -> Proxy:
         """The attack behind ``cost``."""
         return proxy_named(self.cost)
-
-
-def comparison_schema() -> dict[str, Any]:
-    """JSON Schema of what ``pcer compare`` writes."""
-    return Changes.file_schema()
 
 
 GROUNDS: Final = {

@@ -114,10 +114,7 @@ class Outlook(Result):
         subject: what the release is about; None without one.
         setting: the release's setting that it is about.
         cost: what exposure is measured by.
-        train_share: share of the records that models are trained on; None where not known.
         n_settings: settings that are audited together.
-        power: how often "would be shown" is.
-        level: of the tests, over the whole family.
         target: exposure or difference that should be shown; None where none was named.
         groups: the exposure of each group.
         pairs: the difference of each pair that an audit compares.
@@ -132,10 +129,7 @@ class Outlook(Result):
     setting: str | None
     cost: str
     n_splits: int
-    train_share: float | None
     n_settings: int
-    power: float = POWER
-    level: float = SIGNIFICANCE
     target: float | None
     groups: list[OutlookRow]
     pairs: list[OutlookRow]
@@ -159,11 +153,6 @@ class Outlook(Result):
     def plot(self) -> Any:
         """The curve over splits as an Altair chart."""
         return Shown.drawings().to_chart(self, "outlook")
-
-
-def outlook_schema() -> dict[str, Any]:
-    """JSON Schema of what ``pcer plan`` writes."""
-    return Outlook.file_schema()
 
 
 def detectable(
@@ -411,8 +400,8 @@ def advice(design: Design, question: Question, *, target: float | None = None) -
     now = smallest(design, question)
     most = question.largest(design)
     if math.isnan(now) and (target is None or target > most):
-        largest = f"{question.words(design, most)}, the largest there can be"
-        return f"Not even {largest}, would show; {SHARPER}."
+        largest = question.words(design, most)
+        return f"Not even {largest}, the largest there can be, would show; {SHARPER}."
     wanted = now / 2 if target is None else target
     what = question.words(design, wanted)
     if wanted >= now:
@@ -609,7 +598,6 @@ def _outlook(
     curve = [replace(design, n_splits=n) for n in sorted({*SPLIT_GRID, int(design.n_splits)})]
     return Outlook(
         n_splits=int(design.n_splits),
-        train_share=getattr(design.error, "train_share", None),
         target=target,
         groups=rows[: len(names)],
         pairs=rows[len(names) :],

@@ -43,8 +43,8 @@ FAIL_ON_HELP = "Exit with 1 if any budget of any release has it; repeatable: " +
 SCHEMAS = {
     "release": release_schema,
     "audit": auditing.audit_schema,
-    "comparison": auditing.comparison_schema,
-    "outlook": auditing.outlook_schema,
+    "comparison": auditing.Changes.file_schema,
+    "outlook": auditing.Outlook.file_schema,
 }
 """What makes the schema of each format."""
 
