@@ -366,7 +366,7 @@ def pilot_answers(
     power, found = np.zeros((2, len(measured))), np.zeros((2, len(measured)))
     for k, one in enumerate(measured):
         test = compare_pairs(one, ((0, 1),)).exposure
-        design = design_of_measured(one, (2, 1), n_attacks=n_attacks)
+        design = design_of_measured(one, (2 * n_attacks, n_attacks))
         power[:, k] = group.power(design, low), pair.power(design, high - low)
         p = 2 * one.memorised_p()[0], test.p_value[0] if test.value[0] > 0 else 1.0
         found[:, k] = np.array(p) * n_attacks <= SIGNIFICANCE

@@ -206,7 +206,7 @@ def exposed(per_split, of_records=np.nan) -> Exposed:
 
 def two(*, same_people=True, paired=True, of_records=np.nan) -> BothExposed:
     old, new = (exposed(values, of_records) for values in (OLD, NEW))
-    return BothExposed(old=old, new=new, same_people=same_people, largest=1.0, is_paired=paired)
+    return BothExposed(old, new, same_people=same_people, largest=1.0, is_paired=paired)
 
 
 def pair_of(exposures: BothExposed) -> Rows:

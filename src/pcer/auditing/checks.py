@@ -14,21 +14,10 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from pcer.auditing import hypergeometric
 from pcer.auditing.exact import PLAIN_MEAN, SMALLEST_P, Strata, dispersion, lowest_seeds
 from pcer.auditing.file import DeclarationFinding
-from pcer.auditing.hypergeometric import (
-    SplitCounts,
-    chance_of_repeats,
-    chance_rounded,
-    first_alike,
-    group_chances,
-    is_rounded,
-    label_chances,
-    lower_tails,
-    misses,
-    n_fold_sets,
-    unlikely_groups,
-)
+from pcer.auditing.hypergeometric import SplitCounts
 from pcer.auditing.measure import strata_of
 from pcer.auditing.words import listed, setting_name
 from pcer.metrics import BoolArray, FloatArray, IntArray
@@ -236,9 +225,9 @@ def _distinct_splits(facts: Facts) -> Splits | None:
         # Given its numbers in the strata a random split is random within them, so that judging
         # repeats within what happens to be balanced is always fair.
         rounded: tuple[StratifiedBy, ...] = ("label", "group")
-        strata = next((by for by in rounded if is_rounded(cuts, by)), declared)
-    p = max(SMALLEST_P, chance_of_repeats(cuts, strata, inflation))
-    first, kept, alike = first_alike(cuts), list(range(len(names))), None
+        strata = next((by for by in rounded if hypergeometric.is_rounded(cuts, by)), declared)
+    p = max(SMALLEST_P, hypergeometric.chance_of_repeats(cuts, strata, inflation))
+    first, kept, alike = hypergeometric.first_alike(cuts), list(range(len(names))), None
     if p <= SHARE_OF_REPEATS * LEVEL:
         alike, kept = _first_repeat(first, names), sorted(set(first))
     measured = [row for setting in facts.settings if (row := _correct_records(setting))[2]]
@@ -431,16 +420,15 @@ def broken_promises(facts: Facts) -> Iterator[Finding]:
                 "noise that was added, or write null for a model without privacy."
             )
         # The most that a run spent, by the accountant that the config names or the kindest.
-        most: dict[str, float] = {}
-        for run in runs:
-            for accountant, spent in (run.epsilon_by_accountant or {}).items():
-                most[accountant] = max(spent, most.get(accountant, 0.0))
+        spent: dict[str, float] = {}
+        for own in (run.epsilon_by_accountant or {} for run in runs):
+            spent |= {name: max(own[name], spent.get(name, 0.0)) for name in own}
         named = (training.config or {}).get("accountant")
-        accountant = named if named in most else min(most, key=lambda name: most[name], default="")
-        if most.get(accountant, 0.0) > panel.epsilon * (1 + ROUNDED):
+        by, most = min(spent.items(), key=lambda row: (row[0] != named, row[1]), default=("", 0.0))
+        if most > panel.epsilon * (1 + ROUNDED):
             yield Finding(
-                f"{promise}, but by its own accountant ({accountant}) the training spent "
-                f"{most[accountant]:.4g}; state the epsilon that was spent."
+                f"{promise}, but by its own accountant ({by}) the training spent {most:.4g}; state "
+                "the epsilon that was spent."
             )
         n_train = float(panel.n_train.sum(axis=1).max())
         people = n_train if math.isfinite(n_train) else facts.release.subject.n_records
@@ -559,11 +547,14 @@ def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
         train = np.stack([trained - hits, hits], axis=2)
         every.append(SplitCounts(train, np.stack([total - correct, correct], axis=2) - train))
         inflation = np.tile(splits.inflation, len(strata.total))
-        p_values.append(chance_of_repeats(every[-1], "group", inflation))
+        p_values.append(hypergeometric.chance_of_repeats(every[-1], "group", inflation))
     adjusted = holm(np.array(p_values))
     for (name, _, names), p, tables in zip(splits.measured, adjusted, every, strict=True):
         if p <= level:
-            alike = [_split_words(split) for split in _first_repeat(first_alike(tables), names)]
+            alike = [
+                _split_words(split)
+                for split in _first_repeat(hypergeometric.first_alike(tables), names)
+            ]
             yield Finding(
                 f"At {name} every split is said to be another random one, but models of "
                 f"{listed(alike)} have the same confusion tables to the last record, which has "
@@ -589,7 +580,7 @@ def balance(splits: Splits, level: float) -> Iterator[Finding]:
     if n_missing is None and subject.n_records is not None and sizes is not None:
         n_missing = subject.n_records - int(sizes.total[0].sum())
     if strata != "label" or (cuts.has_labels and n_missing == 0):
-        missed, allowed = misses(cuts, strata)
+        missed, allowed = hypergeometric.misses(cuts, strata)
         if (missed > allowed).any():
             s, stratum = np.unravel_index(int((missed - allowed).argmax()), missed.shape)
             by = "label and group" if strata == "both" else strata
@@ -605,9 +596,9 @@ def _undeclared_balance(splits: Splits, level: float) -> Iterator[Finding]:
     cuts = splits.cuts
     possible: tuple[StratifiedBy, ...] = ("label", "group") if cuts.has_labels else ("group",)
     p_values = {
-        strata: min(1.0, len(possible) * chance_rounded(cuts, strata))
+        strata: min(1.0, len(possible) * hypergeometric.chance_rounded(cuts, strata))
         for strata in possible
-        if is_rounded(cuts, strata)
+        if hypergeometric.is_rounded(cuts, strata)
     }
     balanced = [strata for strata, p in p_values.items() if p <= level]
     if balanced:
@@ -637,7 +628,7 @@ def label_mix(splits: Splits, level: float) -> Iterator[Finding]:
     """Random parts have the same mix of labels in every group, but for luck."""
     cuts, strata = splits.cuts, splits.stratified_by
     if cuts.has_labels and strata != "both":
-        chances = label_chances(cuts, strata, splits.inflation)
+        chances = hypergeometric.label_chances(cuts, strata, splits.inflation)
         shares = [100 * part[:, :, -1] / np.maximum(part.sum(axis=2), 1) for part in cuts]
         counted = (
             "{:.1f} % of the training records of group {group!r} have a positive label in {split} "
@@ -653,7 +644,7 @@ def group_mix(splits: Splits, level: float) -> Iterator[Finding]:
     """
     cuts, strata = splits.cuts, splits.stratified_by
     if strata == "nothing" or (strata == "label" and not cuts.has_labels):
-        chances = group_chances(cuts, float(splits.inflation.max()))
+        chances = hypergeometric.group_chances(cuts, float(splits.inflation.max()))
         shares = [100 * part.sum(axis=2) / part.sum(axis=(1, 2))[:, None] for part in cuts]
         counted = (
             "group {group!r} is {:.1f} % of the training records in {split} and {:.1f} % of the "
@@ -670,7 +661,7 @@ def _drifts(
     counted: str,
 ) -> Iterator[Finding]:
     over = f" over {len(splits.names)} splits" if len(splits.names) > 1 else ""
-    for s, g, p in unlikely_groups(splits.cuts, chances, level):
+    for s, g, p in hypergeometric.unlikely_groups(splits.cuts, chances, level):
         where = {"group": splits.facts.groups[g], "split": _split_words(splits.names[s])}
         yield Finding(
             "The split is said to be random, but "
@@ -687,7 +678,7 @@ def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
     Models that memorise unequally spread too: where the mean is plain, that explains it. Folds of
     one set repel each other: K of them spread K / (K - 1) times as much.
     """
-    n, sets = len(splits.cuts.train), n_fold_sets(splits.cuts)
+    n, sets = len(splits.cuts.train), hypergeometric.n_fold_sets(splits.cuts)
     inflation = splits.inflation * (n / (n - sets))
     several = [(name, strata) for name, strata, names in splits.measured if len(names) > 1]
     spreads = [dispersion(strata, inflation=inflation) for _, strata in several]
@@ -716,7 +707,9 @@ def below_zero(splits: Splits, level: float) -> Iterator[Finding]:
     Memory only raises them, so the lower tail of the Mantel-Haenszel test needs no more than a
     random split.
     """
-    tails = [lower_tails(strata, splits.inflation) for _, strata, _ in splits.measured]
+    tails = [
+        hypergeometric.lower_tails(strata, splits.inflation) for _, strata, _ in splits.measured
+    ]
     p_values = holm(np.array(tails))
     if (p_values <= level).any():
         k, g = np.unravel_index(int(np.nanargmin(p_values)), p_values.shape)

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from pcer.auditing import measure
 from pcer.auditing.checks import check_release, is_random, stated_epsilon, variance_inflation
 from pcer.auditing.compare_words import (
     Change,
@@ -31,17 +32,7 @@ from pcer.auditing.compare_words import (
     account,
     headline,
 )
-from pcer.auditing.measure import (
-    ADVANTAGES,
-    MUTUAL,
-    PAIRED,
-    Exposed,
-    Measured,
-    is_carried,
-    measure_panel,
-    number,
-    pairs_of,
-)
+from pcer.auditing.measure import Exposed, Measured
 from pcer.auditing.plan import SHARPEST, Plan
 from pcer.auditing.variances import cost_in_tests, pooled_cost
 from pcer.auditing.words import listed, short_setting
@@ -97,7 +88,7 @@ def compare(
     compared = []
     for match in matches:
         measured = [
-            measure_panel(panel, Plan(), proxy.name, inflation=clumps)
+            measure.measure_panel(panel, Plan(), proxy.name, inflation=clumps)
             for panel, clumps in zip(match, inflation, strict=True)
         ]
         common = _common_splits(match, (old, new)) if same_people else None
@@ -199,14 +190,14 @@ def _choose(matches: Sequence[Match], cost: str | None) -> Proxy:
     sides = [[match[side] for match in matches] for side in (0, 1)]
     as_many = all(old.n_splits == new.n_splits for old, new in matches)
     if cost in (None, SHARPEST):
-        for proxy in (*ADVANTAGES[:2], *PAIRED, *ADVANTAGES[2:]):
+        for proxy in (*measure.ADVANTAGES[:2], *measure.PAIRED, *measure.ADVANTAGES[2:]):
             is_fair = as_many or proxy not in BY_SHADOWS
-            if is_fair and all(is_carried(side, Plan(), proxy) for side in sides):
+            if is_fair and all(measure.is_carried(side, Plan(), proxy) for side in sides):
                 return proxy
         return GAP
     named = GAP if cost == GAP.short else proxy_named(str(cost))
     for which, side in zip(("old", "new"), sides, strict=True):
-        if not is_carried(side, Plan(), named):
+        if not measure.is_carried(side, Plan(), named):
             raise PlanError(
                 f"the {which} release does not carry {named.name}, with an error, for every "
                 "setting and group; name a cost that both have."
@@ -241,7 +232,7 @@ def _common_splits(match: Match, releases: tuple[Release, Release]) -> tuple[Int
 # Changes with their errors; arrays over the group or over the pair
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class BothExposed:
     """One setting's exposure as audits measure it, old and new, the same groups in one order."""
 
@@ -325,6 +316,10 @@ class Contrast(NamedTuple):
         return np.asarray(-stdtrit(self.freedom, tail) * np.sqrt(self.variance))
 
 
+COLUMNS: Final = (
+    *("old", "new", "change", "standard_error", "most"),
+    *("p_worse_alone", "p_improved_alone"),
+)
 Rows = dict[str, FloatArray]
 """By the name of a field of ``Change``: what is said of each group, or of each pair."""
 
@@ -336,17 +331,11 @@ def group_rows(both: BothExposed, *, tail: float) -> Rows:
     the interval of one group (``MUTUAL``); a difference of groups has what they do not share.
     """
     per_split, lasting = both.per_split_and_lasting(-1.0)
-    mutual = MUTUAL * (both.old.of_records + both.new.of_records)
+    mutual = measure.MUTUAL * (both.old.of_records + both.new.of_records)
     change = Contrast.of(per_split, np.fmax(lasting, mutual))
-    return {
-        "old": both.old.value,
-        "new": both.new.value,
-        "change": change.value,
-        "standard_error": np.sqrt(change.variance),
-        "most": np.maximum(change.value + change.half_width(tail), 0.0),
-        "p_worse_alone": change.upper_p(),
-        "p_improved_alone": change.upper_p(-1.0),
-    }
+    values = both.old.value, both.new.value, change.value, np.sqrt(change.variance)
+    most = np.maximum(change.value + change.half_width(tail), 0.0)
+    return dict(zip(COLUMNS, (*values, most, change.upper_p(), change.upper_p(-1.0)), strict=True))
 
 
 def pair_rows(both: BothExposed, *, tail: float) -> Rows:
@@ -379,15 +368,10 @@ def size_rows(
         both = np.maximum(change.upper_p(sign * way), total.upper_p(sign))
         return np.asarray(np.minimum(1.0, 2 * both))
 
-    return {
-        "old": old,
-        "new": new,
-        "change": np.abs(new) - np.abs(old),
-        "standard_error": np.sqrt(change.variance),
-        "most": np.maximum(np.maximum(same, turned), 0.0),
-        "p_worse_alone": p(np.sign(new), 1.0),
-        "p_improved_alone": p(np.sign(old), -1.0),
-    }
+    values = old, new, np.abs(new) - np.abs(old), np.sqrt(change.variance)
+    most = np.maximum(np.maximum(same, turned), 0.0)
+    p_values = p(np.sign(new), 1.0), p(np.sign(old), -1.0)
+    return dict(zip(COLUMNS, (*values, most, *p_values), strict=True))
 
 
 # Over all settings: tests, bounds and the record
@@ -412,14 +396,9 @@ def _changed_rows(
     if common is not None and is_paired:
         old = replace(old, per_split=old.per_split[common[0]])
         new = replace(new, per_split=new.per_split[common[1]])
-    both = BothExposed(
-        old=old,
-        new=new,
-        same_people=common is not None,
-        largest=before.proxy.scale.largest,
-        is_paired=is_paired,
-    )
-    pairs = np.array(pairs_of((before.panel,), Plan()), dtype=np.int64).T
+    largest, same_people = before.proxy.scale.largest, common is not None
+    both = BothExposed(old, new, same_people=same_people, largest=largest, is_paired=is_paired)
+    pairs = np.array(measure.pairs_of((before.panel,), Plan()), dtype=np.int64).T
     fails = (1 - CONFIDENCE) / n_settings
     of_groups = group_rows(both, tail=fails / len(names))
     of_pairs = pair_rows(both.only(pairs), tail=fails / len(pairs[0]))
@@ -441,12 +420,12 @@ def _setting_changes(
     columns |= {name: holm(columns[f"{name}_alone"]) for name in ("p_worse", "p_improved")}
     shown = np.where(columns["p_improved"] <= SIGNIFICANCE, "improved", "cannot_be_told")
     verdicts = map(ChangeVerdict, np.where(columns["p_worse"] <= SIGNIFICANCE, "worse", shown))
-    numbers = zip(*(map(number, column) for column in columns.values()), strict=True)
+    numbers = zip(*(map(measure.number, column) for column in columns.values()), strict=True)
     fields = (dict(zip(columns, row, strict=True)) for row in numbers)
     changes = []
     for (old, new), (_, n_paired) in zip(matches, compared, strict=True):
         names = old.group_names
-        pairs = [(names[i], names[j]) for i, j in pairs_of((old,), Plan())]
+        pairs = [(names[i], names[j]) for i, j in measure.pairs_of((old,), Plan())]
         rows = [
             Change(groups=groups, verdict=next(verdicts), **next(fields))
             for groups in [*((name,) for name in names), *pairs]

@@ -18,26 +18,12 @@ from typing import Annotated, Any, Final, Literal
 import numpy as np
 from pydantic import Field
 
+from pcer.auditing import measure, variances
 from pcer.auditing.checks import is_random, stated_epsilon, variance_inflation
 from pcer.auditing.file import BudgetResult, Result
-from pcer.auditing.measure import (
-    PEOPLE_PARTS,
-    Measured,
-    Pair,
-    deciding_attacks,
-    measure_panel,
-    pairs_of,
-    require_available,
-)
+from pcer.auditing.measure import Measured, Pair
 from pcer.auditing.plan import SHARPEST, Plan
 from pcer.auditing.tests import Evidence, Tested, attack_tests, compare_pairs, decide
-from pcer.auditing.variances import (
-    cost_in_tests,
-    limit_quantile,
-    people_part,
-    pooled_cost,
-    record_variance,
-)
 from pcer.auditing.verdict import Verdict
 from pcer.auditing.words import in_100, setting_name
 from pcer.errors import InputError, PlanError
@@ -224,7 +210,7 @@ def more_would_show(tested: Tested, evidence: Evidence, k: int, budget: BudgetRe
         question = Question(groups=(lower, higher), base=max(0.0, float(exposed.value[lower])))
     else:
         return None
-    design = design_of_measured(measured, n_tests, n_attacks=len(tested.attacks))
+    design = design_of_measured(measured, [len(tested.attacks) * n for n in n_tests])
     return None if design is None else advice(design, question)
 
 
@@ -262,11 +248,12 @@ class CountsError:
             units, lean = f * (1 - f) * n[0] * n_splits, (1 - 2 * both[0]) * (1 - 2 * f)
             error = math.sqrt(null[0] / n_splits) + (lean * (z - 1 / z) / 6 + 0.5 / z) / units
             return error**2, actual[0] / n_splits
-        one_split = np.maximum(null, record_variance(train, test, f * n, (1 - f) * n))
+        one_split = np.maximum(null, variances.record_variance(train, test, f * n, (1 - f) * n))
         one_split *= 1 + CHANCE_SPREAD * math.sqrt((1 - 1 / n_splits) / n_splits)
         off, seen = np.array([1.0, -1.0]) * n[::-1] / n.sum(), exposure
         for _ in range(REPETITIONS):
-            people = people_part(cost_in_tests(seen, pooled_cost(seen, n)), n)
+            cost = variances.cost_in_tests(seen, variances.pooled_cost(seen, n))
+            people = variances.people_part(cost, n)
             tested = float((one_split / n_splits + (1 - 1 / n_splits) * people).sum())
             seen = exposure + off * (exposure[1] - exposure[0] - z * math.sqrt(tested))
         people = exposure * (1 - exposure) / n
@@ -347,7 +334,7 @@ class Question:
         if len(self.groups) > 1:
             n_tests, level = 2 * design.n_pair_tests, SIGNIFICANCE * EXPOSURE_SHARE
             exposure = np.array([self.base, self.base + amount])
-        z = limit_quantile(n_limits=max(1, n_tests), confidence_level=1 - level)
+        z = variances.limit_quantile(n_limits=max(1, n_tests), confidence_level=1 - level)
         tested, actual = design.error.variances(design, self.groups, exposure, z)
         beyond = amount - z * math.sqrt(tested)
         return float(ndtr(beyond / math.sqrt(actual)) if actual > 0 else beyond > 0)
@@ -482,17 +469,17 @@ def _of_release(
 ) -> Planned:
     by_setting = panels(release)
     plan = Plan(cost=SHARPEST if cost is None else GAP.name if cost == GAP.short else cost)
-    require_available(by_setting, plan)
+    measure.require_available(by_setting, plan)
     if not is_random(release):
         raise InputError("the release does not say that its splits are random, so none can plan.")
     names = [setting_name(panel.model, stated_epsilon(panel)) for panel in by_setting]
     if setting is not None and setting not in names:
         raise InputError(f"the release has no setting {setting!r}; it has {', '.join(names)}.")
     chosen = 0 if setting is None else names.index(setting)
-    pairs, inflation = pairs_of(by_setting, plan), variance_inflation(release)
-    attacks = deciding_attacks(by_setting, plan)
+    pairs, inflation = measure.pairs_of(by_setting, plan), variance_inflation(release)
+    attacks = measure.deciding_attacks(by_setting, plan)
     measured = [
-        [measure_panel(panel, plan, attack, inflation=inflation) for panel in by_setting]
+        [measure.measure_panel(panel, plan, attack, inflation=inflation) for panel in by_setting]
         for attack in attacks
     ]
     if n_settings is not None:
@@ -502,7 +489,7 @@ def _of_release(
         evidence = decide(tests, pairs, outcome=release.subject.outcome)
         n_tests = evidence.n_cost_tests, evidence.n_pair_tests
     first = measured[0][chosen]
-    design = design_of_measured(first, n_tests, n_attacks=len(attacks))
+    design = design_of_measured(first, [len(attacks) * n for n in n_tests])
     if design is None or first.exposed is None:
         reason = first.reason or "nobody, or everybody, is right in some group"
         raise PlanError(f"{attacks[0]} of this release cannot be planned with: {reason}.")
@@ -517,12 +504,11 @@ def _of_release(
     return design, {(i, j): float(min(value[i], value[j])) for i, j in pairs}, about
 
 
-def design_of_measured(
-    measured: Measured, n_tests: tuple[int, int], *, n_attacks: int
-) -> Design | None:
+def design_of_measured(measured: Measured, n_tests: Sequence[int]) -> Design | None:
     """One setting and one attack as a study to repeat; None where nothing can be learnt from it.
 
-    ``n_tests`` are the settings and groups, and the settings and pairs, that the audit tests.
+    ``n_tests`` are the attacks, settings and groups, and the attacks, settings and pairs, that the
+    audit tests.
     """
     panel, exposed = measured.panel, measured.exposed
     if exposed is None or not measured.told.all() or not (exposed.one_split > 0).all():
@@ -541,7 +527,7 @@ def design_of_measured(
         variance[second, first] = variance[first, second]
         error = MeasuredError(
             variance=variance,
-            people=PEOPLE_PARTS.get(measured.proxy.scale, people_part),
+            people=measure.PEOPLE_PARTS.get(measured.proxy.scale, variances.people_part),
             largest=np.full(n, min(1.0, measured.proxy.scale.largest)),
             n_people=exposed.n,
             n_splits=panel.n_splits,
@@ -550,8 +536,8 @@ def design_of_measured(
         group_names=panel.group_names,
         people=exposed.n,
         n_splits=panel.n_splits,
-        n_cost_tests=n_attacks * n_tests[0],
-        n_pair_tests=n_attacks * n_tests[1],
+        n_cost_tests=n_tests[0],
+        n_pair_tests=n_tests[1],
         error=error,
     )
 
