@@ -32,8 +32,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import bdtrc, gammaln
 from scipy.stats import hypergeom
-from tests.worlds.honest import honest_release
-from tests.worlds.lies import LIES, honest, told
+from tests.worlds.lies import LIES, honest, honest_release, told
 from tests.worlds.people import Kind, NullRelease, NullWorld, draw_null
 from tests.worlds.references import OneModel, draw_model, scores_of
 from tests.worlds.releases import World, simulate

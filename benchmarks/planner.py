@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from sklearn.base import ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from tests.worlds.honest import fitted_release
+from tests.worlds.lies import fitted_release
 from tests.worlds.releases import panel_of
 
 from benchmarks import parser_of, run_verb, with_numbers, write_results

@@ -28,8 +28,7 @@ from pcer.auditing.exact import Strata
 from pcer.auditing.file import DeclarationFinding
 from pcer.auditing.hypergeometric import lower_tails
 from pcer.release import Release, parse_release, read_release
-from tests.worlds.honest import n_accused
-from tests.worlds.lies import LIES, Tree, honest, told
+from tests.worlds.lies import LIES, Tree, honest, n_accused, told
 from tests.worlds.releases import World, simulate
 from tests.worlds.splits import (
     HONEST,

@@ -18,8 +18,8 @@ from pcer.auditing.hypergeometric import (
     combine,
     group_chances,
     label_chances,
-    likeliest_table,
     n_fold_sets,
+    table_chances,
 )
 from tests.worlds.splits import draw_folds, draw_split
 
@@ -39,6 +39,10 @@ def every_table(total, n_train):
         if sum(cut) == n_train:
             ways = math.prod(math.comb(int(n), k) for n, k in zip(cells, cut, strict=True))
             yield cut, ways / whole
+
+
+def sum_of_squares(chances) -> float:
+    return sum(p**2 for p in chances)
 
 
 def beyond(observed, total, good, sampled, inflation=1.0) -> np.ndarray:
@@ -85,7 +89,7 @@ def test_several_chances_make_one():
     assert combine(np.array([0.9, 0.9]), independent=True) == 1.0
 
 
-def test_the_likeliest_table_is_found_whatever_is_drawn():
+def test_the_likeliest_table_and_two_that_are_alike_whatever_is_drawn():
     rng = np.random.default_rng(2)
     for total in rng.integers(0, 5, (40, 2, 2)):
         for n_train in range(int(total.sum()) + 1):
@@ -95,9 +99,10 @@ def test_the_likeliest_table_is_found_whatever_is_drawn():
                 ("label", zip(total.T, trained.T, strict=True)),
                 ("group", zip(total, trained, strict=True)),
             ):
-                most = (max(p for _, p in every_table(n, int(t.sum()))) for n, t in parts)
-                found = likeliest_table(counts(total, trained), strata)
-                assert found == pytest.approx(math.prod(most))
+                chances = [[p for _, p in every_table(n, int(t.sum()))] for n, t in parts]
+                most, alike = math.prod(map(max, chances)), math.prod(map(sum_of_squares, chances))
+                found = table_chances(counts(total, trained), strata)
+                assert found == pytest.approx((most, alike))
 
 
 def test_a_chain_of_equal_chances_is_the_birthday_problem():
@@ -119,7 +124,7 @@ def test_repeats_have_at_most_the_bounded_chance():
     assert chance_of_repeats(counts(total, *tables[3:6]), "nothing", NO_CLUMPS) == 1
     # Two that draw other numbers cannot be alike: only one pair can.
     pair = counts(total, tables[3], tables[3], np.array([[3, 2], [2, 1]]))
-    assert chance_of_repeats(pair, "nothing", NO_CLUMPS) == pytest.approx(max(p))
+    assert chance_of_repeats(pair, "nothing", NO_CLUMPS) == pytest.approx(sum_of_squares(p))
 
 
 def test_clumps_leave_fewer_ways_to_cut():

@@ -84,7 +84,9 @@ def check_release(release: Release) -> list[DeclarationFinding]:
     released, and the effective number of units is known; all of it at ``LEVEL`` together.
     """
     facts, rows = release.kept(Facts), list[tuple[Check, Finding, float]]()
-    splits = _distinct_splits(facts)
+    cuts, inflation, splits = _named_cuts(facts), facts.inflation, None
+    if is_random(release) and cuts is not None and inflation is not None:
+        splits = Splits(facts, cuts, inflation)
     for check in CHECKS:
         if check.shares is None:
             rows += [(check, finding, 1.0) for finding in check.test(facts)]
@@ -201,38 +203,31 @@ def _positions(names: Sequence[SplitName]) -> dict[SplitName, list[int]]:
     return positions
 
 
-class Splits(NamedTuple):
-    """The distinct splits of a release: where names are one split beyond chance, every cut once."""
+class Splits:
+    """The distinct splits of a release: where names are one split beyond chance, every cut once.
 
-    facts: Facts
-    stratified_by: StratifiedBy
-    names: list[SplitName]
-    cuts: SplitCounts
-    inflation: FloatArray
-    alike: tuple[SplitName, SplitName] | None  # two names of one split beyond chance
-    repeats_p: float
-    measured: list[tuple[str, Strata, list[SplitName]]]
-    """Settings with the correct records of one run for each of their splits, and their names."""
+    What chance is asked about; ``measured`` are settings with the correct records of one run for
+    each of their splits, and their names.
+    """
 
-
-def _distinct_splits(facts: Facts) -> Splits | None:
-    """What chance is asked about; None where it cannot be."""
-    cuts, inflation, names = _named_cuts(facts), facts.inflation, list(facts.runs_by_split)
-    if not is_random(facts.release) or cuts is None or inflation is None:
-        return None
-    declared = strata = facts.release.training.stratified_by or "nothing"
-    if declared == "nothing" and cuts.has_labels:
-        # Given its numbers in the strata a random split is random within them, so that judging
-        # repeats within what happens to be balanced is always fair.
-        rounded: tuple[StratifiedBy, ...] = ("label", "group")
-        strata = next((by for by in rounded if hypergeometric.is_rounded(cuts, by)), declared)
-    p = max(SMALLEST_P, hypergeometric.chance_of_repeats(cuts, strata, inflation))
-    first, kept, alike = hypergeometric.first_alike(cuts), list(range(len(names))), None
-    if p <= SHARE_OF_REPEATS * LEVEL:
-        alike, kept = _first_repeat(first, names), sorted(set(first))
-    measured = [row for setting in facts.settings if (row := _correct_records(setting))[2]]
-    names = [names[split] for split in kept]
-    return Splits(facts, declared, names, cuts.only(kept), inflation, alike, p, measured)
+    def __init__(self, facts: Facts, cuts: SplitCounts, inflation: FloatArray) -> None:
+        names, first = list(facts.runs_by_split), hypergeometric.first_alike(cuts)
+        self.facts, self.inflation = facts, inflation
+        self.stratified_by = strata = facts.release.training.stratified_by or "nothing"
+        if strata == "nothing" and cuts.has_labels:
+            # Given its numbers in the strata a random split is random within them, so that judging
+            # repeats within what happens to be balanced is always fair.
+            rounded: tuple[StratifiedBy, ...] = ("label", "group")
+            strata = next((by for by in rounded if hypergeometric.is_rounded(cuts, by)), strata)
+        self.repeats_p = hypergeometric.chance_of_repeats(cuts, strata, inflation)
+        self.repeats_p = max(SMALLEST_P, self.repeats_p)
+        self.alike: tuple[SplitName, SplitName] | None = None  # of one split beyond chance
+        kept = list(range(len(names)))
+        if self.repeats_p <= SHARE_OF_REPEATS * LEVEL:
+            self.alike, kept = _first_repeat(first, names), sorted(set(first))
+        self.names, self.cuts = [names[split] for split in kept], cuts.only(kept)
+        measured = map(_correct_records, facts.settings)
+        self.measured = [row for row in measured if row[2]]
 
 
 def _first_repeat(first: Sequence[int], names: Sequence[SplitName]) -> tuple[SplitName, SplitName]:
@@ -660,8 +655,11 @@ def _drifts(
     shares: Sequence[FloatArray],
     counted: str,
 ) -> Iterator[Finding]:
-    over = f" over {len(splits.names)} splits" if len(splits.names) > 1 else ""
-    for s, g, p in hypergeometric.unlikely_groups(splits.cuts, chances, level):
+    n, independent = len(splits.names), hypergeometric.n_fold_sets(splits.cuts) == 0
+    combined = [hypergeometric.combine(own, independent=independent) for own in chances]
+    p_values, over = holm(np.array(combined)), f" over {n} splits" if n > 1 else ""
+    for g in np.flatnonzero(p_values <= level).tolist():
+        p, s = float(p_values[g]), int(chances[g].argmin()) * n // len(chances[g])  # worst split
         where = {"group": splits.facts.groups[g], "split": _split_words(splits.names[s])}
         yield Finding(
             "The split is said to be random, but "

@@ -9,7 +9,7 @@ cross-validation are not, so what needs independence leaves them out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,13 +17,15 @@ import numpy as np
 from pcer.auditing.exact import SMALLEST_P, Strata, memorised
 from pcer.metrics import FloatArray
 from pcer.release.format import StratifiedBy
-from pcer.statistics import holm, upper_p
+from pcer.statistics import upper_p
 
 ROUNDING = 1 + 1e-9
 """Records by which dividing whole numbers in one proportion can miss it, and a rounding error."""
 CLEARLY_FREE = 0.5
 """A balanced count is off by less than this share of a random one's deviation. Strata finer than
 the declared ones (label by sex by race) add up their roundings, which stays far below it."""
+MOST_CONVOLVED = 1_000_000
+"""Records of a stratum up to which the chance of two equal tables is computed exactly."""
 
 
 class SplitCounts(NamedTuple):
@@ -117,17 +119,6 @@ def group_chances(counts: SplitCounts, inflation: float) -> list[FloatArray]:
     return label_chances(as_labels, "label", np.array([inflation]))
 
 
-def unlikely_groups(
-    counts: SplitCounts, chances: Sequence[FloatArray], level: float
-) -> Iterator[tuple[int, int, float]]:
-    """Groups less likely than the level: their worst split, the group, its p-value after Holm."""
-    independent = n_fold_sets(counts) == 0
-    p_values = holm(np.array([combine(own, independent=independent) for own in chances]))
-    for g in np.flatnonzero(p_values <= level).tolist():
-        worst = int(chances[g].argmin()) * len(counts.train) // len(chances[g])
-        yield worst, g, float(p_values[g])
-
-
 def combine(chances: FloatArray, *, independent: bool) -> float:
     """One p-value of several: of the smallest (Bonferroni), if independent also of all (Fisher).
 
@@ -200,7 +191,7 @@ def chance_of_repeats(counts: SplitCounts, strata: StratifiedBy, inflation: Floa
     """Chance of so many repeats among different random splits; at most this.
 
     Two bounds of the same chance, the smaller counts: that of any pair alike, and that of a
-    chain, in both of which a split meets the likeliest table. Clumps that fall together leave
+    chain, in which a split meets the likeliest table. Clumps that fall together leave
     fewer ways to cut a group: its numbers are divided by their inflation. Folds follow from each
     other, so nothing is said of them.
     """
@@ -213,15 +204,21 @@ def chance_of_repeats(counts: SplitCounts, strata: StratifiedBy, inflation: Floa
         comparable.setdefault(total.tobytes() + drawn[s].tobytes(), []).append(s)
     clumps = SplitCounts(*(np.rint(part / inflation[None, :, None]) for part in counts))
     several = [splits for splits in comparable.values() if len(splits) > 1]
-    likeliest = [likeliest_table(clumps.only(splits), strata) for splits in several]
-    pairs = sum(math.comb(len(s), 2) * p for s, p in zip(several, likeliest, strict=True))
-    return min(1.0, pairs, chain(max(likeliest), n=n, repeats=repeats))
+    likeliest, pairs = 0.0, 0.0
+    for splits in several:
+        largest, alike = table_chances(clumps.only(splits), strata)
+        likeliest, pairs = max(likeliest, largest), pairs + math.comb(len(splits), 2) * alike
+    return min(1.0, pairs, chain(likeliest, n=n, repeats=repeats))
 
 
-def likeliest_table(counts: SplitCounts, strata: StratifiedBy) -> float:
-    """Chance of the likeliest way to cut all cells, where all splits draw as the first does."""
+def table_chances(counts: SplitCounts, strata: StratifiedBy) -> tuple[float, float]:
+    """Chance of the likeliest way to cut all cells, and that two splits cut them alike.
+
+    All splits draw as the first does.
+    """
     size, drawn = (by_stratum(part, strata)[0] for part in (counts.total, counts.train))
-    return math.prod(map(_largest_chance, size, drawn.sum(axis=1)))
+    rows = [*zip(size, drawn.sum(axis=1), strict=True)]
+    return math.prod(_largest_chance(*row) for row in rows), math.prod(_twice(*row) for row in rows)
 
 
 def chain(likeliest: float, *, n: int, repeats: int) -> float:
@@ -250,6 +247,27 @@ def _largest_chance(size: FloatArray, drawn: float) -> float:
         cells[np.argmax((size - cells) / (cells + 1))] += 1
     log = _log_choose(size, cells).sum() - _log_choose(size.sum(), drawn)
     return math.exp(min(0.0, float(log)))
+
+
+def _twice(size: FloatArray, drawn: float) -> float:
+    """Chance that two draws of so many have the same cells: every table's own chance, squared.
+
+    Binomial counts are hypergeometric given their sum, so the squared chances of the cells are
+    convolved. Of very many records the likeliest cells bound it.
+    """
+    n = int(size.sum())
+    if not 0 < drawn < n <= MOST_CONVOLVED:
+        return _largest_chance(size, drawn)
+    odds, product = math.log(drawn / (n - drawn)), np.ones(n // 2 + 1, dtype=np.complex128)
+
+    def log_chance(cell: float, k: FloatArray | float) -> FloatArray:
+        """Of k in a cell of that size, all drawn with the same probability."""
+        return _log_choose(cell, k) + k * odds + cell * math.log1p(-drawn / n)
+
+    for cell in size:
+        product *= np.fft.rfft(np.exp(2 * log_chance(cell, np.arange(cell + 1))), n)
+    alike = np.fft.irfft(product, n)[int(drawn)] / np.exp(2 * log_chance(n, drawn))
+    return min(_largest_chance(size, drawn), float(alike))
 
 
 def _log_choose(n: FloatArray | float, k: FloatArray | float) -> FloatArray:
