@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from pcer.release.format import Release, parse_release
+
 settings.register_profile("pcer", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("pcer")
 
@@ -38,6 +40,16 @@ TABLES = {
 def plain_release() -> dict[str, Any]:
     """A valid release, as plain objects."""
     return make_plain_release()
+
+
+@pytest.fixture
+def rates_release(plain_release) -> Release:
+    """The same as rates without sizes, so that no cost is known."""
+    for run in plain_release["runs"]:
+        for tables in run["groups"].values():
+            tables["train"] = {"accuracy": 0.8}
+            tables["test"] = {"accuracy": 0.75, "positive_rate": 0.3}
+    return parse_release(plain_release, file="rates")
 
 
 def make_plain_release() -> dict[str, Any]:

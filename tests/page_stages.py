@@ -7,8 +7,8 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pandas as pd
@@ -25,21 +25,9 @@ def readme(folder: Path) -> Names:
     """A pipeline and its people; and a table of two models that scored the same people."""
     from sklearn.linear_model import LogisticRegression
 
-    rng = np.random.default_rng(0)
-    n, n_models = 240, 2
-    rows = n * n_models
-    race = rng.choice(["x", "z"], n)
-    people = pd.DataFrame(
-        {
-            "sex": rng.choice(["f", "m"], rows),
-            "race": np.tile(race, n_models),
-            "split": rng.choice(["train", "test"], rows, p=[0.7, 0.3]),
-            "seed": np.repeat(np.arange(n_models), n),
-            "id": np.tile(np.arange(n), n_models),
-        }
-    )
-    truth = np.tile(rng.integers(0, 2, n), n_models)
-    features = rng.normal(size=(rows, 3)) + truth[:, None]
+    people = scored_twice(400, 2, np.random.default_rng(0))
+    truth = people["y_true"].to_numpy()
+    features = np.random.default_rng(1).normal(size=(len(people), 3)) + truth[:, None]
     labels = np.array(["no", "yes"])
     return {
         "pcer": pcer,
@@ -50,6 +38,15 @@ def readme(folder: Path) -> Names:
         "y_true": labels[truth],
         "y_pred": labels[(features[:, 0] > 0.5).astype(int)],
     }
+
+
+def scored_twice(n: int, n_models: int, rng: np.random.Generator) -> pd.DataFrame:
+    """People, each in the training or the test part of every model."""
+    person = {"sex": rng.choice(["f", "m"], n), "race": rng.choice(["x", "z"], n)}
+    person |= {"y_true": rng.integers(0, 2, n), "id": np.arange(n)}
+    frame = pd.DataFrame({name: np.tile(values, n_models) for name, values in person.items()})
+    split = rng.choice(["train", "test"], len(frame), p=[0.7, 0.3])
+    return frame.assign(split=split, seed=np.repeat(np.arange(n_models), n))
 
 
 def attacks(folder: Path) -> Names:
@@ -83,27 +80,18 @@ def attacks(folder: Path) -> Names:
     }
 
 
-class StandIn:
-    """As much of the toolbox as the page calls; pcer's part of the page runs for real."""
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        self.fit = lambda *given: None
-        self.infer = lambda x, y, *, probabilities: np.asarray(x)[:, :1]  # one for every record
-
-
 PRETENDED = "art"
 
 
 def _pretend_toolbox() -> None:
-    for name, member in (
-        ("attacks.inference.membership_inference", "MembershipInferenceBlackBox"),
-        ("estimators.classification", "SklearnClassifier"),
-    ):
-        path = PRETENDED
-        for part in ("", *name.split(".")):
-            path = f"{path}.{part}".rstrip(".")
-            sys.modules.setdefault(path, ModuleType(path))
-        setattr(sys.modules[path], member, StandIn)
+    """As much of the toolbox as the page imports; pcer's part of the page runs for real."""
+    toolbox = MagicMock()
+    attack = toolbox.MembershipInferenceBlackBox.return_value
+    attack.infer = lambda x, y, *, probabilities: np.asarray(x)[:, :1]  # one for every record
+    for name in ("attacks.inference.membership_inference", "estimators.classification"):
+        parts = [PRETENDED, *name.split(".")]
+        for k in range(len(parts)):
+            sys.modules[".".join(parts[: k + 1])] = toolbox
 
 
 def copied(name: str, folder: Path) -> None:
@@ -152,22 +140,11 @@ def files(folder: Path) -> None:
 def predictions(path: Path) -> None:
     """A table of four models' predictions."""
     rng = np.random.default_rng(0)
-    n, n_models = 400, 4
-    sex, race, truth = rng.choice(["f", "m"], n), rng.choice(["x", "z"], n), rng.integers(0, 2, n)
-    chance = rng.uniform(size=n * n_models)
-    pd.DataFrame(
-        {
-            "person": np.tile(np.arange(n), n_models),
-            "seed": np.repeat(np.arange(n_models), n),
-            "sex": np.tile(sex, n_models),
-            "race": np.tile(race, n_models),
-            "split": rng.choice(["train", "test"], n * n_models, p=[0.7, 0.3]),
-            "y_true": np.tile(truth, n_models),
-            "y_pred": (chance >= 0.5).astype(int),
-            "probability": chance,
-            "loss": -np.log(np.where(np.tile(truth, n_models) == 1, chance, 1 - chance)),
-        }
-    ).to_parquet(path)
+    frame = scored_twice(400, 4, rng).rename(columns={"id": "person"})
+    chance = rng.uniform(size=len(frame))
+    loss = -np.log(np.where(frame["y_true"] == 1, chance, 1 - chance))
+    predicted = {"y_pred": (chance >= 0.5).astype(int), "probability": chance, "loss": loss}
+    frame.assign(**predicted).to_parquet(path)
 
 
 def sweep(folder: Path) -> None:
@@ -177,11 +154,8 @@ def sweep(folder: Path) -> None:
     from pcer.train import EngineFlags, TrainConfig
 
     settings = {"epochs": 1, "expected_batch": 512, "hidden": (4,), "accountant": "rdp"}
-    small = Sweep(
-        dataset=load("compas"),
-        attributes=("race",),
-        budgets=(1.0,),
-        seeds=(0, 1, 2),
-        config=TrainConfig(**settings, receipts="held"),
+    config = TrainConfig(**settings, receipts="held")
+    shape = {"attributes": ("race",), "budgets": (1.0,), "seeds": (0, 1, 2)}
+    run_sweep(
+        Sweep(dataset=load("compas"), **shape, config=config), folder, flags=EngineFlags(jobs=1)
     )
-    run_sweep(small, folder, flags=EngineFlags(jobs=1))

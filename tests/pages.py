@@ -49,10 +49,6 @@ class Html(HTMLParser):
         self.elements.append((tag, dict(attrs)))
         self.open += [tag] if tag not in ("br", "meta") else []
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note it."""
-        self.elements.append((tag, dict(attrs)))
-
     def handle_endtag(self, tag: str) -> None:
         """Close what opened last."""
         assert self.open.pop() == tag

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from hypothesis import strategies as st
 
 from pcer.release.format import Release, parse_release
+from tests.conftest import make_plain_release
 
 rates = st.floats(0.01, 1.0)
 costs = st.floats(0.0, 0.5)
@@ -27,33 +26,16 @@ def confusions(draw: st.DrawFn, *, smallest: int = 1) -> dict[str, int]:
 @st.composite
 def releases(draw: st.DrawFn, *, max_groups: int = 3, split_kind: str = "random") -> Release:
     """Small valid releases of counts; every run has a split of its own."""
+    tree = make_plain_release()
     names = [f"g{k}" for k in range(draw(st.integers(2, max_groups)))]
     budgets = draw(st.lists(st.sampled_from([0.1, 1.0, 10.0, None]), min_size=1, unique=True))
-    n_seeds = draw(st.integers(1, 4))
-    runs: list[dict[str, Any]] = [
-        {
-            "epsilon": budget,
-            "seed": seed,
-            "split": f"{budget}-{seed}",
-            "groups": {
-                name: {"train": draw(confusions()), "test": draw(confusions())} for name in names
-            },
-        }
+    tree["subject"] |= {"groups": names, "outcome": draw(st.sampled_from(["benefit", "harm"]))}
+    tree["training"] = {"split_kind": split_kind}
+    cells = st.fixed_dictionaries({"train": confusions(), "test": confusions()})
+    tree["runs"] = [
+        {"epsilon": budget, "seed": seed, "split": f"{budget}-{seed}"}
+        | {"groups": {name: draw(cells) for name in names}}
+        for seed in range(draw(st.integers(1, 4)))
         for budget in budgets
-        for seed in range(n_seeds)
     ]
-    return parse_release(
-        {
-            "format": "pcer-release",
-            "version": 1,
-            "subject": {
-                "dataset": "generated",
-                "attribute": "group",
-                "groups": names,
-                "outcome": draw(st.sampled_from(["benefit", "harm"])),
-            },
-            "training": {"split_kind": split_kind},
-            "runs": runs,
-        },
-        file="generated",
-    )
+    return parse_release(tree, file="generated")

@@ -10,16 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pcer.errors import (
-    LONGEST_SENTENCE,
-    InputError,
-    alike,
-    confusable,
-    require_at_least,
-    require_open_unit,
-    require_positive,
-    shown,
-)
+from pcer import errors
+from pcer.errors import LONGEST_SENTENCE, InputError, alike, confusable, shown
 
 
 @given(st.text(st.characters(codec=None), max_size=30))
@@ -39,14 +31,18 @@ def test_names_of_many_scripts_and_marks_of_our_own_stay():
     for name in ("نزن\u200cکن", "👩\u200d🔬", "זכר", "女性", "a\u00a0b", "\u3000x"):
         assert shown(name) == name
     assert shown("a\u00ad\nb\x1b", keep="\u00ad\n") == "a\u00ad\nb\\u001b"
+    told = str(InputError("file \x1b]0;title\x07 " + "long " * 10_000))
+    assert told.startswith(r"file \u001b]0;title\u0007 long")
+    assert told.isprintable()
+    assert len(told) <= LONGEST_SENTENCE + 20
 
 
 @pytest.mark.parametrize(
     ("check", "bad"),
     [
-        (require_positive, (0.0, -1.0, math.nan, math.inf)),
-        (require_open_unit, (0.0, 1.0, math.nan)),
-        (lambda **named: require_at_least(2, **named), (1, True, 2.0)),
+        (errors.require_positive, (0.0, -1.0, math.nan, math.inf)),
+        (errors.require_open_unit, (0.0, 1.0, math.nan)),
+        (lambda **named: errors.require_at_least(2, **named), (1, True, 2.0)),
     ],
 )
 def test_an_argument_that_is_refused_is_the_errors_field(check, bad):
@@ -71,10 +67,3 @@ def test_names_that_read_alike(one, other):
     assert confusable(["x", one, "y"]) is None
     for blank in ("", " ", "\u3000", "\u200b", "\u202e", "\u00ad\u2066 "):
         assert alike(blank) == ""
-
-
-def test_an_error_is_one_line_and_not_endless():
-    told = str(InputError("file \x1b]0;title\x07 " + "long " * 10_000))
-    assert told.isprintable()
-    assert len(told) <= LONGEST_SENTENCE + 20
-    assert told.startswith(r"file \u001b]0;title\u0007 long")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
@@ -34,20 +35,15 @@ def n_values(tree: Any) -> int:
 
 
 @given(PLAIN)
+@example({"a\u202e": ["\ud800", "\U000e0041", "\u2028", "\x9b", "\uffff", "é 女 😀"]})
 def test_our_text_form_is_read_back_and_its_values_are_limited(tree):
     text = canonical_json(tree)
-    assert text == json.dumps(tree, ensure_ascii=False, indent=1) + "\n"
+    plain = json.dumps(tree, ensure_ascii=False, indent=1) + "\n"
+    assert text == plain or "\u202e" in plain
+    assert text.replace("\n", "").isprintable()
     assert parse_json(text, file="x") == tree
     with pytest.raises(InputError):
         parse_json(text, file="x", max_values=n_values(tree) - 1)
-
-
-def test_our_text_form_hides_nothing_and_is_the_same_to_a_parser():
-    tree = {"a\u202e": ["\ud800", "\U000e0041", "\u2028", "\x9b", "\uffff", "é 女 😀"]}
-    text = canonical_json(tree)
-    assert text.replace("\n", "").isprintable()
-    assert parse_json(text, file="x") == tree
-    assert "é 女 😀" in text
 
 
 def test_pipes_and_devices_are_refused_at_once(tmp_path):
@@ -75,13 +71,13 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def failing(call, *, at: int, until: int = 1_000):
+def failing(call, error, *, at: int, until: int = 1_000):
     """A system call that fails from the ``at``-th time, counted from 1, until another."""
     count = iter(range(1, 1_000))
 
     def wrapped(*arguments, **options):
         if at <= next(count) <= until:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
+            raise error
         return call(*arguments, **options)
 
     return wrapped
@@ -109,35 +105,23 @@ def test_every_file_is_written(tmp_path, three):
 def test_a_call_that_fails_leaves_everything_as_it_was(
     tmp_path, three, monkeypatch, call, at, named
 ):
-    monkeypatch.setattr(call, failing(os.replace, at=at, until=at))
-    with pytest.raises(OutputError, match=rf"{named} cannot be written \(Input/output"):
-        write_files(three)
-    assert contents(tmp_path) == {"a": b"old a", "c": b"old c"}
-
-
-def test_one_file_needs_no_way_back(tmp_path, three, monkeypatch):
-    monkeypatch.setattr("shutil.copy2", failing(None, at=1))
+    """Also an interruption, which is passed on; one file alone needs no way back."""
+    for kind in (OSError(errno.EIO, os.strerror(errno.EIO)), KeyboardInterrupt()):
+        monkeypatch.setattr(call, failing(os.replace, kind, at=at, until=at))
+        with pytest.raises((OutputError, KeyboardInterrupt)) as caught:
+            write_files(three)
+        told = rf"{named} cannot be written \(Input/output" if isinstance(kind, OSError) else "^$"
+        assert re.search(told, str(caught.value))
+        assert contents(tmp_path) == {"a": b"old a", "c": b"old c"}
+        monkeypatch.undo()
+    monkeypatch.setattr("shutil.copy2", failing(None, kind, at=1))
     write_files({tmp_path / "a": "new"})
     assert contents(tmp_path)["a"] == b"new"
 
 
-def test_an_interruption_is_passed_on_and_leaves_everything_as_it_was(tmp_path, three, monkeypatch):
-    whole = os.replace
-
-    def interrupted(source, target):
-        if Path(target).name == "b" and Path(target).parent == tmp_path:
-            raise KeyboardInterrupt
-        whole(source, target)
-
-    monkeypatch.setattr(os, "replace", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        write_files(three)
-    assert contents(tmp_path) == {"a": b"old a", "c": b"old c"}
-
-
 def test_what_cannot_be_put_back_is_named_with_its_old_content(tmp_path, three, monkeypatch):
     """From the second rename on none works: a is replaced, and stays so."""
-    monkeypatch.setattr(os, "replace", failing(os.replace, at=2))
+    monkeypatch.setattr(os, "replace", failing(os.replace, OSError(errno.EIO, "broken"), at=2))
     with pytest.raises(OutputError) as caught:
         write_files(three)
     said = str(caught.value)
@@ -150,7 +134,7 @@ def test_what_cannot_be_put_back_is_named_with_its_old_content(tmp_path, three, 
 def test_a_link_to_a_file_is_put_back_as_a_link(tmp_path, monkeypatch):
     (tmp_path / "real").write_text("old")
     (tmp_path / "a").symlink_to("real")
-    monkeypatch.setattr(os, "replace", failing(os.replace, at=2, until=2))
+    monkeypatch.setattr(os, "replace", failing(os.replace, OSError(), at=2, until=2))
     with pytest.raises(OutputError):
         write_files({tmp_path / "a": "new", tmp_path / "b": "new"})
     assert (tmp_path / "a").is_symlink()
@@ -188,14 +172,14 @@ class Outer(Record):
 
 def test_every_text_in_a_record_is_shown_wherever_it_stands():
     """Records without any text are passed over, and nothing else is."""
-    evil = "a\x1b[2Jb\u202e"
-    parts = {evil: [Inner(word=evil), Inner()]}
-    made = Outer(name=evil, parts=parts, either=Inner(word=evil), loose={"deep": [evil]})
-    told = as_shown(made)
-    assert "\x1b" not in repr(told.model_dump())
-    assert "\u202e" not in repr(told.model_dump())
-    assert told.name == told.either.word == told.loose["deep"][0] == shown(evil)
-    assert [*told.parts] == [shown(evil)]
-    assert told.inner is made.inner
+
+    def made(name: str) -> Outer:
+        parts = {name: [Inner(word=name), Inner()]}
+        return Outer(name=name, parts=parts, either=Inner(word=name), loose={"deep": [name]})
+
+    evil = made("a\x1b[2Jb\u202e")
+    told = as_shown(evil)
+    assert told == made(shown("a\x1b[2Jb\u202e")) != evil
+    assert told.inner is evil.inner
     plain = Outer(name="a", parts={"b": [Inner()]}, either=1, loose=None)
     assert as_shown(plain) is plain

@@ -6,9 +6,8 @@ import importlib.util
 import json
 import os
 import re
-from importlib.machinery import SourceFileLoader
+import runpy
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -40,16 +39,6 @@ def said(book: dict[str, Any]) -> list[str]:
     return ["".join(o["text"] if "text" in o else o["data"].get("text/plain", "")) for o in outputs]
 
 
-def runner() -> ModuleType:
-    """``scripts/notebooks``, which is no module by its name."""
-    loader = SourceFileLoader("run_notebooks", str(ROOT / "scripts" / "notebooks"))
-    spec = importlib.util.spec_from_loader("run_notebooks", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
 def test_what_is_kept_is_small_and_says_nothing_of_when_and_where(path):
     text, book = path.read_text(encoding="utf-8"), read(path)
@@ -74,10 +63,7 @@ def test_what_is_kept_is_small_and_says_nothing_of_when_and_where(path):
 
 @pytest.mark.parametrize(
     "path",
-    [
-        pytest.param(path, id=path.stem, marks=pytest.mark.slow if path.stem in LONG else ())
-        for path in BOOKS
-    ],
+    [pytest.param(p, marks=pytest.mark.slow if p.stem in LONG else (), id=p.stem) for p in BOOKS],
 )
 def test_a_notebook_still_says_what_it_shows(path, tmp_path, monkeypatch):
     """Word for word, where it trains nothing; else but for digits. scripts/notebooks renews it."""
@@ -86,10 +72,9 @@ def test_a_notebook_still_says_what_it_shows(path, tmp_path, monkeypatch):
             assert "PCER_CI" not in os.environ, f"CI must run this test, but there is no {package}"
             pytest.skip(f"there is no {package}")
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
-    now, kept = (
-        said(json.loads(json.dumps(runner().run_notebook(path, tmp_path)))),
-        said(read(path)),
-    )
+    run = runpy.run_path(str(ROOT / "scripts" / "notebooks"))["run_notebook"]
+    now = said(json.loads(json.dumps(run(path, tmp_path))))
+    kept = said(read(path))
     if path.name == TRAINED:
         now, kept = (
             [re.sub(r"[\d.,−-]+", "#", re.sub(r"[ ─]+", " ", text)) for text in texts]

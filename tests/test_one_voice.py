@@ -168,10 +168,6 @@ def check_all(audits: Sequence[Audit], printed: str) -> None:
         assert latex_text(audit.title) in latex
 
 
-def check_page(audit: Audit, release: Release) -> None:
-    check_text(audit, Html(to_report([audit], [release])).text)
-
-
 @cache
 def drawn(chunk: int) -> list[tuple[Release, Audit]]:
     """Releases of every shape and their audits; the last few are one family."""
@@ -189,6 +185,8 @@ def test_drawn_releases_speak_with_one_voice(chunk, capsys):
     for group in [*([one] for one in audited[:-FAMILY]), audited[-FAMILY:]]:
         print_audits(group)
         check_all(group, capsys.readouterr().out)
+    for release, audit in drawn(chunk)[:: N_DRAWN // PAGES]:
+        check_text(audit, Html(to_report([audit], [release])).text)
 
 
 @pytest.mark.slow
@@ -202,20 +200,13 @@ def test_the_drawn_ones_have_every_verdict_and_every_cap():
     assert any("randomly drawn" in why for why in capped)
 
 
-@pytest.mark.parametrize("chunk", CHUNKS)
-def test_pages_speak_with_the_same_voice(chunk):
-    several = drawn(chunk)[:: CHUNK * N_DRAWN // CHUNK // PAGES]
-    for release, audit in several:
-        check_page(audit, release)
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.removesuffix(".release.json"))
 def test_releases_of_the_repository_speak_with_one_voice(path, capsys):
     release = pcer.read_release(path)
     audit = pcer.audit(release, QUICK)
     print_audits([audit])
     check_all([audit], capsys.readouterr().out)
-    check_page(audit, release)
+    check_text(audit, Html(to_report([audit], [release])).text)
 
 
 def test_other_costs_never_speak_louder_than_the_verdict():

@@ -25,6 +25,7 @@ from pcer.errors import InputError, require_positive
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
+Numbers: TypeAlias = FloatArray | IntArray | float
 
 DEFAULT_FLOOR = 1e-3
 FLOOR_GRID = (1e-4, 1e-3, 1e-2, 1e-1)
@@ -232,10 +233,7 @@ def equalized_odds_difference(
 
 
 def quotient(
-    numerator: FloatArray | float,
-    denominator: FloatArray | IntArray,
-    *,
-    otherwise: FloatArray | float = np.nan,
+    numerator: Numbers, denominator: Numbers, *, otherwise: Numbers = np.nan
 ) -> FloatArray:
     """Numerator over denominator; ``otherwise`` where the denominator is not above 0.
 

@@ -50,6 +50,9 @@ def test_every_specification_is_valid_compiles_and_has_words(name):
     assert "var(--" not in json.dumps(spec, allow_nan=False)
     spec["config"]["legend"].pop("layout")  # Vega's, passed on; Vega-Lite's schema lacks it
     altair.Chart.from_dict(spec, validate=True)
+    assert mixed_audit().plot(name).to_dict()["datasets"]["rows"]
+    with pytest.raises(InputError, match=f"plot draws {next(iter(CHARTS))}, "):
+        mixed_audit().plot("pie")
     assert vl_convert.vegalite_to_vega(spec, vl_version="6.4")["marks"]
 
 
@@ -67,12 +70,8 @@ def test_charts_of_many_groups_show_some():
     assert len(spec_of(audit, "figure1")["concat"]) == MOST_PAIRS
 
 
-def test_rates_without_sizes_can_be_drawn(plain_release):
-    for run in plain_release["runs"]:
-        for tables in run["groups"].values():
-            tables["train"] = {"accuracy": 0.8}
-            tables["test"] = {"accuracy": 0.75, "positive_rate": 0.3}
-    audit = pcer.audit(pcer.release.parse_release(plain_release, file="rates"), QUICK)
+def test_rates_without_sizes_can_be_drawn(rates_release):
+    audit = pcer.audit(rates_release, QUICK)
     names = draw_figures([audit], audit.sources[:1])
     assert "compas-race-figure1.svg" in names
     assert "compas-race-costs.svg" not in names

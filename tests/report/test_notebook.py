@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import narwhals as nw
+import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import pcer
 from pcer.auditing.file import Audit
 from pcer.report import notebook as frames
-from pcer.report.figures import CHARTS
 from pcer.report.verify import verify_report
 from tests import pages
 from tests.pages import QUICK, ROOT, SAMPLES, Html, audited
@@ -37,8 +38,7 @@ def test_every_release_and_its_audit_are_small_html(path):
     for shown in (audit.sources[0], audit):
         text = shown._repr_html_()
         assert len(text.encode()) <= MOST_BYTES
-        bundle = shown._repr_mimebundle_()
-        assert bundle == {"text/html": text, "text/plain": str(shown)}
+        assert shown._repr_mimebundle_() == {"text/html": text, "text/plain": str(shown)}
         assert len(repr(shown)) < 200
         assert max(map(len, str(shown).splitlines())) <= 80
     text = html.unescape(audit._repr_html_())
@@ -47,22 +47,16 @@ def test_every_release_and_its_audit_are_small_html(path):
     assert repr(audit).startswith(f"<Audit: {audit.subject.dataset}")
 
 
-def test_nothing_around_it_is_styled(audit):
+def test_nothing_around_it_is_styled_and_names_of_other_people_are_text(audit):
     """Every style is an attribute, but for one rule that holds where the picture is a file."""
-    for shown in (audit, audit.sources[0]):
+    hostile, plain = pages.hostile_audit(), {tag for tag, _ in Html(audit._repr_html_()).elements}
+    for shown in (audit, audit.sources[0], hostile, hostile.sources[0]):
         text = shown._repr_html_()
         rules = re.findall(r"<style>(.*?)</style>", text)
         selectors = re.findall(r"([^{}]+)\{[^{}]*\}", re.sub(r"@media[^{]*\{", "", "".join(rules)))
         assert all(one.strip("} ").startswith("svg.pcer-hero:root") for one in selectors)
-        assert {tag for tag, _ in Html(text).elements}.isdisjoint({"script", "link", "iframe"})
-
-
-def test_names_of_other_people_are_text(audit):
-    hostile = pages.hostile_audit()
-    plain = {tag for tag, _ in Html(audit._repr_html_()).elements}
-    for shown in (hostile.sources[0], hostile):
-        elements = Html(shown._repr_html_()).elements
-        assert {tag for tag, _ in elements} <= plain
+        elements = Html(text).elements
+        assert {tag for tag, _ in elements} <= plain - {"script", "link", "iframe"}
         assert not [name for _, attributes in elements for name in attributes if name[:2] == "on"]
 
 
@@ -100,31 +94,24 @@ def test_what_an_audit_remembers_is_no_part_of_it(audit):
     ("what", "backend"),
     [*zip(frames.FRAMES, ["pandas"] * 9, strict=False), ("pairs", "polars"), ("costs", "pyarrow")],
 )
-def test_frames_hold_the_numbers(audit, what, backend):
+def test_frames_hold_every_number_by_the_joined_name_of_its_fields(audit, what, backend):
     frame = nw.from_native(audit.to_frame(what, backend=backend))
     assert frame.implementation.value == backend
-    n = len(audit.budgets)
-    rows = {"groups": 2 * n, "pairs": n, "settings": n, "costs": len(audit.costs)}[what]
-    assert len(frame) == rows
+    n, tree = len(audit.budgets), audit.budgets[-1].model_dump()
+    n_rows, fields = {
+        "groups": (2 * n, tree["groups"]["women"]),
+        "pairs": (n, {k: v for k, v in tree["pairs"][0].items() if k not in ("floors", "groups")}),
+        "settings": (n, {k: v for k, v in tree.items() if k not in ("groups", "pairs")}),
+        "costs": (len(audit.costs), audit.costs[-1].model_dump()),
+    }[what]
+    assert len(frame) == n_rows
+    last, flat = frame.rows(named=True)[-1], dict(leaves("", fields))
+    assert flat
+    assert {name: last[name] for name in flat} == pytest.approx(flat, rel=1e-12, abs=0)
     if what != "costs":
         epsilons = frame["epsilon"].to_list()
         assert list(dict.fromkeys(epsilons)) == [budget.budget for budget in audit.budgets]
         assert epsilons[-1] == math.inf
-
-
-def test_a_frame_has_every_field_of_the_audit(audit):
-    """A number of the file is in a frame, by the joined name of its fields."""
-    tree = audit.budgets[-1].model_dump()
-    expected = {
-        "groups": tree["groups"]["women"],
-        "pairs": {k: v for k, v in tree["pairs"][0].items() if k not in ("floors", "groups")},
-        "settings": {k: v for k, v in tree.items() if k not in ("groups", "pairs")},
-    }
-    for what, fields in expected.items():
-        last = nw.from_native(audit.to_frame(what)).rows(named=True)[-1]
-        flat = dict(leaves("", fields))
-        assert flat
-        assert {name: last[name] for name in flat} == pytest.approx(flat, rel=1e-12, abs=0)
 
 
 def leaves(prefix: str, tree: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -157,14 +144,6 @@ def test_frames_that_cannot_be_had(audit, monkeypatch):
         audit.to_frame(backend="pandas")
 
 
-def test_every_chart_is_an_altair_chart(audit):
-    for name in CHARTS:
-        spec = audit.plot(name).to_dict()  # Altair checks it against Vega-Lite's schema
-        assert spec["datasets"]["rows"]
-    with pytest.raises(pcer.InputError, match=f"plot draws {next(iter(CHARTS))}, "):
-        audit.plot("pie")
-
-
 def test_a_saved_page_verifies(tmp_path):
     """Also one that was judged together with another: the page carries both."""
     first, second = (pages.mixed_release(attribute=name) for name in ("sex", "colour"))
@@ -178,16 +157,15 @@ def test_a_saved_page_verifies(tmp_path):
     assert verify_report(page, []) is not None
 
 
-def test_what_is_no_release_is_told_how_to_become_one():
-    import pandas as pd
-    from sklearn.linear_model import LogisticRegression
-
-    for given, function in (
-        *((one, "pcer.release_from_predictions") for one in ({"a": [1]}, pd.DataFrame({"y": [1]}))),
-        *((one, "pcer.read_release") for one in ("x.release.json", Path("x"))),
-        (LogisticRegression(), "pcer.release_from_estimator"),
-        ([], "not an empty list"),
-        ([None], "not this NoneType"),
-    ):
-        with pytest.raises(pcer.InputError, match=function):
-            pcer.audit(given)
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        *((one, "release_from_predictions") for one in ({"a": [1]}, pd.DataFrame({"y": [1]}))),
+        *((one, "read_release") for one in ("x.release.json", Path("x"))),
+        (LogisticRegression(), "release_from_estimator"),
+        *(([], "not an empty list"), ([None], "not this NoneType")),
+    ],
+)
+def test_what_is_no_release_is_told_how_to_become_one(given, told):
+    with pytest.raises(pcer.InputError, match=told):
+        pcer.audit(given)

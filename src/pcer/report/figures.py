@@ -78,12 +78,6 @@ def chart_spec(audit: Audit, release: Release, name: str) -> Spec | None:
     return _described(chart, description, {"rows": rounded(rows)})
 
 
-def spec_chart(spec: Spec) -> Any:
-    """A complete specification as an Altair chart."""
-    spec["config"]["legend"].pop("layout", None)  # Vega takes it; Altair's schema does not know it
-    return alt.Chart.from_dict(spec)
-
-
 def file_name(audit: Audit) -> str:
     """Dataset and attribute in letters that any file system takes."""
     words = f"{audit.subject.dataset} {audit.subject.attribute}".lower()
@@ -253,18 +247,14 @@ def outlook_spec(outlook: Outlook) -> Spec:
     ]
     names = list(dict.fromkeys(row["line"] for row in rows))
     x = alt.X("splits:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~g"))
-    y = alt.Y(
-        "amount:Q",
-        title="smallest that would be shown, in 100",
-        scale=alt.Scale(type="log"),
-        axis=alt.Axis(labelExpr="format(100 * datum.value, '~g')", tickCount=5),
-    )
-    colour = alt.Color("line:N", title=None, scale=series(names), legend=legend())
+    title, log = "smallest that would be shown, in 100", alt.Scale(type="log")
+    axis = alt.Axis(labelExpr="format(100 * datum.value, '~g')", tickCount=5)
+    y = alt.Y("amount:Q", title=title, scale=log, axis=axis)
+    look: dict[str, Any] = {"title": None, "legend": legend()}
+    colour = alt.Color("line:N", scale=series(names), **look)
     # Exposures are whole lines and differences broken ones, so that no colour is needed.
     dashes = [[5, 3] if name.startswith("difference") else [1, 0] for name in names]
-    dash = alt.StrokeDash(
-        "line:N", title=None, scale=alt.Scale(domain=names, range=dashes), legend=legend()
-    )
+    dash = alt.StrokeDash("line:N", scale=alt.Scale(domain=names, range=dashes), **look)
     base = alt.Chart(alt.NamedData(OUTLOOK))
     own = base.transform_filter(f"datum.splits == {outlook.n_splits:g}")
     chart = alt.layer(

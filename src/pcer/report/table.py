@@ -124,23 +124,7 @@ def to_latex(table: Table) -> str:
     head, *body = (" & ".join(map(latex_text, row)) + r" \\" for row in every)
     title = table.title if table.title.endswith("?") else f"{table.title}."
     caption = f"{title} {table.note}".strip()
-    return "\n".join(
-        [
-            r"\begin{table*}[t]",
-            rf"\caption{{{latex_text(caption)}}}",
-            r"\small\centering",
-            r"\resizebox{\ifdim\width>\linewidth \linewidth\else\width\fi}{!}{%",
-            rf"\begin{{tabular}}{{{align}}}",
-            r"\toprule",
-            head,
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}}",
-            r"\end{table*}",
-            "",
-        ]
-    )
+    return LATEX_TABLE % (latex_text(caption), align, head, "\n".join(body))
 
 
 def to_html(table: Table, *, id: str = "", marks: Mapping[str, str] | None = None) -> str:
@@ -298,6 +282,19 @@ def _html_lines(text: str) -> str:
     return html.escape(isolated(shown(text, keep=LAYOUT))).replace("\n", "<br>")
 
 
+LATEX_TABLE = r"""\begin{table*}[t]
+\caption{%s}
+\small\centering
+\resizebox{\ifdim\width>\linewidth \linewidth\else\width\fi}{!}{%%
+\begin{tabular}{%s}
+\toprule
+%s
+\midrule
+%s
+\bottomrule
+\end{tabular}}
+\end{table*}
+"""
 _LATEX = {
     "\\": r"\textbackslash{}",
     **{character: "\\" + character for character in "&%$#_{}"},

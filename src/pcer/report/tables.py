@@ -140,24 +140,21 @@ def finding_table(audit: Audit, *, most_rows: int | None = None) -> Table:
         ("setting", lambda budget, *_: setting_of(budget)),
         ("group", lambda _, name, group: name),
         (received, lambda *at: _amount(proxies.ACCURACY, at[2].benefit.mean, 0)),
-        (
-            f"{audit.proxy.scale.column}\n[{100 * audit.plan.confidence_level:g} % interval]",
-            exposure,
-        ),
+        (f"{audit.proxy.scale.column}\n{_interval_head(audit)}", exposure),
         ("at\nmost", lambda *at: _exposure(audit, at[2].cost.upper_limit)),
         ("shown?", _is_shown),
     ]
-    more = f" {n_all - len(items)} further rows are in the full table."
-    return _made(
-        audit,
-        "finding",
-        columns[not several :],
-        items,
-        1 + several,
-        at="" if several else f": {setting_of(settings[0])}",
-        chance="; guessing gives 50" if audit.proxy.scale.is_advantage else "",
-        more=more if n_all > len(items) else "",
-    )
+    n_left, is_advantage = n_all - len(items), audit.proxy.scale.is_advantage
+    values = {
+        "at": "" if several else f": {setting_of(settings[0])}",
+        "chance": "; guessing gives 50" if is_advantage else "",
+        "more": f" {n_left} further rows are in the full table." if n_left else "",
+    }
+    return _made(audit, "finding", columns[not several :], items, 1 + several, **values)
+
+
+def _interval_head(audit: Audit) -> str:
+    return f"[{100 * audit.plan.confidence_level:g} % interval]"
 
 
 def _is_shown(budget: BudgetResult, name: str, group: GroupResult) -> str:
@@ -243,7 +240,7 @@ def resolution_table(audit: Audit) -> Table:
         ("group", lambda _, name, group: name),
         (received, lambda *at: _amount(proxies.ACCURACY, at[2].benefit.mean, 1)),
         ("gap", lambda *at: _amount(proxies.ACCURACY, at[2].overfitting_gap.mean)),
-        (f"cost ± error\n[{100 * audit.plan.confidence_level:g} % interval]", cost),
+        (f"cost ± error\n{_interval_head(audit)}", cost),
         ("noise\nlevel", lambda *at: _amount(scale, at[2].noise_level)),
         ("at\nmost", lambda *at: _amount(scale, at[2].cost.upper_limit)),
         (f"detect{SOFT_HYPHEN}able", lambda *at: _amount(scale, at[2].detectable_cost)),
@@ -302,7 +299,7 @@ def pairs_table(audit: Audit) -> Table:
         ("pooled\ndisparity", pooled),
         (
             "disparity if\nnothing memorised",
-            lambda _, pair, __: words.bounds(pair.pcer_disparity.null_interval),
+            lambda *at: words.bounds(at[1].pcer_disparity.null_interval),
         ),
         ("sign holds\nbelow floor", lambda *at: words.decimals(at[1].sign_holds_below_floor, 4)),
     ]
@@ -311,15 +308,13 @@ def pairs_table(audit: Audit) -> Table:
 
 def differences_table(audit: Audit) -> Table:
     """Per setting and pair: by how much exposures and benefits differ, for people like these."""
-    scale, received = audit.proxy.scale, audit.plan.benefit.replace("_", " ")
+    scale, rates = audit.proxy.scale, proxies.ACCURACY
+    received = audit.plan.benefit.replace("_", " ")
     columns: list[Column] = [
         ("cost, first\nminus second", lambda _, pair, __: _difference(scale, pair.exposure)),
         ("at most,\neither way", lambda _, pair, __: _amount(scale, pair.exposure.upper_limit)),
         (P_BOTH, lambda _, pair, __: _both_p(pair.exposure)),
-        (
-            f"{received},\nfirst minus second",
-            lambda _, pair, __: _difference(proxies.ACCURACY, pair.benefit),
-        ),
+        (f"{received},\nfirst minus second", lambda *at: _difference(rates, at[1].benefit)),
         (P_BOTH, lambda _, pair, __: _both_p(pair.benefit)),
         ("driven by", lambda _, pair, __: pair.driven_by or words.NOTHING),
     ]
@@ -436,7 +431,7 @@ def estimates_table(audit: Audit, release: Release) -> Table:
         ends = _amounts(proxy.scale, interval) if interval else ""
         line = f"{isolated(group)}: {_amount(proxy.scale, value)} {ends}"
         rows.setdefault((setting, proxy.label), []).append(line)
-    heads = ("ε", "proxy", f"cost [{100 * audit.plan.confidence_level:g} % interval]")
+    heads = ("ε", "proxy", f"cost {_interval_head(audit)}")
     cells = ((*key, "\n".join(lines)) for key, lines in rows.items())
     return _titled(audit, "estimates", heads, cells, 3)
 
