@@ -7,7 +7,7 @@ number occurs often. Counts come from random splits in which some groups are rem
 from __future__ import annotations
 
 import json
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ GROUPS = ("women", "men", "under 30", "over 60", "newcomers", "the rest")
 MODELS = ("forest", "linear", "tree")
 BUDGETS = (0.1, 0.5, 1.0, 5.0, 10.0, None)
 POOLED = ("lira_advantage", "paired_confidence", "paired_gap", "rmia_advantage", "their_attack")
+SOMETIMES = {"benefit_covariance": 0.0, "null_error": 0.01, "separation": 0.5}
 
 Tree = dict[str, Any]
 
@@ -97,14 +98,11 @@ def _formed(tree: Tree, rng: np.random.Generator) -> str:
 
 def _rates(cells: Tree, part: str, form: str) -> Tree:
     n = sum(cells.values())
-    if form == "some coarse":
-        return {"n": n}
-    shown: Tree = {"accuracy": (cells["tp"] + cells["tn"]) / n, "n": n}
-    if form == "no sizes":
-        del shown["n"]
+    rates: Tree = {"n": n, "accuracy": (cells["tp"] + cells["tn"]) / n}
     if part == "test" and form != "no benefit":
-        shown["positive_rate"] = (cells["tp"] + cells["fp"]) / n
-    return shown
+        rates["positive_rate"] = (cells["tp"] + cells["fp"]) / n
+    left = {"some coarse": {"n"}, "no sizes": rates.keys() - {"n"}}
+    return {name: rates[name] for name in left.get(form, rates)}
 
 
 def _add_costs(tree: Tree, settings: list[Tree], rng: np.random.Generator) -> None:
@@ -121,20 +119,11 @@ def _add_costs(tree: Tree, settings: list[Tree], rng: np.random.Generator) -> No
         error = None if rng.random() < 0.1 else float(rng.choice([0.002, 0.02]))
         base = rng.choice([0.0, 0.01, 0.1], len(GROUPS))
         kept = settings[: None if rng.random() < 0.8 else 1]
-        tree["pooled_exposure"] += [
-            {
-                **setting,
-                "group": name,
-                "proxy": proxy,
-                "value": float(rng.normal(base[g], error or 0.02)),
-                "standard_error": error,
-                "benefit_covariance": 0.0 if rng.random() < 0.5 else None,
-                "null_error": 0.01 if rng.random() < 0.5 else None,
-                "separation": 0.5 if rng.random() < 0.5 else None,
-            }
-            for setting in kept
-            for g, name in enumerate(tree["subject"]["groups"])
-        ]
+        for setting, (g, name) in product(kept, enumerate(tree["subject"]["groups"])):
+            row = {"group": name, "proxy": proxy, "standard_error": error}
+            row["value"] = float(rng.normal(base[g], error or 0.02))
+            row |= {key: value if rng.random() < 0.5 else None for key, value in SOMETIMES.items()}
+            tree["pooled_exposure"].append(setting | row)
 
 
 def _add_placebo(tree: Tree, settings: list[Tree], rng: np.random.Generator) -> None:

@@ -7,7 +7,6 @@ import re
 import sys
 from xml.etree import ElementTree
 
-import altair
 import pytest
 import vl_convert
 
@@ -48,9 +47,7 @@ def test_every_specification_is_valid_compiles_and_has_words(name):
     spec = spec_of(mixed_audit(), name)
     assert "3 floor dominated, not resolved or insufficient" in spec["description"]
     assert "var(--" not in json.dumps(spec, allow_nan=False)
-    spec["config"]["legend"].pop("layout")  # Vega's, passed on; Vega-Lite's schema lacks it
-    altair.Chart.from_dict(spec, validate=True)
-    assert mixed_audit().plot(name).to_dict()["datasets"]["rows"]
+    assert mixed_audit().plot(name).to_dict()["datasets"]["rows"]  # Altair checks the schema
     with pytest.raises(InputError, match=f"plot draws {next(iter(CHARTS))}, "):
         mixed_audit().plot("pie")
     assert vl_convert.vegalite_to_vega(spec, vl_version="6.4")["marks"]

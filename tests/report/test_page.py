@@ -17,7 +17,7 @@ from pcer.errors import shown
 from pcer.report.page import FORMS, ROWS, explained, glossary, pack, to_report, unpack
 from pcer.report.table import template
 from tests import pages
-from tests.pages import HOSTILE, QUICK, ROOT, SAMPLES, Html, audited
+from tests.pages import HOSTILE, QUICK, ROOT, Html, audited
 
 MAX_PAGE_BYTES = 450_000
 
@@ -30,34 +30,6 @@ def render(*audits: pcer.Audit) -> str:
 def page():
     """Of six budgets, two groups, attack results."""
     return render(pages.mixed_audit())
-
-
-def text_of(part: str, name: str) -> list[str]:
-    """Texts of the elements of a class, or of the lines of a list, without their marks."""
-    found = re.search(rf'<(\w+)[^>]* class="{name}[" ][^>]*>(.*?)</\1>', part, flags=re.DOTALL)
-    assert found is not None, name
-    lines = re.findall(r"<li>(.*?)</li>", found[2]) or [found[2]]
-    turned = str.maketrans("", "", "\u2068\u2069")
-    return [html.unescape(re.sub(r"<[^>]+>", "", line)).translate(turned) for line in lines]
-
-
-@pytest.fixture(scope="module")
-def everything():
-    """Every release in the repository: its audit, and its part of one page."""
-    audits = [audited(path) for path in SAMPLES]
-    parts = re.split(r'<section id="release-\d+"', render(*audits))[1:]
-    return list(zip(audits, parts, strict=True))
-
-
-def test_the_words_of_the_page_are_the_audits(everything):
-    for audit, part in everything:
-        assert text_of(part, "headline") == [audit.headline]
-        assert text_of(part, "badge verdict-words") == [audit.verdict.words]
-        assert text_of(part, "account-lines") == audit.account
-        assert text_of(part, "trust-lines") == audit.trust
-        assert text_of(part, "next-lines") == audit.next_steps
-        for name, view in zip(audit.budgets, part.split('<div class="setting"')[1:], strict=True):
-            assert text_of(view, "badge setting-words") == [name.verdict.words]
 
 
 def test_every_disparity_stands_beside_its_label(page):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pcer.auditing.compare_words import Change, Changes, ChangeVerdict
 from pcer.auditing.words import NOTHING, decimals, listed, p_value
 from pcer.files import as_shown
-from pcer.report.table import Table, to_markdown, wrapped
+from pcer.report.table import Table, to_markdown
 from pcer.report.text import Case, Part, junit_text, lines_part, table_part
 
 SHORT_DIGEST = 12
@@ -18,7 +18,7 @@ def change_parts(changes: Changes, width: int) -> list[Part]:
     """What a terminal shows: both releases, the finding, the numbers, what it rests on."""
     changes = as_shown(changes)
     return [
-        Part(wrapped(changes.title, width), wrapped(changes.headline, width)),
+        lines_part(changes.title, [changes.headline], width, indent=0),
         table_part(change_table(changes), width),
         lines_part("What it rests on", _grounds(changes), width),
     ]

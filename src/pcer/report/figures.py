@@ -78,6 +78,12 @@ def chart_spec(audit: Audit, release: Release, name: str) -> Spec | None:
     return _described(chart, description, {"rows": rounded(rows)})
 
 
+def spec_chart(spec: Spec) -> Any:
+    """A complete specification as an Altair chart."""
+    spec["config"]["legend"].pop("layout", None)  # Vega takes it; Altair's schema does not know it
+    return alt.Chart.from_dict(spec)
+
+
 def file_name(audit: Audit) -> str:
     """Dataset and attribute in letters that any file system takes."""
     words = f"{audit.subject.dataset} {audit.subject.attribute}".lower()

@@ -64,13 +64,11 @@ def to_chart(audit: Audit | Outlook, name: str) -> Any:
     from pcer.report import figures
 
     if isinstance(audit, Outlook):
-        spec = figures.outlook_spec(audit)
-    elif (found := figures.chart_spec(audit, _sources(audit)[0], name)) is not None:
-        spec = found
-    else:
+        return figures.spec_chart(figures.outlook_spec(audit))
+    spec = figures.chart_spec(audit, _sources(audit)[0], name)
+    if spec is None:
         raise InputError(f"this audit has nothing to draw for {name!r}: no exposure is known.")
-    spec["config"]["legend"].pop("layout", None)  # Vega takes it; Altair's schema does not know it
-    return figures.alt.Chart.from_dict(spec)
+    return figures.spec_chart(spec)
 
 
 def save_page(audit: Audit, path: str | os.PathLike[str]) -> None:

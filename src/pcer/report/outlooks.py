@@ -8,16 +8,15 @@ from pcer.auditing.planner import Outlook, OutlookPoint
 from pcer.auditing.words import NOTHING
 from pcer.files import as_shown
 from pcer.report.changes import quantity
-from pcer.report.table import Table, wrapped
-from pcer.report.text import Part, table_part
+from pcer.report.table import Table
+from pcer.report.text import Part, lines_part, table_part
 
 
 def outlook_parts(outlook: Outlook, width: int) -> list[Part]:
     """What a terminal shows: the answer in words, then the numbers."""
     outlook = as_shown(outlook)
-    told = "\n".join(wrapped(line, width) for line in outlook.sentences)
     parts = [table_part(table, width) for table in outlook_tables(outlook)]
-    return [Part(wrapped(outlook.title, width), told), *parts]
+    return [lines_part(outlook.title, outlook.sentences, width, indent=0), *parts]
 
 
 def outlook_tables(outlook: Outlook) -> list[Table]:

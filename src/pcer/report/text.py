@@ -41,9 +41,10 @@ class Part(NamedTuple):
         return f"{self.title}\n{self.body}".strip("\n")
 
 
-def lines_part(title: str, lines: Sequence[str], width: int) -> Part:
+def lines_part(title: str, lines: Iterable[str], width: int, *, indent: int = 2) -> Part:
     """Sentences under a title."""
-    return Part(title, "\n".join(wrapped(line, width, indent=2) for line in lines))
+    body = "\n".join(wrapped(line, width, indent=indent) for line in lines)
+    return Part(wrapped(title, width), body)
 
 
 def table_part(table: Table, width: int) -> Part:
@@ -62,7 +63,7 @@ def brief_parts(
     """The finding and the sharp table."""
     title, *lines = finding(audit)
     return [
-        Part(wrapped(title, width), "\n".join(wrapped(line, width) for line in lines)),
+        lines_part(title, lines, width, indent=0),
         *([lines_part("Policy", audit.policy_lines, width)] if audit.policy_lines else []),
         table_part(tables.finding_table(audit, most_rows=most_rows), width),
     ]
