@@ -124,7 +124,7 @@ def release_from_estimator(
     }
     facts = options.facts(
         outcome,
-        splits.kind,
+        "random",
         stratified_by=splits.stratified_by,
         unit_of_split=splits.unit,
         positive_label=positive_label,

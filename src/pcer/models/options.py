@@ -51,7 +51,7 @@ class Options:
         training: predictions: what else is known of the training; its ``split_kind`` is replaced.
 
         test_size: estimators: share of the records, or people, that a split holds out.
-        cv: estimators: a splitter of scikit-learn instead of random splits.
+        cv: estimators: a random splitter of scikit-learn instead of independent splits.
         person_id: estimators: who has the record, where people have several: they are kept
             together.
         budgets: estimators: the name of the parameter that carries epsilon, and the values it

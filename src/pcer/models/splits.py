@@ -1,7 +1,7 @@
 """Who is trained on: splits drawn here, or by a splitter of scikit-learn, and what they may claim.
 
-Every test of an audit rests on how the splits were drawn, so a release claims no more of them than
-is known: what was divided (records or people), whether by chance, and what was balanced.
+Every test of an audit rests on how the splits were drawn: by chance, or they are refused. A release
+says what was divided (records or people), and what was balanced.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, IntArray
-from pcer.release.format import SplitKind, StratifiedBy
+from pcer.release.format import StratifiedBy
 
 PERSON = "person"
 """The unit of a split that keeps all records of a person together."""
@@ -33,8 +32,7 @@ class Splits:
     train: Sequence[IntArray]  # by split the rows of its training part
     identity: dict[str, Any]  # what makes them these and no others, as plain JSON
     config: dict[str, Any]  # for training.config
-    kind: SplitKind  # whether they were drawn by chance
-    stratified_by: StratifiedBy | None  # what was balanced; None where that is not known
+    stratified_by: StratifiedBy  # what was balanced
     unit: str | None  # what was divided, where that is not the record
     notes: tuple[str, ...] = ()  # sentences for the reader
 
@@ -82,7 +80,6 @@ def random_splits(
         train=train,
         identity={"test_size": test_size, "random_state": random_state},
         config={"splits": "random", "test_size": test_size},
-        kind="random",
         stratified_by="nothing",
         unit=None if persons is None else PERSON,
     )
@@ -98,20 +95,20 @@ StratifiedGroupKFold is not among them: it moves people to balance labels."""
 
 
 def given_splits(cv: Any, classes: IntArray, persons: IntArray | None, random_state: int) -> Splits:
-    """All splits of a splitter, checked."""
+    """All splits of one of scikit-learn's random splitters."""
     from sklearn import model_selection
 
     kind = type(cv).__name__
     # by its very class, as a subclass may do anything
-    known = kind in KNOWN and getattr(model_selection, kind) is type(cv)
-    known = known and getattr(cv, "shuffle", True)
-    if not hasattr(cv, "split"):
+    is_known = kind in KNOWN and getattr(model_selection, kind) is type(cv)
+    if not is_known or not getattr(cv, "shuffle", True):
         raise InputError(
-            "cv must be a splitter of scikit-learn, such as KFold(5, shuffle=True), or "
-            f"PredefinedSplit for your own, but {kind} was given; leave it out for random splits.",
+            f"cv must divide at random, or no test could say anything: one of {', '.join(KNOWN)}, "
+            f"with shuffle=True where it has that, not {kind}; or score other splits yourself, and "
+            "use release_from_predictions.",
             field="cv",
         )
-    if known and kind.startswith("Group") != (persons is not None):
+    if kind.startswith("Group") != (persons is not None):
         raise InputError(
             f"cv={kind} divides {'records' if persons is not None else 'people'}: give person_id "
             "with GroupShuffleSplit or GroupKFold(shuffle=True), and with no other splitter; or "
@@ -119,56 +116,29 @@ def given_splits(cv: Any, classes: IntArray, persons: IntArray | None, random_st
             field="person_id",
         )
     drawn = copy.deepcopy(cv)  # one that keeps a stream of its own must not be moved on
-    if known and getattr(drawn, "random_state", None) is None:
+    if getattr(drawn, "random_state", None) is None:
         drawn.random_state = int(stream(random_state, SPLIT_STREAM, 0).integers(2**31))
-    with warnings.catch_warnings():  # most splitters remark that they pass over people
-        warnings.filterwarnings("ignore", message="The groups parameter is ignored")
-        pairs = [*drawn.split(np.zeros((len(classes), 1)), classes, persons)]
-    if not pairs:
-        raise InputError(f"cv={kind} gives no split; let it give two or more.", field="cv")
-    digest = hashlib.sha256()
-    for number, (train, test) in enumerate(pairs, start=1):
-        _require_parts(number, train, test, len(classes), persons)
+    n, digest, notes = len(classes), hashlib.sha256(), []
+    pairs = [*drawn.split(np.zeros((n, 1)), classes, persons)]
+    for train, _ in pairs:
         digest.update(np.asarray(train, dtype=np.int64).tobytes() + b"|")
-    balanced: StratifiedBy = "label" if "Stratified" in kind else "nothing"
-    return Splits(
-        train=[train for train, _ in pairs],
-        identity={"splits": digest.hexdigest()},
-        config={"splits": kind},
-        kind="random" if known else "other",
-        stratified_by=balanced if known else None,
-        unit=None if persons is None else PERSON,
-        notes=tuple(_notes(pairs, len(classes), cv if known else None)),
-    )
-
-
-def _notes(pairs: Sequence[tuple[IntArray, IntArray]], n: int, known: Any) -> Iterator[str]:
-    """What a reader must know of splits, the splitter of which is known, or None."""
     if left_out := max(n - len(np.union1d(*pair)) for pair in pairs):
-        yield f"Up to {left_out:,} records are in neither part of a split; they count as held out."
-    if type(known).__name__.endswith("KFold"):
-        n_sets = int(getattr(known, "n_repeats", 1))
+        notes.append(
+            f"Up to {left_out:,} records are in neither part of a split; they count as held out."
+        )
+    if kind.endswith("KFold"):
+        n_sets = int(getattr(cv, "n_repeats", 1))
         folds = f"{len(pairs) // n_sets} folds" + (f", drawn {n_sets} times" if n_sets > 1 else "")
-        yield (
+        notes.append(
             f"Cross-validation: {folds}. The test parts of one set of folds do not overlap, so its "
             "splits depend on each other: where nothing is memorised their mean varies less than "
             "that of independent splits, and errors that take them as independent are upper bounds."
         )
-
-
-def _require_parts(
-    number: int, train: IntArray, test: IntArray, n: int, persons: IntArray | None
-) -> None:
-    both = np.concatenate([train, test])
-    outside = np.setdiff1d(np.arange(n), train)
-    if not len(train) or not len(test) or both.min() < 0 or both.max() >= n:
-        fault = f"must have a training and a test part with rows from 0 to {n - 1}; make cv for "
-        fault += f"these {n:,} records"
-    elif len(np.intersect1d(train, test)):
-        fault = "has records in both parts; a record is trained on or held out"
-    elif persons is not None and len(np.intersect1d(persons[train], persons[outside])):
-        fault = "puts records of one person into both parts; use GroupShuffleSplit or "
-        fault += "GroupKFold(shuffle=True), or leave cv out"
-    else:
-        return
-    raise InputError(f"split {number} of cv {fault}.", field="cv")
+    return Splits(
+        train=[train for train, _ in pairs],
+        identity={"splits": digest.hexdigest()},
+        config={"splits": kind},
+        stratified_by="label" if "Stratified" in kind else "nothing",
+        unit=None if persons is None else PERSON,
+        notes=tuple(notes),
+    )
