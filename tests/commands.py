@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -19,6 +21,9 @@ from pcer.cli import main
 from pcer.cli.process import SIGNALS
 
 Done = subprocess.CompletedProcess[str]
+SAMPLES = Path(__file__).parent / "releases"
+NAMES = [f"Alexandra Q{i:03}" for i in range(400)]
+JOBS = ("falconer", "lamplighter", "cooper")
 _run_files = tempfile.TemporaryDirectory(prefix="pcer-run-files-")
 
 
@@ -35,6 +40,46 @@ def config(**tables: dict[str, Any]) -> tuple[str, str]:
     path = Path(_run_files.name, f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.toml")
     path.write_text(text, encoding="utf-8")
     return "--config", str(path)
+
+
+def write_rows(path: Path, header: str, rows: list[list[object]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([header.split(), *rows])
+    return path
+
+
+def write_people(path: Path, n: int = 400, *, small: int = 0, named: bool = False) -> Path:
+    """A table to train on; the first ``small`` are a group of their own, seven have no age."""
+    rng, rows = random.Random(3), []
+    for i in range(n):
+        sex = "third" if i < small else rng.choice(["first", "second"])
+        age = rng.randint(18, 80)
+        approved = "yes" if rng.random() < age / 100 else "no"
+        row = ["" if i < 7 else age, rng.choice(JOBS), sex, rng.choice("xz"), approved]
+        rows.append([NAMES[i], *row] if named else row)
+    return write_rows(path, "name " * named + "age job sex race approved", rows)
+
+
+def write_module(folder: Path) -> None:
+    """A file of a user with torch modules: good, mixing records, and none."""
+    (folder / "nets_for_pcer.py").write_text(MODULE)
+
+
+MODULE = """
+from torch import nn
+
+
+def make_net(n_features, width=4, act="relu"):
+    last = nn.Linear(width, 1)
+    return nn.Sequential(nn.Linear(n_features, width), nn.ReLU(), nn.Dropout(0.1), last)
+
+
+def mixing(n_features):
+    return nn.Sequential(nn.BatchNorm1d(n_features), nn.Linear(n_features, 1))
+
+
+number = 3
+"""
 
 
 def start(*arguments: object, **env: str) -> Done:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import operator
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -39,3 +45,23 @@ def releases(draw: st.DrawFn, *, max_groups: int = 3, split_kind: str = "random"
         for budget in budgets
     ]
     return parse_release(tree, file="generated")
+
+
+def places(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path to everything inside a tree of plain objects."""
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+        yield (*path, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*path, key))
+
+
+def holder_of(tree: Any, place: tuple[Any, ...]) -> Any:
+    """What holds a place of a tree."""
+    return functools.reduce(operator.getitem, place[:-1], tree)
+
+
+def put(tree: Any, place: tuple[Any, ...], value: Any) -> Any:
+    """A copy of the tree with another value in one place."""
+    changed = copy.deepcopy(tree)
+    holder_of(changed, place)[place[-1]] = value
+    return changed

@@ -22,7 +22,7 @@ import pcer
 from pcer.auditing.policy import read_policy
 from pcer.auditing.verdict import BUDGET_VERDICTS
 from pcer.cli import app as cli
-from pcer.cli.config import RunFile, read_config
+from pcer.cli.parts import RunFile, read_config
 from pcer.release.format import parse_release
 from tests import page_stages
 from tests.commands import run

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import pcer
-from tests.cli.test_audit import GOOD
 from tests.commands import run
 from tests.pages import HOSTILE, Html, many_groups
 from tests.worlds.two_models import TwoModels, draw_both
@@ -64,39 +63,6 @@ def test_json_and_junit(files, changes, tmp_path):
     assert failed == ["exposure in g1", "difference of g0 and g1"]
     assert suite.get("failures") == "2"
     assert changes.headline in suite.findtext("system-out")
-
-
-TWO = ("plan", "--groups", "a=100,b=200")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("OLD", "NEW", "--cost", "lira_advantage"), "old release does not carry lira_advantage"),
-        (("OLD", "NEW", "--setting", "tree"), "the setting 'tree' is not in both releases"),
-        (("OLD", "NEW", "--json", "-", "--junit", "-"), "--junit - is given twice"),
-        (("OLD", GOOD), f" and {GOOD}: two releases are compared group"),
-        (("OLD", "nowhere.release.json"), "nowhere.release.json"),
-        (("plan",), "needs either a release or --groups"),
-        (("plan", GOOD, "--groups", "a=1,b=2"), "needs either a release or --groups"),
-        (("plan", "--groups", "a=100,b=x"), "--groups must be names with a whole number each"),
-        (("plan", "--groups", "a=100,a=200"), "every name once"),
-        (("plan", "--groups", "100,200"), "--groups must be names"),
-        ((*TWO, "--accuracy", "x"), "--accuracy must be names"),
-        ((*TWO, "--splits", "0"), "n_splits must be a whole number"),
-        (("plan", "nowhere.release.json"), "nowhere.release.json"),
-        (("plan", GOOD, "--json", GOOD), "would overwrite a release"),
-    ],
-)
-def test_bad_input_is_one_sentence_and_exit_2(files, arguments, sentence):
-    old, new = files
-    if arguments[0] == "OLD":
-        arguments = ("compare", old, *(new if part == "NEW" else part for part in arguments[1:]))
-    done = run(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("pcer: ")
-    assert sentence in done.stderr
-    assert done.stderr.count("\n") == 1
 
 
 def test_a_notebook_shows_changes_and_other_peoples_names_are_text(changes):

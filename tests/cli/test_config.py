@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import pytest
 
-from pcer.cli.config import KEYS, TABLE_OF, from_options, read_config
+from pcer.cli.parts import KEYS, TABLE_OF, from_options, read_config
 from pcer.cli.train import NOT_FOR_MODULES, OF_NETWORKS, train
 from pcer.data import TablePlan
 from pcer.errors import InputError
@@ -56,7 +56,6 @@ def test_values_by_key_and_none_where_nothing_is_said():
         ("[table]\ndrop = 'name'", ("table.drop", "valid list")),
         ("[table]\ndrop = [1]", ("table.drop[0]", "valid string")),
         ("[train]\nsettings = 3", ("train.settings", "valid dictionary")),
-        ("[disclosure]\nsmall_groups = 'hide'", ("small_groups", "'join' or 'withhold'")),
         ("[train", ("is not TOML",)),
         ("[train]\ndp_delta = 0.999", ("[train]", "dp_delta must be at most 0.1")),
         ("[train]\naccountant = 'mine'", ("[train]", "accountant must be one of")),

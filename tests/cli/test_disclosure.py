@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import random
@@ -10,29 +9,10 @@ import stat
 from pathlib import Path
 
 import pcer
-from tests.commands import config, passed
+from tests.commands import JOBS, NAMES, config, passed, write_people, write_rows
 
 SAID = ("--label", "approved", "--positive", "yes", "--outcome", "benefit", "--attribute", "sex")
 QUICK = ("--budgets", "none", "--seeds", "2", "--epochs", "1", "--batch", "64")
-NAMES = [f"Alexandra Q{i:03}" for i in range(400)]
-JOBS = ("falconer", "lamplighter", "cooper")
-
-
-def write_rows(path: Path, header: str, rows: list[list[object]]) -> Path:
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        csv.writer(stream).writerows([header.split(), *rows])
-    return path
-
-
-def write_people(path: Path, n: int = 400, *, small: int = 0) -> Path:
-    """People with names and jobs; the first ``small`` are a group of their own."""
-    rng, rows = random.Random(3), []
-    for i in range(n):
-        sex = "third" if i < small else rng.choice(["first", "second"])
-        age = rng.randint(18, 80)
-        approved = "yes" if rng.random() < age / 100 else "no"
-        rows.append([NAMES[i], age, rng.choice(JOBS), sex, approved])
-    return write_rows(path, "name age job sex approved", rows)
 
 
 def train(table: Path, out: Path, *, code: int = 0, disclosure=(), **columns: object) -> str:
@@ -48,26 +28,26 @@ def made(out: Path, name: str = "people") -> pcer.Release:
 
 def test_no_name_and_no_value_of_a_category_is_in_any_output(tmp_path):
     """Of a sweep that learns from a column of names, against all advice, and of its report."""
-    table, out = write_people(tmp_path / "people.csv"), tmp_path / "out"
+    table, out = write_people(tmp_path / "people.csv", named=True), tmp_path / "out"
     told = train(table, out, identifiers=["name"], max_categories=500)
     page = passed("audit", out, "--html", out / "report.html", "--json", out / "audit.json")
     files = [path.read_text(errors="replace") for path in out.rglob("*") if path.is_file()]
     text = "\n".join([*files, told, page.stdout, page.stderr])
     assert not [word for word in (*NAMES, *JOBS, "Person") if word in text]
-    assert made(out).training.config["columns"] == {"name": 400, "age": 1, "job": 3}
+    assert made(out).training.config["columns"] == {"name": 400, "age": 2, "job": 3, "race": 1}
     assert "features" not in made(out).training.config
 
 
 def test_a_column_of_names_and_a_small_group_are_one_sentence_each(tmp_path):
-    told = train(write_people(tmp_path / "people.csv"), tmp_path / "out", code=2)
+    told = train(write_people(tmp_path / "people.csv", named=True), tmp_path / "out", code=2)
     assert "column 'name' has 400 different texts in 400 records" in told
-    few = write_people(tmp_path / "few.csv", n=100)
+    few = write_people(tmp_path / "few.csv", n=100, named=True)
     assert "fewer than 10 people with a" in train(few, tmp_path / "few", code=2, drop=["name"])
     assert not list((tmp_path / "few").glob("*.release.json"))
 
 
 def test_a_group_of_three_people_is_joined_and_told(tmp_path):
-    train(write_people(tmp_path / "people.csv", small=3), tmp_path, drop=["name"])
+    train(write_people(tmp_path / "people.csv", named=True, small=3), tmp_path, drop=["name"])
     subject = made(tmp_path).subject
     assert len(subject.groups) == 2
     assert any("third" in name and " + " in name for name in subject.groups)
@@ -75,8 +55,8 @@ def test_a_group_of_three_people_is_joined_and_told(tmp_path):
 
 
 def test_public_records_are_released_as_they_are_and_say_so(tmp_path):
-    table, public = write_people(tmp_path / "people.csv", small=16), {"public_data": True}
-    train(table, tmp_path, disclosure=public, drop=["name"])
+    table = write_people(tmp_path / "people.csv", named=True, small=16)
+    train(table, tmp_path, disclosure={"public_data": True}, drop=["name"])
     release = made(tmp_path)
     assert release.subject.groups == ["first", "second", "third"]
     assert release.disclosure.public_data
@@ -147,7 +127,7 @@ def test_split_names_of_private_tables_need_the_secret(tmp_path, monkeypatch):
 def test_a_sweep_finds_its_secret_again_or_says_so(tmp_path, monkeypatch):
     state, out = tmp_path / "state", tmp_path / "out"
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
-    table = write_people(tmp_path / "people.csv")
+    table = write_people(tmp_path / "people.csv", named=True)
     state.touch()  # no room for a secret
     assert "a secret cannot be kept in" in train(table, out, code=2, drop=["name"])
     assert not out.exists()

@@ -11,8 +11,7 @@ import pytest
 from rich.console import Console
 
 from pcer.cli.app import app
-from pcer.cli.config import from_options
-from pcer.cli.parts import Display, log_run, parse_list
+from pcer.cli.parts import Display, from_options, log_run, parse_list
 from pcer.cli.process import KEPT
 from pcer.errors import InputError
 from pcer.train import EngineFlags, TrainConfig

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import json
 import random
-from collections.abc import Iterator
 from typing import Any
+
+from tests.strategies import holder_of, places
 
 NAMES = [
     *("", " ", "\u200b", "a", "A", "ﬁ", "fi", "epsilon", "groups", "config", "x" * 201),
@@ -35,8 +36,8 @@ def mutated(tree: Any, chance: random.Random) -> Any:
     """The tree with one to four changes."""
     changed = copy.deepcopy(tree)
     for _ in range(1 + chance.randrange(4) // 2):
-        if places := list(_places(changed)):
-            _change(changed, *chance.choice(places), chance)
+        if found := list(places(changed)):
+            _change(changed, chance.choice(found), chance)
     return changed
 
 
@@ -55,16 +56,9 @@ def broken(text: str, chance: random.Random) -> str:
     return text[:at] + piece + text[end:] if chance.random() < 0.8 else text[:at]
 
 
-def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
-    """Every holder and key inside."""
-    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
-        yield tree, key
-        if isinstance(value, dict | list):
-            yield from _places(value)
-
-
-def _change(tree: Any, holder: Any, key: Any, chance: random.Random) -> None:
-    """Change a holder at a key in one of eight ways."""
+def _change(tree: Any, place: tuple[Any, ...], chance: random.Random) -> None:
+    """Change one place in one of eight ways."""
+    holder, key = holder_of(tree, place), place[-1]
     value, is_list = holder[key], isinstance(holder, list)
     kind = chance.choice(KINDS)
     if kind == "replace":
@@ -85,8 +79,8 @@ def _change(tree: Any, holder: Any, key: Any, chance: random.Random) -> None:
             {chance.choice(NAMES): holder.pop(key)}
         )
     elif kind == "move":  # a copy of another part
-        other, place = chance.choice(list(_places(tree)))
-        holder[key] = copy.deepcopy(other[place])
+        other = chance.choice(list(places(tree)))
+        holder[key] = copy.deepcopy(holder_of(tree, other)[other[-1]])
     elif kind == "rename everywhere":
         _rename_group(tree, chance)
 
@@ -103,15 +97,8 @@ def _rename_group(tree: Any, chance: random.Random) -> None:
         return  # an earlier change was there
 
 
-KINDS = [
-    *["replace"] * 2,
-    *["nudge"] * 3,
-    "remove",
-    "repeat",
-    "rename",
-    "move",
-    "rename everywhere",
-]
+KINDS = [*["replace"] * 2, *["nudge"] * 3, "remove", "repeat", "rename", "move"]
+KINDS += ["rename everywhere"]
 
 
 def mutated_table(text: str, chance: random.Random) -> str:

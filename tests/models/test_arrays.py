@@ -185,7 +185,6 @@ BAD_SCORES = [
         ({"membership_score": ["high"] * 8}, "membership_score"),
         ({"n_jobs": 2}, "n_jobs"),
         ({"test_size": 0.5}, "test_size"),
-        ({"small_groups": "hide"}, "small_groups"),
         ({"threshold": 1.5}, "threshold"),
         ({"dp_delta": 2}, "dp_delta"),
     ],

@@ -7,13 +7,11 @@ import functools
 import itertools
 import json
 import math
-import operator
 import os
 import re
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +31,7 @@ from pcer.release.format import (
     release_schema,
     write_release,
 )
-from tests.strategies import releases
+from tests.strategies import holder_of, places, put, releases
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "tests" / "releases"
@@ -109,21 +107,6 @@ def refused(tree: Any, **limits: Any) -> InputError | None:
         error = caught
     assert error is None or (str(error).isprintable() and str(error).endswith("."))
     return error
-
-
-def put(tree: Any, place: tuple[Any, ...], value: Any) -> Any:
-    """The tree with another value in one place."""
-    changed = copy.deepcopy(tree)
-    functools.reduce(operator.getitem, place[:-1], changed)[place[-1]] = value
-    return changed
-
-
-def places(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path to everything inside a tree of plain objects."""
-    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
-        yield (*path, key)
-        if isinstance(value, dict | list):
-            yield from places(value, (*path, key))
 
 
 def names_in(tree: Any) -> set[str]:
@@ -311,7 +294,7 @@ def test_errors_name_what_is_missing_or_unknown(form):
     mappings = {"groups", "exposure", "epsilon_by_accountant", "effective_units", "not_computed"}
     mappings |= {"quantiles"}
     for place in places(whole):
-        above = functools.reduce(operator.getitem, place[:-1], tree := copy.deepcopy(whole))
+        above = holder_of(tree := copy.deepcopy(whole), place)
         value = above.pop(place[-1])
         if "field required" in str(error := refused(tree)):
             assert error.field == field_path(place)
@@ -343,20 +326,14 @@ def release_of(
     names = [f"g{k}" for k in range(n_groups)]
     table = {"train": CELLS, "test": CELLS, "exposure": more.get("exposure", {})}
     tables = {name: dict(table) for name in names}
-    return {
-        "format": "pcer-release",
-        "version": 2,
-        "subject": {
-            **{"dataset": "d", "attribute": "a", "groups": names, "outcome": "harm"},
-            "notes": more.get("notes", []),
-        },
-        "training": {"split_kind": "random"},
-        "runs": [
-            {"epsilon": epsilon, "seed": seed, "split": seed, "groups": tables}
-            for epsilon in budgets
-            for seed in range(n_seeds)
-        ],
-    }
+    runs = [
+        {"epsilon": epsilon, "seed": seed, "split": seed, "groups": tables}
+        for epsilon in budgets
+        for seed in range(n_seeds)
+    ]
+    about = {"dataset": "d", "attribute": "a", "groups": names, "outcome": "harm"}
+    tree = {"format": "pcer-release", "version": 2, "training": {"split_kind": "random"}}
+    return {**tree, "subject": {**about, "notes": more.get("notes", [])}, "runs": runs}
 
 
 SMALL = Limits(

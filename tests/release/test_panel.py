@@ -38,18 +38,10 @@ def test_a_copy_with_other_runs_has_arrays_and_a_digest_of_its_own(release, deep
     assert part.sha256 != release.sha256
     assert part.sha256 == pcer.Release.model_validate(part.to_tree()).sha256
     assert (panels(release), release.sha256) == before
-    assert release.model_copy() == release
-
-
-def test_what_was_made_of_a_release_is_no_part_of_it(release):
-    other = pcer.Release.model_validate(release.to_tree())
-    text = other.to_json()
-    for one in (release, other):
-        assert len(panels(one)) == 6
-        assert one.sha256
-    assert release == other
-    assert [name for name, _ in other] == list(pcer.Release.model_fields)
-    assert other.to_json() == text
+    again = pcer.Release.model_validate(release.to_tree())  # of which nothing was made yet
+    assert release.model_copy() == release == again
+    assert [name for name, _ in release] == list(pcer.Release.model_fields)
+    assert release.to_json() == again.to_json()
 
 
 def test_arrays_by_hand_that_nobody_alters():
@@ -71,6 +63,5 @@ def test_arrays_by_hand_that_nobody_alters():
 def test_costs_that_a_release_carries(release):
     per_run = {name for run in release.runs for g in run.groups.values() for name in g.exposure}
     pooled = {row.proxy for row in release.pooled_exposure}
-    assert carried_costs(panels(release)) == sorted(per_run | pooled | {"spent_epsilon"})
     assert release.bounds
-    assert "overfitting_gap" not in carried_costs(panels(release))
+    assert carried_costs(panels(release)) == sorted(per_run | pooled | {"spent_epsilon"})

@@ -18,7 +18,7 @@ import pcer
 from pcer.cli import app as cli
 from pcer.errors import InputError
 from pcer.release.build import ReleaseFacts
-from pcer.release.disclosure import DisclosureRule, SmallGroups
+from pcer.release.disclosure import DisclosureRule
 from pcer.tables import PredictionColumns, release, releases_from_table
 from pcer.tables.source import connect, open_predictions
 from tests.models.test_arrays import sweep
@@ -144,16 +144,14 @@ def test_attributes_are_crossed_ordered_and_left_out(both_ways):
         releases_from_table(frame, both, replace(FACTS, groups=["red"]))
 
 
-def test_small_groups_are_joined_or_withheld_as_with_arrays(both_ways):
+def test_small_groups_are_joined_as_with_arrays(both_ways):
     frame = predictions(4_000).assign(loss=0.5)
     frame.loc[frame.index < 12, "race"] = "grey"
     columns = replace(COLUMNS, attributes=("race",), loss="loss")
-    for rule in ("join", "withhold"):
-        facts = replace(FACTS, disclosure=DisclosureRule(small_groups=SmallGroups(rule)))
-        ours = releases_from_table(frame, columns, facts)["race"]
-        given = {"public_data": False, "small_groups": rule, "membership_score": -frame["loss"]}
-        assert ours.to_json() == from_frame(frame, "race", **given)["race"].to_json()
-        assert ("grey" in " ".join(ours.subject.groups)) == (rule == "join")
+    ours = releases_from_table(frame, columns, replace(FACTS, disclosure=DisclosureRule()))["race"]
+    given = {"public_data": False, "membership_score": -frame["loss"]}
+    assert ours.to_json() == from_frame(frame, "race", **given)["race"].to_json()
+    assert "grey" in " ".join(ours.subject.groups)
 
 
 def test_scores_are_cut_at_the_threshold(both_ways):

@@ -1,4 +1,4 @@
-"""The command line; ``pcer.cli.parts`` has what verbs of other distributions share."""
+"""The command line; ``pcer.cli.parts`` has what its verbs share."""
 
 from __future__ import annotations
 

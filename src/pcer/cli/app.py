@@ -1,18 +1,12 @@
-"""The command line: its verbs, those that other distributions bring, and how it ends.
-
-A distribution names a function ``register(app: typer.Typer)`` under the entry points' group
-``pcer.verbs``; the entry point's name is the verb. One that cannot be loaded costs its own verb
-only, and none can take the place of a verb of ours.
-"""
+"""The command line: its verbs, the study's among them, and how it ends."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import MISSING, fields
 from importlib import import_module
-from importlib.metadata import EntryPoint, distributions
+from importlib.metadata import entry_points
 from typing import Any, NoReturn
 
 import typer
@@ -24,7 +18,6 @@ from pcer.cli.parts import UNUSABLE, note
 from pcer.cli.process import Stopped, listen, require_width, steady, what_lacks
 from pcer.errors import InputError, PcerError
 
-GROUP = "pcer.verbs"
 STUDY = "reproduce"
 NO_STUDY = (
     "pcer reproduce comes with the study, which is not installed; in a clone of pcer run: "
@@ -33,59 +26,29 @@ NO_STUDY = (
 
 
 class VerbGroup(TyperGroup):
-    """The command line's own verbs, and below them those of other distributions."""
+    """The command line's own verbs, and below them the study's, which is a distribution apart."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names in the order of the help page."""
-        own = list(super().list_commands(ctx))
-        return own + [name for name in sorted({*_brought(), STUDY}) if name not in own]
+        return [*super().list_commands(ctx), STUDY]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A verb by name; None where nobody brings it."""
-        if own := super().get_command(ctx, cmd_name):
-            return own
-        if point := _brought().get(cmd_name):
-            return _loaded(point)
-        return _refusing(STUDY, NO_STUDY) if cmd_name == STUDY else None
+        """A verb by name; None where there is none."""
+        if cmd_name != STUDY:
+            return super().get_command(ctx, cmd_name)
+        points = entry_points(group="pcer.verbs", name=STUDY)
+        if not points:
+            takes_anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+            return TyperCommand(
+                STUDY, callback=_refuse, help=escape(NO_STUDY), context_settings=takes_anything
+            )
+        study = typer.Typer(add_completion=False)
+        points[STUDY].load()(study)
+        return typer.main.get_command(study)
 
 
-def _brought() -> dict[str, EntryPoint]:
-    """Entry points by verb; of two the first on the path, and none of unreadable metadata."""
-    points: dict[str, EntryPoint] = {}
-    for distribution in distributions():
-        with suppress(Exception):
-            for point in distribution.entry_points.select(group=GROUP):
-                points.setdefault(point.name, point)
-    return points
-
-
-def _loaded(point: EntryPoint) -> Any:
-    """The verb of an entry point; one that only says why, where it cannot be loaded."""
-    try:
-        register = point.load()
-        verbs = typer.Typer(add_completion=False)
-        register(verbs)
-        return typer.main.get_command(verbs)
-    except (Exception, SystemExit) as error:
-        brought_by = point.dist.name if point.dist else point.value
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        return _refusing(
-            point.name,
-            f"pcer {point.name} cannot be loaded from {brought_by} ({reason}); install it again, "
-            "or uninstall it.",
-        )
-
-
-def _refusing(verb: str, sentence: str) -> Any:
-    """A verb that only says why it is not there."""
-
-    def refuse() -> NoReturn:
-        raise InputError(sentence)
-
-    takes_anything = {"ignore_unknown_options": True, "allow_extra_args": True}
-    return TyperCommand(
-        verb, callback=refuse, help=escape(sentence), context_settings=takes_anything
-    )
+def _refuse() -> NoReturn:
+    raise InputError(NO_STUDY)
 
 
 class Verb(TyperCommand):

@@ -21,7 +21,7 @@ from pcer.auditing.plan import Benefit, Plan, Policy
 from pcer.auditing.tests import Tested
 from pcer.auditing.verdict import FailOn
 from pcer.cli import parts
-from pcer.cli.parts import AllowLarge, Files, Given, JunitPath, Outputs, optional, place
+from pcer.cli.parts import ALLOW_LARGE, Files, Given, Outputs, optional, place
 from pcer.errors import InputError
 from pcer.files import as_shown, canonical_json, many_objects, read_regular, read_text
 from pcer.release.format import LIMITS, Release, read_release, release_schema
@@ -61,7 +61,7 @@ def audit(
     json_path: Given = place("Audit file; several: an array.", "--json"),
     markdown: Given = place("Tables and account."),
     latex: Given = place("booktabs tables."),
-    junit: JunitPath = None,
+    junit: Given = place("JUnit XML for CI."),
     html: Given = place("One self-contained page."),
     figures: Given = optional("Every chart as SVG, PNG and PDF.", metavar="DIR"),
     fail_on: list[FailOn] | None = optional(FAIL_ON_HELP, metavar="VERDICT"),
@@ -83,7 +83,7 @@ def audit(
     full: bool = optional(
         "Print everything: every table, the whole account.", "--full", default=False
     ),
-    allow_large: AllowLarge = None,
+    allow_large: Files = ALLOW_LARGE,
 ) -> None:
     """Audit released statistics: print what was found, for whom, and how sure it is."""
     plan, files = _plan(locals()), _release_files(releases)
@@ -106,7 +106,7 @@ def verify(
     ),
     family: Files = optional("Judged together with them; repeatable.", metavar="RELEASE"),
     plan_sha256: Given = optional("Digest that the plan must have.", metavar="DIGEST"),
-    allow_large: AllowLarge = None,
+    allow_large: Files = ALLOW_LARGE,
 ) -> None:
     """Recompute an audit from its releases, one for each; exit 1 and name what differs first."""
     is_page = audit_file.suffix in (".html", ".htm")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -14,26 +13,22 @@ from pcer.auditing.compare_words import ChangeVerdict
 from pcer.auditing.planner import Outlook, detectable
 from pcer.cli import parts
 from pcer.cli.audit import read_releases
-from pcer.cli.parts import AllowLarge, Given, JsonPath, JunitPath, Outputs, option
+from pcer.cli.parts import ALLOW_LARGE, Files, Given, Outputs, Texts, optional, place
 from pcer.errors import InputError
 from pcer.report.changes import change_parts, changes_to_junit
 from pcer.report.outlooks import outlook_parts
 
 
 def compare(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="Release to compare with.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="Release that may be worse.")],
-    cost: Annotated[Given, option("A cost that both carry; the sharpest unless given.")] = None,
-    setting: Annotated[
-        list[str] | None,
-        option(
-            "Compare this setting, such as 'forest, none' or 0.5; repeatable.",
-            metavar="NAME|OLD=NEW",
-        ),
-    ] = None,
-    json_path: JsonPath = None,
-    junit: JunitPath = None,
-    allow_large: AllowLarge = None,
+    old: Path = typer.Argument(metavar="OLD", help="Release to compare with."),
+    new: Path = typer.Argument(metavar="NEW", help="Release that may be worse."),
+    cost: Given = optional("A cost that both carry; the sharpest unless given."),
+    setting: Texts = optional(
+        "Compare this setting, such as 'forest, none' or 0.5; repeatable.", metavar="NAME|OLD=NEW"
+    ),
+    json_path: Given = place("Every number.", "--json"),
+    junit: Given = place("JUnit XML for CI."),
+    allow_large: Files = ALLOW_LARGE,
 ) -> None:
     """Is the new model's exposure, or its difference between groups, worse? Exit 1 if so."""
     outputs = Outputs([old, new], json=json_path, junit=junit)
@@ -49,36 +44,23 @@ def compare(
 
 
 def plan(
-    release: Annotated[
-        Path | None,
-        typer.Argument(metavar="[RELEASE]", help="An earlier release; or give --groups."),
-    ] = None,
-    groups: Annotated[
-        Given, option("People of each group, training and test.", metavar="NAME=N,...")
-    ] = None,
-    accuracy: Annotated[
-        Given, option("For people not trained on; 0.8 unless given.", metavar="A|NAME=A,...")
-    ] = None,
-    test_size: Annotated[
-        float | None, option("Share that a split holds out; 0.3 unless given.")
-    ] = None,
-    n_splits: Annotated[
-        int | None, option("Distinct splits; 20, or those of the release.", "--splits")
-    ] = None,
-    n_settings: Annotated[
-        int | None, option("Models or budgets that are audited together.", "--settings")
-    ] = None,
-    cost: Annotated[Given, option("gap; of a release any cost in it, or the sharpest.")] = None,
-    exposure: Annotated[
-        float | None, option("Of the less exposed group; 0, or as in the release.")
-    ] = None,
-    target: Annotated[float | None, option("Exposure or difference that should be shown.")] = None,
-    setting: Annotated[Given, option("Of a release with several, such as 'ε = 1'.")] = None,
-    json_path: JsonPath = None,
-    figures: Annotated[
-        Given, option("The curve over splits as SVG, PNG and PDF.", metavar="DIR")
-    ] = None,
-    allow_large: AllowLarge = None,
+    release: Path | None = typer.Argument(
+        None, metavar="[RELEASE]", help="An earlier release; or give --groups."
+    ),
+    groups: Given = optional("People of each group, training and test.", metavar="NAME=N,..."),
+    accuracy: Given = optional(
+        "For people not trained on; 0.8 unless given.", metavar="A|NAME=A,..."
+    ),
+    test_size: float | None = optional("Share that a split holds out; 0.3 unless given."),
+    n_splits: int | None = optional("Distinct splits; 20, or those of the release.", "--splits"),
+    n_settings: int | None = optional("Models or budgets that are audited together.", "--settings"),
+    cost: Given = optional("gap; of a release any cost in it, or the sharpest."),
+    exposure: float | None = optional("Of the less exposed group; 0, or as in the release."),
+    target: float | None = optional("Exposure or difference that should be shown."),
+    setting: Given = optional("Of a release with several, such as 'ε = 1'."),
+    json_path: Given = place("Every number.", "--json"),
+    figures: Given = optional("The curve over splits as SVG, PNG and PDF.", metavar="DIR"),
+    allow_large: Files = ALLOW_LARGE,
 ) -> None:
     """Before anything is trained: what exposure, and what difference, could be shown."""
     given = locals()
@@ -91,11 +73,14 @@ def plan(
 
 
 def _outlook(options: Mapping[str, Any]) -> Outlook:
-    release, groups = options["release"], options["groups"]
+    release, groups, accuracy = options["release"], options["groups"], options["accuracy"]
     names = ("test_size", "n_splits", "n_settings", "cost", "exposure", "target", "setting")
     asked = {name: options[name] for name in names}
-    if (accuracy := options["accuracy"]) is not None:
-        asked["accuracy"] = _accuracy(accuracy)
+    if accuracy is not None:  # one number, or one for each group
+        try:
+            asked["accuracy"] = float(accuracy)
+        except ValueError:
+            asked["accuracy"] = _named(accuracy, float, option="--accuracy")
     if (release is None) == (groups is None):
         raise InputError(
             "pcer plan needs either a release or --groups with the people of each group, such as "
@@ -106,13 +91,6 @@ def _outlook(options: Mapping[str, Any]) -> Outlook:
     (earlier,) = read_releases([release], options["allow_large"] or [])
     with parts.about(release):
         return detectable(earlier, **asked)
-
-
-def _accuracy(text: str) -> float | dict[str, float]:
-    """One number, or one for each group."""
-    with suppress(ValueError):
-        return float(text)
-    return _named(text, float, option="--accuracy")
 
 
 def _named(text: str, number: Any, *, option: str) -> dict[str, Any]:

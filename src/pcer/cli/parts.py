@@ -1,17 +1,21 @@
-"""What the verbs share: options, places to write to, one progress display, one log."""
+"""What the verbs share: options and run files as settings, places to write to, a display, a log."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import platform
+import re
 import time
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
+from pydantic import Field, create_model
 from rich import progress as bars
 from rich.console import Console
 from rich.status import Status
@@ -20,12 +24,17 @@ from rich.text import Text
 from pcer._version import __version__
 from pcer.cli.process import KEPT, require_stdout
 from pcer.errors import InputError, OutputError, PcerError, not_installed, shown
-from pcer.files import make_folder, write_files
+from pcer.files import Record, make_folder, parse_record, read_text, write_files
+from pcer.release.disclosure import DisclosureRule
 from pcer.report.table import Table
 from pcer.report.text import NARROWEST, WIDTH, Part, table_part
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from pcer.train import EngineFlags
+
+    Settings = TypeVar("Settings", bound=DataclassInstance)
 
 PASSED, MET, UNUSABLE = range(3)
 """Exit codes: passed; audited and --fail-on met, or verify differs; input cannot be used."""
@@ -34,11 +43,29 @@ SPEED_SECONDS = 600.0
 """Speed is that of the last so many seconds."""
 TABLES = ("duckdb", "ibis", "pooch", "pyarrow")
 TRAINING = ("torch", "dp_accounting", "joblib", "opacus", "pyarrow", "sklearn")
-
-
-def option(help: str, *names: str, **more: Any) -> Any:
-    """An option as an annotation; without names it is called like its argument."""
-    return typer.Option(*names, help=help, **more)
+KEYS: dict[str, dict[str, Any]] = {
+    "train": {
+        **dict.fromkeys(("dp_delta", "sample_rate", "budget_per_person"), float),
+        **dict.fromkeys(("n_steps", "divisor", "refresh_every"), int),
+        **dict.fromkeys(("accountant", "adjacency"), str),
+        "settings": dict[str, Any],
+    },
+    "engine": {
+        **dict.fromkeys(("jobs", "block_size"), int),
+        **dict.fromkeys(("engine", "address"), str),
+        "keep_scores": bool,
+    },
+    "table": {
+        **dict.fromkeys(("drop", "categories", "missing", "identifiers"), list[str]),
+        "max_categories": int,
+    },
+    "disclosure": {
+        **dict.fromkeys(("public_data", "certain_cells"), bool),
+        "least_people": int,
+    },
+}
+"""The kind of every key by table; ``docs/training.md`` says what each means."""
+TABLE_OF = {key: table for table, keys in KEYS.items() for key in keys}
 
 
 def optional(help: str, *names: str, default: Any = None, **more: Any) -> Any:
@@ -59,11 +86,7 @@ def place(what: str, *names: str) -> Any:
 Given = str | None
 Texts = list[str] | None
 Files = list[Path] | None
-JsonPath = Annotated[Given, option("Every number. - is stdout.", "--json", metavar="PATH")]
-JunitPath = Annotated[Given, option("JUnit XML for CI. - is stdout.", metavar="PATH")]
-AllowLarge = Annotated[
-    Files, option("Read this release however large it is; repeatable.", metavar="FILE")
-]
+ALLOW_LARGE = optional("Read this release however large it is; repeatable.", metavar="FILE")
 
 
 def require_packages(names: Iterable[str], extra: str = "train", by: str = "this verb") -> None:
@@ -88,6 +111,62 @@ def parse_list(text: str, number: Callable[[str], Any], *, option: str, what: st
         return [number(part) for part in text.split(",")] if text.strip() else []
     except ValueError:
         raise InputError(f"{option} must be {what}, not {text!r}.") from None
+
+
+def _record(name: str, fields: dict[str, Any]) -> Any:
+    return create_model(name, __base__=Record, **fields)
+
+
+RUN_TABLES = {
+    table: _record(table, {key: (kind | None, None) for key, kind in keys.items()})
+    for table, keys in KEYS.items()
+}
+RunFile = _record(
+    "RunFile", {t: (kind, Field(default_factory=kind)) for t, kind in RUN_TABLES.items()}
+)
+
+
+def read_config(path: Path | None) -> dict[str, Any]:
+    """The settings of a run file by key, None where it does not give one.
+
+    Raises:
+        InputError: one sentence with the file, the key and the remedy.
+    """
+    try:
+        tree = {} if path is None else tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is not TOML: {error}; see docs/training.md.") from None
+    found = parse_record(RunFile, tree, file=str(path))
+    return {key: value for _, table in found for key, value in table}
+
+
+def spelling(name: str, options: Mapping[str, Any]) -> str:
+    """A setting as its user gave it: an option, or a key of the run file."""
+    if name in TABLE_OF:
+        return f"{options['config']} [{TABLE_OF[name]}]: {name}"
+    return "--batch" if name == "expected_batch" else f"--{name.replace('_', '-')}"
+
+
+def from_options(kind: type[Settings], options: Mapping[str, Any], **named: Any) -> Settings:
+    """Settings of the options called like their fields, and of ``named`` in another form.
+
+    An option that is not given, None, leaves the field's default. An error about a value of a run
+    file names the file and its table.
+    """
+    given = {field.name: options.get(field.name) for field in fields(kind)}
+    plain = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+    try:
+        return kind(**{name: v for name, v in plain.items() if v is not None} | named)
+    except ValueError as error:
+        for key, table in TABLE_OF.items() if options.get("config") else ():
+            if options[key] is not None and re.search(rf"\b{key}\b", str(error)):
+                raise InputError(f"{options['config']} [{table}]: {error}") from None
+        raise InputError(str(error)) from None
+
+
+def disclosure_rule(options: Mapping[str, Any]) -> DisclosureRule:
+    """What the options let out about few people, or about one."""
+    return from_options(DisclosureRule, options, public=bool(options["public_data"]))
 
 
 def say(sentence: str) -> None:

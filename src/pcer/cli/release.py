@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from pcer.cli import parts
-from pcer.cli.config import disclosure_rule, from_options
-from pcer.cli.parts import Given, Texts, optional, place, required
+from pcer.cli.parts import Given, Texts, disclosure_rule, from_options, optional, place, required
 from pcer.errors import InputError
-from pcer.release.disclosure import LEAST_PEOPLE, SmallGroups
+from pcer.release.disclosure import LEAST_PEOPLE
 from pcer.release.format import Outcome, SplitKind
 from pcer.report.table import Table, wrapped
 from pcer.report.text import lines_part
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from pcer.release.format import Release
 
 PUBLIC_HELP = "Anybody may have the records: exact tables of groups of any size."
-LEAST_PEOPLE_HELP = "Of one group, label and part; smaller groups are not released."
+LEAST_PEOPLE_HELP = "Of one group, label and part; smaller groups are joined."
 CERTAIN_CELLS_HELP = "Release cells that tell someone's membership with certainty, or coarsen."
 CAUTION = (
     "These are records of real people who did not consent to this use, some of them about "
@@ -61,9 +60,6 @@ def release(
     notes: Texts = optional("Sentence that travels with the release; repeatable.", "--note"),
     public_data: bool = optional(PUBLIC_HELP, "--public-data", default=False),
     least_people: int = optional(LEAST_PEOPLE_HELP, default=LEAST_PEOPLE, min=1),
-    small_groups: SmallGroups = optional(
-        "What becomes of groups with fewer people.", default=SmallGroups.JOIN
-    ),
     certain_cells: bool = optional(CERTAIN_CELLS_HELP, default=True),
     secret_file: Path | None = optional("Secret that keys splits' names, with --record-id."),
     backend: Given = optional("duckdb, pyspark, or an Ibis address with ://."),

@@ -23,8 +23,16 @@ import typer
 from pcer.auditing.plan import Plan
 from pcer.cli import parts
 from pcer.cli.audit import audit_all, renderers
-from pcer.cli.config import KEYS, disclosure_rule, from_options, read_config, spelling
-from pcer.cli.parts import Given, optional, required
+from pcer.cli.parts import (
+    KEYS,
+    Given,
+    disclosure_rule,
+    from_options,
+    optional,
+    read_config,
+    required,
+    spelling,
+)
 from pcer.cli.release import file_name, given_secret
 from pcer.errors import InputError
 from pcer.files import as_shown, make_folder, write_files
@@ -50,16 +58,10 @@ MOST_MODELS = 100_000
 """Of one sweep: all of them are listed in memory."""
 FOR_ESTIMATORS = ("joblib", "pooch", "pyarrow", "sklearn")
 OF_NETWORKS = {"budgets": BUDGETS} | dict.fromkeys(
-    (
+    [
         *("epochs", "expected_batch", "learning_rate", "clip_norm", "hidden", "receipts", "rule"),
-        *(
-            "device",
-            *sorted(KEYS["train"].keys() - {"settings"}),
-            "block_size",
-            "engine",
-            "address",
-        ),
-    )
+        *("device", "block_size", "engine", "address", *sorted({*KEYS["train"]} - {"settings"})),
+    ]
 )
 """Settings that an estimator has no use for, with the value that does no harm."""
 NOT_FOR_MODULES = {"device": "cpu", "engine": "local"} | dict.fromkeys(
@@ -179,11 +181,8 @@ def _note_if_large(
 ) -> None:
     """Say, before the work, that auditors must allow such a release by name."""
     n = max(len(dataset.attribute(name).group_names) for name in attributes)
-    limits = LIMITS.n_runs, LIMITS.n_tables, LIMITS.n_rows
-    if any(
-        size > most
-        for size, most in zip((n_models, n_models * n, n_settings * n), limits, strict=True)
-    ):
+    sizes = {"n_runs": n_models, "n_tables": n_models * n, "n_rows": n_settings * n}
+    if any(size > getattr(LIMITS, name) for name, size in sizes.items()):
         parts.note(
             f"pcer: a release of {n_models:,} models and {n} groups is larger than what is read by "
             "default; whoever audits it will need --allow-large."
@@ -205,17 +204,15 @@ def _sweep(options: Mapping[str, Any]) -> Sweep:
     dataset, hidden = _load(options["source"], options), options["hidden"]
     if hidden is not None:
         hidden = parts.parse_list(hidden, int, option="--hidden", what="whole numbers with commas")
-    config = from_options(TrainConfig, {**options, "hidden": hidden})
-    disclosure = disclosure_rule(options)
     return from_options(
         Sweep,
         options,
         dataset=dataset,
         budgets=budgets,
         seeds=tuple(range(n_seeds)),
-        config=config,
-        secret=_secret(options, dataset),
-        disclosure=disclosure,
+        config=from_options(TrainConfig, {**options, "hidden": hidden}),
+        disclosure=disclosure_rule(options),
+        secret=_secret(options, dataset),  # the last: one may be made
         module=module,
     )
 

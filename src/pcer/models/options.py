@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any
 
 from pcer.errors import InputError, require_open_unit
 from pcer.release.build import ReleaseFacts
-from pcer.release.disclosure import LEAST_PEOPLE, DisclosureRule, SmallGroups
+from pcer.release.disclosure import LEAST_PEOPLE, DisclosureRule
 from pcer.release.format import Outcome, SplitKind, Training
 
 OF_PREDICTIONS = (
@@ -33,8 +33,7 @@ class Options:
         dp_delta: the delta of every model with a budget.
         notes: sentences to travel with the release.
         public_data: whether anybody may have the records; then groups of any size are released.
-        least_people: of one group, label and part; a group with fewer is joined or withheld.
-        small_groups: "join" small groups into one, or "withhold" them.
+        least_people: of one group, label and part; groups with fewer are joined into one.
         certain_cells: release cells that tell someone's membership with certainty, and count
             them; False coarsens those tables, at a loss of power that a note states.
         secret: 16 to 64 bytes that key what names splits (of predictions with ``record_id``) and
@@ -63,8 +62,8 @@ class Options:
     Raises:
         InputError: one sentence that names the option and the remedy.
 
-    >>> Options(dataset="loans", small_groups="withhold").disclosure.small_groups.value
-    'withhold'
+    >>> Options(dataset="loans", least_people=20).disclosure.least_people
+    20
     """
 
     dataset: str = "records"
@@ -75,7 +74,6 @@ class Options:
     notes: Sequence[str] = ()
     public_data: bool = False
     least_people: int = LEAST_PEOPLE
-    small_groups: Literal["join", "withhold"] = "join"
     certain_cells: bool = True
     secret: bytes = field(default=b"", repr=False)
 
@@ -109,16 +107,9 @@ class Options:
     @property
     def disclosure(self) -> DisclosureRule:
         """What may be let out about few people, or about one."""
-        known = [rule.value for rule in SmallGroups]
-        if self.small_groups not in known:
-            raise InputError(
-                f"small_groups must be {known[0]!r} or {known[1]!r}, not {self.small_groups!r}.",
-                field="small_groups",
-            )
         return DisclosureRule(
             public=self.public_data,
             least_people=self.least_people,
-            small_groups=SmallGroups(self.small_groups),
             certain_cells=self.certain_cells,
         )
 

@@ -22,7 +22,6 @@ from pcer.errors import InputError, require_open_unit
 from pcer.metrics import BoolArray, IntArray
 from pcer.release.columns import SPLITS, text_of
 from pcer.release.disclosure import (
-    NOBODY,
     Detail,
     DisclosureRule,
     Regrouping,
@@ -196,13 +195,10 @@ def regrouped(counted: Counted, regrouping: Regrouping) -> Counted:
     if counted.pooled or counted.bounds or any(run.exposure for run in counted.runs):
         raise ValueError("groups must be joined before they are attacked; use regrouping_of first.")
     to = regrouping.place == np.arange(len(regrouping.names))[:, None]  # (group to, group from)
-    withheld = regrouping.place == NOBODY
-    hidden = max(int(run.cells[:, withheld].sum()) for run in counted.runs)
     return replace(
         counted,
         groups=regrouping.names,
         runs=tuple(replace(run, cells=to.astype(np.int64) @ run.cells) for run in counted.runs),
-        n_missing_group=counted.n_missing_group + hidden,
         notes=[*counted.notes, regrouping.note],
     )
 
@@ -252,7 +248,7 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         "disclosure": {
             "public_data": rule.public,
             "least_people": None if rule.public else rule.least_people,
-            "small_groups": None if rule.public else rule.small_groups.value,
+            "small_groups": None if rule.public else "join",
             "memberships": disclosed.memberships,
             "most_in_one_model": disclosed.most_in_one_model,
             "n_coarse_tables": int((detail > Detail.COUNTS).sum()),

@@ -4,7 +4,7 @@ Two leaks, at any privacy budget, because counts of training records stand outsi
 
 * **Small cells.** Whoever knows a person's group, label and prediction guesses membership well
   where few people share them. Groups with fewer than ``LEAST_PEOPLE`` of one label in one part are
-  joined, or withheld, before anything is counted or attacked.
+  joined before anything is counted or attacked.
 * **Certain cells.** A cell of a confusion table that is empty in one part and not in the other
   tells the membership of everybody in it, however many they are.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -24,16 +24,9 @@ from pcer.metrics import BoolArray, IntArray
 LEAST_PEOPLE = 10
 """Of one group, one label and one part, as in disclosure-control practice."""
 NOBODY = -1
-"""Where a group goes that is withheld."""
+"""The group of records that are in none."""
 LONGEST_NAME = 80
 """Characters of a joined group's name; a longer one says how many it joins."""
-
-
-class SmallGroups(StrEnum):
-    """What becomes of a group that is too small to be released."""
-
-    JOIN = "join"
-    WITHHOLD = "withhold"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +34,7 @@ class DisclosureRule:
     """What a writer of releases lets out."""
 
     public: bool = False  # anybody may have the records: cells of any size, names without a key
-    least_people: int = LEAST_PEOPLE  # of one group, label and part
-    small_groups: SmallGroups = SmallGroups.JOIN  # what becomes of those with fewer
+    least_people: int = LEAST_PEOPLE  # of one group, label and part; smaller groups are joined
     certain_cells: bool = True  # release those that tell a membership; else coarser tables
 
     def __post_init__(self) -> None:
@@ -54,7 +46,7 @@ class Regrouping:
     """Which groups are released, and where each group of the records goes."""
 
     names: tuple[str, ...]
-    place: IntArray  # (group,) position in names, or NOBODY
+    place: IntArray  # (group,) position in names
     note: str = ""  # a sentence for the release; empty where nothing was changed
 
     def apply(self, codes: IntArray) -> IntArray:
@@ -65,23 +57,23 @@ class Regrouping:
 def allowed_groups(
     rule: DisclosureRule, people: IntArray, names: tuple[str, ...], *, attribute: str
 ) -> Regrouping:
-    """Join or withhold groups until nothing released rests on fewer people than a rule wants.
+    """Join groups until nothing released rests on fewer people than a rule wants.
 
     Small groups are taken together; while they are too few even so, or one group stands alone and
     could be had by subtraction, the next smallest group is taken too. Groups of public records
     stay as they are. ``people`` are counted by (split, part, group, label); fewer than two groups
     left are an InputError.
     """
-    least, joins = rule.least_people, rule.small_groups is SmallGroups.JOIN
+    least = rule.least_people
     fewest = people.min(axis=(0, 1, 3))
     taken = [g for g in range(len(names)) if fewest[g] < least]
     if rule.public or not taken:
         return Regrouping(names=names, place=np.arange(len(names), dtype=np.int64))
     others = [g for g in range(len(names)) if g not in taken]
     others.sort(key=lambda g: (int(people[:, :, g].sum()), g))
-    while others and (people[:, :, taken].sum(axis=2).min() < least or (joins and len(taken) == 1)):
+    while others and (people[:, :, taken].sum(axis=2).min() < least or len(taken) == 1):
         taken.append(others.pop(0))
-    if not others or len(others) + joins < 2:
+    if not others:
         part, group, label = np.argwhere(people.min(axis=0) == fewest.min())[0]
         raise InputError(
             f"attribute {attribute!r}: group {names[group]!r} has fewer than {least} people with a "
@@ -91,18 +83,17 @@ def allowed_groups(
             field="least_people",
         )
     taken, kept = sorted(taken), sorted(others)
-    place = np.full(len(names), NOBODY, dtype=np.int64)
+    place = np.full(len(names), len(kept), dtype=np.int64)
     place[kept] = np.arange(len(kept))
-    left, small = tuple(names[g] for g in kept), [names[g] for g in taken]
-    became = "withheld and in no group's table"
-    if joins:
-        became, joined = "joined into one group", " + ".join(small)
-        if len(joined) > LONGEST_NAME or joined in names:
-            joined = f"{len(small)} small groups"
-        place[taken], left = len(kept), (*left, joined)
-    listed = " and ".join([", ".join(small[:-1]), small[-1]] if len(small) > 1 else small)
-    note = f"{listed}: {became}, because fewer than {least} people of one label are in training "
-    return Regrouping(names=left, place=place, note=f"{note}or in test.")
+    small = [names[g] for g in taken]
+    joined = " + ".join(small)
+    if len(joined) > LONGEST_NAME or joined in names:
+        joined = f"{len(small)} small groups"
+    note = (
+        f"{', '.join(small[:-1])} and {small[-1]}: joined into one group, because fewer than "
+        f"{least} people of one label are in training or in test."
+    )
+    return Regrouping(names=(*(names[g] for g in kept), joined), place=place, note=note)
 
 
 class Detail(IntEnum):

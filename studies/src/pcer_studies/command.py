@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pcer.cli.config import from_options
 from pcer.cli.parts import (
     TRAINING,
     Display,
+    from_options,
     log_run,
     note,
     require_packages,

@@ -1,0 +1,126 @@
+"""Options that cannot be, of every verb: one sentence, exit code 2, and nothing is written."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pcer.errors import shown
+from tests.commands import SAMPLES, config, passed, write_module, write_people
+
+REQUEST = "release predictions.csv --attribute sex --outcome benefit --split-kind random --out out"
+LOANS = "train loans.csv --label approved --positive yes --outcome benefit --attribute sex -o out"
+TREE = "--estimator sklearn.tree:DecisionTreeClassifier"
+NETS = "train compas --attribute race --epochs 2 --batch 512 --budgets none,1 --seeds 3 -o out"
+NET = f"{NETS} --module nets_for_pcer:make_net"
+
+
+def run_file(**tables: dict[str, object]) -> str:
+    return " ".join(config(**tables))
+
+
+PUBLIC = f"{LOANS} {run_file(disclosure={'public_data': True})}"
+REFUSED = [
+    ("plan", "needs either a release or --groups"),
+    ("plan c.release.json --groups a=1,b=2", "needs either a release or --groups"),
+    ("plan --groups a=100", "at least two groups"),
+    ("plan --groups a=100,b=x", "--groups must be names with a whole number each"),
+    ("plan --groups a=100,a=200", "every name once"),
+    ("plan --groups 100,200", "--groups must be names"),
+    ("plan --groups a=100,b=200 --accuracy 2", "accuracy of a must be"),
+    ("plan --groups a=100,b=200 --accuracy x", "--accuracy must be names"),
+    ("plan --groups a=100,b=200 --splits 0", "n_splits must be a whole number"),
+    ("plan nowhere.release.json", "nowhere.release.json"),
+    ("plan c.release.json --json c.release.json", "would overwrite a release"),
+    ("plan c.release.json --cost lira_advantage", "c.release.json: cost 'lira_advantage' is not"),
+    ("audit c.release.json --json a.json --latex no/b.tex", "b.tex cannot be written"),
+    ("audit c.release.json --figures f --html no/r.html", "r.html cannot be written"),
+    ("audit c.release.json --figures -", "needs a folder"),
+    ("audit c.release.json --figures a/b", "cannot be written"),
+    ("audit c.release.json --figures loans.csv", "cannot be written"),
+    ("audit c.release.json --json x --latex x", "is given twice"),
+    ("audit c.release.json --json - --latex -", "is given twice"),
+    ("audit c.release.json --json c.release.json", "would overwrite a release"),
+    ("audit c.release.json --floor 0", "floor"),
+    ("audit c.release.json --floor nan", "floor"),
+    ("audit c.release.json --floors 0.1,x", "--floors must be numbers"),
+    ("audit c.release.json --resamples 0", "resamples"),
+    ("audit c.release.json --reference zebra", "its groups are a, b"),
+    ("audit c.release.json --cost lira_advantage", "it carries"),
+    ("audit c.release.json --rng -1", "rng"),
+    ("compare c.release.json c.release.json --cost rmia_advantage", "the old release does not ca"),
+    ("compare c.release.json c.release.json --setting tree", "'tree' is not in both releases"),
+    ("compare c.release.json c.release.json --json - --junit -", "is given twice"),
+    ("compare c.release.json d.release.json", "c.release.json and d.release.json: two releases a"),
+    ("compare c.release.json nowhere.release.json", "nowhere.release.json"),
+    (f"{REQUEST} --backend foo://x", "the backend 'foo' cannot be used here"),
+    (f"{REQUEST} --backend duckdb://no/where", "the backend 'duckdb' cannot be used here"),
+    (f"{REQUEST} --score y_true --threshold nan", "threshold must be a probability, not nan"),
+    (f"{REQUEST} --attribute Sex", "attributes 'sex' and 'Sex' read alike"),
+    (f"{REQUEST} --dp-delta nan", "dp_delta must lie strictly between 0 and 1"),
+    (f"{REQUEST} --dp-delta 5", "dp_delta must lie strictly between 0 and 1"),
+    (f"{PUBLIC} --budgets 1e300", "A budget must be an epsilon between 0.0001 and 10000"),
+    (f"{PUBLIC} --budgets 1e-300", "A budget must be an epsilon between 0.0001 and 10000"),
+    (f"{PUBLIC} --hidden 1000000,1000000", "between hidden layers must be at most 100,000,000"),
+    (f"{PUBLIC} --epochs {'9' * 20}", "epochs must be at most 1,000,000"),
+    (f"{PUBLIC} --seeds 100000000", "make 600,000,000 models, more than the 100,000"),
+    (f"{PUBLIC} -o c.release.json", "cannot be"),
+    (f"{LOANS} --estimator RandomForest", "must be package.module:Name"),
+    (f"{LOANS} --estimator nowhere.at.all:X", "nowhere.at.all cannot be imported"),
+    (f"{LOANS} --estimator sklearn.tree:Oak", "sklearn.tree has no Oak"),
+    (f"{LOANS} {TREE} {run_file(train={'settings': {'depth': 3}})}", "Classifier does not take th"),
+    (f"{LOANS} {TREE} --epochs 3", "--epochs is about pcer's own networks"),
+    (f"{LOANS} {TREE} --budgets 1", "--budgets is about pcer's own networks"),
+    (f"{LOANS} {TREE} {run_file(train={'accountant': 'rdp'})}", "[train]: accountant is about pce"),
+    (f"{LOANS} {run_file(train={'settings': {'a': 1}})}", "name one with --estimator"),
+    (f"{LOANS} {TREE} --attribute hair", "hair"),
+    (f"{LOANS} --estimator sklearn.linear_model:LinearRegression", "is a regressor"),
+    (f"{NETS} --module make_net", "must be package.module:Name, such as mymodels:make_net"),
+    (f"{NETS} --module nowhere:make_net", "nowhere cannot be imported"),
+    (f"{NETS} --module nets_for_pcer:oak", "nets_for_pcer has no oak"),
+    (f"{NETS} --module nets_for_pcer:number", "is int and cannot be called"),
+    (f"{NETS} --module nets_for_pcer:mixing", "layer '0' (BatchNorm1d) mixes the records"),
+    (f"{NET} {run_file(train={'settings': {'depth': 3}})}", "argument 'depth'"),
+    (f"{NET} --receipts held", "--receipts is not for modules"),
+    (f"{NET} --hidden 8", "--hidden is not for modules"),
+    (f"{NET} --device cuda", "--device is not for modules"),
+    (f"{NET} {run_file(engine={'engine': 'ray'})}", "[engine]: engine is not for modules"),
+    (f"{NET} {run_file(engine={'block_size': 2})}", "one after another"),
+    (f"{NET} {run_file(train={'refresh_every': 2})}", "[train]: refresh_every is not for modules"),
+    (f"{NET} {TREE}", "give one of them"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Files of a user: releases, tables, and modules of their own."""
+    made = tmp_path_factory.mktemp("refused")
+    for name, sample in (("c", "counts"), ("d", "by-hand")):
+        text = (SAMPLES / f"{sample}.release.json").read_bytes()
+        (made / f"{name}.release.json").write_bytes(text)
+    write_people(made / "loans.csv")
+    k = np.arange(400)
+    split = np.where(k % 3, "train", "test")
+    frame = {"y_true": k % 2, "y_pred": k // 2 % 2, "split": split, "sex": k // 4 % 2}
+    pd.DataFrame(frame).to_csv(made / "predictions.csv", index=False)
+    write_module(made)
+    return made
+
+
+@pytest.mark.parametrize(("command", "sentence"), REFUSED)
+def test_what_cannot_be_is_one_sentence_and_writes_nothing(folder, monkeypatch, command, sentence):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    done = passed(*command.split(), code=2)
+    sys.modules.pop("nets_for_pcer", None)
+    told = done.stderr.splitlines()[-1]  # of an own table its columns are told before
+    assert told.startswith("pcer: ")
+    assert sentence in told
+    assert (done.stdout, shown(told)) == ("", told)
+    assert "train loans.csv" in command or done.stderr.count("\n") == 1
+    assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
