@@ -19,6 +19,7 @@ import pytest
 
 from pcer.cli import main
 from pcer.cli.process import SIGNALS
+from pcer.errors import shown
 
 Done = subprocess.CompletedProcess[str]
 SAMPLES = Path(__file__).parent / "releases"
@@ -60,11 +61,6 @@ def write_people(path: Path, n: int = 400, *, small: int = 0, named: bool = Fals
     return write_rows(path, "name " * named + "age job sex race approved", rows)
 
 
-def write_module(folder: Path) -> None:
-    """A file of a user with torch modules: good, mixing records, and none."""
-    (folder / "nets_for_pcer.py").write_text(MODULE)
-
-
 MODULE = """
 from torch import nn
 
@@ -80,6 +76,7 @@ def mixing(n_features):
 
 number = 3
 """
+"""A file of a user with torch modules: good, mixing records, and none."""
 
 
 def start(*arguments: object, **env: str) -> Done:
@@ -127,7 +124,8 @@ def passed(*arguments: object, code: int = 0, **env: str) -> Done:
 def refusal(*arguments: object) -> str:
     """The one sentence of a command that refuses, and writes nothing to stdout."""
     done = passed(*arguments, code=2)
-    assert (done.stdout, done.stderr[:6], done.stderr.count("\n")) == ("", "pcer: ", 1)
+    assert (done.stdout, done.stderr[:6], done.stderr[-1]) == ("", "pcer: ", "\n")
+    assert done.stderr[:-1] == shown(done.stderr[:-1])  # one line, and nothing unseen
     return done.stderr
 
 

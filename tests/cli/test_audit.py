@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 import pcer
-from tests.commands import passed, refusal
+from tests.commands import SAMPLES, passed, refusal
 
-SAMPLES = Path(__file__).parents[1] / "releases"
 GOOD, RATES = SAMPLES / "counts.release.json", SAMPLES / "rates.release.json"
-READABLE = ("counts", "rates", "by-hand", "version-2")
-BAD = [p for p in SAMPLES.glob("*.release.json") if p.name.split(".")[0] not in READABLE]
 FULL = ("In plain words", "Advice", "Is it signal?", "As published", "Algorithm 1", "Floor sens")
 SHORT = ("Who receives what, and who is exposed", "Can it be trusted?", "What can be done")
 
@@ -41,12 +37,6 @@ def test_every_line_fits_a_terminal_or_a_pipe(columns, width):
         text = passed("audit", GOOD, *options, COLUMNS=str(columns)).stdout
         assert max(map(len, text.splitlines())) <= width
     assert columns < 300 or [part for part in FULL if part not in text] == []
-
-
-@pytest.mark.parametrize("path", sorted(BAD), ids=lambda path: path.name.split(".")[0])
-def test_bad_input_is_one_sentence_and_exit_2(path, tmp_path):
-    assert path.name in refusal("audit", path, "--json", tmp_path / "out.json")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_json_on_stdout_is_machine_clean():

@@ -16,7 +16,6 @@ import pytest
 
 import pcer
 from pcer.cli import main
-from pcer.cli.parts import say
 from pcer.cli.process import what_lacks
 from pcer.cli.train import account_table
 from pcer.data import TablePlan, read_table
@@ -25,7 +24,7 @@ from pcer.release.format import parse_release
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report, verify_report
 from pcer.report.figures import draw_figures
 from pcer.report.table import to_text
-from tests.commands import passed, write_rows
+from tests.commands import passed, refusal, write_rows
 from tests.release.test_format import release_of
 
 NAMES = ("\u202eneb\u2066", "x\uffff\u2028y\u00ad")
@@ -100,21 +99,13 @@ def test_a_group_may_be_named_like_a_colour(names):
     assert all(name in svg for name in names)
 
 
-def told(*arguments: object) -> str:
-    """The one sentence of a command that refuses."""
-    sentence = passed(*arguments, code=2).stderr.splitlines()[-1]
-    assert sentence.startswith("pcer: ")
-    assert not unseen(sentence, besides="")
-    return sentence
-
-
 def test_unknown_fields_and_file_names_are_spelt(tmp_path):
     path = tmp_path / "a\x1b]0;pwned\x07\u202e.release.json"
     tree = {**release_of(), "\x1b[31m\u202ered": 1}
     path.write_text(json.dumps(tree))
-    assert r"a\u001b]0;pwned\u0007\u202e.release.json" in told("audit", path)
-    assert r"field \u001b[31m\u202ered: is not a field" in told("audit", path)
-    assert r"\u001b" in told("audit", tmp_path / "\x1bnot there")
+    assert r"a\u001b]0;pwned\u0007\u202e.release.json" in refusal("audit", path)
+    assert r"field \u001b[31m\u202ered: is not a field" in refusal("audit", path)
+    assert r"\u001b" in refusal("audit", tmp_path / "\x1bnot there")
     audits = tmp_path / "a.audit.json"
     found = json.loads(pcer.audit(parse_release(release_of(), file="x")).to_json())
     audits.write_text(json.dumps({**found, "\x1b[2J": 1}))
@@ -197,11 +188,6 @@ def test_what_a_machine_lacks_is_said(error, what, monkeypatch, capsys):
     if what:
         assert caught.value.code == 2
         assert capsys.readouterr().err.startswith(f"pcer: this machine gives no more {what}; ")
-
-
-def test_say_is_one_line(capsys):
-    say("a\x1b[31m\nb\ud800")
-    assert capsys.readouterr().out == "a\\u001b[31m\\u000ab\\ud800\n"
 
 
 def test_a_file_name_that_is_not_utf_8_and_a_narrow_encoding(tmp_path):

@@ -1,4 +1,4 @@
-"""What all verbs share: the display, the run log, options as settings."""
+"""What all verbs share: the display, the run log, options and run files as settings."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import ast
 import inspect
 import io
 import re
+from dataclasses import fields
 
 import pytest
 from rich.console import Console
 
 from pcer.cli.app import app
-from pcer.cli.parts import Display, from_options, log_run, parse_list
+from pcer.cli.parts import KEYS, TABLE_OF, Display, from_options, log_run, parse_list, read_config
 from pcer.cli.process import KEPT
+from pcer.cli.train import NOT_FOR_MODULES, OF_NETWORKS, train
+from pcer.data import TablePlan
 from pcer.errors import InputError
+from pcer.release.disclosure import DisclosureRule
 from pcer.train import EngineFlags, TrainConfig
 from pcer_studies.command import reproduce
-from tests.commands import passed
+from tests.commands import config, passed, refusal
 
 
 class Terminal(Console):
@@ -80,12 +84,78 @@ def test_options_become_settings_and_what_was_not_said_stays_default():
     said = {"epochs": 3, "hidden": [8, 4], "learning_rate": None, "out": "elsewhere"}
     made = from_options(TrainConfig, said, clip_norm=2.0)
     assert made == TrainConfig(epochs=3, hidden=(8, 4), clip_norm=2.0)
-    with pytest.raises(InputError, match=r"^epochs must be a whole number of at least 1"):
-        from_options(TrainConfig, {"epochs": 0})
+    given = {**read_config(None), "jobs": 0, "config": "run.toml"}
+    for kind, options, words in (
+        (TrainConfig, {"epochs": 0}, r"^epochs must be a whole number of at least 1"),
+        (TrainConfig, {**given, "epochs": 0}, r"^epochs must be"),  # no value of the file
+        (EngineFlags, given, r"^run\.toml \[engine\]: jobs must"),
+        (EngineFlags, {"jobs": 0}, r"^jobs must"),
+    ):
+        with pytest.raises(InputError, match=words):
+            from_options(kind, options)
     assert parse_list("64, 32", int, option="--hidden", what="") == [64, 32]
     assert parse_list("", int, option="--hidden", what="") == []
     with pytest.raises(InputError, match=r"^--x must be numbers, not '1,,2'"):
         parse_list("1,,2", int, option="--x", what="numbers")
+
+
+WHOLE = {
+    "train": {"dp_delta": 1e-6, "budget_per_person": 2, "settings": {"width": 16}},
+    "table": {"drop": ["name"]},
+    "disclosure": {"certain_cells": False},
+}
+
+
+def test_every_setting_is_an_option_or_a_key_and_heeded_or_refused():
+    """What has neither option nor key: no run needs it, or another setting decides."""
+    alone = {"momentum", "standardise", "split", "public", "attributes", "public_data", "settings"}
+    kinds = (TrainConfig, EngineFlags, TablePlan, DisclosureRule)
+    settings = {field.name for kind in kinds for field in fields(kind)}
+    options = set(inspect.signature(train).parameters)
+    assert settings - alone <= options | set(TABLE_OF)
+    assert not options & set(TABLE_OF)
+    assert len(options) - 1 <= 20  # besides the table
+    assert {*OF_NETWORKS, *NOT_FOR_MODULES} <= options | set(TABLE_OF)
+    assert set(OF_NETWORKS) >= set(KEYS["train"]) - {"settings"}
+
+
+def test_values_by_key_and_none_where_nothing_is_said():
+    values = read_config(config(**WHOLE)[1])
+    given = {key: value for table in WHOLE.values() for key, value in table.items()}
+    assert {key: value for key, value in values.items() if value is not None} == given
+    assert isinstance(values["budget_per_person"], float)
+    assert set(read_config(None).values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[train]\nepochs = 3", ("train.epochs", "is not a field")),
+        ("[tables]\ndrop = []", ("tables", "is not a field")),
+        ("jobs = 1", ("jobs", "is not a field")),
+        ("[train]\ndp_delta = 'x'", ("train.dp_delta", "valid number")),
+        ("[engine]\njobs = 1.5", ("engine.jobs", "valid integer", "1.5")),
+        ("[engine]\njobs = true", ("engine.jobs", "valid integer")),
+        ("[engine]\nkeep_scores = 1", ("engine.keep_scores", "valid boolean")),
+        ("[table]\ndrop = 'name'", ("table.drop", "valid list")),
+        ("[table]\ndrop = [1]", ("table.drop[0]", "valid string")),
+        ("[train]\nsettings = 3", ("train.settings", "valid dictionary")),
+        ("[train", ("is not TOML",)),
+        ("[train]\ndp_delta = 0.999", ("[train]", "dp_delta must be at most 0.1")),
+        ("[train]\naccountant = 'mine'", ("[train]", "accountant must be one of")),
+        ("[engine]\nblock_size = 0", ("[engine]", "block_size must be a whole number of at le")),
+        ("[disclosure]\nleast_people = 0", ("[disclosure]", "least_people must be")),
+        (None, ("cannot be read",)),
+    ],
+)
+def test_what_cannot_be_is_one_sentence_with_file_and_key(tmp_path, text, words):
+    path, out = tmp_path / "run.toml", tmp_path / "out"
+    if text is not None:
+        path.write_text(text)
+    told = refusal("train", "compas", "--attribute", "race", "--config", path, "-o", out)
+    assert told.startswith(f"pcer: {path}")
+    assert [word for word in words if word not in told] == []
+    assert not out.exists()
 
 
 @pytest.mark.parametrize("verb", [info.callback for info in app.registered_commands] + [reproduce])

@@ -20,7 +20,7 @@ from pcer.release.format import LIMITS
 from pcer.sweep import run as sweep_module
 from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
 from pcer.train import run as blocks
-from tests.commands import MODULE, config, passed, refusal, start, write_module, write_people
+from tests.commands import MODULE, config, passed, refusal, start, write_people
 
 RACE = ("train", "compas", "--attribute", "race")
 QUICK = ("--epochs", "1", "--batch", "1000", "--hidden", "4", *config(engine={"jobs": 1}))
@@ -127,7 +127,7 @@ def mine(act="relu", train=(), **engine):
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """The folder of the user, with a file of theirs in it."""
-    write_module(tmp_path)
+    (tmp_path / "nets_for_pcer.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     sys.modules.pop("nets_for_pcer", None)

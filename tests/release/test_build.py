@@ -176,7 +176,7 @@ def git(folder: Path, *arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def repository(folder: Path, *, name: str | None, package: str = "src/pcer") -> Path:
+def repository(folder: Path, name: str | None, package: str = "src/pcer") -> Path:
     """A repository of one commit with a package in it; the package's folder."""
     inside = folder / package
     inside.mkdir(parents=True)
@@ -189,7 +189,7 @@ def repository(folder: Path, *, name: str | None, package: str = "src/pcer") -> 
 
 
 def test_pcers_own_checkout_has_a_commit(tmp_path, monkeypatch):
-    package = repository(tmp_path / "first", name="pcer")
+    package = repository(tmp_path / "first", "pcer")
     head = git(package, "rev-parse", "HEAD")
     git(package, "worktree", "add", "-q", str(tmp_path / "second"))
     (tmp_path / "first" / "README.md").write_text("Not of the package.")
@@ -201,22 +201,14 @@ def test_pcers_own_checkout_has_a_commit(tmp_path, monkeypatch):
     assert source_state(package) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("name", "package"),
-    [
-        ("host", "vendor/pcer"),
-        ("host", "src/pcer"),
-        (None, "src/pcer"),
-        ("pcer", "pcer"),
-        ("pcer", "vendor/pcer/src/pcer"),
-        ("pcer", "src/other"),
-    ],
-)
-def test_a_copy_in_another_repository_or_one_that_git_does_not_keep_has_none(
-    tmp_path, name, package
-):
+ELSEWHERE = "host vendor/pcer, host src/pcer, - src/pcer, pcer pcer, pcer vendor/pcer/src/pcer"
+
+
+@pytest.mark.parametrize("place", [*ELSEWHERE.split(", "), "pcer src/other"])
+def test_a_copy_in_another_repository_or_one_that_git_does_not_keep_has_none(tmp_path, place):
     assert source_state(tmp_path) == (None, None)
-    inside = repository(tmp_path, name=name, package=package)
-    (inside.parent / "pcer").mkdir(exist_ok=True)
-    (inside.parent / "pcer" / "__init__.py").touch()
-    assert source_state(inside.parent / "pcer") == (None, None)
+    name, package = place.split()
+    copy = repository(tmp_path, None if name == "-" else name, package).parent / "pcer"
+    copy.mkdir(exist_ok=True)
+    (copy / "__init__.py").touch()
+    assert source_state(copy) == (None, None)

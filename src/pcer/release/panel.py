@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pcer.metrics import Counts, FloatArray, IntArray
+from pcer.release.columns import SPLITS
 from pcer.release.format import PooledExposure, Release, Run
 from pcer.release.proxies import SPENT
 
@@ -118,10 +119,7 @@ def _spent(release: Release) -> list[PooledExposure]:
 def _panel(release: Release, runs: list[Run], pooled: list[PooledExposure]) -> Panel:
     names, has_counts = tuple(release.subject.groups), release.has_counts
     tables = [[run.groups[name] for name in names] for run in runs]
-    train, test = (
-        [[g.train for g in row] for row in tables],
-        [[g.test for g in row] for row in tables],
-    )
+    train, test = ([[getattr(g, part) for g in row] for row in tables] for part in SPLITS)
     split_codes: dict[tuple[str, str], int] = {}  # runs without an id count as one split
     splits = [(type(run.split).__name__, str(run.split)) for run in runs]
     measured = sorted({cost for row in tables for group in row for cost in group.exposure})
