@@ -17,6 +17,7 @@ from pcer.train.step import FleetState, gaussian
 from pcer.train.streams import first_words
 
 CHUNK = 512  # records predicted at a time, or whose norms are computed
+LOT = 8  # steps whose noise is drawn at a time
 
 
 class CpuDevice:
@@ -101,8 +102,8 @@ class CpuStep:
             watch.firsts.numpy(),
         )
         self.clip = fleet.rule.clip.reshape(-1).numpy()
-        self.words = np.empty((len(fleet.noise), fleet.layout.width // 2), dtype=np.uint64)
-        self.noise = torch.zeros_like(self.state.weights)
+        self.words = np.empty((LOT, len(fleet.noise), fleet.layout.width // 2), dtype=np.uint64)
+        self.noise = torch.zeros(LOT, *self.state.weights.shape, dtype=fleet.std.dtype)
         self.std, self.n_done = fleet.std / fleet.rule.expected_batch, 0
         n_columns = fleet.schedule.rows.shape[2]
         self.room = kernels.Room.of(fleet.layout, n_columns, self.table.dtype)
@@ -116,17 +117,19 @@ class CpuStep:
         for due in self.fleet.watch.due(self.n_done):
             bins = CpuDevice().norm_bins(self.fleet, self.state, due.models)
             self.fleet.watch.refresh(due, self.n_done, bins)
-        self._draw_noise()
+        if self.n_done % LOT == 0:
+            self._draw_noise()
         kernels.advance(
             self.table, rows.numpy(), sizes.numpy(), self.rule, self.clip,
-            self.noise.numpy(), self.state.weights.numpy(), self.state.velocity.numpy(),
+            self.noise[self.n_done % LOT].numpy(), self.state.weights.numpy(), self.state.velocity.numpy(),
             self.room, self.bounds, self.n_done,
         )  # fmt: skip
         self.n_done += 1
 
     def _draw_noise(self) -> None:
-        """Every private model's next noise on its mean gradient."""
-        for row, stream in zip(self.words, self.fleet.noise, strict=True):
-            row[:] = stream.random_raw(len(row))
+        """Every private model's noise on its mean gradient, of the next steps."""
+        n_steps, n_models, half = self.words.shape
+        for model, stream in enumerate(self.fleet.noise):
+            self.words[:, model] = stream.random_raw(n_steps * half).reshape(n_steps, half)
         bits = torch.from_numpy(self.words.view(np.int32))
-        self.noise[: len(bits)] = gaussian(bits, self.std)
+        gaussian(bits, self.std, self.noise[:, :n_models])

@@ -96,7 +96,7 @@ class Drawer:
         while True:
             n_words = max(16, round_up(int(expected + spare * math.sqrt(expected)), 4))
             positions = self.gaps(words(n_words)).cumsum(dim=0).sub_(1)
-            n_found = int((positions < n_trials).sum())  # the CPU waits for the device
+            n_found = int(torch.searchsorted(positions, n_trials))  # the CPU waits for the device
             if n_found < n_words:
                 return positions[:n_found]
             spare += SPARE_DRAWS

@@ -197,18 +197,17 @@ def momentum_step(state: FleetState, noisy_sum: Tensor, rule: StepRule) -> Fleet
     return FleetState(state.weights.add(velocity, alpha=-rule.learning_rate), velocity)
 
 
-def gaussian(bits: Tensor, std: Tensor) -> Tensor:
-    """Independent normal variables from int32 bits (model, width), by the Box-Muller transform.
+def gaussian(bits: Tensor, std: Tensor, out: Tensor | None = None) -> Tensor:
+    """Independent normal variables from int32 bits (..., model, width), by Box and Muller.
 
     The first half of a row gives the radius, the second the angle. The radius reads its 32 bits as
     a signed number and drops the sign, so that small uniforms keep their precision: the tail
-    reaches 6.6 standard deviations.
+    reaches 6.6 standard deviations. They are written to ``out``, or to a tensor of their own.
     """
-    half = bits.shape[1] // 2
-    uniform = bits[:, :half].to(std.dtype).abs_().add_(0.5).mul_(2.0**-31)
-    radius = uniform.log_().mul_(-2 * std.square()).sqrt_()
-    angle = bits[:, half:].to(std.dtype).mul_(math.pi * 2.0**-31)
-    noise = torch.empty(bits.shape, dtype=std.dtype, device=bits.device)
-    torch.mul(angle.cos(), radius, out=noise[:, :half])
-    torch.mul(angle.sin_(), radius, out=noise[:, half:])
+    noise, half = std.new_empty(bits.shape) if out is None else out, bits.shape[-1] // 2
+    radius = bits[..., :half].to(std.dtype).abs_().add_(0.5).mul_(2.0**-31)
+    radius.log_().mul_(-2 * std.square()).sqrt_()
+    angle = bits[..., half:].to(std.dtype).mul_(math.pi * 2.0**-31)
+    torch.cos(angle, out=noise[..., :half]).mul_(radius)
+    torch.sin(angle, out=noise[..., half:]).mul_(radius)
     return noise
