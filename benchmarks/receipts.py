@@ -38,7 +38,7 @@ from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
 from pcer.train.cpu import CpuDevice, CpuStep
 from pcer.train.engine import assemble, one_thread
 from pcer.train.fleet import Model
-from pcer.train.receipts import Terms, fold, mu_of
+from pcer.train.receipts import Terms, fold, mu_of, unfolded
 from pcer.train.rules import N_BINS
 
 SHARES = {"whole": 1.0, "half": 0.5, "tenth": 0.1}
@@ -163,7 +163,7 @@ def through_engine(n_models: int) -> tuple[dict[str, Scores], dict[str, tuple[fl
             ends = np.cumsum([n // 2 for n in CANARIES.values()])
             for name, own in zip(SHARES, np.split(kept, ends[:-1]), strict=True):
                 parts[name].append(scores[name])
-                booked[name].append(np.array([terms.receipt(own), terms.realised(own)]))
+                booked[name].append(np.array(unfolded(own, terms.ladder)[::-1]))
         print(f"  {min(first + BLOCK, n_models)} of {n_models} models", file=sys.stderr, flush=True)
     whole = {name: Scores(*map(np.concatenate, zip(*p, strict=True))) for name, p in parts.items()}
     most = {name: np.concatenate(b, axis=1).max(axis=1) for name, b in booked.items()}
@@ -176,7 +176,8 @@ def accounted(share: float) -> tuple[float, float]:
     steps[0, round(N_BINS * share)] = N_STEPS
     terms = Terms(NOISE, RATE, N_STEPS, DELTA)
     kept = fold(steps, terms).numpy()
-    return float(terms.receipt(kept)[0]), float(terms.realised(kept)[0])
+    realised, receipt = unfolded(kept, terms.ladder)
+    return float(receipt[0]), float(realised[0])
 
 
 def found_mu(scores: Scores) -> tuple[float, float]:
@@ -490,7 +491,7 @@ def measure(name: str, budgets: list[float], n_seeds: int, mode: str) -> list[Ro
     table = []
     for budget, kept, logits in zip(found.budgets, found.receipts, found.logits, strict=True):
         terms = terms_of(budget, data.n_train, config)
-        realised = terms.realised(placed(kept, found.member))
+        realised, _ = unfolded(placed(kept, found.member), terms.ladder)
         row = budget_row(dataset, realised, terms.nominal, logits, found.member)
         table.append(row | {"dataset": name, "epsilon": budget.epsilon, "n_seeds": n_seeds})
     return table

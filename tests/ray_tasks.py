@@ -11,7 +11,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
@@ -60,15 +62,7 @@ def faulty(n_deaths: int) -> Callable[..., object]:
     return task
 
 
-@contextmanager
-def replaced(name: str, value: object) -> Iterator[None]:
-    """Put something else in a place of the module."""
-    before = getattr(path, name)
-    setattr(path, name, value)
-    try:
-        yield
-    finally:
-        setattr(path, name, before)
+replaced = partial(patch.object, path)  # puts something else in a place of the module
 
 
 @contextmanager

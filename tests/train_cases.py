@@ -9,13 +9,14 @@ import torch
 from pcer.train import TrainConfig, TrainingData
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
-from pcer.train.devices import choose_device
+from pcer.train.cpu import CpuDevice
 from pcer.train.fleet import Model
 from pcer.train.schedule import Drawer
 from pcer.train.step import FleetState, activations
 from pcer.train.streams import Purpose, first_words, stream
 
 CONFIG = TrainConfig(hidden=(16, 8), epochs=3, expected_batch=40)
+CPU = CpuDevice()
 
 
 def make_data(n=300, n_features=9, seeds=range(4), share=0.7):
@@ -29,6 +30,16 @@ def make_data(n=300, n_features=9, seeds=range(4), share=0.7):
 
 def make_models(seeds=range(4), budgets=((0.5, 2.5), (4.0, 0.8), (NO_DP, 0.0))):
     return [Model(s, e, n) for s in seeds for e, n in budgets]
+
+
+def make_company():
+    """The same models, private ones first."""
+    return sorted(make_models(), key=lambda model: not model.is_private)
+
+
+def assemble(data, models, config=CONFIG, device=CPU):
+    with torch.no_grad():
+        return fleets.assemble(data, models, config, device=device, secret=b"")
 
 
 COSTS = np.arange(201) ** 2 / 1024.0  # sums of them are exact
@@ -66,10 +77,9 @@ class PlainDevice:
         return last
 
 
-def train_block(data, models, config=CONFIG, *, device=None, secret=b""):
+def train_block(data, models, config=CONFIG, *, device=CPU):
     """Logits (model, record) of a block, on the CPU unless a device is given."""
-    device = device or choose_device("cpu")
-    return fleets.train_block(data, models, config, device=device, secret=secret).logits
+    return fleets.train_block(data, models, config, device=device).logits
 
 
 def moved(fleet, **to):

@@ -14,19 +14,6 @@ from pcer.sweep import run_sweep
 from tests.sweep.test_run import CONFIG, FLAGS, contents, tiny
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory) -> Path:
-    """A finished sweep with its three blocks; copy it before you damage it."""
-    folder = tmp_path_factory.mktemp("kept")
-    run_sweep(tiny(), folder, flags=FLAGS, keep_scores=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def whole(kept) -> dict[str, bytes]:
-    return contents(kept)
-
-
 @pytest.fixture
 def folder(kept, tmp_path) -> Path:
     """The same sweep, killed before its releases were written."""

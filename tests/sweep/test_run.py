@@ -73,21 +73,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in files}
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
-    """An uninterrupted sweep; not to be written into."""
-    folder = tmp_path_factory.mktemp("whole")
-    steps: list[str] = []
-    run_sweep(tiny(), folder, flags=FLAGS, on_step=steps.append)
-    assert steps == ["checking with coin flips"]
-    return folder
-
-
-@pytest.fixture(scope="module")
-def whole(finished) -> dict[str, bytes]:
-    return contents(finished)
-
-
 def released(folder: Path, attribute: str = "sex") -> pcer.Release:
     return pcer.read_release(folder / f"tiny.{attribute}.release.json")
 
@@ -294,9 +279,8 @@ def test_a_secret_changes_every_private_model(tmp_path, finished):
     assert all(one != other for one, other in zip(ours, theirs, strict=True))
 
 
-def test_kept_scores_are_indexed(tmp_path):
-    run_sweep(tiny(), tmp_path, flags=FLAGS, keep_scores=True)
-    work = tmp_path / "tiny.scores"
+def test_kept_scores_are_indexed(kept):
+    work = kept / "tiny.scores"
     index = json.loads((work / "index.json").read_text())
     assert index["record_ids"] == list(range(10, N + 10))
     models = {(m["epsilon"], m["seed"]) for block in index["blocks"] for m in block["models"]}

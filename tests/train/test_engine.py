@@ -16,26 +16,19 @@ from pcer.errors import InputError, PcerError
 from pcer.train import Budget, EngineFlags, TrainConfig, TrainingData, cpu_kernels, train_seeds
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
-from pcer.train.cpu import CpuDevice, CpuStep
+from pcer.train.cpu import CpuDevice
 from pcer.train.fleet import Model, cut_blocks, plan_models
 from pcer.train.schedule import Widths
 from tests.train_cases import (
     CONFIG,
+    CPU,
     PlainDevice,
+    assemble,
     make_data,
     make_models,
-    moved,
     plain_logits,
-    plain_states,
     train_block,
 )
-
-CPU = CpuDevice()
-
-
-def assemble(data, models, config=CONFIG):
-    with torch.no_grad():
-        return fleets.assemble(data, models, config, device=CPU, secret=b"")
 
 
 def test_a_model_is_the_same_bit_for_bit_in_any_block():
@@ -58,30 +51,6 @@ def test_a_batch_that_does_not_fit_is_an_error_when_the_schedule_is_made(monkeyp
     monkeypatch.setattr(Widths, "of", lambda sampling: Widths(32, 32))
     with pytest.raises(PcerError, match="records does not fit the 32 padded columns"):
         assemble(make_data(), make_models())
-
-
-def batches_of(fleet, n_steps):
-    return zip(fleet.schedule.rows[:n_steps], fleet.schedule.sizes[:n_steps], strict=True)
-
-
-@pytest.mark.parametrize("hidden", [(16, 8), (12, 7, 3), ()])
-@pytest.mark.parametrize("batch", [40, 2])  # with 2 expected, some batches are empty
-def test_compiled_step_is_the_plain_step_in_float64(hidden, batch):
-    config = dataclasses.replace(CONFIG, hidden=hidden, clip_norm=0.4, expected_batch=batch)
-    company = sorted(make_models(), key=lambda model: not model.is_private)
-    fleet = moved(assemble(make_data(), company, config), dtype=torch.float64)
-    assert batch > 2 or (fleet.schedule.sizes[:15] == 0).any()
-    spread = [0.4 * model.noise_multiplier for model in company if model.is_private]
-    assert fleet.std[:, 0].tolist() == pytest.approx(spread, rel=1e-6)
-    loop = CpuStep(fleet)
-    with torch.no_grad():
-        for both in batches_of(fleet, 15):
-            loop.advance(*both)
-        *_, state = itertools.islice(plain_states(fleet, company), 15)
-    for name in ("weights", "velocity"):
-        mine, plain = (fleet.layout.layers(getattr(s, name)) for s in (loop.state, state))
-        for ours, theirs in zip(mine, plain, strict=True):
-            torch.testing.assert_close(ours.matrix, theirs.matrix, atol=1e-10, rtol=1e-10)
 
 
 def test_predictions_are_those_of_the_plain_network():
@@ -273,8 +242,8 @@ def spread_of_weights(config, n_train, seed):
     """How far the weights of a published model have walked from their start."""
     data = make_data(n=400, seeds=[seed], share=n_train / 400)
     assert data.n_train == n_train
+    fleet = assemble(data, [Model(seed, EPSILON, NOISE)], config)
     with torch.no_grad():
-        fleet = fleets.assemble(data, [Model(seed, EPSILON, NOISE)], config, device=CPU, secret=b"")
         moved = CPU.fit(fleet).weights - fleet.start.weights
     parts = [layer.matrix.flatten() for layer in fleet.layout.layers(moved)]
     return float(torch.cat(parts).std())

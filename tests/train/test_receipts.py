@@ -22,6 +22,7 @@ from pcer.train.receipts import (
     fold,
     mu_of,
     step_costs,
+    unfolded,
 )
 from pcer.train.rules import N_BINS
 from tests import reference_receipts as reference
@@ -123,7 +124,7 @@ def folded(steps: np.ndarray, noise: float, rate: float, *, on_host: bool = True
     kept = fold(counts, terms, on_host=on_host)
     assert (kept.dtype, kept.shape) == (torch.float32, (len(steps),))
     assert np.array_equal(counts.numpy(), steps)  # they are left alone
-    return terms, terms.realised(kept.numpy()), terms.receipt(kept.numpy())
+    return terms, *unfolded(kept.numpy(), terms.ladder)
 
 
 @pytest.mark.parametrize(("noise", "per_epoch"), SETTINGS)
@@ -160,21 +161,18 @@ def test_folded_on_a_device_no_number_is_below_the_host_s_and_hardly_any_above(n
 
 
 @pytest.mark.parametrize(("noise", "per_epoch"), SETTINGS)
-def test_a_receipt_is_the_lowest_level_that_was_kept(noise, per_epoch):
+def test_a_receipt_is_the_lowest_level_that_was_kept_and_worth_what_dp_accounting_says(
+    noise, per_epoch
+):
     steps = some_records(200, per_epoch, seed=2)
     terms, _, receipt = folded(steps, noise, 1 / per_epoch)
     for own, row in zip(receipt, steps, strict=True):
         expected = reference.receipt(row, terms.costs, ORDERS, terms.levels, terms.nominal)
         assert own == expected
     assert len(set(receipt)) > 8
-
-
-@pytest.mark.parametrize(("noise", "per_epoch"), SETTINGS)
-def test_levels_share_delta_and_are_worth_what_dp_accounting_says_of_their_order(noise, per_epoch):
-    terms = Terms(noise, 1 / per_epoch, EPOCHS * per_epoch, DELTA)
     assert 10 < len(terms.levels) <= N_LEVELS
     assert terms.levels[-1].epsilon == pytest.approx(LEVEL_RATIO * terms.nominal)
-    for level in terms.levels:
+    for level in terms.levels:  # which share delta
         worth, _ = compute_epsilon([level.order], [level.divergence], DELTA / N_LEVELS)
         assert worth == pytest.approx(level.epsilon, rel=1e-9)
     assert (np.diff([level.epsilon for level in terms.levels]) > 0).all()
@@ -191,8 +189,7 @@ def test_a_larger_norm_never_lowers_either_number():
 def test_who_was_not_trained_on_has_neither():
     terms = Terms(1.0, 0.1, 50, DELTA)
     nobody = np.array([np.nan], dtype=np.float32)
-    assert np.isnan(terms.realised(nobody)).all()
-    assert np.isnan(terms.receipt(nobody)).all()
+    assert np.isnan(unfolded(nobody, terms.ladder)).all()
 
 
 def test_every_step_of_every_record_must_be_counted():

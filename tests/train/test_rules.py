@@ -8,7 +8,7 @@ import torch
 
 from pcer.train import TrainConfig
 from pcer.train import engine as fleets
-from pcer.train.cpu import CpuDevice, CpuStep
+from pcer.train.cpu import CpuStep
 from pcer.train.fleet import Model
 from pcer.train.rules import N_BINS, RULES, DpSgd, Refresh
 from pcer.train.schedule import thin_rows
@@ -18,7 +18,10 @@ from tests import reference_train as slow
 from tests.train_cases import (
     CONFIG,
     COSTS,
+    CPU,
     allow,
+    assemble,
+    make_company,
     make_data,
     make_models,
     moved,
@@ -27,17 +30,11 @@ from tests.train_cases import (
     train_block,
 )
 
-CPU = CpuDevice()
 SMALL = TrainConfig(hidden=(5, 3), epochs=4, expected_batch=14, clip_norm=0.75, learning_rate=0.5)
 
 
 def small_data():
     return make_data(n=60, n_features=4, seeds=range(2))
-
-
-def assemble(data, models, config):
-    with torch.no_grad():
-        return fleets.assemble(data, models, config, device=CPU, secret=b"")
 
 
 def in_double(data, models, config):
@@ -143,15 +140,26 @@ def test_receipts_of_a_model_are_the_same_bytes_in_any_block(mode):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"receipts": "refreshed"}, {"receipts": "held", "budget_per_person": 1.0}, {"rule": "held"}],
+    [
+        {},
+        {"hidden": (12, 7, 3), "expected_batch": 2, "epochs": 1},  # some batches are empty
+        {"hidden": ()},
+        {"receipts": "refreshed"},
+        {"receipts": "held", "budget_per_person": 1.0},
+        {"rule": "held"},
+    ],
+    ids=str,
 )
 def test_compiled_bins_bounds_filters_and_steps_are_the_plain_ones(monkeypatch, settings):
     allow(monkeypatch, 400.0)
-    config = dataclasses.replace(CONFIG, clip_norm=0.4, refresh_every=3, **settings)
-    company = sorted(make_models(), key=lambda model: not model.is_private)
+    config = dataclasses.replace(CONFIG, **{"clip_norm": 0.4, "refresh_every": 3, **settings})
+    company = make_company()
     ours, theirs = (
         moved(assemble(make_data(), company, config), dtype=torch.float64) for _ in range(2)
     )
+    assert config.expected_batch > 2 or (ours.schedule.sizes == 0).any()
+    spread = [0.4 * model.noise_multiplier for model in company if model.is_private]
+    assert ours.std[:, 0].tolist() == pytest.approx(spread, rel=1e-6)
     with torch.no_grad():
         state = CPU.fit(ours)
         *_, plain = plain_states(theirs, company)
@@ -159,10 +167,9 @@ def test_compiled_bins_bounds_filters_and_steps_are_the_plain_ones(monkeypatch, 
         counts = ours.watch.steps_per_bin(model)
         assert np.array_equal(counts, theirs.watch.steps_per_bin(model))
     assert ours.watch.until is None or (ours.watch.until < ours.watch.n_steps).sum() > 100
-    for mine, other in zip(
-        ours.layout.layers(state.weights), ours.layout.layers(plain.weights), strict=True
-    ):
-        torch.testing.assert_close(mine.matrix, other.matrix, atol=1e-10, rtol=1e-10)
+    for values in ((state.weights, plain.weights), (state.velocity, plain.velocity)):
+        for mine, other in zip(*map(ours.layout.layers, values), strict=True):
+            torch.testing.assert_close(mine.matrix, other.matrix, atol=1e-10, rtol=1e-10)
 
 
 def test_a_held_record_never_contributes_more_than_is_booked():

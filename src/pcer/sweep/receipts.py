@@ -12,10 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pcer.data import ProtectedAttribute
 from pcer.errors import InputError
@@ -25,10 +24,8 @@ from pcer.release.format import Bound
 from pcer.store.blocks import file_digest, is_sealed, make_private, save_array, sealed
 from pcer.sweep.sweep import Sweep
 from pcer.train import Budget, Predictions, TrainConfig
+from pcer.train.fleet import Float32Array
 from pcer.train.receipts import Terms, allowed_advantage, mu_of, unfolded
-
-KeptArray: TypeAlias = npt.NDArray[np.float32]
-"""What ``pcer.train.fold`` keeps of records."""
 
 FORMAT: Literal["pcer-receipts"] = "pcer-receipts"
 VERSION: Literal[1] = 1
@@ -107,13 +104,13 @@ def group_bounds(
         whole = placed(kept, scores.member)
         terms = terms_of(budget, int(scores.member[0].sum()), config)
         same = {"epsilon": budget.epsilon, "mode": str(config.receipts)}
-        kinds = {"receipt": terms.receipt(whole), "realised": terms.realised(whole)}
+        realised, receipt = unfolded(whole, terms.ladder)
         rows += [
             Bound.model_validate(
                 {**same, "group": name, "label": label, "kind": kind}
                 | _statistics(values[:, chosen], terms, kind)
             )
-            for kind, values in kinds.items()
+            for kind, values in (("receipt", receipt), ("realised", realised))
             for name, label, chosen in parts
             if not np.isnan(values[:, chosen]).all()
         ]
@@ -146,7 +143,7 @@ def terms_of(budget: Budget, n_train: int, config: TrainConfig) -> Terms:
     return Terms(budget.noise_multiplier, sampling.sample_rate, sampling.n_steps, config.dp_delta)
 
 
-def placed(kept: KeptArray, member: BoolArray) -> KeptArray:
+def placed(kept: Float32Array, member: BoolArray) -> Float32Array:
     """(seed, record) from (seed, training record); NaN where a record was not trained on."""
     whole = np.full(member.shape, np.nan, dtype=np.float32)
     whole[member] = kept.ravel()
@@ -172,7 +169,7 @@ def two_way_error(values: FloatArray) -> float | None:
     return math.sqrt(people + max(0.0, seeds - (off**2).sum()))
 
 
-def sweep_receipts(sweep: Sweep, scores: Predictions) -> tuple[ReceiptIndex, KeptArray]:
+def sweep_receipts(sweep: Sweep, scores: Predictions) -> tuple[ReceiptIndex, Float32Array]:
     """An index without digests, and (setting, seed, record) what ``fold`` kept of private models.
 
     NaN where a model was not trained on a record.
@@ -205,7 +202,7 @@ def sweep_receipts(sweep: Sweep, scores: Predictions) -> tuple[ReceiptIndex, Kep
     return index, kept.reshape(len(private), *scores.member.shape)
 
 
-def write_receipts(folder: Path, index: ReceiptIndex, kept: KeptArray) -> None:
+def write_receipts(folder: Path, index: ReceiptIndex, kept: Float32Array) -> None:
     """The array first, then the index that makes it count; both whole, for their owner only."""
     make_private(folder)
     digest = save_array(folder / ARRAY, kept)
@@ -213,7 +210,7 @@ def write_receipts(folder: Path, index: ReceiptIndex, kept: KeptArray) -> None:
     write_files({folder / INDEX: canonical_json(sealed(record))}, private=True)
 
 
-def read_receipts(folder: Path) -> tuple[ReceiptIndex, KeptArray]:
+def read_receipts(folder: Path) -> tuple[ReceiptIndex, Float32Array]:
     """The index and the array; InputError where there are none, or not as they were written."""
     path, array = folder / INDEX, folder / ARRAY
     data = read_json(path, max_bytes=None)

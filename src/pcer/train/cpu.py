@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -24,6 +22,7 @@ class CpuDevice:
     """One core of this machine: an ``engine.Device``."""
 
     place = torch.device("cpu")
+    words = staticmethod(first_words)
 
     def room(self, n_rows: int, width: int) -> Tensor:
         """Zeros from numpy, which asks for huge pages: rows are read at random."""
@@ -36,10 +35,6 @@ class CpuDevice:
         if train is not None:
             mean, spread = kernels.scale_of(given, train.numpy())
         kernels.fill_table(given, mean, spread, labels.numpy(), part.numpy())
-
-    def words(self, bits: np.random.Philox) -> Callable[[int], Tensor]:
-        """The first words of a stream, as many as one asks for."""
-        return first_words(bits)
 
     def fit(self, fleet: Fleet) -> FleetState:
         """Train the block to the last step."""
@@ -121,8 +116,8 @@ class CpuStep:
             self._draw_noise()
         kernels.advance(
             self.table, rows.numpy(), sizes.numpy(), self.rule, self.clip,
-            self.noise[self.n_done % LOT].numpy(), self.state.weights.numpy(), self.state.velocity.numpy(),
-            self.room, self.bounds, self.n_done,
+            self.noise[self.n_done % LOT].numpy(), self.state.weights.numpy(),
+            self.state.velocity.numpy(), self.room, self.bounds, self.n_done,
         )  # fmt: skip
         self.n_done += 1
 

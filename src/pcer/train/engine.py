@@ -185,9 +185,8 @@ def folded(watch: Watch, models: Sequence[Model], *, on_host: bool) -> Float32Ar
                 kind = due.book.kind if on_host else torch.float64
                 steps = due.book.counts(torch.tensor(rows, device=due.book.place), kind)
                 kept = fold(steps.flatten(0, 1), watch.terms[noise], on_host=on_host)
-                receipts[places] = (
-                    kept.view(len(rows), -1).cpu().numpy()
-                )  # the CPU waits for the device
+                own = kept.view(len(rows), -1).cpu()  # the CPU waits for the device
+                receipts[places] = own.numpy()
     return receipts
 
 

@@ -31,12 +31,7 @@ from pcer.models import folder_first, object_named
 from pcer.store.blocks import file_digest, record_digest
 from pcer.train.config import ReceiptMode, Sampling, TrainConfig
 from pcer.train.engine import EXTRA_COLUMNS, one_thread, record_table
-from pcer.train.fleet import (
-    Float32Array,
-    Model,
-    TrainingData,
-    require_sound,
-)
+from pcer.train.fleet import Float32Array, Model, TrainingData, require_sound
 from pcer.train.rules import DpSgd
 from pcer.train.schedule import Drawer, Widths
 from pcer.train.streams import Purpose, first_words

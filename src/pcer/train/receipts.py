@@ -171,14 +171,6 @@ class Terms:
         levels = np.isin(ORDERS, [level.order for level in self.levels])
         return np.asarray((conversion(self.dp_delta) <= self.nominal) | levels)
 
-    def realised(self, kept: Float32Array) -> FloatArray:
-        """``unfolded`` with the ladder of these terms, the first."""
-        return unfolded(kept, self.ladder)[0]
-
-    def receipt(self, kept: Float32Array) -> FloatArray:
-        """``unfolded`` with the ladder of these terms, the second."""
-        return unfolded(kept, self.ladder)[1]
-
 
 shared_terms = lru_cache(maxsize=1024)(Terms)  # levels take milliseconds, once for all blocks
 
@@ -196,7 +188,7 @@ def unfolded(kept: Float32Array, ladder: FloatArray) -> tuple[FloatArray, FloatA
 
 
 def fold(steps_per_bin: Tensor, terms: Terms, *, on_host: bool = True) -> Tensor:
-    """Four bytes per record (record,), from which ``Terms`` reads ``realised`` and ``receipt``.
+    """Four bytes per record (record,), which ``unfolded`` reads with the ladder of its terms.
 
     ``steps_per_bin`` (record, bin) counts steps whose clipped gradient norm, in 200ths of the clip
     norm, lies in (bin - 1, bin]; bin 0 is gradient zero. It is folded where it lies, on a CPU

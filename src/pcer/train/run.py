@@ -23,13 +23,7 @@ from pcer.train.fleet import (
     gather_predictions,
     plan_models,
 )
-from pcer.train.opacus import (
-    ModuleFactory,
-    NamedModule,
-    name_of,
-    require_private,
-    train_module,
-)
+from pcer.train.opacus import ModuleFactory, NamedModule, name_of, require_private, train_module
 
 
 def train_seeds(
