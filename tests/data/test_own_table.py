@@ -151,6 +151,7 @@ FEW = {name: people()[name] for name in ("country", "race", "approved")}
         (people(approved=["y", "n"] * 6), {}, "never has the value 'yes'; positive must be 'n' or"),
         (people(approved=["yes"] * 12), {}, "label 'approved' must have two values, but has 1;"),
         (people(age=["12", "old", "x"] * 4), {}, "column 'age' mixes 4 numbers and 8 other values"),
+        (people(age=["1", "x"] * 6, race=["blue"] * 12), {}, "(drop); and attribute 'race' has"),
         (people(age=["1,5", "2,5"] * 6), {}, "column 'age' holds numbers with decimal commas"),
         (people(age=["1e999", "2"] * 6), {}, "column 'age' holds infinite numbers"),
         (MANY, {}, "column 'job' has 2,500 categories, more than 50"),
@@ -180,6 +181,8 @@ def test_what_names_people_is_learnt_from_only_where_it_is_insisted_on(write):
     assert column_widths(insisted.feature_names) == {"age": 2, "job": 3, "name": 48}
     kept = {"max_categories": 48, "identifiers": ("name",)}
     assert read_table(path, plan(**kept)).dataset.n_records == 48
+    halves = write(people(48, name=NAMES[:24] * 2), "halves.csv")  # no more than half differ
+    assert read_table(halves, plan()).dataset.n_records == 48
     with pytest.raises(InputError, match="has 48 categories, more than 47"):
         read_table(path, plan(**{**kept, "max_categories": 47}))
 

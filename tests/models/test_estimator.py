@@ -278,7 +278,6 @@ def test_one_store_serves_every_attribute_and_the_groups_are_crossed(tmp_path):
         ({"sensitive_features": ["f"] * 600}, "sensitive_features"),
         ({"sensitive_features": ["f", "m"]}, "sensitive_features"),
         ({"person_id": [1]}, "person_id"),
-        ({"outcome": "good"}, "outcome"),
         ({"attribute": None}, "attribute"),
         ({"reference": [0.5] * 600}, "reference"),
         ({"split_id": "one"}, "split_id"),

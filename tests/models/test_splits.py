@@ -5,18 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import binom
-from sklearn.model_selection import (
-    GroupKFold,
-    GroupShuffleSplit,
-    KFold,
-    RepeatedKFold,
-    RepeatedStratifiedKFold,
-    ShuffleSplit,
-    StratifiedGroupKFold,
-    StratifiedKFold,
-    StratifiedShuffleSplit,
-    TimeSeriesSplit,
-)
+from sklearn import model_selection as folds
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
@@ -41,12 +30,12 @@ def test_people_are_kept_together():
 
 QUICK = pcer.Plan(resamples=2, null_draws=2)
 KINDS = {
-    "shuffle": (ShuffleSplit(3, test_size=0.3), "nothing"),
-    "stratified": (StratifiedShuffleSplit(3, test_size=0.3), "label"),
-    "folds": (KFold(3, shuffle=True), "nothing"),
-    "stratified folds": (StratifiedKFold(3, shuffle=True), "label"),
-    "repeated folds": (RepeatedKFold(n_splits=3, n_repeats=2), "nothing"),
-    "repeated stratified": (RepeatedStratifiedKFold(n_splits=3, n_repeats=2), "label"),
+    "shuffle": (folds.ShuffleSplit(3, test_size=0.3), "nothing"),
+    "stratified": (folds.StratifiedShuffleSplit(3, test_size=0.3), "label"),
+    "folds": (folds.KFold(3, shuffle=True), "nothing"),
+    "stratified folds": (folds.StratifiedKFold(3, shuffle=True), "label"),
+    "repeated folds": (folds.RepeatedKFold(n_splits=3, n_repeats=2), "nothing"),
+    "repeated stratified": (folds.RepeatedStratifiedKFold(n_splits=3, n_repeats=2), "label"),
 }
 
 
@@ -59,30 +48,31 @@ def test_what_is_claimed_of_a_splitter(kind):
     assert found.training.unit_of_split is None
     noted = [note for note in found.subject.notes if "Cross-validation" in note]
     assert bool(noted) == type(cv).__name__.endswith("KFold")
-    assert not noted or ("3 folds, drawn 2 times." in noted[0]) == kind.startswith("repeated")
+    folded = f"Cross-validation: 3 folds{', drawn 2 times' * kind.startswith('repeated')}. The"
+    assert all(note.startswith(folded) for note in noted)
     assert release(GaussianNB(), cv=cv).to_json() == found.to_json()
     assert pcer.audit(found, QUICK).declarations == []  # the counts do not contradict it
 
 
 def test_the_splits_are_the_splitters_own():
     X, y, sex = world()
-    cv = StratifiedKFold(3, shuffle=True, random_state=4)
+    cv = folds.StratifiedKFold(3, shuffle=True, random_state=4)
     found = release(GaussianNB(), cv=cv)
     for run, (train, _) in zip(found.runs, cv.split(X, y), strict=True):
         assert run.groups["f"].train.n == int((sex[train] == "f").sum())
-    moving = ShuffleSplit(3, test_size=0.3, random_state=np.random.RandomState(3))
+    moving = folds.ShuffleSplit(3, test_size=0.3, random_state=np.random.RandomState(3))
     assert release(GaussianNB(), cv=moving).runs == release(GaussianNB(), cv=moving).runs
-    found = release(GaussianNB(), cv=ShuffleSplit(2, train_size=0.5, test_size=0.2))
+    found = release(GaussianNB(), cv=folds.ShuffleSplit(2, train_size=0.5, test_size=0.2))
     tables = found.runs[0].groups.values()  # records in neither part count as held out
     assert [sum(getattr(t, part).n for t in tables) for part in ("train", "test")] == [300, 300]
     assert "Up to 180 records are in neither part" in " ".join(found.subject.notes)
 
 
 def test_one_set_of_folds_has_paired_costs_but_no_shadow_models():
-    found = release(GaussianNB(), cv=KFold(9, shuffle=True))
+    found = release(GaussianNB(), cv=folds.KFold(9, shuffle=True))
     assert "paired_confidence" in {row.proxy for row in found.pooled_exposure}
     assert "enough others held out" in found.not_computed["lira_advantage"]
-    twice = release(GaussianNB(), cv=RepeatedKFold(n_splits=5, n_repeats=3))
+    twice = release(GaussianNB(), cv=folds.RepeatedKFold(n_splits=5, n_repeats=3))
     assert "lira_advantage" in {row.proxy for row in twice.pooled_exposure}
 
 
@@ -90,7 +80,7 @@ PEOPLE = np.arange(600) // 3
 
 
 @pytest.mark.parametrize(
-    "cv", [None, GroupShuffleSplit(3, test_size=0.3), GroupKFold(3, shuffle=True)]
+    "cv", [None, folds.GroupShuffleSplit(3, test_size=0.3), folds.GroupKFold(3, shuffle=True)]
 )
 def test_splits_of_people(cv):
     found = release(GaussianNB(), cv=cv, person_id=PEOPLE)
@@ -125,13 +115,16 @@ def test_copies_of_a_record_add_nothing_to_what_is_known():
 
 
 def test_splitters_that_cannot_be_used_get_one_sentence():
-    own = type("KFold", (KFold,), {})  # a subclass may do anything
+    own = type("KFold", (folds.KFold,), {})  # a subclass may do anything
     for cv, person_id, field in (
-        *((cv, None, "cv") for cv in (5, KFold(3), own(3, shuffle=True), TimeSeriesSplit(3))),
-        (StratifiedGroupKFold(3, shuffle=True), PEOPLE, "cv"),
-        (GroupKFold(3), PEOPLE, "cv"),
-        (KFold(3, shuffle=True), PEOPLE, "person_id"),
-        (GroupKFold(3, shuffle=True), None, "person_id"),
+        *(
+            (cv, None, "cv")
+            for cv in (5, folds.KFold(3), own(3, shuffle=True), folds.TimeSeriesSplit(3))
+        ),
+        (folds.StratifiedGroupKFold(3, shuffle=True), PEOPLE, "cv"),
+        (folds.GroupKFold(3), PEOPLE, "cv"),
+        (folds.KFold(3, shuffle=True), PEOPLE, "person_id"),
+        (folds.GroupKFold(3, shuffle=True), None, "person_id"),
     ):
         with pytest.raises(InputError) as caught:
             release(Ignorant(habit="raise"), cv=cv, person_id=person_id)
@@ -141,10 +134,10 @@ def test_splitters_that_cannot_be_used_get_one_sentence():
 NULLS = {
     "random": (None, None),
     "people": (None, PEOPLE[:240]),
-    "folds": (KFold(8, shuffle=True), None),
-    "stratified folds": (StratifiedKFold(8, shuffle=True), None),
-    "repeated folds": (RepeatedKFold(n_splits=4, n_repeats=2), None),
-    "folds of people": (GroupKFold(4, shuffle=True), PEOPLE[:240]),
+    "folds": (folds.KFold(8, shuffle=True), None),
+    "stratified folds": (folds.StratifiedKFold(8, shuffle=True), None),
+    "repeated folds": (folds.RepeatedKFold(n_splits=4, n_repeats=2), None),
+    "folds of people": (folds.GroupKFold(4, shuffle=True), PEOPLE[:240]),
 }
 COSTS = ("overfitting_gap", "paired_gap", "paired_confidence")
 

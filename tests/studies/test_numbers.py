@@ -300,12 +300,6 @@ def test_the_spread_is_that_of_splits_without_memorisation():
 def test_rates_alone_give_one_stratum():
     """By hand: COMPAS, Other, p = .678, 2,997 records: the level of docs/method.md, .0074."""
     assert CLIPPED_MEAN * spread_of_accuracy(0.678, 2_997) == pytest.approx(0.0074, abs=5e-5)
-    panel = no_memory(label_shares=[0.3] * 2, right=[(0.8, 0.8)] * 2, n_seeds=2)
-    right = panel.train_accuracy * panel.n_train + panel.test_accuracy * panel.n_test
-    accuracy = right.sum(axis=0) / (panel.n_train + panel.n_test).sum(axis=0)
-    expected = [spread_of_accuracy(p, n) for p, n in zip(accuracy, (900, 300), strict=True)]
-    bare = replace(panel, train=None, test=None)
-    assert split_spread(bare) == pytest.approx(expected, rel=0.02)
 
 
 def test_gaps_differ_beyond_their_noise_levels():

@@ -225,10 +225,7 @@ def _role(
 
 
 def _faults(
-    columns: Columns,
-    coded: Mapping[str, Coded],
-    account: Sequence[ColumnAccount],
-    plan: TablePlan,
+    columns: Columns, coded: Mapping[str, Coded], account: Sequence[ColumnAccount], plan: TablePlan
 ) -> Iterator[str]:
     """All that must be mended or said before anything can be learnt: at most one of a column."""
     most, nouns = plan.max_categories, {"label": "label", "protected attribute": "attribute"}

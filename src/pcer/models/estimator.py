@@ -106,11 +106,7 @@ def release_from_estimator(
     records = _records(X, y, sensitive_features, positive_label, options)
     if options.cv is None:
         splits = random_splits(
-            n_splits,
-            len(records.y),
-            records.persons,
-            test_size=options.test_size,
-            random_state=random_state,
+            n_splits, len(records.y), records.persons, options.test_size, random_state
         )
     else:
         splits = given_splits(options.cv, records.classes.codes, records.persons, random_state)

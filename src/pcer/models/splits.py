@@ -51,12 +51,7 @@ def stream(random_state: int, purpose: int, split: int) -> np.random.Generator:
 
 
 def random_splits(
-    n_splits: int,
-    n_records: int,
-    persons: IntArray | None,
-    *,
-    test_size: float,
-    random_state: int,
+    n_splits: int, n_records: int, persons: IntArray | None, test_size: float, random_state: int
 ) -> Splits:
     """Independent random splits of records, or of people: further ones change none before.
 
