@@ -32,6 +32,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import bdtrc, gammaln
 from scipy.stats import hypergeom
+from tests.worlds import fleets
 from tests.worlds.lies import LIES, honest, honest_release, told
 from tests.worlds.people import Kind, NullRelease, NullWorld, draw_null
 from tests.worlds.references import OneModel, draw_model, scores_of
@@ -49,7 +50,7 @@ from tests.worlds.two_models import TwoModels, draw_both
 
 import pcer
 from benchmarks import run_verb, with_numbers, write_results
-from benchmarks.worlds import apart, coins
+from benchmarks.worlds import apart
 from benchmarks.worlds import planted as planted_worlds
 from benchmarks.worlds.nulls import KINDS, Draw, attributes, unequal_rates
 from pcer import Plan, Verdict, audit, read_release
@@ -651,15 +652,52 @@ def groups_apart(words: Sequence[str]) -> None:
                 print(f"  {attack:<18}" + "  ".join(cells), flush=True)
 
 
+COIN_FLIPS, COIN_SPLITS = 10, 20
+"""Attributes drawn for each fleet of so many models; models take most of the time."""
+
+FLIPPED = (0.15, 0.15)
+"""Labels, in both groups: some people stand alone among others, and 15 nearest give them away."""
+
+
+def count_alarms(
+    model: str, n_people: int, n_audits: int, seed: int, *, attack: str, minority: int | None
+) -> Counter:
+    """How many audits of groups by coin alarm, by kind; ten for every draw of people and models.
+
+    ``minority`` is how many people are in the second group; about half if None.
+    """
+    rng, counted = np.random.default_rng(seed), Counter()
+    for first in range(0, n_audits, COIN_FLIPS):
+        drawn = fleets.people(rng, n_people, flipped=FLIPPED, apart=1.5)
+        scores = fleets.scores_of(fleets.fleet(planted_worlds.MODELS[model], drawn, COIN_SPLITS, rng))
+        n = min(COIN_FLIPS, n_audits - first)
+        in_second = rng.binomial(n_people, 0.5) if minority is None else minority
+        codes = np.tile(np.arange(n_people) < in_second, (n, 1)).astype(np.int64)
+        panel = fleets.exact_panel(scores, rng.permuted(codes, axis=1))
+        pairs = tuple((2 * k, 2 * k + 1) for k in range(n))
+        found = alarms([panel], pairs, Plan(), cost=attack, outcome="benefit", n_families=n)
+        counted["disparity"] += int(found.shown.sum())
+        counted["double"] += int((found.double >= 0).sum())
+        counted["more exposed"] += int(found.differ.sum())
+    return counted
+
+
 def groups_by_coin(words: Sequence[str]) -> None:
-    """``benchmarks.worlds.coins``."""
-    parser = _options(coins, (), people=2_000, audits=400, seed=0)
-    parser.add_argument("--model", choices=coins.MODELS, default="15nn")
+    """Groups by coin, each attacked exactly: how often does an audit by one attack raise an alarm?
+
+        python -m benchmarks.alarms coins --audits 400
+        python -m benchmarks.alarms coins --people 1000 --minority 80 --attack rmia_advantage
+
+    Alarms are counted before anything downgrades them. A sound test alarms in at most 5 %: of 400
+    audits, more than 31 have chance .01 of it.
+    """
+    parser = _options(groups_by_coin, (), people=2_000, audits=400, seed=0)
+    parser.add_argument("--model", choices=planted_worlds.MODELS, default="15nn")
     parser.add_argument("--attack", default="lira_advantage")
     parser.add_argument("--minority", type=int, help="people in the second group; default: half")
     given = parser.parse_args(words)
     how = {"attack": given.attack, "minority": given.minority}
-    counted = coins.count_alarms(given.model, given.people, given.audits, given.seed, **how)
+    counted = count_alarms(given.model, given.people, given.audits, given.seed, **how)
     kinds = ", ".join(f"{kind} {counted[kind]}" for kind in ("disparity", "double", "more exposed"))
     print(f"{given.model}, {given.people:,} people, {given.attack}: {kinds} of {given.audits}")
 

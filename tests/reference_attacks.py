@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 
@@ -158,22 +159,18 @@ def luck_of_few(values, member, differences, value) -> float:
     """Of every two models: do they differ more about records of both than about those of none?"""
     n_models = len(values)
     of_models, of_both = [], []
-    for s in range(n_models):
-        for t in range(s + 1, n_models):
-            kinds = {(i, j): [] for i in (False, True) for j in (False, True)}
-            for r in range(values.shape[1]):
-                kind = bool(member[s, r]), bool(member[t, r])
-                kinds[kind].append(float(values[s, r]) - float(values[t, r]))
-            sides, sign = ((True, True), (False, False)), -1
-            if min(len(kinds[side]) for side in sides) < 2:
-                sides, sign = ((True, False), (False, True)), 1
-            one, other = (kinds[side] for side in sides)
-            if min(len(one), len(other)) < 2:
-                of_models.append(0.0)
-                of_both.append(0.0)
-                continue
-            of_models.append((statistics.fmean(one) + sign * statistics.fmean(other)) ** 2)
-            of_both.append(sum(statistics.variance(part) / len(part) for part in (one, other)))
+    for s, t in itertools.combinations(range(n_models), 2):
+        kinds = {kind: [] for kind in itertools.product((False, True), repeat=2)}
+        for r in range(values.shape[1]):
+            kind = bool(member[s, r]), bool(member[t, r])
+            kinds[kind].append(float(values[s, r]) - float(values[t, r]))
+        one, other, sign = kinds[True, True], kinds[False, False], -1
+        if min(len(one), len(other)) < 2:
+            one, other, sign = kinds[True, False], kinds[False, True], 1
+        told = min(len(one), len(other)) > 1
+        apart = told and statistics.fmean(one) + sign * statistics.fmean(other)
+        of_models.append(apart**2)
+        of_both.append(told and sum(statistics.variance(x) / len(x) for x in (one, other)))
     both = [statistics.fmean(part) / (2 * n_models) for part in (of_models, of_both)]
     return few_models(n_models) * both[0] - both[1]
 
@@ -197,14 +194,14 @@ def offline_lira(values, member):
             return (x - statistics.fmean(outside)) / statistics.stdev(outside)
         return 0.0 if x == outside[0] else math.copysign(math.inf, x - outside[0])
 
-    return _each(values, member, score, least_in=0, least=2)
+    return _each(values, member, score, least_in=0, least_out=2)
 
 
 def rmia(values, member):
     def score(x, inside, outside):
         return x / ((statistics.fmean(inside) + statistics.fmean(outside)) / 2)
 
-    return _each(values, member, score, least=1)
+    return _each(values, member, score, least_in=1, least_out=1)
 
 
 def cut_log_odds(probability):
@@ -249,12 +246,10 @@ def _lira_score(x, inside, outside, size) -> float:
 def _shrunk(x, inside, outside, size) -> float:
     """Normal prior (mean and spread ``size``) times normal data gives the posterior difference."""
     deviation, d, noise, _ = _pooled(inside, outside)
+    difference, weight = 0.0, 1.0
     if size > 0:
-        precision = 1 / noise + 1 / size**2
-        difference = (d / noise + size / size**2) / precision
+        difference = (d / noise + size / size**2) / (1 / noise + 1 / size**2)
         weight = difference / size
-    else:
-        difference, weight = 0.0, 1.0
     n_in, n_out = len(inside), len(outside)
     # Least squares for the out mean, given the difference: all others, brought to "out".
     brought = [v - difference * deviation for v in inside] + list(outside)
@@ -274,13 +269,12 @@ def _pooled(inside, outside) -> tuple[float, float, float, int]:
     return deviation, (centre_in - centre_out) / deviation, noise, freedom
 
 
-def _each(values, member, score, *, least, least_in=None):
+def _each(values, member, score, *, least_in, least_out):
     scores = np.full(values.shape, np.nan)
-    for t in range(values.shape[0]):
-        for r in range(values.shape[1]):
-            inside, outside = others(values, member, t, r)
-            if len(inside) >= (least if least_in is None else least_in) and len(outside) >= least:
-                scores[t, r] = score(float(values[t, r]), inside, outside)
+    for t, r in np.ndindex(*values.shape):
+        inside, outside = others(values, member, t, r)
+        if len(inside) >= least_in and len(outside) >= least_out:
+            scores[t, r] = score(float(values[t, r]), inside, outside)
     return scores
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 
 from pcer.attacks import (
     Divisions,
@@ -136,15 +135,6 @@ def test_how_many_are_attacked_exactly_follows_from_records_models_and_settings(
         assert draw_coins([one] * n_settings)[0].n_exact == n_exact
 
 
-def test_one_model_has_what_one_model_can_tell():
-    found = checked(
-        [sweep(np.random.default_rng(5), n_models=1, model="forest")], n_permutations=49
-    )
-    assert [row.proxy for row in found] == ["overfitting_gap", *RANKED[:2]]
-    assert found[0].p_value is not None
-    assert {(row.model, row.epsilon) for row in found} == {("forest", None)}
-
-
 def test_draws_keep_sizes_follow_nothing_but_the_records_and_leave_no_part_empty():
     scores = sweep(np.random.default_rng(6), n_records=200, n_models=20)
     group = (np.arange(200) < 8).astype(np.int64)
@@ -169,19 +159,6 @@ def test_what_is_not_drawn_has_a_reason(monkeypatch):
     assert "so small that coin flips" in reason
     monkeypatch.setattr(placebo, "MOST_ENTRIES", 59)
     assert "up to 59 records" in draw_coins([scores])[1]
-
-
-@pytest.mark.slow
-def test_coin_flips_seldom_alarm():
-    """The short version of ``benchmarks.placebo``: exact attacks, and those of first order."""
-    rng, n_shown, n_draws = np.random.default_rng(8), {}, 0
-    for _ in range(3):
-        found = checked([sweep(rng, n_records=400, shift=2.0)], n_permutations=1)
-        n_draws += found[0].n_draws
-        for row in found:
-            n_shown[row.proxy] = n_shown.get(row.proxy, 0) + row.n_shown
-    for cost, n in n_shown.items():
-        assert binomtest(n, n_draws, 0.05, alternative="greater").pvalue > 0.01 / 8, (cost, n)
 
 
 def exact_and_quick(scores, coins):
@@ -266,10 +243,14 @@ def test_ranked_costs_are_right_to_first_order():
         assert np.corrcoef(found[cost].benefit_covariance, covariance)[0, 1] > 0.8, cost
 
 
-def test_what_cannot_be_told():
-    """One model compares nobody with themselves; without both sides nothing is ranked."""
-    scores = sweep(np.random.default_rng(6), n_records=80, n_models=1)
+def test_what_one_model_can_tell():
+    """It compares nobody with themselves; without both sides nothing is ranked."""
+    scores = sweep(np.random.default_rng(5), n_models=1, model="forest")
     coins = drawn(scores, 2)
+    found = checked([scores], coins, n_permutations=49)
+    assert [row.proxy for row in found] == ["overfitting_gap", *RANKED[:2]]
+    assert found[0].p_value is not None
+    assert {(row.model, row.epsilon) for row in found} == {("forest", None)}
     assert list(attack_models([scores], [coins])[0].coins.pooled) == list(RANKED[:2])
-    everyone_in = replace(scores, member=np.ones((1, 80), dtype=bool))
+    everyone_in = replace(scores, member=np.ones((1, 300), dtype=bool))
     assert attack_models([everyone_in], [coins])[0].coins.pooled == {}

@@ -217,7 +217,7 @@ def _several_models(
     names = PAIRED[: (1 + models.has_probabilities) if shape[0] > 1 else 0]
     paired, luck = {name: PairedPool(*shape) for name in names}, np.empty(shape)
     is_calibrated = models.has_probabilities and shape[0] >= lira.LEAST_MODELS
-    standing, difference, offline, rmia = scores = np.empty((4, *shape))
+    standing, difference, offline, rmia = np.empty((4, *shape))
     largest = lira.largest_log_odds(models.logits) if models.from_probabilities else math.inf
     for block, logits, member in lira.blocks(models.logits, models.member):
         logit, sides = single.true_label_logit(logits, models.labels[block]), Sides(member)
@@ -229,26 +229,21 @@ def _several_models(
         if is_calibrated:
             cut = logit if math.isinf(largest) else np.clip(logit, -largest, largest)
             others = lira.other_models(cut, member)
-            scores[:2, :, block] = lira.ratio_parts(cut, others)
+            standing[:, block], difference[:, block] = lira.ratio_parts(cut, others)
             offline[:, block] = lira.offline_ratio(cut, others)
             rmia[:, block] = lira.rmia_ratio(confidence, lira.other_models(confidence, member))
     if not is_calibrated:
         return paired, luck, {}
-    for target in range(shape[0]):
-        standing[target] = _lira(standing[target], difference[target], models.member, target)
+    n_in = models.member.sum(axis=0)
+    for target, member in enumerate(models.member):
+        n_others_in, n_others = n_in - member, shape[0] - 1
+        is_told = (n_others_in > 0) & (n_others_in < n_others)
+        if is_told[member].any() and is_told[~member].any():
+            parts = standing[target], difference[target]
+            standing[target] = lira.shrunk_ratio(*parts, n_others_in, n_others - n_others_in)
+        else:  # folds: the others know who was out
+            standing[target] = np.nan
     return paired, luck, {LIRA: standing, OFFLINE: offline, RMIA: rmia}
-
-
-def _lira(
-    standing: FloatArray, difference: FloatArray, member: BoolArray, target: int
-) -> FloatArray:
-    """(record,) LiRA's scores of one model; NaN of folds, where the others know who was out."""
-    n_others, own = len(member) - 1, member[target]
-    n_in = member.sum(axis=0) - own
-    is_told = (n_in > 0) & (n_in < n_others)
-    if not (is_told[own].any() and is_told[~own].any()):
-        return np.full(len(own), np.nan)
-    return lira.shrunk_ratio(standing, difference, n_in, n_others - n_in)
 
 
 def _ranked_pools(

@@ -227,20 +227,20 @@ class PairedPool(Pool):
         self._differences = np.zeros(n_records)
         # squares of what models add, and move; the share trained on
         self._squares = np.zeros((3, n_records))
-        self._models = np.zeros((2 * n_models, n_records))  # what each adds, and moves
+        self._models = np.empty((2, n_models, n_records))  # what each adds, and moves
         self._contrasts = np.zeros((12 * n_pairs, n_records))
 
     def add(self, block: slice, values: FloatArray | BoolArray, sides: Sides) -> None:
         """Take in some records; ``values`` are (model, record)."""
         total_in = (values * sides.member).sum(axis=0)
         total_out = (values * ~sides.member).sum(axis=0)
-        added = values - (total_in + total_out) / len(values)
+        added, self._models[1, :, block] = self._models[0, :, block], sides.moved
+        np.subtract(values, (total_in + total_out) / len(values), out=added)
         added *= sides.weights
         squares = (np.einsum("mr,mr->r", x, x) for x in (added, sides.moved))
         self.is_scored[block] = sides.are_both
         self._differences[block] = total_in / sides.n_in - total_out / sides.n_out
         self._squares[:, block] = *squares, sides.are_both * sides.n_in / len(values)
-        self._models[:, block] = np.concatenate([added, sides.moved])
         if len(self._contrasts):
             contrasts = contrast_moments(values, sides.member)
             self._contrasts[:, block] = contrasts.reshape(-1, len(total_in))
@@ -259,14 +259,14 @@ class PairedPool(Pool):
         records and nothing to the others stands out by x (1 - (1 + share trained on)/models), and
         by as many degrees of freedom less one. That is made good.
         """
-        n_models = len(self._models) // 2
+        n_models = self._models.shape[1]
         if len(self._contrasts):
             contrasts = sets.sums(self._contrasts).reshape(3, 4, -1, len(n))
             return *of_few(contrasts, n_models), n_models
         base, own = self.numbers(sets.whole)
         rows = np.stack([*self._squares, self._squares[1] * own])
         kind = np.float32 if isinstance(sets, Divisions) else np.float64
-        sums = sets.sums(rows, self._models.astype(kind, copy=False))
+        sums = sets.sums(rows, *self._models.astype(kind, copy=False))
         squares, moved_squares, share_in, moved_distances = sums[:4]
         added, moved = np.split(sums[4:], 2)
         moved_differences = moved_distances + base * moved_squares

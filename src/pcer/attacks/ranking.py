@@ -92,40 +92,39 @@ def rank(
     score: FloatArray, member: BoolArray, divisions: Sequence[Groups]
 ) -> dict[Groups, list[Ranked]]:
     """For each division and group, the ranks of the records whose score is not NaN."""
-    order = stable_order(score)
-    ascending = score[order]
+    order, ascending = stable_order(score)
     tied = score if (ascending[1:] == ascending[:-1]).any() else None
     return {groups: list(_ranked(groups, order, member, tied)) for groups in divisions}
 
 
-def stable_order(score: FloatArray) -> IntArray:
-    """Records from the lowest score to the highest, ties in their order, those with NaN left out.
+def stable_order(score: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Records from the lowest score up, ties in their order, NaN left out; and their scores.
 
     A score and its record are packed into one 64-bit number, since a plain sort is several times
     faster than a stable one; the few records that lost digits put out of order are sorted again.
     """
-    known = np.flatnonzero(~np.isnan(score))
-    bits = (score[known] + 0.0).view(np.int64)  # 0 and -0 are one
+    unknown = np.isnan(score)
+    bits = np.where(unknown, np.nan, score + 0.0).view(np.int64)  # 0 and -0 are one; NaN is last
     bits ^= (bits >> np.int64(63)) | np.int64(np.iinfo(np.int64).min)
-    places = np.uint64(2 ** len(known).bit_length() - 1)
-    keys = (bits.view(np.uint64) & ~places) | np.arange(len(known), dtype=np.uint64)
+    places = np.uint64(2 ** len(score).bit_length() - 1)
+    keys = (bits.view(np.uint64) & ~places) | np.arange(len(score), dtype=np.uint64)
     keys.sort()
-    order = known[(keys & places).astype(np.int64)]
+    order = (keys & places)[: len(score) - unknown.sum()].astype(np.int64)
     ascending = score[order]
     if (ascending[1:] < ascending[:-1]).any():
         order = order[np.argsort(ascending, kind="stable")]
-    return order
+        ascending = score[order]
+    return order, ascending
 
 
 def _ranked(
     groups: Groups, order: IntArray, member: BoolArray, score: FloatArray | None
 ) -> Iterator[Ranked]:
     places = groups.places[order]
-    order = order[np.argsort(places, kind="stable")]
-    ends = np.cumsum(np.bincount(places, minlength=groups.n))[: groups.n]
-    for own in np.split(order, ends)[: groups.n]:
-        starts = None
+    for k in range(groups.n):
+        own, starts = order[places == k], None
         if score is not None:
-            starts = np.flatnonzero(np.append(True, score[own[1:]] != score[own[:-1]]))
+            ascending = score[own]
+            starts = np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1]))
         has_ties = starts is not None and len(starts) < len(own)
         yield Ranked(own, member[own].astype(np.float64), starts if has_ties else None)

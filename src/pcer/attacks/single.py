@@ -175,7 +175,8 @@ def _with_errors(
     scale, other = (math.sqrt(n / (n - 1)) for n in sides)
     parts = parts * ((scale - other) * ranked.member + other)
     found = math.sqrt(variance) if error is None else error
-    return Advantage(value, least_error(found, value, min(sides)), *sides, parts, variance)
+    least = abs(value) / min(sides)  # what one record at chance would have made of it: never 0
+    return Advantage(value, max(found, least), *sides, parts, variance)
 
 
 def error_at_chance(n_members: int, n_nonmembers: int) -> float:
@@ -209,11 +210,6 @@ def tpr_excess(ranked: Ranked, *, fpr: float) -> Advantage | None:
     slope = max(1.0, tpr / chance)
     variance = _share_variance(tpr, n_members) + slope**2 * _share_variance(chance, n_nonmembers)
     return Advantage(tpr - chance, math.sqrt(variance), n_members, n_nonmembers)
-
-
-def least_error(error: float, value: float, n: int) -> float:
-    """The error; at least what one record of ``n`` at chance would have made of it, so never 0."""
-    return max(error, abs(value) / n)
 
 
 def _share_variance(share: float, n: int) -> float:

@@ -154,8 +154,8 @@ def split_spread(panel: Panel) -> FloatArray:
     Within a split the labels' composition is known, over splits it is not: the closed form's
     variance, and the second moment of its mean over the panel's splits.
     """
-    luck = split_luck(strata_of(panel))
-    return np.asarray(np.sqrt(luck.variance.mean(axis=0) + (luck.mean**2).mean(axis=0)))
+    mean, variance = split_luck(strata_of(panel))
+    return np.asarray(np.sqrt(variance.mean(axis=0) + (mean**2).mean(axis=0)))
 
 
 def spread_of_accuracy(accuracy: float, n_records: float) -> float:
