@@ -669,7 +669,8 @@ def count_alarms(
     rng, counted = np.random.default_rng(seed), Counter()
     for first in range(0, n_audits, COIN_FLIPS):
         drawn = fleets.people(rng, n_people, flipped=FLIPPED, apart=1.5)
-        scores = fleets.scores_of(fleets.fleet(planted_worlds.MODELS[model], drawn, COIN_SPLITS, rng))
+        fitted = fleets.fleet(planted_worlds.MODELS[model], drawn, COIN_SPLITS, rng)
+        scores = fleets.scores_of(fitted)
         n = min(COIN_FLIPS, n_audits - first)
         in_second = rng.binomial(n_people, 0.5) if minority is None else minority
         codes = np.tile(np.arange(n_people) < in_second, (n, 1)).astype(np.int64)
