@@ -18,7 +18,7 @@ from scipy import stats
 
 import pcer
 from pcer.auditing.algorithm1 import comparisons
-from pcer.auditing.file import BudgetResult, audit_schema
+from pcer.auditing.file import BudgetResult, audit_schema, read_audit
 from pcer.errors import InputError, PlanError
 from pcer.release.format import Release, parse_release
 from pcer.report.tables import floors_table
@@ -319,7 +319,9 @@ def test_null_picture_covers_a_null_release(rng):
     assert pair.null_interval[0] <= pair.mean <= pair.null_interval[1]
 
 
-def test_nothing_is_nan_and_the_schema_holds(plain):
+def test_nothing_is_nan_the_schema_holds_and_a_file_holds_it_all(plain, tmp_path):
+    pcer.write_audit(plain, tmp_path / "x.audit.json")
+    assert read_audit(tmp_path / "x.audit.json") == [json.loads(plain.to_json())]
     validator = jsonschema.Draft202012Validator(audit_schema())
     for audit in (plain, *(pcer.audit(paper(n), QUICK) for n in (None, 500))):
         assert not re.search("NaN|Infinity", audit.to_json())

@@ -7,7 +7,7 @@ records. Nothing is approximated: without memorisation membership is exchangeabl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +17,6 @@ from pcer.release.format import Release, parse_release
 from pcer.release.panel import Panel
 
 TRAIN_SHARE = 0.7
-SHARED_BY_SEEDS = 0.95
-"""Of the records, whose fate is the same for every training seed on one split."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,25 +25,25 @@ class World:
 
     sizes: Sequence[int]
     label_shares: Sequence[float]
-    right: Sequence[tuple[float, float]]
-    """Per group: probability to be right on label 0 and on label 1."""
+    right: Sequence[tuple[float, float]]  # chance to be right on label 0, and on label 1
     gaps: Sequence[float]
     n_seeds: int
     budgets: Sequence[float | None] = (None,)
-    one_split: bool = False
+    reseed: Callable[..., np.ndarray] | None = None  # what another seed on one split gets right
     outcome: str = "benefit"
 
 
 def simulate(world: World, rng: np.random.Generator) -> Release:
     """Draw one release."""
-    runs = []
-    trained = None
+    runs, trained = [], None
     for seed in range(world.n_seeds):
-        if trained is None or not world.one_split:
+        if trained is None or world.reseed is None:
             trained = _split(world, rng)
             shared = [_luck(world, trained, rng) for _ in world.budgets]
         for k, budget in enumerate(world.budgets):
-            correct = shared[k] if not world.one_split else _reseed(world, trained, shared[k], rng)
+            correct = shared[k]
+            if world.reseed is not None:
+                correct = world.reseed(world, trained, correct, rng)
             runs.append(_run(world, budget, seed, trained, correct, rng))
     names = [f"g{g}" for g in range(len(world.sizes))]
     return written(runs, names, version=1, outcome=world.outcome)
@@ -92,38 +90,27 @@ def runs_of(
     ]
 
 
-def _totals(world: World, label: int) -> np.ndarray:
+def totals(world: World, label: int) -> np.ndarray:
+    """(group,) records of a label."""
     positive = np.rint(np.multiply(world.sizes, world.label_shares)).astype(int)
     return positive if label else np.array(world.sizes) - positive
 
 
 def _split(world: World, rng: np.random.Generator) -> np.ndarray:
     """(label, group) how many records are trained on: 70/30, stratified by label alone."""
-    totals = [_totals(world, label) for label in (0, 1)]
-    sizes = [round(TRAIN_SHARE * total.sum()) for total in totals]
-    return np.stack([*map(rng.multivariate_hypergeometric, totals, sizes)])
+    both = [totals(world, label) for label in (0, 1)]
+    sizes = [round(TRAIN_SHARE * total.sum()) for total in both]
+    return np.stack([*map(rng.multivariate_hypergeometric, both, sizes)])
 
 
 def _luck(world: World, trained: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """(label, group, 2) how many of the trained, and of the others, the model gets right."""
     out = np.zeros((2, len(world.sizes), 2), dtype=int)
     for label, g in np.ndindex(out.shape[:2]):
-        total = _totals(world, label)[g]
+        total = totals(world, label)[g]
         good = rng.binomial(total, world.right[g][label])
         out[label, g, 0] = rng.hypergeometric(good, total - good, trained[label, g])
         out[label, g, 1] = good - out[label, g, 0]
-    return out
-
-
-def _reseed(world: World, trained: np.ndarray, shared: np.ndarray, rng) -> np.ndarray:
-    """Another training seed on the same split: most records keep their fate."""
-    out = np.zeros_like(shared)
-    for label, g, part in np.ndindex(out.shape):
-        n = trained[label, g] if part == 0 else _totals(world, label)[g] - trained[label, g]
-        kept = rng.binomial(shared[label, g, part], SHARED_BY_SEEDS)
-        redrawn = rng.binomial(n, 1 - SHARED_BY_SEEDS)
-        fresh = rng.binomial(redrawn, world.right[g][label])
-        out[label, g, part] = min(n, kept + fresh)
     return out
 
 
@@ -133,7 +120,7 @@ def _run(world: World, budget: float | None, seed: int, trained, correct, rng) -
         tables: dict[str, dict[str, int]] = {"train": {}, "test": {}}
         for label, (hit, miss) in enumerate((("tn", "fp"), ("tp", "fn"))):
             n_train = int(trained[label, g])
-            n_test = int(_totals(world, label)[g]) - n_train
+            n_test = int(totals(world, label)[g]) - n_train
             right = int(correct[label, g, 0])
             if world.gaps[g]:
                 chance = min(1.0, world.gaps[g] / (1 - world.right[g][label]))
@@ -142,7 +129,7 @@ def _run(world: World, budget: float | None, seed: int, trained, correct, rng) -
             held = int(correct[label, g, 1])
             tables["test"] |= {hit: held, miss: n_test - held}
         groups[f"g{g}"] = tables
-    split = "only" if world.one_split else f"split {seed}"
+    split = "only" if world.reseed else f"split {seed}"
     return {"epsilon": budget, "seed": seed, "split": split, "groups": groups}
 
 

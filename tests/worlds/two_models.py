@@ -30,22 +30,18 @@ class TwoModels:
     right: float = 0.75
     n_splits: int = 20
     remembered: Literal["same", "anew", "others"] = "same"
-    agreement: float = 0.8
-    """Of the records, whose answer both models share where it is not remembered."""
+    agreement: float = 0.8  # records that are not remembered, whose answer both models share
     flips: float = 0.02  # of the records, whose answer a retraining turns
     same_people: bool = True
     same_splits: bool = True
-    with_paired_gap: bool = False
-    """Whether each record is also compared with itself: one number over all splits."""
+    with_paired_gap: bool = False  # each record compared with itself, one number over all splits
 
 
 def draw_both(world: TwoModels, rng: np.random.Generator) -> tuple[Release, Release]:
     """The old release and the new one."""
     n = sum(world.people)
     group = np.repeat(np.arange(len(world.people)), world.people)
-    label = rng.random(n) < 0.4
-    right = rng.random(n) < world.right
-    lot = rng.random(n)
+    label, right, lot = rng.random(n) < 0.4, rng.random(n) < world.right, rng.random(n)
     old = _kinds(world, world.old, group, right, lot)
     splits = _splits(n, world.n_splits, rng)
     before = _release(world, group, label, old, splits, "split", rng)
@@ -54,10 +50,8 @@ def draw_both(world: TwoModels, rng: np.random.Generator) -> tuple[Release, Rele
     else:
         turned = rng.random(n) < 1 - world.agreement
         right = np.where(turned, rng.random(n) < world.right, right)
-        if world.remembered == "anew":
-            lot = rng.random(n)
-        elif world.remembered == "others":
-            lot = 1 - lot
+        if world.remembered != "same":
+            lot = rng.random(n) if world.remembered == "anew" else 1 - lot
     new = _kinds(world, world.new, group, right, lot)
     if not (world.same_people and world.same_splits):
         splits = _splits(n, world.n_splits, rng)
