@@ -103,6 +103,7 @@ def test_the_likeliest_table_and_two_that_are_alike_whatever_is_drawn():
                 most, alike = math.prod(map(max, chances)), math.prod(map(sum_of_squares, chances))
                 found = table_chances(counts(total, trained), strata)
                 assert found == pytest.approx((most, alike))
+    assert table_chances(counts(total, trained), "group", most=0) == pytest.approx((most, most))
 
 
 def test_a_chain_of_equal_chances_is_the_birthday_problem():

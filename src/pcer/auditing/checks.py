@@ -294,8 +294,7 @@ def broken_numbers(facts: Facts) -> Iterator[Finding]:
             ("test accuracy", panel.test_accuracy, panel.n_test),
             ("positive rate", panel.positive_rate, panel.n_test),
         ):
-            broken = not_whole(value, n)
-            if panel.train is None and broken.any():
+            if panel.train is None and (broken := not_whole(value, n)).any():
                 run, group = np.argwhere(broken)[0]
                 rate, people = value[run, group], n[run, group]
                 yield Finding(

@@ -25,7 +25,7 @@ CLEARLY_FREE = 0.5
 """A balanced count is off by less than this share of a random one's deviation. Strata finer than
 the declared ones (label by sex by race) add up their roundings, which stays far below it."""
 MOST_CONVOLVED = 1_000_000
-"""Records of a stratum up to which the chance of two equal tables is computed exactly."""
+"""Records times cells, of all tables, up to which the chance of two equal ones is exact."""
 
 
 class SplitCounts(NamedTuple):
@@ -206,19 +206,25 @@ def chance_of_repeats(counts: SplitCounts, strata: StratifiedBy, inflation: Floa
     several = [splits for splits in comparable.values() if len(splits) > 1]
     likeliest, pairs = 0.0, 0.0
     for splits in several:
-        largest, alike = table_chances(clumps.only(splits), strata)
+        most = MOST_CONVOLVED // len(several)
+        largest, alike = table_chances(clumps.only(splits), strata, most=most)
         likeliest, pairs = max(likeliest, largest), pairs + math.comb(len(splits), 2) * alike
     return min(1.0, pairs, chain(likeliest, n=n, repeats=repeats))
 
 
-def table_chances(counts: SplitCounts, strata: StratifiedBy) -> tuple[float, float]:
+def table_chances(
+    counts: SplitCounts, strata: StratifiedBy, *, most: int = MOST_CONVOLVED
+) -> tuple[float, float]:
     """Chance of the likeliest way to cut all cells, and that two splits cut them alike.
 
-    All splits draw as the first does.
+    All splits draw as the first does. Of more than ``most`` records times cells, the likeliest way
+    bounds the second.
     """
     size, drawn = (by_stratum(part, strata)[0] for part in (counts.total, counts.train))
     rows = [*zip(size, drawn.sum(axis=1), strict=True)]
-    return math.prod(_largest_chance(*row) for row in rows), math.prod(_twice(*row) for row in rows)
+    largest = math.prod(_largest_chance(*row) for row in rows)
+    is_small = size.sum() * size.shape[1] <= most
+    return largest, math.prod(_twice(*row) for row in rows) if is_small else largest
 
 
 def chain(likeliest: float, *, n: int, repeats: int) -> float:
@@ -253,11 +259,11 @@ def _twice(size: FloatArray, drawn: float) -> float:
     """Chance that two draws of so many have the same cells: every table's own chance, squared.
 
     Binomial counts are hypergeometric given their sum, so the squared chances of the cells are
-    convolved. Of very many records the likeliest cells bound it.
+    convolved.
     """
     n = int(size.sum())
-    if not 0 < drawn < n <= MOST_CONVOLVED:
-        return _largest_chance(size, drawn)
+    if not 0 < drawn < n:
+        return 1.0
     odds, product = math.log(drawn / (n - drawn)), np.ones(n // 2 + 1, dtype=np.complex128)
 
     def log_chance(cell: float, k: FloatArray | float) -> FloatArray:
@@ -267,7 +273,7 @@ def _twice(size: FloatArray, drawn: float) -> float:
     for cell in size:
         product *= np.fft.rfft(np.exp(2 * log_chance(cell, np.arange(cell + 1))), n)
     alike = np.fft.irfft(product, n)[int(drawn)] / np.exp(2 * log_chance(n, drawn))
-    return min(_largest_chance(size, drawn), float(alike))
+    return min(1.0, float(alike))
 
 
 def _log_choose(n: FloatArray | float, k: FloatArray | float) -> FloatArray:
