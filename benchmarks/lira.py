@@ -41,7 +41,6 @@ from pcer.attacks.lira import (
     blocks,
     offline_ratio,
     other_models,
-    quotient,
     ratio_parts,
     rmia_ratio,
     shrunk_ratio,
@@ -49,7 +48,7 @@ from pcer.attacks.lira import (
 )
 from pcer.attacks.pooled import clustered_auc
 from pcer.attacks.single import confidence_of, true_label_logit
-from pcer.metrics import BoolArray, FloatArray
+from pcer.metrics import BoolArray, FloatArray, quotient
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 
 if TYPE_CHECKING:
