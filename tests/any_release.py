@@ -38,7 +38,7 @@ def any_release(
     n_budgets = int(rng.choice([1, 1, 1, 2, 2, 6] if n_models == 1 else [1, 1, 2]))
     kept = sorted(rng.choice(len(BUDGETS), n_budgets, replace=False).tolist())
     shape = {"sizes": sizes, "budgets": [BUDGETS[k] for k in kept]}
-    shape |= {"n_seeds": int(rng.choice([1, 2, 3, 5])), "one_split": bool(rng.random() < 0.1)}
+    shape |= {"n_seeds": int(rng.choice([1, 2, 3, 5])), "reseed": _same if rng.random() < 0.1 else None}
     tree, runs = Tree(), list[Tree]()
     for model in models:
         tree = json.loads(renamed(_simulated(shape, rng), names).to_json())
@@ -55,6 +55,11 @@ def any_release(
     _add_costs(tree, settings, rng)
     _add_placebo(tree, settings, rng)
     return parse_release(tree, file="any"), _plan(rng, form)
+
+
+def _same(world: World, trained: np.ndarray, right: np.ndarray, rng: Any) -> np.ndarray:
+    """What another seed of one split gets right: the same, but for whom it remembers."""
+    return right
 
 
 def _simulated(shape: Tree, rng: np.random.Generator) -> Tree:

@@ -16,7 +16,8 @@ N = 600
 
 def called(door, *columns, **given):
     """Call one of the front doors: what is no argument of it goes into its options."""
-    names = signature(door).parameters
+    several = door is pcer.releases_from_predictions
+    names = signature(pcer.release_from_predictions if several else door).parameters
     arguments = {name: given.pop(name) for name in list(given) if name in names}
     return door(*columns, **arguments, options=pcer.Options(**given))
 

@@ -83,7 +83,7 @@ class Pool(ABC):
 
     @abstractmethod
     def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
-        """Of sets with so many records and such values."""
+        """Variances of values of sets with so many records, from the luck of models."""
 
     def n_scored(self, groups: Groups) -> FloatArray:
         """(group,) records of which some model says something."""
@@ -253,7 +253,7 @@ class PairedPool(Pool):
         return value, np.where(known, self._differences - value[groups.codes], 0.0)
 
     def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
-        """Of mean differences.
+        """Variances of mean differences, from the luck of models.
 
         A model's own number is in the means that it is measured from: one that adds x to all its
         records and nothing to the others stands out by x (1 - (1 + share trained on)/models), and

@@ -44,7 +44,7 @@ class Groups:
         return isinstance(other, Groups) and self._key == other._key
 
     def __hash__(self) -> int:
-        """Of the division."""
+        """Equal for equal divisions."""
         return hash(self._key)
 
     @cached_property

@@ -267,7 +267,7 @@ def _twice(size: FloatArray, drawn: float) -> float:
     odds, product = math.log(drawn / (n - drawn)), np.ones(n // 2 + 1, dtype=np.complex128)
 
     def log_chance(cell: float, k: FloatArray | float) -> FloatArray:
-        """Of k in a cell of that size, all drawn with the same probability."""
+        """Log chance of k in a cell of that size, all drawn with the same probability."""
         return _log_choose(cell, k) + k * odds + cell * math.log1p(-drawn / n)
 
     for cell in size:
