@@ -38,7 +38,10 @@ def any_release(
     n_budgets = int(rng.choice([1, 1, 1, 2, 2, 6] if n_models == 1 else [1, 1, 2]))
     kept = sorted(rng.choice(len(BUDGETS), n_budgets, replace=False).tolist())
     shape = {"sizes": sizes, "budgets": [BUDGETS[k] for k in kept]}
-    shape |= {"n_seeds": int(rng.choice([1, 2, 3, 5])), "reseed": _same if rng.random() < 0.1 else None}
+    shape |= {
+        "n_seeds": int(rng.choice([1, 2, 3, 5])),
+        "reseed": _same if rng.random() < 0.1 else None,
+    }
     tree, runs = Tree(), list[Tree]()
     for model in models:
         tree = json.loads(renamed(_simulated(shape, rng), names).to_json())

@@ -51,8 +51,8 @@ __all__ = [
 ]
 
 
+# What draws audits and releases: loaded when the first of them is looked at.
 Shown.drawings = partial(importlib.import_module, "pcer.report")
-"""What draws audits and releases: loaded when the first of them is looked at."""
 
 
 def __getattr__(name: str) -> Any:

@@ -12,10 +12,9 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+# Invisible, and harmless: names in many scripts, and many emoji, are written with them.
 JOINERS = "\u200c\u200d"
-"""Invisible, and harmless: names in many scripts, and many emoji, are written with them."""
-LONGEST_SENTENCE = 2_000
-"""Characters of a message; a file may hold a name of millions."""
+LONGEST_SENTENCE = 2_000  # characters of a message; a file may hold a name of millions
 
 
 def shown(text: str, *, keep: str = "") -> str:

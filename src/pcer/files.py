@@ -29,22 +29,20 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 MAX_BYTES = 64_000_000
+# Numbers, texts, lists and objects of one file: each costs far more memory than its text.
 MAX_VALUES = 2_000_000
-"""Numbers, texts, lists and objects of one file: each costs far more memory than its text."""
 ALLOW = "allow it by name if it is meant to be so large"
+# Beyond so many a file is not one of ours, and telling the first would need them all at once.
 MOST_MISTAKES = 10_000
-"""Beyond so many a file is not one of ours, and telling the first would need them all at once."""
 LONGEST_QUOTE = 60
-MOST_BITS = 10_000
-"""Python writes no whole number of more than some thousand digits."""
+MOST_BITS = 10_000  # python writes no whole number of more than some thousand digits
+# What pydantic says in other words.
 PROBLEMS = {
     "extra_forbidden": "is not a field of this format; remove it or check its spelling",
     "string_pattern_mismatch": "should be one line of text that can be seen",
     "model_type": "should be an object",
 }
-"""What pydantic says in other words."""
-CACHE_VARIABLE = "PCER_CACHE"
-"""Environment variable that names another cache folder."""
+CACHE_VARIABLE = "PCER_CACHE"  # environment variable that names another cache folder
 
 
 class Record(BaseModel):

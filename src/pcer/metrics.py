@@ -29,14 +29,10 @@ Numbers: TypeAlias = FloatArray | IntArray | float
 
 DEFAULT_FLOOR = 1e-3
 FLOOR_GRID = (1e-4, 1e-3, 1e-2, 1e-1)
-NO_DP = math.inf
-"""The budget of a model trained without differential privacy; null in files."""
-DEFAULT_BUDGETS = (NO_DP, 0.1, 0.5, 1.0, 5.0, 10.0)
-"""The paper's, in the order of its rows."""
-DEFAULT_SEEDS = 50
-"""The paper's number of splits, and of models per budget."""
-DEFAULT_SPLITS = 20
-"""Random splits that an estimator is fitted on."""
+NO_DP = math.inf  # the budget of a model trained without differential privacy; null in files
+DEFAULT_BUDGETS = (NO_DP, 0.1, 0.5, 1.0, 5.0, 10.0)  # the paper's, in the order of its rows
+DEFAULT_SEEDS = 50  # the paper's number of splits, and of models per budget
+DEFAULT_SPLITS = 20  # random splits that an estimator is fitted on
 
 
 class Counts(NamedTuple):

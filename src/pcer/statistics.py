@@ -12,13 +12,10 @@ import numpy.typing as npt
 from pcer.errors import require_at_least, require_open_unit
 from pcer.metrics import FloatArray, quotient
 
-BLOCK_ENTRIES = 2_000_000
-"""Entries of the (resample, unit) matrix that are held at once."""
+BLOCK_ENTRIES = 2_000_000  # entries of the (resample, unit) matrix that are held at once
 SIGNIFICANCE = 0.05
-EXPOSURE_SHARE = 0.8
-"""Of that level, what differences of exposures get; ratios get the rest."""
-POWER_QUANTILE = 0.84
-"""Normal quantile of 80 % power, as the design rounds it."""
+EXPOSURE_SHARE = 0.8  # of that level, for differences of exposures; ratios get the rest
+POWER_QUANTILE = 0.84  # normal quantile of 80 % power, as the design rounds it
 
 
 def bootstrap_sums(values: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:

@@ -37,24 +37,23 @@ from pcer.release.proxies import GAP
 PAIRED = proxies.PAIRED_GAP.name, proxies.PAIRED_CONFIDENCE.name
 LIRA, OFFLINE, RMIA = proxies.LIRA.name, proxies.LIRA_OFFLINE.name, proxies.RMIA.name
 CALIBRATED = LIRA, OFFLINE, RMIA
-EXACTLY = LIRA, RMIA
-"""Costs that the first coin flips meet themselves, not to first order alone."""
+EXACTLY = LIRA, RMIA  # costs that the first coin flips meet themselves, not to first order alone
 REFERENCE = proxies.REFERENCE.name
 
+# By cost, what one model's ranking of one group and its losses give; None where nothing. Where that
+# has ``parts``, what each record adds, the cost is also averaged over the models.
 MODEL_ATTACKS: dict[str, single.Attack] = {
     proxies.THRESHOLD.name: single.loss_threshold,
     proxies.AUC_ADVANTAGE.name: single.auc_advantage,
     proxies.TPR_AT_1_PERCENT.name: lambda ranked, loss: single.tpr_excess(ranked, fpr=0.01),
     proxies.TPR_AT_01_PERCENT.name: lambda ranked, loss: single.tpr_excess(ranked, fpr=0.001),
 }
-"""By cost, what one model's ranking of one group and its losses give; None where nothing. Where
-that has ``parts``, what each record adds, the cost is also averaged over the models."""
 
+# As above, for scores that were made for one cost.
 SCORE_ATTACKS: dict[str, single.Attack] = {
     REFERENCE: single.reference_advantage,
     **dict.fromkeys(CALIBRATED, single.auc_advantage),
 }
-"""The same for scores that were made for one cost."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -205,8 +204,7 @@ def attack_models(
     return attacked
 
 
-ModelFound = dict[str, list[single.Advantage | None]]
-"""What one model gives, by cost and group."""
+ModelFound = dict[str, list[single.Advantage | None]]  # what one model gives, by cost and group
 
 
 def _several_models(

@@ -26,24 +26,22 @@ from pcer.release.columns import column_of, named_columns, numbers_of, required_
 from pcer.release.format import PooledExposure
 from pcer.release.proxies import Proxy
 
-PLACEBO = "placebo"
-"""What ``not_computed`` calls the check by coin flips."""
+PLACEBO = "placebo"  # what ``not_computed`` calls the check by coin flips
 
 AUC = proxies.AUC_ADVANTAGE.name
 
+# What is measured wherever it can be; a small rate also needs thousands of people in a group.
 MEASURED = tuple(
     proxy
     for proxy in proxies.PROXIES.values()
     if proxy.basis in (proxies.Basis.MODEL, proxies.Basis.MODELS)
     and proxy.scale is not proxies.RATE
 )
-"""What is measured wherever it can be; a small rate also needs thousands of people in a group."""
 
+# Errors of the difference by which LiRA must fall short of the loss attack before that is said.
 WEAKER = 3.0
-"""Errors of the difference by which LiRA must fall short of the loss attack before that is said."""
 
-MOST_NAMED = 5
-"""Groups and settings that a note names."""
+MOST_NAMED = 5  # groups and settings that a note names
 
 
 def with_costs(

@@ -21,29 +21,24 @@ from pcer.release import proxies
 
 LEAST_MODELS = proxies.LIRA.least_models
 
-BLOCK = 2048
-"""Records scored at a time: memory does not grow with their number."""
+BLOCK = 2048  # records scored at a time: memory does not grow with their number
 
+# A sum of squares that is this small a share of what it was taken from is rounding, not spread.
 ROUNDING = 1e-12
-"""A sum of squares that is this small a share of what it was taken from is rounding, not spread."""
 
-EQUAL = 1e-9
-"""Scores this close (as a share) are equal: a mean of equal numbers is rounded."""
+EQUAL = 1e-9  # scores this close (as a share) are equal: a mean of equal numbers is rounded
 
+# What log odds may have lost (as a share) where they were kept in single precision.
 SINGLE_PRECISION = 1e-6
-"""What log odds may have lost (as a share) where they were kept in single precision."""
 
-TRIMMED = 0.05
-"""Share of the records, at either end, that the typical difference leaves out."""
+TRIMMED = 0.05  # share of the records, at either end, that the typical difference leaves out
 
-DECIMALS = 6
-"""A score's: what differs by less is rounding, and shares its rank."""
+DECIMALS = 6  # a score's: what differs by less is rounding, and shares its rank
 
+# Quantile of the distances from 0 or 1: twice the distance at which probabilities are cut.
 CUT_QUANTILE = 0.01
-"""Quantile of the distances from 0 or 1: twice the distance at which probabilities are cut."""
 
-CUT_WITHOUT = 0.02
-"""That distance where every probability is 0 or 1."""
+CUT_WITHOUT = 0.02  # that distance where every probability is 0 or 1
 
 
 class Others(NamedTuple):
@@ -53,8 +48,7 @@ class Others(NamedTuple):
     n_out: FloatArray
     mean_in: FloatArray
     mean_out: FloatArray
-    squares_in: FloatArray
-    """Sum of squared deviations from ``mean_in``."""
+    squares_in: FloatArray  # sum of squared deviations from ``mean_in``
     squares_out: FloatArray
 
     @property

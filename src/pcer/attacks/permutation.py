@@ -20,23 +20,17 @@ import numpy as np
 from pcer.attacks.sums import ExactSums, turned_sums
 from pcer.metrics import BoolArray, FloatArray, IntArray
 
-SEED = 0
-"""Fixed for all draws: whoever has the records can make them again."""
+SEED = 0  # fixed for all draws: whoever has the records can make them again
 
-DRAWS = 9_999
-"""Divisions drawn for a permutation test."""
+DRAWS = 9_999  # divisions drawn for a permutation test
 
-BLOCK = 1_024
-"""Draws that are held against their errors at once."""
+BLOCK = 1_024  # draws that are held against their errors at once
 
-SHUFFLED = 1_000
-"""Records up to which groups are drawn by shuffling; more are laid on wheels."""
+SHUFFLED = 1_000  # records up to which groups are drawn by shuffling; more are laid on wheels
 
-TIE = 1e-4
-"""Distances this close (as a share) are equal: numbers are rounded, see ``ExactSums``."""
+TIE = 1e-4  # distances this close (as a share) are equal: numbers are rounded, see ``ExactSums``
 
-ROUNDING = 1e-12
-"""Numbers that vary by less than this share of their size do not vary."""
+ROUNDING = 1e-12  # numbers that vary by less than this share of their size do not vary
 
 
 class Permutations(NamedTuple):

@@ -29,25 +29,23 @@ from pcer.metrics import FloatArray, IntArray
 from pcer.release.format import Outcome, Placebo
 from pcer.release.panel import Panel
 
+# Coin-flip attributes that are put through an audit; with fewer nothing is said of how often they
+# alarm.
 PLACEBOS, LEAST_PLACEBOS = 200, 100
-"""Coin-flip attributes that are put through an audit; with fewer nothing is said of how often they
-alarm."""
 
-MOST_ENTRIES = 400_000
-"""Records times groups less one: beyond that, coin flips are not checked."""
+MOST_ENTRIES = 400_000  # records times groups less one: beyond that, coin flips are not checked
 
+# Coin flips that are also attacked exactly, to see how far first order is off; or none are.
 FEWEST_EXACT, MOST_EXACT = 5, 20
-"""Coin flips that are also attacked exactly, to see how far first order is off; or none are."""
 
+# Records times models times settings times such coin flips, at most: they cost as much as a
+# hundredth of a sweep each.
 EXACT_ENTRIES = 2_000_000
-"""Records times models times settings times such coin flips, at most: they cost as much as a
-hundredth of a sweep each."""
 
+# Times as many coin flips as are wanted, before groups are called too small for them.
 MOST_TRIES = 10
-"""Times as many coin flips as are wanted, before groups are called too small for them."""
 
-CHECKING = "checking with coin flips"
-"""What a progress display calls it."""
+CHECKING = "checking with coin flips"  # what a progress display calls it
 
 GroupPair = tuple[int, int]
 Task = tuple[Callable[..., Any], tuple[Any, ...]]

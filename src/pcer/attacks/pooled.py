@@ -35,24 +35,22 @@ from pcer.metrics import BoolArray, FloatArray, IntArray, quotient
 from pcer.release.panel import PooledExposures
 from pcer.statistics import student_weight
 
+# Fewer models are compared two by two to see how much more one remembers than another; of more,
+# each is better told from all. Too few, also, to measure what groups share.
 FEW_MODELS = 5
-"""Fewer models are compared two by two to see how much more one remembers than another; of more,
-each is better told from all. Too few, also, to measure what groups share."""
 
-UNMEASURED = 0.4
-"""Separation of groups of which models say too little to measure it."""
+UNMEASURED = 0.4  # separation of groups of which models say too little to measure it
 
+# Axes of counts after the group's: label 0 and 1, held out and trained on, negative, positive.
 LABEL, SIDE, PREDICTION = 1, 2, 3
-"""Axes of counts after the group's: label 0 and 1, held out and trained on, negative, positive."""
 
+# By label and prediction, whether the prediction is right.
 RIGHT = np.array([[True, False], [False, True]])
-"""By label and prediction, whether the prediction is right."""
 
-Sets = Groups | Divisions
-"""Groups of one division, or those of many coin flips one after the other."""
+Sets = Groups | Divisions  # groups of one division, or those of many coin flips one after the other
 
+# (set,) what models, and what both, make of variances; how many models tell them.
 Variances = tuple[FloatArray, FloatArray, IntArray | int]
-"""(set,) what models, and what both, make of variances; how many models tell them."""
 
 
 class Rate(NamedTuple):
@@ -67,8 +65,7 @@ class Rate(NamedTuple):
         return np.asarray(self.by_model.mean(axis=0))
 
 
-NO_RATE = Rate(np.full((1, 1), np.nan), np.zeros(1))
-"""Of which no covariance is known."""
+NO_RATE = Rate(np.full((1, 1), np.nan), np.zeros(1))  # a benefit of which no covariance is known
 
 
 class Pool(ABC):

@@ -16,17 +16,17 @@ import numpy.typing as npt
 from pcer.attacks.ranking import Ranked
 from pcer.metrics import BoolArray, FloatArray, IntArray
 
+# Losses this close (as a share) to the threshold lie on it: a mean of equal numbers is rounded.
 TIE_TOLERANCE = 1e-12
-"""Losses this close (as a share) to the threshold lie on it: a mean of equal numbers is rounded."""
 
+# Distance from 0 or 1 that a rounded probability may have had: log odds of about 37.
 SMALLEST_PROBABILITY = 2.0**-53
-"""Distance from 0 or 1 that a rounded probability may have had: log odds of about 37."""
 
+# How fast the window of a density narrows with the number of records (Silverman's rate).
 WINDOW_POWER = -0.2
-"""How fast the window of a density narrows with the number of records (Silverman's rate)."""
 
+# Non-members that must lie beyond a threshold before a rate so small can be estimated.
 TAIL_NONMEMBERS = 10
-"""Non-members that must lie beyond a threshold before a rate so small can be estimated."""
 
 
 class Advantage(NamedTuple):
@@ -51,8 +51,8 @@ class Advantage(NamedTuple):
     variance: float = math.nan
 
 
+# What one model's ranking of one group and its losses, or scores, give; None where nothing.
 Attack = Callable[[Ranked, FloatArray], Advantage | None]
-"""What one model's ranking of one group and its losses, or scores, give; None where nothing."""
 
 
 def true_label_logit(logits: npt.NDArray[np.floating[Any]], labels: IntArray) -> FloatArray:

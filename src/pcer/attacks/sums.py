@@ -12,24 +12,20 @@ from scipy import fft
 
 from pcer.metrics import BoolArray, FloatArray, IntArray
 
+# Bits of a float32's whole numbers: sums up to 2 to this are exact, in any order of adding.
 WHOLE = 24
-"""Bits of a float32's whole numbers: sums up to 2 to this are exact, in any order of adding."""
 
-TILE = 64
-"""Records that are added as float32: their sums of 18-bit numbers are exact."""
+TILE = 64  # records that are added as float32: their sums of 18-bit numbers are exact
 
+# Sets, and tiles of records, that are summed at once. Products so small are not shared among cores
+# by BLAS libraries, which on a busy machine would wait for each other more than they work.
 SETS, TILES = 32, 64
-"""Sets, and tiles of records, that are summed at once. Products so small are not shared among
-cores by BLAS libraries, which on a busy machine would wait for each other more than they work."""
 
-FILLED = 4096
-"""Records that are scaled at a time: few enough to stay near the processor."""
+FILLED = 4096  # records that are scaled at a time: few enough to stay near the processor
 
-WHEEL_COLUMNS = 32
-"""Columns that are transformed at once."""
+WHEEL_COLUMNS = 32  # columns that are transformed at once
 
-TURNS_USED = 4
-"""One turn of a wheel in so many is used, at most."""
+TURNS_USED = 4  # one turn of a wheel in so many is used, at most
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,8 +32,8 @@ from pcer.release import panels
 from pcer.release.proxies import GAP, proxy_named
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 
+# Budgets whose values differ by less than this share are tied: rounding, not preference.
 TIE_TOLERANCE = 1e-12
-"""Budgets whose values differ by less than this share are tied: rounding, not preference."""
 AS_PUBLISHED = "as published; not a recommendation"
 RESOLVED_CHOICE = "as published; every cost at the chosen budgets is resolved"
 
@@ -119,11 +119,11 @@ class Comparison(NamedTuple):
     model: str | None
     rankings: list[Ranking]
     ranking_disagreement: dict[str, bool | None]
+    # Budgets and pairs whose disparity and rate difference have opposite signs.
     opposite: list[tuple[float | None, tuple[str, str]]]
-    """Budgets and pairs whose disparity and rate difference have opposite signs."""
     equal_gap_claims: list[EqualGapClaim]
+    # By pair, Pearson's r over budgets of disparity and rate difference.
     correlations: dict[tuple[str, str], float | None]
-    """By pair, Pearson's r over budgets of disparity and rate difference."""
 
 
 def comparisons(audit: Audit) -> list[Comparison]:
@@ -204,9 +204,9 @@ class ProxyAgreement(NamedTuple):
     n_same_sign: int
     n_larger_disparity: int
     disparity_correlation: float | None
+    # Proposition 1 as a measurement: cells in which the advantage is above the gap, those of them
+    # beyond the errors of both (one-sided, Holm), and all; None for a cost that is no advantage.
     exceeding: tuple[int, int, int] | None
-    """Proposition 1 as a measurement: cells in which the advantage is above the gap, those of them
-    beyond the errors of both (one-sided, Holm), and all; None for a cost that is no advantage."""
 
 
 def agreement(audit: Audit) -> list[ProxyAgreement]:

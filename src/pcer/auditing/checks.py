@@ -28,29 +28,25 @@ from pcer.release.panel import Panel
 from pcer.release.proxies import proxy_named
 from pcer.statistics import holm
 
+# Chance that a release whose declarations are true is contradicted, over all checks.
 LEVEL: Final = 0.01
-"""Chance that a release whose declarations are true is contradicted, over all checks."""
 FINEST_DECIMALS: Final = 7
 SINGLE_PRECISION: Final = 1e-7
+# What a rate may have lost where it was computed in single, or in double precision.
 DOUBLE_PRECISION: Final = 1e-12
-"""What a rate may have lost where it was computed in single, or in double precision."""
+# People in the third largest cell of a table, below which equal tables say little.
 LEAST_RICH: Final = 5
-"""People in the third largest cell of a table, below which equal tables say little."""
-ROUNDED: Final = 1e-6
-"""Share by which numbers of one file may differ and still be the same."""
+ROUNDED: Final = 1e-6  # share by which numbers of one file may differ and still be the same
+# Standard errors by which the quick attack on placebo groups may differ from the exact one.
 MOST_OFF: Final = 0.5
-"""Standard errors by which the quick attack on placebo groups may differ from the exact one."""
-LEAST_EXACT: Final = 5
-"""Placebo groups to be attacked exactly before that can be told."""
-MOST_NAMED: Final = 5
-"""Things that are missing, in a sentence."""
-MOST_GROUPS: Final = 3
-"""Small groups that are named in a sentence."""
+LEAST_EXACT: Final = 5  # placebo groups to be attacked exactly before that can be told
+MOST_NAMED: Final = 5  # things that are missing, in a sentence
+MOST_GROUPS: Final = 3  # small groups that are named in a sentence
 RECORD: Final = "record"
 LABELS: Final = ("negative label", "positive label")
 
+# As the file has it: 1 and "1" are two names, None is no name.
 SplitName: TypeAlias = str | int | None
-"""As the file has it: 1 and "1" are two names, None is no name."""
 
 
 class Finding(NamedTuple):
@@ -720,6 +716,10 @@ def below_zero(splits: Splits, level: float) -> Iterator[Finding]:
 
 
 SHARE_OF_REPEATS: Final = 0.37
+# Every check, in the order in which findings are told. With one split most of the level goes to the
+# drift of a group's labels, of which it gives the least evidence. Drift is plain from two splits
+# on; two names for one split of small groups are not. What an invented number gives away is plainer
+# still, so those checks need little.
 CHECKS: Final = (
     Check("split_names", conflicting_names),
     Check("whole_numbers", broken_numbers),
@@ -737,10 +737,6 @@ CHECKS: Final = (
     Check("dispersion", overdispersion, shares=(0.0, 0.08)),
     Check("below_zero", below_zero, shares=(0.01, 0.01)),
 )
-"""Every check, in the order in which findings are told. With one split most of the level goes to
-the drift of a group's labels, of which it gives the least evidence. Drift is plain from two splits
-on; two names for one split of small groups are not. What an invented number gives away is plainer
-still, so those checks need little."""
 
 
 def _chance(p: float) -> str:

@@ -44,15 +44,12 @@ from pcer.release.panel import Panel, panels
 from pcer.release.proxies import GAP, Proxy, proxy_named
 from pcer.statistics import SIGNIFICANCE, holm
 
-CONFIDENCE: Final = 0.95
-"""That all upper bounds of one kind hold together."""
-LEAST_PAIRED: Final = 8
-"""Splits from which on the spread of their changes is an error to rely on."""
+CONFIDENCE: Final = 0.95  # that all upper bounds of one kind hold together
+LEAST_PAIRED: Final = 8  # splits from which on the spread of their changes is an error to rely on
+# Attacks that more splits make stronger: compared only where both have as many.
 BY_SHADOWS: Final = (proxies.LIRA, proxies.LIRA_OFFLINE, proxies.RMIA)
-"""Attacks that more splits make stronger: compared only where both have as many."""
 
-Match = tuple[Panel, Panel]
-"""A setting of the old release beside one of the new."""
+Match = tuple[Panel, Panel]  # a setting of the old release beside one of the new
 
 
 def compare(
@@ -239,10 +236,8 @@ class BothExposed:
     old: Exposed
     new: Exposed
     same_people: bool
-    largest: float
-    """The most that such an exposure can be."""
-    is_paired: bool
-    """Whether both have the same splits, in the same order."""
+    largest: float  # the most that such an exposure can be
+    is_paired: bool  # whether both have the same splits, in the same order
 
     def only(self, groups: IntArray) -> BothExposed:
         """Some groups, or (side, pair) both sides of every pair."""
@@ -320,8 +315,8 @@ COLUMNS: Final = (
     *("old", "new", "change", "standard_error", "most"),
     *("p_worse_alone", "p_improved_alone"),
 )
+# By the name of a field of ``Change``: what is said of each group, or of each pair.
 Rows = dict[str, FloatArray]
-"""By the name of a field of ``Change``: what is said of each group, or of each pair."""
 
 
 def group_rows(both: BothExposed, *, tail: float) -> Rows:

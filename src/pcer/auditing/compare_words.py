@@ -12,10 +12,9 @@ from pcer.files import Record
 from pcer.release.format import Release
 from pcer.release.proxies import Proxy, proxy_named
 
-MOST_NAMED: Final = 3
-"""Changes that a headline names."""
+MOST_NAMED: Final = 3  # changes that a headline names
+# Difference of the shares trained on from which on the account mentions it.
 SHARES_DIFFER: Final = 0.01
-"""Difference of the shares trained on from which on the account mentions it."""
 
 
 class ChangeVerdict(StrEnum):
@@ -145,6 +144,7 @@ class Changes(Result):
         return proxy_named(self.cost)
 
 
+# Sentences by what the two releases share.
 GROUNDS: Final = {
     "splits": "Both are of the same records and share {n} splits, which are compared with each "
     "other; whom the models remember of these people is taken as differently as it can be.",
@@ -153,7 +153,6 @@ GROUNDS: Final = {
     "nothing": "The releases do not say that they are of the same records "
     "(provenance.data_digest), so the errors of both are added.",
 }
-"""Sentences by what the two releases share."""
 
 
 def headline(settings: Sequence[SettingChange], cost: Proxy) -> str:

@@ -20,25 +20,20 @@ import numpy.typing as npt
 from pcer.errors import require_open_unit
 from pcer.metrics import Counts, FloatArray, quotient
 
+# No p-value is given below this one, which is to be read and printed as "at most 1e-12".
 SMALLEST_P = 1e-12
-"""No p-value is given below this one, which is to be read and printed as "at most 1e-12"."""
+# Exact p-values are rounded to so many decimals: the transform's own error is below 1e-15, and what
+# is left of it must not differ between machines.
 P_DECIMALS = 13
-"""Exact p-values are rounded to so many decimals: the transform's own error is below 1e-15, and
-what is left of it must not differ between machines."""
-EXACT_LIMIT = 100.0
-"""Largest standard deviation of U for which its whole distribution is computed."""
+EXACT_LIMIT = 100.0  # largest standard deviation of U for which its whole distribution is computed
+# Counts whose probability Bernstein bounds by e^-50 are cut off; about 10 deviations each side.
 TAIL_EXPONENT = 50.0
-"""Counts whose probability Bernstein bounds by e^-50 are cut off; about 10 deviations each side."""
+# A spread over splits with a smaller p-value contradicts what is said about the splits.
 CONTRADICTION = 0.001
-"""A spread over splits with a smaller p-value contradicts what is said about the splits."""
-PLAIN_MEAN = 0.01
-"""A mean with a smaller p-value is plain whatever the spread."""
-BATCH_ENTRIES = 250_000
-"""Probabilities of single counts that are held at once."""
-LARGEST_Z = 40.0
-"""Beyond this normal quantile no probability is left in double precision."""
-_ratio = partial(quotient, otherwise=0.0)
-"""An empty stratum adds nothing."""
+PLAIN_MEAN = 0.01  # a mean with a smaller p-value is plain whatever the spread
+BATCH_ENTRIES = 250_000  # probabilities of single counts that are held at once
+LARGEST_Z = 40.0  # beyond this normal quantile no probability is left in double precision
+_ratio = partial(quotient, otherwise=0.0)  # an empty stratum adds nothing
 
 
 class Strata(NamedTuple):
@@ -50,8 +45,7 @@ class Strata(NamedTuple):
     total: FloatArray
     trained: FloatArray
     correct: FloatArray
-    hits: FloatArray
-    """Both trained on and classified correctly."""
+    hits: FloatArray  # both trained on and classified correctly
 
     @property
     def excess(self) -> FloatArray:
@@ -80,8 +74,8 @@ class Memorised(NamedTuple):
 class Dispersion(NamedTuple):
     """Spread of the accuracy difference over splits against what random splits give, by group."""
 
+    # Near one less than the number of splits where the splits are what they are said to be.
     statistic: FloatArray
-    """Near one less than the number of splits where the splits are what they are said to be."""
     p_value: FloatArray  # of so large a spread; NaN for one split, and where nothing can vary
     mean_p_value: FloatArray  # of so large a mean, one-sided, by Student's t from the spread
 

@@ -19,13 +19,13 @@ from pcer.metrics import FloatArray
 from pcer.release.format import StratifiedBy
 from pcer.statistics import upper_p
 
+# Records by which dividing whole numbers in one proportion can miss it, and a rounding error.
 ROUNDING = 1 + 1e-9
-"""Records by which dividing whole numbers in one proportion can miss it, and a rounding error."""
+# A balanced count is off by less than this share of a random one's deviation. Strata finer than the
+# declared ones (label by sex by race) add up their roundings, which stays far below it.
 CLEARLY_FREE = 0.5
-"""A balanced count is off by less than this share of a random one's deviation. Strata finer than
-the declared ones (label by sex by race) add up their roundings, which stays far below it."""
+# Records times cells, of all tables, up to which the chance of two equal ones is exact.
 MOST_CONVOLVED = 1_000_000
-"""Records times cells, of all tables, up to which the chance of two equal ones is exact."""
 
 
 class SplitCounts(NamedTuple):

@@ -24,18 +24,19 @@ Pair = tuple[int, int]
 
 NO_SIZES = "group sizes (n) are not in the release"
 
+# Repetitions after which a limit and its own error agree to a hundredth of the error.
 LIMIT_STEPS = 8
-"""Repetitions after which a limit and its own error agree to a hundredth of the error."""
 
+# Variance factor: training on one record changes predictions for others, which a single sweep
+# cannot measure. In the interval of one group's exposure that counts as much as what records add
+# themselves; in a difference of groups only the share of it that they do not have in common
+# (``separation``).
 MUTUAL = 2.0
-"""Variance factor: training on one record changes predictions for others, which a single sweep
-cannot measure. In the interval of one group's exposure that counts as much as what records add
-themselves; in a difference of groups only the share of it that they do not have in common
-(``separation``)."""
 
+# Records of a group from which on an attack over all models tells something about it.
 LEAST_RECORDS = 50
-"""Records of a group from which on an attack over all models tells something about it."""
 
+# What people add to the variance of a cost that is measured in each run, by its scale.
 PEOPLE_PARTS: dict[proxies.Scale, Callable[[FloatArray, FloatArray], FloatArray]] = {
     proxies.ACCURACY: variances.people_part,
     # a = AUC - 1/2, in which a record counts as a member and among the others: 2a (1 - 2a) / N
@@ -43,12 +44,11 @@ PEOPLE_PARTS: dict[proxies.Scale, Callable[[FloatArray, FloatArray], FloatArray]
     # half a difference of rates: a (1 - 2a) / (2N)
     proxies.BALANCED: lambda advantage, n: variances.people_part(2 * advantage, n) / 4,
 }
-"""What people add to the variance of a cost that is measured in each run, by its scale."""
 
 ADVANTAGES = (proxies.RMIA, proxies.LIRA, proxies.REFERENCE, proxies.AUC_ADVANTAGE)
+# Attacks that may decide, strongest first: one of each. An advantage near its ceiling cannot show
+# differences, and a paired attack misses weak ones that concern everybody.
 PAIRED = (proxies.PAIRED_CONFIDENCE, proxies.PAIRED_GAP)
-"""Attacks that may decide, strongest first: one of each. An advantage near its ceiling cannot show
-differences, and a paired attack misses weak ones that concern everybody."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +63,8 @@ class Exposed:
     one_split: FloatArray  # variance of one split's cost for people drawn anew
     n: FloatArray  # records, or as many as clumps of them are worth
     n_test: FloatArray  # those of one test part, counted alike
+    # What people add to the variance at a cost; None: as much as one split's whole variance.
     people: Callable[[FloatArray, FloatArray], FloatArray] | None
-    """What people add to the variance at a cost; None: as much as one split's whole variance."""
     covariance: FloatArray  # of cost and benefit in one split; NaN where unknown
     is_counted: bool  # from counts, where people may add to the covariance
     of_records: FloatArray  # what records alone make of a value over all models; else NaN
@@ -131,11 +131,11 @@ class Measured:
     benefit: FloatArray  # (seed, group)
     cost: FloatArray  # (seed, group) signed; NaN where not released
     is_pooled: bool  # the cost is one number for all seeds, and so has no spread over them
+    # What each split's first run gets right; None where sizes or accuracies are withheld.
     strata: Strata | None
-    """What each split's first run gets right; None where sizes or accuracies are withheld."""
     inflation: FloatArray  # (group,) by how much clumps of records multiply a variance
+    # (split, group) benefit; NaN where it is not given for some group, and so below.
     received: FloatArray
-    """(split, group) benefit; NaN where it is not given for some group, and so below."""
     received_variance: FloatArray  # (group,) of the mean benefit, for people like these
     received_lasting: FloatArray  # (group,) the part of it that no number of splits lowers
     exposed: Exposed | None

@@ -12,8 +12,7 @@ from pcer.files import Record, canonical_json
 from pcer.metrics import DEFAULT_FLOOR, FLOOR_GRID
 from pcer.release.format import Name
 
-SHARPEST: Final = "sharpest"
-"""Not an attack, but the strongest that a release carries for everyone."""
+SHARPEST: Final = "sharpest"  # not an attack, but the strongest that a release carries for everyone
 
 if TYPE_CHECKING:  # a checker cannot follow the list
     GuardedVerdict: TypeAlias = str

@@ -39,27 +39,21 @@ TEST_SIZE: Final = 0.3
 N_SPLITS: Final = 20
 POWER: Final = 0.8
 SPLIT_GRID: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500)
-FEWEST_PEOPLE: Final = 4
-"""In a group, so that there is someone to train on and someone to hold out."""
+FEWEST_PEOPLE: Final = 4  # in a group, so that there is someone to train on and someone to hold out
 MOST_PEOPLE: Final = 10**15
-MOST_SPLITS: Final = 10_000
-"""Nobody trains more."""
-MOST_GROWTH: Final = 1e9
-"""Times as many people: nobody has more."""
-NEGLIGIBLE: Final = 1e-12
-"""So small an exposure is none: with endless splits any is shown."""
-REPETITIONS: Final = 12
-"""Steps to a threshold; each leaves at most half of what is missing."""
-FINEST: Final = 2**40
-"""Steps of an interval in which an amount is searched for."""
+MOST_SPLITS: Final = 10_000  # nobody trains more
+MOST_GROWTH: Final = 1e9  # times as many people: nobody has more
+NEGLIGIBLE: Final = 1e-12  # so small an exposure is none: with endless splits any is shown
+REPETITIONS: Final = 12  # steps to a threshold; each leaves at most half of what is missing
+FINEST: Final = 2**40  # steps of an interval in which an amount is searched for
+# A test takes the spread over splits where that happens to be large: so many of its deviations.
 CHANCE_SPREAD: Final = 0.6
-"""A test takes the spread over splits where that happens to be large: so many of its deviations."""
+# Where a difference may be there.
 OPEN: Final = (Verdict.NO_DISPARITY_SHOWN, Verdict.FLOOR_DOMINATED)
-"""Where a difference may be there."""
 SHARPER: Final = "use more people, or a sharper cost (paired confidence or LiRA)"
 
+# An exposure or a difference; None where none would be shown.
 Amount = Annotated[float, Field(ge=0)] | None
-"""An exposure or a difference; None where none would be shown."""
 
 
 class OutlookRow(Record):
@@ -268,8 +262,8 @@ class MeasuredError:
     it can be where splits are added, and as 0 where some are taken away.
     """
 
+    # (group, group) of a difference; on the diagonal that by which an exposure is detected.
     variance: FloatArray
-    """(group, group) of a difference; on the diagonal that by which an exposure is detected."""
     people: Callable[[FloatArray, FloatArray], FloatArray]
     largest: FloatArray
     n_people: FloatArray
@@ -416,8 +410,8 @@ def advice(design: Design, question: Question, *, target: float | None = None) -
 
 # Designs: from sizes, from a release, from what an audit has measured
 
+# With the lower exposure of each pair, and further fields of ``Outlook``.
 Planned = tuple[Design, dict[Pair, float], dict[str, Any]]
-"""With the lower exposure of each pair, and further fields of ``Outlook``."""
 
 
 def _of_sizes(

@@ -21,10 +21,9 @@ from pcer.release.format import Release
 from pcer.release.panel import carried_costs, panels
 from pcer.release.proxies import GAP, proxy_named
 
+# Splits that strictness asks for where the policy names no number: what LiRA needs.
 STRICT_SPLITS: Final = 8
-"""Splits that strictness asks for where the policy names no number: what LiRA needs."""
-MOST_NAMED: Final = 3
-"""Settings and groups that break one rule, in a sentence."""
+MOST_NAMED: Final = 3  # settings and groups that break one rule, in a sentence
 
 
 def read_policy(path: str | os.PathLike[str]) -> Policy:

@@ -47,14 +47,13 @@ NOTHING_VARIES = (
 )
 NO_BENEFIT = "what the groups receive is not given, so that no ratio can be formed"
 
-OVER_SEEDS, OVER_SPLITS, NULL_DRAWS = range(3)
-"""What a stream of random numbers is for."""
+OVER_SEEDS, OVER_SPLITS, NULL_DRAWS = range(3)  # what a stream of random numbers is for
 
+# (seed,) each, by what it is: a quantity's name, its cost, and the group, or pair and floor.
 Columns = dict[tuple[object, ...], FloatArray]
-"""(seed,) each, by what it is: a quantity's name, its cost, and the group, or pair and floor."""
 Summaries = dict[tuple[object, ...], file.Summary]
+# Mean gaps of groups and mean disparities of pairs if nothing was memorised.
 Null = tuple[list[file.NullPicture], list[file.NullPicture]]
-"""Mean gaps of groups and mean disparities of pairs if nothing was memorised."""
 
 
 def setting_result(

@@ -37,9 +37,9 @@ from pcer.release.format import Outcome, Placebo, Release
 from pcer.release.panel import Panel
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, holm, two_sided_p, upper_p
 
+# Placebo groups that alarm so often that alarms of 5 % have at most this chance are too many: 19 of
+# 200.
 TOO_MANY = 0.01
-"""Placebo groups that alarm so often that alarms of 5 % have at most this chance are too many: 19
-of 200."""
 
 BELOW_FLOOR = "every cost lies below the floor, so that the ratios only repeat the rates"
 
@@ -60,13 +60,12 @@ class PairTests(NamedTuple):
 
     exposure: PairDifference
     benefit: PairDifference
-    cross: PairDifference
-    """L = R_i c_j - R_j c_i; positive: the second group has the lower ratio."""
+    cross: PairDifference  # l = R_i c_j - R_j c_i; positive: the second group has the lower ratio
 
 
+# One attack's unadjusted tests: p-values (setting, group) of "is anything memorised about these
+# records?", and comparisons (setting, pair).
 AttackTests = tuple[FloatArray, PairTests]
-"""One attack's unadjusted tests: p-values (setting, group) of "is anything memorised about these
-records?", and comparisons (setting, pair)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +106,8 @@ class Evidence:
     exposures_differ: BoolArray
     benefits_differ: BoolArray
     equal_p: FloatArray  # of "equal within the margin"; NaN without one
+    # By setting, pair and statement, why it does not count although its p-value is small.
     reasons: Mapping[tuple[int, int, Statement], str] = field(default_factory=dict)
-    """By setting, pair and statement, why it does not count although its p-value is small."""
 
     @property
     def n_cost_tests(self) -> int:
@@ -139,12 +138,11 @@ class Tested:
     panels: tuple[Panel, ...]
     pairs: tuple[Pair, ...]
     findings: Sequence[DeclarationFinding]
-    attacks: tuple[str, ...]
-    """Those that decide; the first is the one whose numbers people see."""
+    attacks: tuple[str, ...]  # those that decide; the first is the one whose numbers people see
     measured: Mapping[str, Sequence[Measured]]
     tests: Mapping[str, AttackTests]
+    # What the gap of a setting would be by chance alone; drawn once, when asked.
     chance: Callable[[int], Any]
-    """What the gap of a setting would be by chance alone; drawn once, when asked."""
 
     @property
     def cost(self) -> str:

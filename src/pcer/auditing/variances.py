@@ -20,8 +20,7 @@ from pcer.auditing.exact import Strata
 from pcer.errors import require_at_least, require_open_unit
 from pcer.metrics import Counts, FloatArray, accuracy
 
-ADDED = 2.0
-"""People added on either side of a rate before its variance is taken."""
+ADDED = 2.0  # people added on either side of a rate before its variance is taken
 
 
 def rate_variance(rate: FloatArray, n: FloatArray) -> FloatArray:
@@ -34,11 +33,10 @@ def rate_variance(rate: FloatArray, n: FloatArray) -> FloatArray:
     return np.asarray(held * (1 - held) / n)
 
 
+# P = c (1 - c) / N: at most so much do the people add to the variance of a gap. It holds where no
+# record's expected memorisation is negative, and is reached where each person is memorised wholly
+# or not at all. A cost below 0 counts as 0.
 people_part = rate_variance
-"""P = c (1 - c) / N: at most so much do the people add to the variance of a gap.
-
-It holds where no record's expected memorisation is negative, and is reached where each person is
-memorised wholly or not at all. A cost below 0 counts as 0."""
 
 
 def record_variance(
@@ -159,12 +157,12 @@ def limit_quantile(*, n_limits: int = 1, confidence_level: float = 0.95) -> floa
 # without replacement, so the accuracy difference has a known mean and variance, and the clipped gap
 # a positive mean: the noise level. All of it is conditional on the released totals.
 
+# Standard deviations each side of the mode that a draw can reach; beyond lies below 1e-22.
 SUPPORT_WIDTH = 10.0
-"""Standard deviations each side of the mode that a draw can reach; beyond lies below 1e-22."""
+# Standard deviation up to which a draw's whole distribution is written down. Beyond it the normal
+# quantile with its skewness is nearer to the exact one than a hundredth of a deviation, and takes
+# no longer for 10^15 people than for 10^5.
 LARGEST_SPREAD = 100.0
-"""Standard deviation up to which a draw's whole distribution is written down. Beyond it the normal
-quantile with its skewness is nearer to the exact one than a hundredth of a deviation, and takes no
-longer for 10^15 people than for 10^5."""
 
 
 def split_luck(strata: Strata) -> tuple[FloatArray, FloatArray]:

@@ -41,12 +41,12 @@ class Verdict(StrEnum):
         return self in BUDGET_VERDICTS[weakest_told + 1 :]
 
 
+# What Algorithm 1 can say over the floor grid.
 GRID_VERDICTS = (Verdict.FLOOR_ROBUST, Verdict.FLOOR_SENSITIVE)
-"""What Algorithm 1 can say over the floor grid."""
+# What a setting can get, strongest first.
 BUDGET_VERDICTS = tuple(verdict for verdict in Verdict if verdict not in GRID_VERDICTS)
-"""What a setting can get, strongest first."""
+# What a guard can fail on: every setting's verdict, and one flag.
 GUARDED = (*BUDGET_VERDICTS, Verdict.FLOOR_SENSITIVE)
-"""What a guard can fail on: every setting's verdict, and one flag."""
 
 if TYPE_CHECKING:  # a checker cannot follow the lists
     BudgetVerdict: TypeAlias = Verdict

@@ -65,6 +65,7 @@ class Verb(TyperCommand):
         super().format_help(ctx, formatter)
 
 
+# Every verb in the order of the help page, with an example.
 VERBS: dict[Callable[..., None], str] = {
     compare.plan: "plan --groups Women=1200,Men=3400 --accuracy 0.8 --splits 20 --target 0.01",
     audit.audit: "audit compas.release.json --json - --fail-on disparity_shown",
@@ -80,12 +81,11 @@ VERBS: dict[Callable[..., None], str] = {
     train.demo: "demo -o pcer-demo",
     train.receipt: "receipt out --record 1234",
 }
-"""Every verb in the order of the help page, with an example."""
+# By verb, the module and the settings that its options fill.
 SETTINGS = {
     "release": ("pcer.tables", "PredictionColumns", "ReleaseFacts"),
     "train": ("pcer.train", "TrainConfig", "EngineFlags"),
 }
-"""By verb, the module and the settings that its options fill."""
 
 
 def made_of(verbs: Mapping[Callable[..., None], str]) -> typer.Typer:

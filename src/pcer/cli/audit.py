@@ -30,23 +30,23 @@ from pcer.report.table import wrapped
 from pcer.report.tables import subject_name
 from pcer.report.text import full_parts, overview_part, short_parts
 
+# Defaults of the options; making a plan here would slow the start of every verb.
 PLAN = {name: field.default for name, field in Plan.model_fields.items()}
-"""Defaults of the options; making a plan here would slow the start of every verb."""
 FLOORS = ",".join(f"{floor:g}" for floor in PLAN["floors"])
 MORE = "Every table, the account and the paper's numbers: pcer audit --full."
+# What verify says, by whether the file is a report.
 AGREES = {
     False: "every number agrees with a fresh computation from the release.",
     True: "every byte agrees with a fresh report from the release in it.",
 }
-"""What verify says, by whether the file is a report."""
 FAIL_ON_HELP = "Exit with 1 if any budget of any release has it; repeatable: " + ", ".join(FailOn)
+# What makes the schema of each format.
 SCHEMAS = {
     "release": release_schema,
     "audit": auditing.audit_schema,
     "comparison": auditing.Changes.file_schema,
     "outlook": auditing.Outlook.file_schema,
 }
-"""What makes the schema of each format."""
 
 
 def _planned(name: str, help: str, *names: str) -> Any:

@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
     Settings = TypeVar("Settings", bound=DataclassInstance)
 
+# Exit codes: passed; audited and --fail-on met, or verify differs; input cannot be used.
 PASSED, MET, UNUSABLE = range(3)
-"""Exit codes: passed; audited and --fail-on met, or verify differs; input cannot be used."""
 STDOUT, FIGURES = "-", "figures"
-SPEED_SECONDS = 600.0
-"""Speed is that of the last so many seconds."""
+SPEED_SECONDS = 600.0  # speed is that of the last so many seconds
 TABLES = ("duckdb", "ibis", "pooch", "pyarrow")
 TRAINING = ("torch", "dp_accounting", "joblib", "opacus", "pyarrow", "sklearn")
+# The kind of every key by table; ``docs/training.md`` says what each means.
 KEYS: dict[str, dict[str, Any]] = {
     "train": {
         **dict.fromkeys(("dp_delta", "sample_rate", "budget_per_person"), float),
@@ -64,7 +64,6 @@ KEYS: dict[str, dict[str, Any]] = {
         "least_people": int,
     },
 }
-"""The kind of every key by table; ``docs/training.md`` says what each means."""
 TABLE_OF = {key: table for table, keys in KEYS.items() for key in keys}
 
 

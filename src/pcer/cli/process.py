@@ -25,23 +25,21 @@ from typing import Any, TextIO
 from pcer.errors import OutputError, shown
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
-GRACE_SECONDS = 3.0
-"""How long the way out may take."""
-SIGNALLED = 128
-"""Exit codes of what a signal ended begin here, as shells count them."""
+GRACE_SECONDS = 3.0  # how long the way out may take
+SIGNALLED = 128  # exit codes of what a signal ended begin here, as shells count them
 PIPE_CLOSED = (errno.EPIPE, errno.ESHUTDOWN, *([errno.EINVAL] if os.name == "nt" else []))
+# Signs of our tables for encodings that lack them.
 PLAIN = {"─": "-", "−": "-", "–": "-", "—": "-", "±": "+-", "ε": "e", "…": "..."}
-"""Signs of our tables for encodings that lack them."""
+# Words of system errors, by what the machine lacks.
 LACKS = {
     "memory": r"allocate memory|out of memory|failed to map segment|bad.alloc",
     "processes or threads": r"can't start new thread|resource temporarily unavailable",
     "open files": r"too many open files",
     "room on the disk": r"no space left on device",
 }
-"""Words of system errors, by what the machine lacks."""
 
+# What running commands keep, as words for whoever stops them; the innermost last.
 KEPT: list[Callable[[], str]] = []
-"""What running commands keep, as words for whoever stops them; the innermost last."""
 
 
 class Stopped(BaseException):

@@ -54,20 +54,20 @@ BUDGETS = ",".join("none" if epsilon == NO_DP else f"{epsilon:g}" for epsilon in
 SEEDS_HELP = (
     f"Splits, and models per budget; default: {DEFAULT_SEEDS}, of an estimator {DEFAULT_SPLITS}."
 )
-MOST_MODELS = 100_000
-"""Of one sweep: all of them are listed in memory."""
+MOST_MODELS = 100_000  # of one sweep: all of them are listed in memory
 FOR_ESTIMATORS = ("joblib", "pooch", "pyarrow", "sklearn")
+# Settings that an estimator has no use for, with the value that does no harm.
 OF_NETWORKS = {"budgets": BUDGETS} | dict.fromkeys(
     [
         *("epochs", "expected_batch", "learning_rate", "clip_norm", "hidden", "receipts", "rule"),
         *("device", "block_size", "engine", "address", *sorted({*KEYS["train"]} - {"settings"})),
     ]
 )
-"""Settings that an estimator has no use for, with the value that does no harm."""
+# Settings that a module has no use for, with the value that does no harm.
 NOT_FOR_MODULES = {"device": "cpu", "engine": "local"} | dict.fromkeys(
     ("hidden", "receipts", "refresh_every", "budget_per_person", "block_size", "address")
 )
-"""Settings that a module has no use for, with the value that does no harm."""
+# What the norms mean for the receipt.
 MODES = {
     "exact": "Norms of your gradient were computed at every step, so the receipt is a bound.",
     "held": (
@@ -79,7 +79,6 @@ MODES = {
         "the receipt is an estimate and not a bound."
     ),
 }
-"""What the norms mean for the receipt."""
 
 ALL_BARE = "All models of {0} were trained without privacy: no bound exists."
 NOT_TRAINED_ON = "No private model of {0} was trained on record {1}: nothing was spent."

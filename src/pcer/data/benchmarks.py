@@ -18,6 +18,7 @@ from pcer.data.task import DatasetTask, build
 from pcer.errors import InputError
 from pcer.files import cache_folder
 
+# Best first for each name; the first one's files are the publisher's and can be fetched.
 SOURCES: tuple[DatasetTask, ...] = (
     adult.ADULT,
     compas.COMPAS,
@@ -26,7 +27,6 @@ SOURCES: tuple[DatasetTask, ...] = (
     bios.BIOS,
     bios.BIOS_COPY,
 )
-"""Best first for each name; the first one's files are the publisher's and can be fetched."""
 
 
 def names() -> tuple[str, ...]:

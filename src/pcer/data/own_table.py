@@ -25,8 +25,8 @@ Role = Literal["number", "category", "label", "protected attribute", "left out"]
 MISSING_MARKS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 _COMMA_NUMBER = r"^\s*[+-]?\d+,\d+\s*$"
+# Different texts per record above which a column is taken for a name or an identifier.
 NEAR_UNIQUE = 0.5
-"""Different texts per record above which a column is taken for a name or an identifier."""
 MISSING_REMARKS = {
     "number": "missing values become the training mean, with an indicator column",
     "category": "missing values are a category of their own",

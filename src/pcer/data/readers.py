@@ -26,8 +26,7 @@ Columns = Mapping[str, Column]
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
-MOST_RECORDS = 10_000_000
-"""A table is held in memory, and trained on many times."""
+MOST_RECORDS = 10_000_000  # a table is held in memory, and trained on many times
 
 
 def read_columns(source: Path | IO[bytes], columns: Iterable[str]) -> Columns:

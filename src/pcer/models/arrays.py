@@ -29,10 +29,8 @@ from pcer.release.format import Exposure, Outcome, Release, SplitKind
 if TYPE_CHECKING:
     from pcer.attacks import BudgetScores
 
-THRESHOLD = 0.5
-"""Where probabilities are cut, unless the options say otherwise."""
-OWN_ATTACK = proxies.AUC_ADVANTAGE.name
-"""What the AUC of somebody's own membership score is called."""
+THRESHOLD = 0.5  # where probabilities are cut, unless the options say otherwise
+OWN_ATTACK = proxies.AUC_ADVANTAGE.name  # what the AUC of somebody's own membership score is called
 
 
 def release_from_predictions(

@@ -189,11 +189,10 @@ class Records:
         return is_named(self.classes, self.positive)
 
 
+# What one model says, by record: log odds of the true class (without probabilities +1 where it is
+# right and -1 where not); and whether the answer is the positive label.
 Answers = tuple[FloatRow, BoolArray]
-"""Of one model, by record: log odds of the true class (without probabilities +1 where it is right
-and -1 where not); and whether the answer is the positive label."""
-Key = tuple[int, int]
-"""A model: the position of its setting, and its split."""
+Key = tuple[int, int]  # a model: the position of its setting, and its split
 
 
 class _Failure(NamedTuple):

@@ -19,10 +19,8 @@ from pcer.errors import InputError
 from pcer.metrics import BoolArray, IntArray
 from pcer.release.format import StratifiedBy
 
-PERSON = "person"
-"""The unit of a split that keeps all records of a person together."""
-TRAINING_STREAM, SPLIT_STREAM = range(2)
-"""What random numbers are for; see ``stream``."""
+PERSON = "person"  # the unit of a split that keeps all records of a person together
+TRAINING_STREAM, SPLIT_STREAM = range(2)  # what random numbers are for; see ``stream``
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,13 +78,12 @@ def random_splits(
     )
 
 
+# Splitters whose splits are random, if they are shuffled; by name they stratify or keep groups.
+# StratifiedGroupKFold is not among them: it moves people to balance labels.
 KNOWN = (
     *("ShuffleSplit", "StratifiedShuffleSplit", "GroupShuffleSplit"),
     *("KFold", "RepeatedKFold", "StratifiedKFold", "RepeatedStratifiedKFold", "GroupKFold"),
 )
-"""Splitters whose splits are random, if they are shuffled; by name they stratify or keep groups.
-
-StratifiedGroupKFold is not among them: it moves people to balance labels."""
 
 
 def given_splits(cv: Any, classes: IntArray, persons: IntArray | None, random_state: int) -> Splits:

@@ -45,13 +45,13 @@ from pcer.release.format import (
     parse_release,
 )
 
+# The cells of a confusion table: a record stands in cell 2 x label + prediction.
 CELLS = ("tn", "fp", "fn", "tp")
-"""The cells of a confusion table: a record stands in cell 2 x label + prediction."""
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
+# The commit that pcer runs from, and whether the package was changed since; None if not known.
 SourceState = tuple[str | None, bool | None]
-"""The commit that pcer runs from, and whether the package was changed since; None if not known."""
 
 
 def source_state(package: Path = PACKAGE) -> SourceState:

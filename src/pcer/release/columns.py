@@ -16,8 +16,7 @@ from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
 
 SPLITS = ("train", "test")
-CROSSING = " & "
-"""Between the parts of a crossed name."""
+CROSSING = " & "  # between the parts of a crossed name
 
 
 @dataclass(frozen=True)

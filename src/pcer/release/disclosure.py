@@ -21,12 +21,9 @@ import numpy as np
 from pcer.errors import InputError, require_at_least
 from pcer.metrics import BoolArray, IntArray
 
-LEAST_PEOPLE = 10
-"""Of one group, one label and one part, as in disclosure-control practice."""
-NOBODY = -1
-"""The group of records that are in none."""
-LONGEST_NAME = 80
-"""Characters of a joined group's name; a longer one says how many it joins."""
+LEAST_PEOPLE = 10  # of one group, one label and one part, as in disclosure-control practice
+NOBODY = -1  # the group of records that are in none
+LONGEST_NAME = 80  # characters of a joined group's name; a longer one says how many it joins
 
 
 @dataclass(frozen=True, kw_only=True)

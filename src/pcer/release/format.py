@@ -33,8 +33,8 @@ from pcer.files import (
 from pcer.metrics import NO_DP
 
 FORMAT: Final = "pcer-release"
+# Versions 1 and 2 are read as they are: every field that a later version added is optional.
 VERSION: Final = 3
-"""Versions 1 and 2 are read as they are: every field that a later version added is optional."""
 
 Made = TypeVar("Made")
 Outcome = Literal["benefit", "harm"]
@@ -45,10 +45,10 @@ Count = Annotated[int, Field(ge=0, le=10**15)]
 Rate = Annotated[float, Field(ge=0, le=1)]
 _LINE = r"\x00-\x1f\x7f-\x9f"
 _UNSEEN = r"\s\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+# One line of text with something to see: a name ends up in terminals and reports.
 Name = Annotated[
     str, Field(max_length=200, pattern=rf"^[^{_LINE}]*[^{_LINE}{_UNSEEN}][^{_LINE}]*$")
 ]
-"""One line of text with something to see: a name ends up in terminals and reports."""
 Note = Annotated[str, Field(max_length=2_000, pattern=rf"^[^{_LINE}]*$")]
 Epsilon = Annotated[float, Field(gt=0)]
 Cost = Annotated[float, Field(ge=-1e15, le=1e15)]  # can be squared and squared again
@@ -65,8 +65,8 @@ HINTS = {
     "notes": "each note is one line of printable text",
     "groups": "name at least two groups, and give every run a table for each",
 }
+# By list of rows about a setting, the fields that tell them apart besides setting and groups.
 ROW_KEYS = {"pooled_exposure": ("proxy",), "placebo": ("proxy",), "bounds": ("kind", "label")}
-"""By list of rows about a setting, the fields that tell them apart besides setting and groups."""
 WITHOUT_EMPTY = (
     "leave the group out of the release or choose a split that holds some of its records"
 )
@@ -300,8 +300,8 @@ class Shown(Record):
     What draws it lies in a room below, which this room must not know.
     """
 
+    # Loads what draws, when the first record is looked at; the package says how.
     drawings: ClassVar[Callable[[], Any]]
-    """Loads what draws, when the first record is looked at; the package says how."""
 
     @property
     @abstractmethod

@@ -109,9 +109,9 @@ class Basis(StrEnum):
     ELSEWHERE = "a release whose trainer measured it"
 
 
+# Models of one budget that paired costs need, and attacks whose models calibrate each other: with
+# fewer too many records have nobody in, or nobody out, among the others.
 PAIR, SHADOWS = 2, 8
-"""Models of one budget that paired costs need, and attacks whose models calibrate each other: with
-fewer too many records have nobody in, or nobody out, among the others."""
 
 
 @dataclass(frozen=True)
@@ -160,10 +160,10 @@ SPENT = Proxy("spent_epsilon", "the spent epsilon", EPSILON, Basis.TRAINING, flo
 RMIA = Proxy("rmia_advantage", "RMIA", AUC, Basis.MODELS, SHADOWS)
 REFERENCE = Proxy("reference_advantage", "the reference attack", AUC, Basis.REFERENCE)
 
+# Every row above, by name.
 PROXIES: dict[str, Proxy] = {
     row.name: row for row in tuple(globals().values()) if isinstance(row, Proxy)
 }
-"""Every row above, by name."""
 
 
 def proxy_named(name: str) -> Proxy:

@@ -10,8 +10,7 @@ from pcer.files import as_shown
 from pcer.report.table import Table, to_markdown
 from pcer.report.text import Case, Part, junit_text, lines_part, table_part
 
-SHORT_DIGEST = 12
-"""Characters of a digest that a terminal shows; the file has all."""
+SHORT_DIGEST = 12  # characters of a digest that a terminal shows; the file has all
 
 
 def change_parts(changes: Changes, width: int) -> list[Part]:

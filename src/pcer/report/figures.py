@@ -28,24 +28,21 @@ except ImportError:
 
 AnyChart = alt.LayerChart | alt.FacetChart | alt.ConcatChart
 Spec = dict[str, Any]
+# A chart, the rows that it draws, and what it shows in few words.
 Drawing = tuple[AnyChart, list[dict[str, Any]], str]
-"""A chart, the rows that it draws, and what it shows in few words."""
 
-VEGA_LITE = "6.4"
-"""The Vega-Lite that specifications are written for, in vl-convert's spelling."""
+VEGA_LITE = "6.4"  # the Vega-Lite that specifications are written for, in vl-convert's spelling
 WIDTH, HEIGHT, CELL = 380, 230, 210
 SCALE = 2.0
 LONGEST_NAME, LONGEST_LABEL, MOST_LABELS = 60, 150, 24
 HUNDREDTHS = "replace(format(100 * datum.value, '~g'), '-', '−')"
+# Marks of groups in their order, so that no chart needs colour.
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down")
-"""Of groups in their order, so that no chart needs colour."""
 PARITY, DISPARITY = "demographic parity gap (left)", "PCER disparity (right)"
 BLUE, RED = LIGHT["series-0"], LIGHT["series-1"]
-OUTLOOK = "outlook"
-"""What a planner's picture is called in files."""
+OUTLOOK = "outlook"  # what a planner's picture is called in files
 EVERY, ANY = "exposure, in every group", "difference, between any two"
-MOST_LINES = 6
-"""More groups would not be told apart: then one line stands for all."""
+MOST_LINES = 6  # more groups would not be told apart: then one line stands for all
 ROWS = alt.NamedData("rows")
 
 
@@ -211,11 +208,11 @@ def costs_chart(audit: Audit, release: Release) -> Drawing | None:
     return chart.resolve_scale(y="independent"), rows, what
 
 
+# By the name of their file, in reading order.
 CHARTS: dict[str, Callable[[Audit, Release], Drawing | None]] = {
     "figure1": figure1,
     "costs": costs_chart,
 }
-"""By the name of their file, in reading order."""
 
 
 def _interval(mean: float | None, ci: tuple[float, float] | None) -> dict[str, Any]:

@@ -31,10 +31,9 @@ from pcer.report.table import Table, isolated, to_html, to_text, wrapped
 from pcer.report.tables import MOST_ROWS, finding_table, isolate_names
 from pcer.report.text import WIDTH, brief_parts, finding
 
-MOST_TEXT = 4_000
-"""Characters of a sentence; names of others may be long, and many."""
+MOST_TEXT = 4_000  # characters of a sentence; names of others may be long, and many
+# What a frame can be made with; the first that is installed, unless another is named.
 BACKENDS = ("pandas", "polars", "pyarrow")
-"""What a frame can be made with; the first that is installed, unless another is named."""
 
 
 def to_notebook(shown: Audit | Changes | Outlook | Release) -> str:
@@ -181,10 +180,10 @@ def _frame_rows(audit: Audit, what: str) -> Iterator[Fields]:
             yield at | {"worse_off": budget.worse_off} | rest | {"verdict": budget.verdict.value}
 
 
+# Fields of a pair that have their own columns, or whose columns the frame has already.
 LEFT_OUT: Any = {"groups": True, "floors": True, "exposure_answer": {"placebo"}}
-"""Fields of a pair that have their own columns, or whose columns the frame has already."""
+# Records that not every row has; a frame has their columns where one row does.
 OPTIONAL = {"null_gap", "allowed", "equivalence", "coin_flips"}
-"""Records that not every row has; a frame has their columns where one row does."""
 
 
 def _flat(prefix: str, fields: Fields) -> Iterator[tuple[str, Any]]:

@@ -32,8 +32,7 @@ from pcer.report.table import Table, isolated, template, to_html
 FORMAT: Final = "pcer-report"
 VERSION: Final = 3
 GENERATOR = f"pcer {__version__}"
-MOST_GROUPS = 6
-"""Of the card; the tables have all."""
+MOST_GROUPS = 6  # groups on the card; the tables have all
 MECHANISMS = {
     "none": "trained without differential privacy",
     "unknown": "how it was trained is not said",
@@ -281,8 +280,8 @@ def script_json(tree: Any) -> str:
     return shown(text)
 
 
+# Names of our own, and how they begin; a name of the tree that begins so gets it once more.
 FORMS, ROWS, OURS = "pcer:forms", "pcer:rows", "pcer:"
-"""Names of our own, and how they begin; a name of the tree that begins so gets it once more."""
 
 
 def pack(tree: Any) -> Any:

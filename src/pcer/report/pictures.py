@@ -25,20 +25,18 @@ from pcer.report.table import isolated, pair_name
 if TYPE_CHECKING:
     import jinja2
 
-WIDTH = 440
-"""In pixels that text is laid out for: a telephone's, enlarged elsewhere."""
+WIDTH = 440  # in pixels that text is laid out for: a telephone's, enlarged elsewhere
 CLAIM_SIZE, TEXT_SIZE, NOTE_SIZE = 15, 12, 11
+# Average width of a letter in a wide font, and height of a line, as shares of the font's size.
 LETTER, BOLD_LETTER, LINE = 0.55, 0.6, 1.32
-"""Average width of a letter in a wide font, and height of a line, as shares of the font's size."""
 LETTER_WIDTH, LONGEST_NAME = 7, 26
-MARK_MARGIN = 7
-"""Room for half a point at both ends of an axis."""
+MARK_MARGIN = 7  # room for half a point at both ends of an axis
 MOST_GROUPS, MOST_SETTINGS = 5, 12
+# Heights in the finding: from group to group, and from a group's name to its mark.
 ROW, TEXT_TO_MARK = 36, 13
-"""Of the finding: from group to group, and from a group's name to its mark."""
 MARK_ROW, SETTING_GAP, FLOOR_ROW = 14, 9, 30
-NARROWEST, WIDEST = 62, 170
-"""Room for the names of settings."""
+NARROWEST, WIDEST = 62, 170  # room for the names of settings
+# Colours by role, for light and for dark; told apart with any colour vision.
 PALETTE = {
     "ink": ("#1f2933", "#e6e9ec"),
     "muted": ("#52606d", "#a9b4c0"),
@@ -52,17 +50,14 @@ PALETTE = {
     "series-4": ("#6f6100", "#e3d34a"),
     "series-5": ("#5d4fb3", "#b3a8f5"),
 }
-"""Colours by role, for light and for dark; told apart with any colour vision."""
 LIGHT = {name: light for name, (light, _) in PALETTE.items()}
 N_SERIES = 6
 CIRCLE, SQUARE = "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z", "M-4.5-4.5h9v9h-9z"
 UP, DOWN = "M0-6L5.5 4.5h-11z", "M0 6L5.5-4.5h-11z"
+# Marks of the groups in their order, drawn around 0, so that colour is not needed.
 SHAPES = (CIRCLE, SQUARE, UP, "M0-6L6 0L0 6L-6 0z", DOWN)
-"""Of the groups in their order, drawn around 0, so that colour is not needed."""
-Drawn = dict[str, Any]
-"""What a template places: words, coordinates, looks."""
-Placing = Callable[[float | None], float | None]
-"""Where a value lies on an axis."""
+Drawn = dict[str, Any]  # what a template places: words, coordinates, looks
+Placing = Callable[[float | None], float | None]  # where a value lies on an axis
 
 
 def finding_svg(audit: Audit, *, setting: int | None = None) -> str:

@@ -37,14 +37,14 @@ class Table:
 
 
 SOFT_HYPHEN, MAY_BREAK, ISOLATES = "\u00ad", "\u200b", "\u2068\u2069"
+# What our own cells hold besides text: breaks, and the bounds of names from right to left.
 LAYOUT = f"\n{SOFT_HYPHEN}{MAY_BREAK}{ISOLATES}"
-"""What our own cells hold besides text: breaks, and the bounds of names from right to left."""
 
 
+# An interval, a budget, a number with its error or its unit: never on two lines.
 TOGETHER = re.compile(r"\[[^][ ]+ [^][ ]+\]|ε = \S+|\S+ ± \S+|[\d.,]+ (%|of \d+|in 100)")
-"""An interval, a budget, a number with its error or its unit: never on two lines."""
+# Stands for a space where a line must not break; of no script, so in nobody's text.
 UNBROKEN_SPACE = "\ue000"
-"""Stands for a space where a line must not break; of no script, so in nobody's text."""
 
 
 BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
@@ -167,11 +167,10 @@ def latex_text(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in _plain(text))
 
 
-BETWEEN = 2
-"""Spaces between the columns of a terminal's table."""
+BETWEEN = 2  # spaces between the columns of a terminal's table
 MOST_PARTS = 2
+# A longer one may be cut, so that a name of another's making does not take all the room.
 LONGEST_WORD = 24
-"""A longer one may be cut, so that a name of another's making does not take all the room."""
 
 
 def _parts(table: Table, width: int) -> Iterator[Table | None]:

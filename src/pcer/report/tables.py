@@ -33,17 +33,14 @@ from pcer.release.proxies import GAP, Proxy, proxy_named
 from pcer.report.table import MAY_BREAK, SOFT_HYPHEN, Table, isolated, pair_name, template
 from pcer.statistics import interval_quantile
 
-MOST_ROWS = 24
-"""In a table that is read without asking for everything."""
+MOST_ROWS = 24  # in a table that is read without asking for everything
 MOST_GAP_COLUMNS = 2
-MOST_PAIRS = 5
-"""Pairs that charts show; more would not be told apart, and the tables have all."""
+MOST_PAIRS = 5  # pairs that charts show; more would not be told apart, and the tables have all
 LONGEST_HEADER = 12
 HUNDREDTHS = 100.0
+# Where nothing is said about anyone's exposure.
 UNSURE = (Verdict.NOT_RESOLVED, Verdict.INSUFFICIENT_DATA)
-"""Where nothing is said about anyone's exposure."""
-P_BOTH = "p\n(alone)"
-"""Heads a column of adjusted p-values with those of single tests in brackets."""
+P_BOTH = "p\n(alone)"  # heads a column of adjusted p-values with those of single tests in brackets
 
 
 def subject_name(audit: Audit) -> str:
@@ -196,8 +193,7 @@ def numbers_table(audit: Audit) -> Table:
     return Table("Numbers of the pictures", ("setting", "group", *columns), tuple(rows), 2)
 
 
-Column = tuple[str, Callable[..., str]]
-"""Its head, and what makes a cell of what a row is about."""
+Column = tuple[str, Callable[..., str]]  # its head, and what makes a cell of what a row is about
 
 
 def _made(

@@ -27,8 +27,7 @@ from pcer.report.table import (
 )
 
 WIDTH = 80
-NARROWEST = 24
-"""In fewer columns the terminal itself breaks lines."""
+NARROWEST = 24  # in fewer columns the terminal itself breaks lines
 
 
 class Part(NamedTuple):

@@ -18,11 +18,10 @@ from pcer.files import canonical_json, parse_json, read_text
 from pcer.release.format import Release
 from pcer.report.page import GENERATOR, read_payload, to_report
 
+# Units of the last digit: rounding may fall either way on another machine, but a changed digit is
+# always further off.
 HALF_A_DIGIT = 0.51
-"""Of the last digit: rounding may fall either way on another machine, but a changed digit is
-always further off."""
-SHOWN_BEFORE, SHOWN_AFTER = 40, 30
-"""Characters of a page that are shown around a difference."""
+SHOWN_BEFORE, SHOWN_AFTER = 40, 30  # characters of a page that are shown around a difference
 
 
 class Difference(NamedTuple):

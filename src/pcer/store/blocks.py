@@ -23,20 +23,16 @@ import numpy as np
 from pcer.errors import InputError, OutputError
 from pcer.files import canonical_json, read_json, write_files
 
-Key: TypeAlias = tuple[str, int]
-"""The name of one row: a setting and a seed."""
-Settings: TypeAlias = Mapping[str, Any]
-"""Names and plain JSON values."""
+Key: TypeAlias = tuple[str, int]  # the name of one row: a setting and a seed
+Settings: TypeAlias = Mapping[str, Any]  # names and plain JSON values
 
 LOCK = ".lock"
+# Modes of what nobody else may read; systems without modes pass over them.
 OWNERS_FOLDER, OWNERS_FILE = 0o700, 0o600
-"""Modes of what nobody else may read; systems without modes pass over them."""
 SETTINGS = "settings.json"
-SEAL = "sha256"
-"""The field of a record that holds the digest of all others."""
+SEAL = "sha256"  # the field of a record that holds the digest of all others
 ANEW, REMOVE = "run again, and it is made anew", "remove it and run again"
-MOST_NAMED = 3
-"""Faulty blocks that a sentence names."""
+MOST_NAMED = 3  # faulty blocks that a sentence names
 
 
 @contextmanager

@@ -16,14 +16,11 @@ import warnings
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-Task = tuple[Callable[..., Any], tuple[Any, ...]]
-"""What to call, and with what."""
+Task = tuple[Callable[..., Any], tuple[Any, ...]]  # what to call, and with what
 
-PR_SET_PDEATHSIG = 1
-"""From <sys/prctl.h>: which signal the kernel sends when the parent is gone."""
+PR_SET_PDEATHSIG = 1  # from <sys/prctl.h>: which signal the kernel sends when the parent is gone
 
-LOOK_SECONDS = 0.5
-"""How often a worker looks for its parent where the kernel does not tell."""
+LOOK_SECONDS = 0.5  # how often a worker looks for its parent where the kernel does not tell
 
 
 def run_tasks(

@@ -19,14 +19,12 @@ from pcer.store.blocks import refused_as
 
 FEWEST_BYTES, MOST_BYTES = 16, 64
 FEWEST_DISTINCT = 8
-FEWEST_TURNS = 0.4
-"""Per letter of base 64, where 0.6 is usual."""
+FEWEST_TURNS = 0.4  # per letter of base 64, where 0.6 is usual
 LARGEST_FILE = 1_000_000
 MAKE_ONE = "head -c 32 /dev/urandom"
 _HEXADECIMAL = re.compile("[0-9a-fA-F]+")
 _BASE_64 = re.compile("[A-Za-z0-9+/_-]{22,}={0,2}")
-SECRET_BYTES = 32
-"""Length of a secret that is made here."""
+SECRET_BYTES = 32  # length of a secret that is made here
 
 
 def state_folder() -> Path:

@@ -32,8 +32,7 @@ VERSION: Literal[1] = 1
 INDEX, ARRAY = "receipts.json", "receipts.npy"
 ANEW = "train again, and they are made anew"
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-ACCOUNTANT = "rdp"
-"""All numbers here are by Renyi divergences, which carry the proof of a receipt."""
+ACCOUNTANT = "rdp"  # all numbers here are by Renyi divergences, which carry the proof of a receipt
 EXACT_NOTE = (
     "bounds hold exact statistics of what training records spent, outside the training epsilon; "
     "docs/training.md says what noise they would need."

@@ -32,6 +32,7 @@ from pcer.train import Predictions
 from pcer.train.accounting import joint_epsilon
 from pcer.train.config import Adjacency
 
+# What the budgets of a release mean, for every report.
 ADJACENCY_NOTES = {
     Adjacency.ZERO_OUT: (
         "Every epsilon compares training with a record to training with a gradient of zero in its "
@@ -42,7 +43,6 @@ ADJACENCY_NOTES = {
         "and divisor were fixed without looking at the number of training records."
     ),
 }
-"""What the budgets of a release mean, for every report."""
 JOINT_MEANING = (
     "An upper bound (RDP composition) for a record that is in every training set. Models without "
     "privacy, the exact counts in this file, the standardisation and the choice of settings are "

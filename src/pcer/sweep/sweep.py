@@ -17,10 +17,10 @@ from pcer.train import NamedModule, ReceiptMode, TrainConfig
 from pcer.train.config import ADDED_SETTINGS
 from pcer.train.opacus import require_private
 
+# What stands for a module in a sweep of pcer's own networks.
 NO_MODULE: Mapping[str, Any] = dict.fromkeys(
     ("module", "module_settings", "module_weights", "module_digest")
 )
-"""What stands for a module in a sweep of pcer's own networks."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,13 +21,11 @@ from pcer.tables.source import PredictionColumns, coded, open_predictions
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-IN_MEMORY = 1_000_000
-"""Rows of a table that is read whole; a larger one is counted where it lies."""
+IN_MEMORY = 1_000_000  # rows of a table that is read whole; a larger one is counted where it lies
+# Rows of a table whose records are compared, which needs them whole: about 150 bytes each.
 MOST_RECORDS = 20_000_000
-"""Rows of a table whose records are compared, which needs them whole: about 150 bytes each."""
 MAX_GROUPS = 200  # of one attribute; the release format has the same bound
-N = "pcer_n"
-"""The column of how many records a row stands for."""
+N = "pcer_n"  # the column of how many records a row stands for
 
 
 def releases_from_table(
