@@ -47,17 +47,14 @@ BUDGETS = {
 ALL_LINES, ALL_FILES, ALL_CODE = 24_900, 120, 16_500
 # What is still above its budget, and may only shrink.
 ABOVE = {
-    ("top",): 1_040,
-    ("release",): 1_810,
-    ("auditing",): 6_785,
-    ("report",): 3_130,
-    ("attacks",): 2_620,
-    ("models",): 1_890,
-    ("tables",): 605,
-    ("data",): 1_650,
-    ("cli",): 1_840,
+    ("top",): 990,
+    ("release",): 1_730,
+    ("auditing",): 5_975,
+    ("attacks",): 2_235,
+    ("data",): 1_520,
+    ("cli",): 1_620,
 }
-LINES_NOW, CODE_NOW = 27_460, 19_140
+CODE_NOW = 16_650
 
 # A room imports only rooms above it, and the modules that stand before all rooms.
 ROOMS = [
@@ -101,7 +98,7 @@ def test_a_room_keeps_to_its_budget(rooms):
 
 def test_the_whole_keeps_to_its_budget():
     texts = [path.read_text() for path in SOURCE.rglob("*.py")]
-    assert sum(len(text.splitlines()) for text in texts) <= max(ALL_LINES, LINES_NOW)
+    assert sum(len(text.splitlines()) for text in texts) <= ALL_LINES
     assert len(texts) <= ALL_FILES
     assert sum(map(n_code, texts)) <= max(ALL_CODE, CODE_NOW)
 
