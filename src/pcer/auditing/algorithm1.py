@@ -143,9 +143,9 @@ def _comparison(budgets: Sequence[BudgetResult], model: str | None) -> Compariso
     rankings = []
     for name, values in measures.items():
         both = zip(values, budgets, strict=True)
-        known = sorted((v, each.budget, each.epsilon) for v, each in both if v is not None)
+        ranked = sorted((v, each.budget, each.epsilon) for v, each in both if v is not None)
         best = smallest([budget.epsilon for budget in budgets], values)
-        rankings.append(Ranking(name, [epsilon for *_, epsilon in known], best))
+        rankings.append(Ranking(name, [epsilon for *_, epsilon in ranked], best))
     ours, claims = set(rankings[0].best), []
     points: dict[tuple[str, str], list[tuple[float, float]]] = {}
     opposite: list[tuple[float | None, tuple[str, str]]] = []
@@ -170,7 +170,7 @@ def _comparison(budgets: Sequence[BudgetResult], model: str | None) -> Compariso
         opposite=opposite,
         equal_gap_claims=claims,
         correlations={
-            groups: pearson(*np.array(known).reshape(-1, 2).T) for groups, known in points.items()
+            groups: pearson(*np.array(xy).reshape(-1, 2).T) for groups, xy in points.items()
         },
     )
 
@@ -183,9 +183,9 @@ def rate_difference(budget: BudgetResult, pair: PairResult) -> float | None:
 
 def pearson(x: FloatArray, y: FloatArray) -> float | None:
     """Pearson r where both are known; None for fewer than three, or if one varies by rounding."""
-    known = np.isfinite(x) & np.isfinite(y)
-    columns = x[known], y[known]
-    if known.sum() < 3:
+    is_known = np.isfinite(x) & np.isfinite(y)
+    columns = x[is_known], y[is_known]
+    if is_known.sum() < 3:
         return None
     if any(np.ptp(column) <= TIE_TOLERANCE * np.abs(column).max() for column in columns):
         return None
@@ -248,11 +248,11 @@ def _costs_and_disparities(
     """
     costs, errors, disparities = [], [], []
     first, second = np.array(pairs).T
-    for one in measured:
-        clipped = np.maximum(one.cost, 0.0) if one.proxy == GAP else one.cost
+    for setting in measured:
+        clipped = np.maximum(setting.cost, 0.0) if setting.proxy == GAP else setting.cost
         costs.append(clipped.mean(axis=0))
-        unknown = np.full(one.cost.shape[1], np.nan)
-        errors.append(unknown if one.exposed is None else np.sqrt(one.exposed.variance))
-        ratio = metrics.pcer(one.benefit, one.cost, floor=one.floor).mean(axis=0)
-        disparities.append(np.where(one.is_pooled, np.nan, ratio[first] - ratio[second]))
+        unknown = np.full(setting.cost.shape[1], np.nan)
+        errors.append(unknown if setting.exposed is None else np.sqrt(setting.exposed.variance))
+        ratio = metrics.pcer(setting.benefit, setting.cost, floor=setting.floor).mean(axis=0)
+        disparities.append(np.where(setting.is_pooled, np.nan, ratio[first] - ratio[second]))
     return np.stack(costs), np.stack(errors), np.stack(disparities)

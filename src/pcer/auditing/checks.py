@@ -160,11 +160,11 @@ class Facts:
             runs.setdefault((run.model, run.budget), []).append(run)
         self.release, self.groups = release, tuple(release.subject.groups)
         self.settings = [
-            Setting(setting_name(one.model, stated_epsilon(one)), one, runs[one.model, one.epsilon])
-            for one in by_setting
+            Setting(setting_name(p.model, stated_epsilon(p)), p, runs[p.model, p.epsilon])
+            for p in by_setting
         ]
         # Positions of the runs of each split, splits in the order they first occur.
-        self.runs_by_split = _positions([run.split for one in self.settings for run in one.runs])
+        self.runs_by_split = _positions([run.split for s in self.settings for run in s.runs])
         self.sizes: SplitCounts | None = None  # without labels; None where some are not released
         if all(panel.has_sizes for panel in by_setting):
             parts = [panel.n_train for panel in by_setting], [panel.n_test for panel in by_setting]
@@ -186,9 +186,9 @@ class Facts:
 def _tables_by_label(by_setting: Sequence[Panel]) -> list[list[FloatArray]]:
     """For every setting, records (run, group, label) of both parts; empty without counts."""
     return [
-        [np.stack([part.tn + part.fp, part.tp + part.fn], axis=2) for part in (one.train, one.test)]
-        for one in by_setting
-        if one.train is not None and one.test is not None
+        [np.stack([part.tn + part.fp, part.tp + part.fn], axis=2) for part in (p.train, p.test)]
+        for p in by_setting
+        if p.train is not None and p.test is not None
     ]
 
 
@@ -309,13 +309,13 @@ def not_whole(value: FloatArray, n: FloatArray) -> BoolArray:
     >>> not_whole(np.array([0.67, 0.66, 0.6667]), np.array([3.0, 3.0, 4.0])).tolist()
     [False, True, True]
     """
-    known = np.isfinite(value) & np.isfinite(n) & (n > 0)
-    value, n = np.where(known, value, 0.0), np.where(known, n, 1.0)
+    is_known = np.isfinite(value) & np.isfinite(n) & (n > 0)
+    value, n = np.where(is_known, value, 0.0), np.where(is_known, n, 1.0)
     half_unit = np.full(value.shape, SINGLE_PRECISION)  # of the last decimal that is printed
     for decimals in range(FINEST_DECIMALS, 0, -1):
         is_printed = np.abs(value - np.round(value, decimals)) < DOUBLE_PRECISION
         half_unit[is_printed] = max(0.5 * 10.0**-decimals + DOUBLE_PRECISION, SINGLE_PRECISION)
-    return np.asarray(known & (np.abs(value - np.rint(value * n) / n) > half_unit))
+    return np.asarray(is_known & (np.abs(value - np.rint(value * n) / n) > half_unit))
 
 
 def copied_tables(facts: Facts) -> Iterator[Finding]:
@@ -594,9 +594,9 @@ def _undeclared_balance(splits: Splits, level: float) -> Iterator[Finding]:
     if balanced:
         p = max(p_values[strata] for strata in balanced)
         is_denied = splits.facts.release.training.stratified_by is not None
-        said = "The release does not say what its random splits were balanced on"
+        silent = "The release does not say what its random splits were balanced on"
         yield Finding(
-            f"{'The split is said to be balanced on nothing' if is_denied else said}, but all "
+            f"{'The split is said to be balanced on nothing' if is_denied else silent}, but all "
             f"{len(cuts.train)} are balanced by {' and '.join(balanced)} to the last record, which "
             f"has chance {_chance(p)}; declare training.stratified_by "
             f'"{balanced[0] if len(balanced) == 1 else "both"}".',
@@ -678,7 +678,7 @@ def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
     if not spreads:
         return
     p_values = holm(
-        np.stack([np.where(one.mean_p_value < PLAIN_MEAN, 1, one.p_value) for one in spreads])
+        np.stack([np.where(s.mean_p_value < PLAIN_MEAN, 1, s.p_value) for s in spreads])
     )
     for k, g in np.argwhere(p_values <= level):
         name, strata = several[k]
@@ -765,17 +765,17 @@ def disclosed(release: Release) -> Iterator[str]:
             "prediction can often tell whether they were in training."
         )
     given = [given_away(_five_way(panel)) for panel in by_setting]
-    memberships = sum(one.memberships for one in given)
+    memberships = sum(s.memberships for s in given)
     if memberships:
         yield (
             f"To someone who knows their label and prediction it tells with certainty whether "
-            f"people were in training: up to {max(one.most_in_one_model for one in given):,} "
+            f"people were in training: up to {max(s.most_in_one_model for s in given):,} "
             f"people in one model, {memberships:,} times over all models."
         )
     # What the file itself says of certain memberships is not believed.
     if stated is not None and stated.memberships is not None and stated.memberships < memberships:
-        said = f"{stated.memberships:,} such memberships"
-        yield f"The file says that it tells {said}, which is too few."
+        n = f"{stated.memberships:,}"
+        yield f"The file says that it tells {n} such memberships, which is too few."
 
 
 def _five_way(panel: Panel) -> IntArray:

@@ -172,13 +172,13 @@ def _matches(
         cuts = [at for at, letter in enumerate(text) if letter == "="]
         names_of = [(text, text), *((text[:at], text[at + 1 :]) for at in cuts)]
         keys = [[re.sub("none$", "no-DP", name.strip()) for name in both] for both in names_of]
-        known = [key for key in keys if key[0] in sides[0] and key[1] in sides[1]]
-        if not known:
+        present = [key for key in keys if key[0] in sides[0] and key[1] in sides[1]]
+        if not present:
             raise InputError(
                 f"the setting {text!r} is not in both releases: {here}; write one of them, or "
                 "'A=B' for A of the old and B of the new."
             )
-        found.append((sides[0][known[0][0]], sides[1][known[0][1]]))
+        found.append((sides[0][present[0][0]], sides[1][present[0][1]]))
     return found, left_out
 
 
@@ -397,10 +397,10 @@ def _changed_rows(
     fails = (1 - CONFIDENCE) / n_settings
     of_groups = group_rows(both, tail=fails / len(names))
     of_pairs = pair_rows(both.only(pairs), tail=fails / len(pairs[0]))
-    told = before.told & after.told[order]
-    is_told = np.concatenate([told, told[pairs].all(axis=0)])
+    enough = before.enough & after.enough[order]
+    is_enough = np.concatenate([enough, enough[pairs].all(axis=0)])
     return {
-        name: np.where(is_told, np.concatenate([of_groups[name], of_pairs[name]]), np.nan)
+        name: np.where(is_enough, np.concatenate([of_groups[name], of_pairs[name]]), np.nan)
         for name in of_groups
     }, old.n_splits if is_paired else None
 

@@ -26,7 +26,7 @@ class ChangeVerdict(StrEnum):
 
     @property
     def words(self) -> str:
-        """As it is printed."""
+        """The verdict as it is printed."""
         return self.value.replace("_", " ")
 
     @classmethod
@@ -45,7 +45,7 @@ class ComparedRelease(Record):
 
     @classmethod
     def of(cls, release: Release) -> ComparedRelease:
-        """As the comparison names it."""
+        """What a comparison says of a release."""
         digest = release.provenance.data_digest
         return cls(title=release.title, release_sha256=release.sha256, data_digest=digest)
 
@@ -135,7 +135,7 @@ class Changes(Result):
 
     @property
     def title(self) -> str:
-        """Both releases and the verdict."""
+        """Titles of the old and the new release, and the verdict."""
         return f"{self.old.title} → {self.new.title}: {self.verdict.words}"
 
     @property
@@ -205,8 +205,8 @@ def _hundredths(amount: float, cost: Proxy) -> str:
 
 
 def _missed(settings: Sequence[SettingChange], cost: Proxy, start: str) -> str:
-    risen = [row.most for one in settings for row in one.groups if row.most is not None]
-    grown = [row.most for one in settings for row in one.pairs if row.most is not None]
+    risen = [row.most for setting in settings for row in setting.groups if row.most is not None]
+    grown = [row.most for setting in settings for row in setting.pairs if row.most is not None]
     if not risen:
         return "Whether it is worse cannot be told: no group has people enough for this cost."
     apart = ", and no difference between groups has grown by more than "

@@ -428,7 +428,7 @@ class Audit(Result):
     @property
     def models(self) -> list[str | None]:
         """Names of the models, in order; one without a name is None."""
-        return [one.model for one in self.published]
+        return [published.model for published in self.published]
 
     def to_tree(self) -> dict[str, Any]:
         """The audit as plain objects, numbers rounded as they are written; the plan's as given."""

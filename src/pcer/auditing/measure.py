@@ -139,12 +139,12 @@ class Measured:
     received_variance: FloatArray  # (group,) of the mean benefit, for people like these
     received_lasting: FloatArray  # (group,) the part of it that no number of splits lowers
     exposed: Exposed | None
-    told: npt.NDArray[np.bool_]  # (group,) whether it tells anything about a group of its size
+    enough: npt.NDArray[np.bool_]  # (group,) whether its records suffice for this cost
     reason: str | None  # why there is no estimate
 
     @property
     def is_below_floor(self) -> bool:
-        """Whether every group's cost is; False where there is no estimate."""
+        """Whether every group's cost is below the floor; False without an estimate."""
         return self.exposed is not None and bool(np.nanmax(self.exposed.value) < self.floor)
 
     def memorised_p(self, groups: IntArray | None = None) -> FloatArray:
@@ -152,7 +152,7 @@ class Measured:
 
         Exact from counts; NaN where it cannot be told. Groups: all, or those asked for.
         """
-        chosen = np.arange(len(self.told)) if groups is None else groups
+        chosen = np.arange(len(self.enough)) if groups is None else groups
         exposed = self.exposed
         if exposed is None or (exposed.is_counted and self.strata is None):
             return np.full(len(chosen), np.nan)
@@ -166,7 +166,7 @@ class Measured:
             null = exposed.null_variance[chosen]
             p = np.maximum(upper_p(exposed.value[chosen], np.sqrt(null)), SMALLEST_P)
             p = np.where(null > 0, p, np.nan)
-        return np.where(self.told[chosen], p, np.nan)
+        return np.where(self.enough[chosen], p, np.nan)
 
     def upper_limit(self, *, level: float, n_limits: int) -> FloatArray:
         """Most that each group's cost can be, with this confidence for all limits together.
@@ -174,7 +174,7 @@ class Measured:
         Where nothing can vary, it is not less than what could hide.
         """
         if self.exposed is None:
-            return np.full(len(self.told), np.nan)
+            return np.full(len(self.enough), np.nan)
         z = variances.limit_quantile(n_limits=n_limits, confidence_level=level)
         limit = self.exposed.limit(z=z)
         if self.strata is not None and self.exposed.is_counted:
@@ -190,12 +190,12 @@ def measure_panel(
 
     Clumps of records multiply the variances of a group by ``inflation`` (group,); 1 by default.
     """
-    proxy, told = proxy_named(cost), np.ones(len(panel.group_names), dtype=np.bool_)
+    proxy, enough = proxy_named(cost), np.ones(len(panel.group_names), dtype=np.bool_)
     values, is_pooled, strata = np.full(panel.train_accuracy.shape, np.nan), False, None
     if cost in panel.pooled:
         behind = panel.pooled[cost].n_records
-        told = ~(np.where(np.isnan(behind), panel.mean_n, behind) < LEAST_RECORDS)
-    clumps = np.ones(len(told)) if inflation is None else inflation
+        enough = ~(np.where(np.isnan(behind), panel.mean_n, behind) < LEAST_RECORDS)
+    clumps = np.ones(len(enough)) if inflation is None else inflation
     benefit, n_test, n = benefit_of(panel, plan)
     people, tested = n.mean(axis=0) / clumps, n_test.mean(axis=0) / clumps
     received, sizes = by_split(benefit, panel.split), people + panel.mean_n  # NaN: not given
@@ -203,7 +203,7 @@ def measure_panel(
         received, people, tested = received * np.nan, people * np.nan, people * np.nan
     rate = received.mean(axis=0)
     variance = variances.benefit_variance(rate, n=people, n_test=tested, n_splits=len(received))
-    exposed, reason = _exposed(panel, plan, proxy, clumps, told)
+    exposed, reason = _exposed(panel, plan, proxy, clumps, enough)
     if proxy.is_from_counts:
         values = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
         parts = [part[:, exact.lowest_seeds(panel.split)] for part in strata_of(panel)]
@@ -225,7 +225,7 @@ def measure_panel(
         received_variance=variance,
         received_lasting=variances.rate_variance(rate, people),
         exposed=exposed,
-        told=np.asarray(told),
+        enough=np.asarray(enough),
         reason=reason,
     )
 
@@ -260,7 +260,7 @@ def is_carried(panels: Sequence[Panel], plan: Plan, cost: Proxy) -> bool:
     if cost is GAP:
         return True
     measured = (measure_panel(panel, plan, cost.name) for panel in panels)
-    return all(each.exposed is not None and bool(each.told.any()) for each in measured)
+    return all(each.exposed is not None and bool(each.enough.any()) for each in measured)
 
 
 def require_available(panels: tuple[Panel, ...], plan: Plan) -> None:
@@ -321,11 +321,9 @@ def strata_of(panel: Panel) -> Strata:
     if panel.train is None or panel.test is None:
         return rates
     counts = exact.strata_of_counts(panel.train, panel.test)
-    known = np.isfinite(counts.total).all(axis=0)
-    parts = zip(counts, rates, strict=True)
-    return Strata(
-        *(np.where(known, have, np.concatenate([one, np.zeros_like(one)])) for have, one in parts)
-    )
+    is_known = np.isfinite(counts.total).all(axis=0)
+    padded = np.pad(np.stack(rates), ((0, 0), (0, 1), (0, 0), (0, 0)))  # the empty stratum
+    return Strata(*np.where(is_known, np.stack(counts), padded))
 
 
 def by_split(values: FloatArray, split: npt.NDArray[np.int64]) -> FloatArray:
@@ -337,7 +335,7 @@ def by_split(values: FloatArray, split: npt.NDArray[np.int64]) -> FloatArray:
 
 
 def _exposed(
-    panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray, told: npt.NDArray[np.bool_]
+    panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray, enough: npt.NDArray[np.bool_]
 ) -> tuple[Exposed | None, str | None]:
     """What the tests of a cost need, or why there are none.
 
@@ -390,8 +388,8 @@ def _exposed(
         is_counted=proxy.is_from_counts,
         of_records=of_records,
     )
-    if not (np.isfinite(exposed.value + exposed.one_split) | ~told).all():
+    if not (np.isfinite(exposed.value + exposed.one_split) | ~enough).all():
         return None, f"{name} lacks a value or a standard error for some group"
-    if not (np.isfinite(exposed.variance) | ~told).all():
+    if not (np.isfinite(exposed.variance) | ~enough).all():
         return None, NO_SIZES
     return exposed, None

@@ -17,7 +17,7 @@ SHARPEST: Final = "sharpest"  # not an attack, but the strongest that a release 
 if TYPE_CHECKING:  # a checker cannot follow the list
     GuardedVerdict: TypeAlias = str
 else:
-    GuardedVerdict = Literal[tuple(one.value for one in GUARDED)]
+    GuardedVerdict = Literal[tuple(verdict.value for verdict in GUARDED)]
 
 Benefit = Literal["positive_rate", "true_positive_rate", "precision"]
 Floor = Annotated[float, Field(gt=0, le=1)]

@@ -272,7 +272,7 @@ class MeasuredError:
     def variances(
         self, design: Design, groups: Sequence[int], exposure: FloatArray, z: float
     ) -> tuple[float, float]:
-        """At most, of an exposure or a difference, with the design's splits and people; twice."""
+        """Upper bound of the variance with the design's splits and people, given twice."""
         n, ratio = self.n_people[[*groups]], self.n_splits / design.n_splits
         variance = float(self.variance[groups[0], groups[-1]])
         lasting = 0.0 if ratio > 1 else min(variance, float(self.people(exposure, n).sum()))
@@ -505,7 +505,7 @@ def design_of_measured(measured: Measured, n_tests: Sequence[int]) -> Design | N
     audit tests.
     """
     panel, exposed = measured.panel, measured.exposed
-    if exposed is None or not measured.told.all() or not (exposed.one_split > 0).all():
+    if exposed is None or not measured.enough.all() or not (exposed.one_split > 0).all():
         return None
     if exposed.is_counted:
         error: CountsError | MeasuredError = CountsError(
@@ -598,7 +598,7 @@ def _outlook(
 
 
 def _hardest(design: Design, questions: Sequence[Question]) -> Question:
-    return max(questions, key=lambda one: np.nan_to_num(smallest(design, one), nan=np.inf))
+    return max(questions, key=lambda asked: np.nan_to_num(smallest(design, asked), nan=np.inf))
 
 
 def _amount(design: Design, question: Question) -> float | None:

@@ -53,8 +53,8 @@ def _broken(policy: Policy, audit: Audit, release: Release) -> Iterator[tuple[st
     kind, runs, budgets = release.training.split_kind, release.runs, audit.budgets
     if policy.strict:  # what a careful reader needs to know, whatever the numbers say
         if kind != "random":
-            said = "does not say how its records were split" if kind is None else 'says "other"'
-            yield "split_kind", f"it asks for random splits, and the release {said}"
+            stated = "does not say how its records were split" if kind is None else 'says "other"'
+            yield "split_kind", f"it asks for random splits, and the release {stated}"
         if unnamed := sum(run.split is None for run in runs):
             none = f"{unnamed:,} of {len(runs):,} runs name none"
             yield "split_ids", f"it asks for the name of every run's split, and {none}"
@@ -65,7 +65,7 @@ def _broken(policy: Policy, audit: Audit, release: Release) -> Iterator[tuple[st
             sentence = f"{finding.sentence[0].lower()}{finding.sentence[1:].rstrip('.')}"
             yield "contradiction", f"it asks for words that agree with the numbers, and {sentence}"
     least = policy.min_splits or (STRICT_SPLITS if policy.strict else 1)
-    few = [f"{_name(one)} has {one.n_splits}" for one in budgets if one.n_splits < least]
+    few = [f"{_name(b)} has {b.n_splits}" for b in budgets if b.n_splits < least]
     if few:
         yield "min_splits", f"it asks for {least} splits, and {some_of(few, MOST_NAMED)}"
     carried = {GAP.name, *carried_costs(panels(release))}

@@ -68,8 +68,8 @@ def setting_result(
     null: Null | None = tested.chance(k)
     verdict, reason = judge(tested, evidence, k)
     by_main, by_gap = (
-        [_published(one, tested, pair, columns, summaries, null) for pair in n_pairs]
-        for one in (main, gap)
+        [_published(measured, tested, pair, columns, summaries, null) for pair in n_pairs]
+        for measured in (main, gap)
     )
     parts = zip(n_pairs, by_main, _pooled_disparities(tested, evidence, k), strict=True)
     pairs = [
@@ -108,9 +108,9 @@ def setting_result(
 
 def judge(tested: Tested, evidence: Evidence, k: int) -> tuple[BudgetVerdict, str | None]:
     """The verdict of a setting, and its reason where something is missing or speaks against it."""
-    one = tested.measured[tested.cost][k]
-    if one.exposed is None:
-        return Verdict.INSUFFICIENT_DATA, one.reason
+    measured = tested.measured[tested.cost][k]
+    if measured.exposed is None:
+        return Verdict.INSUFFICIENT_DATA, measured.reason
     if tested.release.training.split_kind != "random":
         return Verdict.NOT_RESOLVED, NOT_RANDOM
     contradicted = next((each.sentence for each in tested.findings if each.caps_verdict), None)
@@ -118,8 +118,8 @@ def judge(tested: Tested, evidence: Evidence, k: int) -> tuple[BudgetVerdict, st
         return Verdict.NOT_RESOLVED, f"{contradicted[0].lower()}{contradicted[1:].rstrip('.')}"
     if not np.isfinite(evidence.cost_p_alone[k]).any():
         few = f"every group has fewer than {LEAST_RECORDS} records"
-        return Verdict.INSUFFICIENT_DATA, NOTHING_VARIES if one.told.any() else few
-    if np.isnan(one.received).any():
+        return Verdict.INSUFFICIENT_DATA, NOTHING_VARIES if measured.enough.any() else few
+    if np.isnan(measured.received).any():
         return Verdict.INSUFFICIENT_DATA, NO_BENEFIT
     is_shown = evidence.shown[k].any()
     if (evidence.double[k] >= 0).any():
@@ -128,7 +128,7 @@ def judge(tested: Tested, evidence: Evidence, k: int) -> tuple[BudgetVerdict, st
         return Verdict.EQUAL_WITHIN_MARGIN, None
     if not evidence.resolved[k].any():
         return Verdict.NOT_RESOLVED, None
-    if one.is_below_floor:
+    if measured.is_below_floor:
         return Verdict.FLOOR_DOMINATED, None
     if is_shown:
         return Verdict.DISPARITY_SHOWN, None
@@ -142,26 +142,26 @@ def judge(tested: Tested, evidence: Evidence, k: int) -> tuple[BudgetVerdict, st
 def _groups(
     tested: Tested, evidence: Evidence, k: int, summaries: Summaries, null: Null | None
 ) -> dict[str, file.GroupResult]:
-    one, plan, attacks = tested.measured[tested.cost][k], tested.plan, tested.attacks
-    exposed, panel, level, groups = one.exposed, one.panel, plan.confidence_level, {}
-    values = errors = np.full(len(one.told), np.nan)
+    measured, plan, attacks = tested.measured[tested.cost][k], tested.plan, tested.attacks
+    exposed, panel, level, groups = measured.exposed, measured.panel, plan.confidence_level, {}
+    values = errors = np.full(len(measured.enough), np.nan)
     if exposed is not None:
-        known, values = one.told & np.isfinite(exposed.variance), exposed.value
-        errors = np.where(known, np.sqrt(exposed.alone), np.nan)
+        is_known, values = measured.enough & np.isfinite(exposed.variance), exposed.value
+        errors = np.where(is_known, np.sqrt(exposed.alone), np.nan)
     n_limits = max(1, evidence.cost_p_alone.size)
-    limits = [one.upper_limit(level=level, n_limits=n) for n in (1, n_limits)]
+    limits = [measured.upper_limit(level=level, n_limits=n) for n in (1, n_limits)]
     setting = panel.model, stated_epsilon(panel)
     bounds = [row for row in tested.release.bounds if (row.model, row.epsilon) == setting]
     for g, name in enumerate(panel.group_names):
         noise, smallest = None, None
-        if exposed is not None and one.told[g] and exposed.null_variance[g] > 0:
+        if exposed is not None and measured.enough[g] and exposed.null_variance[g] > 0:
             variance = exposed.null_variance[g]
             # the mean of max(0, noise): the "gap" of a model that memorises nothing
             noise = math.sqrt(variance * exposed.n_splits / (2 * math.pi))
             n_tests = len(attacks) * evidence.n_cost_tests
             smallest = number(detectable(np.sqrt(variance), n_tests=n_tests))
         is_tested = np.isfinite(evidence.cost_p_alone[k, g])
-        largest, own_limits = one.proxy.scale.largest, [limit[g] for limit in limits]
+        largest, own_limits = measured.proxy.scale.largest, [limit[g] for limit in limits]
         groups[name] = file.GroupResult(
             n_train=number(panel.n_train[:, g].mean()),
             n_test=number(panel.n_test[:, g].mean()),
@@ -176,8 +176,8 @@ def _groups(
             p_value_alone=number(evidence.cost_p_alone[k, g]),
             detected_by=attacks[evidence.detected_by[k, g]] if is_tested else None,
             resolved=bool(evidence.resolved[k, g]),
-            too_few=not bool(one.told[g]),
-            null_gap=null[0][g] if null is not None and one.proxy.is_from_counts else None,
+            too_few=not bool(measured.enough[g]),
+            null_gap=null[0][g] if null is not None and measured.proxy.is_from_counts else None,
             pcer=summaries["pcer", tested.cost, g],
             allowed=_bound([row for row in bounds if row.group == name]),
         )
@@ -221,8 +221,9 @@ def _bound(rows: Sequence[Bound]) -> file.GroupBound | None:
 
 def _pair(tested: Tested, evidence: Evidence, k: int, pair: int) -> dict[str, Any]:
     """What the tests say about two groups: fields of their record."""
-    one, (i, j), margin = tested.measured[tested.cost][k], tested.pairs[pair], tested.plan.margin
-    names, sign = one.panel.group_names, 1 if tested.release.subject.outcome == "benefit" else -1
+    measured, (i, j) = tested.measured[tested.cost][k], tested.pairs[pair]
+    names, margin = measured.panel.group_names, tested.plan.margin
+    sign = 1 if tested.release.subject.outcome == "benefit" else -1
     answer, shown = _exposure_answer(tested, evidence, k, pair), bool(evidence.shown[k, pair])
     doubled, benefits_differ = int(evidence.double[k, pair]), evidence.benefits_differ[k, pair]
     better = j if sign * evidence.benefit.value[k, pair] > 0 else i
@@ -236,9 +237,9 @@ def _pair(tested: Tested, evidence: Evidence, k: int, pair: int) -> dict[str, An
         equal = file.Equivalence(margin=margin, p_value=number(p), shown=bool(p <= SIGNIFICANCE))
     # the sign turns above some floor where the worse-off group has the higher rate
     higher, lower = (i, j) if evidence.cross.value[k, pair] > 0 else (j, i)
-    rate, turns_at = one.received.mean(axis=0), None
-    if one.exposed is not None and evidence.resolved[k, lower] and rate[lower] > rate[higher]:
-        turns_at = float(one.exposed.value[lower] * rate[higher] / rate[lower])
+    rate, turns_at = measured.received.mean(axis=0), None
+    if measured.exposed is not None and evidence.resolved[k, lower] and rate[lower] > rate[higher]:
+        turns_at = float(measured.exposed.value[lower] * rate[higher] / rate[lower])
     return {
         "exposure": _difference(tested, evidence, k, pair, "exposure"),
         "benefit": _difference(tested, evidence, k, pair, "benefit"),
@@ -317,7 +318,7 @@ def _coin_flips(tested: Tested, k: int, attack: str, pair: int) -> file.CoinFlip
 
 
 def _published(
-    one: Measured,
+    measured: Measured,
     tested: Tested,
     pair: int,
     columns: Columns,
@@ -325,11 +326,11 @@ def _published(
     null: Null | None,
 ) -> dict[str, Any]:
     """What the paper computes for a pair of groups, by one cost: fields of its record."""
-    plan, groups, key = tested.plan, tested.pairs[pair], ("disparity", one.proxy.name, pair)
-    costs, values = one.cost[:, groups], columns[*key, one.floor]
-    by_seed = bool(np.isfinite(values).all()) and not one.is_pooled
+    plan, groups, key = tested.plan, tested.pairs[pair], ("disparity", measured.proxy.name, pair)
+    costs, values = measured.cost[:, groups], columns[*key, measured.floor]
+    by_seed = bool(np.isfinite(values).all()) and not measured.is_pooled
     positive = int((values > 0).sum()) if by_seed else None
-    picture = null[1][pair] if null is not None and one.proxy.is_from_counts else None
+    picture = null[1][pair] if null is not None and measured.proxy.is_from_counts else None
     floors = []
     for floor in plan.floors:
         dominated = float(metrics.floor_dominated(costs, floor=floor).mean())
@@ -348,15 +349,15 @@ def _published(
         x = x - x.mean()
         slope = float((x * (y - y.mean())).sum() / (x * x).sum())
     return {
-        "groups": tuple(one.panel.group_names[group] for group in groups),
+        "groups": tuple(measured.panel.group_names[group] for group in groups),
         "pcer_disparity": file.Disparity(
-            **dict(summaries[*key, one.floor]),
+            **dict(summaries[*key, measured.floor]),
             n_positive_seeds=positive,
             sign_test_p=None if positive is None else sign_test(positive, int((values < 0).sum())),
             null_mean=None if picture is None else picture.mean,
             null_interval=None if picture is None else picture.interval,
         ),
-        "normalised_disparity": summaries["normalised", one.proxy.name, pair],
+        "normalised_disparity": summaries["normalised", measured.proxy.name, pair],
         "floors": floors,
         "floor_slope": slope,
     }
@@ -384,14 +385,14 @@ def _columns(main: Measured, gap: Measured, pairs: tuple[Pair, ...], plan: Plan)
         ("gap",): metrics.overfitting_gap(*accuracies),
         ("difference",): metrics.accuracy_difference(*accuracies),
     }
-    for one in (main, gap):
-        cost, ratio = one.proxy.name, metrics.pcer(one.benefit, one.cost, floor=one.floor)
-        of_groups["pcer", cost] = ratio
+    for measured in (main, gap):
+        cost, (benefit, costs) = measured.proxy.name, (measured.benefit, measured.cost)
+        ratio = of_groups["pcer", cost] = metrics.pcer(benefit, costs, floor=measured.floor)
         columns["spread", cost] = metrics.pcer_spread(ratio)
         for k, pair in enumerate(pairs):
             columns["normalised", cost, k] = metrics.normalised_disparity(ratio[:, pair])[:, 0]
-            for floor in (one.floor, *plan.floors):
-                at_floor = metrics.pcer(one.benefit[:, pair], one.cost[:, pair], floor=floor)
+            for floor in (measured.floor, *plan.floors):
+                at_floor = metrics.pcer(benefit[:, pair], costs[:, pair], floor=floor)
                 columns["disparity", cost, k, floor] = metrics.pcer_disparity(at_floor)[:, 0]
     for key, values in of_groups.items():
         columns |= {(*key, g): values[:, g] for g in range(len(panel.group_names))}
@@ -425,13 +426,13 @@ def _summarise(columns: Columns, main: Measured, gap: Measured, plan: Plan) -> S
 
 def _pooled_disparities(tested: Tested, evidence: Evidence, k: int) -> list[file.PooledDisparity]:
     """Disparity of pooled rate over pooled cost of every pair, with one bootstrap over splits."""
-    one, plan = tested.measured[tested.cost][k], tested.plan
+    measured, plan = tested.measured[tested.cost][k], tested.plan
     resolved = [bool(evidence.resolved[k, list(pair)].all()) for pair in tested.pairs]
-    if one.exposed is None or np.isnan(one.received).any():
+    if measured.exposed is None or np.isnan(measured.received).any():
         return [file.PooledDisparity(disparity=None, ci=None, costs_resolved=r) for r in resolved]
-    panel, weight = one.panel, benefit_of(one.panel, plan)[1]
-    share = by_split(np.stack([one.benefit * weight, weight]).swapaxes(0, 1), panel.split)
-    cost, n_splits = one.exposed.per_split, one.exposed.n_splits
+    panel, weight = measured.panel, benefit_of(measured.panel, plan)[1]
+    share = by_split(np.stack([measured.benefit * weight, weight]).swapaxes(0, 1), panel.split)
+    cost, n_splits = measured.exposed.per_split, measured.exposed.n_splits
     if n_splits != len(share):  # a cost over all models
         share = share.mean(axis=0, keepdims=True)
     parts = np.stack([share[:, 0], share[:, 1], cost], axis=1)  # (split, part, group)
@@ -439,7 +440,7 @@ def _pooled_disparities(tested: Tested, evidence: Evidence, k: int) -> list[file
     if n_splits > 1:
         rng = generator(plan.rng, purpose=OVER_SPLITS, epsilon=panel.epsilon, model=panel.model)
         sums = np.concatenate([sums, bootstrap_sums(parts, resamples=plan.resamples, rng=rng)])
-    ratio = metrics.pcer(sums[:, 0] / sums[:, 1], sums[:, 2] / n_splits, floor=one.floor)
+    ratio = metrics.pcer(sums[:, 0] / sums[:, 1], sums[:, 2] / n_splits, floor=measured.floor)
     found, level = [], plan.confidence_level
     for (i, j), both in zip(tested.pairs, resolved, strict=True):
         value, draws = np.split(ratio[:, i] - ratio[:, j], [1])
@@ -455,8 +456,8 @@ def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Null |
     splits. Only a cost from counts has such a picture.
     """
     panel = measured.panel
-    known = bool(np.isfinite(measured.benefit).all() and np.isfinite(measured.cost).all())
-    if not (measured.proxy.is_from_counts and panel.has_sizes and known):
+    is_complete = bool(np.isfinite(measured.benefit).all() and np.isfinite(measured.cost).all())
+    if not (measured.proxy.is_from_counts and panel.has_sizes and is_complete):
         return None
     strata = strata_of(panel)
     luck, variance = split_luck(strata)

@@ -356,15 +356,15 @@ def alarms(
     return raised
 
 
-def compare_pairs(one: Measured, pairs: tuple[Pair, ...]) -> PairTests:
+def compare_pairs(measured: Measured, pairs: tuple[Pair, ...]) -> PairTests:
     """Unadjusted comparisons of one setting: exposures, benefits, and the cross product."""
     sides = np.array(pairs, dtype=np.int64).T  # (side, pair)
-    benefit, of_benefit = one.received.mean(axis=0)[sides], one.received_variance[sides]
+    benefit, of_benefit = measured.received.mean(axis=0)[sides], measured.received_variance[sides]
     benefits = _difference(benefit[1] - benefit[0], of_benefit.sum(axis=0))
-    if one.exposed is None:
+    if measured.exposed is None:
         nothing = PairDifference(*np.full((4, len(pairs)), np.nan))
         return PairTests(nothing, benefits, nothing)
-    exposed = one.exposed.only(sides)
+    exposed = measured.exposed.only(sides)
     cost, n, n_splits = exposed.value, exposed.n, exposed.n_splits
     tested = cost_in_tests(cost, pooled_cost(cost, n))
     of_cost, covariance = exposed.variance_at(tested), exposed.covariance
@@ -375,16 +375,16 @@ def compare_pairs(one: Measured, pairs: tuple[Pair, ...]) -> PairTests:
     cross = benefit[0] * cost[1] - benefit[1] * cost[0]
     of_cross = cross_variance(benefit, cost, of_benefit, of_cost, covariance)
     if exposed.is_counted and n_splits > 1:
-        per_split, received = exposed.per_split, one.received[:, sides]
+        per_split, received = exposed.per_split, measured.received[:, sides]
         products = received[:, 0] * per_split[:, 1] - received[:, 1] * per_split[:, 0]
-        lasting = one.received_lasting[sides], exposed.people_part(tested)
+        lasting = measured.received_lasting[sides], exposed.people_part(tested)
         of_people = cross_variance(benefit, cost, *lasting, people)
         of_cross = at_least_spread(of_cross, products, of_people)
-    told = one.told[sides].all(axis=0)
+    enough = measured.enough[sides].all(axis=0)
     exposures = _difference(cost[1] - cost[0], of_cost.sum(axis=0))
     kinds = (exposures, _difference(cross, of_cross))
     exposures, crosses = (
-        PairDifference(*(np.where(told, part, np.nan) for part in kind)) for kind in kinds
+        PairDifference(*(np.where(enough, part, np.nan) for part in kind)) for kind in kinds
     )
     return PairTests(exposures, benefits, crosses)
 
@@ -398,5 +398,5 @@ def _difference(value: FloatArray, variance: FloatArray) -> PairDifference:
 
 def _stacked(measured: Sequence[Measured], pairs: tuple[Pair, ...]) -> PairTests:
     """The comparisons of all settings, arrays (setting, pair)."""
-    kinds = zip(*(compare_pairs(one, pairs) for one in measured), strict=True)
+    kinds = zip(*(compare_pairs(setting, pairs) for setting in measured), strict=True)
     return PairTests(*(PairDifference(*map(np.stack, zip(*kind, strict=True))) for kind in kinds))

@@ -54,7 +54,7 @@ if TYPE_CHECKING:  # a checker cannot follow the lists
     FailOn: TypeAlias = StrEnum
 else:
     BudgetVerdict, GridVerdict = Literal[BUDGET_VERDICTS], Literal[GRID_VERDICTS]
-    FailOn = StrEnum("FailOn", [(str(one).upper(), str(one)) for one in GUARDED])
+    FailOn = StrEnum("FailOn", [(str(verdict).upper(), str(verdict)) for verdict in GUARDED])
 
 _ADVICE = {
     Verdict.DOUBLE_DISADVANTAGE: (

@@ -262,27 +262,28 @@ RECEIVE = {
 
 
 def _headline(audit: Audit) -> str:
-    told, names, verdict = audit.told, audit.told.worse_off, audit.told.verdict
+    setting, names, verdict = audit.told, audit.told.worse_off, audit.told.verdict
     template, is_double = HEADLINES[verdict], verdict is Verdict.DOUBLE_DISADVANTAGE
     if verdict is Verdict.DISPARITY_SHOWN and not names:
         template = UNEQUAL_HARM
-    if verdict is Verdict.NOT_RESOLVED and told.reason is not None:
+    if verdict is Verdict.NOT_RESOLVED and setting.reason is not None:
         template = NO_GROUND
-    groups = [name for name, group in told.groups.items() if group.resolved]
+    groups = [name for name, group in setting.groups.items() if group.resolved]
     if verdict.is_alarm:  # the groups of the pairs that it is about, the worse off first
-        pairs = [p for p in told.pairs if (p.double_disadvantage if is_double else p.lower_ratio)]
+        field = "double_disadvantage" if is_double else "lower_ratio"
+        pairs = [pair for pair in setting.pairs if getattr(pair, field)]
         worse = [p.double_disadvantage or p.lower_ratio or "" for p in pairs]
         groups = list(dict.fromkeys([*worse, *(name for p in pairs for name in p.groups)]))
     groups = groups[:MOST_GROUPS_IN_A_SENTENCE]
-    received = [f"{_out_of_100([told], name)} of 100 in {name}" for name in groups]
+    received = [f"{_out_of_100([setting], name)} of 100 in {name}" for name in groups]
     # the attack that told who is more exposed, where it is not the one whose numbers are shown
-    deciders = (pair.exposure_answer.attack for pair in told.pairs if pair.more_exposed)
+    deciders = (pair.exposure_answer.attack for pair in setting.pairs if pair.more_exposed)
     others = dict.fromkeys(proxy_named(a).phrase for a in deciders if a != audit.cost)
     decider = f", by {listed([*others])}" if others else ""
-    exposed = dict.fromkeys(pair.more_exposed for pair in told.pairs if pair.more_exposed)
+    exposed = dict.fromkeys(pair.more_exposed for pair in setting.pairs if pair.more_exposed)
     though = f", though one is more exposed{decider} ({listed([*exposed])})" if exposed else ""
     return template.format(
-        where=capital(in_setting(told.model, told.epsilon)),
+        where=capital(in_setting(setting.model, setting.epsilon)),
         are=_so_many(names, "is", "are"),
         receive=_so_many(names, "receives", "receive"),
         their="its" if len(names) == 1 else "their",
@@ -293,7 +294,7 @@ def _headline(audit: Audit) -> str:
         margin=100 * (audit.plan.margin or math.nan),
         decider=decider,
         though=though,
-        reason=f": {told.reason}" if told.reason else "",
+        reason=f": {setting.reason}" if setting.reason else "",
         at_most=_at_most(audit),
     )
 
@@ -319,8 +320,8 @@ def _at_most(audit: Audit) -> str:
 
 def _largest(limits: Sequence[float | None]) -> float | None:
     """The largest of some limits; None where one of them is not known, or there is none."""
-    known = [limit for limit in limits if limit is not None]
-    return max(known) if known and len(known) == len(limits) else None
+    given = [limit for limit in limits if limit is not None]
+    return max(given) if given and len(given) == len(limits) else None
 
 
 def _out_of_100(budgets: Sequence[BudgetResult], name: str) -> str:
@@ -334,7 +335,7 @@ def _out_of_100(budgets: Sequence[BudgetResult], name: str) -> str:
 
 def _account(audit: Audit) -> Iterator[str]:
     """Tell what was found, for whom, and what was not looked at."""
-    subject, told, scale = audit.subject, audit.told, audit.proxy.scale
+    subject, setting, scale = audit.subject, audit.told, audit.proxy.scale
     weight = "a benefit" if subject.outcome == "benefit" else "a harm"
     names = subject.groups[:MOST_GROUPS_IN_A_SENTENCE]
     parts = [f"{_out_of_100(audit.budgets, name)} in {name}" for name in names]
@@ -342,17 +343,17 @@ def _account(audit: Audit) -> Iterator[str]:
     rest = f" (and {more} further groups)" if more > 0 else ""
     receive = RECEIVE[audit.plan.benefit]
     yield f"Out of 100 people, about {listed(parts)}{rest} {receive} (here {weight})."
-    resolved = [name for name, group in told.groups.items() if group.resolved]
+    resolved = [name for name, group in setting.groups.items() if group.resolved]
     if resolved:
-        found = scale.told.format(label=audit.proxy.label, found=_amounts(audit, resolved))
+        found = scale.full.format(label=audit.proxy.label, found=_amounts(audit, resolved))
         unclear = "; for the other groups this could not be told"
-        where = capital(in_setting(told.model, told.epsilon))
-        yield f"{where}, {found}{unclear if len(resolved) < len(told.groups) else ''}."
+        where = capital(in_setting(setting.model, setting.epsilon))
+        yield f"{where}, {found}{unclear if len(resolved) < len(setting.groups) else ''}."
     else:
-        reason = f": {told.reason}" if told.reason else ""
+        reason = f": {setting.reason}" if setting.reason else ""
         text = f"Whether the model remembers anyone's record cannot be told{reason}"
         yield f"{text}{_at_most(audit)}."
-    if not told.verdict.voids:
+    if not setting.verdict.voids:
         yield _balance(audit)
         yield from _of_pairs(audit)
     yield from _allowed(audit)
@@ -430,16 +431,16 @@ def _allowed(audit: Audit) -> Iterator[str]:
     if not bounded:
         return
     budget = audit.told if audit.told in bounded else max(bounded, key=lambda b: b.budget)
-    known = [(name, g.allowed) for name, g in budget.groups.items() if g.allowed is not None]
-    known = known[:MOST_GROUPS_IN_A_SENTENCE]
-    spent = listed([f"{bound.spent:.2g} ({name})" for name, bound in known])
+    bounds = [(name, g.allowed) for name, g in budget.groups.items() if g.allowed is not None]
+    bounds = bounds[:MOST_GROUPS_IN_A_SENTENCE]
+    spent = listed([f"{bound.spent:.2g} ({name})" for name, bound in bounds])
     where = capital(in_setting(budget.model, budget.epsilon))
     text = f"{where}, training spent on average an epsilon of {spent}"
-    right = [f"{50 + 100 * b.advantage:.1f} ({n})" for n, b in known if b.advantage is not None]
+    right = [f"{50 + 100 * b.advantage:.1f} ({n})" for n, b in bounds if b.advantage is not None]
     if right:
         text += f", which allows an attacker who sees every step about {listed(right)} right "
         text += "guesses in 100"
-    is_estimate = any(bound.mode == "refreshed" for _, bound in known)
+    is_estimate = any(bound.mode == "refreshed" for _, bound in bounds)
     yield text + (" (an estimate)." if is_estimate else ".")
 
 
@@ -507,13 +508,13 @@ def _coin_flips(audit: Audit) -> str:
 
 def _less_exposed(audit: Audit) -> str | None:
     """What the budget of least exposure would change, where the told one exposes people."""
-    told, scale = audit.told, audit.proxy.scale
-    others = [b for b in audit.budgets if b.model == told.model and b.budget < told.budget]
-    if not any(group.resolved for group in told.groups.values()) or not others:
+    setting, scale = audit.told, audit.proxy.scale
+    others = [b for b in audit.budgets if b.model == setting.model and b.budget < setting.budget]
+    if not any(group.resolved for group in setting.groups.values()) or not others:
         return None
     best = min(others, key=lambda budget: budget.largest_cost)
-    before, after = told.largest_cost, best.largest_cost
-    accuracies = told.accuracy.mean, best.accuracy.mean
+    before, after = setting.largest_cost, best.largest_cost
+    accuracies = setting.accuracy.mean, best.accuracy.mean
     if not after < before or accuracies[0] is None or accuracies[1] is None:
         return None
     found = f"{scale.hundredths(max(after, 0.0))} instead of {scale.hundredths(before)}"

@@ -306,7 +306,7 @@ class Shown(Record):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What it is, in few words; they are other people's."""
+        """What the record is about, in few words that other people wrote."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.title}>"
@@ -360,8 +360,8 @@ class Release(Shown):
     @property
     def has_counts(self) -> bool:
         """Whether the release carries confusion tables (True) or only rates."""
-        tables = (tables for run in self.runs for tables in run.groups.values())
-        return any(isinstance(part, Confusion) for one in tables for part in (one.train, one.test))
+        groups = (group for run in self.runs for group in run.groups.values())
+        return any(isinstance(part, Confusion) for g in groups for part in (g.train, g.test))
 
     @property
     def costs(self) -> set[str]:

@@ -73,7 +73,7 @@ class Panel:
 
     @cached_property
     def mean_n_test(self) -> FloatArray:
-        """(group,) those of them in the test part."""
+        """(group,) records of the test part, on average over runs."""
         return np.asarray(self.n_test.mean(axis=0))
 
 

@@ -20,7 +20,7 @@ class Scale:
     """
 
     unit: str
-    told: str = "the privacy cost measured as {label} is {found} hundredths"
+    full: str = "the privacy cost measured as {label} is {found} hundredths"
     short: str = "the cost is {found} hundredths"
     column: str = "cost,\nhundredths"
     counted: str = "Privacy cost ({label}), in hundredths"
@@ -49,7 +49,7 @@ class Scale:
 def _advantage(unit: str, question: str) -> Scale:
     return Scale(
         unit=unit,
-        told=f"an attacker who is asked {question} is right {{found}} times in 100, where guessing "
+        full=f"an attacker who is asked {question} is right {{found}} times in 100, where guessing "
         "gives 50",
         column="guessed right,\nof 100",
         counted=f"Right answers in 100 of an attacker who is asked {question}; guessing gives 50",
@@ -63,7 +63,7 @@ def _advantage(unit: str, question: str) -> Scale:
 
 ACCURACY = Scale(
     unit="difference of accuracies",
-    told="having been in the training data makes the model right for about {found} more people in "
+    full="having been in the training data makes the model right for about {found} more people in "
     "100",
     column="right for\nmore, of 100",
     counted="For how many more people in 100 the model is right because it was trained on them",
@@ -74,7 +74,7 @@ ACCURACY = Scale(
 )
 PROBABILITY = Scale(
     unit="difference of probabilities",
-    told="having been in the training data raises the model's confidence in a person's true label "
+    full="having been in the training data raises the model's confidence in a person's true label "
     "by about {found} hundredths",
     column="surer by,\nhundredths",
     counted="By how many hundredths the model is surer of people's true label because it was "
@@ -88,7 +88,7 @@ AUC = _advantage("AUC − 1/2", "which of two people was in the training data")
 RATE = Scale(unit="difference of true positive rates")
 EPSILON = Scale(
     unit="epsilon",
-    told="what training spent of people's privacy is, as an epsilon, on average {found}",
+    full="what training spent of people's privacy is, as an epsilon, on average {found}",
     column="epsilon\nspent",
     counted="What training spent of people's privacy: their mean epsilon",
     short="training spends on average an epsilon of {found}",
@@ -138,7 +138,7 @@ class Proxy:
 
     @property
     def needs(self) -> str:
-        """What it takes to measure it."""
+        """What it takes to measure the cost."""
         return self.basis.format(n=self.least_models)
 
     @property
