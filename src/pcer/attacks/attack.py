@@ -171,24 +171,24 @@ def attack_models(
     """
     models, coins = scores[0], list(coins) or [None] * len(scores)
     shared = ("logits", "labels", "member", "predicted", "reference")
-    if any(getattr(one, name) is not getattr(models, name) for one in scores for name in shared):
+    if any(getattr(view, name) is not getattr(models, name) for view in scores for name in shared):
         raise ValueError("All views must share their logits, labels and membership.")
-    divisions = [Groups(one.group, len(one.group_names)) for one in scores]
+    divisions = [Groups(view.group, len(view.group_names)) for view in scores]
     paired, luck, calibrated = _several_models(models)
-    runs, ranked = _ranked_pools(models, calibrated, divisions, [one for one in coins if one])
+    runs, ranked = _ranked_pools(models, calibrated, divisions, [flips for flips in coins if flips])
     of_runs = {name: pool for name, pool in ranked.items() if name not in CALIBRATED}
     pools: dict[str, Pool] = {**of_runs, **paired, **ranked}
     attacked = []
-    for a, (one, groups, flips) in enumerate(zip(scores, divisions, coins, strict=True)):
+    for a, (view, groups, flips) in enumerate(zip(scores, divisions, coins, strict=True)):
         benefit, gap = record_rates(models.answers, models.labels, models.member, groups)
-        rows = _rows(one, groups, pools, benefit, separation(luck, groups))
+        rows = _rows(view, groups, pools, benefit, separation(luck, groups))
         rows.sort(key=lambda row: row.proxy not in of_runs)
         carried = {row.proxy for row in rows}
         shares = {name: pool.by_record(groups) for name, pool in pools.items() if name in carried}
         exact = flips.exact if flips else []
         attacked.append(
             Attacked(
-                runs=[_exposures(one.group_names, run) for run in runs[a]],
+                runs=[_exposures(view.group_names, run) for run in runs[a]],
                 rows=rows,
                 exposure={GAP.name: groups.by_record(gap.value, gap.own), **shares},
                 benefit=groups.by_record(benefit.value, benefit.own),
@@ -235,8 +235,8 @@ def _several_models(
     n_in = models.member.sum(axis=0)
     for target, member in enumerate(models.member):
         n_others_in, n_others = n_in - member, shape[0] - 1
-        is_told = (n_others_in > 0) & (n_others_in < n_others)
-        if is_told[member].any() and is_told[~member].any():
+        has_both = (n_others_in > 0) & (n_others_in < n_others)
+        if has_both[member].any() and has_both[~member].any():
             parts = standing[target], difference[target]
             standing[target] = lira.shrunk_ratio(*parts, n_others_in, n_others - n_others_in)
         else:  # folds: the others know who was out
@@ -259,7 +259,7 @@ def _ranked_pools(
             columns.append(([REFERENCE], models.reference))
     columns += [([name], scores) for name, scores in calibrated.items()]
     n_models, whole = len(models.member), [flips.whole for flips in coins]
-    every = [*divisions, *(one for flips in coins for one in flips.exact)]
+    every = [*divisions, *(division for flips in coins for division in flips.exact)]
     pools = {
         name: RankedPool(every if name in EXACTLY else divisions, n_models, whole)
         for names, _ in columns
@@ -281,16 +281,16 @@ def _ranked_pools(
     if LIRA in pools:  # a record that some model's others all had in, or all out, has no ratio
         n_in = models.member.sum(axis=0)
         pools[LIRA].is_complete = (n_in > 1) & (n_in < n_models - 1)
-    return runs, {name: pool for name, pool in pools.items() if pool.is_told}
+    return runs, {name: pool for name, pool in pools.items() if pool.has_values}
 
 
 def _exposures(group_names: Sequence[str], found: ModelFound) -> dict[str, dict[str, Exposure]]:
     """One model's ``exposure`` of a release, by group and proxy."""
     return {
         group: {
-            name: Exposure(**{key: getattr(one, key) for key in one._fields[:4]})
+            name: Exposure(**{key: getattr(advantage, key) for key in advantage._fields[:4]})
             for name, of_groups in found.items()
-            if (one := of_groups[k]) is not None and math.isfinite(one.value)
+            if (advantage := of_groups[k]) is not None and math.isfinite(advantage.value)
         }
         for k, group in enumerate(group_names)
     }
@@ -309,7 +309,7 @@ def _rows(
         sides = groups.sums(scores.member, ~scores.member).T
         least = [single.error_at_chance(*both) if both.all() else math.nan for both in sides]
         errors = found[REFERENCE].standard_error, found[REFERENCE].null_error
-        error, null = (np.maximum(one, least) for one in errors)
+        error, null = np.maximum(errors, least)
         found[REFERENCE] = replace(found[REFERENCE], standard_error=error, null_error=null)
     n_excluded = {name: pool.n_excluded(groups) for name, pool in pools.items()}
     return [
@@ -369,5 +369,5 @@ def coin_panel(models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]
         n_train=train.n,
         n_test=test.n,
         exposure={},
-        pooled={name: one for name, one in found.items() if np.isfinite(one.value).any()},
+        pooled={name: pooled for name, pooled in found.items() if np.isfinite(pooled.value).any()},
     )

@@ -68,7 +68,7 @@ def with_costs(
     by_attribute = [*zip(*settings, strict=True)]
     drawn: list[tuple[Divisions | None, str]] = [(None, "")] * len(counted)
     if facts.split_kind == "random":
-        drawn = [(None, no_coin) if no_coin else draw_coins(one) for one in by_attribute]
+        drawn = [(None, no_coin) if no_coin else draw_coins(views) for views in by_attribute]
     coins = [flips for flips, _ in drawn]
     found = list(run([(attack_models, (views, coins)) for views in settings]))
     on_step(CHECKING)
@@ -76,17 +76,17 @@ def with_costs(
     for a, (own, scores, (flips, reason)) in enumerate(
         zip(counted, by_attribute, drawn, strict=True)
     ):
-        absent = not_computed(scores, [one[a] for one in found])
-        attacked = [_without(one[a], without) for one in found]
+        absent = not_computed(scores, [setting[a] for setting in found])
+        attacked = [_without(setting[a], without) for setting in found]
         placebo = []
         if flips is not None:
             placebo = check_with_coins(scores, attacked, flips, outcome=facts.outcome, run=run)
-        exposures = (exposure for one in attacked for exposure in one.runs)
+        exposures = (exposure for setting in attacked for exposure in setting.runs)
         few = {
             f"LiRA and RMIA need at least {LEAST_MODELS} seeds per budget and there are "
-            f"{len(one.member)}; they were not run.": None
-            for one in scores
-            if len(one.member) < LEAST_MODELS
+            f"{len(view.member)}; they were not run.": None
+            for view in scores
+            if len(view.member) < LEAST_MODELS
         }
         released.append(
             replace(
@@ -95,7 +95,7 @@ def with_costs(
                     replace(model, exposure=exposure)
                     for model, exposure in zip(own.runs, exposures, strict=True)
                 ),
-                pooled=[row for one in attacked for row in one.rows],
+                pooled=[row for setting in attacked for row in setting.rows],
                 placebo=placebo,
                 not_computed=absent | ({PLACEBO: reason} if reason else {}),
                 notes=[*own.notes, *few, *weaker_notes(scores, attacked)],
@@ -115,9 +115,9 @@ def _without(attacked: Attacked, costs: Collection[str]) -> Attacked:
 def not_computed(settings: Sequence[BudgetScores], attacked: Sequence[Attacked]) -> dict[str, str]:
     """By proxy, why some setting does not have it."""
     reasons: dict[str, str] = {}
-    for setting, one in zip(settings, attacked, strict=True):
-        of_runs = (found.keys() for run in one.runs for found in run.values())
-        carried = set(one.exposure).union(*of_runs)
+    for setting, result in zip(settings, attacked, strict=True):
+        of_runs = (found.keys() for run in result.runs for found in run.values())
+        carried = set(result.exposure).union(*of_runs)
         for proxy in MEASURED:
             if proxy.name not in carried and proxy.name not in reasons:
                 which = "" if setting.model is None else f"{setting.model}: "
@@ -140,10 +140,10 @@ def _reason(setting: BudgetScores, proxy: Proxy) -> str:
 def weaker_notes(settings: Sequence[BudgetScores], attacked: Sequence[Attacked]) -> list[str]:
     """Where LiRA finds less than the plain loss attack, beyond 3 errors of their difference."""
     weaker = []
-    for setting, one in zip(settings, attacked, strict=True):
-        if not {LIRA, AUC} <= one.exposure.keys():
+    for setting, result in zip(settings, attacked, strict=True):
+        if not {LIRA, AUC} <= result.exposure.keys():
             continue
-        short = one.exposure[AUC] - one.exposure[LIRA]
+        short = result.exposure[AUC] - result.exposure[LIRA]
         for k, name in enumerate(setting.group_names):
             own = short[setting.group == k]
             if len(own) < 2 or not np.isfinite(own).all():

@@ -157,11 +157,11 @@ def shrunk_ratio(
 
 def typical_difference(surplus: FloatArray) -> float:
     """Root of the mean surplus over records but for 5 % at either end; 0 where it is noise."""
-    known = surplus[np.isfinite(surplus)]
-    n, n_cut = len(known), int(TRIMMED * len(known))
+    finite = surplus[np.isfinite(surplus)]
+    n, n_cut = len(finite), int(TRIMMED * len(finite))
     if not n:
         return 0.0
-    middle = np.partition(known, (n_cut, n - 1 - n_cut))[n_cut : n - n_cut]
+    middle = np.partition(finite, (n_cut, n - 1 - n_cut))[n_cut : n - n_cut]
     return math.sqrt(max(middle.mean(), 0.0))
 
 

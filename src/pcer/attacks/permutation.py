@@ -70,7 +70,7 @@ def permutation_tests(
             taken from their stratum's mean: is there a difference beyond the mix of labels?
         seed: of the draws.
     """
-    if min(int((group == one).sum()) for one in pair) < 2:
+    if min(int((group == side).sum()) for side in pair) < 2:
         return Permutations(*np.full((2, *exposure.shape[:2]), np.nan))
     rows = np.flatnonzero(np.isin(group, pair))
     levels = np.zeros(len(rows), dtype=np.int64) if strata is None else strata[rows]
@@ -159,7 +159,7 @@ def _centred(values: FloatArray, mean: FloatArray) -> FloatArray:
 
 
 def _in_errors(difference: FloatArray, variance: FloatArray) -> FloatArray:
-    """Without sign; 0 where nothing differs, infinite where something does and nothing varies."""
+    """Size over error; 0 where nothing differs, infinite where only the error is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = np.abs(difference) / np.sqrt(np.maximum(variance, 0.0))
     return np.where(difference == 0, 0.0, distance)

@@ -93,7 +93,7 @@ def draw_coins(
             f"coin flips are checked for up to {MOST_ENTRIES:,} records times groups less one, and "
             f"there are {len(group):,} times {n_groups - 1}"
         )
-    splits = np.array([*{row.tobytes(): row for one in scores for row in one.member}.values()])
+    splits = np.array([*{row.tobytes(): row for view in scores for row in view.member}.values()])
     rng, kept = np.random.default_rng(SEED), np.zeros((0, len(group)), dtype=np.int16)
     for _ in range(MOST_TRIES):
         divisions = Divisions(placebo_groupings(group, n_draws, rng), n_groups)
@@ -104,7 +104,7 @@ def draw_coins(
             break
     if len(kept) < min(n_draws, LEAST_PLACEBOS):
         return None, "some group is so small that coin flips leave a part of some split without it"
-    n_exact = min(MOST_EXACT, EXACT_ENTRIES // sum(one.member.size for one in scores))
+    n_exact = min(MOST_EXACT, EXACT_ENTRIES // sum(view.member.size for view in scores))
     return Divisions(kept[:n_draws], n_groups, n_exact if n_exact >= FEWEST_EXACT else 0), ""
 
 
@@ -129,10 +129,10 @@ def check_with_coins(
     """
     first = settings[0]
     pairs = pairs_of_groups(first.group, len(first.group_names))
-    costs = list(dict.fromkeys(cost for one in attacked for cost in one.exposure))
+    costs = list(dict.fromkeys(cost for found in attacked for cost in found.exposure))
     nothing = np.full(len(first.group), np.nan)
-    exposure = np.array([[one.exposure.get(cost, nothing) for cost in costs] for one in attacked])
-    benefit = np.array([one.benefit for one in attacked])
+    exposure = np.array([[each.exposure.get(cost, nothing) for cost in costs] for each in attacked])
+    benefit = np.array([found.benefit for found in attacked])
     starts = range(0, len(coins) * coins.n_groups, coins.n_groups)
     families = tuple((start + i, start + j) for start in starts for i, j in pairs)
     tasks: list[Task] = [
@@ -140,18 +140,18 @@ def check_with_coins(
         for pair in pairs
         for strata in (None, first.labels)
     ]
-    rates = [one.positive_rate for one in attacked]
+    rates = [found.positive_rate for found in attacked]
     for cost in costs:
-        panels = [one.coins for one in attacked if one.coins is not None]
+        panels = [found.coins for found in attacked if found.coins is not None]
         tasks.append((_count_alarms, (panels, rates, families, cost, outcome, len(coins))))
     results = list(run(tasks))
     rows = []
     for s, c, p in np.ndindex(len(settings), len(costs), len(pairs)):
-        setting, one, cost = settings[s], attacked[s], costs[c]
-        if cost not in one.exposure:
+        setting, found, cost = settings[s], attacked[s], costs[c]
+        if cost not in found.exposure:
             continue
         among, within, counts = *results[2 * p : 2 * p + 2], results[2 * len(pairs) + c]
-        n_exact, difference = _against_exact(one, cost, coins.n_groups, pairs[p])
+        n_exact, difference = _against_exact(found, cost, coins.n_groups, pairs[p])
         rows.append(
             Placebo(
                 model=setting.model,
@@ -166,7 +166,7 @@ def check_with_coins(
                 exposure_p_value_within_labels=number(within.exposure[s, c]),
                 n_exact=n_exact,
                 exact_difference=difference,
-                **{name: int(found[s, p]) for name, found in counts.items()},
+                **{name: int(count[s, p]) for name, count in counts.items()},
             )
         )
     return rows
@@ -193,10 +193,10 @@ def _count_alarms(
 ) -> dict[str, IntArray]:
     """(setting, pair) how many coin flips alarm by one cost, in each of three ways."""
     with_coins = [
-        replace(one, pooled={cost: one.pooled[cost]}, train=None, test=None)
-        if cost in one.pooled
-        else replace(one, pooled={})
-        for one in panels
+        replace(panel, pooled={cost: panel.pooled[cost]}, train=None, test=None)
+        if cost in panel.pooled
+        else replace(panel, pooled={})
+        for panel in panels
     ]
     with_real_benefits = [
         replace(panel, positive_rate=np.tile(rate, n_draws))
@@ -219,7 +219,7 @@ def _against_exact(
         return None, None
     exact, quick, (i, j) = attacked.exact[cost], attacked.coins.pooled[cost], pair
     quickly = np.stack([quick.value, quick.standard_error]).reshape(2, -1, n_groups)
-    exactly = np.stack([[one.value, one.standard_error] for one in exact], axis=1)
+    exactly = np.stack([[division.value, division.standard_error] for division in exact], axis=1)
     value, error = np.stack([quickly[:, : len(exact)], exactly], axis=1)  # (way, division, group)
     with np.errstate(divide="ignore", invalid="ignore"):
         first, in_full = (value[..., j] - value[..., i]) / np.hypot(error[..., i], error[..., j])

@@ -102,19 +102,19 @@ class Pool(ABC):
 
         No error is below that of one record at chance. ``benefit`` is that of ``sets.whole``.
         """
-        (base, own), known = self.numbers(sets.whole), self.is_scored & sets.inside
-        moments = np.stack([known, own, own**2, own * benefit.own, known * benefit.own])
+        (base, own), is_known = self.numbers(sets.whole), self.is_scored & sets.inside
+        moments = np.stack([is_known, own, own**2, own * benefit.own, is_known * benefit.own])
         n, total, squares, products, of_benefit = sets.sums(moments)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = total / n
             value = base if sets is sets.whole else base + mean
-            is_told = (n > 1) & ~np.isnan(value)
+            has_error = (n > 1) & ~np.isnan(value)
             of_records = np.maximum(squares / n - mean**2, 0.0) / (n - 1)
             covariance = (products - mean * of_benefit) / sets.sizes / (n - 1)
             covariance = np.where(np.isnan(benefit.value), np.nan, covariance)
             people = people_variance(of_records, *self._of_models(sets, n, value))
             errors = (np.maximum(np.sqrt(x), np.abs(value) / n) for x in (people, of_records))
-        error, null, both = (np.where(is_told, x, np.nan) for x in (*errors, covariance))
+        error, null, both = (np.where(has_error, x, np.nan) for x in (*errors, covariance))
         beside = {"null_error": null, "benefit_covariance": both, "n_records": n}
         return PooledExposures(value=value, standard_error=error, **beside)
 
@@ -145,13 +145,13 @@ class RankedPool(Pool):
     ) -> None:
         n = len(divisions[0].codes)
         # by division, value and variance by model and group; what records add, over all models
-        self.found = {one: np.full((2, n_models, one.n), np.nan) for one in (*divisions, *whole)}
-        self._parts: dict[Groups, npt.NDArray[Any]] = {one: np.zeros((1, n)) for one in divisions}
-        self._parts |= {one: np.zeros((n_models, n), dtype=np.float32) for one in whole}
+        self.found = {sets: np.full((2, n_models, sets.n), np.nan) for sets in (*divisions, *whole)}
+        self._parts: dict[Groups, npt.NDArray[Any]] = {sets: np.zeros((1, n)) for sets in divisions}
+        self._parts |= {sets: np.zeros((n_models, n), dtype=np.float32) for sets in whole}
         self.is_scored, self.is_complete = np.zeros(n, dtype=bool), np.ones(n, dtype=bool)
 
     @property
-    def is_told(self) -> bool:
+    def has_values(self) -> bool:
         """Whether any model tells anything of any group."""
         return any(bool(np.isfinite(found).any()) for found in self.found.values())
 
@@ -162,7 +162,7 @@ class RankedPool(Pool):
         is_scored = ~np.isnan(score)
         self.is_scored |= is_scored
         self.is_complete &= is_scored
-        found = {groups: [attack(one, score) for one in own] for groups, own in ranked.items()}
+        found = {groups: [attack(ranks, score) for ranks in own] for groups, own in ranked.items()}
         for groups, advantages in found.items():
             parts = self._parts[groups][model % len(self._parts[groups])]
             for k, advantage in enumerate(advantages):
@@ -244,10 +244,10 @@ class PairedPool(Pool):
 
     def numbers(self, groups: Groups) -> tuple[FloatArray, FloatArray]:
         """Mean differences."""
-        known = self.is_scored & groups.inside
-        n, total = groups.sums(np.stack([known, known * self._differences]))
+        is_known = self.is_scored & groups.inside
+        n, total = groups.sums(np.stack([is_known, is_known * self._differences]))
         value = quotient(total, n)
-        return value, np.where(known, self._differences - value[groups.codes], 0.0)
+        return value, np.where(is_known, self._differences - value[groups.codes], 0.0)
 
     def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
         """Variances of mean differences, from the luck of models.
@@ -297,10 +297,10 @@ def of_few(contrasts: FloatArray, n_models: int) -> tuple[FloatArray, FloatArray
         mean = total / n
         variance = np.maximum(squares / n - mean**2, 0.0) / (n - 1)
     apart = np.minimum(n[0], n[3]) >= 2
-    is_told = apart | (np.minimum(n[1], n[2]) >= 2)
+    is_measured = apart | (np.minimum(n[1], n[2]) >= 2)
     contrast = np.where(apart, mean[3] - mean[0], mean[1] + mean[2])
     noise = np.where(apart, variance[3] + variance[0], variance[1] + variance[2])
-    both = np.where(is_told, [contrast**2, noise], 0.0).mean(axis=1) / (2 * n_models)
+    both = np.where(is_measured, [contrast**2, noise], 0.0).mean(axis=1) / (2 * n_models)
     return both[0], both[1]
 
 
@@ -372,7 +372,7 @@ def record_rates(
             values[k, model], table = rate(counts.astype(np.float64))
             parts[k] += table.ravel()[cell]
     own = np.where(groups.inside, parts * (groups.sizes[groups.codes] / len(member)), 0.0)
-    benefit, gap = (Rate(value[:, :-1], one) for value, one in zip(values, own, strict=True))
+    benefit, gap = (Rate(value[:, :-1], part) for value, part in zip(values, own, strict=True))
     return benefit, gap
 
 

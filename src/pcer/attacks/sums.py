@@ -166,7 +166,7 @@ class Divisions:
 
     @cached_property
     def exact(self) -> list[Groups]:
-        """Those that are to be attacked exactly, too."""
+        """The divisions that are also attacked exactly."""
         return [Groups(row.astype(np.int64), self.n_groups) for row in self.codes[: self.n_exact]]
 
     @cached_property
