@@ -86,7 +86,7 @@ def hardest(point: OutlookPoint) -> tuple[float | None, float | None]:
     """The largest exposure and difference; None where one is not to be had, or there is none."""
 
     def largest(amounts: Sequence[float | None]) -> float | None:
-        known = [amount for amount in amounts if amount is not None]
-        return max(known) if known and len(known) == len(amounts) else None
+        given = [amount for amount in amounts if amount is not None]
+        return max(given) if given and len(given) == len(amounts) else None
 
     return largest([*point.exposure.values()]), largest(point.difference)

@@ -137,7 +137,7 @@ def _setting(audit: Audit, k: int) -> dict[str, Any]:
 
 def _card(audit: Audit, release: Release) -> dict[str, str]:
     """What a reader needs to ask further."""
-    subject, told = audit.subject, audit.told
+    subject, setting = audit.subject, audit.told
     seeds = number_range(sorted({budget.n_seeds for budget in audit.budgets}))
     n, mechanism = len(audit.budgets), release.training.mechanism
     models = ", ".join(name for name in audit.models if name is not None)
@@ -149,9 +149,9 @@ def _card(audit: Audit, release: Release) -> dict[str, str]:
     means = "" if positive is None else f" A positive prediction: {positive}."
     groups = []
     for name in subject.groups[:MOST_GROUPS]:
-        train, test = told.groups[name].n_train, told.groups[name].n_test
-        known = train is not None and test is not None
-        groups.append(f"{name} ({f'{train + test:,.0f}' if known else 'size not said'})")  # type: ignore[operator]
+        train, test = setting.groups[name].n_train, setting.groups[name].n_test
+        is_known = train is not None and test is not None
+        groups.append(f"{name} ({f'{train + test:,.0f}' if is_known else 'size not said'})")  # type: ignore[operator]
     more = len(subject.groups) - len(groups)
     rest = f" and {more} more" if more else ""
     return {
@@ -166,14 +166,14 @@ def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
     """Settings of all releases with their names, and how many have each verdict."""
     verdicts = [audit.verdict for audit in audits]
     counts = [(verdict, verdicts.count(verdict)) for verdict in BUDGET_VERDICTS]
-    told = listed([f"{count} {verdict.words}" for verdict, count in counts if count])
+    counted = listed([f"{count} {verdict.words}" for verdict, count in counts if count])
     named: dict[tuple[str, float], str] = {}
     for audit in audits:
         for budget, label in zip(audit.budgets, tables.setting_labels(audit), strict=True):
             is_bare = budget.model is None and budget.epsilon is not None
             named[budget.model or "", budget.budget] = f"ε = {label}" if is_bare else label
     settings = [(key, named[key]) for key in sorted(named)]
-    return {"told": f"Of {len(audits)} releases: {told}.", "settings": settings}
+    return {"counted": f"Of {len(audits)} releases: {counted}.", "settings": settings}
 
 
 def _provenance_table(audits: Sequence[Audit], releases: Sequence[Release]) -> Table:
@@ -195,8 +195,8 @@ def _plain(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(_plain(item) for item in value)
     if isinstance(value, dict):
-        told = [f"{k.replace('_', ' ')} {_plain(v)}" for k, v in value.items() if v or v == 0]
-        return "; ".join(told)
+        entries = [f"{k.replace('_', ' ')} {_plain(v)}" for k, v in value.items() if v or v == 0]
+        return "; ".join(entries)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -212,8 +212,8 @@ def glossary() -> dict[str, dict[str, str]]:
     return {re.sub(r"[^a-z]+", "-", f"term-{t['name'].lower()}").strip("-"): t for t in terms}
 
 
-def explained(text: str, known: set[str]) -> str:
-    """Text as escaped HTML, each term marked where it first stands and added to ``known``.
+def explained(text: str, seen: set[str]) -> str:
+    """Text as escaped HTML, each term marked where it first stands and added to ``seen``.
 
     >>> explained("no-DP & <b>", set())
     '<dfn tabindex="0" aria-describedby="term-differential-privacy">no-DP</dfn> &amp; &lt;b&gt;'
@@ -224,9 +224,9 @@ def explained(text: str, known: set[str]) -> str:
     parts, end = [], 0
     for match in re.finditer("|".join(words), text):
         id = ids[str(match.lastgroup)]
-        if id in known:
+        if id in seen:
             continue
-        known.add(id)
+        seen.add(id)
         mark = f'<dfn tabindex="0" aria-describedby="{id}">{html.escape(match[0])}</dfn>'
         parts += [html.escape(text[end : match.start()]), mark]
         end = match.end()

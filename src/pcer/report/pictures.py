@@ -98,7 +98,7 @@ def finding_svg(audit: Audit, *, setting: int | None = None) -> str:
         "finding.svg",
         _lines(" ".join(notes) + further, second["axis_y"] + 18, NOTE_SIZE),
         title=audit.headline if budget is audit.told else other,
-        told=" ".join(row["told"] + "." for panel in (first, second) for row in panel["rows"]),
+        titles=" ".join(row["title"] + "." for row in (*first["rows"], *second["rows"])),
         panels=[first, second],
     )
 
@@ -150,21 +150,21 @@ def _exposed_row(
     group = budget.groups[name]
     is_shown = group.resolved and budget.verdict not in tables.UNSURE
     mark = _mark(audit, group, place, is_shown=is_shown)
-    limit, told = None if is_shown else place(group.cost.upper_limit_together), mark["words"]
+    limit, title = None if is_shown else place(group.cost.upper_limit_together), mark["words"]
     if allowed is not None:
-        told += f"; the training allows about {_amount(audit.proxy, allowed)}"
-    row = _group_row(audit, budget, name, mark["words"], told)
+        title += f"; the training allows about {_amount(audit.proxy, allowed)}"
+    row = _group_row(audit, budget, name, mark["words"], title)
     return row | mark | {"limit": limit, "allowed": place(allowed)}
 
 
-def _group_row(audit: Audit, budget: BudgetResult, name: str, value: str, told: str) -> Drawn:
+def _group_row(audit: Audit, budget: BudgetResult, name: str, value: str, title: str) -> Drawn:
     """A group's name and value, without marks yet."""
     is_worse = name in budget.worse_off
     doubled = budget.verdict is Verdict.DOUBLE_DISADVANTAGE
     # A lower ratio of harms is no disadvantage by itself.
     worse = "worse off" if doubled or audit.subject.outcome == "benefit" else "lower ratio"
     short = _short_name(name)
-    words = {"value": value, "told": f"{short}: {told}", "is_worse": is_worse}
+    words = {"value": value, "title": f"{short}: {title}", "is_worse": is_worse}
     return {"name": short + (f" ({worse})" if is_worse else ""), **words, **_look(audit, name)}
 
 
@@ -225,8 +225,8 @@ def exposures_svg(audit: Audit) -> str:
         for name, y in zip(names, ys, strict=True):
             group = budget.groups[name]
             mark = _mark(audit, group, place, is_shown=group.resolved)
-            told = f"{setting}, {_short_name(name)}: {mark['words']}"
-            marks.append(mark | {"y": y, "told": told} | _look(audit, name))
+            title = f"{setting}, {_short_name(name)}: {mark['words']}"
+            marks.append(mark | {"y": y, "title": title} | _look(audit, name))
         places.append({"name": row_name, "y": round((ys[0] + ys[-1]) / 2 + 4, 1), "marks": marks})
         top += MARK_ROW * len(names) + SETTING_GAP
     bottom = ys[-1] + 10
@@ -260,13 +260,13 @@ def spread_claim(audit: Audit) -> str:
     settings = drawn_settings(audit)
     if not any(group.resolved for budget in settings for group in budget.groups.values()):
         return "No exposure is shown in any setting"
-    known = [budget for budget in settings if math.isfinite(budget.largest_cost)]
-    told = []
+    finite = [budget for budget in settings if math.isfinite(budget.largest_cost)]
+    ends = []
     for pick in (min, max):
-        budget = pick(known, key=lambda budget: budget.largest_cost)
+        budget = pick(finite, key=lambda budget: budget.largest_cost)
         cost = _amount(audit.proxy, max(budget.largest_cost, 0.0))
-        told.append(f"{cost} at {isolated(tables.setting_of(budget))}")
-    return f"Largest exposure: {', '.join(told)}"
+        ends.append(f"{cost} at {isolated(tables.setting_of(budget))}")
+    return f"Largest exposure: {', '.join(ends)}"
 
 
 def _row_names(settings: Sequence[BudgetResult]) -> list[str]:
@@ -353,7 +353,7 @@ def _floor_marks(audit: Audit, budget: BudgetResult, pair: PairResult) -> list[D
         marks.append(
             {
                 "text": signed(row.mean),
-                "told": f"{setting}, floor {floor:g}, {pair_name(pair.groups)}: {numbers}",
+                "title": f"{setting}, floor {floor:g}, {pair_name(pair.groups)}: {numbers}",
                 "colour": _look(audit, ahead)["colour"],
                 "shape": (UP if row.mean > 0 else DOWN) if row.mean else None,
                 "is_shown": pair.disparity_shown and not holds_zero,
@@ -384,8 +384,8 @@ def _further(n: int, what: str) -> str:
 def _ends(marks: Iterable[float | None], groups: Iterable[GroupResult]) -> tables.Ends:
     """Both ends of an axis: 0, every mark, and every group's exposure with its interval."""
     costs = ((group.cost.value, *(group.cost.interval or ())) for group in groups)
-    known = [0.0, *(mark for mark in chain(marks, *costs) if mark is not None)]
-    low, high = min(known), max(known)
+    values = [0.0, *(mark for mark in chain(marks, *costs) if mark is not None)]
+    low, high = min(values), max(values)
     return (low, high) if high > low else (low, low + 0.01)
 
 
@@ -440,9 +440,9 @@ def _short_name(name: str) -> str:
 
 def _few(names: Iterable[str]) -> str:
     """The first names, and how many more there are."""
-    known = list(dict.fromkeys(_short_name(name) for name in names))
-    more = [f"{len(known) - 2} more"] if len(known) > 3 else []
-    return listed([*(known[:2] if more else known), *more])
+    short = list(dict.fromkeys(_short_name(name) for name in names))
+    more = [f"{len(short) - 2} more"] if len(short) > 3 else []
+    return listed([*(short[:2] if more else short), *more])
 
 
 def _drawn(template: str, notes: list[Drawn], **marks: Any) -> str:

@@ -200,7 +200,7 @@ def _longest_line(text: str) -> int:
 
 
 def _widths(table: Table, width: int) -> list[int]:
-    """As wide as each column wants, words narrowed until all fit; empty where they never do."""
+    """Widths of the columns, words narrowed until all fit; empty where they never do."""
     least, widths = [], []
     for k, name in enumerate(table.columns):
         cells = [row[k] for row in table.rows]
@@ -256,7 +256,7 @@ def _console(width: int, text: TextIO | None = None) -> Console:
 
 
 def _plain(text: str, *, narrow: bool = False) -> str:
-    """Without the marks of our layout; where it is narrow, broken wherever it may."""
+    """Text without the marks of our layout; where it is narrow, broken wherever it may."""
     marks = dict.fromkeys(map(ord, ISOLATES), "")  # only a browser heeds them
     marks |= {ord(SOFT_HYPHEN): "-\n" * narrow, ord(MAY_BREAK): "\n" * narrow}
     return shown(text, keep=LAYOUT).translate(marks)

@@ -482,8 +482,8 @@ def _rankings_table(audit: Audit, compared: Comparison) -> Table:
     ]
     turned = [words.short_budget(epsilon) for epsilon, _ in compared.opposite]
     refuted = [words.short_budget(row.epsilon) for row in compared.equal_gap_claims if row.refuted]
-    known = {pair: r for pair, r in compared.correlations.items() if r is not None}
-    correlations = ", ".join(f"{r:+z.2f} ({pair_name(pair)})" for pair, r in known.items())
+    given = ((pair, r) for pair, r in compared.correlations.items() if r is not None)
+    correlations = ", ".join(f"{r:+z.2f} ({pair_name(pair)})" for pair, r in given)
     descriptive = "Correlation of disparity and rate difference over budgets, descriptive only:"
     values = {
         "model": _of_model(audit, compared.model),
@@ -503,9 +503,9 @@ def summary_table(audits: Sequence[Audit]) -> Table:
         for budget in audit.budgets:
             if budget.verdict is not audit.verdict:
                 others.setdefault(budget.verdict.words, []).append(_short(budget))
-        told = "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in others.items())
+        settings = "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in others.items())
         subject, worse = audit.subject, ", ".join(audit.worse_off)
-        found = (audit.verdict.words, worse or words.NOTHING, told or words.NOTHING)
+        found = (audit.verdict.words, worse or words.NOTHING, settings or words.NOTHING)
         rows.append((subject.dataset, subject.attribute, *found))
     heads = ("dataset", "attribute", "verdict", "worse off", "other settings")
     return Table("All releases", heads, tuple(rows), len(heads))

@@ -92,22 +92,22 @@ def verify_audit(found: dict[str, Any], releases: Sequence[Release]) -> Differen
     """
     plan = parse_plan(found.get("plan"), file="audit: plan")
     digest = str(found.get("release_sha256"))
-    known = {release.sha256: release for release in releases}
-    if digest not in known and len(releases) > 1:
+    by_digest = {release.sha256: release for release in releases}
+    if digest not in by_digest and len(releases) > 1:
         raise InputError(f"None of the releases has the digest {digest} that the audit names.")
     named = found.get("family")
-    members = [*map(str, named)] if isinstance(named, list) and digest in known else []
-    if missing := [member for member in members if member not in known]:
+    members = [*map(str, named)] if isinstance(named, list) and digest in by_digest else []
+    if missing := [member for member in members if member not in by_digest]:
         raise InputError(
             f"The audit was judged in a family of {len(members)} releases, and the one with "
             f"the digest {missing[0]} is missing; name all of them."
         )
-    family = [known[member] for member in members if member != digest]
-    recomputed = audit(known.get(digest, releases[0]), plan, family=family)
+    family = [by_digest[member] for member in members if member != digest]
+    recomputed = audit(by_digest.get(digest, releases[0]), plan, family=family)
     # A plan's numbers are written as given, not rounded as results are.
-    said, written = found["plan"], parse_json(canonical_json(plan.model_dump()), file="plan")
-    if said != written:
-        return first_difference(said, written, path="plan") or Difference("plan", said, written)
+    both = found["plan"], parse_json(canonical_json(plan.model_dump()), file="plan")
+    if both[0] != both[1]:
+        return first_difference(*both, path="plan") or Difference("plan", *both)
     rest = {key: value for key, value in found.items() if key != "plan"}
     return first_difference(rest, recomputed.model_dump(exclude={"plan"}), path="")
 
