@@ -238,10 +238,10 @@ def _difference(
 
 def _exit_if_met(audits: list[Audit], wanted: list[str]) -> None:
     named = [(subject_name(audited), audited) for audited in audits]
-    met = [f"{name}: {one}" for name, a in named for one in wanted if one in a.outcomes()]
-    told = ["--fail-on is met: " + "; ".join(met) + "."] if met else []
-    told += [f"policy, {name}: {rule.sentence}" for name, a in named for rule in a.broken_rules]
-    for sentence in told:
-        parts.note(f"pcer: {sentence}")
-    if told:
+    met = [f"{name}: {asked}" for name, a in named for asked in wanted if asked in a.outcomes()]
+    notes = ["--fail-on is met: " + "; ".join(met) + "."] if met else []
+    notes += [f"policy, {name}: {rule.sentence}" for name, a in named for rule in a.broken_rules]
+    for note in notes:
+        parts.note(f"pcer: {note}")
+    if notes:
         raise typer.Exit(parts.MET)

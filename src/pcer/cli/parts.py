@@ -73,7 +73,7 @@ def optional(help: str, *names: str, default: Any = None, **more: Any) -> Any:
 
 
 def required(help: str, *names: str, **more: Any) -> Any:
-    """One that must be given."""
+    """An option as its argument's default: one that must be given."""
     return optional(help, *names, default=..., **more)
 
 
@@ -312,11 +312,11 @@ class Display(bars.Progress):
 
     @property
     def seconds(self) -> float:
-        """How long it has run."""
+        """Seconds since the work began."""
         return self.tasks[0].elapsed or 0.0
 
     def tell(self, doing: str, *, done: int, total: int, found: int | None = None) -> None:
-        """Say where it stands."""
+        """Show what is being done, and how much of it is done."""
         self.done, self.total, self.found = done, total, found
         self.update(self._task, description=shown(doing), completed=done, total=total)
 
@@ -335,7 +335,7 @@ class Display(bars.Progress):
         return lambda doing: self.update(self._task, description=shown(f"{doing} {name}"))
 
     def kept(self) -> str:
-        """What a folder keeps of it; nothing where there is no folder."""
+        """What the folder keeps of the work; empty where there is no folder."""
         which = "finished models" if self.found is None else f"{self.done} of {self.total} models"
         return f"{which} are kept in {self._kept_in}" if self._kept_in else ""
 

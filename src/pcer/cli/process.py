@@ -48,12 +48,12 @@ class Stopped(BaseException):
     def __init__(self, signal_number: int, kept: str = "") -> None:
         super().__init__(signal_number, kept)
         self.exit_code, self.kept = SIGNALLED + signal_number, kept
-        self._is_told = False
+        self._is_shown = False
 
     def tell(self) -> None:
-        """Say so on stderr, once."""
-        if not self._is_told:
-            self._is_told = True
+        """Say on stderr, once, that we were stopped and what is kept."""
+        if not self._is_shown:
+            self._is_shown = True
             kept = f"; {self.kept}; run the same command again to go on" if self.kept else ""
             print(shown(f"pcer: stopped{kept}."), file=sys.stderr, flush=True)
 

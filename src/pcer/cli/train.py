@@ -361,7 +361,7 @@ def _fitted_releases(
     random_state = int.from_bytes(keyed, "little") if secret else 0
     n_splits = options["seeds"] or DEFAULT_SPLITS
     _note_if_large(dataset, options["attributes"], n_splits, 1)
-    told = from_options(
+    shared = from_options(
         Options,
         {**options, "budgets": None},
         dataset=dataset.name,
@@ -379,16 +379,16 @@ def _fitted_releases(
                 np.array(dataset.features),
                 np.array(dataset.labels),
                 sensitive_features={
-                    one.name: np.array([*one.group_names, None], dtype=object)[one.codes]
+                    a.name: np.array([*a.group_names, None], dtype=object)[a.codes]
                 },
                 outcome=dataset.outcome,
                 positive_label=1,
                 n_splits=n_splits,
                 random_state=random_state,
                 progress=state.counter(dataset.name, doing="fitting"),
-                options=replace(told, groups=one.group_names),
+                options=replace(shared, groups=a.group_names),
             )
-            for one in attributes
+            for a in attributes
         ]
 
 

@@ -125,9 +125,9 @@ class GroupedDataset:
         for attribute in self.attributes:
             if attribute.name == name:
                 return attribute
-        known = ", ".join(attribute.name for attribute in self.attributes)
+        names = ", ".join(attribute.name for attribute in self.attributes)
         raise InputError(
-            f"dataset {self.name!r} has no attribute {name!r}; choose one of: {known}."
+            f"dataset {self.name!r} has no attribute {name!r}; choose one of: {names}."
         )
 
 
@@ -195,12 +195,12 @@ def standardise(features: Features, *, train: IntArray) -> Features:
         train: positions of the training records.
     """
     fitted = features[train].astype(np.float64)
-    known = ~np.isnan(fitted)
-    n_known = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, fitted, 0).sum(axis=0) / n_known
-    variance = np.square(np.where(known, fitted - mean, 0)).sum(axis=0) / n_known
+    is_known = ~np.isnan(fitted)
+    n_known = np.maximum(is_known.sum(axis=0), 1)
+    mean = np.where(is_known, fitted, 0).sum(axis=0) / n_known
+    variance = np.square(np.where(is_known, fitted - mean, 0)).sum(axis=0) / n_known
     scale = np.where(variance > 0, np.sqrt(variance), 1)
-    never_known = ~known.any(axis=0)
+    never_known = ~is_known.any(axis=0)
     scaled = (features.astype(np.float64) - mean) / scale
     return np.where(np.isnan(scaled) | never_known, 0, scaled).astype(np.float32)
 

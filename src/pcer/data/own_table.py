@@ -181,8 +181,8 @@ def _typed(column: pa.ChunkedArray, name: str, plan: TablePlan, file: str) -> Co
     marks = pa.array(plan.missing, pa.string())
     is_mark = pc.is_in(pc.utf8_trim_whitespace(text), value_set=marks)
     text = pc.if_else(is_mark, pa.scalar(None, pa.string()), text)
-    known = text.drop_null()
-    are_numbers = len(known) and pc.all(pc.match_substring_regex(known, _NUMBER)).as_py()
+    given = text.drop_null()
+    are_numbers = len(given) and pc.all(pc.match_substring_regex(given, _NUMBER)).as_py()
     if name in plan.texts or not are_numbers:
         return as_array(text)
     return as_array(pc.cast(pc.utf8_trim_whitespace(text), pa.float64()))
@@ -213,9 +213,9 @@ def _role(
     n_different = len(np.unique(codes))
     if n_different < 2:
         return "left out", "constant"
-    for other, told in leaks.items():
-        n_pairs = len(np.unique(codes * (told.max() + 2) + told))
-        if n_pairs == n_different == len(np.unique(told)):
+    for other, leak in leaks.items():
+        n_pairs = len(np.unique(codes * (leak.max() + 2) + leak))
+        if n_pairs == n_different == len(np.unique(leak)):
             kind = "the label" if other == plan.label else "the protected attribute"
             return "left out", f"tells {kind} {other!r} one to one"
     if values.dtype == object:
@@ -238,8 +238,8 @@ def _faults(
         if role == "label" and n != 2:
             fault = f"must have two values, but has {n:,}; keep the records of two, or join values"
         elif role == "label" and plan.positive not in column.names:
-            known = " or ".join(map(repr, column.names))
-            fault = f"never has the value {plan.positive!r}; positive must be {known}"
+            choices = " or ".join(map(repr, column.names))
+            fault = f"never has the value {plan.positive!r}; positive must be {choices}"
         elif role == "protected attribute" and n < 2:
             fault = "has one group only; an audit compares at least two"
         elif role == "protected attribute" and n > most:

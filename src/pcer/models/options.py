@@ -113,8 +113,8 @@ class Options:
             certain_cells=self.certain_cells,
         )
 
-    def facts(self, outcome: Outcome, split_kind: SplitKind, **known: Any) -> ReleaseFacts:
-        """What a release says beside its counts; ``known`` are further fields of it."""
+    def facts(self, outcome: Outcome, split_kind: SplitKind, **further: Any) -> ReleaseFacts:
+        """What a release says beside its counts; ``further`` are more fields of it."""
         given = {} if self.training is None else dict(self.training)
         return ReleaseFacts(
             **{
@@ -128,7 +128,7 @@ class Options:
                 "notes": self.notes,
                 "disclosure": self.disclosure,
                 "secret": self.secret,
-                **known,
+                **further,
             }
         )
 

@@ -220,12 +220,12 @@ def require_same_settings(
     for name in (*settings, *made):
         if name in settings and name in made and made[name] == settings[name]:
             continue
-        said = repr(made[name]) if name in made else "that it does not name"
+        past = repr(made[name]) if name in made else "that it does not name"
         asked = "this version of pcer has no such setting"
         if name in settings:
             asked = f"{settings[name]!r} is asked for"
         raise InputError(
-            f"{where} was made with {name} {said}, but {asked}; choose another folder, or remove "
+            f"{where} was made with {name} {past}, but {asked}; choose another folder, or remove "
             "it, or go on with the version of pcer that began it."
         )
 

@@ -75,7 +75,7 @@ def die_with(parent: int, is_from_main_thread: bool = True) -> None:
 
 
 def _watch(parent: int) -> None:
-    """For systems that do not tell."""
+    """End with the parent on systems that send no signal when it ends."""
     while os.getppid() == parent:
         time.sleep(LOOK_SECONDS)
     os._exit(1)

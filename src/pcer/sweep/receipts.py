@@ -256,7 +256,7 @@ def person_receipts(folder: Path, record: str) -> tuple[ReceiptIndex, Sequence[S
         InputError: there is no such record, or there are no receipts.
     """
     index, kept = read_receipts(find_receipts(folder))
-    if record not in (ids := [str(one) for one in index.record_ids]):
+    if record not in (ids := [*map(str, index.record_ids)]):
         raise InputError(
             f"{folder} has no receipt of a record {record!r}; give the id that the dataset "
             f"{index.dataset!r} has for it."

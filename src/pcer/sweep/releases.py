@@ -82,16 +82,16 @@ def build_releases(
     run = partial(run_tasks, n_processes=n_processes, in_order=True)
     releases = {}
     attacked = with_costs(counted, settings, facts, run=run, on_step=on_step)
-    for one, attribute in zip(attacked, attributes, strict=True):
+    for counts, attribute in zip(attacked, attributes, strict=True):
         bounds = group_bounds(scores, sweep.config, attribute, sweep.dataset.labels)
         whole = replace(
-            one,
+            counts,
             bounds=bounds,
-            notes=[*one.notes, *([EXACT_NOTE] if bounds else [])],
+            notes=[*counts.notes, *([EXACT_NOTE] if bounds else [])],
             # a note says which attacks need more seeds
-            not_computed={k: v for k, v in one.not_computed.items() if k == PLACEBO},
+            not_computed={k: v for k, v in counts.not_computed.items() if k == PLACEBO},
         )
-        releases[one.attribute] = build_release(facts, whole, file=facts.dataset)
+        releases[counts.attribute] = build_release(facts, whole, file=facts.dataset)
     return releases
 
 

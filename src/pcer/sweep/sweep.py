@@ -73,7 +73,7 @@ class Sweep:
 
     @property
     def keeps_receipts(self) -> bool:
-        """Whether each person's are kept, beside the bounds."""
+        """Whether each person's receipt is kept, beside the bounds of groups."""
         return self.keep_people and self.has_receipts
 
     @cached_property

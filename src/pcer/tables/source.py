@@ -79,7 +79,7 @@ class PredictionColumns:
             )
 
     def completed(self, present: Sequence[str]) -> PredictionColumns:
-        """These columns, and those of the usual names where the table has them."""
+        """The columns as named, completed by usual names that the table has."""
         names = ("epsilon", "seed", "split_id")
         usual: Any = {n: n for n in names if getattr(self, n) is None and n in present}
         return replace(self, **usual)

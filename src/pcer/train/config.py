@@ -385,7 +385,7 @@ def _no_budget(given: object) -> InputError:
 
 
 def _given(settings: object, *names: str) -> dict[str, Any]:
-    """Those of some settings that are not left open."""
+    """The named settings, without those that are None."""
     values = {name: getattr(settings, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
 

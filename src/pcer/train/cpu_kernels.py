@@ -68,7 +68,7 @@ class Rule(NamedTuple):
 
     @classmethod
     def of(cls, rule: StepRule, dtype: Any) -> Rule:
-        """From the settings of a step."""
+        """The rule of a step, from its settings."""
         numbers = (rule.learning_rate, rule.momentum, 1 / rule.expected_batch, CLIP_MARGIN)
         return cls(*(np.dtype(dtype).type(number) for number in numbers))
 

@@ -96,7 +96,7 @@ class TrainingData:
         return member
 
     def only(self, seeds: Iterable[int]) -> TrainingData:
-        """These records with the splits of some seeds."""
+        """The records, with the splits of some seeds alone."""
         rows = {seed: self.train_rows[seed] for seed in seeds}
         return TrainingData(features=self.features, labels=self.labels, train_rows=rows)
 

@@ -201,7 +201,7 @@ def _failure(cause: Exception) -> Exception:
 
 @contextmanager
 def _connected(flags: EngineFlags) -> Iterator[bool]:
-    """A connection to Ray; gives whether it is ours, which is closed at the end."""
+    """A connection to Ray; yields whether it is ours, which is closed at the end."""
     if "ray" in sys.modules and sys.modules["ray"].is_initialized():  # to import it is to set it up
         yield False
         return

@@ -167,7 +167,7 @@ class Terms:
 
     @cached_property
     def wanted(self) -> BoolArray:
-        """(order,) which can give less than the promise by what they add, or are of a level."""
+        """(order,) whether it can give less than the promise by what it adds, or is of a level."""
         levels = np.isin(ORDERS, [level.order for level in self.levels])
         return np.asarray((conversion(self.dp_delta) <= self.nominal) | levels)
 
