@@ -1,10 +1,13 @@
-"""Blocks on disk: whole or absent, read back as written, and of the settings that are asked for."""
+"""Blocks on disk: whole or absent, of the settings that are asked for, in a folder of one owner."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +18,7 @@ from pcer.store import blocks
 from pcer.store.blocks import (
     finished_blocks,
     load_block,
+    owned,
     resume_folder,
     save_array,
     save_block,
@@ -72,31 +76,16 @@ def test_the_files_are_plain(tmp_path):
     assert np.load(both["second"], allow_pickle=False).tobytes() == PEOPLE.tobytes()
 
 
+def stop(*arguments, **more):
+    raise KeyboardInterrupt
+
+
 def test_an_array_without_its_names_does_not_count(tmp_path, monkeypatch):
-    write = blocks.write_files
-
-    def killed(contents, **how):
-        if any(path.suffix == ".json" for path in contents):
-            raise KeyboardInterrupt
-        write(contents, **how)
-
-    monkeypatch.setattr(blocks, "write_files", killed)
+    monkeypatch.setattr(blocks, "canonical_json", stop)  # of the names
     with pytest.raises(KeyboardInterrupt):
         save(tmp_path)
     assert [path.suffix for path in tmp_path.iterdir()] == [".npy"]
     assert list(finished_blocks(tmp_path)) == []
-
-
-def flipped(content: bytes, bit: int) -> bytes:
-    changed = bytearray(content)
-    changed[bit // 8] ^= 1 << bit % 8
-    return bytes(changed)
-
-
-def load_both(folder: Path) -> None:
-    (block,) = finished_blocks(folder)
-    load_block(block, 3)
-    load_block(block, 2, is_second=True)
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".json", ".second.npy"])
@@ -106,9 +95,14 @@ def test_every_single_flipped_bit_is_found(tmp_path, suffix):
     path = next(tmp_path.glob("*.json")).with_suffix(suffix)
     content = path.read_bytes()
     for bit in range(0, 8 * len(content), 7):
-        path.write_bytes(flipped(content, bit))
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(changed)
         with pytest.raises(InputError):
-            load_both(tmp_path)
+            [
+                (load_block(b, 3), load_block(b, 2, is_second=True))
+                for b in finished_blocks(tmp_path)
+            ]
     assert "(damaged)" in resume(tmp_path, n_second=2)[0]
     assert [path.name for path in tmp_path.iterdir()] == ["settings.json"]
 
@@ -183,10 +177,7 @@ def test_what_cannot_be_written_or_is_stopped_leaves_nothing(tmp_path, monkeypat
     with pytest.raises(OutputError, match=r"gone/a\.npy cannot be written .* what is finished is"):
         save_array(tmp_path / "gone" / "a.npy", VALUES)
 
-    def stopped(handle):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "fsync", stopped)
+    monkeypatch.setattr(os, "fsync", stop)
     with pytest.raises(KeyboardInterrupt):
         save_array(tmp_path / "a.npy", VALUES)
     assert list(tmp_path.iterdir()) == []
@@ -218,11 +209,91 @@ def test_only_a_sealed_record_vouches_for_settings(tmp_path):
 def test_the_settings_are_written_when_the_blocks_are_checked_and_not_before(tmp_path, monkeypatch):
     """Killed between the two, a folder must not vouch for blocks that nobody checked."""
     save(tmp_path)
-
-    def killed(*arguments, **more):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(blocks, "load_block", killed)
+    monkeypatch.setattr(blocks, "load_block", stop)
     with pytest.raises(KeyboardInterrupt):
         resume(tmp_path)
     assert not (tmp_path / "settings.json").exists()
+
+
+OWNER = """
+from pathlib import Path
+from pcer.store.blocks import owned
+with owned(Path(sys.argv[1])):
+    print("owned", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def start(folder: Path, before: str) -> subprocess.Popen[str]:
+    """A process that owns a folder until it is told something, or is refused it."""
+    return subprocess.Popen(
+        [sys.executable, "-c", f"import sys\n{before}\n{OWNER}", str(folder)],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+@pytest.mark.parametrize("before", ["", "sys.modules['fcntl'] = None"])
+def test_a_second_process_is_refused_until_the_first_is_done_or_killed(tmp_path, before):
+    """With the system's locks, and where Python has none."""
+    folder = tmp_path / "new" / "folder"
+    first = start(folder, before)
+    assert first.stdout.readline() == "owned\n", first.communicate()[1]
+    said, error = start(folder, before).communicate()
+    assert said == ""
+    assert f"InputError: {folder} is in use by another process; wait for it" in error
+    assert first.communicate("done\n") == ("", "")  # and filelock has nothing to remark
+    assert first.returncode == 0
+    second = start(folder, before)
+    assert second.stdout.readline() == "owned\n", second.communicate()[1]
+    second.kill()
+    second.communicate()
+    assert second.returncode == -signal.SIGKILL
+    assert start(folder, before).communicate("done\n") == ("owned\n", "")
+
+
+def test_an_owner_that_fails_gives_the_folder_back_and_may_remove_it(tmp_path):
+    folder = tmp_path / "work"
+    with pytest.raises(KeyError), owned(folder):
+        raise KeyError
+    with owned(folder), pytest.raises(InputError, match="in use"), owned(folder):
+        pass
+    with owned(folder):
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()
+    assert list(tmp_path.iterdir()) == []
+    with owned(folder):
+        pass
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    sentence = r"file/below cannot be made \(.*\); choose a folder that you may write to"
+    with pytest.raises(OutputError, match=sentence), owned(tmp_path / "file" / "below"):
+        pass
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are for POSIX")
+def test_nobody_else_can_look_into_the_folder_also_one_that_was_open(tmp_path, monkeypatch):
+    folder, mask = tmp_path / "above" / "work", os.umask(0o022)
+    try:
+        with owned(folder):
+            pass
+    finally:
+        os.umask(mask)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert folder.parent.stat().st_mode & 0o777 == 0o755
+    folder.chmod(0o755)
+    with owned(folder):
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert (folder / ".lock").stat().st_mode & 0o777 == 0o600
+
+    def unknown(*arguments, **more):
+        raise PermissionError("no modes here")
+
+    monkeypatch.setattr(Path, "chmod", unknown)
+    with owned(tmp_path):  # a system without modes breaks nothing
+        pass
