@@ -4,28 +4,37 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from pcer.train import TrainConfig
+
 MASK = 2**64 - 1
 
 
-def mlp(sizes: tuple[int, ...], dtype: torch.dtype = torch.float64) -> nn.Sequential:
+def mlp(sizes: tuple[int, ...]) -> nn.Sequential:
     """The network of the engine as a plain torch module."""
     layers: list[nn.Module] = []
     for inputs, outputs in itertools.pairwise(sizes):
-        layers += [nn.Linear(inputs, outputs, dtype=dtype), nn.ReLU()]
+        layers += [nn.Linear(inputs, outputs, dtype=torch.float64), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
 
-def load_matrices(module: nn.Module, matrices: list[np.ndarray]) -> None:
+def load_matrices(module: nn.Module, values: list[np.ndarray]) -> None:
     """Set each linear layer to (inputs + 1, outputs), the last row the bias."""
     linear = [layer for layer in module if isinstance(layer, nn.Linear)]
-    for layer, matrix in zip(linear, matrices, strict=True):
-        layer.weight.data = torch.from_numpy(matrix[:-1].T.copy()).to(layer.weight.dtype)
-        layer.bias.data = torch.from_numpy(matrix[-1].copy()).to(layer.bias.dtype)
+    for layer, matrix in zip(linear, values, strict=True):
+        layer.weight.data = torch.from_numpy(matrix[:-1].T.copy()).double()
+        layer.bias.data = torch.from_numpy(matrix[-1].copy()).double()
+
+
+def matrices(module: nn.Module) -> list[Tensor]:
+    """What ``load_matrices`` sets."""
+    linear = [layer for layer in module if isinstance(layer, nn.Linear)]
+    return [torch.cat([layer.weight.data.T, layer.bias.data[None]]) for layer in linear]
 
 
 def record_gradient(module: nn.Module, features: Tensor, label: Tensor) -> list[Tensor]:
@@ -52,23 +61,6 @@ def box_muller(radius_bits: int, angle_bits: int) -> tuple[float, float]:
     return radius * math.cos(angle), radius * math.sin(angle)
 
 
-def gap_of_word(word: int, threshold: list[int], alias: list[int]) -> int:
-    """The gap a 64-bit word stands for: its last bits name a column, the others choose in it."""
-    rest, column = divmod(word, len(threshold))
-    return (column if rest < threshold[column] else alias[column]) + 1
-
-
-def gap_positions(gaps: list[int], n_trials: int) -> list[int]:
-    """Positions of the heads, one gap after the other."""
-    positions, at = [], -1
-    for gap in gaps:
-        at += gap
-        if at >= n_trials:
-            return positions
-        positions.append(at)
-    raise AssertionError("too few gaps")
-
-
 def norm_bin(norm: float, clip: float, *, n_bins: int = 200) -> int:
     """The bin of a clipped norm: (b - 1) clip / 200 < s <= b clip / 200."""
     kept = norm * min(1.0, clip / (norm + 1e-6))
@@ -79,24 +71,23 @@ def train_by_rule(
     module: nn.Module,
     records: tuple[Tensor, Tensor],
     drawn: list[list[int]],
+    config: TrainConfig,
     *,
-    clip: float,
-    learning_rate: float,
-    momentum: float,
     expected_batch: int,
     every: int = 1,
     is_held: bool = False,
     costs: list[float] | None = None,
     budget: float = math.inf,
+    noise: Callable[[tuple[int, ...]], np.ndarray] = np.zeros,
 ) -> np.ndarray:
-    """DP-SGD without noise, in place, with every gradient of every record at every step.
+    """DP-SGD in place, with every gradient of every record at every step, and noise by shape.
 
     Norms of every so many steps count: of the first of them where they are held, which is also what
     the record is clipped at, else of the middle one (and of fewer steps at first). With costs, a
     record is out for good before the first step that it cannot pay. Gives how many steps each
     record spent in each bin.
     """
-    features, labels = records
+    (features, labels), clip = records, config.clip_norm
     n = len(features)
     counts = np.zeros((n, 201), dtype=int)
     velocity = [torch.zeros_like(p) for p in module.parameters()]
@@ -120,8 +111,9 @@ def train_by_rule(
             total = [t + factor * g for t, g in zip(total, gradients[i], strict=True)]
         with torch.no_grad():
             for p, v, t in zip(module.parameters(), velocity, total, strict=True):
-                v.copy_(momentum * v + t / expected_batch)
-                p -= learning_rate * v
+                shift = torch.from_numpy(noise(tuple(p.shape)))
+                v.copy_(config.momentum * v + (t + shift) / expected_batch)
+                p -= config.learning_rate * v
     return counts if is_held else counts_from_the_middle(seen, every)
 
 
@@ -130,12 +122,10 @@ def counts_from_the_middle(seen: list[list[int]], every: int) -> np.ndarray:
 
     A lot has as many steps as there were before it, and not more than ``every``.
     """
-    counts = np.zeros((len(seen[0]), 201), dtype=int)
-    lots = [seen[:1]]
-    while sum(map(len, lots)) < len(seen):
-        before = sum(map(len, lots))
-        lots.append(seen[before : before + min(before, every)])
-    for lot in lots:
+    counts, at = np.zeros((len(seen[0]), 201), dtype=int), 0
+    while at < len(seen):
+        lot = seen[at : at + min(max(at, 1), every)]
+        at += len(lot)
         for record, b in enumerate(lot[len(lot) // 2]):
             counts[record, b] += len(lot)
     return counts

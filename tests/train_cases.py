@@ -19,13 +19,14 @@ CONFIG = TrainConfig(hidden=(16, 8), epochs=3, expected_batch=40)
 CPU = CpuDevice()
 
 
-def make_data(n=300, n_features=9, seeds=range(4), share=0.7):
+def make_data(n=300, n_features=9, seeds=range(4), share=0.7, **changes):
     generator = np.random.Generator(np.random.PCG64(0))
     features = generator.normal(3, 2, (n, n_features)).astype(np.float32)
     labels = (features[:, 0] + generator.normal(0, 1, n) > 3).astype(int)
     n_train = round(n * share)
     rows = {s: np.random.Generator(np.random.PCG64(s)).permutation(n)[:n_train] for s in seeds}
-    return TrainingData.of(features, labels, rows)
+    parts = {"features": features, "labels": labels, "train_rows": rows}
+    return TrainingData.of(**{**parts, **changes})
 
 
 def make_models(seeds=range(4), budgets=((0.5, 2.5), (4.0, 0.8), (NO_DP, 0.0))):

@@ -14,7 +14,7 @@ import pytest
 
 from pcer.errors import InputError
 from pcer.train import accounting
-from pcer.train.accounting import Budget, calibrate, epsilon_spent
+from pcer.train.accounting import Budget, calibrate, epsilon_spent, joint_epsilon
 from pcer.train.config import Accountant, TrainConfig
 
 ADULT, COMPAS = 32_223, 4_320
@@ -48,16 +48,21 @@ def test_one_full_batch_step_is_the_gaussian_mechanism():
     assert delta(spent) <= config.dp_delta <= delta(spent - 0.001)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan])
-def test_budget_must_be_above_zero(epsilon):
-    with pytest.raises(InputError):
-        calibrate(epsilon, n_train=COMPAS, config=TrainConfig())
-
-
-def test_a_generous_budget_still_gets_noise_that_keeps_it():
+def test_a_budget_is_above_zero_and_a_generous_one_still_gets_noise_that_keeps_it():
+    for epsilon in (0.0, -1.0, math.nan):
+        with pytest.raises(InputError):
+            calibrate(epsilon, n_train=COMPAS, config=TrainConfig())
     budget = calibrate(200.0, n_train=1_000, config=TrainConfig(epochs=1))
     assert budget.noise_multiplier > 0
     assert budget.epsilon_by_accountant["pld"] <= 200.0
+
+
+def test_joint_privacy_of_one_model_is_its_own():
+    alone = epsilon_spent(2.0, n_train=N_TRAIN, config=CONFIG, accountant=Accountant.RDP)
+    none, one, two = (joint_epsilon([2.0] * n, n_train=N_TRAIN, config=CONFIG) for n in range(3))
+    assert one == pytest.approx(alone, rel=1e-12)
+    assert one < two < 2 * one
+    assert none == 0
 
 
 N_TRAIN = 2_000
@@ -124,6 +129,10 @@ def test_the_least_noise_that_keeps_the_budget_is_found_once(cache, searches, ac
     assert not accounting._keeps_budget(weak, config.sampling(N_TRAIN), config.dp_delta, who)
 
 
+def wrong(noise: float, **spent: float) -> Budget:
+    return Budget(epsilon=2.0, noise_multiplier=noise, epsilon_by_accountant=spent)
+
+
 DAMAGED = [
     b"",
     b"[]",
@@ -142,42 +151,31 @@ DAMAGED = [
     ("answer", "epsilon", "rdp", 1.0),
     ("answer", "extra", 1.0),
     ("sha256", "0" * 64),
+    wrong(1.0, rdp=2.0, pld=2.0),
+    wrong(1.5, rdp=2.5, pld=2.0),
+    wrong(1.5, pld=2.0, rdp=2.0),
+    wrong(1.5, rdp=2.0),
 ]
 
 
 @pytest.mark.usefixtures("quick", "cache")
 @pytest.mark.parametrize("damage", DAMAGED)
-def test_a_damaged_or_altered_file_is_passed_over_and_replaced(cache, searches, damage):
-    """By other bytes, or another value at a place of the record."""
+def test_a_damaged_altered_or_wrong_file_is_passed_over_and_replaced(cache, searches, damage):
+    """By other bytes, another value at a place of it, or a whole record of a wrong answer."""
     computed, whole = answer(), only(cache).read_bytes()
+    tree, content = json.loads(whole), damage
+    question, is_whole = tree["question"], isinstance(damage, Budget)
     if isinstance(damage, tuple):
         *names, last, value = damage
-        tree = json.loads(whole)
         reduce(getitem, names, tree)[last] = value
-        damage = json.dumps(tree).encode()
-    only(cache).write_bytes(damage)
+        content = json.dumps(tree).encode()
+    elif is_whole:
+        content = json.dumps(accounting._record(question, damage)).encode()
+    only(cache).write_bytes(content)
+    assert accounting._kept_answer(only(cache), question) == (damage if is_whole else None)
     assert answer() == computed
+    assert computed.noise_multiplier == 1.5
     assert only(cache).read_bytes() == whole
-    assert len(searches) == 2
-
-
-@pytest.mark.usefixtures("quick", "cache")
-@pytest.mark.parametrize(
-    ("noise", "spent"),
-    [
-        (1.0, {"rdp": 2.0, "pld": 2.0}),
-        (1.5, {"rdp": 2.5, "pld": 2.0}),
-        (1.5, {"pld": 2.0, "rdp": 2.0}),
-        (1.5, {"rdp": 2.0}),
-    ],
-)
-def test_a_whole_file_with_a_wrong_answer_is_not_used(cache, searches, noise, spent):
-    answer()
-    question = json.loads(only(cache).read_text())["question"]
-    wrong = Budget(epsilon=2.0, noise_multiplier=noise, epsilon_by_accountant=spent)
-    only(cache).write_text(json.dumps(accounting._record(question, wrong)))
-    assert accounting._kept_answer(only(cache), question) == wrong
-    assert answer().noise_multiplier == 1.5
     assert searches == [2.0, 2.0]
 
 

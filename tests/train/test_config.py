@@ -8,13 +8,7 @@ from opacus import PrivacyEngine
 from torch.utils.data import DataLoader, TensorDataset
 
 from pcer.errors import InputError
-from pcer.train.config import (
-    ADDED_SETTINGS,
-    EngineFlags,
-    Sampling,
-    TrainConfig,
-    parse_budgets,
-)
+from pcer.train.config import ADDED_SETTINGS, EngineFlags, Sampling, TrainConfig, parse_budgets
 from pcer.train.rules import RULES
 
 
@@ -39,76 +33,51 @@ def test_receipts_that_are_held_need_their_own_rule(monkeypatch):
         TrainConfig(receipts="held", rule="other")
 
 
-def test_unknown_setting_is_refused_by_name():
-    with pytest.raises(InputError, match="no setting 'epoch'; it has accountant, adjacency"):
-        TrainConfig.from_dict({"epoch": 3})
-
-
-def test_an_added_setting_says_what_older_versions_did():
-    """Whoever adds one says so in ADDED_SETTINGS, or sweeps of older versions could not go on."""
+def test_a_file_of_an_older_version_is_read_as_that_version_trained(monkeypatch):
+    """Whoever adds one says what stood for it, or sweeps of older versions could not go on."""
     first = "hidden epochs expected_batch learning_rate momentum clip_norm dp_delta accountant"
     added = set(TrainConfig().to_dict()) - {*first.split(), "standardise", "split"}
     assert added == set(ADDED_SETTINGS)
-
-
-def test_a_file_of_an_older_version_is_read_as_that_version_trained(monkeypatch):
     monkeypatch.setitem(ADDED_SETTINGS, "momentum", 0.5)  # as if it were new, with another default
     old = {name: value for name, value in TrainConfig().to_dict().items() if name != "momentum"}
     assert TrainConfig.from_dict(old).momentum == 0.5
     assert TrainConfig.from_dict({**old, "momentum": 0.2}).momentum == 0.2
+    with pytest.raises(InputError, match="no setting 'epoch'; it has accountant, adjacency"):
+        TrainConfig.from_dict({"epoch": 3})
 
 
 BAD_SETTINGS = [
-    {"epochs": 0},
-    {"epochs": 10**7},
+    *({"epochs": n} for n in (0, 10**7)),
     {"expected_batch": 2.5},
-    {"hidden": (64, 0)},
-    {"hidden": (10**5, 10**5)},
+    *({"hidden": units} for units in ((64, 0), (10**5, 10**5))),
     {"learning_rate": -1},
     {"clip_norm": math.inf},
     {"momentum": 1.0},
-    {"dp_delta": 0.0},
-    {"dp_delta": 0.2},
+    *({"dp_delta": delta} for delta in (0.0, 0.2)),
     {"split": "by year"},
-    {"sample_rate": 0.3},
-    {"sample_rate": 0.0},
-    {"n_steps": 0},
-    {"divisor": 1.5},
-    {"refresh_every": 0},
-    {"adjacency": "replace"},
-    {"adjacency": "add-or-remove", "n_steps": 9},
-    {"rule": "lax"},
-    {"receipts": "all"},
-    {"receipts": "exact", "refresh_every": 5},
-    {"budget_per_person": 1.0},
-    {"budget_per_person": -1.0, "receipts": "held"},
-    {"accountant": "gdp"},
+    *({"sample_rate": rate} for rate in (0.3, 0.0)),
+    *({"n_steps": 0}, {"divisor": 1.5}, {"refresh_every": 0}),
+    *({"adjacency": "replace"}, {"adjacency": "add-or-remove", "n_steps": 9}),
+    *({"rule": "lax"}, {"accountant": "gdp"}),
+    *({"receipts": "all"}, {"receipts": "exact", "refresh_every": 5}),
+    *({"budget_per_person": 1.0}, {"budget_per_person": -1.0, "receipts": "held"}),
+]
+BAD_FLAGS = [
+    *({"device": device} for device in ("tpu", "cpu:1", "cuda:x")),
+    *({"device": "cuda:1", "engine": "ray"}, {"engine": "dask"}, {"address": "auto"}),
+    *({"block_size": 0}, {"jobs": 0}),
 ]
 
 
-@pytest.mark.parametrize("settings", BAD_SETTINGS, ids=str)
-def test_bad_settings_are_refused_by_name(settings):
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [*((TrainConfig, bad) for bad in BAD_SETTINGS), *((EngineFlags, bad) for bad in BAD_FLAGS)],
+    ids=str,
+)
+def test_bad_settings_and_flags_are_refused_by_name(kind, settings):
     name = "hidden layers" if settings == {"hidden": (10**5, 10**5)} else next(iter(settings))
     with pytest.raises(ValueError, match=name):
-        TrainConfig(**settings)
-
-
-BAD_FLAGS = [
-    {"device": "tpu"},
-    {"device": "cpu:1"},
-    {"device": "cuda:x"},
-    {"engine": "dask"},
-    {"address": "auto"},
-    {"device": "cuda:1", "engine": "ray"},
-    {"block_size": 0},
-    {"jobs": 0},
-]
-
-
-@pytest.mark.parametrize("flags", BAD_FLAGS, ids=str)
-def test_bad_flags_are_refused_by_name(flags):
-    with pytest.raises(ValueError, match=next(iter(flags))):
-        EngineFlags(**flags)
+        kind(**settings)
 
 
 def test_block_size_suits_the_device():

@@ -23,70 +23,49 @@ from pcer.train.opacus import (
     train_module,
 )
 from pcer.train.streams import Purpose, stream
+from tests import reference_train as slow
 from tests.train_cases import make_data
 
 N = 5
-CONFIG = TrainConfig(hidden=(16, 8), epochs=3, expected_batch=40, clip_norm=0.4)
+CONFIG = TrainConfig(epochs=3, expected_batch=40, clip_norm=0.4)
 
 
-def initial_seed(model: Model) -> int:
-    return torch_seed(model, Purpose.INITIAL, b"")
+class Acting(nn.Module):
+    """Some weights and layers, and what is done with them."""
 
-
-class Centred(nn.Module):
-    """A norm that nobody knows by name."""
+    def __init__(self, act, **parts):
+        super().__init__()
+        self.act = act
+        for name, part in parts.items():
+            setattr(self, name, part)
 
     def forward(self, x):
-        """Subtract the mean of the batch."""
-        return x - x.mean(dim=0)
+        """What is done."""
+        return self.act(self, x)
 
 
-class Counting(nn.Module):
+def counting():
     """Keeps the largest value that it saw, in a buffer, and does nothing else."""
 
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("largest", torch.zeros(()))
-
-    def forward(self, x):
-        """Look, and give it back."""
-        self.largest = torch.maximum(self.largest, x.max())
+    def look(module, x):
+        module.largest = torch.maximum(module.largest, x.max())
         return x
 
-
-class Elsewhere(nn.Module):
-    """Uses the weight of a layer without calling the layer."""
-
-    def __init__(self):
-        super().__init__()
-        self.inner = nn.Linear(N, N)
-        self.last = nn.Linear(N, 1)
-
-    def forward(self, x):
-        """The inner layer twice, once behind its back."""
-        return self.last(self.inner(x) + x @ self.inner.weight)
+    module = Acting(look)
+    module.register_buffer("largest", torch.zeros(()))
+    return module
 
 
-class OwnWeights(nn.Module):
+def own_weights(**more):
     """Weights of its own, which Opacus has no rule for."""
-
-    def __init__(self, *, spare: bool = False):
-        super().__init__()
-        self.weight = nn.Parameter(torch.linspace(-1, 1, N))
-        if spare:
-            self.spare = nn.Parameter(torch.zeros(2))
-
-    def forward(self, x):
-        """One product."""
-        return x @ self.weight
+    weight = nn.Parameter(torch.linspace(-1, 1, N))
+    return Acting(lambda module, x: x @ module.weight, weight=weight, **more)
 
 
-class Both(nn.Linear):
-    """Says two things at once."""
-
-    def forward(self, x):
-        """A logit, and what it was asked."""
-        return super().forward(x), x
+def behind_its_back(n):
+    """A layer that is used twice, once without being called."""
+    act = lambda module, x: module.last(module.inner(x) + x @ module.inner.weight)  # noqa: E731
+    return Acting(act, inner=nn.Linear(n, n), last=nn.Linear(n, 1))
 
 
 def frozen_norm(n):
@@ -101,7 +80,7 @@ SOUND = {
     "flat": lambda n: nn.Sequential(nn.Linear(n, 1), nn.Flatten(0)),
     "dropout": lambda n: nn.Sequential(nn.Linear(n, 8), nn.Dropout(0.5), nn.Linear(8, 1)),
     "group norm": lambda n: nn.Sequential(nn.Linear(n, 8), nn.GroupNorm(2, 8), nn.Linear(8, 1)),
-    "own weights": lambda n: OwnWeights(),
+    "own weights": lambda n: own_weights(),
     "a norm that is frozen": frozen_norm,
 }
 
@@ -139,12 +118,16 @@ REFUSED = {
     "per-record gradients .* replace that layer": lambda n: nn.Sequential(
         nn.Unflatten(1, (n, 1)), nn.LSTM(1, 1)
     ),
-    "depends on who else is in the batch": lambda n: nn.Sequential(Centred(), nn.Linear(n, 1)),
-    "its buffer 0.largest keeps": lambda n: nn.Sequential(Counting(), nn.Linear(n, 1)),
+    "depends on who else is in the batch": lambda n: nn.Sequential(
+        Acting(lambda module, x: x - x.mean(dim=0)), nn.Linear(n, 1)
+    ),
+    "its buffer 0.largest keeps": lambda n: nn.Sequential(counting(), nn.Linear(n, 1)),
     r"one logit per record, but gave \(6, 2\)": lambda n: nn.Linear(n, 2),
-    "one logit per record, but gave tuple": lambda n: Both(n, 1),
-    "gradient of inner.weight cannot be told": lambda n: Elsewhere(),
-    "gradient of spare cannot be told": lambda n: OwnWeights(spare=True),
+    "one logit per record, but gave tuple": lambda n: Acting(
+        lambda module, x: (module.inner(x), x), inner=nn.Linear(n, 1)
+    ),
+    "gradient of inner.weight cannot be told": behind_its_back,
+    "gradient of spare cannot be told": lambda n: own_weights(spare=nn.Parameter(torch.zeros(2))),
     "fails on 6 made-up records of 5 features": lambda n: nn.Linear(n + 1, 1),
 }
 
@@ -178,12 +161,6 @@ def test_any_module_gives_the_same_outputs():
     assert found.budgets[1].epsilon_by_accountant["pld"] <= 3.0
 
 
-def test_a_module_whose_training_diverges_is_named():
-    config = TrainConfig(epochs=2, expected_batch=70, learning_rate=1e30)
-    with pytest.raises(InputError, match="The training of seed 2 without privacy diverged"):
-        train_module(SOUND["dropout"], make_data(), Model(2, NO_DP, 0.0), config)
-
-
 def test_noise_has_the_calibrated_size_and_is_shared_by_no_two_models():
     sampling, noise = CONFIG.sampling(210), []
     models = [(0, 1.0, b""), (0, 2.0, b""), (1, 1.0, b""), (0, 1.0, b"another secret")]
@@ -205,77 +182,64 @@ def test_a_private_module_is_what_a_plain_loop_gives():
     """Clip every record by itself, add normal noise, divide, step: with noise and momentum."""
     data, model = make_data(), Model(1, 1.0, 1.5)
     factory = lambda n: nn.Sequential(nn.Linear(n, 3), nn.Tanh(), nn.Linear(3, 1))  # noqa: E731
-    ours = train_module(factory, data, model, CONFIG)
     train, sampling = data.train_rows[1], CONFIG.sampling(data.n_train)
     mean, std = data.features[train].mean(axis=0), data.features[train].std(axis=0)
     features = torch.from_numpy((data.features - mean) / std).double()
-    module = seeded_module(factory, features.shape[1], initial_seed(model)).double()
-    parameters = list(module.parameters())
-    speed = [torch.zeros_like(p) for p in parameters]
-    noise = np.random.Generator(stream(seed=1, epsilon=1.0, purpose=Purpose.NOISE))
-    for rows in batch_rows(model, sampling, b""):
-        total = [torch.zeros_like(p) for p in parameters]
-        for row in train[rows.numpy()]:
-            label = torch.tensor(float(data.labels[row])).double()
-            logit = module(features[row])[0]
-            loss = nn.functional.binary_cross_entropy_with_logits(logit, label)
-            own = torch.autograd.grad(loss, parameters)
-            norm = math.sqrt(sum(float(g.square().sum()) for g in own))
-            for t, g in zip(total, own, strict=True):
-                t += g * min(1.0, CONFIG.clip_norm / (norm + 1e-6))
-        for p, t, v in zip(parameters, total, speed, strict=True):
-            drawn = torch.from_numpy(noise.standard_normal(tuple(p.shape)))
-            v *= CONFIG.momentum
-            v += (t + 1.5 * CONFIG.clip_norm * drawn) / sampling.expected_batch
-            p.data -= CONFIG.learning_rate * v
+    module = seeded_module(factory, 9, torch_seed(model, Purpose.INITIAL, b"")).double()
+    normal = np.random.Generator(stream(seed=1, epsilon=1.0, purpose=Purpose.NOISE))
+    slow.train_by_rule(
+        module,
+        (features[train], torch.from_numpy(data.labels[train]).double()),
+        [rows.tolist() for rows in batch_rows(model, sampling, b"")],
+        CONFIG,
+        expected_batch=sampling.expected_batch,
+        noise=lambda shape: 1.5 * CONFIG.clip_norm * normal.standard_normal(shape),
+    )
     with torch.no_grad():
         theirs = module(features)[:, 0].numpy()
-    np.testing.assert_allclose(ours, theirs, atol=2e-5)
+    np.testing.assert_allclose(train_module(factory, data, model, CONFIG), theirs, atol=2e-5)
 
 
 def test_layers_that_draw_draw_from_the_models_own_stream():
-    factory = lambda n: nn.Sequential(nn.Linear(n, 8), nn.Dropout(0.5), nn.Linear(8, 1))  # noqa: E731
-    torch.manual_seed(3)
-    before = torch.random.get_rng_state()
-    one = train_module(factory, make_data(), Model(0, NO_DP, 0.0), CONFIG)
-    assert torch.equal(torch.random.get_rng_state(), before)
-    torch.manual_seed(4)
-    assert np.array_equal(train_module(factory, make_data(), Model(0, NO_DP, 0.0), CONFIG), one)
+    found = []
+    for seed in (3, 4):
+        torch.manual_seed(seed)
+        before = torch.random.get_rng_state()
+        found.append(train_module(SOUND["dropout"], make_data(), Model(0, NO_DP, 0.0), CONFIG))
+        assert torch.equal(torch.random.get_rng_state(), before)
+    assert np.array_equal(*found)
 
 
-def test_what_fails_in_training_is_named_without_its_words():
-    class Fails(nn.Module):
-        def __init__(self, n):
-            super().__init__()
-            self.inner, self.steps = nn.Linear(n, 1), 0
+def test_what_diverges_or_fails_in_training_is_named_without_its_words():
+    steps = []
 
-        def forward(self, x):
-            self.steps += 1
-            if self.steps > 3:
-                raise RuntimeError(f"cannot stand {x[0].tolist()}")
-            return self.inner(x)
+    def fail_later(module, x):
+        steps.append(len(x))
+        if len(steps) > 3:
+            raise RuntimeError(f"cannot stand {x[0].tolist()}")
+        return module.inner(x)
 
-    with pytest.raises(
-        InputError, match=r"fails in the training of seed 2 .*RuntimeError"
-    ) as refusal:
-        train_module(Fails, make_data(), Model(2, NO_DP, 0.0), CONFIG)
-    assert "cannot stand" not in str(refusal.value)
+    failing = lambda n: Acting(fail_later, inner=nn.Linear(n, 1))  # noqa: E731
+    fast = dataclasses.replace(CONFIG, learning_rate=1e30)
+    for factory, config, sentence in (
+        (SOUND["dropout"], fast, "The training of seed 2 without privacy diverged"),
+        (failing, CONFIG, r"fails in the training of seed 2 .*RuntimeError"),
+    ):
+        with pytest.raises(InputError, match=sentence) as refusal:
+            train_module(factory, make_data(), Model(2, NO_DP, 0.0), config)
+        assert "cannot stand" not in str(refusal.value)
 
 
 def test_a_module_is_never_asked_about_nobody():
-    class Somebody(nn.Linear):
-        def forward(self, x):
-            assert len(x)
-            return super().forward(x)
+    def ask_somebody(module, x):
+        assert len(x)
+        return module.inner(x)
 
-    data = make_data(n=30, seeds=[0])
+    data, model = make_data(n=30, seeds=[0]), Model(0, 1.0, 1.0)
     config = TrainConfig(epochs=3, expected_batch=2)
-    found = [
-        train_module(lambda n, kind=kind: kind(n, 1), data, Model(0, 1.0, 1.0), config)
-        for kind in (Somebody, nn.Linear)
-    ]
-    assert np.isfinite(found[0]).all()
-    assert np.array_equal(*found)
+    asked = train_module(lambda n: Acting(ask_somebody, inner=nn.Linear(n, 1)), data, model, config)
+    assert np.isfinite(asked).all()
+    assert np.array_equal(asked, train_module(SOUND["linear"], data, model, config))
 
 
 @pytest.mark.parametrize("settings", [{"rule": "held"}, {"receipts": "exact"}])

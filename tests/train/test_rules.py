@@ -13,7 +13,7 @@ from pcer.train.fleet import Model
 from pcer.train.rules import N_BINS, RULES, DpSgd, Refresh
 from pcer.train.schedule import thin_rows
 from pcer.train.streams import Purpose, initial_weights, stream
-from pcer.train.watch import KEPT_REFRESHES, StepBook, Watch
+from pcer.train.watch import KEPT_REFRESHES, StepBook
 from tests import reference_train as slow
 from tests.train_cases import (
     CONFIG,
@@ -27,115 +27,65 @@ from tests.train_cases import (
     moved,
     plain_states,
     sampled_positions,
-    train_block,
 )
 
 SMALL = TrainConfig(hidden=(5, 3), epochs=4, expected_batch=14, clip_norm=0.75, learning_rate=0.5)
+QUIET = Model(0, 0.5, 0.0)
 
 
-def small_data():
-    return make_data(n=60, n_features=4, seeds=range(2))
+def in_double(config):
+    """One model in float64, so that no norm is on the wrong side of a bin by rounding."""
+    data = make_data(n=60, n_features=4, seeds=[0])
+    fleet = moved(assemble(data, [QUIET], config), dtype=torch.float64)
+    fleet.table[:-1, 5] = fleet.table[:-1, :4].square().sum(dim=1) + 1
+    return fleet
 
 
-def in_double(data, models, config):
-    """A block trained in float64, so that no norm lies on the wrong side of a bin by rounding."""
-    fleet, n = moved(assemble(data, models, config), dtype=torch.float64), data.features.shape[1]
-    fleet.table[:-1, n + 1] = fleet.table[:-1, :n].square().sum(dim=1) + 1
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"receipts": "exact"},
+        {"receipts": "refreshed"},
+        {"receipts": "held"},
+        {"receipts": "held", "refresh_every": 4, "budget_per_person": 1.0},
+    ],
+    ids=str,
+)
+def test_counts_and_weights_are_those_of_a_twin_that_stores_every_gradient(monkeypatch, how):
+    """One record at a time; with a budget, the same people are left out before the same step."""
+    allow(monkeypatch, 400.0)
+    config, has_budget = dataclasses.replace(SMALL, **how), "budget_per_person" in how
+    fleet, sampling = in_double(config), config.sampling(42)
     with torch.no_grad():
         state = CPU.fit(fleet)
-    return fleet, state
-
-
-def by_the_twin(fleet, data, model, config, **how):
-    """The same model, one record at a time, with every gradient stored."""
-    n = data.features.shape[1]
-    table = fleet.table[fleet.watch.records[0]].double()
-    module = slow.mlp((n, *config.hidden, 1))
-    bits = stream(seed=model.seed, epsilon=model.epsilon, purpose=Purpose.INITIAL)
-    slow.load_matrices(module, initial_weights(bits, sizes=(n, *config.hidden, 1)))
-    sampling = config.sampling(data.n_train)
-    drawn = sampled_positions(model.seed, model.epsilon, sampling)
-    batches = [
-        (drawn[drawn // data.n_train == t] % data.n_train).tolist() for t in range(sampling.n_steps)
-    ]
+    module, sizes = slow.mlp(fleet.layout.sizes), fleet.layout.sizes
+    bits = stream(seed=0, epsilon=0.5, purpose=Purpose.INITIAL)
+    slow.load_matrices(module, initial_weights(bits, sizes=sizes))
+    steps, drawn = np.divmod(sampled_positions(0, 0.5, sampling), 42)
+    table = fleet.table[fleet.watch.records[0]]
     counts = slow.train_by_rule(
         module,
-        (table[:, :n], table[:, n + 2]),
-        batches,
-        clip=config.clip_norm,
-        learning_rate=config.learning_rate,
-        momentum=config.momentum,
+        (table[:, :4], table[:, 6]),
+        [drawn[steps == t].tolist() for t in range(sampling.n_steps)],
+        config,
         expected_batch=sampling.expected_batch,
-        **how,
+        every=1 if config.receipts == "exact" else config.refresh_every or sampling.steps_per_epoch,
+        is_held=config.receipts == "held",
+        costs=COSTS.tolist() if has_budget else None,
+        budget=400.0,
     )
-    return module, counts
-
-
-def require_same_weights(fleet, state, module):
-    linear = [layer for layer in module if isinstance(layer, torch.nn.Linear)]
-    for mine, layer in zip(fleet.layout.layers(state.weights), linear, strict=True):
-        torch.testing.assert_close(mine.weight[0].mT, layer.weight.data, atol=1e-10, rtol=1e-10)
-        torch.testing.assert_close(mine.bias[0, 0], layer.bias.data, atol=1e-10, rtol=1e-10)
-
-
-@pytest.mark.parametrize("mode", ["exact", "refreshed", "held"])
-def test_counts_are_those_of_a_twin_that_stores_every_gradient(mode):
-    data, model = small_data(), Model(1, 0.5, 0.0)
-    config = dataclasses.replace(SMALL, receipts=mode)
-    fleet, state = in_double(data.only([1]), [model], config)
-    every = 1 if mode == "exact" else config.sampling(data.n_train).steps_per_epoch
-    module, counts = by_the_twin(fleet, data, model, config, every=every, is_held=mode == "held")
     found = fleet.watch.steps_per_bin(0)
     assert np.array_equal(found, counts)
-    assert (found.sum(axis=1) == config.sampling(42).n_steps).all()
+    assert (found.sum(axis=1) == sampling.n_steps).all()
     assert len(np.flatnonzero(found.sum(axis=0))) > 20  # norms of every size
     assert found[:, N_BINS].sum() > 0
-    require_same_weights(fleet, state, module)
-
-
-def test_a_filter_leaves_out_whom_the_twin_leaves_out_before_the_same_step(monkeypatch):
-    allow(monkeypatch, 400.0)
-    data, model = small_data(), Model(0, 0.5, 0.0)
-    config = dataclasses.replace(SMALL, receipts="held", refresh_every=4, budget_per_person=1.0)
-    fleet, state = in_double(data.only([0]), [model], config)
-    module, counts = by_the_twin(
-        fleet, data, model, config, every=4, is_held=True, costs=COSTS.tolist(), budget=400.0
-    )
-    found = fleet.watch.steps_per_bin(0)
-    assert np.array_equal(found, counts)
-    require_same_weights(fleet, state, module)
-    spent = found @ COSTS
-    assert spent.max() <= 400
-    is_out = fleet.watch.filter.is_open.logical_not()[0].numpy()
-    assert 5 < is_out.sum() < 40  # some are out, and some are not
-    np.testing.assert_allclose(spent, fleet.watch.filter.spent[0], rtol=1e-12)
-
-
-def train(config, data=None, models=None):
-    data, models = data or make_data(), models or make_models()
-    return fleets.train_block(data, models, config, device=CPU)
-
-
-@pytest.mark.parametrize("mode", ["refreshed", "held"])
-def test_receipts_of_a_model_are_the_same_bytes_in_any_block(mode):
-    config, data, models = (
-        dataclasses.replace(CONFIG, receipts=mode, epochs=2),
-        make_data(),
-        make_models(),
-    )
-    together = train(config, models=models)
-    plain = train_block(data, models, dataclasses.replace(CONFIG, epochs=2))
-    for model, mine, other in zip(models, together.logits, plain, strict=True):
-        assert np.array_equal(mine, other) == (mode != "held" or not model.is_private)
-    assert together.receipts.dtype == np.float32
-    assert together.receipts.shape == (12, 210)  # 4 bytes a record
-    backwards = train(config, models=models[::-1])
-    assert np.array_equal(backwards.receipts[::-1], together.receipts)
-    for index, model in enumerate(models):
-        alone = train(config, data=data.only([model.seed]), models=[model])
-        assert np.array_equal(alone.receipts[0], together.receipts[index])
-        assert np.array_equal(alone.logits[0], together.logits[index])
-        assert np.isinf(alone.receipts).all() == (not model.is_private)
+    for mine, theirs in zip(fleet.layout.layers(state.weights), slow.matrices(module), strict=True):
+        torch.testing.assert_close(mine.matrix[0], theirs, atol=1e-10, rtol=1e-10)
+    if has_budget:
+        spent, is_out = found @ COSTS, ~fleet.watch.filter.is_open[0].numpy()
+        assert spent.max() <= 400
+        assert 5 < is_out.sum() < 40  # some are out, and some are not
+        np.testing.assert_allclose(spent, fleet.watch.filter.spent[0], rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -174,26 +124,20 @@ def test_compiled_bins_bounds_filters_and_steps_are_the_plain_ones(monkeypatch, 
 
 def test_a_held_record_never_contributes_more_than_is_booked():
     """The change that one record makes to the clipped sum, at every step it joins."""
-    config, model = dataclasses.replace(SMALL, receipts="held"), Model(0, 0.5, 0.0)
-    fleet = moved(assemble(small_data().only([0]), [model], config), dtype=torch.float64)
-    loop, first = CpuStep(fleet), 42
-    seen = 0
+    fleet = in_double(dataclasses.replace(SMALL, receipts="held"))
+    loop, nobody, seen = CpuStep(fleet), torch.tensor([[len(fleet.table) - 1]]), 0
     with torch.no_grad():
-        for at, (rows, sizes) in enumerate(
-            zip(fleet.schedule.rows, fleet.schedule.sizes, strict=True)
-        ):
+        for at in range(fleet.watch.n_steps):
+            rows, sizes = fleet.schedule.rows[at], fleet.schedule.sizes[at]
             before = loop.state.weights.clone()
             loop.advance(rows, sizes)
-            padding = len(fleet.table) - 1
             for record in rows[0, : sizes[0]].tolist():
-                alone = torch.tensor([[record]])
-                size = fleets.batch_sum(fleet, before, alone, at).norm()
+                size = fleets.batch_sum(fleet, before, torch.tensor([[record]]), at).norm()
                 assert size <= fleet.watch.bounds[0, record] * (1 + 1e-12)
                 seen += 1
-            assert fleets.batch_sum(fleet, before, torch.tensor([[padding]]), at).norm() == 0
-    assert seen > 2 * first
-    counts = fleet.watch.steps_per_bin(0)
-    assert counts.sum() == first * fleet.watch.n_steps
+            assert fleets.batch_sum(fleet, before, nobody, at).norm() == 0
+    assert seen > 2 * 42
+    assert fleet.watch.steps_per_bin(0).sum() == 42 * fleet.watch.n_steps
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -212,24 +156,17 @@ def test_norms_that_are_no_numbers_count_as_clipped(value):
 
 @pytest.mark.parametrize("n_refreshes", [3, KEPT_REFRESHES + 5])
 def test_a_book_counts_every_step_of_every_record_once(n_refreshes):
-    rng = np.random.default_rng(0)
-    book, slow_counts = StepBook(2, 7, 4000, torch.device("cpu")), np.zeros((2, 7, 201), dtype=int)
+    rng, every = np.random.default_rng(0), np.ogrid[:2, :7]
+    book, expected = StepBook(2, 7, 4000, torch.device("cpu")), np.zeros((2, 7, 201), dtype=int)
     for k in range(n_refreshes):
-        bins = rng.integers(0, 201, (2, 7))
-        joined = rng.integers(0, 6, (2, 7)) if k % 2 else 5
-        book.add(
-            torch.from_numpy(bins.astype(np.uint8)),
-            joined if isinstance(joined, int) else torch.from_numpy(joined).int(),
-            5,
-        )
-        for m in range(2):
-            for r in range(7):
-                count = joined if isinstance(joined, int) else joined[m, r]
-                slow_counts[m, r, bins[m, r]] += count
-                slow_counts[m, r, 0] += 5 - count
+        bins, joined = rng.integers(0, 201, (2, 7)), rng.integers(0, 6, (2, 7)) if k % 2 else 5
+        steps = torch.from_numpy(joined).int() if k % 2 else joined
+        book.add(torch.from_numpy(bins.astype(np.uint8)), steps, 5)
+        expected[*every, bins] += joined
+        expected[*every, 0] += 5 - joined
     both = book.counts(torch.tensor([1, 0]))
     assert both.dtype == torch.float64
-    assert np.array_equal(both.numpy(), slow_counts[::-1])
+    assert np.array_equal(both.numpy(), expected[::-1])
     assert (both.sum(dim=-1) == 5 * n_refreshes).all()
 
 
@@ -243,17 +180,10 @@ def test_bounds_never_exceed_the_largest(monkeypatch):
             return torch.full(seen.bins.shape, 9.0)
 
     monkeypatch.setitem(RULES, "greedy", Greedy())
-    watch = Watch(
-        TrainConfig(
-            rule="greedy", receipts="refreshed", refresh_every=2, expected_batch=1, epochs=2
-        ),
-        [Model(0, 1.0, 1.0)],
-        clip=torch.ones(1, 1, 1),
-        records=torch.tensor([[0, 2]]),
-        firsts=torch.tensor([0]),
-        n_records=3,
-    )
-    watch.refresh(watch.due(0)[0], 0, torch.tensor([[7, 200]], dtype=torch.uint8))
+    settings = {"rule": "greedy", "receipts": "refreshed", "refresh_every": 2}
+    config = dataclasses.replace(CONFIG, **settings)
+    watch = assemble(make_data(), [QUIET], config).watch
+    watch.refresh(watch.due(0)[0], 0, torch.full((1, 210), 7, dtype=torch.uint8))
     assert watch.bounds.max() == 1
     assert watch.steps_per_bin(0)[0, 7] == 2  # the norm, where it is below the bound
 
@@ -271,29 +201,20 @@ def test_norms_are_computed_once_an_epoch_unless_said_otherwise_or_noise_is_larg
     assert TrainConfig(receipts="refreshed").refresh_steps(32_223, 1e9) == 1
 
 
-def noisy_and_calm():
-    """Four models whose noise moves weights far, and four others: norms every 3 and 5 steps."""
+@pytest.mark.parametrize("mode", ["refreshed", "held"])
+@pytest.mark.parametrize("most", [1, 500])
+def test_folding_where_the_norms_lie_gives_what_folding_here_gives(monkeypatch, mode, most):
+    """Of four models whose noise moves weights far, and four others: norms every 3 and 5 steps."""
     config = dataclasses.replace(
         CONFIG, receipts="refreshed", expected_batch=42, learning_rate=0.01, clip_norm=0.4
     )
-    models = [Model(s, e, n) for s in range(4) for e, n in ((0.1, 90.0), (4.0, 0.8))]
-    intervals = [config.refresh_steps(210, noise) for noise in (90.0, 0.8)]
-    assert intervals == [3, 5]
-    return config, models
-
-
-@pytest.mark.parametrize("settings", [{"receipts": "held"}, {}])
-@pytest.mark.parametrize("most", [1, 500])
-def test_folding_where_the_norms_lie_gives_what_folding_here_gives(monkeypatch, settings, most):
-    config, models = noisy_and_calm()
-    config = dataclasses.replace(config, **settings)
-    fleet = assemble(make_data(), models, config)
+    assert [config.refresh_steps(210, noise) for noise in (90.0, 0.8)] == [3, 5]
+    models = make_models(budgets=((0.1, 90.0), (4.0, 0.8)))
+    fleet = assemble(make_data(), models, dataclasses.replace(config, receipts=mode))
     monkeypatch.setattr(fleets, "MOST_FOLDED", most)
     with torch.no_grad():
         CPU.fit(fleet)
-        here, there = (
-            fleets.folded(fleet.watch, models, on_host=on_host) for on_host in (True, False)
-        )
+        here, there = (fleets.folded(fleet.watch, models, on_host=h) for h in (True, False))
     assert np.isfinite(here).all()
     assert (there >= here).all()
     assert (there == here).mean() > 0.98

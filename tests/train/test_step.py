@@ -40,51 +40,24 @@ def compiled_sum(layout, weights, batch, clip):
 both_sums = pytest.mark.parametrize("sum_of", [clipped_sum, compiled_sum])
 
 
+def batch_of(inputs, label):
+    return Batch(inputs, inputs.square().sum(-1, keepdim=True), label)
+
+
 def make_batch(generator, n_models, n_records, n_features, dtype):
     inputs = torch.randn(n_models, n_records, n_features, generator=generator, dtype=dtype)
     inputs = inputs * torch.rand(n_models, n_records, 1, generator=generator, dtype=dtype) * 2
     label = torch.randint(0, 2, (n_models, n_records, 1), generator=generator).to(dtype)
     inputs = torch.cat([inputs, torch.ones_like(label)], dim=-1)
     inputs[:, -3:] = 0  # padding
-    return Batch(inputs, inputs.square().sum(-1, keepdim=True), label)
+    return batch_of(inputs, label)
 
 
-def without(batch, record):
-    """The batch with one record turned into padding."""
-    inputs = batch.inputs.clone()
-    inputs[:, record] = 0
-    return Batch(inputs, inputs.square().sum(-1, keepdim=True), batch.label)
-
-
-def make_modules(generator, sizes, n_models, dtype):
-    modules = [slow.mlp(sizes, dtype) for _ in range(n_models)]
-    for module in modules:
-        for p in module.parameters():
-            p.data = 0.4 * torch.randn(p.shape, generator=generator, dtype=dtype)
-    return modules
-
-
-def flat_weights(layout, modules, dtype):
-    weights = torch.zeros(len(modules), layout.width, dtype=dtype)
-    for index, module in enumerate(modules):
-        write(layout, weights[index : index + 1], list(module.parameters()))
+def make_weights(generator, layout, n_models, dtype):
+    weights = torch.zeros(n_models, layout.width, dtype=dtype)
+    for layer in layout.layers(weights):
+        layer.matrix.copy_(0.4 * torch.randn(layer.matrix.shape, generator=generator, dtype=dtype))
     return weights
-
-
-def write(layout, row, values):
-    for layer, weight, bias in zip(layout.layers(row), values[::2], values[1::2], strict=True):
-        layer.weight[0].copy_(weight.detach().T)
-        layer.bias[0, 0].copy_(bias.detach())
-
-
-def read(layout, row):
-    pairs = [(layer.weight[0].T, layer.bias[0, 0]) for layer in layout.layers(row)]
-    return [array for pair in pairs for array in pair]
-
-
-def real(batch, model):
-    keep = batch.inputs[model, :, -1] > 0
-    return batch.inputs[model][keep, :-1], batch.label[model, :, 0][keep]
 
 
 @both_sums
@@ -92,19 +65,22 @@ def real(batch, model):
 @pytest.mark.parametrize("clip", [CLIP, math.inf])
 @pytest.mark.parametrize("sizes", SHAPES)
 def test_ten_steps_agree_with_opacus(sum_of, sizes, clip):
-    generator, dtype = torch.Generator().manual_seed(1), torch.float64
-    modules, layout = make_modules(generator, sizes, 3, dtype), Layout(sizes)
+    generator, dtype, layout = torch.Generator().manual_seed(1), torch.float64, Layout(sizes)
+    weights = make_weights(generator, layout, 3, dtype)
+    modules = [slow.mlp(sizes) for _ in weights]
+    for index, module in enumerate(modules):
+        start = [layer.matrix[index].numpy() for layer in layout.layers(weights)]
+        slow.load_matrices(module, start)
     batches = [make_batch(generator, 3, 15, sizes[0], dtype) for _ in range(10)]
-    weights, limit = flat_weights(layout, modules, dtype), torch.full((3, 1, 1), clip, dtype=dtype)
     state = FleetState(weights, torch.zeros_like(weights))
+    limit = torch.full((3, 1, 1), clip, dtype=dtype)
     for batch in batches:
         total = sum_of(layout, state.weights, batch, limit)
         state = momentum_step(state, total, StepRule(limit, RATE, MOMENTUM, EXPECTED))
     for index, module in enumerate(modules):
-        opacus_train(module, [real(batch, index) for batch in batches], clip)
-        ours = read(layout, state.weights[index, None])
-        for mine, theirs in zip(ours, module.parameters(), strict=True):
-            torch.testing.assert_close(mine, theirs.detach(), rtol=1e-10, atol=1e-10)
+        opacus_train(module, [(b.inputs[index], b.label[index, :, 0]) for b in batches], clip)
+        for mine, theirs in zip(layout.layers(state.weights), slow.matrices(module), strict=True):
+            torch.testing.assert_close(mine.matrix[index], theirs, rtol=1e-10, atol=1e-10)
 
 
 def opacus_train(module, batches, clip):
@@ -118,9 +94,11 @@ def opacus_train(module, batches, clip):
         max_grad_norm=min(clip, 1e30),  # Opacus multiplies it by the noise multiplier 0
         expected_batch_size=EXPECTED,
     )
-    for x, y in batches:
+    for inputs, label in batches:
+        is_real = inputs[:, -1] > 0
         optimizer.zero_grad()
-        nn.functional.binary_cross_entropy_with_logits(hooked(x)[:, 0], y).backward()
+        logits = hooked(inputs[is_real, :-1])[:, 0]
+        nn.functional.binary_cross_entropy_with_logits(logits, label[is_real]).backward()
         optimizer.step()
     hooked.to_standard_module()
 
@@ -129,17 +107,17 @@ def opacus_train(module, batches, clip):
 @pytest.mark.parametrize("sizes", SHAPES)
 @pytest.mark.parametrize("scale", [0.01, 1.0, 300.0])
 def test_one_record_more_or_less_moves_the_sum_by_at_most_the_clip(sum_of, sizes, scale):
-    generator = torch.Generator().manual_seed(3)
-    layout, n_models = Layout(sizes), 6
-    modules = make_modules(generator, sizes, n_models, torch.float32)
-    weights = flat_weights(layout, modules, torch.float32) * scale
+    generator, layout, n_models = torch.Generator().manual_seed(3), Layout(sizes), 6
+    weights = make_weights(generator, layout, n_models, torch.float32) * scale
     clip = torch.rand(n_models, 1, 1, generator=generator) + 0.01
     batch = make_batch(generator, n_models, 36, sizes[0], torch.float32)
     whole = sum_of(layout, weights, batch, clip).double()
     moves = []
     for record in range(33):
-        less = without(batch, record)
-        moves.append((whole - sum_of(layout, weights, less, clip).double()).norm(dim=1))
+        inputs = batch.inputs.clone()
+        inputs[:, record] = 0  # it becomes padding
+        less = sum_of(layout, weights, batch_of(inputs, batch.label), clip).double()
+        moves.append((whole - less).norm(dim=1))
     share = torch.stack(moves) / clip[:, 0, 0]
     assert share.max() <= 1 + 2e-6  # rounding of a sum of 33 float32 terms
     if scale == 300.0:

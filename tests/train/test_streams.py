@@ -14,16 +14,13 @@ from tests import reference_train as slow
 from tests.train_cases import sampled_positions
 
 
-def test_streams_of_different_names_have_different_keys():
+def test_streams_of_different_names_have_different_keys_and_a_seed_is_not_negative():
     names = itertools.product((0, 1, 2**40), (0.1, 1.0, math.inf), Purpose, (b"", b"s"))
     keys = [
         tuple(stream(seed=s, epsilon=e, purpose=p, secret=x).state["state"]["key"])
         for s, e, p, x in names
     ]
     assert len(set(keys)) == len(keys) == 90
-
-
-def test_negative_seed_is_refused():
     with pytest.raises(ValueError, match="seed must be a whole number of at least 0, but -1"):
         stream(seed=-1, epsilon=1.0, purpose=Purpose.NOISE)
 
@@ -53,14 +50,16 @@ def test_gap_table_is_the_geometric_law_to_the_last_of_64_bits(m):
 
 @pytest.mark.parametrize("steps", [1, 2, 10, 126])
 def test_positions_follow_the_gaps_one_by_one(steps):
+    """The last bits of a word name a column of the table, the others choose in it."""
     sampling = Sampling(n_train=50, steps_per_epoch=steps, n_steps=20 * steps)
-    table = GapTable.of(steps)
-    words = np.random.Philox(key=7).random_raw(3000)
-    columns = table.threshold.tolist(), table.alias.tolist()
-    drawn = [slow.gap_of_word(word, *columns) for word in words.tolist()]
-    drawer = Drawer(sampling, torch.device("cpu"))
-    fast = drawer.positions(first_words(np.random.Philox(key=7)))
-    assert fast.tolist() == slow.gap_positions(drawn, 50 * 20 * steps)
+    table, at, expected = GapTable.of(steps), -1, []
+    threshold, alias = table.threshold.tolist(), table.alias.tolist()
+    for word in np.random.Philox(key=7).random_raw(3000).tolist():
+        rest, column = divmod(word, len(threshold))
+        at += (column if rest < threshold[column] else alias[column]) + 1
+        expected.append(at)
+    found = Drawer(sampling, torch.device("cpu")).positions(first_words(np.random.Philox(key=7)))
+    assert found.tolist() == [at for at in expected if at < 50 * 20 * steps] != expected
 
 
 def test_a_training_that_needs_more_draws_goes_on_with_the_same_ones(monkeypatch):
