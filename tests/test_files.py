@@ -9,6 +9,7 @@ import re
 import stat
 from pathlib import Path
 from typing import Any
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 from hypothesis import example, given
@@ -19,13 +20,11 @@ from pcer.errors import InputError, OutputError, shown
 from pcer.files import Record, as_shown, canonical_json, parse_json, read_text, write_files
 from pcer.release.format import read_release
 
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+TEXT = st.text(st.sampled_from('ab,[]{}":\\\n\té😀'))
 PLAIN = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.sampled_from('ab,[]{}":\\\n\té😀')),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.sampled_from('a,"\\{é')), inner),
+    st.one_of(st.none(), st.booleans(), st.integers(), FINITE, TEXT),
+    lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
 )
 
 
@@ -71,31 +70,28 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def failing(call, error, *, at: int, until: int = 1_000):
+def failing(call, error, *, at: int, until: int = 1_000) -> Mock:
     """A system call that fails from the ``at``-th time, counted from 1, until another."""
-    count = iter(range(1, 1_000))
-
-    def wrapped(*arguments, **options):
-        if at <= next(count) <= until:
-            raise error
-        return call(*arguments, **options)
-
-    return wrapped
+    effects = [DEFAULT] * (at - 1) + [error] * (until - at + 1) + [DEFAULT] * 1_000
+    return Mock(wraps=call, side_effect=effects)
 
 
 @pytest.fixture
 def three(tmp_path) -> dict[Path, str]:
     """Two files that are there, one that is not, and what they are to hold."""
-    (tmp_path / "a").write_text("old a")
-    (tmp_path / "c").write_text("old c")
+    for name in "ac":
+        (tmp_path / name).write_text(f"old {name}")
     return {tmp_path / name: f"new {name}" for name in "abc"}
+
+
+OLD = {"a": b"old a", "c": b"old c"}
 
 
 def test_every_file_is_written(tmp_path, three):
     write_files({**three, tmp_path / "a": "ε\n", tmp_path / "d": b"\x00"})
-    expected = {"a": "ε\n".encode(), "b": b"new b", "c": b"new c", "d": b"\x00"}
-    assert contents(tmp_path) == expected
+    written = {"a": "ε\n".encode(), "b": b"new b", "c": b"new c", "d": b"\x00"}
     write_files({})
+    assert contents(tmp_path) == written
 
 
 @pytest.mark.parametrize(
@@ -112,7 +108,7 @@ def test_a_call_that_fails_leaves_everything_as_it_was(
             write_files(three)
         told = rf"{named} cannot be written \(Input/output" if isinstance(kind, OSError) else "^$"
         assert re.search(told, str(caught.value))
-        assert contents(tmp_path) == {"a": b"old a", "c": b"old c"}
+        assert contents(tmp_path) == OLD
         monkeypatch.undo()
     monkeypatch.setattr("shutil.copy2", failing(None, kind, at=1))
     write_files({tmp_path / "a": "new"})
@@ -150,7 +146,7 @@ def test_a_folder_that_is_in_the_way_missing_or_may_not_be_written_to(tmp_path, 
     for bad in (tmp_path / "d", tmp_path / "missing" / "x", locked / "x.json"):
         with pytest.raises(OutputError, match=f"{bad} cannot be written"):
             write_files({**three, bad: "new"})
-        assert contents(tmp_path) == {"a": b"old a", "c": b"old c"}
+        assert contents(tmp_path) == OLD
 
 
 class Inner(Record):

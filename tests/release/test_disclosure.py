@@ -39,18 +39,11 @@ def released(table: np.ndarray, detail: Detail) -> tuple[int, ...]:
 
 def certain_people(table: np.ndarray, detail: Detail) -> int:
     """Slow and obvious: every pair of tables that would look the same to the reader."""
-    sizes, seen = table.sum(axis=(1, 2)), released(table, detail)
-    parts = [
-        [
-            np.array(cells).reshape(2, 2)
-            for cells in itertools.product(range(n + 1), repeat=4)
-            if sum(cells) == n
-        ]
-        for n in sizes.tolist()
-    ]
-    room = np.zeros((2, 2, 2), dtype=bool)
-    for pair in itertools.product(*parts):
-        room |= (np.stack(pair) > 0) if released(np.stack(pair), detail) == seen else False
+    seen, room = released(table, detail), np.zeros((2, 2, 2), dtype=bool)
+    cells = np.array([*itertools.product(range(4), repeat=4)]).reshape(-1, 2, 2)
+    parts = [cells[cells.sum(axis=(1, 2)) == n] for n in table.sum(axis=(1, 2))]
+    for pair in map(np.stack, itertools.product(*parts)):
+        room |= pair > 0 if released(pair, detail) == seen else False
     return int(table.sum(axis=0)[room[0] != room[1]].sum())
 
 
@@ -59,8 +52,7 @@ def test_the_number_given_away_is_what_an_attacker_is_certain_of(detail):
     rng = np.random.default_rng(0)
     for _ in range(12):
         table = rng.multinomial(3, rng.dirichlet(np.ones(4)), size=2).reshape(2, 2, 2)
-        one = table[None, :, None]
-        found = given_away(one, np.array([[int(detail)]]))
+        found = given_away(table[None, :, None], np.array([[int(detail)]]))
         assert found.memberships == certain_people(table, detail)
 
 
@@ -92,8 +84,7 @@ def test_coarsening_keeps_the_most_that_tells_nothing():
 
 
 def test_coarsened_tables_never_give_anybody_away():
-    rng = np.random.default_rng(1)
-    tables = rng.poisson(1.5, size=(200, 2, 3, 2, 2))
+    tables = np.random.default_rng(1).poisson(1.5, size=(200, 2, 3, 2, 2))
     tables[:, :, :, 0, 0] += 1
     detail = coarsened(tables)
     assert given_away(tables, detail).memberships == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -22,11 +23,10 @@ def release():
 
 
 def test_an_audit_and_its_report_make_the_arrays_once(release, monkeypatch):
-    made = []
-    build = panel_file._panel
-    monkeypatch.setattr(panel_file, "_panel", lambda *args: made.append(1) or build(*args))
+    monkeypatch.setattr(panel_file, "_panel", build := Mock(wraps=panel_file._panel))
     to_report([pcer.audit(release, QUICK)], [release])
-    assert len(made) == len({run.epsilon for run in release.runs}) == len(panels(release))
+    n_settings = len({run.epsilon for run in release.runs})
+    assert build.call_count == n_settings == len(panels(release))
 
 
 @pytest.mark.parametrize("deep", [False, True])

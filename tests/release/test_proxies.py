@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -22,15 +21,9 @@ ROOT = Path(__file__).parents[2]
 
 def audited(name: str, *, error: float = 0.001, **plan: str) -> pcer.Audit:
     """Two groups, one budget, five runs, each with an exposure of that name."""
-    world = World(
-        sizes=(4_000, 3_000),
-        label_shares=(0.5, 0.3),
-        right=[(0.9, 0.7)] * 2,
-        gaps=(0.0, 0.0),
-        n_seeds=5,
-        budgets=(1.0,),
-    )
-    tree = json.loads(simulate(world, np.random.default_rng(0)).to_json())
+    shape = {"sizes": (4_000, 3_000), "label_shares": (0.5, 0.3), "right": [(0.9, 0.7)] * 2}
+    world = World(**shape, gaps=(0.0, 0.0), n_seeds=5, budgets=(1.0,))
+    tree = simulate(world, np.random.default_rng(0)).to_tree()
     for run in tree["runs"]:
         for tables in run["groups"].values():
             tables["exposure"] = {name: {"value": 0.25, "standard_error": error}}
