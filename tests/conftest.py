@@ -24,15 +24,13 @@ def own_folders(tmp_path_factory) -> Iterator[None]:
         yield
 
 
+def cells(tp: int, fp: int, tn: int, fn: int) -> dict[str, int]:
+    return {"tp": tp, "fp": fp, "tn": tn, "fn": fn}
+
+
 TABLES = {
-    "Other": {
-        "train": {"tp": 50, "fp": 10, "tn": 120, "fn": 20},
-        "test": {"tp": 20, "fp": 8, "tn": 50, "fn": 12},
-    },
-    "African-American": {
-        "train": {"tp": 90, "fp": 20, "tn": 80, "fn": 10},
-        "test": {"tp": 30, "fp": 15, "tn": 35, "fn": 14},
-    },
+    "Other": {"train": cells(50, 10, 120, 20), "test": cells(20, 8, 50, 12)},
+    "African-American": {"train": cells(90, 20, 80, 10), "test": cells(30, 15, 35, 14)},
 }
 
 
@@ -60,15 +58,7 @@ def make_plain_release() -> dict[str, Any]:
             groups = copy.deepcopy(TABLES)
             groups["Other"]["train"]["tp"] += seed
             runs.append({"epsilon": epsilon, "seed": seed, "split": f"s{seed}", "groups": groups})
-    return {
-        "format": "pcer-release",
-        "version": 1,
-        "subject": {
-            "dataset": "compas",
-            "attribute": "race",
-            "groups": ["Other", "African-American"],
-            "outcome": "harm",
-        },
-        "training": {"mechanism": "none", "split_kind": "random"},
-        "runs": runs,
-    }
+    subject = {"dataset": "compas", "attribute": "race", "groups": [*TABLES], "outcome": "harm"}
+    training = {"mechanism": "none", "split_kind": "random"}
+    tree = {"format": "pcer-release", "version": 1, "subject": subject, "training": training}
+    return {**tree, "runs": runs}
