@@ -14,17 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pcer.attacks import lira, single
-from pcer.attacks.pooled import (
-    PairedPool,
-    Pool,
-    RankedPool,
-    Rate,
-    Sides,
-    luck_of,
-    record_rates,
-    separation,
-)
+from pcer.attacks import lira, pooled, single
+from pcer.attacks.pooled import PairedPool, Pool, RankedPool, Rate
 from pcer.attacks.ranking import rank
 from pcer.attacks.sums import Divisions, Groups
 from pcer.auditing.measure import number
@@ -180,8 +171,8 @@ def attack_models(
     pools: dict[str, Pool] = {**of_runs, **paired, **ranked}
     attacked = []
     for a, (view, groups, flips) in enumerate(zip(scores, divisions, coins, strict=True)):
-        benefit, gap = record_rates(models.answers, models.labels, models.member, groups)
-        rows = _rows(view, groups, pools, benefit, separation(luck, groups))
+        benefit, gap = pooled.record_rates(models.answers, models.labels, models.member, groups)
+        rows = _rows(view, groups, pools, benefit, pooled.separation(luck, groups))
         rows.sort(key=lambda row: row.proxy not in of_runs)
         carried = {row.proxy for row in rows}
         shares = {name: pool.by_record(groups) for name, pool in pools.items() if name in carried}
@@ -218,12 +209,12 @@ def _several_models(
     standing, difference, offline, rmia = np.empty((4, *shape))
     largest = lira.largest_log_odds(models.logits) if models.from_probabilities else math.inf
     for block, logits, member in lira.blocks(models.logits, models.member):
-        logit, sides = single.true_label_logit(logits, models.labels[block]), Sides(member)
+        logit, sides = single.true_label_logit(logits, models.labels[block]), pooled.Sides(member)
         confidence = single.confidence_of(logit)
         is_right = answers[:, block] == (models.labels[block] == 1)
         for pool, values in zip(paired.values(), (is_right, confidence), strict=False):
             pool.add(block, values, sides)
-        luck[:, block] = luck_of(confidence, sides)
+        luck[:, block] = pooled.luck_of(confidence, sides)
         if is_calibrated:
             cut = logit if math.isinf(largest) else np.clip(logit, -largest, largest)
             others = lira.other_models(cut, member)
@@ -352,7 +343,7 @@ def coin_panel(models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]
         Counts(*coins.sums(*(side & cell for cell in cells)).reshape(4, len(side), -1))
         for side in (models.member, ~models.member)
     )
-    benefit, _ = record_rates(models.answers, models.labels, models.member, coins.whole)
+    benefit, _ = pooled.record_rates(models.answers, models.labels, models.member, coins.whole)
     found = {name: cost.exposures(coins, benefit) for name, cost in costs.items()}
     splits: dict[bytes, int] = {}
     return Panel(
@@ -369,5 +360,5 @@ def coin_panel(models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]
         n_train=train.n,
         n_test=test.n,
         exposure={},
-        pooled={name: pooled for name, pooled in found.items() if np.isfinite(pooled.value).any()},
+        pooled={name: cost for name, cost in found.items() if np.isfinite(cost.value).any()},
     )

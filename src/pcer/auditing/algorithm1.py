@@ -14,16 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pcer import metrics
+from pcer.auditing import file
 from pcer.auditing.checks import variance_inflation
-from pcer.auditing.file import (
-    Algorithm1,
-    AsPublished,
-    Audit,
-    BudgetResult,
-    EquitableBudget,
-    PairResult,
-    PublishedBudget,
-)
+from pcer.auditing.file import AsPublished, Audit, BudgetResult, EquitableBudget
 from pcer.auditing.measure import Measured, measure_costs
 from pcer.auditing.tests import Tested
 from pcer.auditing.verdict import GridVerdict, Verdict
@@ -41,7 +34,7 @@ RESOLVED_CHOICE = "as published; every cost at the chosen budgets is resolved"
 # Algorithm 1
 
 
-def as_published(tested: Tested, budgets: Sequence[PublishedBudget]) -> list[AsPublished]:
+def as_published(tested: Tested, budgets: Sequence[file.PublishedBudget]) -> list[AsPublished]:
     """Part II of the paper's Algorithm 1 for each model, and again over the informative floors."""
     resolved, published = tested.evidence[GAP.name,].resolved, []
     for model in dict.fromkeys(panel.model for panel in tested.panels):
@@ -61,7 +54,7 @@ def as_published(tested: Tested, budgets: Sequence[PublishedBudget]) -> list[AsP
         informative = [row for row in chosen if row.floor < max(detected, default=-math.inf)]
         named = {epsilon for row in chosen for epsilon in row.budgets}
         is_resolved = [resolved[k].all() for k in settings if budgets[k].epsilon in named]
-        found = Algorithm1(
+        found = file.Algorithm1(
             equitable_budget=chosen,
             verdict=_grid_verdict(chosen),
             informative_floors=[row.floor for row in informative],
@@ -175,7 +168,7 @@ def _comparison(budgets: Sequence[BudgetResult], model: str | None) -> Compariso
     )
 
 
-def rate_difference(budget: BudgetResult, pair: PairResult) -> float | None:
+def rate_difference(budget: BudgetResult, pair: file.PairResult) -> float | None:
     """Mean benefit of the pair's first group minus that of its second."""
     first, second = (budget.groups[name].benefit.mean for name in pair.groups)
     return None if first is None or second is None else first - second

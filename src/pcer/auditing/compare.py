@@ -20,18 +20,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from pcer.auditing import measure
+from pcer.auditing import compare_words, measure
 from pcer.auditing.checks import check_release, is_random, stated_epsilon, variance_inflation
-from pcer.auditing.compare_words import (
-    Change,
-    Changes,
-    ChangeVerdict,
-    ComparedRelease,
-    ComparedSetting,
-    SettingChange,
-    account,
-    headline,
-)
+from pcer.auditing.compare_words import Changes, ChangeVerdict, SettingChange
 from pcer.auditing.measure import Exposed, Measured
 from pcer.auditing.plan import SHARPEST, Plan
 from pcer.auditing.variances import cost_in_tests, pooled_cost
@@ -95,14 +86,14 @@ def compare(
         panel.n_train.mean() / (panel.n_train + panel.n_test).mean() for panel in matches[0]
     ]
     return Changes(
-        old=ComparedRelease.of(old),
-        new=ComparedRelease.of(new),
+        old=compare_words.ComparedRelease.of(old),
+        new=compare_words.ComparedRelease.of(new),
         attribute=old.subject.attribute,
         cost=proxy.name,
         same_people=same_people,
         verdict=ChangeVerdict.strongest(setting.verdict for setting in changes),
-        headline=headline(changes, proxy),
-        account=list(account(changes, proxy, same_people, train_shares)),
+        headline=compare_words.headline(changes, proxy),
+        account=list(compare_words.account(changes, proxy, same_people, train_shares)),
         settings=changes,
         left_out=left_out,
     )
@@ -422,13 +413,13 @@ def _setting_changes(
         names = old.group_names
         pairs = [(names[i], names[j]) for i, j in measure.pairs_of((old,), Plan())]
         rows = [
-            Change(groups=groups, verdict=next(verdicts), **next(fields))
+            compare_words.Change(groups=groups, verdict=next(verdicts), **next(fields))
             for groups in [*((name,) for name in names), *pairs]
         ]
         changes.append(
             SettingChange(
-                old=ComparedSetting(model=old.model, epsilon=stated_epsilon(old)),
-                new=ComparedSetting(model=new.model, epsilon=stated_epsilon(new)),
+                old=compare_words.ComparedSetting(model=old.model, epsilon=stated_epsilon(old)),
+                new=compare_words.ComparedSetting(model=new.model, epsilon=stated_epsilon(new)),
                 n_paired=n_paired,
                 groups=rows[: len(names)],
                 pairs=rows[len(names) :],

@@ -12,18 +12,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, Self
 
+from pcer import files
 from pcer.auditing.plan import Plan
 from pcer.auditing.verdict import GUARDED, BudgetVerdict, GridVerdict, Verdict
 from pcer.errors import InputError
-from pcer.files import (
-    MAX_BYTES,
-    Record,
-    canonical_json,
-    parse_record,
-    read_json,
-    require_format,
-    write_files,
-)
+from pcer.files import MAX_BYTES, Record
 from pcer.metrics import NO_DP
 from pcer.release.format import Outcome, Release, Shown, SplitKind
 from pcer.release.proxies import Proxy, proxy_named
@@ -345,7 +338,7 @@ class Result(Shown):
 
     def to_json(self) -> str:
         """Canonical text: the same question gives the same bytes."""
-        return canonical_json(self.to_tree())
+        return files.canonical_json(self.to_tree())
 
     @classmethod
     def file_schema(cls) -> dict[str, Any]:
@@ -484,10 +477,10 @@ def rounded(tree: Any) -> Any:
 
 def read_audit(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> list[Any]:
     """Read an audit file: plain objects, one per audited release, their plan checked."""
-    data = read_json(path, max_bytes=max_bytes)
+    data = files.read_json(path, max_bytes=max_bytes)
     audits = data if isinstance(data, list) else [data]
     for audit in audits:
-        require_format(audit, file=str(path), name=FORMAT, version=VERSION)
+        files.require_format(audit, file=str(path), name=FORMAT, version=VERSION)
         if audit["version"] < VERSION:
             raise InputError(
                 f"{path} is an audit of version {audit['version']}, which pcer 0.1.0 wrote and "
@@ -502,12 +495,12 @@ def read_audit(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTE
 
 def parse_plan(data: Any, *, file: str) -> Plan:
     """Check plain objects against the plan; ``file`` is the name that errors mention."""
-    return parse_record(Plan, data, file=file)
+    return files.parse_record(Plan, data, file=file)
 
 
 def write_audit(audit: Audit, path: str | os.PathLike[str]) -> None:
     """Write an audit: atomically, the same bytes for the same audit."""
-    write_files({path: audit.to_json()})
+    files.write_files({path: audit.to_json()})
 
 
 def audit_schema() -> dict[str, Any]:

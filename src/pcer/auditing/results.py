@@ -8,19 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pcer import metrics
-from pcer.auditing import file
+from pcer import metrics, statistics
+from pcer.auditing import file, measure
 from pcer.auditing.checks import stated_epsilon
 from pcer.auditing.exact import Strata
-from pcer.auditing.measure import (
-    LEAST_RECORDS,
-    Measured,
-    Pair,
-    benefit_of,
-    by_split,
-    number,
-    strata_of,
-)
+from pcer.auditing.measure import Measured, Pair, by_split, number
 from pcer.auditing.plan import Plan
 from pcer.auditing.tests import Evidence, Tested
 from pcer.auditing.variances import draw_differences, limit_quantile, split_luck
@@ -28,17 +20,7 @@ from pcer.auditing.verdict import BudgetVerdict, Verdict
 from pcer.metrics import FloatArray
 from pcer.release.format import Bound
 from pcer.release.proxies import GAP
-from pcer.statistics import (
-    EXPOSURE_SHARE,
-    SIGNIFICANCE,
-    bootstrap_sums,
-    detectable,
-    generator,
-    holm,
-    interval_quantile,
-    percentile_interval,
-    sign_test,
-)
+from pcer.statistics import SIGNIFICANCE, bootstrap_sums, generator, percentile_interval
 
 NOT_RANDOM = "the release does not say that the split was random, which every test here needs"
 NOTHING_VARIES = (
@@ -117,7 +99,7 @@ def judge(tested: Tested, evidence: Evidence, k: int) -> tuple[BudgetVerdict, st
     if contradicted is not None:
         return Verdict.NOT_RESOLVED, f"{contradicted[0].lower()}{contradicted[1:].rstrip('.')}"
     if not np.isfinite(evidence.cost_p_alone[k]).any():
-        few = f"every group has fewer than {LEAST_RECORDS} records"
+        few = f"every group has fewer than {measure.LEAST_RECORDS} records"
         return Verdict.INSUFFICIENT_DATA, NOTHING_VARIES if measured.enough.any() else few
     if np.isnan(measured.received).any():
         return Verdict.INSUFFICIENT_DATA, NO_BENEFIT
@@ -159,7 +141,7 @@ def _groups(
             # the mean of max(0, noise): the "gap" of a model that memorises nothing
             noise = math.sqrt(variance * exposed.n_splits / (2 * math.pi))
             n_tests = len(attacks) * evidence.n_cost_tests
-            smallest = number(detectable(np.sqrt(variance), n_tests=n_tests))
+            smallest = number(statistics.detectable(np.sqrt(variance), n_tests=n_tests))
         is_tested = np.isfinite(evidence.cost_p_alone[k, g])
         largest, own_limits = measured.proxy.scale.largest, [limit[g] for limit in limits]
         groups[name] = file.GroupResult(
@@ -188,7 +170,7 @@ def _estimate(
     value: float, error: float, limits: Sequence[float], largest: float, level: float
 ) -> dict[str, Any]:
     """Fields of a value with its error, interval and limits, alone and with all of the audit."""
-    reach, is_known = interval_quantile(level) * error, bool(np.isfinite(value + error))
+    reach, is_known = statistics.interval_quantile(level) * error, bool(np.isfinite(value + error))
     ends = float(max(-largest, value - reach)), float(min(largest, value + reach))
     return {
         "value": number(value),
@@ -271,13 +253,13 @@ def _difference(
     value, error, p_value, p_alone = (part[k, pair] for part in kind)
     value, n_tests, level_of_tests, largest = -value + 0.0, n, SIGNIFICANCE, 1.0
     if what == "exposure":
-        n_tests, level_of_tests = n * len(tested.attacks), SIGNIFICANCE * EXPOSURE_SHARE
+        n_tests, level_of_tests = n * len(tested.attacks), SIGNIFICANCE * statistics.EXPOSURE_SHARE
         largest = max(1.0, tested.measured[tested.cost][k].proxy.scale.largest)
     quantiles = [limit_quantile(n_limits=m, confidence_level=level) for m in (1, n)]
     limits = [np.minimum(np.abs(value) + z * error, largest) for z in quantiles]
     return file.GroupDifference(
         **_estimate(value, error, limits, largest, level),
-        detectable=number(detectable(error, n_tests=2 * n_tests, level=level_of_tests)),
+        detectable=number(statistics.detectable(error, n_tests=2 * n_tests, level=level_of_tests)),
         p_value=number(p_value),
         p_value_alone=number(p_alone),
     )
@@ -329,7 +311,8 @@ def _published(
     plan, groups, key = tested.plan, tested.pairs[pair], ("disparity", measured.proxy.name, pair)
     costs, values = measured.cost[:, groups], columns[*key, measured.floor]
     by_seed = bool(np.isfinite(values).all()) and not measured.is_pooled
-    positive = int((values > 0).sum()) if by_seed else None
+    positive, negative = int((values > 0).sum()) if by_seed else None, int((values < 0).sum())
+    sign_p = None if positive is None else statistics.sign_test(positive, negative)
     picture = null[1][pair] if null is not None and measured.proxy.is_from_counts else None
     floors = []
     for floor in plan.floors:
@@ -353,7 +336,7 @@ def _published(
         "pcer_disparity": file.Disparity(
             **dict(summaries[*key, measured.floor]),
             n_positive_seeds=positive,
-            sign_test_p=None if positive is None else sign_test(positive, int((values < 0).sum())),
+            sign_test_p=sign_p,
             null_mean=None if picture is None else picture.mean,
             null_interval=None if picture is None else picture.interval,
         ),
@@ -430,7 +413,7 @@ def _pooled_disparities(tested: Tested, evidence: Evidence, k: int) -> list[file
     resolved = [bool(evidence.resolved[k, list(pair)].all()) for pair in tested.pairs]
     if measured.exposed is None or np.isnan(measured.received).any():
         return [file.PooledDisparity(disparity=None, ci=None, costs_resolved=r) for r in resolved]
-    panel, weight = measured.panel, benefit_of(measured.panel, plan)[1]
+    panel, weight = measured.panel, measure.benefit_of(measured.panel, plan)[1]
     share = by_split(np.stack([measured.benefit * weight, weight]).swapaxes(0, 1), panel.split)
     cost, n_splits = measured.exposed.per_split, measured.exposed.n_splits
     if n_splits != len(share):  # a cost over all models
@@ -459,7 +442,7 @@ def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Null |
     is_complete = bool(np.isfinite(measured.benefit).all() and np.isfinite(measured.cost).all())
     if not (measured.proxy.is_from_counts and panel.has_sizes and is_complete):
         return None
-    strata = strata_of(panel)
+    strata = measure.strata_of(panel)
     luck, variance = split_luck(strata)
     rng = generator(plan.rng, purpose=NULL_DRAWS, epsilon=panel.epsilon, model=panel.model)
     n_groups = len(panel.group_names)
@@ -499,7 +482,7 @@ def cost_stories(tested: Tested, alone: dict[str, Evidence]) -> list[file.CostSt
     p_values = np.where(is_tested, [alone[name].smallest_p for name in names], np.nan)
     first, second = np.array(tested.pairs, dtype=np.int64).T
     stories = []
-    for name, p, over_costs in zip(names, p_values, holm(p_values), strict=True):
+    for name, p, over_costs in zip(names, p_values, statistics.holm(p_values), strict=True):
         evidence = alone[name]
         chosen = {
             "more_exposed": evidence.more_exposed[evidence.exposures_differ],

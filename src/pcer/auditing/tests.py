@@ -21,17 +21,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from pcer.auditing import variances
 from pcer.auditing.checks import stated_epsilon
 from pcer.auditing.file import DeclarationFinding
 from pcer.auditing.measure import Measured, Pair, measure_panel
 from pcer.auditing.plan import Plan
-from pcer.auditing.variances import (
-    at_least_spread,
-    cost_in_tests,
-    cross_variance,
-    people_covariance,
-    pooled_cost,
-)
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.format import Outcome, Placebo, Release
 from pcer.release.panel import Panel
@@ -366,20 +360,20 @@ def compare_pairs(measured: Measured, pairs: tuple[Pair, ...]) -> PairTests:
         return PairTests(nothing, benefits, nothing)
     exposed = measured.exposed.only(sides)
     cost, n, n_splits = exposed.value, exposed.n, exposed.n_splits
-    tested = cost_in_tests(cost, pooled_cost(cost, n))
+    tested = variances.cost_in_tests(cost, variances.pooled_cost(cost, n))
     of_cost, covariance = exposed.variance_at(tested), exposed.covariance
     if exposed.is_counted:
-        people = people_covariance(benefit, cost, n)
+        people = variances.people_covariance(benefit, cost, n)
         covariance = covariance / n_splits + (1 - 1 / n_splits) * people
     # cross-multiplied, so that without memorisation both products are 0 whatever the rates
     cross = benefit[0] * cost[1] - benefit[1] * cost[0]
-    of_cross = cross_variance(benefit, cost, of_benefit, of_cost, covariance)
+    of_cross = variances.cross_variance(benefit, cost, of_benefit, of_cost, covariance)
     if exposed.is_counted and n_splits > 1:
         per_split, received = exposed.per_split, measured.received[:, sides]
         products = received[:, 0] * per_split[:, 1] - received[:, 1] * per_split[:, 0]
         lasting = measured.received_lasting[sides], exposed.people_part(tested)
-        of_people = cross_variance(benefit, cost, *lasting, people)
-        of_cross = at_least_spread(of_cross, products, of_people)
+        of_people = variances.cross_variance(benefit, cost, *lasting, people)
+        of_cross = variances.at_least_spread(of_cross, products, of_people)
     enough = measured.enough[sides].all(axis=0)
     exposures = _difference(cost[1] - cost[0], of_cost.sum(axis=0))
     kinds = (exposures, _difference(cross, of_cross))

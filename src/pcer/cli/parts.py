@@ -59,10 +59,7 @@ KEYS: dict[str, dict[str, Any]] = {
         **dict.fromkeys(("drop", "categories", "missing", "identifiers"), list[str]),
         "max_categories": int,
     },
-    "disclosure": {
-        **dict.fromkeys(("public_data", "certain_cells"), bool),
-        "least_people": int,
-    },
+    "disclosure": {**dict.fromkeys(("public_data", "certain_cells"), bool), "least_people": int},
 }
 TABLE_OF = {key: table for table, keys in KEYS.items() for key in keys}
 

@@ -23,16 +23,7 @@ import typer
 from pcer.auditing.plan import Plan
 from pcer.cli import parts
 from pcer.cli.audit import audit_all, renderers
-from pcer.cli.parts import (
-    KEYS,
-    Given,
-    disclosure_rule,
-    from_options,
-    optional,
-    read_config,
-    required,
-    spelling,
-)
+from pcer.cli.parts import KEYS, Given, from_options, optional, required, spelling
 from pcer.cli.release import file_name, given_secret
 from pcer.errors import InputError
 from pcer.files import as_shown, make_folder, write_files
@@ -120,7 +111,7 @@ def train(
 ) -> None:
     """Train one model per privacy budget and seed. Interrupted runs resume."""
     given = locals()
-    for path in _trained({**read_config(config), **given}):
+    for path in _trained({**parts.read_config(config), **given}):
         parts.say(f"wrote {path}")
     if receipts:
         parts.say(f"kept receipts, for their owner only: pcer receipt {out} --record ID")
@@ -133,7 +124,7 @@ def demo(
 ) -> None:
     """Train and audit COMPAS here: six budgets, real DP-SGD, bundled data."""
     named = {"source": "compas", "attributes": ["race"], "out": out, "budgets": BUDGETS}
-    options = dict.fromkeys(inspect.signature(train).parameters) | read_config(None) | named
+    options = dict.fromkeys(inspect.signature(train).parameters) | parts.read_config(None) | named
     paths = _trained(options | {"seeds": seeds}, verb="demo")
     audits, releases, family = audit_all(paths, Plan())
     outputs = parts.Outputs(json=str(out / "compas.audit.json"), html=str(out / "report.html"))
@@ -210,7 +201,7 @@ def _sweep(options: Mapping[str, Any]) -> Sweep:
         budgets=budgets,
         seeds=tuple(range(n_seeds)),
         config=from_options(TrainConfig, {**options, "hidden": hidden}),
-        disclosure=disclosure_rule(options),
+        disclosure=parts.disclosure_rule(options),
         secret=_secret(options, dataset),  # the last: one may be made
         module=module,
     )

@@ -35,11 +35,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(
-    name: str,
-    *,
-    folder: Path | None = None,
-    cache: Path | None = None,
-    show_progress: bool = True,
+    name: str, *, folder: Path | None = None, cache: Path | None = None, show_progress: bool = True
 ) -> GroupedDataset:
     """One of the benchmark tasks, from this machine or else from its publisher.
 

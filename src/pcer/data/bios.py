@@ -68,11 +68,7 @@ BIOS = DatasetTask(
     name="bios",
     title="Bias in Bios, professor against nurse",
     files=tuple(
-        DataFile(
-            name=name,
-            url=HUB_URL + name,
-            check=partial(check_biographies, n_rows=n_rows),
-        )
+        DataFile(name=name, url=HUB_URL + name, check=partial(check_biographies, n_rows=n_rows))
         for name, n_rows in HUB_FILES
     ),
     features=(TextComponents("hard_text"),),

@@ -22,16 +22,8 @@ import numpy as np
 from pcer.attacks import BudgetScores, with_costs
 from pcer.errors import InputError, not_installed, require_at_least
 from pcer.metrics import DEFAULT_SPLITS, BoolArray, IntArray
-from pcer.models.fits import (
-    Answers,
-    Candidate,
-    OnProgress,
-    Records,
-    candidates_of,
-    described,
-    fit_all,
-    versions,
-)
+from pcer.models import fits
+from pcer.models.fits import Answers, Candidate, OnProgress, Records
 from pcer.models.labels import require_one_index, require_one_length
 from pcer.models.options import OF_PREDICTIONS, Options
 from pcer.models.splits import given_splits, random_splits
@@ -101,7 +93,7 @@ def release_from_estimator(
     )
     require_at_least(0, random_state=random_state)
     require_at_least(1, n_splits=n_splits)
-    candidates = candidates_of(estimator, options.epsilon, options.budgets)
+    candidates = fits.candidates_of(estimator, options.epsilon, options.budgets)
     require_one_index(X=X, y=y, sensitive_features=sensitive_features, person_id=options.person_id)
     records = _records(X, y, sensitive_features, positive_label, options)
     if options.cv is None:
@@ -113,8 +105,8 @@ def release_from_estimator(
     config = {
         **splits.config,
         "threshold": "the estimator's own",
-        "models": described(candidates),
-        "versions": versions(candidates),
+        "models": fits.described(candidates),
+        "versions": fits.versions(candidates),
         # the one of private records would tell who was in which split
         **({"random_state": random_state} if options.public_data else {}),
     }
@@ -134,7 +126,7 @@ def release_from_estimator(
     if records.persons is not None:
         facts = replace(facts, effective_units=groups.effective_units)
     with _shown(progress) as on_progress:
-        answers = fit_all(
+        answers = fits.fit_all(
             candidates,
             records,
             splits,

@@ -20,16 +20,9 @@ import numpy as np
 from pcer._version import __version__
 from pcer.errors import InputError, require_open_unit
 from pcer.metrics import BoolArray, IntArray
+from pcer.release import disclosure
 from pcer.release.columns import SPLITS, text_of
-from pcer.release.disclosure import (
-    Detail,
-    DisclosureRule,
-    Regrouping,
-    allowed_groups,
-    coarsened,
-    coarsening_note,
-    given_away,
-)
+from pcer.release.disclosure import Detail, DisclosureRule, Regrouping, allowed_groups
 from pcer.release.format import (
     FORMAT,
     VERSION,
@@ -216,11 +209,11 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
     rule, tables, notes = facts.disclosure, _five_way(counted), [*facts.notes, *counted.notes]
     detail = np.zeros((len(counted.runs), len(counted.groups)), dtype=np.int64)
     if not rule.certain_cells:
-        detail = coarsened(tables)
-    disclosed = given_away(tables, detail)
+        detail = disclosure.coarsened(tables)
+    disclosed = disclosure.given_away(tables, detail)
     if rule.public:
         notes.append("Public data: exact tables of groups of any size are released.")
-    if coarse := coarsening_note(detail, counted.groups):
+    if coarse := disclosure.coarsening_note(detail, counted.groups):
         notes.append(coarse)
     tree = {
         "format": FORMAT,

@@ -16,20 +16,9 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NoReturn, TypeVar
 
 from pydantic import Discriminator, Field, JsonValue, Tag, model_validator
 
+from pcer import files
 from pcer.errors import InputError, alike, confusable
-from pcer.files import (
-    ALLOW,
-    MAX_BYTES,
-    MAX_VALUES,
-    Record,
-    canonical_json,
-    first_repeated,
-    many_objects,
-    parse_record,
-    read_json,
-    require_format,
-    write_files,
-)
+from pcer.files import MAX_BYTES, Record
 from pcer.metrics import NO_DP
 
 FORMAT: Final = "pcer-release"
@@ -267,7 +256,7 @@ class Subject(Record):
 
     @model_validator(mode="after")
     def _names_are_distinct(self) -> Subject:
-        if (twice := first_repeated(self.groups)) is not None:
+        if (twice := files.first_repeated(self.groups)) is not None:
             _refuse("subject.groups", f"groups must be distinct, but {twice!r} appears twice")
         _check_names(self.groups, "groups", field="subject.groups")
         return self
@@ -391,8 +380,8 @@ class Release(Shown):
 
     def to_json(self) -> str:
         """The release as canonical text: same release, same bytes."""
-        with many_objects():
-            return canonical_json(self.to_tree())
+        with files.many_objects():
+            return files.canonical_json(self.to_tree())
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Release:
         """A copy with other fields, without what was made of the old ones."""
@@ -412,7 +401,7 @@ class Limits:
     """
 
     n_bytes: int = MAX_BYTES
-    n_values: int = MAX_VALUES
+    n_values: int = files.MAX_VALUES
     n_runs: int = 20_000
     n_settings: int = 500
     n_groups: int = 200
@@ -437,17 +426,17 @@ def read_release(path: str | os.PathLike[str], *, limits: Limits | None = LIMITS
         InputError: one sentence with the file, the path to the bad field and the remedy.
     """
     n_bytes, n_values = (limits.n_bytes, limits.n_values) if limits else (None, None)
-    with many_objects():
-        data = read_json(path, max_bytes=n_bytes, max_values=n_values)
+    with files.many_objects():
+        data = files.read_json(path, max_bytes=n_bytes, max_values=n_values)
         return parse_release(data, file=os.fspath(path), limits=limits)
 
 
 def parse_release(data: Any, *, file: str, limits: Limits | None = LIMITS) -> Release:
     """Check plain objects against the format; ``file`` is the name that errors mention."""
-    require_format(data, file=file, name=FORMAT, version=VERSION)
+    files.require_format(data, file=file, name=FORMAT, version=VERSION)
     if limits:
         _require_within(limits, data, file)
-    return parse_record(Release, data, file=file, hints=HINTS)
+    return files.parse_record(Release, data, file=file, hints=HINTS)
 
 
 def _require_within(limits: Limits, data: Any, file: str) -> None:
@@ -478,7 +467,7 @@ def _require_within(limits: Limits, data: Any, file: str) -> None:
         if size > limit:
             raise InputError(
                 f"{file} holds {size:,} {what}, more than the {limit:,} that are read by default; "
-                f"{ALLOW}, or divide it.",
+                f"{files.ALLOW}, or divide it.",
                 field=name,
             )
 
@@ -491,7 +480,7 @@ def _part(tree: Any, name: str, *kinds: type) -> Any:
 
 def write_release(release: Release, path: str | os.PathLike[str]) -> None:
     """Write a release: atomically, the same bytes for the same release."""
-    write_files({path: release.to_json()})
+    files.write_files({path: release.to_json()})
 
 
 def release_schema() -> dict[str, Any]:

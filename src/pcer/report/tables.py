@@ -13,19 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from pcer.auditing import words
+from pcer.auditing import file, words
 from pcer.auditing.algorithm1 import Comparison, ProxyAgreement, agreement, comparisons
-from pcer.auditing.file import (
-    AsPublished,
-    Audit,
-    BudgetResult,
-    FloorRow,
-    GroupDifference,
-    GroupResult,
-    PairResult,
-    PublishedPair,
-    Summary,
-)
+from pcer.auditing.file import Audit, BudgetResult, GroupResult, PairResult, PublishedPair, Summary
 from pcer.auditing.measure import measure_costs
 from pcer.auditing.verdict import Verdict
 from pcer.release import Release, panels, proxies
@@ -331,7 +321,7 @@ def floors_table(audit: Audit, *, as_published: bool = False) -> Table:
     def cell(k: int, budget: BudgetResult, *pairs: Any) -> str:
         _, row = floor_rows(audit, pairs[as_published])[k]
         above = share = None
-        if isinstance(row, FloorRow):
+        if isinstance(row, file.FloorRow):
             above, share = row.n_positive_seeds, row.floor_dominated_share
         counts = words.NOTHING if above is None else f"{above}/{budget.n_seeds}"
         floored = words.NOTHING if share is None else f"{100 * share:.0f} %"
@@ -453,7 +443,7 @@ def agreement_table(audit: Audit, attacks: Sequence[ProxyAgreement]) -> Table:
     return _made(audit, "agreement", columns, zip(attacks, strict=True), 1)
 
 
-def _algorithm_table(audit: Audit, published: AsPublished) -> Table:
+def _algorithm_table(audit: Audit, published: file.AsPublished) -> Table:
     """Algorithm 1 of one model: which budget has the smallest disparity at each floor."""
     found = published.algorithm1
     rows = []
@@ -554,6 +544,6 @@ def _amounts(scale: proxies.Scale, ci: Ends | None) -> str:
     return f"[{_amount(scale, ci[0])}, {_amount(scale, ci[1])}]" if ci else "[no interval]"
 
 
-def _difference(scale: proxies.Scale, found: GroupDifference) -> str:
+def _difference(scale: proxies.Scale, found: file.GroupDifference) -> str:
     sign = "+" if found.value is not None and found.value > 0 else ""
     return f"{sign}{_amount(scale, found.value)}\n{_amounts(scale, found.interval)}"

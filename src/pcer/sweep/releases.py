@@ -12,17 +12,8 @@ from pcer.attacks import BudgetScores, with_costs
 from pcer.attacks.costs import PLACEBO
 from pcer.data.dataset import ProtectedAttribute, Split
 from pcer.metrics import NO_DP
-from pcer.release.build import (
-    Counted,
-    Entries,
-    ReleaseFacts,
-    RunKey,
-    build_release,
-    count_entries,
-    regrouped,
-    regrouping_of,
-    source_state,
-)
+from pcer.release import build
+from pcer.release.build import Counted, Entries, ReleaseFacts, RunKey, count_entries
 from pcer.release.columns import SPLITS
 from pcer.release.format import Release
 from pcer.store.processes import run_tasks
@@ -73,8 +64,8 @@ def build_releases(
     counted, attributes = [], []
     for name in sweep.attributes:
         plain, attribute = _counted(sweep, name, scores, splits), sweep.dataset.attribute(name)
-        allowed = regrouping_of(facts, plain)  # groups are joined before any attack
-        counted.append(regrouped(plain, allowed))
+        allowed = build.regrouping_of(facts, plain)  # groups are joined before any attack
+        counted.append(build.regrouped(plain, allowed))
         codes = allowed.apply(attribute.codes)
         attributes.append(replace(attribute, group_names=allowed.names, codes=codes))
     settings = [_settings(sweep, attributes, scores, b) for b in range(len(scores.budgets))]
@@ -91,7 +82,7 @@ def build_releases(
             # a note says which attacks need more seeds
             not_computed={k: v for k, v in counts.not_computed.items() if k == PLACEBO},
         )
-        releases[counts.attribute] = build_release(facts, whole, file=facts.dataset)
+        releases[counts.attribute] = build.build_release(facts, whole, file=facts.dataset)
     return releases
 
 
@@ -167,6 +158,6 @@ def _facts(sweep: Sweep, scores: Predictions, notes: Sequence[str]) -> ReleaseFa
         },
         dp_delta=sweep.config.dp_delta,
         data_digest=dataset.published_digest(sweep.secret),
-        source=source_state(),
+        source=build.source_state(),
         notes=(*dataset.notes, *notes, *(meaning if private else ())),
     )

@@ -20,18 +20,8 @@ from pcer.data.dataset import GroupedDataset, Split, column_widths, split
 from pcer.errors import InputError
 from pcer.files import canonical_json, read_json, write_files
 from pcer.release.format import read_release
-from pcer.store.blocks import (
-    SETTINGS,
-    Key,
-    finished_blocks,
-    load_block,
-    owned,
-    require_same_settings,
-    resume_folder,
-    save_array,
-    save_block,
-    sealed,
-)
+from pcer.store import blocks
+from pcer.store.blocks import Key, finished_blocks, load_block, require_same_settings, save_block
 from pcer.sweep.receipts import has_receipts, sweep_receipts, write_receipts
 from pcer.sweep.releases import build_releases
 from pcer.sweep.sweep import NO_MODULE, Sweep
@@ -79,7 +69,7 @@ def run_sweep(
         n_models = len(sweep.budgets) * len(sweep.seeds)
         on_progress(n_models, n_models)
         return paths
-    with owned(work):
+    with blocks.owned(work):
         for path in paths.values():
             _released_models(sweep, path)
         splits = {s: split(sweep.dataset, seed=s, secret=sweep.secret) for s in sweep.seeds}
@@ -87,7 +77,7 @@ def run_sweep(
         data = TrainingData.of(
             sweep.dataset.features, sweep.dataset.labels, rows, allow_missing=True
         )
-        notes = resume_folder(
+        notes = blocks.resume_folder(
             work,
             sweep.settings,
             added=sweep.added_settings,
@@ -141,7 +131,7 @@ def begun_with(folder: Path, dataset: GroupedDataset, attributes: Sequence[str])
     A name that is empty says that it was begun without a secret.
     """
     with suppress(InputError, AttributeError):  # lost or damaged, it names none
-        settings = read_json(_beside(folder, dataset, "scores") / SETTINGS)
+        settings = read_json(_beside(folder, dataset, "scores") / blocks.SETTINGS)
         return str(settings.get("secret_digest", ""))
     for attribute in attributes:
         path = _release_path(folder, dataset, attribute)
@@ -280,7 +270,7 @@ def _released_models(sweep: Sweep, path: Path) -> set[tuple[float, int]]:
 
 def _write_index(sweep: Sweep, work: Path, splits: Mapping[int, Split], data: TrainingData) -> None:
     """What the kept score files hold: budget and seed of every row, the record ids, digests."""
-    blocks = [
+    kept = [
         {
             "scores": block.array.name,
             "sha256": block.array_digest,
@@ -294,14 +284,14 @@ def _write_index(sweep: Sweep, work: Path, splits: Mapping[int, Split], data: Tr
     index = {
         "format": "pcer-scores",
         "version": 1,
-        "blocks": blocks,
+        "blocks": kept,
         "membership": MEMBERS,
-        "membership_sha256": save_array(work / MEMBERS, data.member),
+        "membership_sha256": blocks.save_array(work / MEMBERS, data.member),
         "seeds": list(sweep.seeds),
         "splits": [splits[seed].id for seed in sweep.seeds],
         "record_ids": sweep.dataset.record_ids.tolist(),
     }
-    write_files({work / INDEX: canonical_json(sealed(index))}, private=True)
+    write_files({work / INDEX: canonical_json(blocks.sealed(index))}, private=True)
 
 
 def _paths(sweep: Sweep, folder: Path) -> dict[str, Path]:

@@ -16,15 +16,9 @@ import triton
 from torch import Tensor
 
 from pcer.errors import InputError
+from pcer.train import engine
 from pcer.train.cuda_step import COUNTERS, FusedStep, can_fuse, fused_norm_bins, philox_kernel
-from pcer.train.engine import (
-    Fleet,
-    batch_sum,
-    fill_plainly,
-    norm_bins_plainly,
-    predict_plainly,
-    step,
-)
+from pcer.train.engine import Fleet, step
 from pcer.train.step import FleetState
 
 WARM_UP_STEPS = 3  # before the capture, so that libraries allocate what they need outside of it
@@ -36,8 +30,8 @@ class CudaDevice:
 
     place: torch.device
 
-    fill = staticmethod(fill_plainly)
-    predict = staticmethod(predict_plainly)
+    fill = staticmethod(engine.fill_plainly)
+    predict = staticmethod(engine.predict_plainly)
 
     def room(self, n_rows: int, width: int) -> Tensor:
         """Zeros for the table of records."""
@@ -101,7 +95,7 @@ class CudaStep:
 
     def norm_bins(self, models: Tensor) -> Tensor:
         """Norm bins (model, training record) of some private models."""
-        bins = norm_bins_plainly if self.fused is None else fused_norm_bins
+        bins = engine.norm_bins_plainly if self.fused is None else fused_norm_bins
         return bins(self.fleet, self.state.weights, models)
 
     def captured(self, width: int) -> torch.cuda.CUDAGraph:
@@ -131,7 +125,7 @@ class CudaStep:
         fleet = self.fleet
         rows = fleet.schedule.rows.index_select(0, self.counter)[0]
         bits = philox_words(self.keys, self.counter, fleet.layout.width // 2).view(torch.int32)
-        total = batch_sum(fleet, self.state.weights, rows[:, :width], self.counter)
+        total = engine.batch_sum(fleet, self.state.weights, rows[:, :width], self.counter)
         after = step(fleet, self.state, total, bits)
         self.state.weights.copy_(after.weights)
         self.state.velocity.copy_(after.velocity)

@@ -10,19 +10,12 @@ import numpy as np
 from pcer.errors import InputError
 from pcer.models import folder_first
 from pcer.store.processes import Task, run_tasks
+from pcer.train import fleet
 from pcer.train.accounting import calibrate
 from pcer.train.config import Engine, EngineFlags, TrainConfig
 from pcer.train.devices import choose_device, require_device
 from pcer.train.engine import train_block
-from pcer.train.fleet import (
-    BlockResult,
-    Model,
-    Predictions,
-    TrainingData,
-    cut_blocks,
-    gather_predictions,
-    plan_models,
-)
+from pcer.train.fleet import BlockResult, Model, Predictions, TrainingData, gather_predictions
 from pcer.train.opacus import ModuleFactory, NamedModule, name_of, require_private, train_module
 
 
@@ -56,9 +49,9 @@ def train_seeds(
     if module is not None:
         require_private(module, data.features.shape[1], config)
     calibrated = [calibrate(e, n_train=data.n_train, config=config) for e in budgets]
-    models = plan_models(calibrated, data.seeds)
+    models = fleet.plan_models(calibrated, data.seeds)
     size = 1 if module is not None else flags.models_per_block(len(models))
-    blocks = cut_blocks(models, block_size=size)
+    blocks = fleet.cut_blocks(models, block_size=size)
     results = run_blocks(data, blocks, config=config, flags=flags, secret=secret, module=module)
     return gather_predictions(results, budgets=calibrated, seeds=data.seeds, member=data.member)
 
