@@ -531,9 +531,8 @@ def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
         return
     every, p_values = [], []
     for _, strata, _ in splits.measured:
-        total, trained, correct, hits = (
-            np.moveaxis(part, 1, 0).reshape(part.shape[1], -1) for part in strata
-        )
+        by_split = (np.moveaxis(part, 1, 0).reshape(part.shape[1], -1) for part in strata)
+        total, trained, correct, hits = by_split
         train = np.stack([trained - hits, hits], axis=2)
         every.append(SplitCounts(train, np.stack([total - correct, correct], axis=2) - train))
         inflation = np.tile(splits.inflation, len(strata.total))
@@ -541,10 +540,8 @@ def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
     adjusted = holm(np.array(p_values))
     for (name, _, names), p, tables in zip(splits.measured, adjusted, every, strict=True):
         if p <= level:
-            alike = [
-                _split_words(split)
-                for split in _first_repeat(hypergeometric.first_alike(tables), names)
-            ]
+            repeat = _first_repeat(hypergeometric.first_alike(tables), names)
+            alike = [_split_words(split) for split in repeat]
             yield Finding(
                 f"At {name} every split is said to be another random one, but models of "
                 f"{listed(alike)} have the same confusion tables to the last record, which has "
@@ -677,9 +674,8 @@ def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
     spreads = [dispersion(strata, inflation=inflation) for _, strata in several]
     if not spreads:
         return
-    p_values = holm(
-        np.stack([np.where(s.mean_p_value < PLAIN_MEAN, 1, s.p_value) for s in spreads])
-    )
+    is_plain = np.stack([spread.mean_p_value for spread in spreads]) < PLAIN_MEAN
+    p_values = holm(np.where(is_plain, 1, np.stack([spread.p_value for spread in spreads])))
     for k, g in np.argwhere(p_values <= level):
         name, strata = several[k]
         unit = splits.facts.release.training.unit_of_split or RECORD

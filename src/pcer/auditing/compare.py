@@ -141,10 +141,7 @@ def _matches(
 
     A name may itself hold an =, and "none" at its end is "no-DP".
     """
-    sides = [
-        {short_setting(panel.model, stated_epsilon(panel)): panel for panel in side}
-        for side in (old, new)
-    ]
+    sides = [{short_setting(p.model, stated_epsilon(p)): p for p in side} for side in (old, new)]
     names = [listed([repr(name) for name in side]) for side in sides]
     here = "the old one has {}, the new one {}".format(*names)
     if settings is None and len(old) == len(new) == 1:

@@ -166,10 +166,8 @@ def chance_rounded(counts: SplitCounts, strata: StratifiedBy) -> float:
     drawn, size = (by_stratum(part, strata).sum(axis=2) for part in (counts.train, counts.total))
     n, trained = size.sum(axis=1, keepdims=True), drawn.sum(axis=1, keepdims=True)
     mean, within = trained * size / n, np.ones(size.size)
-    for tails, hits in (
-        (upper_tails, np.floor(mean + ROUNDING) + 1),
-        (lower_tails, np.ceil(mean - ROUNDING) - 1),
-    ):
+    outside = np.floor(mean + ROUNDING) + 1, np.ceil(mean - ROUNDING) - 1
+    for tails, hits in zip((upper_tails, lower_tails), outside, strict=True):
         parts = np.broadcast_arrays(n, trained, size, hits)
         strata_of_all = Strata(*(part.reshape(1, 1, -1) for part in parts))
         within -= np.nan_to_num(tails(strata_of_all, np.ones(1)))

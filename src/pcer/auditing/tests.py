@@ -377,9 +377,7 @@ def compare_pairs(measured: Measured, pairs: tuple[Pair, ...]) -> PairTests:
     enough = measured.enough[sides].all(axis=0)
     exposures = _difference(cost[1] - cost[0], of_cost.sum(axis=0))
     kinds = (exposures, _difference(cross, of_cross))
-    exposures, crosses = (
-        PairDifference(*(np.where(enough, part, np.nan) for part in kind)) for kind in kinds
-    )
+    exposures, crosses = (PairDifference(*np.where(enough, kind, np.nan)) for kind in kinds)
     return PairTests(exposures, benefits, crosses)
 
 

@@ -314,12 +314,12 @@ def _amounts(audit: Audit, names: Sequence[str]) -> str:
 def _at_most(audit: Audit) -> str:
     """The largest exposure that all limits together allow, over all settings."""
     groups = [group for budget in audit.budgets for group in budget.groups.values()]
-    limit = _largest([group.cost.upper_limit_together for group in groups if not group.too_few])
+    limit = largest([group.cost.upper_limit_together for group in groups if not group.too_few])
     return "" if limit is None else f"; {audit.proxy.scale.at_most(limit)}"
 
 
-def _largest(limits: Sequence[float | None]) -> float | None:
-    """The largest of some limits; None where one of them is not known, or there is none."""
+def largest(limits: Sequence[float | None]) -> float | None:
+    """The largest of some amounts; None where one of them is not known, or there is none."""
     given = [limit for limit in limits if limit is not None]
     return max(given) if given and len(given) == len(limits) else None
 
@@ -391,7 +391,7 @@ def _balance(audit: Audit) -> str:
         worse = "more harmful" if is_harm else "fewer positive"
         who = f"{_so_many(doubled, 'bears', 'bear')} both a higher cost and {worse} predictions"
         parts.append(f"{who} ({listed(doubled)})")
-    limit = _largest([pair.exposure.upper_limit_together for pair in pairs])
+    limit = largest([pair.exposure.upper_limit_together for pair in pairs])
     if limit is not None:
         parts.append(f"the groups' exposures differ by at most {in_100(limit)}")
     return "; ".join(parts) + "."

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from pcer.auditing.planner import Outlook, OutlookPoint
-from pcer.auditing.words import NOTHING
+from pcer.auditing.words import NOTHING, largest
 from pcer.files import as_shown
 from pcer.report.changes import quantity
 from pcer.report.table import Table
@@ -84,9 +84,4 @@ def _note(outlook: Outlook) -> str:
 
 def hardest(point: OutlookPoint) -> tuple[float | None, float | None]:
     """The largest exposure and difference; None where one is not to be had, or there is none."""
-
-    def largest(amounts: Sequence[float | None]) -> float | None:
-        given = [amount for amount in amounts if amount is not None]
-        return max(given) if given and len(given) == len(amounts) else None
-
     return largest([*point.exposure.values()]), largest(point.difference)

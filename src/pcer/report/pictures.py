@@ -117,9 +117,8 @@ def benefit_claim(audit: Audit, budget: BudgetResult) -> str:
 
 def exposure_claim(budget: BudgetResult) -> str:
     """Who is more exposed beyond chance, after every downgrade."""
-    if budget.verdict is Verdict.INSUFFICIENT_DATA or not any(
-        group.resolved for group in budget.groups.values()
-    ):
+    is_shown = any(group.resolved for group in budget.groups.values())
+    if budget.verdict is Verdict.INSUFFICIENT_DATA or not is_shown:
         return "Nobody is shown to be recognised"
     if budget.verdict is Verdict.NOT_RESOLVED:
         return "Nothing can be concluded about who is more exposed"
