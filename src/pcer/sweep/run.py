@@ -64,7 +64,8 @@ def run_sweep(
         OutputError: something cannot be written.
     """
     require_engine(flags, sweep.module)
-    paths, work = _paths(sweep, folder), _beside(folder, sweep.dataset, "scores")
+    dataset, work = sweep.dataset, _beside(folder, sweep.dataset, "scores")
+    paths = _paths(folder, dataset, sweep.attributes)
     if not keep_scores and is_finished(sweep, folder):
         n_models = len(sweep.budgets) * len(sweep.seeds)
         on_progress(n_models, n_models)
@@ -72,11 +73,9 @@ def run_sweep(
     with blocks.owned(work):
         for path in paths.values():
             _released_models(sweep, path)
-        splits = {s: split(sweep.dataset, seed=s, secret=sweep.secret) for s in sweep.seeds}
+        splits = {s: split(dataset, seed=s, secret=sweep.secret) for s in sweep.seeds}
         rows = {seed: part.train for seed, part in splits.items()}
-        data = TrainingData.of(
-            sweep.dataset.features, sweep.dataset.labels, rows, allow_missing=True
-        )
+        data = TrainingData.of(dataset.features, dataset.labels, rows, allow_missing=True)
         notes = blocks.resume_folder(
             work,
             sweep.settings,
@@ -95,9 +94,7 @@ def run_sweep(
         _train_missing(sweep, work, data, models, flags=flags, on_progress=on_progress)
         scores = _collected(work, data, budgets, has_receipts=sweep.has_receipts)
         if sweep.keeps_receipts:
-            write_receipts(
-                _beside(folder, sweep.dataset, "receipts"), *sweep_receipts(sweep, scores)
-            )
+            write_receipts(_beside(folder, dataset, "receipts"), *sweep_receipts(sweep, scores))
         releases = build_releases(
             sweep, scores, splits, notes=of_versions, n_processes=flags.n_attackers, on_step=on_step
         )
@@ -115,14 +112,13 @@ def is_finished(sweep: Sweep, folder: Path) -> bool:
     Raises:
         InputError: it holds a release of other settings or data, or with more models.
     """
-    paths = list(_paths(sweep, folder).values())
+    paths = list(_paths(folder, sweep.dataset, sweep.attributes).values())
     if _beside(folder, sweep.dataset, "scores").exists() or not all(map(Path.exists, paths)):
         return False
     if any(_released_models(sweep, path) != _models(sweep) for path in paths):
         return False
-    return not sweep.keeps_receipts or has_receipts(
-        _beside(folder, sweep.dataset, "receipts"), sweep
-    )
+    receipts = _beside(folder, sweep.dataset, "receipts")
+    return not sweep.keeps_receipts or has_receipts(receipts, sweep)
 
 
 def begun_with(folder: Path, dataset: GroupedDataset, attributes: Sequence[str]) -> str | None:
@@ -133,8 +129,7 @@ def begun_with(folder: Path, dataset: GroupedDataset, attributes: Sequence[str])
     with suppress(InputError, AttributeError):  # lost or damaged, it names none
         settings = read_json(_beside(folder, dataset, "scores") / blocks.SETTINGS)
         return str(settings.get("secret_digest", ""))
-    for attribute in attributes:
-        path = _release_path(folder, dataset, attribute)
+    for path in _paths(folder, dataset, attributes).values():
         if path.exists():
             config = read_release(path, limits=None).training.config or {}
             return str(config.get("secret_name", ""))
@@ -294,12 +289,9 @@ def _write_index(sweep: Sweep, work: Path, splits: Mapping[int, Split], data: Tr
     write_files({work / INDEX: canonical_json(blocks.sealed(index))}, private=True)
 
 
-def _paths(sweep: Sweep, folder: Path) -> dict[str, Path]:
-    return {name: _release_path(folder, sweep.dataset, name) for name in sweep.attributes}
-
-
-def _release_path(folder: Path, dataset: GroupedDataset, attribute: str) -> Path:
-    return _beside(folder, dataset, f"{_slug(attribute)}.release.json")
+def _paths(folder: Path, dataset: GroupedDataset, attributes: Sequence[str]) -> dict[str, Path]:
+    """Where the release of each attribute lies."""
+    return {name: _beside(folder, dataset, f"{_slug(name)}.release.json") for name in attributes}
 
 
 def _beside(folder: Path, dataset: GroupedDataset, ending: str) -> Path:
