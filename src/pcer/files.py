@@ -238,21 +238,19 @@ def _first_mistake(
     )
 
 
-def _place(
-    location: tuple[int | str, ...], data: Any, *, is_missing: bool
-) -> tuple[int | str, ...]:
+def _place(where: tuple[int | str, ...], data: Any, *, is_missing: bool) -> tuple[int | str, ...]:
     """The part of pydantic's location that a reader finds in the file.
 
     Where a value may have several forms pydantic adds the name of the one it tried, and after a
     bad key the word "[key]"; neither is in the data.
     """
     path = list[int | str]()
-    for part in location:
+    for part in where:
         is_list = isinstance(data, list) and isinstance(part, int)
         if is_list or (isinstance(data, dict) and part in data):
             data = data[part]
             path.append(part)
-    return (*path, location[-1]) if is_missing else tuple(path)
+    return (*path, where[-1]) if is_missing else tuple(path)
 
 
 def field_path(location: Iterable[int | str]) -> str:

@@ -187,9 +187,7 @@ def exposure_from_scores(table: Any, *, epsilon: float, proxy: str) -> list[Pool
             )
     record = required_column(columns["record"], name="record").codes
     group = column_of(columns["group"], "group")
-    score, member = (
-        numbers_of(columns[name], len(record), name=name) for name in ("score", "member")
-    )
+    score, member = (numbers_of(columns[x], len(record), name=x) for x in ("score", "member"))
     model = np.zeros(len(record), dtype=np.int64)
     if "model" in columns:
         model = required_column(columns["model"], name="model").codes

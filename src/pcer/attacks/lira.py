@@ -99,9 +99,7 @@ def other_models(values: FloatArray, member: BoolArray) -> Others:
     return Others(n_in, n_out, mean_in + shift, mean_out + shift, squares_in, squares_out)
 
 
-def _without_own(
-    values: FloatArray, chosen: BoolArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _without_own(values: FloatArray, chosen: BoolArray) -> tuple[FloatArray, ...]:
     """Count, mean and squared deviations of the chosen models, the target's own left out."""
     own = values * chosen
     n = np.subtract(chosen.sum(axis=0), chosen, dtype=np.float64)

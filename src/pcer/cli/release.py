@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from secrets import token_bytes
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -90,8 +90,26 @@ def datasets(json_path: Given = place("The list as JSON.", "--json")) -> None:
     rows = describe_datasets()
     if json_path is not None:
         parts.give({json_path: json.dumps(rows, indent=2, ensure_ascii=False) + "\n"})
-    else:
-        _print_datasets(rows)
+        return
+    cells = tuple(
+        (
+            row["name"],
+            row["title"],
+            f"{row['n_records']:,}" if row["n_records"] else "not known yet",
+            "\n".join(f"{name}: {len(groups)}" for name, groups in row["attributes"].items()),
+            row["outcome"],
+            row["at_hand"],
+        )
+        for row in rows
+    )
+    heads = ("name", "task", "records", "attributes: groups", "outcome", "where")
+    parts.show_table(Table("Benchmark datasets", heads, cells, n_labels=2))
+    width = parts.columns()
+    for row in rows:
+        lines = (f"{row['source']}.", f"Licence: {row['licence']}.", row["caution"])
+        parts.show([lines_part(row["name"], lines, width)])
+    typer.echo(wrapped(CAUTION, width))
+    typer.echo('In Python: pcer.data.load("compas").')
 
 
 def _stem(table: str) -> str:
@@ -135,25 +153,3 @@ def file_name(dataset: str, attribute: str) -> str:
     """
     plain = (re.sub(r"[^\w-]+", "-", part) for part in (dataset, attribute))
     return ".".join([*plain, "release", "json"])
-
-
-def _print_datasets(rows: list[dict[str, Any]]) -> None:
-    cells = tuple(
-        (
-            row["name"],
-            row["title"],
-            f"{row['n_records']:,}" if row["n_records"] else "not known yet",
-            "\n".join(f"{name}: {len(groups)}" for name, groups in row["attributes"].items()),
-            row["outcome"],
-            row["at_hand"],
-        )
-        for row in rows
-    )
-    heads = ("name", "task", "records", "attributes: groups", "outcome", "where")
-    parts.show_table(Table("Benchmark datasets", heads, cells, n_labels=2))
-    width = parts.columns()
-    for row in rows:
-        lines = (f"{row['source']}.", f"Licence: {row['licence']}.", row["caution"])
-        parts.show([lines_part(row["name"], lines, width)])
-    typer.echo(wrapped(CAUTION, width))
-    typer.echo('In Python: pcer.data.load("compas").')

@@ -86,10 +86,8 @@ class Bands:
     def encode(self, columns: Columns) -> Encoded:
         """Columns named ``column=band``."""
         codes = columns[self.column].astype(np.float64)
-        starts = [
-            (int(code), name)
-            for code, _, name in (b.partition(" ") for b in self.bands.split(", "))
-        ]
+        parts = (band.partition(" ") for band in self.bands.split(", "))
+        starts = [(int(code), name) for code, _, name in parts]
         hits = {name: (codes >= low) & (codes < end) for (low, name), (end, _) in pairwise(starts)}
         return _indicators(self.column, hits, np.isnan(codes))
 

@@ -345,10 +345,8 @@ def _with_split_names(keys: Sequence[RunKey], run: IntArray, named: Coded) -> li
             "split_id must be one value within a run; give every model its own epsilon and seed.",
             field="split_id",
         )
-    return [
-        key._replace(split=names[pair % len(names)])
-        for key, pair in zip(keys, pairs.tolist(), strict=True)
-    ]
+    own = (names[pair % len(names)] for pair in pairs.tolist())
+    return [key._replace(split=name) for key, name in zip(keys, own, strict=True)]
 
 
 def _split_digests(record: Coded, run: IntArray, part: IntArray, secret: bytes) -> list[str]:
@@ -359,11 +357,9 @@ def _split_digests(record: Coded, run: IntArray, part: IntArray, secret: bytes) 
             "and seed.",
             field="record_id",
         )
-    trained = (at[part[at] == 0] for at in _by_model(run))
-    return [
-        build.split_digest((record.names[code] for code in record.codes[at]), secret=secret)
-        for at in trained
-    ]
+    trained = (record.codes[at[part[at] == 0]] for at in _by_model(run))
+    ids = ([record.names[code] for code in codes] for codes in trained)
+    return [build.split_digest(own, secret=secret) for own in ids]
 
 
 def _models_of(epsilon: Any, seed: Any, n: int) -> tuple[IntArray, list[RunKey]]:
