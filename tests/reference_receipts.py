@@ -31,18 +31,15 @@ def divergence(noise: float, rate: float, order: float, *, above: bool) -> float
     return math.log(total) / (order - 1)
 
 
-def composed(accountant, steps: np.ndarray, noise: float, rate: float):
+def renyi(steps: np.ndarray, noise: float, rate: float) -> RdpAccountant:
     """dp-accounting's own composition of the steps of one record, bin by bin."""
+    accountant = RdpAccountant()
     for position in np.flatnonzero(steps):
         if position:
             step = dpa.GaussianDpEvent(noise * N_BINS / position)
             event = dpa.PoissonSampledDpEvent(rate, step)
             accountant.compose(dpa.SelfComposedDpEvent(event, int(steps[position])))
     return accountant
-
-
-def renyi(steps: np.ndarray, noise: float, rate: float) -> RdpAccountant:
-    return composed(RdpAccountant(), steps, noise, rate)
 
 
 def receipt(steps: np.ndarray, costs: np.ndarray, orders: np.ndarray, levels, nominal: float):

@@ -31,18 +31,30 @@ from tests.train_cases import (
 )
 
 
-def test_a_model_is_the_same_bit_for_bit_in_any_block():
-    data, models = make_data(), make_models()
+@pytest.mark.parametrize("mode", ["none", "refreshed", "held"])
+def test_a_model_and_its_receipts_are_the_same_bit_for_bit_in_any_block(mode):
+    config, data, models = dataclasses.replace(CONFIG, receipts=mode), make_data(), make_models()
     threads = torch.get_num_threads()
-    together = train_block(data, models, CONFIG)
-    backwards = train_block(data, models[::-1], CONFIG)[::-1]
-    assert np.array_equal(together, backwards)
-    for index in (0, 2, 7, 11):
-        alone = train_block(data.only([models[index].seed]), [models[index]], CONFIG)
-        assert np.array_equal(alone[0], together[index])
-    for size in (3, 7):
-        pieces = [train_block(data, models[i : i + size], CONFIG) for i in range(0, 12, size)]
-        assert np.array_equal(np.concatenate(pieces), together)
+
+    def train(models):
+        found = fleets.train_block(data.only({m.seed for m in models}), models, config, device=CPU)
+        return found.logits, found.logits if mode == "none" else found.receipts
+
+    together, receipts = train(models)
+    plain = train_block(data, models)
+    for index, model in enumerate(models):
+        assert np.array_equal(together[index], plain[index]) == (
+            mode != "held" or not model.is_private
+        )
+        if mode != "none":
+            assert np.isinf(receipts[index]).all() == (not model.is_private)
+    assert mode == "none" or (receipts.dtype, receipts.shape) == (np.float32, (12, 210))
+    backwards = [found[::-1] for found in train(models[::-1])]
+    for size in (1, 3, 7):
+        pieces = zip(*(train(models[i : i + size]) for i in range(0, 12, size)), strict=True)
+        for whole, found, other in zip((together, receipts), pieces, backwards, strict=True):
+            assert np.array_equal(np.concatenate(found), whole)
+            assert np.array_equal(other, whole)
     assert len({row.tobytes() for row in together}) == 12  # and no two models are the same
     assert torch.get_num_threads() == threads
 
@@ -63,36 +75,30 @@ def test_predictions_are_those_of_the_plain_network():
 
 @pytest.mark.parametrize("value", [-np.inf, 1e39])
 def test_infinite_features_are_refused_even_where_missing_ones_are_allowed(value):
-    data, features = make_data(), make_data().features.astype(np.float64)
+    features = make_data().features.astype(np.float64)
     features[[3, 8], 3], features[5, 1] = value, np.nan
     with pytest.raises(InputError, match=r"2 records are not \(the first is record 3\)"):
-        TrainingData.of(features, data.labels, data.train_rows, allow_missing=True)
+        make_data(features=features, allow_missing=True)
 
 
 @pytest.mark.parametrize("size", [2e15, 1e37])
 def test_features_whose_squares_overflow_are_refused_before_training(size):
-    data = make_data()
-    features = data.features.copy()
+    features = make_data().features.copy()
     features[[7, 9], 2] = size
-    large = TrainingData.of(features, data.labels, data.train_rows)
-    config = TrainConfig(hidden=(16, 8), epochs=1, expected_batch=40, standardise=False)
+    large, config = make_data(features=features), dataclasses.replace(CONFIG, standardise=False)
     for device in (CPU, PlainDevice([])):
         with pytest.raises(InputError, match=r"seed 0 are not \(the first is record 7\); scale"):
             train_block(large, make_models(), config, device=device)
     assert np.isfinite(train_block(large, make_models())).all()
 
 
-@pytest.mark.parametrize("epsilon", [NO_DP, 2.0])
-def test_a_model_whose_training_diverges_is_named_and_nothing_is_given(epsilon):
+def test_training_that_diverges_is_named_and_nothing_is_given_even_if_the_predictions_are_numbers():
     config = dataclasses.replace(CONFIG, learning_rate=1e30, clip_norm=1e30)
-    models = [Model(3, epsilon, 0.0), Model(1, epsilon, 0.0)]
-    which = "without privacy" if epsilon == NO_DP else "at epsilon 2"
-    sentence = rf"seed 3 {which} and 1 more diverged: .* lower learning_rate \(now 1e\+30\)"
-    with pytest.raises(InputError, match=sentence):
-        train_block(make_data(), models, config)
+    for which, epsilon in (("without privacy", NO_DP), ("at epsilon 2", 2.0)):
+        sentence = rf"seed 3 {which} and 1 more diverged: .* lower learning_rate \(now 1e\+30\)"
+        with pytest.raises(InputError, match=sentence):
+            train_block(make_data(), make_models([3, 1], ((epsilon, 0.0),)), config)
 
-
-def test_weights_that_are_not_numbers_are_seen_even_if_the_predictions_are():
     class Broken(CpuDevice):
         def fit(self, fleet):
             state = super().fit(fleet)
@@ -137,30 +143,17 @@ def test_predictions_and_receipts_are_ordered_by_budget_seed_and_record():
 @pytest.mark.parametrize(
     "change",
     [
-        {"features": np.zeros(5)},
-        {"features": np.full((300, 2), np.nan)},
-        {"labels": np.full(300, 2)},
-        {"labels": np.zeros(7)},
-        {"train_rows": {}},
-        {"train_rows": {0: [1, 1]}},
-        {"train_rows": {3: [1, 300]}},
-        {"train_rows": {0: [1], 1: [1, 2]}},
+        *({"features": bad} for bad in (np.zeros(5), np.full((300, 2), np.nan))),
+        *({"labels": bad} for bad in (np.full(300, 2), np.zeros(7))),
+        *({"train_rows": bad} for bad in ({}, {0: [1, 1]}, {3: [1, 300]}, {0: [1], 1: [1, 2]})),
     ],
 )
 def test_bad_data_is_refused_by_name(change):
-    data = make_data()
-    parts = {"features": data.features, "labels": data.labels, "train_rows": data.train_rows}
     with pytest.raises(InputError, match=next(iter(change))):
-        TrainingData.of(**(parts | change))
+        make_data(**change)
 
 
-def test_a_cpu_without_a_compiler_is_refused(monkeypatch):
-    monkeypatch.setattr("pcer.train.devices.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r'needs numba, .* pip install "\.\[train\]"'):
-        train_seeds(make_data(), budgets=(NO_DP,), config=CONFIG)
-
-
-def test_kernels_compile_where_their_code_cannot_be_kept(monkeypatch):
+def test_kernels_need_a_compiler_and_no_folder_for_their_code(monkeypatch):
     def no_folder(**settings):
         if settings.get("cache"):
             raise RuntimeError("cannot cache function: no locator available")
@@ -168,6 +161,9 @@ def test_kernels_compile_where_their_code_cannot_be_kept(monkeypatch):
 
     monkeypatch.setattr(cpu_kernels, "njit", no_folder)
     assert cpu_kernels.compiled(lambda x: x + 1)(2) == 3
+    monkeypatch.setattr("pcer.train.devices.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r'needs numba, .* pip install "\.\[train\]"'):
+        train_seeds(make_data(), budgets=(NO_DP,), config=CONFIG)
 
 
 @pytest.mark.slow  # it compiles
@@ -238,37 +234,28 @@ N, NOISE, EPSILON = 256, 40.0, 0.5
 """The noise makes a gradient invisible: 16 steps at rate 1/4 spend far less than this epsilon."""
 
 
-def spread_of_weights(config, n_train, seed):
-    """How far the weights of a published model have walked from their start."""
-    data = make_data(n=400, seeds=[seed], share=n_train / 400)
-    assert data.n_train == n_train
-    fleet = assemble(data, [Model(seed, EPSILON, NOISE)], config)
-    with torch.no_grad():
-        moved = CPU.fit(fleet).weights - fleet.start.weights
-    parts = [layer.matrix.flatten() for layer in fleet.layout.layers(moved)]
-    return float(torch.cat(parts).std())
+def right_guesses(config, n_seeds=16):
+    """How often an observer of how far the weights walked tells two neighbours apart."""
+    spread = np.empty((n_seeds, 2))
+    for seed, more in np.ndindex(spread.shape):
+        data = make_data(n=400, seeds=[seed], share=(N + more) / 400)
+        assert data.n_train == N + more
+        fleet = assemble(data, [Model(seed, EPSILON, NOISE)], config)
+        with torch.no_grad():
+            moved = CPU.fit(fleet).weights - fleet.start.weights
+        parts = [layer.matrix.flatten() for layer in fleet.layout.layers(moved)]
+        spread[seed, more] = torch.cat(parts).std()
+    right = ((spread >= np.median(spread)) == [False, True]).mean()
+    return max(right, 1 - right)
 
 
-def guesses(config, *, n_seeds=16):
-    """Which of two neighbours an observer of the weights takes each model for, and which it is."""
-    both = np.array(
-        [[spread_of_weights(config, n, seed) for n in (N, N + 1)] for seed in range(n_seeds)]
-    )
-    line = np.median(both)
-    found = np.array([both[:, 0] < line, both[:, 1] >= line])
-    return max(found.mean(), 1 - found.mean())
-
-
-def test_with_n_secret_a_rate_that_follows_from_n_gives_one_person_away():
+def test_with_n_secret_rate_steps_and_divisor_must_be_fixed_or_one_person_is_given_away():
     """256 records make 4 steps an epoch, 257 make 5, and each is divided by another number.
 
     The epsilon is of sums that differ by one gradient; it covers no change of everybody's steps.
     """
     few, more = (USUAL.sampling(n) for n in (N, N + 1))
     assert (few.n_steps, few.expected_batch, more.n_steps, more.expected_batch) == (16, 64, 20, 51)
-    assert guesses(USUAL) == 1.0  # pure EPSILON-DP would allow an observer 0.622
-
-
-def test_with_rate_steps_and_divisor_fixed_the_same_observer_learns_nothing():
+    assert right_guesses(USUAL) == 1.0  # pure EPSILON-DP would allow an observer 0.622
     assert FIXED.sampling(N + 1) == dataclasses.replace(FIXED.sampling(N), n_train=N + 1)
-    assert guesses(FIXED) < 0.8  # 32 guesses of a fair coin: 3.4 standard deviations
+    assert right_guesses(FIXED) < 0.8  # 32 guesses of a fair coin: 3.4 standard deviations

@@ -1,5 +1,6 @@
 """What a step costs a record, and what follows for whole trainings: receipts, filters, attacks."""
 
+import itertools
 import math
 
 import numpy as np
@@ -37,28 +38,20 @@ COMPAS_AT_1 = Terms(4.654, 1 / 17, 425, DELTA)
 
 
 @pytest.mark.parametrize(("noise", "rate"), STEPS)
-@pytest.mark.parametrize("position", [1, 200])
-def test_a_step_costs_what_dp_accounting_says(noise, rate, position):
+def test_a_step_costs_what_dp_accounting_says_and_what_integration_gives(noise, rate):
     """At broken orders dp-accounting drops the signs of a series, and is a little above."""
-    steps = np.eye(N_BINS + 1, dtype=int)[position]
-    theirs, ours = reference.renyi(steps, noise, rate).rdp, step_costs(noise, rate)[position]
-    assert ours[WHOLE] == pytest.approx(theirs[WHOLE], rel=1e-9, abs=1e-12)
-    assert (ours <= theirs * (1 + 1e-9) + 1e-12).all()
-
-
-@pytest.mark.parametrize(("noise", "rate"), STEPS[:4])
-@pytest.mark.parametrize("order", [1.1, 2.5, 10.9])
-def test_a_step_costs_what_integration_gives_and_the_record_above_is_the_dearer_side(
-    noise, rate, order
-):
-    column = int(np.flatnonzero(order == ORDERS)[0])
-    for position in (20, 200):
+    costs = step_costs(noise, rate)
+    for position in (1, 200):
+        steps = np.eye(N_BINS + 1, dtype=int)[position]
+        theirs, ours = reference.renyi(steps, noise, rate).rdp, costs[position]
+        assert ours[WHOLE] == pytest.approx(theirs[WHOLE], rel=1e-9, abs=1e-12)
+        assert (ours <= theirs * (1 + 1e-9) + 1e-12).all()
+    for position, order in itertools.product((20, 200), (1.1, 2.5, 10.9) if rate < 1 else ()):
         own = noise * N_BINS / position
         above, below = (reference.divergence(own, rate, order, above=a) for a in (True, False))
-        assert step_costs(noise, rate)[position, column] == pytest.approx(
-            above, rel=1e-8, abs=1e-13
-        )
-        assert below <= above * (1 + 1e-9) + 1e-13
+        found = float(costs[position, order == ORDERS][0])
+        assert found == pytest.approx(above, rel=1e-8, abs=1e-13)
+        assert below <= above * (1 + 1e-9) + 1e-13  # the record above is the dearer side
 
 
 def test_epsilon_is_dp_accountings_own_conversion():
@@ -71,17 +64,16 @@ def test_epsilon_is_dp_accountings_own_conversion():
         assert epsilon_of(divergence, dp_delta=DELTA) == pytest.approx(expected, rel=1e-12)
 
 
-def test_an_epsilon_bounds_the_exact_delta_of_the_gaussian_mechanism():
+def accounted(mu: float) -> float:
+    """Epsilon of the Gaussian mechanism, by the accountant."""
+    return float(epsilon_of(mu**2 * ORDERS / 2, dp_delta=DELTA))
+
+
+def test_an_epsilon_bounds_the_exact_delta_of_the_gaussian_mechanism_and_gives_its_mu_back():
     for mu in (0.05, 0.3, 1.0, 3.0):
-        epsilon = float(epsilon_of(mu**2 * ORDERS / 2, dp_delta=DELTA))
+        epsilon = accounted(mu)
         exact = ndtr(-epsilon / mu + mu / 2) - math.exp(epsilon) * ndtr(-epsilon / mu - mu / 2)
         assert exact <= DELTA
-
-
-def test_mu_is_that_of_the_gaussian_mechanism_with_the_same_accounted_epsilon():
-    def accounted(mu: float) -> float:
-        return float(epsilon_of(mu**2 * ORDERS / 2, dp_delta=DELTA))
-
     for epsilon in (0.004, 0.02, 0.1, 1.0, 5.0, 20.0):
         exact = brentq(lambda mu, e=epsilon: accounted(mu) - e, 1e-5, 50, xtol=1e-12)
         assert mu_of(np.array([epsilon]), dp_delta=DELTA)[0] == pytest.approx(exact, rel=1e-4)
@@ -90,18 +82,15 @@ def test_mu_is_that_of_the_gaussian_mechanism_with_the_same_accounted_epsilon():
     assert np.isnan(edges[1])
 
 
-def test_what_is_allowed_is_the_mean_over_all_pairs():
+def test_what_is_allowed_is_the_mean_over_all_pairs_also_of_condensed_records(monkeypatch):
     rng = np.random.default_rng(0)
     for mu in (np.array([0.7]), np.zeros(3), rng.gamma(1.0, 0.3, 150)):
         expected = reference.allowed_advantage(mu)
         assert allowed_advantage(mu) == pytest.approx(expected, abs=1e-12)
-
-
-def test_many_records_are_condensed_without_loss_that_matters(monkeypatch):
-    mu = np.random.default_rng(1).gamma(0.5, 0.5, 1_500)
-    condensed = allowed_advantage(mu)
+    many = np.random.default_rng(1).gamma(0.5, 0.5, 1_500)
+    condensed = allowed_advantage(many)
     monkeypatch.setattr("pcer.train.receipts.MOST_QUANTILES", 1_500)
-    assert condensed == pytest.approx(allowed_advantage(mu), abs=1e-4)
+    assert condensed == pytest.approx(allowed_advantage(many), abs=1e-4)
 
 
 def some_records(n: int, steps_per_epoch: int, *, seed: int = 0) -> np.ndarray:
@@ -128,13 +117,11 @@ def folded(steps: np.ndarray, noise: float, rate: float, *, on_host: bool = True
 
 
 @pytest.mark.parametrize(("noise", "per_epoch"), SETTINGS)
-def test_realised_is_the_least_epsilon_over_orders_and_rounded_up_in_the_sixth_digit(
-    noise, per_epoch
-):
-    steps = some_records(60, per_epoch)
+def test_realised_is_the_least_epsilon_and_a_receipt_the_lowest_level_kept(noise, per_epoch):
+    """Rounded up in the sixth digit; a level is worth what dp-accounting says."""
+    steps = some_records(200, per_epoch, seed=2)
     terms, realised, receipt = folded(steps, noise, 1 / per_epoch)
-    spent = steps @ step_costs(noise, 1 / per_epoch)
-    exact = epsilon_of(spent, dp_delta=DELTA)
+    exact = epsilon_of(steps @ step_costs(noise, 1 / per_epoch), dp_delta=DELTA)
     assert (realised >= exact * (1 - 1e-14)).all()
     assert realised == pytest.approx(exact, rel=1e-5)
     theirs = [reference.renyi(row, noise, 1 / per_epoch).get_epsilon(DELTA) for row in steps[:5]]
@@ -143,6 +130,15 @@ def test_realised_is_the_least_epsilon_over_orders_and_rounded_up_in_the_sixth_d
     assert realised[0] == receipt[0] == terms.nominal
     assert realised[1] == receipt[1] == 0
     assert (realised <= receipt).all()
+    for own, row in zip(receipt, steps, strict=True):
+        assert own == reference.receipt(row, terms.costs, ORDERS, terms.levels, terms.nominal)
+    assert len(set(receipt)) > 8
+    assert 10 < len(terms.levels) <= N_LEVELS
+    assert terms.levels[-1].epsilon == pytest.approx(LEVEL_RATIO * terms.nominal)
+    for level in terms.levels:  # which share delta
+        worth, _ = compute_epsilon([level.order], [level.divergence], DELTA / N_LEVELS)
+        assert worth == pytest.approx(level.epsilon, rel=1e-9)
+    assert (np.diff([level.epsilon for level in terms.levels]) > 0).all()
 
 
 @pytest.mark.parametrize(("noise", "per_epoch"), SETTINGS)
@@ -160,45 +156,14 @@ def test_folded_on_a_device_no_number_is_below_the_host_s_and_hardly_any_above(n
     assert ours[0] == pytest.approx(realised, rel=2e-5)
 
 
-@pytest.mark.parametrize(("noise", "per_epoch"), SETTINGS)
-def test_a_receipt_is_the_lowest_level_that_was_kept_and_worth_what_dp_accounting_says(
-    noise, per_epoch
-):
-    steps = some_records(200, per_epoch, seed=2)
-    terms, _, receipt = folded(steps, noise, 1 / per_epoch)
-    for own, row in zip(receipt, steps, strict=True):
-        expected = reference.receipt(row, terms.costs, ORDERS, terms.levels, terms.nominal)
-        assert own == expected
-    assert len(set(receipt)) > 8
-    assert 10 < len(terms.levels) <= N_LEVELS
-    assert terms.levels[-1].epsilon == pytest.approx(LEVEL_RATIO * terms.nominal)
-    for level in terms.levels:  # which share delta
-        worth, _ = compute_epsilon([level.order], [level.divergence], DELTA / N_LEVELS)
-        assert worth == pytest.approx(level.epsilon, rel=1e-9)
-    assert (np.diff([level.epsilon for level in terms.levels]) > 0).all()
-
-
-def test_a_larger_norm_never_lowers_either_number():
-    rising = np.zeros((N_BINS + 1, N_BINS + 1), dtype=np.uint32)
-    np.fill_diagonal(rising, 425)
-    _, realised, receipt = folded(rising, 4.654, 1 / 17)
-    assert (np.diff(realised) >= 0).all()
-    assert (np.diff(receipt) >= 0).all()
-
-
-def test_who_was_not_trained_on_has_neither():
-    terms = Terms(1.0, 0.1, 50, DELTA)
-    nobody = np.array([np.nan], dtype=np.float32)
-    assert np.isnan(unfolded(nobody, terms.ladder)).all()
-
-
-def test_every_step_of_every_record_must_be_counted():
+def test_every_step_of_every_record_must_be_counted_and_who_was_not_trained_on_has_none():
     missing = some_records(3, 17)
     terms = Terms(1.0, 0.1, int(missing[0].sum()), DELTA)
     missing[2, 0] += 1
     for counts in (np.zeros((3, 200)), np.zeros((0, 201)), missing):
         with pytest.raises(ValueError, match="steps_per_bin must"):
             fold(torch.from_numpy(counts.astype(np.int16)), terms)
+    assert np.isnan(unfolded(np.array([np.nan], dtype=np.float32), terms.ladder)).all()
 
 
 def test_a_filter_keeps_the_budget_that_dp_accounting_accounts():
@@ -215,8 +180,5 @@ def test_a_filter_keeps_the_budget_that_dp_accounting_accounts():
     steps[:], steps[97] = 0, 425  # the order suits the norm that would just spend the budget
     assert reference.renyi(steps, 4.654, 1 / 17).get_epsilon(DELTA) == pytest.approx(0.5, rel=0.03)
     assert budget == pytest.approx(425 * cost[97], rel=0.05)
-
-
-def test_a_filter_cannot_hold_what_no_order_can():
     with pytest.raises(InputError, match="budget_per_person must be above"):
-        allowance(1e-3, COMPAS_AT_1)
+        allowance(1e-3, COMPAS_AT_1)  # no order can hold it
