@@ -1,4 +1,4 @@
-"""Sweeps that are killed: nothing is left running, and gone on with they end in the same bytes."""
+"""Sweeps whose processes are killed: nothing is left running, and they end in the same bytes."""
 
 from __future__ import annotations
 
@@ -11,55 +11,32 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from tests import commands
-from tests.processes import alive, descendants, marked, require_gone, until
+from tests.processes import alive, descendants, marked, require_gone, title, until
 
 TERM, HUP, KILL = signal.SIGTERM, signal.SIGHUP, signal.SIGKILL
 CODES = {TERM: 143, HUP: 129, KILL: -KILL}
-COMMAND = [
-    *(sys.executable, "-m", "pcer", "train", "compas", "--attribute", "race"),
-    *("--hidden", "8", "--batch", "512"),
-]
-
-
-def run_file(engine: str) -> tuple[str, str]:
-    flags = {"jobs": 2, "block_size": 1, "engine": engine}
-    return commands.config(train={"accountant": "rdp"}, engine=flags)
-
-
-STARTS = 3
-PATIENCE = 90
-"""Seconds until nothing may be left, on a machine however busy."""
-
-
-class Case(NamedTuple):
-    """One kill."""
-
-    number: signal.Signals
-    engine: str = "local"
-    is_group: bool = False
-    """Whether the whole group of processes gets it, as from a terminal that is closed."""
 
 
 class Sweeper:
-    """Starts one sweep again and again, and kills it each time."""
+    """Starts one sweep again and again, to kill it or not."""
 
-    def __init__(self, folder: Path, temporary: str, size: list[str]) -> None:
-        self.mark = f"PCER_TEST={uuid.uuid4()}"
-        name, _, value = self.mark.partition("=")
-        own = {name: value, "TMPDIR": temporary}
+    def __init__(self, folder: Path, temporary: str, size: str) -> None:
+        mark = str(uuid.uuid4())
+        self.mark, self.folder, self.size = f"PCER_TEST={mark}", folder, size.split()
         others = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")}
-        self.place = {**others, **own}
-        self.folder, self.temporary, self.size = folder, Path(temporary), size
+        self.place = {**others, "PCER_TEST": mark, "TMPDIR": temporary}
 
     def start(self, engine: str) -> subprocess.Popen[str]:
         """The sweep, in a group of its own."""
+        flags = {"jobs": 2, "block_size": 1, "engine": engine}
+        settings = commands.config(train={"accountant": "rdp"}, engine=flags)
+        sweep = ("train", "compas", "--attribute", "race", "--budgets", "none,1", *self.size)
         return subprocess.Popen(
-            [*COMMAND, *self.size, *run_file(engine), "-o", str(self.folder)],
+            [sys.executable, "-m", "pcer", *sweep, *settings, "-o", str(self.folder)],
             env=self.place,
             text=True,
             start_new_session=True,
@@ -67,9 +44,9 @@ class Sweeper:
             stderr=subprocess.STDOUT,
         )
 
-    def finish(self) -> bytes:
+    def finish(self, running: subprocess.Popen[str] | None = None) -> bytes:
         """Go on to the end; gives the release."""
-        running = self.start("local")
+        running = running or self.start("local")
         said, _ = running.communicate()
         assert running.returncode == 0, said
         return (self.folder / "compas.race.release.json").read_bytes()
@@ -81,7 +58,7 @@ class Sweeper:
     def trained_one_more(self, engine: str) -> subprocess.Popen[str]:
         """The sweep, running; a busy machine may miss the 30 seconds in which Ray must start."""
         before = self.kept()
-        for _ in range(STARTS):
+        for _ in range(3):
             running = self.start(engine)
             ended = running.poll
             until(lambda ended=ended: self.kept() - before or ended() is not None, running)
@@ -91,32 +68,29 @@ class Sweeper:
             assert "node timed out during startup" in said, said
         raise AssertionError(said)
 
-    def kill(self, case: Case) -> None:
-        """Kill a sweep when it has trained one model more; nothing may be left of it."""
+    def kill(self, number: signal.Signals, engine: str = "local", *, is_group: bool = False):
+        """Kill a sweep when it has trained one model more; nothing may be left of it.
+
+        A group of processes gets the signal as from a terminal that is closed.
+        """
         before = shared_memory()
-        running = self.trained_one_more(case.engine)
+        running = self.trained_one_more(engine)
         company = descendants(running.pid)
         assert len(company) > 2
-        (os.killpg if case.is_group else os.kill)(running.pid, case.number)
+        (os.killpg if is_group else os.kill)(running.pid, number)
         said, _ = running.communicate()
-        require_gone(lambda: alive(company) | marked(self.mark), within=PATIENCE)
-        assert running.returncode == CODES[case.number], said
-        self.require_clean(case, said)
-        if case.number != KILL:  # of the group, it ends those who would have cleared up
-            own = re.compile(f".*[-_]{running.pid}[-_].*")
-            assert not [*filter(own.match, shared_memory() - before)]
-
-    def require_clean(self, case: Case, said: str) -> None:
-        """One sentence, nothing half-written, nothing to be found by others."""
-        if case.number == KILL:  # amid a write it leaves half a file, which the next start removes
+        require_gone(lambda: alive(company) | marked(self.mark))
+        assert running.returncode == CODES[number], said
+        if number == KILL:  # it leaves half a file, and of a group nobody is left to clear up
             return
+        own = re.compile(f".*[-_]{running.pid}[-_].*")
+        assert not [*filter(own.match, shared_memory() - before)]
         work = self.folder / "compas.scores"
         assert {path.suffix for path in work.iterdir() if path.name != ".lock"} == {".json", ".npy"}
-        last = said.splitlines()[-1]
         told = re.fullmatch(
             rf"pcer: stopped; (\d+) of (\d+) models are kept in {re.escape(str(self.folder))}; run "
             "the same command again to go on.",
-            last,
+            said.splitlines()[-1],
         )
         assert told, said
         assert int(told[1]) <= len(self.kept()) <= int(told[2])
@@ -136,30 +110,77 @@ def short() -> Iterator[str]:
         yield folder
 
 
-QUICK = ["--budgets", "none,1", "--seeds", "16", "--epochs", "30"]
-LOCAL = [
-    Case(TERM),
-    Case(KILL),
-    Case(HUP),
-    Case(TERM, is_group=True),
-    Case(HUP, is_group=True),
-    Case(KILL, is_group=True),
-]
-RAY = [Case(KILL, "ray"), Case(TERM, "ray"), Case(TERM, "ray", is_group=True)]
+QUICK = "--hidden 8 --batch 512 --seeds 16 --epochs 30"
+KILLS = {
+    "local": [(number, is_group) for is_group in (False, True) for number in (TERM, KILL, HUP)],
+    "ray": [(KILL, False), (TERM, False), (TERM, True)],
+}
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> bytes:
     """The release of a sweep that nobody stops."""
-    folder = tmp_path_factory.mktemp("whole")
-    return Sweeper(folder, tempfile.gettempdir(), QUICK).finish()
+    return Sweeper(tmp_path_factory.mktemp("whole"), tempfile.gettempdir(), QUICK).finish()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cases", [LOCAL, RAY], ids=["local", "ray"])
-def test_a_killed_sweep_leaves_nothing_running_and_goes_on(tmp_path, short, whole, cases):
+@pytest.mark.parametrize("engine", KILLS)
+def test_a_killed_sweep_leaves_nothing_running_and_goes_on(tmp_path, short, whole, engine):
     sweeper = Sweeper(tmp_path / "out", short, QUICK)
-    for case in cases:
-        sweeper.kill(case)
+    for number, is_group in KILLS[engine]:
+        sweeper.kill(number, engine, is_group=is_group)
     assert os.listdir(short) == []
     assert sweeper.finish() == whole
+
+
+def listening(pids: set[int]) -> set[str]:
+    """The addresses, in hexadecimal, on which processes listen."""
+    inodes = set()
+    for pid in pids:
+        for handle in Path(f"/proc/{pid}/fd").glob("*"):
+            try:
+                inodes.add(os.readlink(handle))
+            except OSError:
+                continue
+    rows = [
+        row.split()
+        for name in ("tcp", "tcp6")
+        for row in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
+    ]
+    ours = [row for row in rows if f"socket:[{row[9]}]" in inodes]
+    return {row[1].split(":")[0] for row in ours if row[3] == "0A"}
+
+
+def stop_a_training_worker(driver: int) -> int | None:
+    """Stop a worker amid a block; None if none could be caught there."""
+    for pid in descendants(driver):
+        if title(pid).startswith("ray::train_task"):
+            os.kill(pid, signal.SIGSTOP)
+            if title(pid).startswith("ray::train_task"):
+                return pid
+            os.kill(pid, signal.SIGCONT)
+    return None
+
+
+@pytest.mark.slow
+def test_a_killed_worker_of_a_node_that_nobody_else_can_reach_changes_no_byte(tmp_path, short):
+    sweeper = Sweeper(tmp_path / "out", short, "--seeds 4 --epochs 80")
+    running = sweeper.trained_one_more("ray")
+    worker = until(lambda: stop_a_training_worker(running.pid), running)
+    company = descendants(running.pid)
+    (folder,) = Path(short).iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    addresses = listening({running.pid, *company})
+    assert addresses
+    for address in addresses:  # 127.x.x.x, ::ffff:127.x.x.x or ::1
+        assert address.endswith("7F") or address == "0" * 24 + "01000000"
+    (head,) = [pid for pid in company if "gcs_server" in title(pid)]
+    environment = Path(f"/proc/{head}/environ").read_bytes().split(b"\0")
+    assert {b"RAY_AUTH_MODE=token", b"RAY_USAGE_STATS_ENABLED=0"} <= set(environment)
+    os.kill(worker, KILL)
+    found = sweeper.finish(running)
+    assert "ray, cpu" in (tmp_path / "out" / "run.log").read_text()
+    require_gone(lambda: alive(company))
+    assert os.listdir(short) == []
+    whole = Sweeper(tmp_path / "whole", tempfile.gettempdir(), "--seeds 4 --epochs 80")
+    assert found == whole.finish()

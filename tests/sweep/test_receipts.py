@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
 import stat
@@ -17,7 +16,7 @@ from typer.testing import CliRunner
 from pcer.cli.app import app
 from pcer.data import ProtectedAttribute, split
 from pcer.errors import InputError
-from pcer.sweep import Sweep, is_finished, person_receipts, right_guesses, run_sweep
+from pcer.sweep import Sweep, is_finished, person_receipts, right_guesses
 from pcer.sweep.receipts import (
     ARRAY,
     INDEX,
@@ -33,7 +32,7 @@ from pcer.sweep.receipts import (
 from pcer.train import Budget, Predictions, calibrate
 from pcer.train.receipts import Terms, fold, mu_of, unfolded
 from tests import reference_receipts as reference
-from tests.sweep.test_run import CONFIG, FLAGS, N, contents, kill, released, tiny
+from tests.sweep.test_run import CONFIG, N, contents, flip, kill, released, tiny, train, without
 
 N_STEPS = 40
 TERMS = [Terms(noise, 0.1, N_STEPS, 1e-5) for noise in (4.0, 1.0)]
@@ -90,10 +89,10 @@ def test_what_is_written_is_read_and_is_its_owners_only(folder):
     assert found.record_ids == [11, 12, 15, 40]
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in place.iterdir()} == {0o600}
-    assert {path.name for path in place.iterdir()} == {ARRAY, INDEX}
-    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    before = contents(folder)
+    assert set(before) == {ARRAY, INDEX}
     write_receipts(place, index(), KEPT)
-    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+    assert contents(folder) == before
 
 
 def test_a_person_finds_what_each_budget_promised_and_spent(folder):
@@ -107,18 +106,20 @@ def test_a_person_finds_what_each_budget_promised_and_spent(folder):
     assert [row.receipt.max() for row in clipped] == [terms.nominal for terms in TERMS]
 
 
-@pytest.mark.parametrize("damage", ["array", "index", "lost", "newer"])
-def test_a_changed_file_does_not_count(folder, damage):
-    array, path = (folder / "loans.receipts" / name for name in (ARRAY, INDEX))
-    if damage == "array":
-        array.write_bytes(array.read_bytes()[:-1] + b"\7")
-    elif damage == "index":
-        path.write_text(path.read_text().replace('"loans"', '"roans"'))
-    elif damage == "lost":
-        array.unlink()
-    else:
-        path.write_text(json.dumps({**json.loads(path.read_text()), "version": 2}))
-    sentence = "upgrade pcer" if damage == "newer" else "is not as it was written; train again"
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        (ARRAY, b"NUMPY", b"MUMPY"),
+        (ARRAY, b"", None),
+        (INDEX, b'"loans"', b'"roans"'),
+        (INDEX, b'"version": 1', b'"version": 2'),
+    ],
+)
+def test_a_changed_file_does_not_count(folder, name, old, new):
+    path = folder / "loans.receipts" / name
+    path.unlink() if new is None else path.write_bytes(path.read_bytes().replace(old, new))
+    is_newer = b"version" in old
+    sentence = "upgrade pcer" if is_newer else "is not as it was written; train again"
     with pytest.raises(InputError, match=sentence):
         person_receipts(folder, "12")
 
@@ -131,7 +132,6 @@ def test_receipts_of_no_sweep_of_two_or_of_an_unknown_record_are_one_sentence(fo
     with pytest.raises(InputError, match=r"name one of: adult\.receipts, loans\.receipts"):
         find_receipts(folder)
     assert person_receipts(folder / "adult.receipts", "12")[0].dataset == "adult"
-    (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match="holds no receipts; train with receipts 'held'"):
         find_receipts(tmp_path / "none")
 
@@ -167,28 +167,24 @@ def test_receipts_in_words_are_those_that_are_kept(tmp_path):
     assert int(row[6]) == math.ceil(100 * right_guesses(bound, 1e-5))
 
 
-ATTRIBUTE = ProtectedAttribute(
-    name="sex", group_names=("f", "m"), codes=np.array([0, 0, 0, 1, 1, -1])
-)
-LABELS = np.array([0, 1, 1, 0, 0, 1])
-MEMBER = np.array([[1, 1, 0, 1, 0, 1], [0, 1, 1, 1, 1, 0]], dtype=bool)
-SPENT_CONFIG = dataclasses.replace(
-    CONFIG, receipts="held", n_steps=N_STEPS, sample_rate=0.1, divisor=1, adjacency="add-or-remove"
-)
-
-
-def bounds(kind: str) -> dict:
-    """By group and label; of training records of two models, in the order of the data."""
+@pytest.fixture(scope="module")
+def bounds() -> dict:
+    """By kind, group and label; of training records of two models, in the order of the data."""
+    member = np.array([[1, 1, 0, 1, 0, 1], [0, 1, 1, 1, 1, 0]], dtype=bool)
     kept = [kept_of(TERMS[0], bins) for bins in ([200, 20, 60, 0], [40, 20, 100, 60])]
     scores = Predictions(
         budgets=(Budget(epsilon=1.5, noise_multiplier=4.0, epsilon_by_accountant={}),),
         seeds=(0, 1),
         logits=np.zeros((1, 2, 6), dtype=np.float32),
-        member=MEMBER,
+        member=member,
         receipts=np.array([kept]),
     )
-    rows = group_bounds(scores, SPENT_CONFIG, ATTRIBUTE, LABELS)
-    return {(row.group, row.label): row for row in rows if row.kind == kind}
+    fixed = {"n_steps": N_STEPS, "sample_rate": 0.1, "divisor": 1, "adjacency": "add-or-remove"}
+    config = dataclasses.replace(CONFIG, receipts="held", **fixed)
+    codes, labels = np.array([0, 0, 0, 1, 1, -1]), np.array([0, 1, 1, 0, 0, 1])
+    sex = ProtectedAttribute(name="sex", group_names=("f", "m"), codes=codes)
+    rows = group_bounds(scores, config, sex, labels)
+    return {(row.kind, row.group, row.label): row for row in rows}
 
 
 def of_one_norm(kind: str, position: int) -> float:
@@ -197,35 +193,34 @@ def of_one_norm(kind: str, position: int) -> float:
 
 
 @pytest.mark.parametrize("kind", ["realised", "receipt"])
-def test_means_are_over_people_and_models_of_a_group_and_by_label(kind):
-    rows = bounds(kind)
-    assert set(rows) == {("f", None), ("f", 0), ("f", 1), ("m", None), ("m", 0)}  # no m of label 1
+def test_means_are_over_people_and_models_of_a_group_and_by_label(bounds, kind):
     value = {position: of_one_norm(kind, position) for position in (0, 20, 40, 60, 100, 200)}
-    assert rows["f", None].mean == pytest.approx(sum(value[b] for b in (200, 20, 40, 20)) / 4)
-    assert rows["f", 0].mean == pytest.approx(value[200])
-    assert rows["f", 1].mean == pytest.approx(sum(value[b] for b in (20, 40, 20)) / 3)
-    assert rows["m", None].mean == pytest.approx(sum(value[b] for b in (60, 100, 60)) / 3)
-    assert [rows[key].n_records for key in rows] == [3, 1, 2, 2, 2]
+    means = {  # and there is no m of label 1
+        ("f", None): ((200, 20, 40, 20), 3),
+        ("f", 0): ((200,), 1),
+        ("f", 1): ((20, 40, 20), 2),
+        ("m", None): ((60, 100, 60), 2),
+        ("m", 0): ((60, 100, 60), 2),
+    }
+    rows = {key[1:]: row for key, row in bounds.items() if key[0] == kind}
+    assert list(rows) == list(means)
+    for key, (bins, n_records) in means.items():
+        row = rows[key]
+        assert row.mean == pytest.approx(sum(value[b] for b in bins) / len(bins))
+        assert (row.n_records, row.nominal) == (n_records, TERMS[0].nominal)
+        assert (row.epsilon, row.mode, row.accountant, row.exact) == (1.5, "held", "rdp", True)
     assert rows["f", 0].standard_error is None
     assert rows["f", None].quantiles["0.95"] == value[200]
-    assert rows["m", None].quantiles == {
-        "0.05": value[60],
-        "0.25": value[60],
-        "0.5": value[60],
-        "0.75": value[100],
-        "0.95": value[100],
-    }
-    for row in rows.values():
-        assert (row.epsilon, row.mode, row.accountant, row.exact) == (1.5, "held", "rdp", True)
-        assert row.nominal == TERMS[0].nominal
+    shares = dict(zip(("0.05", "0.25", "0.5", "0.75", "0.95"), (60, 60, 60, 100, 100), strict=True))
+    assert rows["m", None].quantiles == {share: value[b] for share, b in shares.items()}
 
 
-def test_what_is_allowed_is_over_the_pairs_of_each_model():
+def test_what_is_allowed_is_over_the_pairs_of_each_model(bounds):
     models = [[of_one_norm("realised", b) for b in bins] for bins in ([200, 20], [40, 20])]
     expected = [reference.allowed_advantage(mu_of(np.array(m), dp_delta=1e-5)) for m in models]
-    allowed = bounds("realised")["f", None].allowed_advantage
-    assert allowed == pytest.approx(sum(expected) / 2, rel=1e-4)
-    assert {row.allowed_advantage for row in bounds("receipt").values()} == {None}
+    allowed = {key: row.allowed_advantage for key, row in bounds.items()}
+    assert allowed["realised", "f", None] == pytest.approx(sum(expected) / 2, rel=1e-4)
+    assert {value for key, value in allowed.items() if key[0] == "receipt"} == {None}
 
 
 @pytest.mark.parametrize("n_seeds", [1, 2, 7])
@@ -245,7 +240,7 @@ def accounted(mode: str = "held", **changes) -> Sweep:
 @pytest.fixture(scope="module")
 def spent(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
-    run_sweep(accounted(), folder, flags=FLAGS)
+    train(folder, accounted(), keep_scores=True)
     return folder
 
 
@@ -273,55 +268,47 @@ def test_a_release_has_the_bounds_of_every_private_setting_from_the_kept_receipt
         assert bound.n_records == int((member.any(axis=0) & chosen).sum())
 
 
+# Settings; three files of each of three blocks; two of the receipts; the releases.
 @pytest.mark.slow
-@pytest.mark.parametrize(("stage", "block"), [("between", 1), ("after", 1), ("release", 0)])
-def test_a_killed_sweep_resumes_to_the_same_receipts(tmp_path, spent, stage, block):
-    kill("accounted()", stage, block, tmp_path)
-    run_sweep(accounted(), tmp_path, flags=FLAGS)
+@pytest.mark.parametrize("n_writes", [3, 4, 11, 12])
+def test_a_killed_sweep_resumes_to_the_same_receipts(tmp_path, spent, n_writes):
+    kill("accounted()", n_writes, tmp_path)
+    train(tmp_path, accounted())
     assert contents(tmp_path) == contents(spent)
-    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in spent.iterdir()}
+    assert not (tmp_path / "tiny.scores").exists()
 
 
-@pytest.mark.parametrize("damage", ["flip", "lose"])
-def test_receipts_of_a_block_that_were_damaged_are_made_again(tmp_path, spent, damage):
-    run_sweep(accounted(), tmp_path, flags=FLAGS, keep_scores=True)
-    for path in tmp_path.glob("*.release.json"):
-        path.unlink()
-    blocks = sorted((tmp_path / "tiny.scores").glob("block-*.second.npy"))
+def test_receipts_of_blocks_that_were_lost_or_damaged_are_made_again(tmp_path, spent):
+    folder = without("*.release.json", spent, tmp_path / "out")
+    blocks = sorted((folder / "tiny.scores").glob("block-*.second.npy"))
     assert all(np.load(path).shape[1:] == (211,) for path in blocks)  # four bytes a record
-    content = bytearray(blocks[0].read_bytes())
-    content[-3] ^= 4
-    blocks[0].write_bytes(content) if damage == "flip" else blocks[0].unlink()
-    notes: list[str] = []
-    run_sweep(accounted(), tmp_path, flags=FLAGS, on_note=notes.append)
-    assert contents(tmp_path) == contents(spent)
-    assert "(damaged)" in notes[0]
-
-
-def test_a_sweep_that_counts_otherwise_is_another_sweep(spent):
-    with pytest.raises(InputError, match="was made with rule 'held', but 'dp-sgd' is asked"):
-        run_sweep(accounted("refreshed"), spent, flags=FLAGS)
+    blocks[0].unlink()
+    flip(blocks[1], 0.99)
+    _, (note,) = train(folder, accounted())
+    assert contents(folder) == contents(spent)
+    assert note.count("(damaged)") == 2
 
 
 def test_a_sweep_that_lost_its_receipts_or_gets_more_seeds_is_not_finished(tmp_path, spent):
-    run_sweep(accounted(seeds=(0, 1)), tmp_path, flags=FLAGS)
+    two = accounted(seeds=(0, 1))
+    train(tmp_path, two)
     place = tmp_path / "tiny.receipts"
-    assert has_receipts(place, accounted(seeds=(0, 1)))
+    assert has_receipts(place, two)
     for other in ({"seeds": (0, 2)}, {"budgets": (2.0,)}, {"secret": b"0" * 16}):
         assert not has_receipts(place, accounted(**{"seeds": (0, 1), **other}))
     assert not has_receipts(place, accounted("exact", seeds=(0, 1)))
-    assert not has_receipts(tmp_path / "other.receipts", accounted(seeds=(0, 1)))
-    assert is_finished(accounted(seeds=(0, 1)), tmp_path)
+    assert not has_receipts(tmp_path / "other.receipts", two)
+    assert is_finished(two, tmp_path)
     (place / INDEX).unlink()
-    assert not is_finished(accounted(seeds=(0, 1)), tmp_path)
+    assert not is_finished(two, tmp_path)
     assert not is_finished(accounted(), tmp_path)
-    run_sweep(accounted(), tmp_path, flags=FLAGS)
+    train(tmp_path, accounted())
     assert contents(tmp_path) == contents(spent)
 
 
 def test_without_private_models_there_is_nothing_to_account(tmp_path):
     sweep = accounted(budgets=(math.inf,), seeds=(0, 1), attributes=("sex",))
-    run_sweep(sweep, tmp_path, flags=FLAGS)
+    train(tmp_path, sweep)
     assert is_finished(sweep, tmp_path)
     index, rows = person_receipts(tmp_path, "10")
     assert index.has_models_without_privacy

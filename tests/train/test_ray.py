@@ -2,157 +2,144 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
+import numpy as np
 import pytest
 import torch
 
-from pcer.errors import InputError
-from pcer.train import EngineFlags
+from pcer.errors import InputError, PcerError
+from pcer.train import EngineFlags, TrainConfig, TrainingData
 from pcer.train import ray as ray_path
-from tests.commands import config
-from tests.processes import alive, descendants, require_gone, title, until
+from pcer.train.fleet import Model
+from pcer.train.run import run_blocks
+from tests.train_cases import make_data
 
 ROOT = Path(__file__).parents[2]
-SWEEP = [
-    *("compas", "--attribute", "race", "--budgets", "none,1", "--seeds", "4"),
-    *("--epochs", "40"),
-]
+CONFIG = TrainConfig(epochs=2, expected_batch=20, hidden=(4,), accountant="rdp", split="given")
+SECRET = b"the secret that no log may hold"
+BLOCKS = [[Model(seed, epsilon, 1.0 / epsilon) for epsilon in (1.0, 2.0)] for seed in range(6)]
 
 
-def run_file(**flags: object) -> tuple[str, str]:
-    return config(train={"accountant": "rdp"}, engine=flags)
+def data(missing: float = 0.5) -> TrainingData:
+    features = np.random.default_rng(0).normal(size=(200, 3))
+    features[0, 0] = missing
+    return make_data(n=200, seeds=range(6), features=features, allow_missing=True)
 
 
-@pytest.fixture
-def place(tmp_path) -> Iterator[dict[str, str]]:
-    """An environment for Ray: a token of our own, and a short path, as sockets need."""
-    token = tmp_path / "token"
-    token.write_text("a token of the tests, and of nobody else")
+def flags(**changes: object) -> EngineFlags:
+    return EngineFlags(**{"engine": "ray", "block_size": 2, **changes})  # type: ignore[arg-type]
+
+
+def trained(**changes: object) -> dict[tuple[Model, ...], bytes]:
+    """The logits of every block, on Ray unless said otherwise."""
+    results = run_blocks(data(), BLOCKS, config=CONFIG, flags=flags(**changes), secret=SECRET)
+    return {result.models: result.logits.tobytes() for result in results}
+
+
+def faulty(folder: Path, n_deaths: int) -> Callable[..., object]:
+    """The task, but its process is killed when it has trained the block of seed 3."""
+    train = ray_path.train_task
+
+    def task(work: object, block: tuple[Model, ...]) -> object:
+        result = train(work, block)
+        deaths = len(list(folder.glob("death-*")))
+        if block[0].seed == 3 and deaths < n_deaths:
+            (folder / f"death-{os.getpid()}").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    return task
+
+
+replaced = partial(patch.object, ray_path)  # puts something else in a place of the module
+
+
+@contextmanager
+def node_with_a_gpu() -> Iterator[None]:
+    """A node of pcer's own that claims to have a GPU, so that tasks for one are started."""
+    options = ray_path._node_options
+
+    @contextmanager
+    def claiming(*arguments: object) -> Iterator[dict[str, object]]:
+        with options(*arguments) as given:
+            yield {**given, "num_gpus": 1}
+
+    with replaced("_node_options", claiming), ray_path._connected(flags(jobs=2)):
+        yield
+
+
+def refuse(sentence: str, kind: type[PcerError] = InputError, **changes: object) -> None:
+    with pytest.raises(kind, match=re.escape(sentence)) as error:
+        trained(**changes)
+    assert error.type is kind
+
+
+def main(folder: Path) -> None:
+    """In a process of its own: to import Ray is to set it up for the whole process."""
+    expected = trained(engine="local", jobs=1)
+    with node_with_a_gpu():
+        import ray
+
+        assert trained() == expected
+        with replaced("train_task", faulty(folder, 1)):
+            assert trained() == expected
+        assert len(list(folder.glob("death-*"))) == 1
+        with replaced("MAX_RETRIES", 1), replaced("train_task", faulty(folder, 9)):
+            refuse("given up after 2 attempts (WorkerCrashedError", PcerError)
+        config = TrainConfig(epochs=1, expected_batch=20, standardise=False, split="given")
+        with pytest.raises(InputError, match=r"need config\.standardise, which fills them in\."):
+            list(run_blocks(data(np.nan), BLOCKS, config=config, flags=flags()))
+        if not torch.cuda.is_available():
+            refuse("no CUDA device can be used here", device="cuda")
+        with replaced("_slots", lambda flags: 0):
+            refuse("no node of the Ray cluster offers a GPU", device="cuda")
+        others = (("pcer", "0.0.0"), *ray_path._versions()[1:])
+        with replaced("_versions", lambda: others):
+            refuse("was started with pcer 0.0.0; install the same version")
+        results = run_blocks(data(), BLOCKS, config=CONFIG, flags=flags())
+        next(results)
+        results.close()  # the others are left behind
+        assert ray.is_initialized()
+        logs = Path(ray._private.worker._global_node.get_logs_dir_path())
+        texts = [file.read_bytes() for file in logs.rglob("*") if file.is_file()]
+        assert texts
+        for form in (SECRET, SECRET.hex().encode(), repr(SECRET).encode()):
+            assert not any(form in text for text in texts)
+        assert "secret" not in repr(ray_path.Work(data(), SECRET, CONFIG, "cpu", ()))
+    assert not ray.is_initialized()
+
+
+@pytest.mark.slow
+def test_tasks_die_are_refused_and_wait_their_turn(tmp_path):
+    """Beside a token of our own, and in a folder with a short path, as sockets need."""
+    (tmp_path / "token").write_text("a token of the tests, and of nobody else")
+    place = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    paths = f"{ROOT}:{ROOT / 'src'}"
+    place |= {"RAY_AUTH_TOKEN_PATH": str(tmp_path / "token"), "PYTHONPATH": paths}
     with tempfile.TemporaryDirectory(prefix="r", ignore_cleanup_errors=True) as short:
-        yield {
-            **{name: value for name, value in os.environ.items() if not name.startswith("RAY_")},
-            "RAY_AUTH_TOKEN_PATH": str(token),
-            "TMPDIR": short,
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
-        }
-
-
-def start(place: dict[str, str], out: Path, *more: str, **flags: str) -> subprocess.Popen[str]:
-    settings = run_file(block_size=2, jobs=2, **flags)
-    command = [sys.executable, "-m", "pcer", "train", *SWEEP, *settings, "-o", str(out), *more]
-    return subprocess.Popen(
-        command, env=place, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-
-
-@pytest.fixture(scope="module")
-def local_bytes(tmp_path_factory) -> bytes:
-    """The release of the sweep on this machine."""
-    out = tmp_path_factory.mktemp("local")
-    running = start(dict(os.environ), out)
-    said, _ = running.communicate()
-    assert running.returncode == 0, said
-    return (out / "compas.race.release.json").read_bytes()
-
-
-def listening(pids: set[int]) -> set[str]:
-    """The addresses, in hexadecimal, on which processes listen."""
-    inodes = set()
-    for pid in pids:
-        for handle in Path(f"/proc/{pid}/fd").glob("*"):
-            try:
-                inodes.add(os.readlink(handle))
-            except OSError:
-                continue
-    rows = [
-        row.split()
-        for name in ("tcp", "tcp6")
-        for row in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
-    ]
-    ours = [row for row in rows if f"socket:[{row[9]}]" in inodes]
-    return {row[1].split(":")[0] for row in ours if row[3] == "0A"}
-
-
-def stop_a_training_worker(driver: int) -> int | None:
-    """Stop a worker amid a block; None if none could be caught there."""
-    for pid in descendants(driver):
-        if title(pid).startswith("ray::train_task"):
-            os.kill(pid, signal.SIGSTOP)
-            if title(pid).startswith("ray::train_task"):
-                return pid
-            os.kill(pid, signal.SIGCONT)
-    return None
-
-
-@pytest.mark.slow
-def test_a_killed_worker_changes_no_byte(tmp_path, place, local_bytes):
-    out = tmp_path / "out"
-    running = start(place, out, engine="ray")
-    until(lambda: list((out / "compas.scores").glob("block-*.json")), running)
-    worker = until(lambda: stop_a_training_worker(running.pid), running)
-    company = descendants(running.pid)
-    (folder,) = Path(place["TMPDIR"]).iterdir()
-    assert folder.stat().st_mode & 0o777 == 0o700
-    addresses = listening({running.pid, *company})
-    assert addresses
-    assert {each for each in addresses if not is_loopback(each)} == set()
-    (head,) = [pid for pid in company if "gcs_server" in title(pid)]
-    environment = Path(f"/proc/{head}/environ").read_bytes().split(b"\0")
-    assert {b"RAY_AUTH_MODE=token", b"RAY_USAGE_STATS_ENABLED=0"} <= set(environment)
-    os.kill(worker, signal.SIGKILL)
-    said, _ = running.communicate()
-    assert running.returncode == 0, said
-    assert (out / "compas.race.release.json").read_bytes() == local_bytes
-    assert "ray, cpu" in (out / "run.log").read_text()
-    require_gone(lambda: alive(company))
-    assert os.listdir(place["TMPDIR"]) == []
-
-
-def is_loopback(address: str) -> bool:
-    """Whether a hexadecimal address of /proc/net is 127.x.x.x, ::ffff:127.x.x.x or ::1."""
-    return address.endswith("7F") or address == "0" * 24 + "01000000"
-
-
-REFUSALS = {
-    "given_up": ("PcerError", "given up after 2 attempts (WorkerCrashedError"),
-    "missing": ("InputError", "Missing features need config.standardise, which fills them in."),
-    "false_gpu": ("InputError", "no CUDA device can be used here"),
-    "no_gpu": ("InputError", "no node of the Ray cluster offers a GPU"),
-    "versions": ("InputError", "was started with pcer 0.0.0; install the same version"),
-}
-
-
-@pytest.mark.slow
-def test_tasks_die_are_refused_and_wait_their_turn(tmp_path, place):
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.ray_tasks", tmp_path],
-        env=place,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    for name in ("same", "same_after_a_death", "still_connected", "closed", "logs"):
-        assert found[name], name
-    assert (found["deaths"], found["logs_with_secret"]) == (1, [])
-    assert "secret" not in found["work"]
-    for name in REFUSALS.keys() - ({"false_gpu"} if torch.cuda.is_available() else set()):
-        error, sentence = REFUSALS[name]
-        assert found[name][0] == error
-        assert sentence in found[name][1]
-    assert os.listdir(place["TMPDIR"]) == []
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.train.test_ray", tmp_path],
+            env={**place, "TMPDIR": short},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert os.listdir(short) == []
 
 
 @pytest.mark.parametrize(
@@ -225,13 +212,14 @@ def test_ray_does_not_answer_signals_for_us():
         signal.signal(signal.SIGTERM, before)
 
 
-def test_a_worker_without_pcer_is_told_apart():
+def test_where_something_is_not_installed_a_sentence_says_what_to_install(monkeypatch):
     error = ray_path._failure(ModuleNotFoundError("No module named 'torch'"))
     assert isinstance(error, InputError)
     assert "no module 'torch'" in str(error)
-
-
-def test_without_ray_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setattr(ray_path, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"\.\[ray\]"):
         ray_path.require_ray(EngineFlags(engine="ray"))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
