@@ -47,20 +47,11 @@ def seeds(folder: Path) -> list[int]:
 
 
 def test_a_block_is_read_as_it_was_written_and_replaced_by_the_same_rows(tmp_path):
-    save(tmp_path)
+    """What is on disk is a contract with folders that an older version began."""
+    save(tmp_path, second=PEOPLE)
     (block,) = finished_blocks(tmp_path)
     assert (block.keys, block.made_with) == (KEYS, MADE_WITH)
     assert np.array_equal(load_block(block, 3), VALUES)
-    save(tmp_path, values=VALUES + 1)
-    save(tmp_path, KEYS[:1], VALUES[:1])
-    found = {tuple(block.keys): load_block(block, 3) for block in finished_blocks(tmp_path)}
-    assert set(found) == {tuple(KEYS), tuple(KEYS[:1])}
-    assert np.array_equal(found[tuple(KEYS)], VALUES + 1)
-
-
-def test_the_files_are_plain(tmp_path):
-    """What is on disk is a contract with folders that an older version began."""
-    save(tmp_path, second=PEOPLE)
     (names,) = tmp_path.glob("*.json")
     record = json.loads(names.read_text())
     digest = record.pop("sha256")
@@ -74,6 +65,11 @@ def test_the_files_are_plain(tmp_path):
     assert digest == hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
     assert np.array_equal(np.load(both["array"], allow_pickle=False), VALUES)
     assert np.load(both["second"], allow_pickle=False).tobytes() == PEOPLE.tobytes()
+    save(tmp_path, values=VALUES + 1)
+    save(tmp_path, KEYS[:1], VALUES[:1])
+    found = {tuple(block.keys): load_block(block, 3) for block in finished_blocks(tmp_path)}
+    assert set(found) == {tuple(KEYS), tuple(KEYS[:1])}
+    assert np.array_equal(found[tuple(KEYS)], VALUES + 1)
 
 
 def stop(*arguments, **more):
@@ -194,6 +190,18 @@ def test_where_the_settings_are_lost_or_damaged_the_sealed_blocks_decide(tmp_pat
     assert "(made with other settings)" in sentence
     assert seeds(tmp_path) == [0, 7]
     assert json.loads(path.read_text()) == SETTINGS
+
+
+def test_a_setting_of_one_version_is_refused_unless_the_other_says_what_stood_for_it(tmp_path):
+    later, sentence = {**SETTINGS, "dropout": 0.0}, "was made with dropout"
+    resume(tmp_path)
+    with pytest.raises(InputError, match=f"{sentence} that it does not name, but 0.0 is asked"):
+        resume(tmp_path, later)
+    with pytest.raises(InputError, match=rf"{sentence} 0\.0, but 0\.5 is asked for"):
+        resume(tmp_path, {**later, "dropout": 0.5}, added={"dropout": 0.0})
+    resume(tmp_path, later, added={"dropout": 0.0})
+    with pytest.raises(InputError, match=rf"{sentence} 0\.0, but this version of pcer has no such"):
+        resume(tmp_path)
 
 
 def test_only_a_sealed_record_vouches_for_settings(tmp_path):

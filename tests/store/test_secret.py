@@ -27,19 +27,15 @@ GUESSABLE = [
 ]
 
 
-@pytest.mark.parametrize("end", ["", "\n"])
-def test_a_pass_phrase_or_a_pattern_is_refused(tmp_path, end):
+def test_a_pass_phrase_or_a_pattern_is_refused(tmp_path):
     path = tmp_path / "secret"
-    for phrase in GUESSABLE:
-        path.write_text(phrase + end, encoding="utf-8")
+    patterns = (bytes(32), b"\x00\xff" * 16, bytes([200] * 20))
+    for phrase in (*(phrase + end for phrase in GUESSABLE for end in ("", "\n")), *patterns):
+        path.write_bytes(phrase if isinstance(phrase, bytes) else phrase.encode())
         with pytest.raises(InputError, match="can be guessed, and a release holds its") as error:
             read_secret(path)
         assert "head -c 32 /dev/urandom > secret" in str(error.value)
-        assert phrase not in str(error.value)
-    for pattern in (bytes(32), b"\x00\xff" * 16, bytes([200] * 20)):
-        path.write_bytes(pattern)
-        with pytest.raises(InputError, match="can be guessed"):
-            read_secret(path)
+        assert isinstance(phrase, bytes) or phrase.strip() not in str(error.value)
 
 
 def test_random_bytes_and_random_text_are_read(tmp_path):
