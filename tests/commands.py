@@ -12,6 +12,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from pcer.errors import shown
 
 Done = subprocess.CompletedProcess[str]
 SAMPLES = Path(__file__).parent / "releases"
+GOOD = SAMPLES / "counts.release.json"
 NAMES = [f"Alexandra Q{i:03}" for i in range(400)]
 JOBS = ("falconer", "lamplighter", "cooper")
 _run_files = tempfile.TemporaryDirectory(prefix="pcer-run-files-")
@@ -79,15 +82,29 @@ number = 3
 """A file of a user with torch modules: good, mixing records, and none."""
 
 
-def start(*arguments: object, **env: str) -> Done:
-    """Run pcer as a user does."""
+def start(*arguments: object, before: str | None = None, **env: str) -> Done:
+    """Run pcer as a user does, or after some code of a test; bytes that are not UTF-8 stay."""
+    code = f"{before}\nfrom pcer.cli import main\nmain()"
+    program = ("-m", "pcer") if before is None else ("-c", code)
     return subprocess.run(
-        [sys.executable, "-m", "pcer", *map(str, arguments)],
+        [sys.executable, *program, *map(str, arguments)],
         capture_output=True,
         encoding="utf-8",
+        errors="surrogateescape",
         env={**os.environ, "PYTHONUTF8": "1", **env},
         check=False,
     )
+
+
+@contextmanager
+def handlers_kept() -> Iterator[None]:
+    """Whatever listens to signals inside, afterwards it is as before."""
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def run(*arguments: object, **env: str) -> Done:
@@ -96,8 +113,7 @@ def run(*arguments: object, **env: str) -> Done:
     Signals, streams that are closed and exit codes of the interpreter's own need `start`.
     """
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="\n") for _ in range(2))
-    handlers = {number: signal.getsignal(number) for number in SIGNALS}
-    with pytest.MonkeyPatch.context() as patch:
+    with handlers_kept(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["pcer", *map(str, arguments)])
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
@@ -108,10 +124,9 @@ def run(*arguments: object, **env: str) -> Done:
             code = 0
         except SystemExit as ended:
             code = int(ended.code or 0)
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-    return Done(list(map(str, arguments)), code, _text(out), _text(err))
+    for stream in (out, err):
+        stream.seek(0)
+    return Done(list(map(str, arguments)), code, out.read(), err.read())
 
 
 def passed(*arguments: object, code: int = 0, **env: str) -> Done:
@@ -127,8 +142,3 @@ def refusal(*arguments: object) -> str:
     assert (done.stdout, done.stderr[:6], done.stderr[-1]) == ("", "pcer: ", "\n")
     assert done.stderr[:-1] == shown(done.stderr[:-1])  # one line, and nothing unseen
     return done.stderr
-
-
-def _text(stream: io.TextIOWrapper) -> str:
-    stream.seek(0)
-    return stream.read()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import pcer
-from tests.commands import SAMPLES, passed, refusal
+from tests.commands import GOOD, SAMPLES, passed, refusal
+from tests.release.test_format import CELLS, release_of
+from tests.worlds.people import draw_null, memorising, world_of
 
-GOOD, RATES = SAMPLES / "counts.release.json", SAMPLES / "rates.release.json"
+ROOT, RATES = SAMPLES.parents[1], SAMPLES / "rates.release.json"
 FULL = ("In plain words", "Advice", "Is it signal?", "As published", "Algorithm 1", "Floor sens")
 SHORT = ("Who receives what, and who is exposed", "Can it be trusted?", "What can be done")
 
@@ -31,11 +35,11 @@ def test_the_finding_comes_first_and_the_rest_when_asked_for(audited):
     assert "\x1b" not in done.stdout
 
 
-@pytest.mark.parametrize(("columns", "width"), [(40, 40), (60, 60), (80, 80), (300, 80)])
-def test_every_line_fits_a_terminal_or_a_pipe(columns, width):
+@pytest.mark.parametrize("columns", [40, 60, 80, 300])
+def test_every_line_fits_a_terminal_or_a_pipe(columns):
     for options in ((), ("--full",)):
         text = passed("audit", GOOD, *options, COLUMNS=str(columns)).stdout
-        assert max(map(len, text.splitlines())) <= width
+        assert max(map(len, text.splitlines())) <= min(columns, 80)
     assert columns < 300 or [part for part in FULL if part not in text] == []
 
 
@@ -67,23 +71,19 @@ def test_fail_on(tmp_path):
     passed("audit", GOOD, "--fail-on", "nonsense", code=2)
 
 
-def test_every_format_carries_account_and_floors(tmp_path, audited):
+def test_every_format_carries_account_and_floors_and_a_page_verifies(tmp_path, audited):
     formats = ("json", "markdown", "latex", "junit", "html")
     paths = {name: tmp_path / f"a.{name}" for name in formats}
-    passed("audit", GOOD, *(part for n, p in paths.items() for part in (f"--{n}", p)))
+    page, figures = paths["html"], tmp_path / "figures"
+    options = [part for name, path in paths.items() for part in (f"--{name}", path)]
+    assert f"Report: {page}" in passed("audit", GOOD, *options, "--figures", figures).stdout
     for name, path in paths.items():
         text = path.read_text(encoding="utf-8")
         assert audited.account[-1].split(":")[0] in text, name
         assert "0.0001" in text, name
     assert r"\toprule" in paths["latex"].read_text()
     assert ElementTree.parse(paths["junit"]).getroot()[0].get("tests") == "2"
-
-
-def test_html_and_figures_are_named_and_verify(tmp_path):
-    page, folder = tmp_path / "report.html", tmp_path / "figures"
-    done = passed("audit", GOOD, "--html", page, "--figures", folder)
-    assert f"Report: {page}" in done.stdout
-    assert {path.suffix for path in folder.iterdir()} == {".svg", ".png", ".pdf"}
+    assert {path.suffix for path in figures.iterdir()} == {".svg", ".png", ".pdf"}
     assert "every byte agrees" in passed("verify", page).stdout
     passed("verify", page, GOOD)
     page.write_text(page.read_text().replace("no disparity shown", "disparity shown", 1))
@@ -109,7 +109,6 @@ def test_verify_several_at_once(tmp_path):
     out = tmp_path / "all.audit.json"
     passed("audit", GOOD, RATES, "--json", out)
     verify = ("verify", out, RATES)
-    passed(*verify, GOOD)
     other = passed(*verify, SAMPLES / "by-hand.release.json", code=1).stdout
     assert "holds no audit of" in other
     assert len([line for line in other.splitlines() if line.startswith("SHA-256 ")]) == 4
@@ -129,3 +128,45 @@ def test_large_files_are_allowed_by_name(tmp_path):
 def test_schema_and_version():
     assert json.loads(passed("schema", "audit").stdout)["title"] == "pcer audit, version 2"
     assert passed("version").stdout == f"pcer {pcer.__version__}\n"
+
+
+# The documented guard is red on data that can show nothing, and green on data that showed it.
+
+
+@pytest.fixture(scope="module")
+def guard() -> list[str]:
+    """The options of the guard that docs/reports.md prints."""
+    text = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
+    command = next(re.finditer(r"(?:^    .*\\\n)*^    .*--fail-on.*$", text, re.MULTILINE))
+    options = re.findall(r"--fail-on \w+", command.group().replace("\\\n", " "))
+    verdicts = {"not_resolved", "insufficient_data", "disparity_shown", "double_disadvantage"}
+    assert set(options) == {f"--fail-on {verdict}" for verdict in verdicts}
+    return " ".join(options).split()
+
+
+FOUR_ROWS = [[(1, 0, 0, 0), (0, 1, 0, 0)], [(0, 0, 1, 0), (0, 0, 0, 1)]]
+ALL_RIGHT = [[(350, 0, 350, 0), (150, 0, 150, 0)]] * 2
+"""By group, tp, fp, tn and fn in training and in test."""
+
+
+@pytest.mark.parametrize("tables", [FOUR_ROWS, ALL_RIGHT], ids=["four rows", "all right"])
+def test_it_is_red_where_nothing_can_be_shown(tables, tmp_path, guard):
+    path, report = tmp_path / "x.release.json", tmp_path / "x.xml"
+    tree = release_of()
+    for name, group in zip(tree["subject"]["groups"], tables, strict=True):
+        parts = zip(("train", "test"), group, strict=True)
+        tree["runs"][0]["groups"][name] = {p: dict(zip(CELLS, t, strict=True)) for p, t in parts}
+    path.write_text(json.dumps(tree))
+    done = passed("audit", path, "--junit", report, *guard, code=1)
+    assert re.search("insufficient_data|not_resolved", done.stderr)
+    assert 'failures="1"' in report.read_text()
+
+
+def test_it_is_red_on_an_example_and_green_where_nobody_pays_more(tmp_path, guard):
+    example = ROOT / "examples" / "compas-logistic.release.json"
+    assert "not_resolved" in passed("audit", example, *guard, code=1).stderr
+    people = memorising(0.1, 0.8)
+    world = world_of([4_000, 4_000], [0.4, 0.4], people, n_splits=5, are_twins=True)
+    path = tmp_path / "x.release.json"
+    path.write_text(draw_null(world, np.random.default_rng(3)).release().to_json())
+    passed("audit", path, *guard)

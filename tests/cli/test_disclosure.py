@@ -15,49 +15,48 @@ SAID = ("--label", "approved", "--positive", "yes", "--outcome", "benefit", "--a
 QUICK = ("--budgets", "none", "--seeds", "2", "--epochs", "1", "--batch", "64")
 
 
-def train(table: Path, out: Path, *, code: int = 0, disclosure=(), **columns: object) -> str:
-    """What a sweep of a table says; its release is read from its folder."""
+def train(folder: Path, *, code=0, n=400, small=0, disclosure=(), **columns: object) -> str:
+    """What a sweep of a table with names says; its release is in a folder of its own."""
+    table = write_people(folder / "people.csv", n, small=small, named=True)
     run_file = config(engine={"jobs": 1}, table=columns, disclosure=dict(disclosure))
+    out = folder / "out"
     done = passed("train", table, *SAID, *QUICK, *run_file, "-o", out, code=code)
     return done.stdout + done.stderr
 
 
-def made(out: Path, name: str = "people") -> pcer.Release:
-    return pcer.read_release(out / f"{name}.sex.release.json")
+def made(folder: Path, name: str = "people") -> pcer.Release:
+    return pcer.read_release(folder / "out" / f"{name}.sex.release.json")
 
 
 def test_no_name_and_no_value_of_a_category_is_in_any_output(tmp_path):
     """Of a sweep that learns from a column of names, against all advice, and of its report."""
-    table, out = write_people(tmp_path / "people.csv", named=True), tmp_path / "out"
-    told = train(table, out, identifiers=["name"], max_categories=500)
+    out = tmp_path / "out"
+    told = train(tmp_path, identifiers=["name"], max_categories=500)
     page = passed("audit", out, "--html", out / "report.html", "--json", out / "audit.json")
     files = [path.read_text(errors="replace") for path in out.rglob("*") if path.is_file()]
     text = "\n".join([*files, told, page.stdout, page.stderr])
     assert not [word for word in (*NAMES, *JOBS, "Person") if word in text]
-    assert made(out).training.config["columns"] == {"name": 400, "age": 2, "job": 3, "race": 1}
-    assert "features" not in made(out).training.config
+    made_with = made(tmp_path).training.config
+    assert made_with["columns"] == {"name": 400, "age": 2, "job": 3, "race": 1}
+    assert "features" not in made_with
 
 
 def test_a_column_of_names_and_a_small_group_are_one_sentence_each(tmp_path):
-    told = train(write_people(tmp_path / "people.csv", named=True), tmp_path / "out", code=2)
+    told = train(tmp_path, code=2)
     assert "column 'name' has 400 different texts in 400 records" in told
-    few = write_people(tmp_path / "few.csv", n=100, named=True)
-    assert "fewer than 10 people with a" in train(few, tmp_path / "few", code=2, drop=["name"])
-    assert not list((tmp_path / "few").glob("*.release.json"))
+    assert "fewer than 10 people with a" in train(tmp_path, n=100, code=2, drop=["name"])
+    assert not list((tmp_path / "out").glob("*.release.json"))
 
 
-def test_a_group_of_three_people_is_joined_and_told(tmp_path):
-    train(write_people(tmp_path / "people.csv", named=True, small=3), tmp_path, drop=["name"])
+def test_a_group_of_three_people_is_joined_and_told_unless_they_are_public(tmp_path):
+    train(tmp_path, small=3, drop=["name"])
     subject = made(tmp_path).subject
     assert len(subject.groups) == 2
     assert any("third" in name and " + " in name for name in subject.groups)
     assert any("joined into one group" in note for note in subject.notes)
-
-
-def test_public_records_are_released_as_they_are_and_say_so(tmp_path):
-    table = write_people(tmp_path / "people.csv", named=True, small=16)
-    train(table, tmp_path, disclosure={"public_data": True}, drop=["name"])
-    release = made(tmp_path)
+    (public := tmp_path / "public").mkdir()
+    train(public, small=16, disclosure={"public_data": True}, drop=["name"])
+    release = made(public)
     assert release.subject.groups == ["first", "second", "third"]
     assert release.disclosure.public_data
     assert any(note.startswith("Public data") for note in release.subject.notes)
@@ -89,7 +88,7 @@ def release_of(folder: Path, *options: object) -> pcer.Release:
     said = ("--attribute", "sex", "--outcome", "benefit", "--split-kind", "random")
     scored = ("--score", "y_score", "--record-id", "id", "--out", folder / "out")
     passed("release", table, *said, *scored, *options)
-    return made(folder / "out", "p")
+    return made(folder, "p")
 
 
 def test_a_release_says_how_many_memberships_it_tells_and_is_not_believed(tmp_path):
@@ -127,17 +126,15 @@ def test_split_names_of_private_tables_need_the_secret(tmp_path, monkeypatch):
 def test_a_sweep_finds_its_secret_again_or_says_so(tmp_path, monkeypatch):
     state, out = tmp_path / "state", tmp_path / "out"
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
-    table = write_people(tmp_path / "people.csv", named=True)
     state.touch()  # no room for a secret
-    assert "a secret cannot be kept in" in train(table, out, code=2, drop=["name"])
+    assert "a secret cannot be kept in" in train(tmp_path, code=2, drop=["name"])
     assert not out.exists()
     state.unlink()
     texts = []
     for _ in range(2):
-        train(table, out, drop=["name"])
+        train(tmp_path, drop=["name"])
         texts.append((out / "people.sex.release.json").read_bytes())
     (secret,) = os.listdir(state / "pcer")
     (state / "pcer" / secret).unlink()
-    told = train(table, out, code=2, drop=["name"])
-    assert "was begun with a secret that is not in" in told
+    assert "was begun with a secret that is not in" in train(tmp_path, code=2, drop=["name"])
     assert {(out / "people.sex.release.json").read_bytes()} == {*texts}

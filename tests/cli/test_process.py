@@ -1,4 +1,4 @@
-"""A command's process: signals, pipes that close early, full disks, narrow encodings."""
+"""A command's process: signals, pipes that close early, full disks, narrow encodings, systems."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 import pcer
-from pcer.cli import process
-from pcer.cli.process import Stopped, listen, require_width
+from pcer.cli import main, process
+from pcer.cli.process import Stopped, listen, require_width, what_lacks
 from pcer.report import to_report
+from pcer_studies.protocol import CONFIGURATIONS
+from tests.commands import GOOD, handlers_kept, start
+from tests.release.test_format import release_of
+from tests.worlds.studies import write_study
 
 VERB = """
 import sys, time
@@ -58,9 +63,7 @@ STUBBORN = """
 """
 
 
-@pytest.mark.parametrize(
-    "work", ["time.sleep(600)", STUBBORN.strip()], ids=["plain", "what does not let go"]
-)
+@pytest.mark.parametrize("work", ["time.sleep(600)", STUBBORN.strip()], ids=["plain", "stubborn"])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_is_one_sentence_and_the_code_of_shells(number, code, work):
     assert stopped(number, work) == (code, SENTENCE)
@@ -74,10 +77,9 @@ def test_a_signal_that_we_are_to_ignore_stays_ignored_and_ctrl_c_is_as_ever():
 
 
 def test_it_comes_once_and_a_second_signal_changes_nothing(monkeypatch, capsys):
-    before = {number: signal.getsignal(number) for number in process.SIGNALS}
     monkeypatch.setattr(process, "_leave", lambda stopped: None)
     monkeypatch.setattr(process, "KEPT", [lambda: "outer", lambda: "inner"])
-    try:
+    with handlers_kept():
         for number in process.SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         listen()
@@ -85,9 +87,6 @@ def test_it_comes_once_and_a_second_signal_changes_nothing(monkeypatch, capsys):
             signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGHUP)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     assert caught.value.exit_code == 143
     for _ in range(2):
         caught.value.tell()
@@ -97,47 +96,41 @@ def test_it_comes_once_and_a_second_signal_changes_nothing(monkeypatch, capsys):
     )
 
 
-GOOD = Path(__file__).parents[1] / "releases" / "counts.release.json"
-PCER = f'"{sys.executable}" -m pcer'
 MET = "--fail-on no_disparity_shown"
-
-
-def shell(command: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """A command of a shell that fails where any part of a pipe does, as CI is set up."""
-    return subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-        env={**os.environ, **env},
-    )
+SAID = "pcer: --fail-on is met: toy (letter): no_disparity_shown.\n"
+CLOSED = "pcer: standard output is closed; name a file instead of -.\n"
+ROOM = "name a file on a disk with room"
+FULL = f"pcer: standard output cannot be written ({os.strerror(28)}); {ROOM}.\n"
 
 
 @pytest.mark.parametrize(
-    ("command", "code"),
+    ("command", "code", "told"),
     [
-        (f"audit '{GOOD}' --html - {MET} | head -c 1", 1),
-        (f"audit '{GOOD}' --json a.json {MET} 2>/dev/null | true", 1),
-        (f"audit '{GOOD}' --json a.json {MET} >&-", 1),
-        (f"audit '{GOOD}' {MET} 2>&1 | true", 1),
-        ("audit nowhere.release.json 2>&1 | true", 2),
-        ("--help | true", 0),
-        (f"audit '{GOOD}' >&-", 0),
-        (f"audit '{GOOD}' {MET} >&- 2>&-", 1),
+        (f"audit '{GOOD}' --html - {MET} | head -c 1", 1, SAID),
+        (f"audit '{GOOD}' --json a.json {MET} 2>/dev/null | true", 1, ""),
+        (f"audit '{GOOD}' --json a.json {MET} >&-", 1, SAID),
+        (f"audit '{GOOD}' {MET} 2>&1 | true", 1, ""),
+        ("audit nowhere.release.json 2>&1 | true", 2, ""),
+        ("--help | true", 0, ""),
+        (f"audit '{GOOD}' >&-", 0, ""),
+        (f"audit '{GOOD}' {MET} >&- 2>&-", 1, ""),
+        (f"audit '{GOOD}' --json - --latex a.tex >&-", 2, CLOSED),
+        (f"audit '{GOOD}' --json - > /dev/full", 2, FULL),
     ],
 )
-def test_nobody_listening_is_not_a_failed_guard_and_files_are_written(tmp_path, command, code):
-    done = shell(f"cd '{tmp_path}'; {PCER} {command}")
-    met = "pcer: --fail-on is met: toy (letter): no_disparity_shown.\n"
-    is_told = MET in command and "2>" not in command
-    assert (done.returncode, done.stderr) == (code, met if is_told else "")
-    if "a.json" in command:
-        audit = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
-        assert audit["format"] == "pcer-audit"
+def test_nobody_listening_is_no_failed_guard_and_a_full_disk_one_sentence(
+    tmp_path, command, code, told
+):
+    """In a shell that fails where any part of a pipe does, as CI is set up; files are written."""
+    whole = ["bash", "-o", "pipefail", "-c", f'"{sys.executable}" -m pcer {command}']
+    done = subprocess.run(whole, cwd=tmp_path, capture_output=True, encoding="utf-8", check=False)
+    assert (done.returncode, done.stderr) == (code, told)
+    texts = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    assert list(texts) == ["a.json"] * ("a.json" in command)
+    assert all(json.loads(text)["format"] == "pcer-audit" for text in texts.values())
 
 
-def test_progress_is_on_stderr_and_stdout_holds_the_result_alone(tmp_path):
+def test_progress_is_on_stderr_and_stdout_holds_the_result_alone():
     """Even where stderr is a terminal, and the progress is drawn over and over."""
     master, slave = os.openpty()
     command = [sys.executable, "-m", "pcer", "audit", GOOD, GOOD, "--json", "-"]
@@ -149,28 +142,8 @@ def test_progress_is_on_stderr_and_stdout_holds_the_result_alone(tmp_path):
     with suppress(OSError):  # the end, as a terminal says it
         while more := os.read(master, 100_000):
             shown += more
-    shown = shown.decode()
-    assert "auditing counts.release.json" in shown
-    assert "releases" in shown
-    assert "Rendering" in shown
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ("--latex a.tex >&-", "standard output is closed; name a file instead of -."),
-        (
-            "> /dev/full",
-            "standard output cannot be written (No space left on device); name a file on a disk "
-            "with room.",
-        ),
-    ],
-)
-def test_a_full_disk_or_a_closed_stdout_is_one_sentence(tmp_path, options, sentence):
-    done = shell(f"cd '{tmp_path}'; {PCER} audit '{GOOD}' --json - {options}")
-    assert (done.returncode, done.stderr) == (2, f"pcer: {sentence}\n")
-    assert list(tmp_path.iterdir()) == []
+    for words in (b"auditing counts.release.json", b"releases", b"Rendering"):
+        assert words in shown
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp437"])
@@ -187,16 +160,22 @@ def test_a_narrow_encoding_keeps_every_digit_and_sign_and_results_are_utf_8(enco
 def spelt(text: str) -> list[str]:
     """Its words in plain letters, without the lines of tables."""
     signs = {"−": "-", "–": "-", "—": "-", "±": "+-", "ε": "e", "─": "-", "|": " "}
-    words = "".join(signs.get(letter, letter) for letter in text).split()
+    words = text.translate(str.maketrans(signs)).split()
     return [word for word in words if set(word) - set("+-")]
 
 
-def audit_in(encoding: str, *options: str) -> bytes:
-    command = [sys.executable, "-m", "pcer", "audit", GOOD, *options]
-    env = {**os.environ, "PYTHONIOENCODING": encoding}
-    done = subprocess.run(command, capture_output=True, env=env, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
-    return done.stdout
+def audit_in(encoding: str, *options: object, of: object = GOOD, code: int = 0) -> bytes:
+    done = start("audit", of, *options, PYTHONIOENCODING=encoding)
+    assert (done.returncode, bool(done.stderr)) == (code, code > 0)
+    assert "Traceback" not in done.stderr
+    return done.stdout.encode("utf-8", "surrogateescape")
+
+
+def test_a_file_name_that_is_not_utf_8_and_a_narrow_encoding(tmp_path):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/latin\xff\xe9.release.json")
+    Path(path).write_text(json.dumps(release_of()))
+    audit_in("latin-1", "--json", tmp_path / "a.json", of=path)
+    audit_in("latin-1", "--floor", "7", of=path, code=2)
 
 
 @pytest.mark.parametrize("width", ["0", "-5", "wide", "", "9" * 30, "7"])
@@ -207,3 +186,85 @@ def test_a_width_that_no_terminal_has_is_forgotten(width, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     require_width()
     assert os.environ["COLUMNS"] == "80"
+
+
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [
+        (MemoryError(), "memory"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "memory"),
+        (ImportError("libtorch_cpu.so: failed to map segment from shared object"), "memory"),
+        (OSError(24, "Too many open files"), "open files"),
+        (RuntimeError("can't start new thread"), "processes or threads"),
+        (KeyError("x"), None),
+    ],
+)
+def test_what_a_machine_lacks_is_said(error, what, monkeypatch, capsys):
+    assert what_lacks(error) == what
+    monkeypatch.setattr("pcer.cli.app.app", Mock(side_effect=error))
+    with pytest.raises(SystemExit if what else KeyError) as caught:
+        main()
+    if what:
+        assert caught.value.code == 2
+        assert capsys.readouterr().err.startswith(f"pcer: this machine gives no more {what}; ")
+
+
+LOADED = """
+import atexit, sys
+found = lambda: [name for name in sys.modules if "pcer_studies" in name]
+atexit.register(lambda: print("loaded:", found(), file=sys.stderr))
+"""
+
+
+@pytest.mark.parametrize("arguments", [("audit", GOOD), ("version",)])
+def test_our_own_verbs_load_nothing_of_the_study(arguments):
+    done = start(*arguments, before=LOADED)
+    assert (done.returncode, done.stderr) == (0, "loaded: []\n")
+
+
+WINDOWS = """
+import os, signal, sys
+import numpy  # asks Linux, where it is on Linux, for its version
+sys.modules |= dict.fromkeys("fcntl grp pty pwd resource syslog termios tty".split())
+missing = (
+    "O_CLOEXEC O_DIRECTORY O_NOFOLLOW chown fchmod fchown fork forkpty getegid geteuid getgid "
+    "getloadavg getuid killpg lchown mkfifo nice pread pwrite register_at_fork sched_getaffinity "
+    "sched_setaffinity setsid statvfs sysconf uname"
+)
+for name in missing.split():
+    delattr(os, name)
+for name in "SIGALRM SIGHUP SIGKILL SIGPIPE SIGUSR1 alarm setitimer".split():
+    delattr(signal, name)
+linking = os.link
+def link(source, target, *, follow_symlinks=True):
+    if not follow_symlinks:
+        raise NotImplementedError("link: follow_symlinks unavailable on this platform")
+    linking(source, target)
+os.link = link
+"""
+"""What Python lacks there; macOS lacks some of it."""
+
+
+@pytest.mark.slow
+def test_an_audit_needs_nothing_of_linux(tmp_path):
+    outputs = {name: tmp_path / f"a.{name}" for name in ("json", "html", "junit", "markdown")}
+    options = [part for name, path in outputs.items() for part in (f"--{name}", path)]
+    for path in list(outputs.values())[:2]:
+        path.write_text("old")
+    done = start("audit", GOOD, *options, "--figures", tmp_path / "figures", before=WINDOWS)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "toy (letter): no disparity shown" in done.stdout
+    audit = pcer.audit(pcer.read_release(GOOD))
+    assert json.loads(outputs["json"].read_text(encoding="utf-8")) == audit.to_tree()
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"figures", *(path.name for path in outputs.values())}
+    good = start("verify", outputs["html"], before=WINDOWS)
+    assert (good.returncode, "every byte agrees" in good.stdout) == (0, True), good.stderr
+
+
+@pytest.mark.slow
+def test_the_study_writes_its_tables_there(tmp_path):
+    write_study(tmp_path, n_seeds=2, configurations=CONFIGURATIONS[2:3])
+    done = start("reproduce", "--tables-only", "--no-report", "-o", tmp_path, before=WINDOWS)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "| compas |" in (tmp_path / "cells.md").read_text(encoding="utf-8")
