@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -82,7 +81,7 @@ def mixed_release(n_seeds: int = 6, **subject: Any) -> Release:
     shape = {"sizes": (6_000, 3_000), "right": [(0.85, 0.7)] * 2, "n_seeds": n_seeds}
     quiet = World(**shape, label_shares=[0.35, 0.35], gaps=(0, 0), budgets=(0.1, 0.5, 1.0))
     loud = World(**shape, label_shares=[0.45, 0.2], gaps=(0.005, 0.06), budgets=(5.0, 10.0, None))
-    first, second = (json.loads(simulate(world, rng).to_json()) for world in (quiet, loud))
+    first, second = (simulate(world, rng).to_tree() for world in (quiet, loud))
     for run in second["runs"]:
         run["split"] += " of the second half"
     first["runs"] += second["runs"]
@@ -93,15 +92,10 @@ def mixed_release(n_seeds: int = 6, **subject: Any) -> Release:
 def many_groups(names: list[str], n_seeds: int = 2, **subject: Any) -> Release:
     """As many groups as names, one budget without privacy."""
     k = len(names)
-    world = World(
-        sizes=[2_000] * k,
-        label_shares=[0.3] * k,
-        right=[(0.8, 0.7)] * k,
-        gaps=[0.02 * g for g in range(k)],
-        n_seeds=n_seeds,
-        budgets=(1.0, None),
-    )
-    tree = json.loads(simulate(world, np.random.default_rng(2)).to_json())
+    rates = {"label_shares": [0.3] * k, "right": [(0.8, 0.7)] * k}
+    gaps = [0.02 * g for g in range(k)]
+    world = World(sizes=[2_000] * k, **rates, gaps=gaps, n_seeds=n_seeds, budgets=(1.0, None))
+    tree = simulate(world, np.random.default_rng(2)).to_tree()
     tree["subject"] |= subject
     return renamed(tree, names)
 
@@ -116,7 +110,7 @@ def renamed(tree: dict[str, Any], names: list[str]) -> Release:
 
 def with_attacks(release: Release) -> Release:
     """Add an attack per run and a pooled one, both finding the second group more exposed."""
-    tree = json.loads(release.to_json())
+    tree = release.to_tree()
     for run in tree["runs"]:
         for g, cell in enumerate(run["groups"].values()):
             found = {"value": 0.01 + 0.1 * g, "standard_error": 0.01}
@@ -129,7 +123,7 @@ def with_attacks(release: Release) -> Release:
 
 def with_models(release: Release, names: list[str]) -> Release:
     """The same runs and attack results under the name of each model."""
-    tree = json.loads(release.to_json()) | {"version": 2}
+    tree = release.to_tree() | {"version": 2}
     for rows in ("runs", "pooled_exposure"):
         tree[rows] = [{**row, "model": name} for name in names for row in tree.get(rows, [])]
     return parse_release(tree, file="simulated")
