@@ -29,13 +29,7 @@ from pcer.train import engine as fleets
 from pcer.train import train_seeds
 from pcer.train.devices import choose_device
 from pcer.train.rules import RULES, DpSgd
-from tests.train_cases import (
-    CONFIG,
-    PlainDevice,
-    make_data,
-    make_models,
-    train_block,
-)
+from tests.train_cases import CONFIG, PlainDevice, make_data, make_models, train_block
 
 LOANS = DatasetTask(
     name="made-up",
@@ -55,12 +49,10 @@ LOANS = DatasetTask(
 def test_a_dataset_is_a_literal_and_a_line(tmp_path, monkeypatch):
     rows = [f"{20 + k},{'fm'[k % 2]},{('yes', 'no')[k // 2 % 2]}" for k in range(12)]
     (tmp_path / "made-up.csv").write_text("\n".join(["age,sex,approved", *rows]) + "\n")
-
     monkeypatch.setattr(benchmarks, "SOURCES", (*benchmarks.SOURCES, LOANS))
     dataset = load("made-up", folder=tmp_path)
-    assert dataset.n_records == 12
+    assert (dataset.n_records, dataset.public) == (12, True)
     assert dataset.attribute("sex").group_names == ("women", "men")
-    assert dataset.public
 
 
 def test_a_cost_is_a_row_and_a_function(monkeypatch, plain_release):
@@ -138,18 +130,16 @@ def test_a_rule_of_training_is_a_class_and_a_line(monkeypatch):
         device.fit(fleet)
     schedule = fleet.schedule
     for model in range(8):  # the private ones
-        drawn = torch.cat(
-            [r[:n] for r, n in zip(schedule.rows[:, model], schedule.sizes[:, model], strict=True)]
-        )
+        steps = zip(schedule.rows[:, model], schedule.sizes[:, model], strict=True)
+        drawn = torch.cat([rows[:n] for rows, n in steps])
         share = (drawn % data.n_records % 2 == 1).double().mean()
         assert abs(share - 1 / 3) < 0.08  # not 1/2
         odd = fleet.watch.records[model] % 2 == 1
         counts = fleet.watch.steps_per_bin(model)
         assert counts[odd, 26:].sum() == 0  # an eighth of 200 bins
         assert counts[~odd, 26:].sum() > 0
-    found, plain = (
-        train_block(data, models, config, device=where) for where in (device, PlainDevice(company))
-    )
+    devices = (device, PlainDevice(company))
+    found, plain = (train_block(data, models, config, device=where) for where in devices)
     np.testing.assert_allclose(found, plain, atol=2e-4, rtol=2e-4)
     with pytest.raises(pcer.errors.InputError, match=r"through Opacus, .* rule 'gentle'"):
         train_seeds(data, budgets=(1.0,), config=config, module=lambda n: torch.nn.Linear(n, 1))
