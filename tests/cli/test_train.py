@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from unittest.mock import DEFAULT, Mock
 
 import numpy as np
 import pytest
@@ -24,7 +25,6 @@ from tests.commands import MODULE, config, passed, refusal, start, write_people
 
 RACE = ("train", "compas", "--attribute", "race")
 QUICK = ("--epochs", "1", "--batch", "1000", "--hidden", "4", *config(engine={"jobs": 1}))
-TREE = "sklearn.tree:DecisionTreeClassifier"
 OWN = ("--label", "approved", "--positive", "yes", "--outcome", "benefit")
 
 
@@ -42,19 +42,13 @@ def test_what_is_too_large_for_a_reader_is_written_and_said(monkeypatch, tmp_pat
 
 
 def of_tree(engine=None, **settings):
-    return (
-        *("--estimator", TREE),
-        *config(train={"settings": settings}, engine={"jobs": 1, **(engine or {})}),
-    )
+    tables = {"train": {"settings": settings}, "engine": {"jobs": 1, **(engine or {})}}
+    return ("--estimator", "sklearn.tree:DecisionTreeClassifier", *config(**tables))
 
 
-@pytest.fixture
-def people(tmp_path):
-    return write_people(tmp_path / "loans.csv")
-
-
-def test_an_own_table_gets_a_release_per_attribute(people, tmp_path):
+def test_an_own_table_gets_a_release_per_attribute(tmp_path):
     attributes, out = ("--attribute", "sex", "--attribute", "race"), tmp_path / "out"
+    people = write_people(tmp_path / "loans.csv")
     command = ("train", people, *OWN, *attributes, *of_tree(max_depth=4), "-o", out)
     assert f"next: pcer audit {out}" in passed(*command, "--seeds", "4").stdout
     found = [pcer.read_release(out / f"loans.{name}.release.json") for name in ("sex", "race")]
@@ -99,7 +93,8 @@ def test_a_benchmark_gives_what_python_gives_by_default(tmp_path):
     assert len(list((tmp_path / "compas.scores").glob("block-*.npy"))) == DEFAULT_SPLITS == 20
 
 
-def test_an_estimator_of_ones_own_folder(people, tmp_path, monkeypatch):
+def test_an_estimator_of_ones_own_folder(tmp_path, monkeypatch):
+    write_people(tmp_path / "loans.csv")
     (tmp_path / "mine_for_pcer.py").write_text(
         "from sklearn.naive_bayes import GaussianNB\n"
         "def make(smoothing, priors):\n"
@@ -107,20 +102,19 @@ def test_an_estimator_of_ones_own_folder(people, tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     settings = config(train={"settings": {"smoothing": 0.5, "priors": "None"}})
-    command = ("train", people, *OWN, "--attribute", "sex", "--seeds", "2", "-o", "out")
+    command = ("train", "loans.csv", *OWN, "--attribute", "sex", "--seeds", "2", "-o", "out")
     passed(*command, "--estimator", "mine_for_pcer:make", *settings)
     release = pcer.read_release(tmp_path / "out" / "loans.sex.release.json")
     assert release.training.config["models"]["Pipeline"]["gaussiannb__var_smoothing"] == 0.5
 
 
-SOME = ("--epochs", "2", "--batch", "512", "--budgets", "none,1")
-COMPAS = (*RACE, *SOME, "--seeds", "3")
+COMPAS = (*RACE, "--epochs", "2", "--batch", "512", "--budgets", "none,1", "--seeds", "3")
+RDP = config(train={"accountant": "rdp"})
 NET = ("--module", "nets_for_pcer:make_net")
 
 
-def mine(act="relu", train=(), **engine):
-    settings = {"width": 5, "act": act}
-    train = {"accountant": "rdp", "settings": settings, **dict(train)}
+def mine(act="relu", **engine):
+    train = {"accountant": "rdp", "settings": {"width": 5, "act": act}}
     return (*NET, *config(train=train, engine={"jobs": 1, **engine}))
 
 
@@ -149,10 +143,9 @@ def test_a_sweep_of_modules_gives_a_release_like_every_other(here):
     assert release.runs[0].epsilon_by_accountant["rdp"] <= 1.0
     assert release.training.mechanism == "dp-sgd"
     check_scores(here / "out" / "compas.scores")
-    rdp = config(train={"accountant": "rdp"})
     for arguments, sentence in (
-        (rdp, "was made with module 'nets_for_pcer:make_net', but None is asked for"),
-        ((*NET, *rdp), "was made with module_settings {'width': 5}"),
+        (RDP, "was made with module 'nets_for_pcer:make_net', but None is asked for"),
+        ((*NET, *RDP), "was made with module_settings {'width': 5}"),
         (mine(act="tanh"), "was made with module_digest"),
         (mine(), "was made with module_digest"),
     ):
@@ -165,20 +158,19 @@ def test_a_sweep_of_modules_gives_a_release_like_every_other(here):
 
 
 def check_scores(folder: Path) -> None:
-    make_net = importlib.import_module("nets_for_pcer").make_net
-    compas = load("compas")
+    make_net, compas = importlib.import_module("nets_for_pcer").make_net, load("compas")
     rows = {seed: split(compas, seed=seed).train for seed in range(3)}
-    data = TrainingData.of(compas.features, compas.labels, rows, allow_missing=True)
-    config = TrainConfig(epochs=2, expected_batch=512, accountant="rdp")
-    net = functools.partial(make_net, width=5)
     found = train_seeds(
-        data, budgets=(np.inf, 1.0), config=config, flags=EngineFlags(jobs=1), module=net
+        TrainingData.of(compas.features, compas.labels, rows, allow_missing=True),
+        budgets=(np.inf, 1.0),
+        config=TrainConfig(epochs=2, expected_batch=512, accountant="rdp"),
+        flags=EngineFlags(jobs=1),
+        module=functools.partial(make_net, width=5),
     )
     index = json.loads((folder / "index.json").read_text())
     assert len(index["blocks"]) == 6
     for block in index["blocks"]:
-        kept = np.load(folder / block["scores"])
-        for scores, model in zip(kept, block["models"], strict=True):
+        for scores, model in zip(np.load(folder / block["scores"]), block["models"], strict=True):
             at = (0 if model["epsilon"] is None else 1, model["seed"])
             assert np.array_equal(scores, found.logits[at])
 
@@ -186,28 +178,16 @@ def check_scores(folder: Path) -> None:
 @pytest.mark.usefixtures("here")
 def test_stopped_and_gone_on_with_it_ends_in_the_same_bytes(monkeypatch):
     """After two of six models; the other four are trained, and no more."""
-    saved: list[object] = []
-    save = sweep_module.save_block
-
-    def save_two(*given, **named):
-        if len(saved) == 2:
-            raise OutputError("the disk is full.")
-        saved.append(given)
-        save(*given, **named)
-
-    monkeypatch.setattr(sweep_module, "save_block", save_two)
-    assert "the disk is full" in passed(*COMPAS, *mine(), "-o", "stopped", code=2).stderr
+    save, train_one = Mock(wraps=sweep_module.save_block), Mock(wraps=blocks.train_module)
     monkeypatch.setattr(sweep_module, "save_block", save)
-    trained: list[int] = []
-    train_one = blocks.train_module
-    monkeypatch.setattr(
-        blocks, "train_module", lambda *a, **k: trained.append(1) or train_one(*a, **k)
-    )
-    texts = set()
+    monkeypatch.setattr(blocks, "train_module", train_one)
+    save.side_effect = [DEFAULT, DEFAULT, OutputError("the disk is full.")]
+    assert "the disk is full" in passed(*COMPAS, *mine(), "-o", "stopped", code=2).stderr
+    save.side_effect, texts = None, set()
     for folder, n in (("stopped", 4), ("whole", 6)):
+        train_one.reset_mock()
         passed(*COMPAS, *mine(), "-o", folder)
-        assert len(trained) == n
-        trained.clear()
+        assert train_one.call_count == n
         texts.add(Path(folder, "compas.race.release.json").read_bytes())
     assert len(texts) == 1
 
@@ -219,8 +199,7 @@ def test_the_demo_ends_with_the_finding_a_table_and_the_page(tmp_path):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     audit = json.loads((out / "compas.audit.json").read_text(encoding="utf-8"))
-    assert len(lines) <= 40
-    assert max(map(len, lines[:-2])) <= 80
+    assert (len(lines) <= 40, max(map(len, lines[:-2])) <= 80) == (True, True)
     assert " ".join(lines[1:]).startswith(audit["headline"])
     assert sum(line.startswith("Who receives what") for line in lines) == 1
     assert lines[-1] == f"Report: {out / 'report.html'}"
