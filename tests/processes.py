@@ -10,35 +10,26 @@ from pathlib import Path
 
 def descendants(pid: int) -> set[int]:
     """The processes that a process has started, and theirs."""
-    try:  # every thread has its own
-        below = " ".join(
-            p.read_text() for p in Path(f"/proc/{pid}/task").glob("*/children")
-        ).split()
-    except OSError:
-        return set()
-    return {int(each) for each in below}.union(*(descendants(int(each)) for each in below))
+    threads = Path(f"/proc/{pid}/task").glob("*/children")  # every thread has its own
+    below = {int(each) for path in threads for each in _read(path).split()}
+    return below.union(*map(descendants, below))
 
 
 def title(pid: int) -> str:
     """The command line; empty for a process that has ended."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except OSError:
-        return ""
+    return _read(Path(f"/proc/{pid}/cmdline")).replace(b"\0", b" ").decode()
 
 
 def marked(mark: str) -> set[int]:
     """Living processes whose environment holds a text."""
-    return {
-        int(path.name)
-        for path in Path("/proc").glob("[0-9]*")
-        if mark.encode() in _environment(path) and title(int(path.name))
-    }
+    processes = [p for p in Path("/proc").glob("[0-9]*") if mark.encode() in _read(p / "environ")]
+    return alive({int(path.name) for path in processes})
 
 
-def _environment(process: Path) -> bytes:
+def _read(path: Path) -> bytes:
+    """A file of the kernel; nothing where its process has ended."""
     try:
-        return (process / "environ").read_bytes()
+        return path.read_bytes()
     except OSError:
         return b""
 
