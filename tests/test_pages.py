@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import re
@@ -14,7 +15,10 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
+import numpy as np
+import pandas as pd
 import pytest
 import typer
 
@@ -24,21 +28,86 @@ from pcer.auditing.verdict import BUDGET_VERDICTS
 from pcer.cli import app as cli
 from pcer.cli.parts import RunFile, read_config
 from pcer.release.format import parse_release
-from tests import page_stages
-from tests.commands import run
+from tests.commands import config, passed, run, write_people
+from tests.pages import mixed_release
 
 ROOT = Path(__file__).parents[1]
-PAGES = [
-    "README.md",
-    *sorted(
-        path.relative_to(ROOT).as_posix()
-        for folder in ("docs", "studies/docs")
-        for path in (ROOT / folder).glob("*.md")
-    ),
-]
+GUIDES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("studies/docs/*.md")])
+PAGES = ["README.md", *(path.relative_to(ROOT).as_posix() for path in GUIDES)]
 OTHERS = ["CONTRIBUTING.md", "SECURITY.md", "studies/paper/README.md"]
 # Pages whose Python audits a whole study, or trains.
 LONG = {"studies/docs/study.md", "docs/opacus.md", "docs/training.md", "docs/models.md"}
+
+
+# What the pages presume: names in their Python, files of their commands.
+
+Names = dict[str, Any]
+
+
+def readme(folder: Path) -> Names:
+    """A pipeline and its people; and a table of two models that scored the same people."""
+    from sklearn.linear_model import LogisticRegression
+
+    people = scored_twice(400, 2, np.random.default_rng(0))
+    truth, labels = people["y_true"].to_numpy(), np.array(["no", "yes"])
+    features = np.random.default_rng(1).normal(size=(len(people), 3)) + truth[:, None]
+    names = {"pcer": pcer, "pipeline": LogisticRegression(), "X": features, "y": truth}
+    guesses = labels[(features[:, 0] > 0.5).astype(int)]
+    return {**names, "people": people, "y_true": labels[truth], "y_pred": guesses}
+
+
+def scored_twice(n: int, n_models: int, rng: np.random.Generator) -> pd.DataFrame:
+    """People, each in the training or the test part of every model."""
+    person = {"sex": rng.choice(["f", "m"], n), "race": rng.choice(["x", "z"], n)}
+    person |= {"y_true": rng.integers(0, 2, n), "id": np.arange(n)}
+    frame = pd.DataFrame({name: np.tile(values, n_models) for name, values in person.items()})
+    split = rng.choice(["train", "test"], len(frame), p=[0.7, 0.3])
+    return frame.assign(split=split, seed=np.repeat(np.arange(n_models), n))
+
+
+TOOLBOX = [
+    *("art", "art.attacks", "art.attacks.inference", "art.estimators"),
+    *("art.attacks.inference.membership_inference", "art.estimators.classification"),
+]
+"""As much of a toolbox that is not installed as a page imports."""
+
+
+def attacks(folder: Path) -> Names:
+    """Eight models of 300 people, and a stand-in for the toolbox; pcer's part runs for real."""
+    from pcer.attacks import BudgetScores, attack_models
+    from tests.train_cases import make_data
+
+    sys.modules |= dict.fromkeys(TOOLBOX, toolbox := MagicMock())
+    attack = toolbox.MembershipInferenceBlackBox.return_value
+    attack.infer = lambda x, y, *, probabilities: np.asarray(x)[:, :1]  # one for every record
+    rng, data = np.random.default_rng(0), make_data()
+    labels, codes = data.labels.astype(int), rng.integers(0, 2, 300)
+    member = np.array([rng.permutation(300) < 210 for _ in range(8)])
+    logits = (rng.normal(size=member.shape) + member * (2 * labels - 1)).astype(np.float32)
+    names = {"logits": logits, "labels": labels, "member": member}
+    scores = BudgetScores(**names, group=codes, group_names=("Other", "African-American"))
+    (found,) = attack_models([scores])
+    exposure = np.array([list(found.exposure.values())])
+    names |= {"np": np, "scores": scores, "codes": codes, "exposure": exposure}
+    names |= {"benefit": found.benefit[None], "model": None, "x": data.features, "y": labels}
+    names |= {"train": np.flatnonzero(member[0]), "test": np.flatnonzero(~member[0])}
+    return {**names, "race": np.array(scores.group_names)[codes]}
+
+
+STAGES: dict[str, Callable[[Path], Names]] = {
+    "README.md": readme,
+    "docs/attacks.md": attacks,
+    "docs/reports.md": lambda here: {"_": shutil.copytree(ROOT / "examples", here / "examples")},
+    "docs/datasets.md": lambda folder: {"_": write_people(folder / "loans.csv")},
+    "docs/opacus.md": lambda folder: {"_": importlib.import_module("torch").manual_seed(0)},
+    "studies/docs/study.md": lambda folder: {
+        "_": shutil.copytree(ROOT / "studies" / "paper", folder / "pcer-study")
+    },
+}
+"""Pages whose Python presumes something; the Python of all others stands alone."""
+
+
+# The pages.
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -65,15 +134,15 @@ def test_no_page_shows_code_in_a_way_that_nobody_runs():
     ],
 )
 def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
-    """A page whose code needs a name or a file gets it in ``page_stages``."""
+    """A page whose code needs a name or a file gets it in ``STAGES``."""
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "page", **page_stages.STAGES.get(page, lambda folder: {})(tmp_path)}
+    names = {"__name__": "page", **STAGES.get(page, lambda folder: {})(tmp_path)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Opacus remarks on itself
         for number, code in enumerate(blocks(page, "python"), 1):
             exec(compile(code, f"{page}, block {number}", "exec"), names)
-    for name in [one for one in sys.modules if one.partition(".")[0] == page_stages.PRETENDED]:
-        del sys.modules[name]
+    for name in TOOLBOX:
+        sys.modules.pop(name, None)
     assert SHOWN.get(page, lambda names, told: True)(names, capsys.readouterr().out)
 
 
@@ -113,6 +182,8 @@ def commands(page: str) -> Iterator[list[str]]:
                 yield shlex.split(part, comments=True)
 
 
+GROUP = typer.main.get_command(cli.app)
+CONTEXT = typer.Context(GROUP, info_name="pcer")
 ELLIPSIS = shlex.split("--label approved --positive yes --outcome benefit --attribute sex -o out")
 """What stands for three dots in a command."""
 
@@ -120,14 +191,12 @@ ELLIPSIS = shlex.split("--label approved --positive yes --outcome benefit --attr
 @pytest.mark.parametrize("page", pages_with("console", [*PAGES, *OTHERS]))
 def test_commands_parse(page):
     """Every verb, option and value is one that the program takes; none is run."""
-    group = typer.main.get_command(cli.app)
-    context = typer.Context(group, info_name="pcer")
     for words in commands(page):
         if words[0].endswith("pcer"):
-            verb = group.get_command(context, words[1])
+            verb = GROUP.get_command(CONTEXT, words[1])
             assert verb is not None, words
             spelt = chain.from_iterable(ELLIPSIS if w == "..." else [w] for w in words[2:])
-            verb.make_context(words[1], [*spelt], parent=context)
+            verb.make_context(words[1], [*spelt], parent=CONTEXT)
         else:
             check_other(*words)
 
@@ -138,7 +207,8 @@ def check_other(program: str, *words: str) -> None:
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
         assert all(f"\n{target}:" in makefile for target in words), words
     elif program.endswith("pip") or (program, words[0]) == ("uv", "pip"):
-        check_pip(*words[program == "uv" :])
+        verb, *rest = words[program == "uv" :]
+        assert (verb, [word for word in rest if not can_be_installed(word)]) == ("install", [])
     elif program.startswith("python"):
         assert words[0] == "-m"
         assert importlib.util.find_spec(words[1]) is not None, words
@@ -146,18 +216,14 @@ def check_other(program: str, *words: str) -> None:
         assert f"{program} {' '.join(words)}" in ("uv venv --python 3.11", ". .venv/bin/activate")
 
 
-def check_pip(verb: str, *rest: str) -> None:
+def can_be_installed(word: str) -> bool:
     """Only what lies in a clone, with extras that exist; torch by its pin."""
-    assert verb == "install", rest
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    pins = (ROOT / "constraints.txt").read_text().splitlines()
-    for word in rest:
-        if found := re.fullmatch(r"\.(?:\[([\w,]+)\])?", word):
-            assert set((found[1] or "").split(",")) <= {"", *known}, word
-        elif word == "$(grep '^torch==' constraints.txt)":
-            assert sum(pin.startswith("torch==") for pin in pins) == 1
-        else:
-            assert word in ("-c", "-e", "-r", "--require-hashes") or (ROOT / word).exists(), word
+    if found := re.fullmatch(r"\.(?:\[([\w,]+)\])?", word):
+        return {*(found[1] or "").split(",")} <= {"", *known}
+    if word == "$(grep '^torch==' constraints.txt)":
+        return (ROOT / "constraints.txt").read_text().count("\ntorch==") == 1
+    return word in ("-c", "-e", "-r", "--require-hashes") or (ROOT / word).exists()
 
 
 QUICK = {"audit", "compare", "datasets", "plan", "receipt", "release", "schema", "verify"}
@@ -176,25 +242,36 @@ QUICK_PAGES = [page for page in (*PAGES, *OTHERS) if any(map(is_quick, commands(
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory) -> Path:
-    """The files that commands are shown with."""
-    page_stages.files(folder := tmp_path_factory.mktemp("stage"))
+    """The files that commands are shown with: releases, predictions, a sweep with receipts."""
+    folder, forest = tmp_path_factory.mktemp("stage"), ROOT / "examples/compas-forest.release.json"
+    for name in ("compas", "m", "old", "new", "pilot"):
+        shutil.copy(forest, folder / f"{name}.release.json")
+    pcer.write_release(mixed_release(), folder / "sweep.release.json")
+    shutil.copytree(ROOT / "examples", folder / "releases", ignore=shutil.ignore_patterns("*.py"))
+    (folder / "parts").mkdir()
+    rng = np.random.default_rng(0)
+    frame = scored_twice(400, 4, rng).rename(columns={"id": "person"})
+    chance = rng.uniform(size=len(frame))
+    loss = -np.log(np.where(frame["y_true"] == 1, chance, 1 - chance))
+    predicted = {"y_pred": (chance >= 0.5).astype(int), "probability": chance, "loss": loss}
+    for name in ("predictions.parquet", "parts/one.parquet"):
+        frame.assign(**predicted).to_parquet(folder / name)
+    small = ("--attribute", "race", "--budgets", "1", "--seeds", "3", "--epochs", "1")
+    more = ("--batch", "512", "--hidden", "4", "--receipts", "held", "-o", folder / "out")
+    rdp = config(train={"accountant": "rdp"}, engine={"jobs": 1})
+    passed("train", "compas", *small, *more, *rdp)
     return folder
 
 
 @pytest.mark.parametrize("page", QUICK_PAGES)
-def test_quick_commands_run(page, stage, tmp_path, monkeypatch, capsys):
+def test_quick_commands_run(page, stage, tmp_path, monkeypatch):
     """In the order of the page, where one may read what another wrote."""
     shutil.copytree(stage, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     for words in filter(is_quick, commands(page)):
-        monkeypatch.setattr(sys, "argv", ["pcer", *words[1:]])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        told = capsys.readouterr()
+        done = run(*words[1:], XDG_STATE_HOME=str(tmp_path / "state"))
         may_alarm = "--fail-on" in words or words[1] == "compare"
-        expected = {0, None, 1} if may_alarm else {0, None}
-        assert ended.value.code in expected, (words, told.err)
+        assert done.returncode in (0, int(may_alarm)), (words, done.stderr)
 
 
 def test_nothing_says_to_install_pcer_from_an_index():
@@ -224,19 +301,12 @@ def test_the_ten_lines_of_the_format_page_are_a_release():
     assert pcer.audit(release).verdict is pcer.Verdict.NO_DISPARITY_SHOWN
 
 
-def test_every_verdict_is_explained():
+def test_every_verdict_is_explained_and_what_is_named_or_linked_exists():
     page = (ROOT / "docs" / "reports.md").read_text()
-    for verdict in BUDGET_VERDICTS:
-        assert f"| `{verdict.value}` |" in page
-
-
-def test_sharp_edges_name_tests_that_exist():
+    assert [one for one in BUDGET_VERDICTS if f"| `{one.value}` |" not in page] == []
     page = (ROOT / "docs" / "security.md").read_text()
     for file, name in re.findall(r"`(\w+/test_\w+\.py)::(\w+)`", page):
         assert f"def {name}(" in (ROOT / "tests" / file).read_text(), name
-
-
-def test_links_lead_somewhere():
     for page in (ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("studies/**/*.md")):
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             assert "://" in target or (page.parent / target).exists(), (page, target)
@@ -255,10 +325,8 @@ def test_the_table_of_attacks_is_that_of_the_shipped_study():
     page = (ROOT / "docs" / "attacks.md").read_text().splitlines()
     release = pcer.read_release(ROOT / "studies" / "paper" / "compas.race.release.json")
     costs = "overfitting_gap auc_advantage paired_gap paired_confidence lira_advantage"
-    plans = [
-        pcer.Plan(cost=cost, resamples=10, null_draws=10)
-        for cost in (*costs.split(), "rmia_advantage")
-    ]
+    few = {"resamples": 10, "null_draws": 10}
+    plans = [pcer.Plan(cost=cost, **few) for cost in (*costs.split(), "rmia_advantage")]
     audits = [pcer.audit(release, plan) for plan in plans]
     for budgets in zip(*(audit.budgets for audit in audits), strict=True):
         epsilon = budgets[0].epsilon
@@ -268,3 +336,58 @@ def test_the_table_of_attacks_is_that_of_the_shipped_study():
                 cost = f"{found.cost.value:+.4f} ± {found.cost.standard_error:.4f}"
                 cells.append(cost.replace("0.", ".") + " *" * found.resolved)
             assert f"| {' | '.join(cells)} |".replace("|  |", "| |") in page
+
+
+# Whoever is told to use an option can use it.
+
+LIBRARY, STUDY = ROOT / "src" / "pcer", ROOT / "studies" / "src" / "pcer_studies"
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]")
+COMMAND = re.compile(r"\bpcer ([a-z]+)\b([^`\n]*)")
+CSS = re.compile(r"var\(--[^)]*\)")
+ALONE = re.compile(r"--[\w=-]*")
+
+
+def sentences(path: Path) -> Iterator[str]:
+    """Every string of a file but docstrings; what is filled in later is a gap."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            skipped.add(id(node.value))
+        elif isinstance(node, ast.JoinedStr):
+            skipped |= {id(part) for part in node.values}
+            parts = [p.value if isinstance(p, ast.Constant) else "…" for p in node.values]
+            yield "".join(parts)
+        elif isinstance(node, ast.Constant) and id(node) not in skipped:
+            yield str(node.value)
+
+
+def flags(text: str) -> set[str]:
+    """Flags of a command line in a text; colours of a style sheet are none."""
+    return set(FLAG.findall(CSS.sub("", text)))
+
+
+def test_library_errors_do_not_speak_command_line():
+    """A string that is nothing but a flag is an argument for another program."""
+    for path in LIBRARY.rglob("*.py"):
+        if path.parent.name != "cli":
+            told = [text for text in sentences(path) if flags(text) and not ALONE.fullmatch(text)]
+            assert not told, path
+
+
+def test_every_flag_in_a_sentence_or_a_shown_command_exists():
+    verbs = {name: GROUP.get_command(CONTEXT, name) for name in GROUP.list_commands(CONTEXT)}
+    known = {
+        name: {"--help", *chain.from_iterable(one.opts + one.secondary_opts for one in verb.params)}
+        for name, verb in verbs.items()
+    }
+    every = set().union(*known.values())
+    pages = [ROOT / "CHANGELOG.md", ROOT / "README.md", *ROOT.glob("docs/*.md")]
+    pages += [*ROOT.glob("studies/docs/*.md"), *LIBRARY.rglob("*.py"), *STUDY.rglob("*.py")]
+    for page in pages:
+        texts = sentences(page) if page.suffix == ".py" else [page.read_text(encoding="utf-8")]
+        speaks = {LIBRARY / "cli", STUDY} & {*page.parents}  # command line
+        for text in texts:
+            assert not speaks or flags(text) <= every, page
+            for verb, rest in COMMAND.findall(text):
+                assert flags(rest) <= known.get(verb, set()), (page, verb, rest)
