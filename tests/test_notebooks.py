@@ -15,10 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "notebooks"
 BOOKS = sorted(FOLDER.glob("*.ipynb"))
-MOST_BYTES = 300_000
-TRAINED = "a-private-sweep.ipynb"
-"""Its last digits are those of one type of processor."""
-LONG = {"a-private-sweep", "scikit-learn-in-five-minutes"}
+TRAINED = "a-private-sweep"  # its last digits are those of one type of processor
+LONG = {TRAINED, "scikit-learn-in-five-minutes"}
 FOREIGN = re.compile(
     r"(?:^|[\s\"'(])/(?:home|root|tmp|usr|var|work|Users|opt)/|[A-Z]:\\\\|https?://(?!www\.w3\.org)"
 )
@@ -42,11 +40,9 @@ def said(book: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
 def test_what_is_kept_is_small_and_says_nothing_of_when_and_where(path):
     text, book = path.read_text(encoding="utf-8"), read(path)
-    assert len(text.encode()) < MOST_BYTES
-    assert book["metadata"] == {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {"name": "python"},
-    }
+    assert len(text.encode()) < 300_000
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    assert book["metadata"] == {"kernelspec": kernel, "language_info": {"name": "python"}}
     for cell in code_cells(book):
         assert cell["execution_count"] is None
         for output in cell["outputs"]:
@@ -73,11 +69,7 @@ def test_a_notebook_still_says_what_it_shows(path, tmp_path, monkeypatch):
             pytest.skip(f"there is no {package}")
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
     run = runpy.run_path(str(ROOT / "scripts" / "notebooks"))["run_notebook"]
-    now = said(json.loads(json.dumps(run(path, tmp_path))))
-    kept = said(read(path))
-    if path.name == TRAINED:
-        now, kept = (
-            [re.sub(r"[\d.,−-]+", "#", re.sub(r"[ ─]+", " ", text)) for text in texts]
-            for texts in (now, kept)
-        )
+    now, kept = said(json.loads(json.dumps(run(path, tmp_path)))), said(read(path))
+    for texts in (now, kept) if path.stem == TRAINED else ():
+        texts[:] = [re.sub(r"[\d.,−-]+", "#", re.sub(r"[ ─]+", " ", text)) for text in texts]
     assert now == kept
