@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from secrets import token_bytes
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -91,19 +91,18 @@ def datasets(json_path: Given = place("The list as JSON.", "--json")) -> None:
     if json_path is not None:
         parts.give({json_path: json.dumps(rows, indent=2, ensure_ascii=False) + "\n"})
         return
-    cells = tuple(
-        (
-            row["name"],
-            row["title"],
-            f"{row['n_records']:,}" if row["n_records"] else "not known yet",
-            "\n".join(f"{name}: {len(groups)}" for name, groups in row["attributes"].items()),
-            row["outcome"],
-            row["at_hand"],
-        )
-        for row in rows
-    )
+    _show_datasets(rows)
+
+
+def _show_datasets(rows: Sequence[Mapping[str, Any]]) -> None:
+    cells = []
+    for row in rows:
+        n_records = f"{row['n_records']:,}" if row["n_records"] else "not known yet"
+        groups = "\n".join(f"{name}: {len(groups)}" for name, groups in row["attributes"].items())
+        whole = (row["name"], row["title"], n_records, groups, row["outcome"], row["at_hand"])
+        cells.append(whole)
     heads = ("name", "task", "records", "attributes: groups", "outcome", "where")
-    parts.show_table(Table("Benchmark datasets", heads, cells, n_labels=2))
+    parts.show_table(Table("Benchmark datasets", heads, tuple(cells), n_labels=2))
     width = parts.columns()
     for row in rows:
         lines = (f"{row['source']}.", f"Licence: {row['licence']}.", row["caution"])
