@@ -73,7 +73,7 @@ def test_the_largest_numbers_of_many_records_are_exact():
     assert all_turns(columns, inside)[far] == expected
 
 
-def test_draws_are_divisions_of_the_same_size_and_never_the_real_one():
+def test_draws_are_divisions_of_the_same_size_and_never_the_real_one(monkeypatch):
     """As good as never among shuffles: a difference that none has gets the smallest p there is."""
     rng = np.random.default_rng(2)
     inside = rng.random(400) < 0.3
@@ -81,8 +81,10 @@ def test_draws_are_divisions_of_the_same_size_and_never_the_real_one():
     assert np.isin(found, (0, 1)).all()
     assert (found.sum(axis=1) == inside.sum()).all()
     assert len(np.unique(found, axis=0)) > 490
-    inside = np.arange(1_001) < 300
+    inside, sizes = np.arange(1_001) < 300, set[int]()
+    monkeypatch.setattr(sums, "all_turns", lambda *one: sizes.add(len(one[1])) or all_turns(*one))
     assert turned_sums(inside[:, None].astype(np.float32), inside, 9_999, rng).max() < 150
+    assert sizes == {*wheel_sizes(1_001)} == {1_000, 1}
 
 
 def test_every_record_and_every_two_are_drawn_as_often():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable
@@ -94,6 +95,16 @@ def spent(config: Tree, by_accountant: dict[str, float]) -> Tree:
     return tree
 
 
+def copied_sure_of(*parts: str) -> Tree:
+    """One model under all seeds that says the same of everybody in these parts."""
+    tree = told("one model under all seeds", rng(2, 1))
+    for tables, part in itertools.product((run["groups"] for run in tree["runs"]), parts):
+        for cells in (group[part] for group in tables.values()):
+            cells |= {"tn": cells["tn"] + cells["fp"], "fp": 0}
+            cells |= {"fn": cells["tp"] + cells["fn"], "tp": 0}
+    return tree
+
+
 def spread(*deviations: int) -> Release:
     """Two groups of 10,000, half of them trained on, 80 % right; hits have a deviation of 20."""
     splits = drawn(np.full((2, 2), 5_000), [np.full((2, 2), 2_500)] * len(deviations))
@@ -181,6 +192,7 @@ TRUE_CASES: dict[str, Callable[[], Drawn | Release | Tree]] = {
     "a drift that one split cannot show": lambda: WEAK_DRIFT,
     "units with their number": lambda: cut(effective_units=np.array([2500.0, 500.0])),
     "rates of whole people": rates,
+    "models that say the same of everybody": lambda: copied_sure_of("train", "test"),
     "a wide spread of people's records": lambda: by_person(spread(80, -80, 1)),
     "a spread that records can have": lambda: spread(20, -20, 1),
     "a spread where the mean is plain": lambda: spread(400, 480, 440),
@@ -192,6 +204,7 @@ TRUE_CASES: dict[str, Callable[[], Drawn | Release | Tree]] = {
 } | {f"balanced by {by}": lambda by=by: cut(strata=by, seed=2, stratified_by=by) for by in STRATA}
 FALSE_CASES: dict[str, Callable[[], Drawn | Release | Tree]] = {
     **{name: lambda name=name: told(name, rng(2, 1)) for name in LIES},
+    "one model, the same of everybody in test": lambda: copied_sure_of("test"),
     "spent by the accountant named": lambda: spent({"accountant": "pld"}, BOTH),
     "spent by the kindest accountant": lambda: spent({}, {"rdp": 3.0, "prv": 2.6}),
     "spent by the only accountant": lambda: spent({"accountant": "pld"}, {"rdp": 3.0}),
@@ -303,6 +316,7 @@ def test_a_series_has_at_least_half_of_its_numbers():
         (0.667, 3, True),
         (0.666, 3, False),
         (0.6, 3, False),
+        (0.3, 7, True),
         (float(np.float32(2 / 3)), 3, True),
         (0.8531, 1000, False),
         (85.3 / 100, 1000, True),

@@ -190,6 +190,14 @@ def test_the_closed_form_of_large_draws_is_scipys_quantile(thousands):
     assert ours == pytest.approx(law.ppf(uniforms), abs=0.01 * law.std())
 
 
+def test_a_law_is_written_down_up_to_a_deviation_of_100():
+    """Told by where it ends: the closed form ends ten deviations from the mean."""
+    ends = (
+        hypergeometric(good=n, bad=n, sampled=n, uniforms=np.zeros(1)) for n in (79_999, 80_000)
+    )
+    assert np.ravel([*ends]).tolist() == [38_999, 39_000]
+
+
 def test_draws_of_any_size_stay_within_what_is_possible():
     uniforms = np.array([0.0, 1e-300, 0.5, 1 - 1e-16])
     ours = hypergeometric(good=10**15, bad=7 * 10**15, sampled=10**15, uniforms=uniforms)

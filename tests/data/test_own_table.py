@@ -1,6 +1,7 @@
 """Own tables: types, missing values, leaks, and one clear sentence for each bad table."""
 
 import datetime
+import os
 
 import numpy as np
 import pandas as pd
@@ -55,7 +56,8 @@ def write(tmp_path):
 
 
 def test_every_column_is_accounted_for(write):
-    own = read_table(write(people(number=list(range(12)))), plan())
+    more = {"number": list(range(12)), "third": [0, 1, 2] * 4, "half": ["so", None] * 6}
+    own = read_table(write(people(**more)), plan())
     assert {line.column: (line.role, line.remark) for line in own.account} == {
         "age": ("number", "missing values become the training mean, with an indicator column"),
         "job": ("category", "missing values are a category of their own"),
@@ -65,6 +67,8 @@ def test_every_column_is_accounted_for(write):
         "race": ("protected attribute", "not used as a feature"),
         "approved": ("label", "positive is yes"),
         "number": ("number", "every value is different: drop it if it is an identifier"),
+        "third": ("number", ""),
+        "half": ("left out", "tells the label 'approved' one to one"),
     }
     assert [(line.n_values, line.n_missing) for line in own.account[:3]] == [(9, 3), (2, 4), (1, 0)]
     own = read_table(write(people(number=list(range(12)))), plan(drop=("number",)))
@@ -161,6 +165,8 @@ FEW = {name: people()[name] for name in ("country", "race", "approved")}
         (people(60, approved=NAMES), {}, "label 'approved' must have two values, but has 60"),
         (people(), {"label": "passed"}, "has no column 'passed'; it has: age, job"),
         (dict.fromkeys(people(), ()), {}, "has no records"),
+        (people(**dict.fromkeys(("ﬁ", "fi"), range(12))), {}, "has columns 'ﬁ' and 'fi', which"),
+        (people(**{"\x1b\u202e": range(12)}), {"label": "z"}, r"race, approved, \u001b\u202e"),
         (FEW, {}, "no column left to learn from; 'country' is constant"),
     ],
 )
@@ -194,6 +200,9 @@ def test_what_names_people_is_learnt_from_only_where_it_is_insisted_on(write):
         ("none.csv", None, "does not exist; check the name"),
         ("", None, "is a folder; name its files"),
         ("none/*.csv", None, "no file matches"),
+        ("own[2].csv", None, "no file matches"),
+        ("\udcff.csv", None, r"\udcff.csv has a name that is not UTF-8"),
+        ("pipe.csv", "pipe", "pipe.csv is a pipe or a device"),
         ("my.xlsx", b"x", "neither .csv"),
         ("r.csv", b"approved,race\nyes,blue\nno,green,x\nyes,green\n", "as many fields as the"),
         ("latin.csv", "a,approved\nS\xe9cr\xe8t,yes\n".encode("latin-1"), "it is not UTF-8 text"),
@@ -201,7 +210,9 @@ def test_what_names_people_is_learnt_from_only_where_it_is_insisted_on(write):
     ],
 )
 def test_bad_files_are_explained_and_never_quoted(tmp_path, name, content, sentence):
-    if content is not None:
+    if content == "pipe":
+        os.mkfifo(tmp_path / name)
+    elif content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError) as caught:
         read_table(tmp_path / name, plan())
@@ -210,12 +221,17 @@ def test_bad_files_are_explained_and_never_quoted(tmp_path, name, content, sente
     assert not any(word in str(caught.value) for word in ("cr\xe8t", "yes", "really"))
 
 
-def test_what_is_no_table_and_what_is_no_number_or_text(write):
+def test_what_is_no_table_or_too_large_and_what_is_no_number_or_text(write, monkeypatch):
     with pytest.raises(InputError, match="a table must be a path, or a pandas"):
         read_table(42, plan())
     dates = [datetime.date(2020, 1, 1 + i) for i in range(12)]
     with pytest.raises(InputError, match=r"column .when. holds date32.*leave it out"):
         read_table(write(people(when=dates), "my.parquet"), plan())
+    with pytest.raises(InputError, match="a column whose name shows nothing"):
+        read_table(pa.table(people(**{" ": list(range(12))})), plan())
+    monkeypatch.setattr("pcer.data.readers.MOST_RECORDS", 11)
+    with pytest.raises(InputError, match="more than the 11 records that a sweep holds in memory"):
+        read_table(write(people()), plan())
 
 
 @pytest.mark.parametrize(

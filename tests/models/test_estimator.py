@@ -296,6 +296,8 @@ def test_bad_arguments_get_one_clear_sentence(changes, field):
     [
         ((X, [None, *Y[1:]], SEX), "y is missing in 1 records"),
         ((X, np.ones(len(Y)), SEX), "y holds one label only"),
+        ((X[:1], Y[:1], SEX[:1]), "nothing to divide: give at least two records"),
+        ((X[:2], [0, 1], SEX[:2]), "split 1: everybody in the training part"),
         ((X, (ROW == 0).astype(int), SEX), r"split \d+: everybody in the training part"),
         ((X, Y, np.where(ROW == 7, "d", SEX)), r"split 1: group 'd' has nobody in the"),
         ((pd.DataFrame(X), Y, pd.Series(SEX).sample(frac=1, random_state=0)), "and X name their"),

@@ -91,6 +91,17 @@ def test_everything_the_format_has_can_be_written(tmp_path):
     assert [*tree["provenance"].values()] == [__version__, "abc", True, "sha256:12"]
 
 
+def test_coarser_tables_say_in_how_many_and_how_often_in_test():
+    cells = np.array([[[9, 9, 0, 9], [9, 0, 0, 9]], [[6, 4, 4, 6], [6, 4, 4, 6]]])
+    runs = (CountedRun(key=RunKey(1.0, 3), cells=cells),)
+    rule = DisclosureRule(public=True, certain_cells=False)
+    made = build_release(replace(FACTS, disclosure=rule), counted(runs=runs), file="x").to_tree()
+    f, m = (made["runs"][0]["groups"][name] for name in "fm")
+    assert f["train"] == {"n": 27, "accuracy": 18 / 27}
+    assert f["test"] == {"n": 20, "accuracy": 0.6, "positive_rate": 0.5}
+    assert (m["train"], m["test"]) == ({"n": 18}, {"n": 20, "positive_rate": 0.5})
+
+
 def records(n=300):
     """(run, split, group, label, answer) of every record; a group of -1 is none."""
     rng = np.random.default_rng(4)

@@ -7,11 +7,12 @@ import os
 import random
 import uuid
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from pcer.errors import InputError
-from pcer.store.secret import read_secret
+from pcer.store.secret import read_secret, state_folder
 
 GUESSABLE = [
     "correct horse battery staple",
@@ -54,6 +55,13 @@ def test_random_bytes_and_random_text_are_read(tmp_path):
         with suppress(InputError):
             n_read += bool(read_secret(path))
     assert n_read >= 97
+
+
+def test_secrets_lie_in_the_state_folder_of_the_user(monkeypatch):
+    assert state_folder() == Path(os.environ["XDG_STATE_HOME"], "pcer")
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert state_folder() == Path("/home/ada/.local/state/pcer")
 
 
 def test_its_length_is_said_and_only_a_regular_file_is_read(tmp_path):

@@ -169,6 +169,18 @@ def test_a_damaged_altered_or_wrong_file_is_passed_over_and_replaced(cache, sear
     assert searches == [2.0, 2.0]
 
 
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("bytes_more", [0, 1])
+def test_a_file_as_large_and_an_answer_as_coarse_as_allowed_are_taken(
+    cache, searches, monkeypatch, bytes_more
+):
+    computed, path = answer(), only(cache)
+    path.write_bytes(path.read_bytes().ljust(10_000 + bytes_more))
+    monkeypatch.setattr(accounting, "_pld", lambda *_: 2.0 * 1.01)
+    assert answer() == computed
+    assert searches == [2.0] * (1 + bytes_more)
+
+
 @pytest.mark.usefixtures("quick", "cache")
 def test_a_folder_that_cannot_be_made_only_costs_time(tmp_path, monkeypatch, searches):
     (tmp_path / "file").write_text("")

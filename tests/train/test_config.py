@@ -12,6 +12,12 @@ from pcer.train.config import ADDED_SETTINGS, EngineFlags, Sampling, TrainConfig
 from pcer.train.rules import RULES
 
 
+def test_defaults_are_those_of_the_paper():
+    names = "hidden epochs expected_batch learning_rate momentum clip_norm dp_delta"
+    found = [getattr(TrainConfig(), name) for name in names.split()]
+    assert found == [(64, 32), 25, 256, 0.05, 0.9, 1.0, 1e-5]
+
+
 def test_every_setting_survives_json():
     config = TrainConfig(
         adjacency="add-or-remove",

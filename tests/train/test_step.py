@@ -53,6 +53,10 @@ def make_batch(generator, n_models, n_records, n_features, dtype):
     return batch_of(inputs, label)
 
 
+def test_every_layer_starts_at_64_bytes():
+    assert Layout(SHAPES[2]).starts == (0, 160, 240, 304, 320)
+
+
 def make_weights(generator, layout, n_models, dtype):
     weights = torch.zeros(n_models, layout.width, dtype=dtype)
     for layer in layout.layers(weights):
