@@ -9,15 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pcer.attacks import (
-    Divisions,
-    attack_models,
-    check_with_coins,
-    draw_coins,
-    permutation_tests,
-    placebo,
-    placebo_groupings,
-)
+from pcer import attacks
+from pcer.attacks import Divisions, attack_models, draw_coins, placebo, placebo_groupings
 from pcer.attacks.attack import coin_panel
 from pcer.attacks.placebo import pairs_of_groups
 from pcer.auditing import Plan
@@ -48,7 +41,7 @@ def two_settings(rng, **changes):
 def checked(settings, coins=None, **how):
     coins = draw_coins(settings)[0] if coins is None else coins
     found = [attack_models([one], [coins])[0] for one in settings]
-    return check_with_coins(settings, found, coins, **({"outcome": "harm"} | how))
+    return attacks.check_with_coins(settings, found, coins, **({"outcome": "harm"} | how))
 
 
 @pytest.mark.parametrize("shift", [2.5, 6.0])
@@ -94,7 +87,8 @@ def test_p_values_are_those_of_permutation_tests():
     for name, strata in (("p_value", None), ("p_value_within_labels", scores.labels)):
         how = {"n_draws": 199, "strata": strata}
         tests = {
-            pair: permutation_tests(exposure, benefit, scores.group, pair, **how) for pair in pairs
+            pair: attacks.permutation_tests(exposure, benefit, scores.group, pair, **how)
+            for pair in pairs
         }
         for row, (s, c, pair) in zip(rows, places, strict=True):
             assert row.proxy == costs[c]

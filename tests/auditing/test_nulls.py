@@ -7,20 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.alarms import (
-    BAR,
-    FALSE,
-    FAMILY,
-    TRUE,
-    UNEQUAL,
-    capped_share,
-    chance,
-    evidence_of,
-    exact_resolved,
-    planted,
-    put_to,
-    run,
-)
+from benchmarks import alarms
 from benchmarks.worlds.nulls import KINDS, unequal_rates
 
 import pcer
@@ -31,14 +18,14 @@ PLAN = pcer.Plan(resamples=1, null_draws=1)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [*KINDS, UNEQUAL, FAMILY])
+@pytest.mark.parametrize("kind", [*KINDS, alarms.UNEQUAL, alarms.FAMILY])
 def test_no_kind_of_null_alarms_more_than_five_of_a_hundred(kind):
     """Remembered alike at unequal rates: no double disadvantage; the ratios do differ."""
-    worlds = {**KINDS, UNEQUAL: unequal_rates, FAMILY: None}
-    found = run(kind, worlds[kind], N, seed=14)
-    alarmed = found[:, 1] if kind == UNEQUAL else found.any(axis=1)
-    assert chance(int(alarmed.sum()), N) >= BAR
-    assert kind != UNEQUAL or found[:, 0].mean() > 0.1
+    worlds = {**KINDS, alarms.UNEQUAL: unequal_rates, alarms.FAMILY: None}
+    found = alarms.run(kind, worlds[kind], N, seed=14)
+    alarmed = found[:, 1] if kind == alarms.UNEQUAL else found.any(axis=1)
+    assert alarms.chance(int(alarmed.sum()), N) >= alarms.BAR
+    assert kind != alarms.UNEQUAL or found[:, 0].mean() > 0.1
 
 
 def test_what_is_counted_is_what_whole_audits_say():
@@ -46,7 +33,7 @@ def test_what_is_counted_is_what_whole_audits_say():
     rng, agree = np.random.default_rng(5), 0
     for draw in [*KINDS.values(), unequal_rates, unequal_rates, unequal_rates]:
         drawn = draw(rng)
-        alarm = put_to(drawn, PLAN)
+        alarm = alarms.put_to(drawn, PLAN)
         said = pcer.audit(drawn.release(), PLAN).outcomes()
         assert alarm.double or "double_disadvantage" not in said
         assert any(alarm) or "disparity_shown" not in said
@@ -61,9 +48,9 @@ def test_what_is_counted_is_what_whole_audits_say():
 def test_a_memorising_group_is_resolved_as_by_the_exact_test(cost, n_splits, n, least):
     rng, resolved = np.random.default_rng(22), []
     for _ in range(n):
-        drawn = draw_null(planted(cost, n_splits, 1), rng)
-        found = evidence_of(drawn, PLAN).resolved
-        assert (found == exact_resolved(drawn)).all()
+        drawn = draw_null(alarms.planted(cost, n_splits, 1), rng)
+        found = alarms.evidence_of(drawn, PLAN).resolved
+        assert (found == alarms.exact_resolved(drawn)).all()
         resolved.append(found[0, 0])
     assert np.mean(resolved) >= least
 
@@ -76,6 +63,6 @@ FALSE_WORDS = ("one random split, 2 names", "one split by label, 3 names", "drif
 @pytest.mark.parametrize("name", [*TRUE_WORDS, *FALSE_WORDS])
 def test_false_words_about_splits_cap_the_whole_audit_and_true_ones_none(name):
     if name in TRUE_WORDS:
-        assert capped_share(TRUE[name], 25, np.random.default_rng(7)) <= 0.04
+        assert alarms.capped_share(alarms.TRUE[name], 25, np.random.default_rng(7)) <= 0.04
     else:
-        assert capped_share(FALSE[name], 20, np.random.default_rng(8)) >= 0.9
+        assert alarms.capped_share(alarms.FALSE[name], 20, np.random.default_rng(8)) >= 0.9

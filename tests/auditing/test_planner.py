@@ -15,18 +15,9 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 import pcer
+from pcer.auditing import planner
 from pcer.auditing.exact import Strata, memorised
-from pcer.auditing.planner import (
-    POWER,
-    CountsError,
-    Design,
-    MeasuredError,
-    Question,
-    advice,
-    people_for,
-    smallest,
-    splits_for,
-)
+from pcer.auditing.planner import POWER, Design, Question, advice, people_for, smallest, splits_for
 from pcer.auditing.variances import people_part, record_variance
 from pcer.release.format import parse_release
 from pcer.statistics import SIGNIFICANCE
@@ -49,13 +40,13 @@ def planned(
         n_splits=n_splits,
         n_cost_tests=2 * n_settings,
         n_pair_tests=n_settings,
-        error=CountsError(accuracy=np.array(accuracy), train_share=train_share),
+        error=planner.CountsError(accuracy=np.array(accuracy), train_share=train_share),
     )
 
 
 def measured(*, standard_error, n_splits=10, people=10_000.0, bound=people_part) -> Design:
     variance = standard_error**2
-    error = MeasuredError(
+    error = planner.MeasuredError(
         variance=np.array([[variance, 2 * variance], [2 * variance, variance]]),
         people=bound,
         largest=np.ones(2),

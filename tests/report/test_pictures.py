@@ -11,13 +11,6 @@ import pytest
 import pcer
 from pcer.release.format import parse_release
 from pcer.report import pictures
-from pcer.report.pictures import (
-    benefit_claim,
-    exposure_claim,
-    exposures_svg,
-    finding_svg,
-    floors_svg,
-)
 from pcer.report.tables import floors_table
 from tests.pages import QUICK, ROOT, hostile_audit, many_groups, mixed_release, with_models
 
@@ -37,7 +30,7 @@ def marks(text: str) -> list[str]:
 def test_marks_lie_where_their_numbers_are():
     """Bars are shares of the width; exposures are placed on one straight axis."""
     audit = pcer.audit(mixed_release(), QUICK)
-    root, told = parsed(finding_svg(audit)), audit.told.groups
+    root, told = parsed(pictures.finding_svg(audit)), audit.told.groups
     bars = [float(r.get("width")) for r in root.iter(f"{SVG}rect") if r.get("fill")]
     shares = [pictures.WIDTH * group.benefit.mean for group in told.values()]
     assert bars == pytest.approx(shares, abs=0.06)
@@ -54,37 +47,39 @@ def test_marks_lie_where_their_numbers_are():
 
 def test_of_harms_more_is_worse():
     harm = pcer.audit(mixed_release(outcome="harm"), QUICK)
-    assert benefit_claim(harm, harm.told) == "men: more positive predictions"
+    assert pictures.benefit_claim(harm, harm.told) == "men: more positive predictions"
 
 
-@pytest.mark.parametrize("draw", [finding_svg, exposures_svg, floors_svg])
+@pytest.mark.parametrize(
+    "draw", [pictures.finding_svg, pictures.exposures_svg, pictures.floors_svg]
+)
 def test_hostile_names_are_text(draw):
     text = draw(hostile_audit())
     allowed = {"svg", "title", "desc", "style", "text", "g", "path", "rect", "circle"}
     assert {element.tag.removeprefix(SVG) for element in parsed(text).iter()} <= allowed
     assert not re.search(r"\son\w+=", re.sub(r">[^<]*<", "><", text))
-    if draw is not floors_svg:
+    if draw is not pictures.floors_svg:
         assert "1 further groups" in text
 
 
 def test_of_many_groups_those_worse_off_are_drawn():
     names = [f"group {k}" for k in range(pictures.MOST_GROUPS + 4)]
     audit = pcer.audit(many_groups(names, n_seeds=4), QUICK)
-    said = marks(finding_svg(audit))
+    said = marks(pictures.finding_svg(audit))
     assert len(said) == 2 * pictures.MOST_GROUPS
     assert audit.worse_off
     for name in audit.worse_off[: pictures.MOST_GROUPS]:
         assert any(line.startswith(f"{name}:") for line in said)
-    floors = floors_svg(audit)
+    floors = pictures.floors_svg(audit)
     assert len(marks(floors)) == 5 * 4
     assert f"{len(names) - 6} further pairs are in the tables" in floors
 
 
 def test_what_is_not_known_is_said(rates_release):
     audit = pcer.audit(rates_release, QUICK)
-    said = [line.partition(": ")[2] for line in marks(finding_svg(audit))]
+    said = [line.partition(": ")[2] for line in marks(pictures.finding_svg(audit))]
     assert said == ["30 of 100 who receive a positive prediction"] * 2 + ["not known"] * 2
-    assert exposure_claim(audit.told) == "Nobody is shown to be recognised"
+    assert pictures.exposure_claim(audit.told) == "Nobody is shown to be recognised"
 
 
 def test_the_bound_from_above_is_drawn_where_the_audit_knows_it():
@@ -95,13 +90,13 @@ def test_the_bound_from_above_is_drawn_where_the_audit_knows_it():
     tree["version"] = 2
     audit = pcer.audit(parse_release(tree, file="bounded"), QUICK)
     told = next(k for k, one in enumerate(audit.budgets) if one.epsilon is None)
-    text = finding_svg(audit, setting=told)
+    text = pictures.finding_svg(audit, setting=told)
     assert marks(text)[2].endswith("; the training allows about 70.0")
     assert "allows" not in marks(text)[3]
     assert "Bracket: what the training" in text
-    assert "Bracket" not in finding_svg(audit, setting=0)
+    assert "Bracket" not in pictures.finding_svg(audit, setting=0)
     gap = pcer.audit(parse_release(tree, file="bounded"), QUICK, cost="overfitting_gap")
-    assert "Bracket" not in finding_svg(gap, setting=told)
+    assert "Bracket" not in pictures.finding_svg(gap, setting=told)
 
 
 def test_of_many_settings_the_second_picture_has_those_of_the_told_model():
@@ -111,8 +106,8 @@ def test_of_many_settings_the_second_picture_has_those_of_the_told_model():
     drawn = pictures.drawn_settings(audit)
     assert len(drawn) == 6
     assert {one.model for one in drawn} == {audit.told.model}
-    assert "30 further" in exposures_svg(audit)
-    assert exposures_svg(audit.model_copy(update={"budgets": drawn[:1]})) == ""
+    assert "30 further" in pictures.exposures_svg(audit)
+    assert pictures.exposures_svg(audit.model_copy(update={"budgets": drawn[:1]})) == ""
     settings = [audit.told.model_copy(update={"epsilon": 1.0 + k}) for k in range(30)]
     long = audit.model_copy(update={"budgets": settings, "telling": 29})
     assert pictures.drawn_settings(long) == settings[-pictures.MOST_SETTINGS :]
@@ -120,13 +115,13 @@ def test_of_many_settings_the_second_picture_has_those_of_the_told_model():
 
 def test_floors_that_are_not_in_the_grid_and_disparities_that_are_not_known(plain_release):
     audit = pcer.audit(mixed_release(n_seeds=2), QUICK.model_copy(update={"floor": 0.02}))
-    assert ">0.02<" in floors_svg(audit)
+    assert ">0.02<" in pictures.floors_svg(audit)
     floors = tuple(f"floor {x:g}" for x in (1e-4, 1e-3, 0.01, 0.02, 0.1))
     assert floors_table(audit).columns[2:-1] == floors
     plain_release["runs"][0]["groups"]["Other"]["test"] = {"tp": 0, "fp": 0, "tn": 70, "fn": 20}
     plain_release["runs"][0]["split"] = "its own"
     release = parse_release(plain_release, file="undefined precision")
     audit = pcer.audit(release, QUICK.model_copy(update={"benefit": "precision"}))
-    text = floors_svg(audit)
+    text = pictures.floors_svg(audit)
     assert len(re.findall("<path", text)) == len(marks(text)) - 4
     assert floors_table(audit).rows[-1][2] == "–\n[no interval]\n–; 0 %"

@@ -15,15 +15,6 @@ import pytest
 
 from pcer.errors import InputError, OutputError
 from pcer.store import blocks
-from pcer.store.blocks import (
-    finished_blocks,
-    load_block,
-    owned,
-    resume_folder,
-    save_array,
-    save_block,
-    settings_digest,
-)
 
 KEYS = [("1.0", 0), ("inf", 7)]
 VALUES = np.array([[0.5, -1.0, 2.0], [3.0, 0.0, -0.25]], dtype=np.float32)
@@ -34,24 +25,24 @@ OTHERS = {**SETTINGS, "epochs": 25}
 
 
 def save(folder: Path, keys=KEYS, values=VALUES, settings=SETTINGS, second=None) -> None:
-    digest = settings_digest(settings, added={})
-    save_block(folder, keys, values, made_with=MADE_WITH, settings=digest, second=second)
+    digest = blocks.settings_digest(settings, added={})
+    blocks.save_block(folder, keys, values, made_with=MADE_WITH, settings=digest, second=second)
 
 
 def resume(folder: Path, settings=SETTINGS, added=(), n_second=None) -> list[str]:
-    return resume_folder(folder, settings, added=dict(added), n_columns=3, n_second=n_second)
+    return blocks.resume_folder(folder, settings, added=dict(added), n_columns=3, n_second=n_second)
 
 
 def seeds(folder: Path) -> list[int]:
-    return sorted(seed for block in finished_blocks(folder) for _, seed in block.keys)
+    return sorted(seed for block in blocks.finished_blocks(folder) for _, seed in block.keys)
 
 
 def test_a_block_is_read_as_it_was_written_and_replaced_by_the_same_rows(tmp_path):
     """What is on disk is a contract with folders that an older version began."""
     save(tmp_path, second=PEOPLE)
-    (block,) = finished_blocks(tmp_path)
+    (block,) = blocks.finished_blocks(tmp_path)
     assert (block.keys, block.made_with) == (KEYS, MADE_WITH)
-    assert np.array_equal(load_block(block, 3), VALUES)
+    assert np.array_equal(blocks.load_block(block, 3), VALUES)
     (names,) = tmp_path.glob("*.json")
     record = json.loads(names.read_text())
     digest = record.pop("sha256")
@@ -59,7 +50,7 @@ def test_a_block_is_read_as_it_was_written_and_replaced_by_the_same_rows(tmp_pat
     assert record == {
         "models": [["1.0", 0], ["inf", 7]],
         "made_with": MADE_WITH,
-        "settings": settings_digest(SETTINGS, added={}),
+        "settings": blocks.settings_digest(SETTINGS, added={}),
         **{f"{k}_sha256": hashlib.sha256(p.read_bytes()).hexdigest() for k, p in both.items()},
     }
     assert digest == hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
@@ -67,7 +58,9 @@ def test_a_block_is_read_as_it_was_written_and_replaced_by_the_same_rows(tmp_pat
     assert np.load(both["second"], allow_pickle=False).tobytes() == PEOPLE.tobytes()
     save(tmp_path, values=VALUES + 1)
     save(tmp_path, KEYS[:1], VALUES[:1])
-    found = {tuple(block.keys): load_block(block, 3) for block in finished_blocks(tmp_path)}
+    found = {
+        tuple(block.keys): blocks.load_block(block, 3) for block in blocks.finished_blocks(tmp_path)
+    }
     assert set(found) == {tuple(KEYS), tuple(KEYS[:1])}
     assert np.array_equal(found[tuple(KEYS)], VALUES + 1)
 
@@ -81,7 +74,7 @@ def test_an_array_without_its_names_does_not_count(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         save(tmp_path)
     assert [path.suffix for path in tmp_path.iterdir()] == [".npy"]
-    assert list(finished_blocks(tmp_path)) == []
+    assert list(blocks.finished_blocks(tmp_path)) == []
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".json", ".second.npy"])
@@ -96,8 +89,8 @@ def test_every_single_flipped_bit_is_found(tmp_path, suffix):
         path.write_bytes(changed)
         with pytest.raises(InputError):
             [
-                (load_block(b, 3), load_block(b, 2, is_second=True))
-                for b in finished_blocks(tmp_path)
+                (blocks.load_block(b, 3), blocks.load_block(b, 2, is_second=True))
+                for b in blocks.finished_blocks(tmp_path)
             ]
     assert "(damaged)" in resume(tmp_path, n_second=2)[0]
     assert [path.name for path in tmp_path.iterdir()] == ["settings.json"]
@@ -105,17 +98,17 @@ def test_every_single_flipped_bit_is_found(tmp_path, suffix):
 
 def test_an_array_of_another_shape_or_kind_is_refused(tmp_path):
     save(tmp_path)
-    (block,) = finished_blocks(tmp_path)
+    (block,) = blocks.finished_blocks(tmp_path)
     for other, n_columns in ((block, 4), (block._replace(keys=[*KEYS, ("2.0", 0)]), 3)):
         with pytest.raises(InputError, match=r"must hold \d rows of \d numbers .* \(2, 3\)"):
-            load_block(other, n_columns)
-    digest = save_array(block.array, VALUES.astype(np.float64))
+            blocks.load_block(other, n_columns)
+    digest = blocks.save_array(block.array, VALUES.astype(np.float64))
     with pytest.raises(InputError, match=r"float64.*; run again, and it is made anew"):
-        load_block(block._replace(array_digest=digest), 3)
+        blocks.load_block(block._replace(array_digest=digest), 3)
     pickle = b"cos\nsystem\n(S'true'\ntR."  # never loaded
     block.array.write_bytes(pickle)
     with pytest.raises(InputError):
-        load_block(block._replace(array_digest=hashlib.sha256(pickle).hexdigest()), 3)
+        blocks.load_block(block._replace(array_digest=hashlib.sha256(pickle).hexdigest()), 3)
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"models": 3}', '{"models": [["1.0", 0]]}'])
@@ -124,16 +117,16 @@ def test_a_record_of_another_form_does_not_count(tmp_path, text):
     (tmp_path / "block-0.json").write_text(text)
     np.save(tmp_path / "block-0.npy", VALUES[:1])
     with pytest.raises(InputError, match=r"block-0\.json is not as it was written; run again"):
-        list(finished_blocks(tmp_path))
+        list(blocks.finished_blocks(tmp_path))
     assert "block-0 (damaged)" in resume(tmp_path)[0]
-    assert list(finished_blocks(tmp_path)) == []
+    assert list(blocks.finished_blocks(tmp_path)) == []
 
 
 def test_blocks_that_do_not_count_are_removed_and_told(tmp_path):
     """Of swapped arrays, lost ones, missing second ones and other settings; a few by name."""
     for seed in range(6):
         save(tmp_path, [("1.0", seed)], VALUES[:1] + seed, OTHERS if seed == 3 else SETTINGS)
-    arrays = {block.keys[0][1]: block.array for block in finished_blocks(tmp_path)}
+    arrays = {block.keys[0][1]: block.array for block in blocks.finished_blocks(tmp_path)}
     contents = [arrays[0].read_bytes(), arrays[1].read_bytes()]
     arrays[0].write_bytes(contents[1])
     arrays[1].write_bytes(contents[0])
@@ -171,11 +164,11 @@ def test_nobody_else_can_read_a_block_not_even_while_it_is_written(tmp_path, mon
 
 def test_what_cannot_be_written_or_is_stopped_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(OutputError, match=r"gone/a\.npy cannot be written .* what is finished is"):
-        save_array(tmp_path / "gone" / "a.npy", VALUES)
+        blocks.save_array(tmp_path / "gone" / "a.npy", VALUES)
 
     monkeypatch.setattr(os, "fsync", stop)
     with pytest.raises(KeyboardInterrupt):
-        save_array(tmp_path / "a.npy", VALUES)
+        blocks.save_array(tmp_path / "a.npy", VALUES)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -208,7 +201,7 @@ def test_only_a_sealed_record_vouches_for_settings(tmp_path):
     resume(tmp_path, OTHERS)
     save(tmp_path, settings=OTHERS)
     (path,) = tmp_path.glob("block-*.json")
-    digests = [settings_digest(one, added={}) for one in (OTHERS, SETTINGS)]
+    digests = [blocks.settings_digest(one, added={}) for one in (OTHERS, SETTINGS)]
     path.write_text(path.read_text().replace(*digests))
     with pytest.raises(InputError, match="was made with epochs 25, but 3 is asked for"):
         resume(tmp_path)
@@ -264,23 +257,23 @@ def test_a_second_process_is_refused_until_the_first_is_done_or_killed(tmp_path,
 
 def test_an_owner_that_fails_gives_the_folder_back_and_may_remove_it(tmp_path):
     folder = tmp_path / "work"
-    with pytest.raises(KeyError), owned(folder):
+    with pytest.raises(KeyError), blocks.owned(folder):
         raise KeyError
-    with owned(folder), pytest.raises(InputError, match="in use"), owned(folder):
+    with blocks.owned(folder), pytest.raises(InputError, match="in use"), blocks.owned(folder):
         pass
-    with owned(folder):
+    with blocks.owned(folder):
         for path in folder.iterdir():
             path.unlink()
         folder.rmdir()
     assert list(tmp_path.iterdir()) == []
-    with owned(folder):
+    with blocks.owned(folder):
         pass
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").touch()
     sentence = r"file/below cannot be made \(.*\); choose a folder that you may write to"
-    with pytest.raises(OutputError, match=sentence), owned(tmp_path / "file" / "below"):
+    with pytest.raises(OutputError, match=sentence), blocks.owned(tmp_path / "file" / "below"):
         pass
 
 
@@ -288,14 +281,14 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
 def test_nobody_else_can_look_into_the_folder_also_one_that_was_open(tmp_path, monkeypatch):
     folder, mask = tmp_path / "above" / "work", os.umask(0o022)
     try:
-        with owned(folder):
+        with blocks.owned(folder):
             pass
     finally:
         os.umask(mask)
     assert folder.stat().st_mode & 0o777 == 0o700
     assert folder.parent.stat().st_mode & 0o777 == 0o755
     folder.chmod(0o755)
-    with owned(folder):
+    with blocks.owned(folder):
         assert folder.stat().st_mode & 0o777 == 0o700
         assert (folder / ".lock").stat().st_mode & 0o777 == 0o600
 
@@ -303,5 +296,5 @@ def test_nobody_else_can_look_into_the_folder_also_one_that_was_open(tmp_path, m
         raise PermissionError("no modes here")
 
     monkeypatch.setattr(Path, "chmod", unknown)
-    with owned(tmp_path):  # a system without modes breaks nothing
+    with blocks.owned(tmp_path):  # a system without modes breaks nothing
         pass

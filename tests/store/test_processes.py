@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pcer.store.processes import run_tasks
-from tests.processes import alive, descendants, require_gone
+from tests.commands import alive, descendants, require_gone, title
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,7 +67,7 @@ def test_closing_early_ends_the_workers():
 
 
 def is_worker(pid: int) -> bool:
-    return b"popen_loky" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return "popen_loky" in title(pid)
 
 
 PARENT = """

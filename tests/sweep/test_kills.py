@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import commands
-from tests.processes import alive, descendants, marked, require_gone, title, until
+from tests.commands import alive, config, descendants, marked, require_gone, title, until
 
 TERM, HUP, KILL = signal.SIGTERM, signal.SIGHUP, signal.SIGKILL
 CODES = {TERM: 143, HUP: 129, KILL: -KILL}
@@ -33,7 +32,7 @@ class Sweeper:
     def start(self, engine: str) -> subprocess.Popen[str]:
         """The sweep, in a group of its own."""
         flags = {"jobs": 2, "block_size": 1, "engine": engine}
-        settings = commands.config(train={"accountant": "rdp"}, engine=flags)
+        settings = config(train={"accountant": "rdp"}, engine=flags)
         sweep = ("train", "compas", "--attribute", "race", "--budgets", "none,1", *self.size)
         return subprocess.Popen(
             [sys.executable, "-m", "pcer", *sweep, *settings, "-o", str(self.folder)],

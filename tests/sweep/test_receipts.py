@@ -16,19 +16,7 @@ from typer.testing import CliRunner
 from pcer.cli.app import app
 from pcer.data import ProtectedAttribute, split
 from pcer.errors import InputError
-from pcer.sweep import Sweep, is_finished, person_receipts, right_guesses
-from pcer.sweep.receipts import (
-    ARRAY,
-    INDEX,
-    ReceiptIndex,
-    ReceiptSetting,
-    find_receipts,
-    group_bounds,
-    has_receipts,
-    read_receipts,
-    two_way_error,
-    write_receipts,
-)
+from pcer.sweep import Sweep, is_finished, person_receipts, receipts, right_guesses
 from pcer.train import Budget, Predictions, calibrate
 from pcer.train.receipts import Terms, fold, mu_of, unfolded
 from tests import reference_receipts as reference
@@ -50,9 +38,9 @@ BINS = [[200, 50, -1, 0], [200, -1, -1, 0], [150, 20, -1, 0]]
 KEPT = np.array([[kept_of(terms, row) for row in BINS] for terms in TERMS])
 
 
-def index(**changed) -> ReceiptIndex:
+def index(**changed) -> receipts.ReceiptIndex:
     settings = [
-        ReceiptSetting(
+        receipts.ReceiptSetting(
             epsilon=epsilon,
             epsilon_by_accountant={"pld": epsilon, "rdp": terms.nominal},
             noise_multiplier=terms.noise_multiplier,
@@ -73,25 +61,25 @@ def index(**changed) -> ReceiptIndex:
         "seeds": [0, 1, 2],
         "record_ids": [11, 12, 15, 40],
     }
-    return ReceiptIndex(**{**plain, **changed})
+    return receipts.ReceiptIndex(**{**plain, **changed})
 
 
 @pytest.fixture
 def folder(tmp_path):
-    write_receipts(tmp_path / "loans.receipts", index(), KEPT)
+    receipts.write_receipts(tmp_path / "loans.receipts", index(), KEPT)
     return tmp_path
 
 
 def test_what_is_written_is_read_and_is_its_owners_only(folder):
     place = folder / "loans.receipts"
-    found, kept = read_receipts(place)
+    found, kept = receipts.read_receipts(place)
     assert np.array_equal(kept.view(np.uint32), KEPT.view(np.uint32))
     assert found.record_ids == [11, 12, 15, 40]
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in place.iterdir()} == {0o600}
     before = contents(folder)
-    assert set(before) == {ARRAY, INDEX}
-    write_receipts(place, index(), KEPT)
+    assert set(before) == {receipts.ARRAY, receipts.INDEX}
+    receipts.write_receipts(place, index(), KEPT)
     assert contents(folder) == before
 
 
@@ -109,10 +97,10 @@ def test_a_person_finds_what_each_budget_promised_and_spent(folder):
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [
-        (ARRAY, b"NUMPY", b"MUMPY"),
-        (ARRAY, b"", None),
-        (INDEX, b'"loans"', b'"roans"'),
-        (INDEX, b'"version": 1', b'"version": 2'),
+        (receipts.ARRAY, b"NUMPY", b"MUMPY"),
+        (receipts.ARRAY, b"", None),
+        (receipts.INDEX, b'"loans"', b'"roans"'),
+        (receipts.INDEX, b'"version": 1', b'"version": 2'),
     ],
 )
 def test_a_changed_file_does_not_count(folder, name, old, new):
@@ -128,12 +116,12 @@ def test_receipts_of_no_sweep_of_two_or_of_an_unknown_record_are_one_sentence(fo
     with pytest.raises(InputError, match="has no receipt of a record '99'; give the id") as error:
         person_receipts(folder, "99")
     assert "40" not in str(error.value)
-    write_receipts(folder / "adult.receipts", index(dataset="adult"), KEPT)
+    receipts.write_receipts(folder / "adult.receipts", index(dataset="adult"), KEPT)
     with pytest.raises(InputError, match=r"name one of: adult\.receipts, loans\.receipts"):
-        find_receipts(folder)
+        receipts.find_receipts(folder)
     assert person_receipts(folder / "adult.receipts", "12")[0].dataset == "adult"
     with pytest.raises(InputError, match="holds no receipts; train with receipts 'held'"):
-        find_receipts(tmp_path / "none")
+        receipts.find_receipts(tmp_path / "none")
 
 
 def test_right_guesses_are_the_best_that_the_two_lines_allow():
@@ -152,7 +140,7 @@ def test_receipts_in_words_are_those_that_are_kept(tmp_path):
     shown = []
     for number, (record, changed) in enumerate(cases):
         found = index(**changed, has_models_without_privacy="settings" in changed)
-        write_receipts(tmp_path / f"{number}", found, KEPT[: len(found.settings)])
+        receipts.write_receipts(tmp_path / f"{number}", found, KEPT[: len(found.settings)])
         done = CliRunner().invoke(app, ["receipt", str(tmp_path / f"{number}"), "--record", record])
         assert done.exit_code == 0, done.exception
         shown.append(done.output)
@@ -183,7 +171,7 @@ def bounds() -> dict:
     config = dataclasses.replace(CONFIG, receipts="held", **fixed)
     codes, labels = np.array([0, 0, 0, 1, 1, -1]), np.array([0, 1, 1, 0, 0, 1])
     sex = ProtectedAttribute(name="sex", group_names=("f", "m"), codes=codes)
-    rows = group_bounds(scores, config, sex, labels)
+    rows = receipts.group_bounds(scores, config, sex, labels)
     return {(row.kind, row.group, row.label): row for row in rows}
 
 
@@ -229,7 +217,7 @@ def test_the_error_is_over_people_and_seeds(n_seeds):
     values = rng.gamma(2.0, 1.0, 30) + 0.5 * rng.standard_normal((n_seeds, 1)) + 5
     values = np.where(rng.random((n_seeds, 30)) < 0.7, values, np.nan)
     rows = [{i: v for i, v in enumerate(row) if not math.isnan(v)} for row in values]
-    assert two_way_error(values) == pytest.approx(reference.two_way_error(rows), rel=1e-12)
+    assert receipts.two_way_error(values) == pytest.approx(reference.two_way_error(rows), rel=1e-12)
 
 
 def accounted(mode: str = "held", **changes) -> Sweep:
@@ -251,7 +239,7 @@ def test_a_release_has_the_bounds_of_every_private_setting_from_the_kept_receipt
     assert {b.epsilon for b in release.bounds} == {1.0}  # none without privacy
     assert all(0 < b.mean <= b.nominal for b in release.bounds)
     assert any("bounds hold exact statistics" in note for note in release.subject.notes)
-    index, kept = read_receipts(spent / "tiny.receipts")
+    index, kept = receipts.read_receipts(spent / "tiny.receipts")
     (setting,) = index.settings
     budget = calibrate(1.0, n_train=211, config=sweep.config)
     sampling = sweep.config.sampling(211)
@@ -293,13 +281,13 @@ def test_a_sweep_that_lost_its_receipts_or_gets_more_seeds_is_not_finished(tmp_p
     two = accounted(seeds=(0, 1))
     train(tmp_path, two)
     place = tmp_path / "tiny.receipts"
-    assert has_receipts(place, two)
+    assert receipts.has_receipts(place, two)
     for other in ({"seeds": (0, 2)}, {"budgets": (2.0,)}, {"secret": b"0" * 16}):
-        assert not has_receipts(place, accounted(**{"seeds": (0, 1), **other}))
-    assert not has_receipts(place, accounted("exact", seeds=(0, 1)))
-    assert not has_receipts(tmp_path / "other.receipts", two)
+        assert not receipts.has_receipts(place, accounted(**{"seeds": (0, 1), **other}))
+    assert not receipts.has_receipts(place, accounted("exact", seeds=(0, 1)))
+    assert not receipts.has_receipts(tmp_path / "other.receipts", two)
     assert is_finished(two, tmp_path)
-    (place / INDEX).unlink()
+    (place / receipts.INDEX).unlink()
     assert not is_finished(two, tmp_path)
     assert not is_finished(accounted(), tmp_path)
     train(tmp_path, accounted())

@@ -439,25 +439,3 @@ def test_training_an_own_table_from_the_command_line(tmp_path):
     assert f"pcer receipt {out} --record ID" in done.stdout
     somebody = read_receipts(out / "loans.receipts")[0].record_ids[0]
     assert commands.run("receipt", out, "--record", somebody).returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("compas --budgets -1", "an epsilon between 0.0001 and 10000, .* or 'none'"),
-        ("compas --budgets tight", "'tight' was given"),
-        ("compas --batch 9999", "expected_batch must be at most"),
-        ("compas --device cuda", "no CUDA device|cuda"),
-        ("compas --device tpu", "device must be"),
-        ("compas --clip-norm 0", "clip_norm must be"),
-        ("compas --hidden a", "--hidden must be whole numbers"),
-        ("compas --budgets 1,1", "budgets must name each one once"),
-        ("nowhere.csv", "neither a dataset"),
-    ],
-)
-def test_bad_training_input(tmp_path, arguments, message):
-    more = ("--attribute", "race", "--seeds", 1, "-o", tmp_path / "out")
-    done = commands.run("train", *arguments.split(), *more)
-    assert done.returncode == 2
-    assert re.search(message, done.stderr.splitlines()[-1]), done.stderr
-    assert not list((tmp_path).rglob("*.release.json"))

@@ -14,19 +14,8 @@ from pcer.train.receipts import Terms, fold, unfolded
 from pcer.train.rules import RULES, DpSgd
 from pcer.train.step import FleetState
 from pcer.train.streams import Purpose, stream
-from tests.train_cases import (
-    CONFIG,
-    COSTS,
-    allow,
-    assemble,
-    make_company,
-    make_data,
-    make_models,
-    moved,
-    plain_logits,
-    plain_states,
-    train_block,
-)
+from tests import train_cases as cases
+from tests.train_cases import CONFIG, allow, assemble, make_company, make_data, moved, train_block
 
 pytestmark = pytest.mark.gpu
 
@@ -70,8 +59,8 @@ def test_models_on_the_device_agree_with_the_cpu_to_rounding(config, rule):
     else:
         fleet = moved(assemble(data, company, settings, device), device="cpu")
         with torch.no_grad():
-            *_, last = plain_states(fleet, company)
-            expected = plain_logits(fleet, last).numpy()
+            *_, last = cases.plain_states(fleet, company)
+            expected = cases.plain_logits(fleet, last).numpy()
     np.testing.assert_allclose(found, expected, atol=2e-3, rtol=2e-3)
 
 
@@ -144,7 +133,7 @@ def test_norm_bins_on_the_device_are_those_of_the_cpu_to_rounding(config):
 @both_steps
 @pytest.mark.parametrize("mode", ["exact", "refreshed"])
 def test_counting_changes_no_bit_on_the_device(config, mode):
-    data, models, device = make_data(), make_models(), choose_device("cuda")
+    data, models, device = make_data(), cases.make_models(), choose_device("cuda")
     plain = train_block(data, models, config, device=device)
     counted = dataclasses.replace(config, receipts=mode)
     found = train_block(data, models, counted, device=device)
@@ -170,7 +159,7 @@ def test_counts_on_the_device_are_those_of_the_cpu_to_rounding(monkeypatch, conf
         mean = [counts @ np.arange(201) / n_steps for counts in (found, expected)]
         assert np.abs(mean[0] - mean[1]).mean() < 0.5  # of a bin
         if "budget_per_person" in how:
-            assert (found @ COSTS).max() <= MOST
+            assert (found @ cases.COSTS).max() <= MOST
     if "budget_per_person" in how:
         assert ours.watch.filter.is_open.logical_not().sum() > 50
 
@@ -203,7 +192,7 @@ def test_thinned_schedules_on_the_device_are_those_of_the_cpu(monkeypatch):
     monkeypatch.setitem(RULES, "rarely", Rarely())
     settings = dataclasses.replace(CONFIG, rule="rarely")
     ours, theirs = (
-        assemble(make_data(), make_models(), settings, choose_device(place)).schedule
+        assemble(make_data(), cases.make_models(), settings, choose_device(place)).schedule
         for place in ("cuda", "cpu")
     )
     assert torch.equal(ours.rows.cpu(), theirs.rows)

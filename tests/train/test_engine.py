@@ -19,16 +19,8 @@ from pcer.train.config import NO_DP
 from pcer.train.cpu import CpuDevice
 from pcer.train.fleet import Model, cut_blocks, plan_models
 from pcer.train.schedule import Widths
-from tests.train_cases import (
-    CONFIG,
-    CPU,
-    PlainDevice,
-    assemble,
-    make_data,
-    make_models,
-    plain_logits,
-    train_block,
-)
+from tests import train_cases as cases
+from tests.train_cases import CONFIG, CPU, assemble, make_data, make_models, train_block
 
 
 @pytest.mark.parametrize("mode", ["none", "refreshed", "held"])
@@ -69,7 +61,7 @@ def test_predictions_are_those_of_the_plain_network():
     """More records than are predicted at a time, and not a multiple of that."""
     fleet = assemble(make_data(n=1300), make_models())
     with torch.no_grad():
-        found, plain = CPU.predict(fleet, fleet.start), plain_logits(fleet, fleet.start)
+        found, plain = CPU.predict(fleet, fleet.start), cases.plain_logits(fleet, fleet.start)
     np.testing.assert_allclose(found, plain, atol=1e-5)
 
 
@@ -86,7 +78,7 @@ def test_features_whose_squares_overflow_are_refused_before_training(size):
     features = make_data().features.copy()
     features[[7, 9], 2] = size
     large, config = make_data(features=features), dataclasses.replace(CONFIG, standardise=False)
-    for device in (CPU, PlainDevice([])):
+    for device in (CPU, cases.PlainDevice([])):
         with pytest.raises(InputError, match=r"seed 0 are not \(the first is record 7\); scale"):
             train_block(large, make_models(), config, device=device)
     assert np.isfinite(train_block(large, make_models())).all()

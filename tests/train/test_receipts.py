@@ -12,19 +12,8 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from pcer.errors import InputError
-from pcer.train.receipts import (
-    LEVEL_RATIO,
-    N_LEVELS,
-    ORDERS,
-    Terms,
-    allowance,
-    allowed_advantage,
-    epsilon_of,
-    fold,
-    mu_of,
-    step_costs,
-    unfolded,
-)
+from pcer.train import receipts
+from pcer.train.receipts import ORDERS, Terms, allowed_advantage, epsilon_of, mu_of, step_costs
 from pcer.train.rules import N_BINS
 from tests import reference_receipts as reference
 
@@ -110,10 +99,10 @@ def some_records(n: int, steps_per_epoch: int, *, seed: int = 0) -> np.ndarray:
 def folded(steps: np.ndarray, noise: float, rate: float, *, on_host: bool = True):
     terms = Terms(noise, rate, int(steps[0].sum()), DELTA)
     counts = torch.from_numpy(steps.astype(np.int32 if on_host else np.float64))
-    kept = fold(counts, terms, on_host=on_host)
+    kept = receipts.fold(counts, terms, on_host=on_host)
     assert (kept.dtype, kept.shape) == (torch.float32, (len(steps),))
     assert np.array_equal(counts.numpy(), steps)  # they are left alone
-    return terms, *unfolded(kept.numpy(), terms.ladder)
+    return terms, *receipts.unfolded(kept.numpy(), terms.ladder)
 
 
 @pytest.mark.parametrize(("noise", "per_epoch"), SETTINGS)
@@ -133,10 +122,10 @@ def test_realised_is_the_least_epsilon_and_a_receipt_the_lowest_level_kept(noise
     for own, row in zip(receipt, steps, strict=True):
         assert own == reference.receipt(row, terms.costs, ORDERS, terms.levels, terms.nominal)
     assert len(set(receipt)) > 8
-    assert 10 < len(terms.levels) <= N_LEVELS
-    assert terms.levels[-1].epsilon == pytest.approx(LEVEL_RATIO * terms.nominal)
+    assert 10 < len(terms.levels) <= receipts.N_LEVELS
+    assert terms.levels[-1].epsilon == pytest.approx(receipts.LEVEL_RATIO * terms.nominal)
     for level in terms.levels:  # which share delta
-        worth, _ = compute_epsilon([level.order], [level.divergence], DELTA / N_LEVELS)
+        worth, _ = compute_epsilon([level.order], [level.divergence], DELTA / receipts.N_LEVELS)
         assert worth == pytest.approx(level.epsilon, rel=1e-9)
     assert (np.diff([level.epsilon for level in terms.levels]) > 0).all()
 
@@ -162,12 +151,12 @@ def test_every_step_of_every_record_must_be_counted_and_who_was_not_trained_on_h
     missing[2, 0] += 1
     for counts in (np.zeros((3, 200)), np.zeros((0, 201)), missing):
         with pytest.raises(ValueError, match="steps_per_bin must"):
-            fold(torch.from_numpy(counts.astype(np.int16)), terms)
-    assert np.isnan(unfolded(np.array([np.nan], dtype=np.float32), terms.ladder)).all()
+            receipts.fold(torch.from_numpy(counts.astype(np.int16)), terms)
+    assert np.isnan(receipts.unfolded(np.array([np.nan], dtype=np.float32), terms.ladder)).all()
 
 
 def test_a_filter_keeps_the_budget_that_dp_accounting_accounts():
-    cost, budget = allowance(0.5, COMPAS_AT_1)
+    cost, budget = receipts.allowance(0.5, COMPAS_AT_1)
     assert cost[0] == 0
     for position in (200, 120, 40):
         steps = np.zeros(N_BINS + 1, dtype=int)
@@ -181,4 +170,4 @@ def test_a_filter_keeps_the_budget_that_dp_accounting_accounts():
     assert reference.renyi(steps, 4.654, 1 / 17).get_epsilon(DELTA) == pytest.approx(0.5, rel=0.03)
     assert budget == pytest.approx(425 * cost[97], rel=0.05)
     with pytest.raises(InputError, match="budget_per_person must be above"):
-        allowance(1e-3, COMPAS_AT_1)  # no order can hold it
+        receipts.allowance(1e-3, COMPAS_AT_1)  # no order can hold it

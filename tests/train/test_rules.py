@@ -15,19 +15,8 @@ from pcer.train.schedule import thin_rows
 from pcer.train.streams import Purpose, initial_weights, stream
 from pcer.train.watch import KEPT_REFRESHES, StepBook
 from tests import reference_train as slow
-from tests.train_cases import (
-    CONFIG,
-    COSTS,
-    CPU,
-    allow,
-    assemble,
-    make_company,
-    make_data,
-    make_models,
-    moved,
-    plain_states,
-    sampled_positions,
-)
+from tests import train_cases as cases
+from tests.train_cases import CONFIG, COSTS, CPU, allow, assemble, make_data, make_models, moved
 
 SMALL = TrainConfig(hidden=(5, 3), epochs=4, expected_batch=14, clip_norm=0.75, learning_rate=0.5)
 QUIET = Model(0, 0.5, 0.0)
@@ -61,7 +50,7 @@ def test_counts_and_weights_are_those_of_a_twin_that_stores_every_gradient(monke
     module, sizes = slow.mlp(fleet.layout.sizes), fleet.layout.sizes
     bits = stream(seed=0, epsilon=0.5, purpose=Purpose.INITIAL)
     slow.load_matrices(module, initial_weights(bits, sizes=sizes))
-    steps, drawn = np.divmod(sampled_positions(0, 0.5, sampling), 42)
+    steps, drawn = np.divmod(cases.sampled_positions(0, 0.5, sampling), 42)
     table = fleet.table[fleet.watch.records[0]]
     counts = slow.train_by_rule(
         module,
@@ -103,7 +92,7 @@ def test_counts_and_weights_are_those_of_a_twin_that_stores_every_gradient(monke
 def test_compiled_bins_bounds_filters_and_steps_are_the_plain_ones(monkeypatch, settings):
     allow(monkeypatch, 400.0)
     config = dataclasses.replace(CONFIG, **{"clip_norm": 0.4, "refresh_every": 3, **settings})
-    company = make_company()
+    company = cases.make_company()
     ours, theirs = (
         moved(assemble(make_data(), company, config), dtype=torch.float64) for _ in range(2)
     )
@@ -112,7 +101,7 @@ def test_compiled_bins_bounds_filters_and_steps_are_the_plain_ones(monkeypatch, 
     assert ours.std[:, 0].tolist() == pytest.approx(spread, rel=1e-6)
     with torch.no_grad():
         state = CPU.fit(ours)
-        *_, plain = plain_states(theirs, company)
+        *_, plain = cases.plain_states(theirs, company)
     for model in range(8 if ours.watch.has_book else 0):
         counts = ours.watch.steps_per_bin(model)
         assert np.array_equal(counts, theirs.watch.steps_per_bin(model))

@@ -6,15 +6,7 @@ import torch
 from torch import nn
 
 from pcer.train import cpu_kernels as kernels
-from pcer.train.step import (
-    Batch,
-    FleetState,
-    Layout,
-    StepRule,
-    clipped_sum,
-    gaussian,
-    momentum_step,
-)
+from pcer.train import step
 from tests import reference_train as slow
 
 SHAPES = [(3, 1), (6, 16, 8, 1), (20, 7, 9, 5, 1)]
@@ -24,7 +16,7 @@ CLIP, RATE, MOMENTUM, EXPECTED = 0.5, 0.05, 0.9, 12
 def compiled_sum(layout, weights, batch, clip):
     """``clipped_sum`` by the kernels of the CPU, without the padding."""
     dtype = weights.numpy().dtype
-    rule = kernels.Rule.of(StepRule(clip, RATE, MOMENTUM, EXPECTED), dtype)
+    rule = kernels.Rule.of(step.StepRule(clip, RATE, MOMENTUM, EXPECTED), dtype)
     sums = torch.empty_like(weights)
     for model, own in enumerate(weights):
         parts = (batch.inputs[model], batch.input_square[model], batch.label[model])
@@ -37,11 +29,11 @@ def compiled_sum(layout, weights, batch, clip):
     return sums
 
 
-both_sums = pytest.mark.parametrize("sum_of", [clipped_sum, compiled_sum])
+both_sums = pytest.mark.parametrize("sum_of", [step.clipped_sum, compiled_sum])
 
 
 def batch_of(inputs, label):
-    return Batch(inputs, inputs.square().sum(-1, keepdim=True), label)
+    return step.Batch(inputs, inputs.square().sum(-1, keepdim=True), label)
 
 
 def make_batch(generator, n_models, n_records, n_features, dtype):
@@ -54,7 +46,7 @@ def make_batch(generator, n_models, n_records, n_features, dtype):
 
 
 def test_every_layer_starts_at_64_bytes():
-    assert Layout(SHAPES[2]).starts == (0, 160, 240, 304, 320)
+    assert step.Layout(SHAPES[2]).starts == (0, 160, 240, 304, 320)
 
 
 def make_weights(generator, layout, n_models, dtype):
@@ -69,18 +61,18 @@ def make_weights(generator, layout, n_models, dtype):
 @pytest.mark.parametrize("clip", [CLIP, math.inf])
 @pytest.mark.parametrize("sizes", SHAPES)
 def test_ten_steps_agree_with_opacus(sum_of, sizes, clip):
-    generator, dtype, layout = torch.Generator().manual_seed(1), torch.float64, Layout(sizes)
+    generator, dtype, layout = torch.Generator().manual_seed(1), torch.float64, step.Layout(sizes)
     weights = make_weights(generator, layout, 3, dtype)
     modules = [slow.mlp(sizes) for _ in weights]
     for index, module in enumerate(modules):
         start = [layer.matrix[index].numpy() for layer in layout.layers(weights)]
         slow.load_matrices(module, start)
     batches = [make_batch(generator, 3, 15, sizes[0], dtype) for _ in range(10)]
-    state = FleetState(weights, torch.zeros_like(weights))
+    state = step.FleetState(weights, torch.zeros_like(weights))
     limit = torch.full((3, 1, 1), clip, dtype=dtype)
     for batch in batches:
         total = sum_of(layout, state.weights, batch, limit)
-        state = momentum_step(state, total, StepRule(limit, RATE, MOMENTUM, EXPECTED))
+        state = step.momentum_step(state, total, step.StepRule(limit, RATE, MOMENTUM, EXPECTED))
     for index, module in enumerate(modules):
         opacus_train(module, [(b.inputs[index], b.label[index, :, 0]) for b in batches], clip)
         for mine, theirs in zip(layout.layers(state.weights), slow.matrices(module), strict=True):
@@ -111,7 +103,7 @@ def opacus_train(module, batches, clip):
 @pytest.mark.parametrize("sizes", SHAPES)
 @pytest.mark.parametrize("scale", [0.01, 1.0, 300.0])
 def test_one_record_more_or_less_moves_the_sum_by_at_most_the_clip(sum_of, sizes, scale):
-    generator, layout, n_models = torch.Generator().manual_seed(3), Layout(sizes), 6
+    generator, layout, n_models = torch.Generator().manual_seed(3), step.Layout(sizes), 6
     weights = make_weights(generator, layout, n_models, torch.float32) * scale
     clip = torch.rand(n_models, 1, 1, generator=generator) + 0.01
     batch = make_batch(generator, n_models, 36, sizes[0], torch.float32)
@@ -131,7 +123,7 @@ def test_one_record_more_or_less_moves_the_sum_by_at_most_the_clip(sum_of, sizes
 def test_noise_is_box_muller_number_by_number():
     edge = [-(2**31), -(2**31) + 1, -1, 0, 1, 12345, 2**30, 2**31 - 1]
     bits = torch.tensor([edge + edge[::-1]], dtype=torch.int32)
-    values = gaussian(bits, torch.tensor([[3.0]]))[0]
+    values = step.gaussian(bits, torch.tensor([[3.0]]))[0]
     pairs = [slow.box_muller(r, a) for r, a in zip(edge, edge[::-1], strict=True)]
     expected = torch.tensor([p[0] for p in pairs] + [p[1] for p in pairs]) * 3
     torch.testing.assert_close(values, expected, rtol=1e-5, atol=2e-4)
