@@ -1,11 +1,13 @@
-"""Pages say what the program does: Python runs, commands parse and run, numbers are today's."""
+"""Pages and notebooks say what the program does: Python and commands run, numbers are today's."""
 
 from __future__ import annotations
 
 import ast
 import importlib.util
 import json
+import os
 import re
+import runpy
 import shlex
 import shutil
 import sys
@@ -35,8 +37,15 @@ ROOT = Path(__file__).parents[1]
 GUIDES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("studies/docs/*.md")])
 PAGES = ["README.md", *(path.relative_to(ROOT).as_posix() for path in GUIDES)]
 OTHERS = ["CONTRIBUTING.md", "SECURITY.md", "studies/paper/README.md"]
-# Pages whose Python audits a whole study, or trains.
-LONG = {"studies/docs/study.md", "docs/opacus.md", "docs/training.md", "docs/models.md"}
+TRAINED = "a-private-sweep"  # its last digits are those of one type of processor
+# Pages and notebooks that audit a whole study, or train.
+LONG = {"study", "opacus", "training", "models", TRAINED, "scikit-learn-in-five-minutes"}
+
+
+def short_first(pages: list[str] | list[Path]) -> list[Any]:
+    """Cases, those that take long marked so."""
+    slow = {True: pytest.mark.slow, False: ()}
+    return [pytest.param(p, marks=slow[Path(p).stem in LONG], id=Path(p).stem) for p in pages]
 
 
 # What the pages presume: names in their Python, files of their commands.
@@ -126,13 +135,7 @@ def test_no_page_shows_code_in_a_way_that_nobody_runs():
         assert len(marks) == sum(len(blocks(page, one)) for one in set(marks)), page
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(page, marks=pytest.mark.slow if page in LONG else ())
-        for page in pages_with("python", PAGES)
-    ],
-)
+@pytest.mark.parametrize("page", short_first(pages_with("python", PAGES)))
 def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
     """A page whose code needs a name or a file gets it in ``STAGES``."""
     monkeypatch.chdir(tmp_path)
@@ -391,3 +394,59 @@ def test_every_flag_in_a_sentence_or_a_shown_command_exists():
             assert not speaks or flags(text) <= every, page
             for verb, rest in COMMAND.findall(text):
                 assert flags(rest) <= known.get(verb, set()), (page, verb, rest)
+
+
+# Notebooks run, are small and quiet, and show what they would show today.
+
+BOOKS = sorted(ROOT.glob("docs/notebooks/*.ipynb"))
+FOREIGN = re.compile(
+    r"(?:^|[\s\"'(])/(?:home|root|tmp|usr|var|work|Users|opt)/|[A-Z]:\\\\|https?://(?!www\.w3\.org)"
+)
+"""A path of some machine, or an address: a notebook needs neither."""
+
+
+def code_cells(book: dict[str, Any]) -> list[dict[str, Any]]:
+    return [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+
+
+def told_by(book: dict[str, Any]) -> list[str]:
+    """What every output of the code says in plain text, printed or shown."""
+    outputs = [output for cell in code_cells(book) for output in cell["outputs"]]
+    return ["".join(o["text"] if "text" in o else o["data"].get("text/plain", "")) for o in outputs]
+
+
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_what_is_kept_is_small_and_says_nothing_of_when_and_where(path):
+    text = path.read_text(encoding="utf-8")
+    book = json.loads(text)
+    assert len(text.encode()) < 300_000
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    assert book["metadata"] == {"kernelspec": kernel, "language_info": {"name": "python"}}
+    for cell in code_cells(book):
+        assert cell["execution_count"] is None
+        for output in cell["outputs"]:
+            assert output.get("execution_count") is None
+            assert output.get("name", "stdout") == "stdout"
+            shown = json.dumps(output, ensure_ascii=False)
+            assert not FOREIGN.search(shown.replace("\\n", "\n")), FOREIGN.search(shown)
+    assert all(cell["metadata"] == {} for cell in book["cells"])
+    assert "<svg" in text
+    words = "\n".join("".join(c["source"]) for c in book["cells"] if c["cell_type"] == "markdown")
+    for target in re.findall(r"\]\(([^)#]+)\)", words):
+        assert (path.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("path", short_first(BOOKS))
+def test_a_notebook_still_says_what_it_shows(path, tmp_path, monkeypatch):
+    """Word for word, where it trains nothing; else but for digits. scripts/notebooks renews it."""
+    for package in ("nbclient", "ipykernel"):
+        if importlib.util.find_spec(package) is None:
+            assert "PCER_CI" not in os.environ, f"CI must run this test, but there is no {package}"
+            pytest.skip(f"there is no {package}")
+    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    run = runpy.run_path(str(ROOT / "scripts" / "notebooks"))["run_notebook"]
+    both = json.dumps(run(path, tmp_path)), path.read_text(encoding="utf-8")
+    now, kept = (told_by(json.loads(text)) for text in both)
+    for texts in (now, kept) if path.stem == TRAINED else ():
+        texts[:] = [re.sub(r"[\d.,−-]+", "#", re.sub(r"[ ─]+", " ", text)) for text in texts]
+    assert now == kept

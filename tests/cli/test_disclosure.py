@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
 import random
+import re
 import stat
 from pathlib import Path
 
 import pcer
+from pcer.sweep.receipts import read_receipts
 from tests.commands import JOBS, NAMES, config, passed, write_people, write_rows
 
 SAID = ("--label", "approved", "--positive", "yes", "--outcome", "benefit", "--attribute", "sex")
-QUICK = ("--budgets", "none", "--seeds", "2", "--epochs", "1", "--batch", "64")
+QUICK = ("--seeds", "2", "--epochs", "1", "--batch", "64", "--budgets")
 
 
-def train(folder: Path, *, code=0, n=400, small=0, disclosure=(), **columns: object) -> str:
+def train(
+    folder: Path, *more: str, code=0, n=400, small=0, disclosure=(), **columns: object
+) -> str:
     """What a sweep of a table with names says; its release is in a folder of its own."""
     table = write_people(folder / "people.csv", n, small=small, named=True)
-    run_file = config(engine={"jobs": 1}, table=columns, disclosure=dict(disclosure))
-    out = folder / "out"
-    done = passed("train", table, *SAID, *QUICK, *run_file, "-o", out, code=code)
+    flags = {"train": {"accountant": "rdp"}, "engine": {"jobs": 1}, "table": columns}
+    run_file, out = config(**flags, disclosure=dict(disclosure)), folder / "out"
+    options = (*QUICK, *(more or ["none"]), *run_file, "-o", out)
+    done = passed("train", table, *SAID, *options, code=code)
     return done.stdout + done.stderr
 
 
@@ -130,11 +134,20 @@ def test_a_sweep_finds_its_secret_again_or_says_so(tmp_path, monkeypatch):
     assert "a secret cannot be kept in" in train(tmp_path, code=2, drop=["name"])
     assert not out.exists()
     state.unlink()
-    texts = []
-    for _ in range(2):
-        train(tmp_path, drop=["name"])
+    private, texts = ("none,2", "--receipts", "held"), []
+    for expected in (("job", "made a secret", f"pcer receipt {out} --record ID"), ()):
+        told = train(tmp_path, *private, drop=["name"])
+        assert [words for words in expected if words not in told] == []
         texts.append((out / "people.sex.release.json").read_bytes())
-    (secret,) = os.listdir(state / "pcer")
-    (state / "pcer" / secret).unlink()
-    assert "was begun with a secret that is not in" in train(tmp_path, code=2, drop=["name"])
+    release, (secret,) = made(tmp_path), (state / "pcer").iterdir()
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    assert release.training.config["noise_from_secret"] is True
+    assert (len(release.runs), bool(release.bounds)) == (4, True)
+    log = (out / "run.log").read_text()
+    assert re.search(r"Z train people: 4 models, 0 of them found trained, in [\d.]+ s; local", log)
+    passed("audit", out)
+    passed("receipt", out, "--record", read_receipts(out / "people.receipts")[0].record_ids[0])
+    secret.unlink()
+    told = train(tmp_path, *private, code=2, drop=["name"])
+    assert "was begun with a secret that is not in" in told
     assert {(out / "people.sex.release.json").read_bytes()} == {*texts}

@@ -10,13 +10,10 @@ from xml.etree import ElementTree
 import pytest
 
 import pcer
-from pcer.cli.train import account_table
-from pcer.data import TablePlan, read_table
 from pcer.errors import shown
 from pcer.release.format import parse_release
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report, verify_report
 from pcer.report.figures import draw_figures
-from pcer.report.table import to_text
 from tests.commands import passed, refusal, write_rows
 from tests.pages import renamed
 from tests.release.test_format import release_of
@@ -89,15 +86,6 @@ def test_unknown_fields_and_file_names_are_spelt(tmp_path):
     differs = passed("verify", audits, path, code=1).stdout
     assert r".\u001b[2J: the file says 1, recomputed 'nothing'" in differs
     assert not unseen(differs)
-
-
-def test_columns_of_a_table_are_spelt(tmp_path):
-    rows = [[k % 7, ("no", "yes")[k % 2], "mf"[k % 5 > 2]] for k in range(60)]
-    path = write_rows(tmp_path / "own.csv", "x\x1b[31m\u202e y sex", rows)
-    plan = TablePlan(label="y", positive="yes", attributes=("sex",), outcome="benefit")
-    table = to_text(account_table(read_table(path, plan)), 80)
-    assert r"x\u001b[31m\u202e" in table
-    assert not unseen(table)
 
 
 def test_a_file_may_have_a_bracket_in_its_name(tmp_path):

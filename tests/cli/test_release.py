@@ -10,6 +10,8 @@ import pytest
 from pcer import read_release
 from pcer.cli import train as cli_train
 from pcer.data import TablePlan, read_table
+from pcer.errors import shown
+from pcer.report.table import to_text
 from tests.commands import passed, refusal
 
 REQUEST = ("--attribute", "sex", "--outcome", "benefit", "--split-kind", "random")
@@ -72,8 +74,9 @@ def test_without_the_trainers_packages_one_sentence_says_what_to_install(monkeyp
         assert refusal(*verb) == f"pcer: {told}; {how}\n"
 
 
-def test_an_own_table_is_shown_column_by_column():
-    frame = people().drop(columns="split").assign(x=np.arange(400) % 7, where="here")
+def test_an_own_table_is_shown_column_by_column_and_names_are_spelt():
+    evil = {"x\x1b[31m\u202e": np.arange(400) % 7}
+    frame = people().drop(columns="split").assign(**evil, where="here")
     plan = TablePlan(label="y_true", positive="1", attributes=("sex",), outcome="benefit")
     table = cli_train.account_table(read_table(frame, plan, name="mine"))
     assert table.title == "Columns of mine"
@@ -81,9 +84,12 @@ def test_an_own_table_is_shown_column_by_column():
         ("y_true", "label", "2", "0", "positive is 1"),
         ("y_pred", "number", "2", "0", ""),
         ("sex", "protected attribute", "2", "0", "not used as a feature"),
-        ("x", "number", "7", "0", ""),
+        (*evil, "number", "7", "0", ""),
         ("where", "left out", "1", "0", "constant"),
     )
+    told = to_text(table, 80)
+    assert r"x\u001b[31m\u202e" in told
+    assert told == shown(told, keep="\n")
 
 
 def test_datasets_are_listed_with_sizes_licences_and_a_warning():

@@ -61,12 +61,8 @@ PUBLISHED = {
 def test_bundled_tasks_have_the_published_counts_and_rates_and_pinned_splits():
     for (name, attribute), published in PUBLISHED.items():
         found = rates(load(name), attribute).items()
-        assert (
-            ", ".join(f"{group} {n} {share:.4f}" for group, (n, share) in found).replace(
-                " 0.", " ."
-            )
-            == published
-        )
+        told = ", ".join(f"{group} {n} {share:.4f}" for group, (n, share) in found)
+        assert told.replace(" 0.", " .") == published
     columns = columns_of(adult.ADULT, FILES / "adult.csv.gz")  # before the filter
     rich = columns["income"] == ">50K"
     assert (rich.size, round(rich.mean(), 4)) == (48_842, 0.2393)

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import math
 import os
-import re
 import resource
 import shutil
 import signal
@@ -23,7 +22,6 @@ from pcer.errors import InputError, OutputError
 from pcer.store.blocks import file_digest, is_sealed, owned
 from pcer.sweep import Sweep, is_finished, run_sweep
 from pcer.sweep import run as sweep_module
-from pcer.sweep.receipts import read_receipts
 from pcer.sweep.run import version_note
 from pcer.train import Accountant, EngineFlags, TrainConfig, train_seeds
 from pcer.train.accounting import calibrate
@@ -31,7 +29,6 @@ from pcer.train.config import ADDED_SETTINGS
 from pcer.train.devices import installed_versions
 from pcer.train.fleet import TrainingData
 from pcer.train.run import prepare
-from tests import commands
 
 N = 300
 FLAGS = EngineFlags(jobs=1, block_size=3)
@@ -412,30 +409,3 @@ def test_versions_are_counted_by_what_differs_from_today_s():
     (sentence,) = version_note([old, now, less, old], now)
     parts = "release: 2 by pcer 0.1.0 and torch 2.12.0, 1 by torch (not noted); trained"
     assert parts in sentence
-
-
-def test_training_an_own_table_from_the_command_line(tmp_path):
-    table, out = commands.write_people(tmp_path / "loans.csv"), tmp_path / "out"
-    quick = (
-        *("--label", "approved", "--positive", "yes", "--outcome", "benefit", "--receipts", "held"),
-        *("--budgets", "none,2", "--seeds", 2, "--epochs", 1, "--batch", 64),
-        *commands.config(train={"accountant": "rdp"}, engine={"jobs": 1}),
-    )
-    done = commands.start("train", table, "--attribute", "sex", *quick, "-o", out)
-    assert done.returncode == 0, done.stderr
-    assert "next: pcer audit" in done.stdout
-    assert "job" in done.stderr  # columns are accounted for
-    (line,) = (line for line in done.stderr.splitlines() if "made a secret" in line)
-    secret = Path(line.partition(": made")[0])
-    assert secret.stat().st_mode & 0o077 == 0
-    assert out.resolve() not in secret.resolve().parents
-    release = pcer.read_release(out / "loans.sex.release.json")
-    assert release.training.config["noise_from_secret"] is True
-    assert len(release.runs) == 4
-    log = (out / "run.log").read_text()
-    assert re.search(r"Z train loans: 4 models, 0 of them found trained, in [\d.]+ s; local", log)
-    assert commands.run("audit", out).returncode == 0
-    assert release.bounds
-    assert f"pcer receipt {out} --record ID" in done.stdout
-    somebody = read_receipts(out / "loans.receipts")[0].record_ids[0]
-    assert commands.run("receipt", out, "--record", somebody).returncode == 0

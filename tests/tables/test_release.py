@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import replace
 
 import duckdb
@@ -15,12 +14,12 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import pcer
-from pcer.cli import app as cli
 from pcer.errors import InputError
 from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import DisclosureRule
 from pcer.tables import PredictionColumns, release, releases_from_table
 from pcer.tables.source import connect, open_predictions
+from tests.commands import passed, refusal
 from tests.models.test_arrays import sweep
 from tests.models.worlds import called
 
@@ -327,21 +326,17 @@ def test_what_needs_every_row_is_refused_of_a_table_that_does_not_fit(compared, 
         assert releases_from_table(frame, columns, FACTS)
 
 
-def test_from_the_command_line(swept, tmp_path, monkeypatch, capsys, few_permutations):
+def test_from_the_command_line(swept, tmp_path, few_permutations):
     frame = swept.assign(epsilon=swept["epsilon"].replace(math.inf, np.nan))
     frame.to_csv(tmp_path / "p.csv", index=False)
     secret = np.random.default_rng(0).bytes(32)
     (tmp_path / "secret").write_bytes(secret)
     out = tmp_path / "p.release.json"
-    request = ["pcer", "release", tmp_path / "p.csv", "--attribute", "sex", "--outcome", "benefit"]
-    request += ["--split-kind", "random", "--score", "score", "--dataset", "made up"]
-    request += ["--secret-file", tmp_path / "secret", "--out", out]
-    for record_id, code in (("nobody", 2), ("id", 0)):
-        monkeypatch.setattr(sys, "argv", [*map(str, request), "--record-id", record_id])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        assert (ended.value.code or 0, out.exists()) == (code, code == 0)
-    assert "'nobody'" in capsys.readouterr().err
+    said = "--attribute sex --outcome benefit --split-kind random --score score --dataset made"
+    files = ("--secret-file", tmp_path / "secret", "--out", out, "--record-id")
+    assert "'nobody'" in refusal("release", tmp_path / "p.csv", *said.split(), *files, "nobody")
+    assert not out.exists()
+    passed("release", tmp_path / "p.csv", *said.split(), *files, "id")
     given = {"y_score": frame["score"], "y_pred": None, "record_id": frame["id"]}
-    ours = from_frame(frame, "sex", **given, positive_label=None, public_data=False, secret=secret)
-    assert pcer.read_release(out) == ours["sex"]
+    given |= {"positive_label": None, "public_data": False, "secret": secret, "dataset": "made"}
+    assert pcer.read_release(out) == from_frame(frame, "sex", **given)["sex"]
