@@ -38,21 +38,13 @@ def of_rates(
 ) -> Release:
     """Gaps and positive rates of two groups by budget, one seed each; n of training and test."""
     sizes = [{}, {}] if n is None else [{"n": part} for part in n]
-    runs = [
-        {
-            "epsilon": epsilon,
-            "seed": 0,
-            "split": "s",
-            "groups": {
-                name: {
-                    "train": {"accuracy": accuracy + gap, **sizes[0]},
-                    "test": {"accuracy": accuracy, "positive_rate": rate, **sizes[1]},
-                }
-                for name, gap, rate in zip(groups, *pair, strict=True)
-            },
-        }
-        for epsilon, pair in settings.items()
-    ]
+    runs = []
+    for epsilon, pair in settings.items():
+        tables = {}
+        for name, gap, rate in zip(groups, *pair, strict=True):
+            test = {"accuracy": accuracy, "positive_rate": rate, **sizes[1]}
+            tables[name] = {"train": {"accuracy": accuracy + gap, **sizes[0]}, "test": test}
+        runs.append({"epsilon": epsilon, "seed": 0, "split": "s", "groups": tables})
     outcome = str(said.pop("outcome", "benefit"))
     return written(runs, groups, outcome=outcome, training=said)
 

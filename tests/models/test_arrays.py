@@ -25,14 +25,8 @@ COLUMNS = {
 }
 N = len(COLUMNS["label"])
 TWICE = {name: values * 2 for name, values in COLUMNS.items()}
-GIVEN = {
-    "public_data": True,
-    "split_kind": "random",
-    "dataset": "toy",
-    "outcome": "benefit",
-    "positive_label": "yes",
-    "attribute": "sex",
-}
+GIVEN = {"public_data": True, "split_kind": "random", "outcome": "benefit"}
+GIVEN |= {"dataset": "toy", "positive_label": "yes", "attribute": "sex"}
 
 
 def release(frame, **changes):
@@ -231,17 +225,9 @@ def sweep(n_models: int = 9, n: int = 400, *, budgets=(None,)) -> pd.DataFrame:
 
 
 def swept(table: pd.DataFrame, **changes):
-    given = {
-        "y_score": table["score"],
-        "sensitive_features": table["sex"],
-        "split": table["split"],
-        "split_kind": "random",
-        "outcome": "benefit",
-        "seed": table["seed"],
-        "epsilon": table["epsilon"],
-        "record_id": table["id"],
-        **changes,
-    }
+    given = {name: table[name] for name in ("split", "seed", "epsilon")}
+    given |= {"y_score": table["score"], "sensitive_features": table["sex"]}
+    given |= {"record_id": table["id"], "split_kind": "random", "outcome": "benefit", **changes}
     return called(pcer.release_from_predictions, table["y_true"], **given)
 
 

@@ -48,19 +48,10 @@ def index(**changed) -> receipts.ReceiptIndex:
         )
         for epsilon, terms in zip((0.5, 5.0), TERMS, strict=True)
     ]
-    plain = {
-        "dataset": "loans",
-        "data_digest": "hmac-sha256:0",
-        "mode": "held",
-        "accountant": "rdp",
-        "dp_delta": 1e-5,
-        "clip_norm": 1.0,
-        "standardised": True,
-        "has_models_without_privacy": False,
-        "settings": settings,
-        "seeds": [0, 1, 2],
-        "record_ids": [11, 12, 15, 40],
-    }
+    plain = {"dataset": "loans", "data_digest": "hmac-sha256:0", "mode": "held"}
+    plain |= {"accountant": "rdp", "dp_delta": 1e-5, "clip_norm": 1.0, "standardised": True}
+    plain |= {"has_models_without_privacy": False, "settings": settings}
+    plain |= {"seeds": [0, 1, 2], "record_ids": [11, 12, 15, 40]}
     return receipts.ReceiptIndex(**{**plain, **changed})
 
 

@@ -20,7 +20,7 @@ from pcer.release.disclosure import DisclosureRule
 from pcer.tables import PredictionColumns, release, releases_from_table
 from pcer.tables.source import connect, open_predictions
 from tests.commands import passed, refusal
-from tests.models.test_arrays import sweep
+from tests.models.test_arrays import GIVEN, sweep
 from tests.models.worlds import called
 
 COLUMNS = PredictionColumns(
@@ -66,20 +66,8 @@ def from_frame(frame, *attributes, **changes):
     """The releases of arrays."""
     columns = ("y_pred", "split", "epsilon", "seed", "split_id")
     given = {name: frame[name] for name in columns if name in frame}
-    return called(
-        pcer.releases_from_predictions,
-        frame["y_true"],
-        **{
-            "sensitive_features": frame[[*attributes]],
-            "split_kind": "random",
-            "outcome": "benefit",
-            "dataset": "made up",
-            "positive_label": "yes",
-            "public_data": True,
-            **given,
-            **changes,
-        },
-    )
+    given |= {"sensitive_features": frame[[*attributes]], "attribute": None, "dataset": "made up"}
+    return called(pcer.releases_from_predictions, frame["y_true"], **{**GIVEN, **given, **changes})
 
 
 def counted(source, **options):

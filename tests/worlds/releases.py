@@ -78,16 +78,11 @@ def runs_of(
             name: {c: int(n[k, s, g]) for c, n in part._asdict().items()} for name, part in parts
         }
 
-    n_groups = train.n.shape[-1]
-    return [
-        {
-            "epsilon": epsilons[k],
-            "seed": s,
-            "split": f"{split}{s}",
-            "groups": {f"g{g}": tables(k, s, g) for g in range(n_groups)},
-        }
-        for k, s in np.ndindex(train.n.shape[:2])
-    ]
+    runs = []
+    for k, s in np.ndindex(train.n.shape[:2]):
+        groups = {f"g{g}": tables(k, s, g) for g in range(train.n.shape[-1])}
+        runs.append({"epsilon": epsilons[k], "seed": s, "split": f"{split}{s}", "groups": groups})
+    return runs
 
 
 def totals(world: World, label: int) -> np.ndarray:
