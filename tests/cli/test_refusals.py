@@ -120,7 +120,6 @@ REFUSED = [
     (f"{PUBLIC} -o c.release.json", "cannot be"),
     (f"{NETS} --budgets tight", "'tight' was given"),
     (f"{NETS} --budgets 1,1", "budgets must name each one once"),
-    (f"{PUBLIC} --batch 9999", "expected_batch must be at most"),
     (f"{NETS} --clip-norm 0", "clip_norm must be"),
     (f"{NETS} --hidden a", "--hidden must be whole numbers"),
     (f"{NETS} --device tpu", "device must be"),

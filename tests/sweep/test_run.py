@@ -309,6 +309,8 @@ def test_a_sweep_names_what_it_cannot_do(tmp_path):
     ):
         with pytest.raises(InputError, match=sentence):
             tiny(**changes)
+    large = tiny(config=dataclasses.replace(CONFIG, expected_batch=9999))
+    refuse(tmp_path / "large", "expected_batch must be at most", large)
     alone = tiny(attributes=("is_7",), budgets=(math.inf,), seeds=(0,))
     refuse(tmp_path, r"tiny: runs\[0\]\.groups\.yes\.\w+: the group is empty", alone)
 
