@@ -1,7 +1,5 @@
 """Short forms of ``benchmarks.fleet_bias``: a population that is known, so that the truth is."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """LiRA and RMIA against loops, the closed form, leaks of the target, and the honest-error bar."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Permutations against all divisions of few records, their size and their power."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Coin flips through the audit's own tests: against loops, deterministic, and seldom alarmed."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """One packed sort against the obvious: a stable sort of every group, pairs counted one by one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Attacks on single models: independent oracles, hand-made cases, closed forms, coverage."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sums over sets of records: right, and the same bits in whatever order they are taken."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

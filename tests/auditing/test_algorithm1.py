@@ -1,7 +1,5 @@
 """The paper's view: rankings by hand, attacks beside the gap by loops, Proposition 1."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -3,8 +3,6 @@
 ``benchmarks/alarms.py`` (nulls, audits) runs thousands and prints the rates.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from benchmarks import alarms

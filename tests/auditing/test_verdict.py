@@ -1,7 +1,5 @@
 """One list of verdicts: what is derived from it, and that nothing lacks a verdict's words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pcer

@@ -1,7 +1,5 @@
 """From an estimator to a release: what is in it, and that nothing else decides what is in it."""
 
-from __future__ import annotations
-
 import math
 import sys
 

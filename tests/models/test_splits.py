@@ -1,7 +1,5 @@
 """What splits are drawn, what a release claims of them, and that the claim holds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import binom

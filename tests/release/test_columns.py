@@ -1,7 +1,5 @@
 """Columns of every dataframe library: the values that were given, and no others."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 

@@ -1,7 +1,5 @@
 """A release as arrays: made once, never altered, and never those of another release."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from unittest.mock import Mock
 

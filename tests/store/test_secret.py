@@ -1,7 +1,5 @@
 """Secrets of one's own: random ones are read, guessable ones refused."""
 
-from __future__ import annotations
-
 import base64
 import os
 import random

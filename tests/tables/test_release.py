@@ -1,7 +1,5 @@
 """Tables of predictions: the same release from everywhere, in memory or counted where they lie."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Modules of the user's own: which can be trained privately, and that they are."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """Sweeps whose truth is known: scores of S models on shared records, split 70/30 within labels."""
 
-from __future__ import annotations
-
 import numpy as np
 
 
