@@ -49,12 +49,11 @@ ALL_LINES, ALL_FILES, ALL_CODE = 24_900, 120, 16_500
 ABOVE = {
     ("top",): 990,
     ("release",): 1_730,
-    ("auditing",): 5_975,
-    ("attacks",): 2_235,
-    ("data",): 1_520,
-    ("cli",): 1_620,
+    ("auditing",): 5_920,
+    ("attacks",): 2_220,
+    ("data",): 1_510,
+    ("cli",): 1_605,
 }
-CODE_NOW = 16_650
 
 # A room imports only rooms above it, and the modules that stand before all rooms.
 ROOMS = [
@@ -100,7 +99,7 @@ def test_the_whole_keeps_to_its_budget():
     texts = [path.read_text() for path in SOURCE.rglob("*.py")]
     assert sum(len(text.splitlines()) for text in texts) <= ALL_LINES
     assert len(texts) <= ALL_FILES
-    assert sum(map(n_code, texts)) <= max(ALL_CODE, CODE_NOW)
+    assert sum(map(n_code, texts)) <= ALL_CODE
 
 
 def test_functions_and_files_stay_small():
