@@ -93,7 +93,9 @@ else:
 def test_workers_die_with_their_parent(where):
     """By the kernel's signal, and where that cannot be used by their own watch."""
     command = [sys.executable, "-c", PARENT, where]
-    parent = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE)
+    parent = subprocess.Popen(
+        command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     try:
         assert parent.stdout is not None
         assert parent.stdout.readline() == "ready\n"
@@ -101,9 +103,57 @@ def test_workers_die_with_their_parent(where):
         assert sum(map(is_worker, company)) == 2
     finally:
         parent.kill()
-        parent.communicate()
-    assert parent.returncode == -signal.SIGKILL
+        said, _ = parent.communicate()
+    assert (parent.returncode, said) == (-signal.SIGKILL, "")  # joblib removes what is left
     require_gone(lambda: alive(company))
+
+
+STOPPED = """
+import sys
+from pcer.cli.process import Stopped, listen
+from pcer.store.processes import run_tasks
+
+listen()
+try:
+    for done in run_tasks([(bytes, (3_000_000,))] * 10_000, n_processes=2):
+        print("ready", flush=True)
+except (Stopped, KeyboardInterrupt):
+    print("on the way out", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_signal_to_the_group_amid_results_lets_the_parent_end_at_once_and_in_silence():
+    """A worker that died halfway through a result kept its parent waiting, in 6 of 15 runs."""
+    signals = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
+    for number in signals * 3:
+        parent = subprocess.Popen(
+            [sys.executable, "-c", STOPPED],
+            cwd=ROOT,
+            start_new_session=True,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        assert parent.stdout is not None
+        for _ in range(20):  # by now both workers send
+            parent.stdout.readline()
+        company = descendants(parent.pid)
+        os.killpg(parent.pid, number)
+        said, _ = parent.communicate(timeout=60)
+        assert (parent.returncode, said.replace("ready\n", "")) == (0, "on the way out\n"), said
+        require_gone(lambda company=company: alive(company))
+
+
+def test_what_a_worker_forks_hears_signals_as_anywhere_else():
+    code = (
+        "import multiprocessing, os, signal, time; from pcer.store.processes import die_with; "
+        "die_with(os.getppid()); signal.raise_signal(signal.SIGTERM); "
+        "child = multiprocessing.get_context('fork').Process(target=time.sleep, args=(60,)); "
+        "child.start(); child.terminate(); child.join(); print(child.exitcode)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"-15\n")
 
 
 def test_a_worker_whose_parent_is_gone_already_ends_at_once():

@@ -14,11 +14,19 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from types import FrameType
 from typing import Any
+from unittest.mock import patch  # sets an attribute, and puts back what was there
 
 Task = tuple[Callable[..., Any], tuple[Any, ...]]  # what to call, and with what
 
 PR_SET_PDEATHSIG = 1  # from <sys/prctl.h>: which signal the kernel sends when the parent is gone
+
+# Often sent to a parent and to all its workers at once.
+FOR_THE_PARENT = [
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name)
+]
 
 LOOK_SECONDS = 0.5  # how often a worker looks for its parent where the kernel does not tell
 
@@ -62,16 +70,26 @@ def run_tasks(
 
 
 def die_with(parent: int, is_from_main_thread: bool = True) -> None:
-    """End this process as soon as its parent, a process number, has ended.
+    """End this process as soon as its parent, a process number, has ended, and not before it.
 
     The kernel's signal is about the thread that started us, so it is asked for only where that
-    thread lives as long as the parent.
+    thread lives as long as the parent. Signals to the whole group are the parent's to answer: it
+    would wait for ever for the rest of a result that a worker was sending when it died.
     """
+    for number in FOR_THE_PARENT:
+        signal.signal(number, partial(_pass_by, os.getpid()))
     if is_from_main_thread and sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it ended before we could ask
         os._exit(1)
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _pass_by(worker: int, number: int, frame: FrameType | None) -> None:
+    """Stay, but let what a worker forks end as it would anywhere else."""
+    if os.getpid() != worker:
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
 
 
 def _watch(parent: int) -> None:
@@ -84,7 +102,8 @@ def _watch(parent: int) -> None:
 def _start_tracker() -> None:
     """Start joblib's helper, which removes semaphores after a kill, deaf to a closing terminal.
 
-    It ignores the other signals by itself. Were it gone before us, joblib would complain.
+    It ignores the other signals by itself. Were it gone before us, joblib would complain. It says
+    nothing of what it removes: that is its task.
     """
     from joblib.externals.loky.backend.resource_tracker import ensure_running
 
@@ -92,6 +111,7 @@ def _start_tracker() -> None:
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # a child inherits this
     try:
-        ensure_running()
+        with patch.object(sys, "warnoptions", [*sys.warnoptions, "ignore:resource_tracker"]):
+            ensure_running()  # which passes these options on
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
