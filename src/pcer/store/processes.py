@@ -17,7 +17,6 @@ from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from types import FrameType
 from typing import Any
-from unittest.mock import patch  # sets an attribute, and puts back what was there
 
 Task = tuple[Callable[..., Any], tuple[Any, ...]]  # what to call, and with what
 
@@ -110,8 +109,9 @@ def _start_tracker() -> None:
     if not hasattr(signal, "pthread_sigmask"):  # Windows has neither this nor SIGHUP
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # a child inherits this
+    sys.warnoptions.append("ignore:resource_tracker")
     try:
-        with patch.object(sys, "warnoptions", [*sys.warnoptions, "ignore:resource_tracker"]):
-            ensure_running()  # which passes these options on
+        ensure_running()  # which passes these options on
     finally:
+        sys.warnoptions.remove("ignore:resource_tracker")
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
