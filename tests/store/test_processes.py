@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pcer.store.processes import run_tasks
-from tests.commands import alive, descendants, require_gone, title
+from tests.commands import alive, descendants, require_gone, title, until
 
 ROOT = Path(__file__).parents[2]
 
@@ -99,8 +99,8 @@ def test_workers_die_with_their_parent(where):
     try:
         assert parent.stdout is not None
         assert parent.stdout.readline() == "ready\n"
+        until(lambda: sum(map(is_worker, descendants(parent.pid))) == 2, parent)
         company = descendants(parent.pid)
-        assert sum(map(is_worker, company)) == 2
     finally:
         parent.kill()
         said, _ = parent.communicate()
@@ -149,8 +149,9 @@ def test_what_a_worker_forks_hears_signals_as_anywhere_else():
     code = (
         "import multiprocessing, os, signal, time; from pcer.store.processes import die_with; "
         "die_with(os.getppid()); signal.raise_signal(signal.SIGTERM); "
-        "child = multiprocessing.get_context('fork').Process(target=time.sleep, args=(60,)); "
-        "child.start(); child.terminate(); child.join(); print(child.exitcode)"
+        "fork = multiprocessing.get_context('fork'); runs = fork.Event(); "
+        "child = fork.Process(target=lambda: (runs.set(), time.sleep(60))); "
+        "child.start(); runs.wait(); child.terminate(); child.join(); print(child.exitcode)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (0, b"-15\n")
