@@ -1,7 +1,5 @@
 """The command line, in a process of its own or in this one; and who started which process."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """Shared fixtures: small releases as plain objects."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Releases for the report's tests: real differences, hostile names, attack results."""
 
-from __future__ import annotations
-
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path

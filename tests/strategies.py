@@ -1,7 +1,5 @@
 """Generated inputs for property tests."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import operator

@@ -1,7 +1,5 @@
 """Other people's words: what is spelt out, and which names a reader cannot tell apart."""
 
-from __future__ import annotations
-
 import math
 import pickle
 import unicodedata

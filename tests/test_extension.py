@@ -1,7 +1,5 @@
 """Adding one of each, as CONTRIBUTING.md shows: a toy that must work everywhere at once."""
 
-from __future__ import annotations
-
 import dataclasses
 import operator
 from typing import Annotated

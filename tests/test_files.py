@@ -1,7 +1,5 @@
 """Files: read to a limit, written all or none, one text form, texts as they can be shown."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Every quantity of the design's table: by hand, as laws, and against fairlearn."""
 
-from __future__ import annotations
-
 import fairlearn
 import fairlearn.metrics as oracle
 import numpy as np

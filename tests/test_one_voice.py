@@ -3,8 +3,6 @@
 For every release of the repository, and for 500 that are drawn in every shape.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """The package itself: how large it is, what it exports, who imports whom, what it does without."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import json

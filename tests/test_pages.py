@@ -1,7 +1,5 @@
 """Pages and notebooks say what the program does: Python and commands run, numbers are today's."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """Attacks on one group alone, and sweeps whose truth is known."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """From a sweep's scores, or anybody's, to a release that the audit can use as it is."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

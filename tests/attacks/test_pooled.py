@@ -1,7 +1,5 @@
 """Costs over all models against loops and derivatives, and their errors under known truth."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """LiRA where probabilities reach 0 or 1: trees, nearest neighbours and lookup tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier

@@ -1,7 +1,5 @@
 """Releases for tests of audits: drawn with a known truth, written by hand, and changed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 

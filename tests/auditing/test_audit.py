@@ -1,7 +1,5 @@
 """The audit against slow twins, its laws, its verdicts and its determinism."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

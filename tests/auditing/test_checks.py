@@ -1,7 +1,5 @@
 """Declarations against counts: what is found, word for word, and how often."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -1,7 +1,5 @@
 """Two releases: who is matched with whom, errors of changes by loops, alarms and finds by draws."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The exact test: by hand, in fractions, against scipy and R, and under simulated nulls."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import assume, given

@@ -1,7 +1,5 @@
 """Chances of random splits, against scipy and against counting every table."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

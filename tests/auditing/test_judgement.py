@@ -1,7 +1,5 @@
 """Verdicts on worlds whose answer is known: what caps them, what they say, and what they do not."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What could be shown: formulas by hand, searches, the front, and power simulated."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Policies: each rule holds, and each is broken, in one sentence that every output repeats."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 

@@ -1,7 +1,5 @@
 """Estimates, tests and Holm against obvious twins and scipy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Errors for people like these: slow twins, and coverage and alarms in a known population."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import assume, given

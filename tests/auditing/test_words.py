@@ -1,7 +1,5 @@
 """How numbers are written: by hand, and never a negative zero."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

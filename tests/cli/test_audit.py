@@ -1,7 +1,5 @@
 """The command line as a user meets it: real files, and real processes where they could matter."""
 
-from __future__ import annotations
-
 import json
 import re
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """``pcer compare`` and ``pcer plan`` as a user meets them: printed, written, and the exit code."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from xml.etree import ElementTree

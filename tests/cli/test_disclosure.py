@@ -1,7 +1,5 @@
 """Nothing about one person leaves: the attacks of an outsider on what the commands write."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """What breaks programs: odd names, odd numbers, odd machines. One sentence, the right exit code."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

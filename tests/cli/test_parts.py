@@ -1,7 +1,5 @@
 """What all verbs share: the display, the run log, options and run files as settings."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import io

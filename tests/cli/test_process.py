@@ -1,7 +1,5 @@
 """A command's process: signals, pipes that close early, full disks, narrow encodings, systems."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

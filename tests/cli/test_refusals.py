@@ -1,7 +1,5 @@
 """Options that cannot be, of every verb: one sentence, exit code 2, and nothing is written."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``pcer train`` as a user meets it: large runs, estimators, torch modules."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import json

@@ -1,7 +1,5 @@
 """A fuzzer: mutated input, what is fed with it, and what counts as an answer."""
 
-from __future__ import annotations
-
 import copy
 import io
 import json

@@ -1,7 +1,5 @@
 """From tables of predictions to releases, in four dataframe libraries."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows of fitted models: durable, resumable, the same wherever they are made."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Small worlds for estimators, and estimators that do what a test needs."""
 
-from __future__ import annotations
-
 import time
 from inspect import signature
 

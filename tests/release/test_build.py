@@ -1,7 +1,5 @@
 """The one builder: what goes in comes out, whoever calls, and what does not fit is one sentence."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

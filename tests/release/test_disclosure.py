@@ -1,7 +1,5 @@
 """What counts give away, against an attacker who tries every table that fits the release."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

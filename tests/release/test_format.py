@@ -1,7 +1,5 @@
 """The release format: what is accepted, what is refused and where, and its bytes."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The registry of costs: complete, documented, and no name means anything by its spelling."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

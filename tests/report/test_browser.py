@@ -1,7 +1,5 @@
 """The page in a real browser: opened from a file, with the network off and the policy on."""
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import io

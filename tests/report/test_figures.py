@@ -1,7 +1,5 @@
 """Charts for papers: rows that are the audit's numbers, specifications that compile, files."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -4,8 +4,6 @@ After a change of words run ``PCER_GOLDEN=write pytest tests/report/test_golden.
 difference before it is committed.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Audits and releases where people look at them: a notebook, a data frame, a chart, a page."""
 
-from __future__ import annotations
-
 import html
 import importlib.util
 import math

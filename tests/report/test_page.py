@@ -1,7 +1,5 @@
 """The page without a browser: the audit's words, order, escaping, bytes, size, payload."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

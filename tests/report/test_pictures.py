@@ -1,7 +1,5 @@
 """The three pictures: the audit's numbers in words and places, escaped, the same bytes."""
 
-from __future__ import annotations
-
 import json
 import re
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """Tables in terminals of any width, and names of other people as text."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What a terminal shows of every release in the repository: it fits, and no number breaks."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Recomputation finds any change of any digit of an audit or a page, and names it."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

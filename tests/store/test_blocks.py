@@ -1,7 +1,5 @@
 """Blocks on disk: whole or absent, of the settings that are asked for, in a folder of one owner."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Tasks in processes: the same results, and workers that never outlive their parent."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -89,13 +87,17 @@ else:
 """
 
 
+def started(code: str, *arguments: str) -> subprocess.Popen[str]:
+    """A process in a group of its own, whose streams are one."""
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.Popen(command, cwd=ROOT, text=True, start_new_session=True, **streams)
+
+
 @pytest.mark.parametrize("where", ["main", "thread"])
 def test_workers_die_with_their_parent(where):
     """By the kernel's signal, and where that cannot be used by their own watch."""
-    command = [sys.executable, "-c", PARENT, where]
-    parent = subprocess.Popen(
-        command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    parent = started(PARENT, where)
     try:
         assert parent.stdout is not None
         assert parent.stdout.readline() == "ready\n"
@@ -128,14 +130,7 @@ def test_a_signal_to_the_group_amid_results_lets_the_parent_end_at_once_and_in_s
     """A worker that died halfway through a result kept its parent waiting, in 6 of 15 runs."""
     signals = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
     for number in signals * 3:
-        parent = subprocess.Popen(
-            [sys.executable, "-c", STOPPED],
-            cwd=ROOT,
-            start_new_session=True,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
+        parent = started(STOPPED)
         assert parent.stdout is not None
         for _ in range(20):  # by now both workers send
             parent.stdout.readline()

@@ -1,7 +1,5 @@
 """Studies that several files look at; no test may change them."""
 
-from __future__ import annotations
-
 import pytest
 
 from pcer_studies import Study

@@ -1,7 +1,5 @@
 """The ledger: judgements follow from numbers and errors, and nothing is refuted within an error."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from zlib import crc32

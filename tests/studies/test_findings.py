@@ -1,7 +1,5 @@
 """The findings: counts by hand, sentences that follow the results, figures with their rows."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A study's folder: what is read of it, and the tables, figure and pages that it gives."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Published beside ours: the printed figures, our numbers against loops, and what luck gives."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

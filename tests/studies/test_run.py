@@ -1,7 +1,5 @@
 """Running the study and what it leaves open: resumable, nothing overwritten, data missed first."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """What the paper leaves open: values in, judged numbers and one page out; readings of Adult."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Sweeps whose processes are killed: nothing is left running, and they end in the same bytes."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -5,8 +5,6 @@ left (an advantage of some .003 over many seeds), which one proxy or another res
 but it never lies above what epsilon allows by more than its error.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What people spent: bounds in the release, a private file, the same bytes however interrupted."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import os

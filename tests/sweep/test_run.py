@@ -1,7 +1,5 @@
 """Sweeps: the same bytes however interrupted, damaged or upgraded, and nobody's work is lost."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

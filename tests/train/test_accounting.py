@@ -1,7 +1,5 @@
 """Noise that keeps a budget; kept answers, and never one that is damaged, foreign or too weak."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Sweeps on Ray: the same bytes as here, whoever dies; nobody else gets in; nothing is left."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Made-up people, and many models of them on random splits: what the worlds share."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from typing import NamedTuple
 

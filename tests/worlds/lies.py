@@ -4,8 +4,6 @@ The honest release has two groups of 1,500 to 6,000 records, a private setting a
 privacy, an attack with its errors, and a promise that its own noise keeps. A lie changes one thing.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -6,8 +6,6 @@ one kind are exchangeable, so that numbers per kind are enough. From a ``Populat
 releases are drawn at once, from a ``NullWorld`` one of any shape, and what that one says is true.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

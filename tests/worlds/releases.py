@@ -5,8 +5,6 @@ which of them were trained on. Memorisation makes the model right about further 
 records. Nothing is approximated: without memorisation membership is exchangeable.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Splits with a known truth, and releases of one model per split that memorised nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Small studies with a known truth: simulated releases of the paper's six configurations."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

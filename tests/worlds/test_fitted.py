@@ -1,7 +1,5 @@
 """Short for ``python -m benchmarks.alarms planted`` and ``apart``: fitted models, known truth."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -5,8 +5,6 @@ the same people or not, be trained on the same splits or not, and remember the s
 drawn anew, or others. Retraining turns the answer for some records in every split.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
