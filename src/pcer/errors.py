@@ -1,28 +1,46 @@
-"""The errors pcer raises, the checks of arguments that raise them, and other people's words.
+"""The errors pcer raises, the checks of arguments that raise them, and safe display of names.
 
-Every message is one sentence that names the file or argument, the field and the remedy. What
-somebody else may have written (names of files, fields, columns and groups) is shown by ``shown``.
+Every message is one sentence that names the file or argument, the field and the remedy. Text
+that others may have written (names of files, fields, columns, groups) goes through ``shown``.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from functools import wraps
+from typing import Any, TypeVar, cast
 
-# Invisible, and harmless: names in many scripts, and many emoji, are written with them.
+# Invisible but harmless: names in many scripts, and many emoji, contain them.
 JOINERS = "\u200c\u200d"
 LONGEST_SENTENCE = 2_000  # characters of a message; a file may hold a name of millions
+# Asked where an argument is missing.
+QUESTIONS = {
+    "sensitive_features": "Which group is each record of? Pass sensitive_features=, one per record",
+    "outcome": "Is a positive prediction good or bad for the person? Pass outcome='benefit' or "
+    "outcome='harm'",
+    "split": "Which records was the model trained on? Pass split=, 'train' or 'test' for each",
+    "split_kind": "Were the training records drawn at random? Pass split_kind='random', or 'other'",
+    "kind": "What are the signals? Pass kind='log_likelihood' or kind='loss'",
+    "member": "Which records was the model trained on? Pass member=, True or False for each",
+    "reference_signal": "Pass reference_signal= of a model that never saw these records",
+}
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+# By function and its unknown arguments: sentences, by argument, with what to do.
+Remedies = Callable[[str, Mapping[str, Any]], Mapping[str, str]]
 
 
 def shown(text: str, *, keep: str = "") -> str:
-    r"""Other people's words as any output can show them: what cannot be seen is spelt out.
+    r"""Text from others, safe for any output: invisible characters are spelt out.
 
-    Control characters, marks that turn the direction of text, line separators, halves of
-    characters and characters that do not exist become ``\u`` and their number. Spaces of every
-    width, what joins letters, and characters to ``keep`` (our own layout's) stay.
+    Control characters, direction marks, line separators, lone surrogates and unassigned
+    characters become ``\u`` and their number. Spaces, joiners and characters in ``keep`` stay.
 
     >>> shown("a\x1b[31m \u202e b")
     'a\\u001b[31m \\u202e b'
@@ -34,44 +52,28 @@ def shown(text: str, *, keep: str = "") -> str:
 
 
 def clipped(text: str, longest: int = 60) -> str:
-    """The beginning of a long text.
-
-    >>> clipped("abcdef", 4)
-    'abc…'
-    """
+    """The beginning of a long text."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def spelt(character: str) -> str:
-    r"""A character by its number, as JSON writes it: those beyond 16 bits as two halves.
-
-    >>> spelt("\u202e"), spelt("\U000e0041")
-    ('\\u202e', '\\udb40\\udc41')
-    """
+    """A character by its number, as JSON writes it: those beyond 16 bits as two halves."""
     return re.sub("....", r"\\u\g<0>", character.encode("utf-16-be", "surrogatepass").hex())
 
 
 def alike(name: str) -> str:
-    r"""What a reader sees of a name: equal for two that can be taken for each other.
+    """A name as a reader sees it: equal for two that look the same, empty if nothing is visible.
 
-    Unicode's compatible forms (NFKC) in small letters, without what is invisible, spaces as one;
-    empty where there is nothing to see.
-
-    >>> alike(" Wo\u00admen ") == alike("\uff37omen")
-    True
+    NFKC in lower case, without invisible characters, spaces collapsed.
     """
-    if not (name.isascii() and name.isprintable()):  # almost all are, and this takes long
+    if not (name.isascii() and name.isprintable()):  # fast path: almost all names
         name = unicodedata.normalize("NFKC", "".join(filter(_is_seen, name))).casefold()
         name = unicodedata.normalize("NFKC", name)
     return " ".join(name.casefold().split())
 
 
 def confusable(names: Iterable[str]) -> tuple[str, str] | None:
-    """The first two names that read alike, or None.
-
-    >>> confusable(["men", "women", "Men"])
-    ('men', 'Men')
-    """
+    """The first two names that look the same, or None."""
     seen: dict[str, str] = {}
     for name in names:
         for form in {f"seen: {alike(name)}", f"shown: {shown(name)}"}:
@@ -89,8 +91,8 @@ class PcerError(Exception):
     """Anything pcer refuses; the command line prints it as one sentence and exits with 2.
 
     Attributes:
-        field: what is wrong: the name of an argument or option, or the path to a field of a file,
-            such as ``runs[3].seed``; None where it is nothing of the kind.
+        field: the argument, option or path to a field of a file (``runs[3].seed``) that is wrong;
+            None where there is none.
     """
 
     def __init__(self, sentence: object = "", *, field: str | None = None) -> None:
@@ -103,7 +105,7 @@ class InputError(PcerError, ValueError):
 
 
 class FetchError(InputError):
-    """A dataset could not be had from its publisher; the cache was left as it was."""
+    """A dataset could not be downloaded; the cache is unchanged."""
 
 
 class PlanError(PcerError, ValueError):
@@ -111,19 +113,70 @@ class PlanError(PcerError, ValueError):
 
 
 class OutputError(PcerError):
-    """A result could not be written; nothing was left behind half-written."""
+    """A result could not be written; no partial file is left."""
+
+
+def door(remedies: Remedies = lambda function, given: {}) -> Callable[[Function], Function]:
+    """A public function that asks for what is missing, and says where a wrong argument belongs."""
+
+    def wrap(function: Function) -> Function:
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def checked(*given: Any, **named: Any) -> Any:
+            try:
+                signature.bind(*given, **named)
+            except TypeError as error:
+                name = function.__qualname__.removesuffix(".__init__")
+                faults = _misfits(name, signature.parameters, given, named, remedies)
+                told = ". ".join(dict.fromkeys(faults.values())) or error
+                raise InputError(f"{told}.", field=next(iter(faults), None)) from None
+            return function(*given, **named)
+
+        return cast(Function, checked)
+
+    return wrap
+
+
+def _misfits(
+    name: str, takes: Mapping[str, Any], given: Any, named: Mapping[str, Any], remedies: Remedies
+) -> dict[str, str]:
+    """What is wrong with a call, by argument: unknown, without its name, or missing."""
+    placed = [key for key, each in takes.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
+    unknown = {key: value for key, value in named.items() if key not in takes}
+    every = [key for key in takes if key != "self"]
+    known, faults = remedies(name, unknown), dict[str, str]()
+    for key in unknown:
+        likely = ", ".join(get_close_matches(key, every) or every)
+        faults[key] = known.get(key, f"{name} takes no {shown(key)}, but {likely}")
+    for key, each in takes.items():
+        is_given = key in (*placed[: len(given)], *named) or each.kind is each.VAR_POSITIONAL
+        if each.default is each.empty and not is_given:
+            faults[key] = QUESTIONS.get(key, f"{name} needs {key}")
+    if len(given) > len(placed) and (key := "sensitive_features") in takes:
+        faults[key] = f"{name} takes {len(placed)} without a name; pass {key}= next"
+    return faults
+
+
+def as_code(value: object) -> str:
+    """A value as one would type it; dots for what is long, or an object."""
+    is_plain = isinstance(value, str | int | float | dict | list | None)
+    return text if is_plain and len(text := repr(value)) <= 60 else "..."
+
+
+@contextmanager
+def refused_as(fault: str, remedy: str) -> Iterator[None]:
+    """Tell in one OutputError what the system refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{fault} ({error.strerror or error}); {remedy}.") from None
 
 
 def not_installed(name: str, *, extra: str, needed_by: str) -> InputError:
-    """One sentence with the command to type where a package of an extra is missing.
-
-    >>> str(not_installed("torch", extra="train", needed_by="training"))
-    'training needs torch, which is not installed; in a clone of pcer run: pip install ".[train]"'
-    """
-    return InputError(
-        f"{needed_by} needs {name}, which is not installed; in a clone of pcer run: "
-        f'pip install ".[{extra}]"'
-    )
+    """An error with the command that installs a missing package of an extra."""
+    command = f'in a clone of pcer run: pip install ".[{extra}]"'
+    return InputError(f"{needed_by} needs {name}, which is not installed; {command}")
 
 
 def require_positive(**arguments: float) -> None:
@@ -144,5 +197,7 @@ def require_at_least(minimum: int, **arguments: int) -> None:
 
 def _require(rule: str, holds: Callable[[Any], bool], arguments: Mapping[str, float]) -> None:
     for name, value in arguments.items():
-        if not holds(value):
-            raise InputError(f"{name} must {rule}, but {value!r} was given.", field=name)
+        with suppress(TypeError):  # of what is no number
+            if holds(value):
+                continue
+        raise InputError(f"{name} must {rule}, but {value!r:.60} was given.", field=name)

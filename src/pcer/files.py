@@ -1,8 +1,7 @@
-"""JSON files, read strictly and written whole: the bottom of both file formats.
+"""JSON files, read strictly and written atomically: the base of all file formats.
 
-Reading refuses what other readers let pass (NaN, a key twice, a truncated file, another
-encoding, bottomless nesting) and names the file. Writing gives the same bytes for the same
-content and never leaves half a file.
+Reading refuses NaN, duplicate keys, truncated files, other encodings and deep nesting, and names
+the file. Writing gives the same bytes for the same content and never leaves a partial file.
 """
 
 from __future__ import annotations
@@ -11,9 +10,11 @@ import gc
 import json
 import operator
 import os
+import shlex
 import shutil
 import stat
 import tempfile
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,20 +24,20 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pcer.errors import InputError, OutputError, clipped, shown
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
+from pcer.errors import InputError, clipped, refused_as, shown
 
 MAX_BYTES = 64_000_000
-# Numbers, texts, lists and objects of one file: each costs far more memory than its text.
+# Numbers, texts, lists and objects of one file: each takes far more memory than its text.
 MAX_VALUES = 2_000_000
 ALLOW = "allow it by name if it is meant to be so large"
-# Beyond so many a file is not one of ours, and telling the first would need them all at once.
+# With more mistakes than this a file is not ours, and finding the first would need all of them.
 MOST_MISTAKES = 10_000
 LONGEST_QUOTE = 60
-MOST_BITS = 10_000  # python writes no whole number of more than some thousand digits
-# What pydantic says in other words.
+TABLES = (".csv", ".parquet", ".tsv")  # endings of files of records, which are not ours
+MOST_BITS = 10_000  # Python writes no integer of more than some thousand digits
+MOST_LEVELS = 100  # nesting: our files have about ten, and recursion is limited
+WRITABLE = "choose a path in a folder that exists and that you may write to"
+# Clearer words for pydantic's messages.
 PROBLEMS = {
     "extra_forbidden": "is not a field of this format; remove it or check its spelling",
     "string_pattern_mismatch": "should be one line of text that can be seen",
@@ -45,7 +46,24 @@ PROBLEMS = {
 CACHE_VARIABLE = "PCER_CACHE"  # environment variable that names another cache folder
 
 
-class Record(BaseModel):
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
+
+
+class _Checked(ModelMetaclass):
+    """Makes a record that code writes out, ``pcer.Policy(...)``, refuse as a file is refused."""
+
+    def __call__(cls, *args: Any, **fields: Any) -> Any:
+        try:
+            return super().__call__(*args, **fields)
+        except ValidationError as error:
+            mistake = error.errors(include_url=False)[0]
+            raise _first_mistake(mistake, fields, f"pcer.{cls.__name__}", {}) from None
+
+
+class Record(BaseModel, metaclass=_Checked):
     """Base of every record in our files: frozen, strict, no unknown fields, no NaN."""
 
     model_config = ConfigDict(
@@ -58,12 +76,9 @@ AnyTree = TypeVar("AnyTree")
 
 
 def as_shown(value: AnyTree) -> AnyTree:
-    """Records, lists and mappings with every text in them as it can be shown.
-
-    What needs no change is the same object, so that nothing is copied in vain.
-    """
+    """Records, lists and mappings with every text safe to display; unchanged parts are kept."""
     tree: Any = value
-    if type(tree) in (int, float, bool, NoneType):  # asking whether it is a record takes long
+    if type(tree) in (int, float, bool, NoneType):  # the check for a record is slow
         return value
     made: Any = tree
     if type(tree) is str:
@@ -84,7 +99,7 @@ def as_shown(value: AnyTree) -> AnyTree:
 
 @contextmanager
 def many_objects() -> Iterator[None]:
-    """While millions of objects are made and none is dropped: no search for those to collect."""
+    """Pause garbage collection while millions of objects are made and none is dropped."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -95,20 +110,22 @@ def many_objects() -> Iterator[None]:
 
 
 def read_regular(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> bytes:
-    """Read one file of known size: no pipe, which may never end, nor a device, which never does."""
+    """Read one regular file; pipes and devices, which may never end, are refused."""
     file = os.fspath(path)
     try:
-        with open(path, "rb", opener=_open_at_once) as stream:
+        # without waiting for somebody to write into a pipe
+        at_once = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | at_once)) as stream:
             status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise InputError(
-                    f"{file} is a pipe or a device, and only regular files are read; save what it "
-                    "gives to a file, and name that."
+                    f"{file} is a pipe or a device, and only regular files are read; save its "
+                    "content to a file and name that."
                 )
             data = stream.read(-1 if max_bytes is None else max_bytes + 1)
     except OSError as error:
         raise InputError(f"{file} cannot be read ({error.strerror}); check the path.") from None
-    size = max(status.st_size, len(data))  # files of /proc say 0 and give more
+    size = max(status.st_size, len(data))  # files of /proc report 0
     if max_bytes is not None and size > max_bytes:
         raise InputError(
             f"{file} has {size:,} bytes, more than the {max_bytes:,} that are read by default; "
@@ -117,33 +134,27 @@ def read_regular(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BY
     return data
 
 
-def _open_at_once(path: str, flags: int) -> int:
-    """Open without waiting for somebody to write into a pipe."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
-
-
 def read_text(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> str:
     """Read one UTF-8 file, or raise InputError with one sentence."""
+    data, file = read_regular(path, max_bytes=max_bytes), os.fspath(path)
+    if Path(file).suffix.lower() in TABLES:
+        raise InputError(
+            f"{file} is a table; pcer release {shlex.quote(file)} makes a release of predictions."
+        )
     try:
-        return read_regular(path, max_bytes=max_bytes).decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{os.fspath(path)} is not UTF-8 text; save it again as UTF-8.") from None
+        raise InputError(f"{file} is not UTF-8 text; save it again as UTF-8.") from None
 
 
-def read_json(
-    path: str | os.PathLike[str],
-    *,
-    max_bytes: int | None = MAX_BYTES,
-    max_values: int | None = MAX_VALUES,
-) -> Any:
-    """Parse one JSON file into plain objects; None reads any size and any number of values."""
-    text = read_text(path, max_bytes=max_bytes)
-    return parse_json(text, file=os.fspath(path), max_values=max_values)
+def read_json(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> Any:
+    """Parse one JSON file into plain objects; None reads any size."""
+    return parse_json(read_text(path, max_bytes=max_bytes), file=os.fspath(path))
 
 
 def parse_json(text: str, *, file: str, max_values: int | None = MAX_VALUES) -> Any:
     """Parse JSON text strictly; ``file`` is the name that errors mention."""
-    # A value begins the text or follows one of these; those in strings are counted in vain.
+    # A value begins the text or follows one of these; those inside strings are counted too.
     n_values = 1 + sum(text.count(mark) for mark in ",[{")
     if max_values is not None and n_values > max_values:
         raise InputError(
@@ -151,7 +162,14 @@ def parse_json(text: str, *, file: str, max_values: int | None = MAX_VALUES) -> 
             f"by default; {ALLOW}."
         )
     try:
-        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
+        tree = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
+        level: list[Any] = [[tree]]
+        for _ in range(MOST_LEVELS + 1):
+            values = (node.values() if type(node) is dict else node for node in level)
+            level = [value for inner in values for value in inner if type(value) in (dict, list)]
+        if level:
+            raise RecursionError
+        return tree
     except json.JSONDecodeError as error:
         raise InputError(
             f"{file} is not complete JSON: {error.msg} at line {error.lineno}, column "
@@ -162,8 +180,19 @@ def parse_json(text: str, *, file: str, max_values: int | None = MAX_VALUES) -> 
     except ValueError as error:
         reason = str(error)
         if "integer string" in reason:
-            reason = "it holds a whole number of thousands of digits; write fewer"
+            reason = "it holds an integer of thousands of digits; write fewer"
         raise InputError(f"{file} cannot be used: {reason}.") from None
+
+
+def read_toml(path: str | os.PathLike[str], *, see: str) -> dict[str, Any]:
+    """Parse one TOML file into plain objects; errors refer to the page ``see``."""
+    text = read_text(path)
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # numbers too long, and nesting too deep
+        is_said = isinstance(error, tomllib.TOMLDecodeError)
+        reason = error if is_said else "it holds more digits or brackets than can be read"
+        raise InputError(f"{os.fspath(path)} is not TOML: {reason}; see {see}.") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -173,31 +202,29 @@ def _refuse_constant(name: str) -> NoReturn:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
-        twice = first_repeated(key for key, _ in pairs)
+        twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
         raise ValueError(f"the field {_quoted(twice)} appears twice in one object; keep one")
     return record
 
 
-def first_repeated(keys: Iterable[str]) -> str | None:
-    """The first text that stands more than once; None where all differ."""
-    return next((key for key, n in Counter(keys).items() if n > 1), None)
-
-
-def require_format(data: Any, *, file: str, name: str, version: int) -> None:
-    """Check the first two fields of a file: which format it is, and that we know its version."""
+def require_format(
+    data: Any, *, file: str, name: str, version: int, if_older: str | None = None
+) -> None:
+    """Check a file's format and version; older ones are refused where ``if_older`` says so."""
     given = data.get("format") if isinstance(data, dict) else type(data).__name__
     if not isinstance(data, dict) or given != name:
         sentence = f'must be an object with "format": "{name}", but has {_quoted(given)}.'
         raise InputError(f"{file} {sentence}", field="format")
-    given = data.get("version")
+    given, fault = data.get("version"), ""
+    has = f" has version {_quoted(given)} of {name}, and this pcer"
     if type(given) is not int or given < 1:
-        sentence = f'"version" must be a whole number from 1, but is {_quoted(given)}.'
-        raise InputError(f"{file}: {sentence}", field="version")
-    if given > version:
-        sentence = f"and this pcer reads up to version {version}; upgrade pcer."
-        raise InputError(
-            f"{file} has version {_quoted(given)} of {name}, {sentence}", field="version"
-        )
+        fault = f': "version" must be a whole number from 1, but is {_quoted(given)}'
+    elif given > version:
+        fault = f"{has} reads up to version {version}; upgrade pcer"
+    elif given < version and if_older is not None:
+        fault = f"{has} checks version {version}; {if_older}"
+    if fault:
+        raise InputError(f"{file}{fault}.", field="version")
 
 
 def parse_record(
@@ -205,8 +232,8 @@ def parse_record(
 ) -> RecordT:
     """Check plain objects against a record, or raise InputError with one sentence.
 
-    The sentence is about the first thing wrong: the file, the path to the field (which is the
-    error's ``field``), the remedy (one of ``hints`` by the field's name).
+    The sentence is about the first mistake: the file, the path to the field (the error's
+    ``field``) and the remedy (one of ``hints`` by the field's name).
     """
     try:
         return record.model_validate(data)
@@ -220,10 +247,10 @@ def parse_record(
 
 
 def _first_mistake(
-    error: ErrorDetails, data: Any, file: str, hints: Mapping[str, str]
+    error: Mapping[str, Any], data: Any, file: str, hints: Mapping[str, str]
 ) -> InputError:
     kind, given, problem = error["type"], error["input"], error["msg"].removeprefix("Input ")
-    own = error.get("ctx", {}).get("error")  # what a check of ours raised
+    own = error.get("ctx", {}).get("error")  # raised by one of our checks
     path = _place(error["loc"], data, is_missing=kind == "missing")
     where, name = field_path(path), str(path[-1]) if path else ""
     problem = PROBLEMS.get(kind, problem) if own is None else str(own)
@@ -260,18 +287,14 @@ def field_path(location: Iterable[int | str]) -> str:
 
 
 def _quoted(value: object) -> str:
-    """A value as Python writes it; of a long one the beginning."""
+    """A value as Python writes it, shortened."""
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
         return f"a whole number of {value.bit_length():,} bits"
     return clipped(repr(value[:LONGEST_QUOTE] if isinstance(value, str) else value), LONGEST_QUOTE)
 
 
 def canonical_json(tree: Any) -> str:
-    """Serialise plain objects to the one text form that our files use.
-
-    Characters that cannot be seen are written by their number, so that no text in a file can
-    steer a terminal, or hide in it; a reader of JSON sees the same either way.
-    """
+    """The one text form of our files: invisible characters by their number, which control none."""
     text = json.dumps(tree, ensure_ascii=False, allow_nan=False, indent=1)
     return shown(text, keep="\n") + "\n"
 
@@ -279,15 +302,14 @@ def canonical_json(tree: Any) -> str:
 def write_files(
     contents: Mapping[str | os.PathLike[str], str | bytes], *, private: bool = False
 ) -> None:
-    """Write every file or none, in as far as the file system allows.
+    """Write every file or none, as far as the file system allows.
 
-    All are staged beside their targets and renamed into place. Should a rename fail, what was
-    replaced before it gets its old content back, and what is new goes. Text is written as UTF-8
-    with the line ends it has; ``private`` files are for their owner only, from the first byte on.
+    All are staged beside their targets and renamed into place; if that fails, it is undone. Text
+    is UTF-8 with its line ends; ``private`` files are readable by their owner only.
 
     Raises:
-        OutputError: nothing was changed; or, where even going back failed, which files were, and
-            where their old content lies.
+        OutputError: nothing was changed; or, where undoing failed, which files were changed and
+            where their old content is.
     """
     staged: dict[Path, Path] = {}  # by target, the new content
     kept: dict[Path, Path] = {}  # by target, the old content
@@ -296,69 +318,51 @@ def write_files(
     try:
         for path, content in contents.items():
             target = Path(path)
-            staged[target] = _stage(target, content, private)
-        for target in [*staged][:-1]:  # the last is replaced or not, and needs no way back
+            if target.is_dir():
+                raise IsADirectoryError("it is a folder")
+            handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+            staged[target] = Path(name)
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content.encode() if isinstance(content, str) else content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            if not private:  # as it is made, only its owner can read it
+                mask = os.umask(0)
+                os.umask(mask)
+                os.chmod(name, 0o666 & ~mask)
+        for target in [*staged][:-1]:  # the last needs no undo
             if os.path.lexists(target):
                 kept[target] = staged[target].with_name(f"{staged[target].name}.old")
                 shutil.copy2(target, kept[target], follow_symlinks=False)
         for target, new in staged.items():
             os.replace(new, target)
-    except BaseException as error:
+    except BaseException:
         replaced = [path for path, new in staged.items() if not new.exists()]
         for path in replaced if len(replaced) < len(staged) else ():
             try:
                 os.replace(kept[path], path) if path in kept else path.unlink(missing_ok=True)
             except OSError:
                 stuck[path] = kept.pop(path, None)
-        if isinstance(error, OSError):
-            raise _cannot_write(target, error, stuck) from None
-        raise
+        also = "".join(
+            f"; {path} was replaced all the same"
+            + (f", its old content is in {old}" if old else "")
+            for path, old in stuck.items()
+        )
+        with refused_as(f"{target} cannot be written", WRITABLE + also):
+            raise
     finally:
         for leftover in (*staged.values(), *kept.values()):
             with suppress(OSError):
                 leftover.unlink(missing_ok=True)
 
 
-def _stage(target: Path, content: str | bytes, private: bool) -> Path:
-    """The content as a whole file beside its target."""
-    if target.is_dir():
-        raise IsADirectoryError("it is a folder")
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content.encode() if isinstance(content, str) else content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if not private:  # as it is made, only its owner can read it
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(name, 0o666 & ~mask)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return Path(name)
-
-
-def _cannot_write(target: Path, error: OSError, stuck: Mapping[Path, Path | None]) -> OutputError:
-    replaced = "".join(
-        f"; {path} was replaced all the same" + (f", its old content is in {old}" if old else "")
-        for path, old in stuck.items()
-    )
-    return OutputError(
-        f"{target} cannot be written ({error.strerror or error}); choose a path in a folder that "
-        f"exists and that you may write to{replaced}."
-    )
-
-
 def make_folder(path: str | os.PathLike[str], *, parents: bool = False) -> bool:
-    """Make sure that there is a folder to write into; True if it is new."""
+    """Make a folder where there is none; True if it is new."""
     folder = Path(path)
     if folder.is_dir():
         return False
-    try:
+    with refused_as(f"{folder} cannot be written", WRITABLE):
         folder.mkdir(parents=parents)
-    except OSError as error:
-        raise _cannot_write(folder, error, {}) from None
     return True
 
 

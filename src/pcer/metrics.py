@@ -98,16 +98,15 @@ def overfitting_gap(train_accuracy: FloatArray, test_accuracy: FloatArray) -> Fl
 def pcer(
     benefit: FloatArray, privacy_cost: FloatArray, *, floor: float = DEFAULT_FLOOR
 ) -> FloatArray:
-    """Benefit each group receives per unit of privacy cost (Definition 3).
+    """PCER: benefit divided by exposure, for each group (Definition 3).
 
-    A cost below ``floor`` counts as ``floor``, so a negative (signed) cost does too. Where every
-    group is below it the answer is only the benefit rescaled (Proposition 2): look at
-    ``floor_dominated`` first.
+    An exposure below ``floor``, or a negative one, counts as ``floor``. Where every group is below
+    it, the result is only the benefit rescaled (Proposition 2): check ``floor_dominated`` first.
 
     Args:
         benefit: usually the positive rate; last axis is the group, in [0, 1].
         privacy_cost: overfitting gap or attack advantage, same shape.
-        floor: smallest cost that counts, above 0.
+        floor: smallest exposure that counts, above 0.
 
     >>> pcer(np.array([0.5, 0.3]), np.array([0.01, 0.0]), floor=0.001)
     array([ 50., 300.])
@@ -117,7 +116,7 @@ def pcer(
 
 
 def floor_dominated(privacy_cost: FloatArray, *, floor: float) -> BoolArray:
-    """Whether every group's cost is below the floor, so that PCER says nothing new.
+    """Whether every group's exposure is below the floor, so that PCER only repeats the benefit.
 
     >>> floor_dominated(np.array([[0.0005, 0.0], [0.002, 0.0]]), floor=0.001)
     array([ True, False])
@@ -149,9 +148,7 @@ def pcer_spread(ratio: FloatArray) -> FloatArray:
 
 
 def normalised_disparity(ratio: FloatArray, *, reference: int = 0) -> FloatArray:
-    """Disparity divided by the pair's mean PCER, in [-2, 2], to compare across datasets.
-
-    NaN where both ratios are 0.
+    """Disparity divided by the pair's mean PCER, in [-2, 2]; NaN where both ratios are 0.
 
     >>> normalised_disparity(np.array([100.0, 300.0]))
     array([-1.])
@@ -173,13 +170,8 @@ def demographic_parity_gap(positive_rate: FloatArray) -> FloatArray:
 def equalized_odds_gap(
     true_positive_rate: FloatArray, false_positive_rate: FloatArray
 ) -> FloatArray:
-    """The larger of the true-positive-rate gap and the false-positive-rate gap.
-
-    NaN where one of the rates is not defined for some group.
-    """
-    return np.maximum(
-        demographic_parity_gap(true_positive_rate), demographic_parity_gap(false_positive_rate)
-    )
+    """The larger of the gaps in true and false positive rate; NaN where some rate is undefined."""
+    return np.maximum(*map(demographic_parity_gap, (true_positive_rate, false_positive_rate)))
 
 
 def group_counts(
@@ -200,9 +192,8 @@ def group_counts(
     values, group = np.unique(np.asarray(sensitive_features).astype(str), return_inverse=True)
     lengths = {"y_true": len(truth), "y_pred": len(guess), "sensitive_features": len(group)}
     if len(set(lengths.values())) > 1:
-        raise InputError(
-            f"All columns must have one length, but they have {lengths}.", field="y_true"
-        )
+        text = f"All columns must have one length, but they have {lengths}."
+        raise InputError(text, field="y_true")
     cells = np.bincount(group * 4 + truth * 2 + guess, minlength=4 * len(values))
     tn, fp, fn, tp = cells.reshape(len(values), 4).T.astype(np.float64)
     return tuple(values.tolist()), Counts(tp=tp, fp=fp, tn=tn, fn=fn)

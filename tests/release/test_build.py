@@ -28,6 +28,7 @@ from pcer.release.build import (
 from pcer.release.columns import SPLITS
 from pcer.release.disclosure import DisclosureRule
 from pcer.release.format import Exposure, PooledExposure, read_release, write_release
+from pcer.release.small_groups import Attribute
 
 FACTS = ReleaseFacts(
     disclosure=DisclosureRule(public=True), dataset="loans", outcome="benefit", split_kind="random"
@@ -109,10 +110,10 @@ def records(n=300):
 def count(rows, n=None, *, n_runs=3):
     run, split, group, label, answer = np.array(rows).T
     n = None if n is None else np.array(n)
-    place = {"run": run, "split": split, "group": group, "n": n}
+    place = {"run": run, "split": split, "n": n}
     entries = Entries(**place, positive=label == 1, predicted=answer == 1)
     keys = [RunKey(1.0, seed) for seed in range(n_runs)]
-    return count_entries(entries, keys, attribute="sex", groups=("f", "m"))
+    return count_entries(entries, keys, Attribute("sex", ("f", "m"), group))
 
 
 def test_entries_are_counted_as_a_loop_counts_them():

@@ -51,13 +51,13 @@ def test_what_the_docs_say_of_a_cost_is_what_its_row_says():
 def test_a_name_means_nothing_by_its_ending():
     """Somebody else's cost is told in general words, whatever it is called."""
     told = audited("their_advantage", cost="their_advantage").account[1]
-    assert "the privacy cost measured as their advantage is 25 (g0) and 25 (g1) hundredths" in told
+    assert "Exposure measured by their advantage is 25 (g0) and 25 (g1) hundredths" in told
     assert [row.exceeding for row in agreement(audited("their_advantage"))] == [None]
     ours = agreement(audited("auc_advantage", cost="overfitting_gap"))
     assert [row.exceeding[0] for row in ours] == [2]
     unseen = audited("their_attack", error=10.0, cost="their_attack")
-    assert unseen.verdict is pcer.Verdict.NOT_RESOLVED
-    assert re.search(r"in no group is the cost more than \d+ hundredths", unseen.account[1])
+    assert unseen.verdict is pcer.Verdict.NONE_DETECTED
+    assert re.search(r"exposure is at most \d+ hundredths in any group", unseen.account[1])
 
 
 def test_a_cost_that_is_not_there_says_what_it_needs():

@@ -8,6 +8,7 @@ import copy
 import json
 import math
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def honest(rng: np.random.Generator, *, strata: str = "label") -> Tree:
     if strata == "both":
         _cut_alike(tree, world, rng)
     tree["subject"] |= {"n_records": sum(sizes), "n_missing_group": 0}
-    said = {"mechanism": "dp-sgd", "config": {"accountant": "pld"}}
+    said = {"mechanism": "dp-sgd", "config": {"accountant": "pld", "sample_rate": 0.01}}
     tree["training"] |= {"stratified_by": strata, **said}
     spent = {"pld": 2.5317, "rdp": 2.9}
     _promise(tree, noise_multiplier=1.0, dp_delta=1e-5, epsilon_by_accountant=spent)
@@ -137,6 +138,36 @@ def _last_runs_dropped(tree: Tree, _: np.random.Generator) -> None:
     tree["runs"] = [run for run in tree["runs"] if (run["epsilon"], run["seed"]) not in last]
 
 
+def _renamed(tree: Tree, epsilon: float) -> None:
+    """The private models promise another epsilon."""
+    for row in (*tree["runs"], *tree["pooled_exposure"]):
+        if row["epsilon"] is not None:
+            row |= {"epsilon": epsilon}
+            row.pop("epsilon_by_accountant", None)
+
+
+def _attacked(tree: Tree, **values: float) -> None:
+    """Every setting and group has these attacks, each with an error of a hundredth."""
+    kept = [row for row in tree["pooled_exposure"] if row["proxy"] not in values]
+    tree["pooled_exposure"] = kept + [
+        {**row, "proxy": name, "value": value, "standard_error": 0.01}
+        for row in tree["pooled_exposure"]
+        for name, value in values.items()
+    ]
+
+
+def _by_household(tree: Tree, _: np.random.Generator) -> None:
+    """Splits of so many households that nothing varies too much, and a promise about records."""
+    units = dict.fromkeys(tree["subject"]["groups"], 1_400.0)
+    tree["training"] |= {"unit_of_split": "household", "effective_units": units}
+
+
+def _one_split(tree: Tree, _: np.random.Generator) -> None:
+    """The attack on one model finds more than its promise allows."""
+    tree["runs"] = [run for run in tree["runs"] if run["seed"] == 0]
+    _renamed(tree, 0.01)
+
+
 SPENT = {"pld": 1.05 * EPSILON, "rdp": 2.9}
 CUT_ALIKE = "the same, cut alike"
 LIES: dict[str, tuple[Lie, str]] = {
@@ -157,11 +188,21 @@ LIES: dict[str, tuple[Lie, str]] = {
     "runs dropped": (_runs_dropped, "missing_runs"),
     "last runs dropped": (_last_runs_dropped, "missing_runs"),
     "epsilon with noise 0": (lambda tree, _: _promise(tree, noise_multiplier=0.0), "epsilon"),
+    "next to no noise": (lambda tree, _: _promise(tree, noise_multiplier=1e-9), "epsilon"),
+    "an epsilon of other units": (_by_household, "epsilon"),
+    "one split that exceeds its epsilon": (_one_split, "attacks"),
     "more spent than promised": (
         lambda tree, _: _promise(tree, epsilon_by_accountant=dict(SPENT)),
         "epsilon",
     ),
     "delta above 1/n": (lambda tree, _: _promise(tree, dp_delta=1e-3), "epsilon"),
+    "a delta of almost 1": (lambda tree, _: _promise(tree, dp_delta=0.999), "epsilon"),
+    "an epsilon that attacks exceed": (lambda tree, _: _renamed(tree, 0.01), "attacks"),
+    "an attack below a coin": (lambda tree, _: _attacked(tree, paired_gap=-0.05), "attacks"),
+    "LiRA below the plain attack": (
+        lambda tree, _: _attacked(tree, auc_advantage=0.2, lira_advantage=0.01),
+        "attacks",
+    ),
     "epsilon without a mechanism": (
         lambda tree, _: tree["training"].update(mechanism="none"),
         "epsilon",
@@ -174,6 +215,83 @@ def told(name: str, rng: np.random.Generator) -> Tree:
     """An honest release with one lie in it."""
     tree = honest(rng, strata="both" if name == CUT_ALIKE else "label")
     LIES[name][0](tree, rng)
+    return tree
+
+
+# Edits of a release that breaks the documented policy
+
+FOREST = Path(__file__).parents[2] / "examples" / "compas-forest.release.json"
+ROWS = ("pooled_exposure", "placebo", "bounds")
+ATTACKS = (
+    *("attack_advantage", "auc_advantage", "lira_advantage", "lira_offline_advantage"),
+    *("paired_confidence", "paired_gap"),
+)
+P_VALUES = ("p_value", "exposure_p_value", "p_value_within_labels")
+Edit = tuple[str, str, tuple[str, ...], float | None]
+"""A part of the file, a kind of its rows or all, fields or the rows, and a factor; None deletes."""
+EDITS: list[Edit] = [
+    *(
+        ("pooled_exposure", attack, fields, factor)
+        for attack in ATTACKS
+        for fields, factor in (
+            *((("value",), factor) for factor in (0.01, -1, -100)),
+            *((("standard_error", "null_error"), factor) for factor in (0.01, 100, None)),
+            *((("n_records",), factor) for factor in (0.01, None)),
+            ((), None),
+        )
+    ),
+    *(("exposure", attack, ("value",), factor) for attack in ATTACKS[:2] for factor in (0.01, -1)),
+    ("placebo", "", P_VALUES, 1000),
+    ("placebo", "", ("n_shown", "n_ratio", "n_double", "n_exposure"), 100),
+    *((part, "", (), None) for part in ("placebo", "bounds")),
+    *(("bounds", "", ("mean", "nominal", "allowed_advantage"), factor) for factor in (0.01, -1)),
+    *((part, "", ("tp", "tn", "fp", "fn"), factor) for part in PARTS for factor in (0.1, 10)),
+    *(("subject", "", ("n_records",), factor) for factor in (0.01, 100, None)),
+    *(("runs", "", ("noise_multiplier", "dp_delta"), factor) for factor in (0.0, 100, None)),
+]
+"""Numbers of every attack, made-up group, bound, size and promise; scaled, negated, deleted."""
+
+
+def sold(tree: Tree, epsilon: float, **fields: object) -> Tree:
+    """The release of one setting, as of models that were trained with this epsilon."""
+    for row in (row for part in ("runs", *ROWS) for row in tree.get(part, [])):
+        row["epsilon"] = epsilon
+    tree["training"]["mechanism"] = "dp-forest"
+    _promise(tree, **fields)
+    return tree
+
+
+def red() -> Tree:
+    """A forest that remembers, with made-up groups, sold with receipts for an epsilon of 12.
+
+    Without RMIA, so that the required attack, LiRA, is one of those that decide.
+    """
+    tree = json.loads(FOREST.read_text())
+    for part in ROWS[:2]:
+        tree[part] = [row for row in tree[part] if row["proxy"] != "rmia_advantage"]
+    receipt = {"kind": "receipt", "mode": "held", "accountant": "rdp", "mean": 3.0}
+    receipt |= {"standard_error": 0.01, "n_records": 3000, "nominal": 12, "allowed_advantage": 0.4}
+    tree["bounds"] = [receipt | {"group": name} for name in tree["subject"]["groups"]]
+    return sold(tree, 12.0, noise_multiplier=0.5, dp_delta=1e-5)
+
+
+def edited(*chosen: Edit) -> Tree:
+    """The red release after some edits: numbers changed everywhere, a 0 counting as 1."""
+    tree = red()
+    tables = [tables for run in tree["runs"] for tables in run["groups"].values()]
+    for part, kind, fields, factor in chosen:
+        if not fields:
+            tree[part] = [row for row in tree[part] if kind and row["proxy"] != kind]
+        rows = tree["runs"] if part == "runs" else [tree["subject"]]
+        if part in ROWS:
+            rows = [row for row in tree[part] if kind in ("", row.get("proxy"))]
+        elif part in (*PARTS, "exposure"):
+            rows = [own[part][kind] if kind else own[part] for own in tables]
+        for row, field in ((row, field) for row in rows for field in fields if field in row):
+            number = None if factor is None else type(row[field])((row[field] or 1) * factor)
+            row[field] = min(number, 0.9) if field in P_VALUES else number
+            if number is None:
+                del row[field]
     return tree
 
 

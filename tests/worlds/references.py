@@ -4,8 +4,6 @@ Every record is as hard for all models; beyond that each model has its own view 
 was trained on a record may be surer of its label.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""The release file: what a trainer hands over and an auditor reads, its costs, and it as arrays."""
+"""The release file that a trainer hands to an auditor, its attacks, and its numbers as arrays."""
 
 from __future__ import annotations
 

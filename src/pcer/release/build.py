@@ -1,17 +1,17 @@
-"""The only builder of releases: counts, and what is known beside them, into one checked release.
+"""The only builder of releases, from counts and facts beside them.
 
-Whoever sees records (predictions, tables, sweeps) counts them per model, split and group and
-hands the counts over; nothing else makes a release from them. So what one of them can write, all
-can, and a rule about what may be published has one place: here, before anything is a file.
+Predictions, tables and sweeps are counted per model, split and group and handed over here. So all
+of them can write the same releases, and the rules about what may be published have one place.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -21,8 +21,8 @@ from pcer._version import __version__
 from pcer.errors import InputError, require_open_unit
 from pcer.metrics import BoolArray, IntArray
 from pcer.release import disclosure
-from pcer.release.columns import SPLITS, text_of
-from pcer.release.disclosure import Detail, DisclosureRule, Regrouping, allowed_groups
+from pcer.release.columns import SPLITS
+from pcer.release.disclosure import Detail, DisclosureRule
 from pcer.release.format import (
     FORMAT,
     VERSION,
@@ -36,21 +36,23 @@ from pcer.release.format import (
     StratifiedBy,
     Training,
     parse_release,
+    require_phrases,
 )
+from pcer.release.proxies import proxy_named
+from pcer.release.small_groups import Attribute
 
-# The cells of a confusion table: a record stands in cell 2 x label + prediction.
+# The cells of a confusion table: a record is in cell 2 x label + prediction.
 CELLS = ("tn", "fp", "fn", "tp")
+# Fields of a release's subject that are stated, and those that are counted.
+STATED = ("dataset", "outcome", "people", "positive_means", "positive_label", "unit_of_privacy")
+COUNTED = ("attribute", "n_records", "n_missing_group")
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
-# The commit that pcer runs from, and whether the package was changed since; None if not known.
-SourceState = tuple[str | None, bool | None]
+def source_state(package: Path = PACKAGE) -> tuple[str | None, bool | None]:
+    """The commit that pcer runs from, and whether the package was changed since.
 
-
-def source_state(package: Path = PACKAGE) -> SourceState:
-    """What git says of pcer's own checkout, if the package lies in one.
-
-    Nothing is known of an installed package, nor of a copy inside another repository.
+    Neither is known of an installed package, nor of a copy inside another repository.
     """
 
     def git(*arguments: str) -> str:
@@ -70,40 +72,41 @@ def source_state(package: Path = PACKAGE) -> SourceState:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseFacts:
-    """What counts cannot say about themselves; most of it is written into the release as it is."""
+    """Facts beside the counts; most of them are written into the release as they are."""
 
     dataset: str
     outcome: Outcome
-    split_kind: SplitKind  # every test of the audit rests on it
+    split_kind: SplitKind  # every test of exposure rests on it
     disclosure: DisclosureRule = field(default_factory=DisclosureRule)
+    people: str | None = None  # a plural noun, such as "defendants"
+    positive_means: str | None = None  # of people: "are predicted to be charged again"
     positive_label: str | int | float | bool | None = None
     groups: Sequence[Any] | None = None  # of the only attribute, in the order wanted
+    group_names: Mapping[Any, str] = field(default_factory=dict)  # for readers, by group
     unit_of_privacy: str | None = None  # whom a budget protects, such as "record"
     mechanism: str = "unknown"  # how the models were trained, such as "dp-sgd"
     unit_of_split: str | None = None  # such as "person" where one has many records
-    effective_units: dict[str, float] | None = None  # by group, what its records are worth
+    effective_units: dict[str, float] | None = None  # by group, effective number of units
     stratified_by: StratifiedBy | None = None
     config: dict[str, Any] | None = None
-    joint_privacy: Any = None  # what releasing all models together costs
+    joint_privacy: Any = None  # epsilon of releasing all models together
     dp_delta: float | None = None  # of every model with a budget
     data_digest: str | None = None
     secret: bytes = field(default=b"", repr=False)  # keys names of splits; it is never written
-    source: SourceState = (None, None)  # where pcer trained the models
+    not_written: Mapping[str, str] = field(default_factory=dict)  # attributes, with the reason
+    source: tuple[str | None, bool | None] = (None, None)  # see ``source_state``
     notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.dp_delta is not None:
             require_open_unit(dp_delta=self.dp_delta)
+        require_phrases(people=self.people, positive_means=self.positive_means)
         for name, choices in (("split_kind", SplitKind), ("outcome", Outcome)):
             value, allowed = getattr(self, name), get_args(choices)
             if value not in allowed:
                 raise InputError(
                     f"{name} must be {allowed[0]!r} or {allowed[1]!r}, not {value!r}.", field=name
                 )
-
-    def group_names(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The groups of a release: as wanted, or all that there are, sorted."""
-        return tuple(sorted(names) if self.groups is None else map(text_of, self.groups))
 
 
 class RunKey(NamedTuple):
@@ -140,6 +143,7 @@ class Counted:
     bounds: Sequence[Bound] = ()
     not_computed: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()  # after those of the facts
+    only_sizes: bool = False  # nothing was predicted: all cells of a group's part are one number
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -148,93 +152,73 @@ class Entries:
 
     run: IntArray  # position of the model
     split: IntArray  # position in SPLITS
-    group: IntArray  # position of the group; -1 for records in none
     positive: BoolArray  # whether the label is the positive one
     predicted: BoolArray  # whether the model's answer is
-    n: IntArray | None = None  # how many records an entry stands for; None: each is one
+    n: IntArray | None = None  # how many records an entry counts; None: one each
 
 
-def count_entries(
-    entries: Entries, keys: Sequence[RunKey], *, attribute: str, groups: tuple[str, ...]
-) -> Counted:
+def count_entries(entries: Entries, keys: Sequence[RunKey], attribute: Attribute) -> Counted:
     """Counts of every model (of ``keys``) by split, group, label and answer."""
-    shape = (len(keys), len(SPLITS), 1 + len(groups), len(CELLS))  # the first for those in none
+    name, groups, codes, note = attribute
+    shape = (len(keys), len(SPLITS), 1 + len(groups), len(CELLS))  # first: in no group
     cell = 2 * entries.positive.astype(np.int64) + entries.predicted
-    index = np.ravel_multi_index((entries.run, entries.split, 1 + entries.group, cell), shape)
+    index = np.ravel_multi_index((entries.run, entries.split, 1 + codes, cell), shape)
     counts = np.zeros(shape, dtype=np.int64)
     np.add.at(counts.reshape(-1), index, 1 if entries.n is None else entries.n)
     left_out = int(counts[:, :, 0].sum(axis=(1, 2)).max())
-    note = f"{left_out:,} records with a missing or unlisted {attribute} are in no group's table."
+    missing = f"{left_out:,} records with a missing or unlisted {name} are in no group's table."
     return Counted(
-        attribute=attribute,
+        attribute=name,
         groups=groups,
         runs=tuple(CountedRun(key=k, cells=c[:, 1:]) for k, c in zip(keys, counts, strict=True)),
         n_records=int(counts.sum(axis=(1, 2, 3)).max()),
         n_missing_group=left_out,
-        notes=[note] if left_out else [],
-    )
-
-
-def regrouping_of(facts: ReleaseFacts, counted: Counted) -> Regrouping:
-    """Which groups may be released; whoever attacks groups joins them by this before."""
-    people = _five_way(counted).sum(axis=-1)
-    return allowed_groups(facts.disclosure, people, counted.groups, attribute=counted.attribute)
-
-
-def regrouped(counted: Counted, regrouping: Regrouping) -> Counted:
-    """The counts of the groups that may be released, before anything was attacked."""
-    if not regrouping.note:
-        return counted
-    if counted.pooled or counted.bounds or any(run.exposure for run in counted.runs):
-        raise ValueError("groups must be joined before they are attacked; use regrouping_of first.")
-    to = regrouping.place == np.arange(len(regrouping.names))[:, None]  # (group to, group from)
-    return replace(
-        counted,
-        groups=regrouping.names,
-        runs=tuple(replace(run, cells=to.astype(np.int64) @ run.cells) for run in counted.runs),
-        notes=[*counted.notes, regrouping.note],
+        notes=[*filter(None, (missing if left_out else "", note))],
     )
 
 
 def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Release:
-    """A checked release of one protected attribute, with no more in it than the rule allows.
+    """A checked release of one protected attribute, within the disclosure rule.
 
-    ``file`` is what errors call the source of the counts; they name the field and the remedy.
+    Errors call the source of the counts ``file``; they name the field and the remedy.
     """
     if len(counted.groups) < 2:
         has = f"{counted.attribute!r} has {'one group only' if counted.groups else 'no group'}"
         raise InputError(f"{file}: attribute {has}; an audit needs at least two.", field="groups")
-    if counted.runs:  # without any the format says what is wrong
-        counted = regrouped(counted, regrouping_of(facts, counted))
-    rule, tables, notes = facts.disclosure, _five_way(counted), [*facts.notes, *counted.notes]
+    rule, cells = facts.disclosure, np.array([run.cells for run in counted.runs], dtype=np.int64)
+    # (model, split, group, label, predicted)
+    tables = cells.reshape(len(counted.runs), len(SPLITS), len(counted.groups), 2, 2)
+    people = tables.sum(axis=(-2, -1) if counted.only_sizes else -1)
+    if not rule.public and people.min(initial=rule.least_people) < rule.least_people:
+        raise InputError(
+            f"{file}: attribute {counted.attribute!r} has a group with fewer than "
+            f"{rule.least_people} people of one label in training or in test; join it with "
+            "another, or say that the data are public.",
+            field="least_people",
+        )
     detail = np.zeros((len(counted.runs), len(counted.groups)), dtype=np.int64)
-    if not rule.certain_cells:
+    if not rule.certain_cells and not counted.only_sizes:
         detail = disclosure.coarsened(tables)
-    disclosed = disclosure.given_away(tables, detail)
-    if rule.public:
-        notes.append("Public data: exact tables of groups of any size are released.")
-    if coarse := disclosure.coarsening_note(detail, counted.groups):
-        notes.append(coarse)
+    is_told = (detail == Detail.COUNTS) & ~counted.only_sizes
+    told = np.where(is_told[:, None, :, None, None], tables, 0)
+    memberships = disclosure.given_away(told)
+    coarse = disclosure.coarsening_note(detail, counted.groups)
+    public = "Public data: exact tables of groups of any size are released." if rule.public else ""
     tree = {
         "format": FORMAT,
         "version": VERSION,
         "subject": {
-            "dataset": facts.dataset,
-            "attribute": counted.attribute,
+            **{name: getattr(facts, name) for name in STATED},
+            **{name: getattr(counted, name) for name in COUNTED},
             "groups": list(counted.groups),
-            "outcome": facts.outcome,
-            "positive_label": facts.positive_label,
-            "unit_of_privacy": facts.unit_of_privacy,
-            "n_records": counted.n_records,
-            "n_missing_group": counted.n_missing_group,
-            "notes": notes,
+            "notes": [*facts.notes, *counted.notes, *filter(None, (public, coarse))],
         },
         "training": {name: getattr(facts, name) for name in Training.model_fields},
         "runs": [
-            _run(run, counted.groups, facts.dp_delta, detail[index])
+            _run(run, counted, facts.dp_delta, detail[index])
             for index, run in enumerate(counted.runs)
         ],
-        "pooled_exposure": list(counted.pooled),
+        "pooled_exposure": _pooled(counted, tables, detail),
         "bounds": list(counted.bounds),
         "not_computed": dict(counted.not_computed),
         "placebo": list(counted.placebo),
@@ -242,9 +226,10 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
             "public_data": rule.public,
             "least_people": None if rule.public else rule.least_people,
             "small_groups": None if rule.public else "join",
-            "memberships": disclosed.memberships,
-            "most_in_one_model": disclosed.most_in_one_model,
+            "memberships": int(memberships.sum()),
+            "most_in_one_model": int(memberships.max(initial=0)),
             "n_coarse_tables": int((detail > Detail.COUNTS).sum()),
+            "not_written": dict(facts.not_written),
         },
         "provenance": {
             "pcer_version": __version__,
@@ -253,26 +238,20 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
             "data_digest": facts.data_digest,
         },
     }
-    return parse_release(tree, file=file, limits=None)  # those are the reader's
-
-
-def _five_way(counted: Counted) -> IntArray:
-    """(model, split, group, label, predicted) counts."""
-    cells = np.array([run.cells for run in counted.runs], dtype=np.int64)
-    return cells.reshape(len(counted.runs), len(SPLITS), len(counted.groups), 2, 2)
+    return parse_release(tree, file=file, limits=None)  # limits are the reader's
 
 
 def _run(
-    run: CountedRun, groups: tuple[str, ...], dp_delta: float | None, detail: IntArray
+    run: CountedRun, counted: Counted, dp_delta: float | None, detail: IntArray
 ) -> dict[str, Any]:
     """One model, with as much of each group's tables as is released."""
 
     def table(split: int, group: int) -> dict[str, Any]:
         cells = dict(zip(CELLS, run.cells[split, group].tolist(), strict=True))
-        if detail[group] == Detail.COUNTS:
-            return cells
         n = sum(cells.values())
         shown: dict[str, Any] = {"n": n}
+        if detail[group] == Detail.COUNTS:
+            return shown if counted.only_sizes else cells
         if detail[group] == Detail.ACCURACY:
             shown["accuracy"] = (cells["tp"] + cells["tn"]) / n
         if SPLITS[split] == "test" and detail[group] < Detail.SIZES:
@@ -289,37 +268,61 @@ def _run(
         "split": run.key.split,
         "groups": {
             name: {part: table(split, g) for split, part in enumerate(SPLITS)}
-            | {"exposure": dict(run.exposure.get(name, {}))}
-            for g, name in enumerate(groups)
+            | {"exposure": {} if detail[g] else dict(run.exposure.get(name, {}))}
+            for g, name in enumerate(counted.groups)
         },
     }
 
 
-def split_digest(trained: Iterable[str], *, secret: bytes = b"") -> str:
-    """The name of a split that is known by the ids of the records in its training part.
+def _pooled(counted: Counted, tables: IntArray, detail: IntArray) -> list[PooledExposure]:
+    """Exposures over all models, rounded where they would reveal a coarse table; none of one model.
 
-    Keyed with the secret, if there is one: without it, who knows all ids but one can try the last.
-
-    >>> split_digest(["b", "a"]) == split_digest(["a", "b"])
-    True
+    A step is what one person in one model can change. Errors grow by a whole step, twice the
+    rounding, so that no bound or test gets sharper; a missing covariance is the worst case.
     """
-    text = "\n".join(sorted(trained)).encode()
-    if secret:
-        return "hmac-sha256:" + hmac.new(secret, text, hashlib.sha256).hexdigest()[:16]
-    return "sha256:" + hashlib.sha256(text).hexdigest()[:16]
+    rows = []
+    for row in counted.pooled:
+        g, setting = counted.groups.index(row.group), (row.model, row.epsilon)
+        own = np.array([(run.key.model, run.key.epsilon) == setting for run in counted.runs])
+        people = tables[own & (detail[:, g] > Detail.COUNTS), :, g].sum(axis=(2, 3))
+        if not people.size:
+            rows.append(row)
+        elif own.sum() > 1:
+            step = 1 / float(people.min() * own.sum())
+            largest = proxy_named(row.proxy).scale.largest
+            changed = {"value": min(max(step * round(row.value / step), -largest), largest)}
+            for name in ("standard_error", "null_error"):
+                if (error := getattr(row, name)) is not None:
+                    changed[name] = step / 2 * math.ceil(2 * error / step + 2)
+            rows.append(row.model_copy(update={**changed, "benefit_covariance": None}))
+    return rows
 
 
-def published_splits(digests: Sequence[str], facts: ReleaseFacts) -> list[str]:
-    """Names of splits that tell nothing about who is in them.
+def data_digest(content: bytes, facts: ReleaseFacts) -> str | None:
+    """Digest of the records of a release: keyed, unless they are public."""
+    is_named = facts.secret or facts.disclosure.public
+    return ":".join(_keyed(content, facts.secret)) if is_named else None
 
-    Digests of public records, or keyed ones, are published as they are; others become numbers, in
-    the order in which splits first occur.
+
+def split_names(trained: Iterable[Iterable[str]], facts: ReleaseFacts) -> list[str]:
+    """Names of splits, from the ids of their training records, that reveal nothing about these.
+
+    Digests of public records, and keyed digests, are published. Others, which would allow guessing
+    the last id, become numbers in the order in which splits first occur.
 
     >>> facts = ReleaseFacts(dataset="toy", outcome="harm", split_kind="random")
-    >>> published_splits(["b", "a", "b"], facts)
+    >>> split_names([["b", "a"], ["c"], ["a", "b"]], facts)
     ['split 1', 'split 2', 'split 1']
     """
+    keyed = [_keyed("\n".join(sorted(own)).encode(), facts.secret) for own in trained]
     if facts.disclosure.public or facts.secret:
-        return list(digests)
-    number = {digest: k for k, digest in enumerate(dict.fromkeys(digests), start=1)}
-    return [f"split {number[digest]}" for digest in digests]
+        return [f"{method}:{digest[:16]}" for method, digest in keyed]
+    number = {digest: k for k, digest in enumerate(dict.fromkeys(keyed), start=1)}
+    return [f"split {number[digest]}" for digest in keyed]
+
+
+def _keyed(content: bytes, secret: bytes) -> tuple[str, str]:
+    """How a digest was made, and the digest: with the secret, if there is one."""
+    if secret:
+        return "hmac-sha256", hmac.new(secret, content, hashlib.sha256).hexdigest()
+    return "sha256", hashlib.sha256(content).hexdigest()

@@ -1,9 +1,9 @@
-"""Columns of any dataframe library as numpy arrays and codes: the kind edge of a strict inside."""
+"""Columns of any dataframe library, converted to numpy arrays and codes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.release.disclosure import LEAST_PEOPLE
 
 SPLITS = ("train", "test")
 CROSSING = " & "  # between the parts of a crossed name
@@ -40,27 +41,23 @@ def columns_of(table: Any) -> dict[str, Any] | None:
 
 
 def named_columns(features: Any, attribute: str | None) -> dict[str, Any]:
-    """Protected attributes by name, from a dataframe, a dict or one column."""
+    """Attributes by name, from a dataframe, a dict, a column or an array; "group" without one."""
     if (columns := columns_of(features)) is not None:
         return columns
-    name = attribute or getattr(features, "name", None)
-    if not name:
-        raise InputError(
-            "Name the protected attribute: attribute='sex', for example.", field="attribute"
-        )
-    return {str(name): features}
+    name = str(attribute or getattr(features, "name", None) or "group")
+    if getattr(features, "ndim", 1) != 2:
+        return {name: features}
+    several = features.shape[1] > 1
+    return {f"{name} {k + 1}" if several else name: own for k, own in enumerate(features.T)}
 
 
-def attribute_views(names: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Each attribute alone and, where there are several, their crossing: positions by name.
+def attribute_views(names: Sequence[str], columns: Collection[str]) -> dict[str, list[str]]:
+    """The columns that make up each attribute: one of its name, or those of a crossing.
 
-    >>> attribute_views(["sex", "age"])
-    {'sex': (0,), 'age': (1,), 'sex & age': (0, 1)}
+    >>> attribute_views(["sex", "sex & age"], ["sex", "age"])
+    {'sex': ['sex'], 'sex & age': ['sex', 'age']}
     """
-    views: dict[str, tuple[int, ...]] = {name: (i,) for i, name in enumerate(names)}
-    if len(names) > 1:
-        views[CROSSING.join(names)] = tuple(range(len(names)))
-    return views
+    return {name: [name] if name in columns else name.split(CROSSING) for name in names}
 
 
 def cross(columns: list[Coded]) -> Coded:
@@ -80,18 +77,11 @@ def cross(columns: list[Coded]) -> Coded:
     return crossed
 
 
-def recode(column: Coded, names: Sequence[str]) -> IntArray:
-    """Codes into ``names`` instead; -1 where a value is missing or not among them."""
-    position = {name: index for index, name in enumerate(names)}
-    lookup = [position.get(name, -1) for name in column.names]
-    return np.array([*lookup, -1], dtype=np.int64)[column.codes]
-
-
-def required_column(values: Any, *, name: str) -> Coded:
-    """A column in which nothing may be missing."""
+def required_column(values: Any, *, name: str, n: IntArray | None = None) -> Coded:
+    """A column in which nothing may be missing; each row may stand for ``n`` records."""
     column = column_of(values, name)
-    gaps = int((column.codes < 0).sum())
-    if gaps:
+    is_gap = column.codes < 0
+    if gaps := int(is_gap.sum() if n is None else n[is_gap].sum()):
         raise InputError(
             f"{name} is missing in {gaps:,} records; leave them out or fill them in.", field=name
         )
@@ -113,7 +103,7 @@ def column_of(values: Any, name: str) -> Coded:
 
 
 def _distinct(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
-    """Every value once, and which of them stands where; objects, few of which compare, as given."""
+    """Distinct values and the code of each row; objects, which may not sort, in given order."""
     if array.dtype == object:
         return array, np.arange(len(array))
     return np.unique(array, return_inverse=True)
@@ -126,11 +116,19 @@ def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], BoolArray]:
     if nw.dependencies.is_into_series(values):
         series = nw.from_native(values, series_only=True)
         missing = series.is_null().to_numpy()
-        if missing.any() and series.dtype.is_integer():  # a gap would make floating points of all
+        if missing.any() and series.dtype.is_integer():  # a gap would turn all into floats
             series = series.fill_null(0)
         array = series.to_numpy()
     else:
-        array = values if isinstance(values, np.ndarray) else _from_sequence(values, name)
+        items = values.to_pylist() if hasattr(values, "to_pylist") else values
+        items = np.asarray(items) if hasattr(items, "__array__") else items  # torch, jax
+        try:
+            array = items if isinstance(items, np.ndarray) else np.fromiter(items, dtype=object)
+        except TypeError:
+            raise InputError(
+                f"{name} must be one column, but a single {type(values).__name__} was given.",
+                field=name,
+            ) from None
         missing = np.zeros(array.shape, dtype=bool)
     if array.ndim != 1:
         raise InputError(f"{name} must be one column, but has {array.ndim} dimensions.", field=name)
@@ -140,19 +138,6 @@ def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], BoolArray]:
         gaps = [v is None or (isinstance(v, float) and math.isnan(v)) for v in array]
         missing = missing | np.array(gaps, dtype=bool)
     return array, np.asarray(missing, dtype=bool)
-
-
-def _from_sequence(values: Any, name: str) -> npt.NDArray[Any]:
-    try:
-        items = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
-    except TypeError:
-        kind = type(values).__name__
-        raise InputError(
-            f"{name} must be one column, but a single {kind} was given.", field=name
-        ) from None
-    array = np.empty(len(items), dtype=object)
-    array[:] = items
-    return array
 
 
 def numbers_of(value: Any, n: int, *, name: str) -> FloatArray:
@@ -197,10 +182,9 @@ def seed_of(value: object) -> int:
             number = Decimal(given)  # type: ignore[arg-type]  # without rounding
             if number == number.to_integral_value() and least <= number <= most:
                 return int(number)
-    named = f"{Decimal(given):.20g}" if isinstance(given, int) else f"{given!r:.60}"
     raise InputError(
         "seed must hold whole numbers from -2^63 to 2^63 - 1, as floating-point numbers only "
-        f"while these are exact, not {named}; number the models from 0.",
+        "while these are exact; number the models from 0.",
         field="seed",
     )
 
@@ -220,24 +204,29 @@ def text_of(value: object) -> str:
     return str(value)
 
 
-def positive_name(values: Sequence[str], positive: object, *, where: str) -> str:
-    """Which of the sorted labels is the positive one; unless it is named, 1 or True.
+def positive_name(
+    values: Sequence[str], positive: object, *, where: str, n: Sequence[int] | IntArray = ()
+) -> str:
+    """Which of the sorted labels, of ``n`` records each, is positive; unless named, 1 or True.
 
     >>> positive_name(["bad", "fair", "good"], "good", where="y")
     'good'
     """
-    listed = ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")
     if positive is None:
         for pair in (("0", "1"), ("False", "True")):
             if set(values) <= set(pair):
                 return pair[1]
-        reason = "must have two values between them, 0 and 1, or the positive one must be named, "
-        reason += f"but have {listed}; say positive_label={values[0]!r}, for example"
+        what, fix = f"{len(values):,} different labels", " the positive one"
+        if len(values) == len(n) == 2 and min(n) >= LEAST_PEOPLE:
+            what, fix = "{!r} and {!r}".format(*values), "{1!r} or {0!r}".format(*values)
+        reason = f"contain{'s' * (' and ' not in where)} {what}; pass positive_label={fix}"
+        if where != "y":  # where it is an option
+            reason += " in pcer.Options; probabilities go into y_score"
     else:
         name = text_of(positive)
         if set(values) <= {"False", "True"}:
             name = name.capitalize()  # databases and people write booleans in small letters
         if name in values or len(values) < 2:
             return name
-        reason = f"hold {listed}, and {name!r} is not among them"
+        reason = f"hold {len(values):,} values, and {name!r} is not among them"
     raise InputError(f"{where} {reason}.", field="positive_label")

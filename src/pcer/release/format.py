@@ -1,4 +1,4 @@
-"""The released-statistics file: what a trainer hands to an auditor, and the only bridge.
+"""The release file: all that a trainer hands to an auditor.
 
 A release holds, for every model (a budget and a seed), every group and both splits, a confusion
 table; or, in the rates-only form, accuracies and positive rates. Nothing in it is about one
@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, NoReturn, TypeVar
 
 from pydantic import Discriminator, Field, JsonValue, Tag, model_validator
@@ -35,12 +38,13 @@ Rate = Annotated[float, Field(ge=0, le=1)]
 _LINE = r"\x00-\x1f\x7f-\x9f"
 _UNSEEN = r"\s\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
 # One line of text with something to see: a name ends up in terminals and reports.
-Name = Annotated[
-    str, Field(max_length=200, pattern=rf"^[^{_LINE}]*[^{_LINE}{_UNSEEN}][^{_LINE}]*$")
-]
+_NAME = rf"^[^{_LINE}]*[^{_LINE}{_UNSEEN}][^{_LINE}]*$"
+Name = Annotated[str, Field(max_length=200, pattern=_NAME)]
+LONGEST_PHRASE = 80  # characters of what stands within a sentence
+Phrase = Annotated[str, Field(max_length=LONGEST_PHRASE, pattern=_NAME)]
 Note = Annotated[str, Field(max_length=2_000, pattern=rf"^[^{_LINE}]*$")]
 Epsilon = Annotated[float, Field(gt=0)]
-Cost = Annotated[float, Field(ge=-1e15, le=1e15)]  # can be squared and squared again
+Cost = Annotated[float, Field(ge=-1e15, le=1e15)]  # can be squared twice
 CostError = Annotated[float, Field(ge=0, le=1e15)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
@@ -54,11 +58,8 @@ HINTS = {
     "notes": "each note is one line of printable text",
     "groups": "name at least two groups, and give every run a table for each",
 }
-# By list of rows about a setting, the fields that tell them apart besides setting and groups.
+# By list of rows about a setting, the fields that identify a row besides setting and groups.
 ROW_KEYS = {"pooled_exposure": ("proxy",), "placebo": ("proxy",), "bounds": ("kind", "label")}
-WITHOUT_EMPTY = (
-    "leave the group out of the release or choose a split that holds some of its records"
-)
 
 
 class Confusion(Record):
@@ -85,34 +86,24 @@ class Confusion(Record):
         return (self.tp + self.fp) / self.n
 
 
-def _require_size_or_accuracy(table: Any) -> Any:
-    if table.accuracy is None and table.n is None:
-        raise ValueError("must hold tp, fp, tn and fn, or at least accuracy or n")
-    return table
-
-
 class TrainRates(Record):
-    """Rates-only form of the training split. Without ``n`` nothing can be resolved.
+    """Rates-only form of the training split. Without ``n`` nothing can be detected.
 
-    Without ``accuracy`` the table says how many people there are and nothing else (version 2).
+    Without ``accuracy`` the table holds the number of people only (version 2).
     """
 
     accuracy: Rate | None = None
     n: Count | None = None
 
-    _says_something = model_validator(mode="after")(_require_size_or_accuracy)
-
 
 class TestRates(Record):
-    """Rates-only form of the test split. Without ``n`` nothing can be resolved."""
+    """Rates-only form of the test split. Without ``n`` nothing can be detected."""
 
-    __test__ = False  # not a test class, whatever its name says to a test runner
+    __test__ = False  # not a test class, despite its name
 
     accuracy: Rate | None = None
     positive_rate: Rate | None = None
     n: Count | None = None
-
-    _says_something = model_validator(mode="after")(_require_size_or_accuracy)
 
 
 class Exposure(Record):
@@ -136,10 +127,13 @@ TestTable = Annotated[_Counts | Annotated[TestRates, Tag("rates")], Discriminato
 
 
 class GroupTables(Record):
-    """One group of one model: both splits, and what attacks found."""
+    """One group of one model: both splits, and what attacks found.
 
-    train: TrainTable
-    test: TestTable
+    Where an attack's exposure is given, what the splits hold may be left out (version 3).
+    """
+
+    train: TrainTable = Field(default_factory=TrainRates)
+    test: TestTable = Field(default_factory=TestRates)
     exposure: dict[Name, Exposure] = Field(default_factory=dict)
 
 
@@ -178,11 +172,11 @@ class PooledExposure(Record):
 
 
 class Placebo(Record):
-    """What coin-flip attributes and permuted group labels gave: how far an alarm can be trusted.
+    """The made-up-groups check of one setting, attack and pair: how far an alarm can be trusted.
 
-    Draws are attributes made by coin flips, of the same sizes, and audited like the real one;
-    p-values are those of the real attribute among permutations of the group labels, adjusted over
-    settings and costs, or of permutations among people of one label.
+    Draws are placebo groups of the same sizes, audited like the real ones; p-values are those of
+    the real groups among permutations, of everybody or among people with the same label, adjusted
+    over settings and attacks.
     """
 
     model: Name | None = None
@@ -190,47 +184,51 @@ class Placebo(Record):
     proxy: Name
     groups: Annotated[list[Name], Field(min_length=2, max_length=2)]
     n_draws: Count
-    n_shown: Count  # of the draws: alarms of a disparity
-    n_double: Count  # and of a double disadvantage
+    n_shown: Count | None = None  # what versions before 3 call n_ratio
+    n_double: Count  # of the draws: alarms of a double disadvantage
     p_value: Rate | None = None
     p_value_within_labels: Rate | None = None
     n_permutations: Count | None = None  # within labels perhaps fewer
     n_exposure: Count | None = None  # draws with different exposures, the larger one detected
+    n_ratio: Count | None = None  # draws with different ratios
+    n_any: Count | None = None  # draws with either, by this proxy in any setting and pair
     exposure_p_value: Rate | None = None
     exposure_p_value_within_labels: Rate | None = None
     n_exact: Count | None = None  # draws also attacked exactly; others are taken to first order
-    exact_difference: CostError | None = None  # root mean square of how many errors they differ by
+    exact_difference: CostError | None = None  # root mean square difference, in errors
 
 
 class Bound(Record):
-    """What the training itself says about the privacy that one group's people spent, as epsilon.
+    """Privacy that one group's people spent in training, as epsilon.
 
-    A ``receipt`` bounds each person's; ``realised``, the least epsilon over orders, describes and
-    bounds nothing. The mode says where norms of gradients come from: "refreshed" is an estimate.
+    A ``receipt`` is a bound; ``realised``, the least epsilon over orders, is none. The mode says
+    where norms of gradients come from: "refreshed" is an estimate. A ``promise`` is what a rule
+    that treats groups differently keeps for everyone of a group, as ``mean``; it needs no norms.
     """
 
     model: Name | None = None
     epsilon: Epsilon | None  # of the setting, as promised
     group: Name
     label: Annotated[int, Field(ge=0, le=1)] | None = None  # only people of it
-    kind: Literal["receipt", "realised"]
+    kind: Literal["receipt", "realised", "promise"]
     mode: Literal["exact", "refreshed", "held"]
     accountant: Name
-    mean: Annotated[float, Field(ge=0)]  # over people and models
-    standard_error: Annotated[float, Field(ge=0)] | None = None
-    quantiles: dict[Name, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
+    mean: CostError  # over people and models
+    standard_error: CostError | None = None
+    quantiles: dict[Name, CostError] = Field(default_factory=dict)
     n_records: Count | None = None
-    nominal: Annotated[float, Field(ge=0)] | None = None  # the promise by the same accountant
+    nominal: CostError | None = None  # the promise by the same accountant
     # AUC minus 1/2 of an attacker who sees every step, by Gaussian privacy: an estimate
     allowed_advantage: Annotated[float, Field(ge=0, le=0.5)] | None = None
     exact: bool | None = None  # no noise was added to these statistics of training records
 
 
 class Disclosure(Record):
-    """What the file gives away about single people, and which rule it was written by.
+    """What the file reveals about single people, and which rule it was written by.
 
-    Memberships are those that the tables tell with certainty to someone who knows the prediction;
-    a person counts once for each model. Coarse tables show less than all cells and tell none.
+    Memberships are those that the tables reveal with certainty to someone who knows the
+    prediction; a person counts once for each model. Coarse tables reveal none. Attributes that
+    were asked for and not written are listed with the reason.
     """
 
     public_data: bool = False
@@ -239,6 +237,7 @@ class Disclosure(Record):
     memberships: Count | None = None
     most_in_one_model: Count | None = None
     n_coarse_tables: Count | None = None
+    not_written: dict[Name, Note] = Field(default_factory=dict)
 
 
 class Subject(Record):
@@ -248,6 +247,8 @@ class Subject(Record):
     attribute: Name
     groups: Annotated[list[Name], Field(min_length=2)]
     outcome: Outcome
+    people: Phrase | None = None  # a plural noun: "defendants"
+    positive_means: Phrase | None = None  # of people: "are predicted to be charged again"
     positive_label: str | Seed | float | bool | None = None
     unit_of_privacy: Name | None = None
     n_records: Count | None = None
@@ -256,8 +257,9 @@ class Subject(Record):
 
     @model_validator(mode="after")
     def _names_are_distinct(self) -> Subject:
-        if (twice := files.first_repeated(self.groups)) is not None:
-            _refuse("subject.groups", f"groups must be distinct, but {twice!r} appears twice")
+        for name, n in Counter(self.groups).items():
+            if n > 1:
+                _refuse("subject.groups", f"groups must be distinct, but {name!r} appears twice")
         _check_names(self.groups, "groups", field="subject.groups")
         return self
 
@@ -284,18 +286,18 @@ class Provenance(Record):
 
 
 class Shown(Record):
-    """A record with a face: small HTML in notebooks, a few lines elsewhere, one line in a list.
+    """A record that displays itself: HTML in notebooks, a few lines of text, one line in a list.
 
-    What draws it lies in a room below, which this room must not know.
+    The code that draws it is in the report room, which this room must not import.
     """
 
-    # Loads what draws, when the first record is looked at; the package says how.
+    # Loads the code that draws when the first record is displayed; set by the package.
     drawings: ClassVar[Callable[[], Any]]
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """What the record is about, in few words that other people wrote."""
+        """What the record is about, in a few words."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.title}>"
@@ -336,7 +338,10 @@ class Release(Shown):
         _check_rows(self)
         models = sorted({run.model for run in self.runs if run.model is not None})
         _check_names(models, "the names in runs[].model", field="runs[].model")
-        _check_names(sorted(self.costs), "names of costs", field="proxy")
+        exposures = (group.exposure for run in self.runs for group in run.groups.values())
+        pooled = {row.proxy for row in self.pooled_exposure}
+        costs = pooled.union((row.proxy for row in self.placebo), *exposures)
+        _check_names(sorted(costs), "names of costs", field="proxy")
         return self
 
     @property
@@ -347,17 +352,9 @@ class Release(Shown):
         return f"{self.subject.dataset} ({self.subject.attribute}), {models}"
 
     @property
-    def has_counts(self) -> bool:
-        """Whether the release carries confusion tables (True) or only rates."""
-        groups = (group for run in self.runs for group in run.groups.values())
-        return any(isinstance(part, Confusion) for g in groups for part in (g.train, g.test))
-
-    @property
-    def costs(self) -> set[str]:
-        """Names of all costs that any row is about."""
-        exposures = (group.exposure for run in self.runs for group in run.groups.values())
-        pooled = {row.proxy for row in self.pooled_exposure}
-        return pooled.union((row.proxy for row in self.placebo), *exposures)
+    def not_written(self) -> dict[str, str]:
+        """Attributes that have no release beside this one, with the reason."""
+        return {} if self.disclosure is None else self.disclosure.not_written
 
     @property
     def sha256(self) -> str:
@@ -365,7 +362,7 @@ class Release(Shown):
         return self.kept(_digest)
 
     def kept(self, make: Callable[[Release], Made]) -> Made:
-        """What ``make`` makes of this release: made once, and left behind by copies."""
+        """The result of ``make`` for this release, computed once and not copied."""
         made: dict[Any, Made] = self.__dict__.setdefault("_kept", {})
         if make not in made:
             made[make] = make(self)
@@ -383,21 +380,24 @@ class Release(Shown):
         with files.many_objects():
             return files.canonical_json(self.to_tree())
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the release, as ``write_release`` does; ``*.release.json`` is found in folders."""
+        write_release(self, path)
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Release:
-        """A copy with other fields, without what was made of the old ones."""
+        """A copy with other fields, without cached results."""
         copy = super().model_copy(update=update, deep=deep)
-        for made in copy.__dict__.keys() - Release.model_fields.keys():
-            del copy.__dict__[made]
+        copy.__dict__.pop("_kept", None)
         return copy
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How much one release may hold before an auditor is asked whether it is meant to be so large.
+    """How much a release may hold before an auditor must allow it by name.
 
     Values are numbers, texts, lists and objects; settings are distinct pairs of model and epsilon,
-    tables runs times groups, rows settings times groups, exposures values of a cost of one group
-    (of a run, or pooled; placebos and bounds count too), and costs their names besides the gap.
+    tables runs times groups, rows settings times groups, exposures values of an attack on one
+    group (per run or pooled; placebos and bounds count too), and costs the attacks besides the gap.
     """
 
     n_bytes: int = MAX_BYTES
@@ -416,7 +416,7 @@ LIMITS: Final = Limits()
 
 
 def read_release(path: str | os.PathLike[str], *, limits: Limits | None = LIMITS) -> Release:
-    """Read and check a ``*.release.json`` file: a regular file, and not too large to be answered.
+    """Read and check a ``*.release.json`` file.
 
     Args:
         path: the file.
@@ -427,8 +427,20 @@ def read_release(path: str | os.PathLike[str], *, limits: Limits | None = LIMITS
     """
     n_bytes, n_values = (limits.n_bytes, limits.n_values) if limits else (None, None)
     with files.many_objects():
-        data = files.read_json(path, max_bytes=n_bytes, max_values=n_values)
-        return parse_release(data, file=os.fspath(path), limits=limits)
+        text, file = files.read_text(path, max_bytes=n_bytes), os.fspath(path)
+        data = files.parse_json(text, file=file, max_values=n_values)
+        return parse_release(data, file=file, limits=limits)
+
+
+def release_files(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """Files as they are named, and of folders every ``*.release.json``, in order."""
+    found = list[Path]()
+    for path in map(Path, paths):
+        own = sorted(path.glob("*.release.json")) if path.is_dir() else [path]
+        if not own:
+            raise InputError(f"{path} holds no *.release.json; name a release file or its folder.")
+        found += own
+    return found
 
 
 def parse_release(data: Any, *, file: str, limits: Limits | None = LIMITS) -> Release:
@@ -440,15 +452,14 @@ def parse_release(data: Any, *, file: str, limits: Limits | None = LIMITS) -> Re
 
 
 def _require_within(limits: Limits, data: Any, file: str) -> None:
-    """Raise InputError where a file holds more than anybody would audit, be it right or wrong.
+    """Raise InputError where a file exceeds the limits.
 
-    Counted on plain objects: a record of each, or a mistake in each, takes far more memory.
+    Counted on plain objects, before records or errors take far more memory.
     """
     subject, runs = _part(data, "subject", dict), _part(data, "runs", list)
     tables = [table for run in runs for table in _part(run, "groups", dict).values()]
     exposures = [_part(table, "exposure", dict) for table in tables]
-    lists = ("pooled_exposure", "placebo", "bounds")
-    rows = [row for name in lists for row in _part(data, name, list)]
+    rows = [row for name in ROW_KEYS for row in _part(data, name, list)]
     costs = {_part(row, "proxy", str) for row in rows}.union(*exposures) - {""}
     settings = {(_part(run, "model", str), _part(run, "epsilon", int, float)) for run in runs}
     n_groups = len(_part(subject, "groups", list))
@@ -476,6 +487,14 @@ def _part(tree: Any, name: str, *kinds: type) -> Any:
     """A part of plain objects if it is of such a kind; else an empty one."""
     part = tree.get(name) if isinstance(tree, dict) else None
     return part if isinstance(part, kinds) else kinds[0]()
+
+
+def require_phrases(**phrases: str | None) -> None:
+    """Raise InputError unless each one that is given may stand within a sentence about people."""
+    for field, text in phrases.items():
+        if text is not None and (len(text) > LONGEST_PHRASE or not re.fullmatch(_NAME, text)):
+            reason = f"must be one line of at most {LONGEST_PHRASE} characters that can be seen"
+            _refuse(field, f"{field} {reason}, not {text!r}.")
 
 
 def write_release(release: Release, path: str | os.PathLike[str]) -> None:
@@ -522,6 +541,7 @@ def _check_runs(release: Release) -> None:
     """Every run has every group, none empty, and a seed that no other run of its setting has."""
     seen: dict[tuple[str | None, float, int], int] = {}
     groups = dict.fromkeys(release.subject.groups)
+    attacked = {(row.model, row.epsilon, row.group) for row in release.pooled_exposure}
     for index, run in enumerate(release.runs):
         path = f"runs[{index}].groups"
         for name in {**groups, **run.groups}:
@@ -530,10 +550,16 @@ def _check_runs(release: Release) -> None:
             if name not in groups:
                 path += f".{name}"
                 _refuse(path, f"{path}: group {name!r} is not one of subject.groups")
+            may_be_bare = run.groups[name].exposure or (run.model, run.epsilon, name) in attacked
             for part in ("train", "test"):
-                if getattr(run.groups[name], part).n == 0:
-                    path += f".{name}.{part}"
-                    _refuse(path, f"{path}: the group is empty; {WITHOUT_EMPTY}")
+                table, place = getattr(run.groups[name], part), f"{path}.{name}.{part}"
+                is_bare = table.n is None and table.accuracy is None
+                if is_bare and not (may_be_bare and release.version > 2):
+                    least = "must hold tp, fp, tn and fn, or at least accuracy or n"
+                    _refuse(place, f"{place}: {least}, where no attack's exposure is given")
+                if table.n == 0:
+                    empty = "the group is empty; leave the group out of the release or choose a "
+                    _refuse(place, f"{place}: {empty}split that holds some of its records")
         first = seen.setdefault((run.model, run.budget, run.seed), index)
         if first != index:
             model = f"model {run.model!r}, " if run.model is not None else ""

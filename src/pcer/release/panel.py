@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from pcer.metrics import Counts, FloatArray, IntArray
 from pcer.release.columns import SPLITS
-from pcer.release.format import PooledExposure, Release, Run
+from pcer.release.format import Confusion, PooledExposure, Release, Run
 from pcer.release.proxies import SPENT
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Exposures:
-    """One proxy's cost: signed values and their standard errors, NaN where not released."""
+    """One attack's exposures: signed values and standard errors, NaN where not released."""
 
     value: FloatArray
     standard_error: FloatArray
@@ -28,12 +29,12 @@ class Exposures:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PooledExposures(Exposures):
-    """One proxy's cost over all models of a setting: arrays over the group."""
+    """One attack's exposures over all models of a setting: arrays over the group."""
 
-    null_error: FloatArray  # if nothing was remembered
+    null_error: FloatArray  # if nothing were memorised
     benefit_covariance: FloatArray  # with the positive rate
     n_records: FloatArray  # behind the value
-    # Share of the luck of training records that stays within a group; 0 where not released.
+    # Share of the luck of training records that groups do not share; 0 where not released.
     separation: FloatArray | float = 0.0
 
 
@@ -71,58 +72,50 @@ class Panel:
         """(group,) records on average over runs."""
         return np.asarray((self.n_train + self.n_test).mean(axis=0))
 
-    @cached_property
-    def mean_n_test(self) -> FloatArray:
-        """(group,) records of the test part, on average over runs."""
-        return np.asarray(self.n_test.mean(axis=0))
-
 
 def panels(release: Release) -> tuple[Panel, ...]:
-    """Split a release into its settings: models by name, budgets ascending; made once.
+    """Split a release into its settings, by model and then epsilon; computed once.
 
-    No differential privacy is the last budget. Runs are ordered by seed, so that their order in
-    the file changes nothing.
+    No differential privacy comes last. Runs are ordered by seed, so that their order in the file
+    does not matter.
     """
     return release.kept(_panels)
 
 
 def carried_costs(panels: Iterable[Panel]) -> list[str]:
-    """Names of the costs that a release carries besides the gap, which is in its counts."""
+    """Names of the attacks that a release carries besides the gap, which is in its counts."""
     return sorted({name for panel in panels for name in (*panel.exposure, *panel.pooled)})
 
 
 def _panels(release: Release) -> tuple[Panel, ...]:
-    by_setting: dict[tuple[str, float], list[Run]] = {}
-    for run in sorted(release.runs, key=lambda run: (run.model or "", run.budget, run.seed)):
-        by_setting.setdefault((run.model or "", run.budget), []).append(run)
+    runs = sorted(release.runs, key=lambda run: (run.model or "", run.budget, run.seed))
+    settings = groupby(runs, key=lambda run: (run.model, run.epsilon))
     rows: dict[tuple[str | None, float | None], list[PooledExposure]] = {}
     for row in (*release.pooled_exposure, *_spent(release)):
         rows.setdefault((row.model, row.epsilon), []).append(row)
-    return tuple(
-        _panel(release, runs, rows.get((runs[0].model, runs[0].epsilon), []))
-        for runs in by_setting.values()
-    )
+    return tuple(_panel(release, [*own], rows.get(setting, [])) for setting, own in settings)
 
 
 def _spent(release: Release) -> list[PooledExposure]:
-    """What groups spent by their receipts, as a cost like any other."""
-    shared = ("model", "epsilon", "group", "standard_error", "n_records")
+    """Mean receipts of groups, as rows like those of attacks."""
+    shared = {"model", "epsilon", "group", "standard_error", "n_records"}
     return [
-        PooledExposure(
-            proxy=SPENT.name, value=row.mean, **{name: getattr(row, name) for name in shared}
-        )
+        PooledExposure(proxy=SPENT.name, value=row.mean, **row.model_dump(include=shared))
         for row in release.bounds
         if (row.kind, row.label) == ("receipt", None)
     ]
 
 
 def _panel(release: Release, runs: list[Run], pooled: list[PooledExposure]) -> Panel:
-    names, has_counts = tuple(release.subject.groups), release.has_counts
+    names, whole = tuple(release.subject.groups), (run.groups.values() for run in release.runs)
+    parts = (part for groups in whole for own in groups for part in (own.train, own.test))
+    has_counts = any(isinstance(part, Confusion) for part in parts)
     tables = [[run.groups[name] for name in names] for run in runs]
     train, test = ([[getattr(g, part) for g in row] for row in tables] for part in SPLITS)
     split_codes: dict[tuple[str, str], int] = {}  # runs without an id count as one split
     splits = [(type(run.split).__name__, str(run.split)) for run in runs]
     measured = sorted({cost for row in tables for group in row for cost in group.exposure})
+    by_attack = {cost: [[g.exposure.get(cost) for g in row] for row in tables] for cost in measured}
     by_key = {(row.proxy, row.group): row for row in pooled}
     return Panel(
         epsilon=runs[0].budget,
@@ -137,13 +130,8 @@ def _panel(release: Release, runs: list[Run], pooled: list[PooledExposure]) -> P
         n_train=_array(train, "n"),
         n_test=_array(test, "n"),
         exposure={
-            cost: Exposures(
-                **_arrays(
-                    [[group.exposure.get(cost) for group in row] for row in tables],
-                    ("value", "standard_error"),
-                )
-            )
-            for cost in measured
+            cost: Exposures(**_arrays(found, ("value", "standard_error")))
+            for cost, found in by_attack.items()
         },
         pooled={
             cost: _pooled([by_key.get((cost, name)) for name in names])

@@ -1,105 +1,112 @@
-"""Every privacy cost once: its name, its scale, what it needs, and its words for people.
+"""Every attack once: its name, its scale, what it needs, and its words for people.
 
-A new cost is a row here and the function that measures it (``docs/attacks.md`` tells what each
-is). A release may carry any other, from any tool: it is audited alike and told in general words.
+A new attack is a row here and the function that runs it (``docs/attacks.md`` explains each). A
+release may carry any other, from any tool: it gets the same tests and general words. What the
+paper calls privacy cost is exposure here; files and options keep the name ``cost``.
 """
 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
+
+from pcer.errors import alike
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """The unit of a cost, and how amounts of it are told to people.
+    """The unit of an exposure, and how amounts of it are written for people.
 
-    Texts have places for ``{label}``, the cost's name, ``{found}``, the amounts by group, and
-    ``{amount}``, hundredths of a limit.
+    Texts have places for ``{label}``, the attack's name, ``{found}``, amounts by group, and
+    ``{amount}``, one amount.
     """
 
     unit: str
-    full: str = "the privacy cost measured as {label} is {found} hundredths"
-    short: str = "the cost is {found} hundredths"
-    column: str = "cost,\nhundredths"
-    counted: str = "Privacy cost ({label}), in hundredths"
-    most: str = "in no group is the cost more than {amount} hundredths"
-    is_advantage: bool = False  # over guessing: told as right answers in 100, held against the gap
+    full: str = "exposure measured by {label} is {found} hundredths"
+    said: str = "hundredths"  # follows an amount
+    points: str = "hundredths"  # follows a difference
+    coin: str = ""  # how often a coin would be right
+    column: str = "exposure,\nhundredths"
+    counted: str = "Exposure ({label}), in hundredths"
+    most: str = "exposure is at most {amount} hundredths in any group"
+    is_advantage: bool = False  # over a coin: written as right answers of 100
     largest: float = math.inf
-    per_unit: float = 100.0  # what a cost of 1 is told as: 100 hundredths, or 1 of its own unit
+    per_unit: float = 100.0  # what an exposure of 1 is written as: 100 hundredths, or its own unit
+    # What an exposure of 1 adds to an attacker's 50 right answers of 100: all of an advantage, half
+    # of a difference of rates; None where the unit says nothing about an attacker.
+    per_success: float | None = None
 
     def hundredths(self, cost: float) -> str:
-        """A cost in hundredths or its own unit; of an attacker, how often he is right in 100."""
+        """An exposure in hundredths or its own unit; of an attacker, how often of 100 it is right.
+
+        >>> AUC.hundredths(0.026), ACCURACY.hundredths(0.0091)
+        ('52.6', '0.91')
+        """
         if self.is_advantage:
             return f"{50 + 100 * cost:z.1f}"
+        return self.difference(cost) if abs(self.per_unit * cost) >= 0.05 else "0"
+
+    def difference(self, cost: float) -> str:
+        """A difference of exposures, or an exposure in its own unit."""
         amount = self.per_unit * cost
         text = f"{amount:z.2g}" if abs(amount) < 10 else f"{amount:z.0f}"
         return text.replace("-", "−")
-
-    def at_most(self, cost: float) -> str:
-        """A limit as part of a sentence.
-
-        >>> UNKNOWN.at_most(0.031)
-        'in no group is the cost more than 3.1 hundredths'
-        """
-        return self.most.format(amount=self.hundredths(cost))
 
 
 def _advantage(unit: str, question: str) -> Scale:
     return Scale(
         unit=unit,
-        full=f"an attacker who is asked {question} is right {{found}} times in 100, where guessing "
-        "gives 50",
-        column="guessed right,\nof 100",
-        counted=f"Right answers in 100 of an attacker who is asked {question}; guessing gives 50",
-        short="an attacker guesses right {found} times in 100, where chance gives 50",
-        most="in no group does an attacker guess right more than {amount} times in 100, where "
-        "chance gives 50",
+        full=f"an attacker who is asked {question} is right {{found}} of 100 times (coin: 50)",
+        said="of 100",
+        points="points",
+        coin=" (coin: 50)",
+        column="attacker right,\nof 100",
+        counted="Attacker right, of 100 (coin: 50)",
+        most="the attacker is right at most {amount} of 100 times in any group (coin: 50)",
         is_advantage=True,
         largest=0.5,
+        per_success=100.0,
     )
 
 
-ACCURACY = Scale(
-    unit="difference of accuracies",
-    full="having been in the training data makes the model right for about {found} more people in "
-    "100",
-    column="right for\nmore, of 100",
-    counted="For how many more people in 100 the model is right because it was trained on them",
-    short="training on people makes the model right for {found} more of them in 100",
-    most="in no group does training on people make the model right for more than {amount} more of "
-    "them in 100",
-    largest=1.0,
-)
-PROBABILITY = Scale(
-    unit="difference of probabilities",
-    full="having been in the training data raises the model's confidence in a person's true label "
-    "by about {found} hundredths",
-    column="surer by,\nhundredths",
-    counted="By how many hundredths the model is surer of people's true label because it was "
-    "trained on them",
-    short="training on people makes the model surer of their true label by {found} hundredths",
-    most="in no group does it make the model surer by more than {amount} hundredths",
-    largest=1.0,
-)
+def _gain(rates: str, what: str, which: str = "") -> Scale:
+    gains = "being in the training data adds"
+    return Scale(
+        unit=f"difference of {rates}",
+        full=f"{gains} {{found}} points of {what}{which}",
+        said="points",
+        points="points",
+        column=f"{what} gained,\npoints",
+        counted=f"What {gains} to {what}{which}, in points",
+        most=f"if the model memorises, {gains} at most {{amount}} points of {what} in any group",
+        largest=1.0,
+        per_success=50.0,
+    )
+
+
+ACCURACY = _gain("accuracies", "accuracy")
+PROBABILITY = _gain("probabilities", "confidence", " in the true label")
 BALANCED = _advantage("balanced accuracy − 1/2", "whether a person was in the training data")
 AUC = _advantage("AUC − 1/2", "which of two people was in the training data")
-RATE = Scale(unit="difference of true positive rates")
+RATE = Scale(unit="difference of true positive rates", per_success=50.0)
 EPSILON = Scale(
     unit="epsilon",
-    full="what training spent of people's privacy is, as an epsilon, on average {found}",
+    full="training spent on average an epsilon of {found}",
+    said="of epsilon",
+    points="of epsilon",
     column="epsilon\nspent",
-    counted="What training spent of people's privacy: their mean epsilon",
-    short="training spends on average an epsilon of {found}",
-    most="in no group does training spend on average an epsilon of more than {amount}",
+    counted="Average epsilon that training spent",
+    most="training spent on average an epsilon of at most {amount} in any group",
     per_unit=1.0,
 )
 UNKNOWN = Scale(unit="not known")
 
 
 class Basis(StrEnum):
-    """What a cost is measured from."""
+    """What an attack is run on."""
 
     COUNTS = "the counts, or the rates and sizes, that every release holds"
     MODEL = "every record's score by each model"
@@ -109,14 +116,15 @@ class Basis(StrEnum):
     ELSEWHERE = "a release whose trainer measured it"
 
 
-# Models of one budget that paired costs need, and attacks whose models calibrate each other: with
+# Models of one budget that paired attacks need, and attacks whose models calibrate each other: with
 # fewer too many records have nobody in, or nobody out, among the others.
 PAIR, SHADOWS = 2, 8
+OWN = "_auc_advantage"  # follows the name of a user's own attack whose AUC was measured
 
 
 @dataclass(frozen=True)
 class Proxy:
-    """One way to measure what a group pays: signed, 0 at chance."""
+    """One way to measure exposure: signed, 0 at chance."""
 
     name: str  # in files and on the command line
     phrase: str  # as part of a sentence
@@ -137,11 +145,6 @@ class Proxy:
         return self.called or self.label
 
     @property
-    def needs(self) -> str:
-        """What it takes to measure the cost."""
-        return self.basis.format(n=self.least_models)
-
-    @property
     def is_from_counts(self) -> bool:
         """Whether every release has it, and how much chance adds to it is known."""
         return self.basis is Basis.COUNTS
@@ -150,8 +153,8 @@ class Proxy:
 GAP = Proxy("overfitting_gap", "the overfitting gap", ACCURACY, Basis.COUNTS, called="gap")
 THRESHOLD = Proxy("attack_advantage", "the threshold attack", BALANCED, Basis.MODEL)
 AUC_ADVANTAGE = Proxy("auc_advantage", "the AUC", AUC, Basis.MODEL)
-TPR_AT_1_PERCENT = Proxy("tpr_excess_at_1_percent", "TPR at 1 % FPR", RATE, Basis.MODEL)
-TPR_AT_01_PERCENT = Proxy("tpr_excess_at_0.1_percent", "TPR at 0.1 % FPR", RATE, Basis.MODEL)
+TPR_AT_1_PERCENT = Proxy("tpr_excess_at_1_percent", "TPR at 1% FPR", RATE, Basis.MODEL)
+TPR_AT_01_PERCENT = Proxy("tpr_excess_at_0.1_percent", "TPR at 0.1% FPR", RATE, Basis.MODEL)
 PAIRED_GAP = Proxy("paired_gap", "the paired gap", ACCURACY, Basis.MODELS, PAIR)
 PAIRED_CONFIDENCE = Proxy("paired_confidence", "paired confidence", PROBABILITY, Basis.MODELS, PAIR)
 LIRA = Proxy("lira_advantage", "LiRA", AUC, Basis.MODELS, SHADOWS)
@@ -166,11 +169,33 @@ PROXIES: dict[str, Proxy] = {
 }
 
 
+def attack_named(text: str, carried: Collection[str] = ()) -> str:
+    """The attack that a user calls so, by its name in files; what is not known stays as it is.
+
+    Any name that outputs print will do, in capitals or not: "LiRA", "gap", "paired confidence".
+
+    Args:
+        text: as the user writes it.
+        carried: names of further attacks, such as those that a release carries.
+
+    >>> attack_named("LiRA"), attack_named("Gap"), attack_named("My attack", ["my_attack"])
+    ('lira_advantage', 'overfitting_gap', 'my_attack')
+    """
+    if text in PROXIES or text in carried:
+        return text
+    names: dict[str, str] = {}
+    for own in map(proxy_named, (*PROXIES, *carried)):
+        for form in (own.name, own.phrase, own.label, own.short, own.label.removesuffix(" attack")):
+            names.setdefault(alike(re.sub("[_-]", " ", form)), own.name)
+    return names.get(alike(re.sub("[_-]", " ", text)), text)
+
+
 def proxy_named(name: str) -> Proxy:
-    """The cost of that name; for one that pcer does not measure, what can be said of any.
+    """The attack of that name; for one that pcer does not run, what can be said of any.
 
     >>> proxy_named("lira_advantage").short, proxy_named("their_attack").label
     ('LiRA', 'their attack')
     """
-    other = Proxy(name, name.replace("_", " "), UNKNOWN, Basis.ELSEWHERE)
+    scale = AUC if name.endswith(OWN) else UNKNOWN
+    other = Proxy(name, name.removesuffix(OWN).replace("_", " "), scale, Basis.ELSEWHERE)
     return PROXIES.get(name, other)
