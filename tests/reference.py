@@ -1,7 +1,5 @@
 """Slow, obvious twins of the fast code: loops over seeds, groups and records, no arrays."""
 
-from __future__ import annotations
-
 import math
 from statistics import fmean as mean
 from statistics import variance as sample_variance

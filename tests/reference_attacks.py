@@ -1,7 +1,5 @@
 """Slow, obvious twins of the attacks: loops over models, records and pairs, one at a time."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

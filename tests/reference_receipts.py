@@ -1,7 +1,5 @@
 """Slow, obvious twins of the accounting of records: one record, one order, one pair at a time."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

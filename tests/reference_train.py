@@ -1,7 +1,5 @@
 """Slow, obvious twins of the training engine: one model, one record, one number at a time."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

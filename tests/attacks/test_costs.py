@@ -13,9 +13,9 @@ from benchmarks.lira import Form, lira_scores, rmia_scores
 from sklearn.metrics import roc_auc_score
 
 import pcer
-from pcer.attacks import BudgetScores, attack_models, costs, exposure_from_scores, lira, with_costs
+from pcer.attacks import BudgetScores, attack, attack_models, costs, exposure_from_scores
 from pcer.attacks.attack import MODEL_ATTACKS
-from pcer.attacks.costs import weaker_notes
+from pcer.attacks.costs import weaker_notes, with_costs
 from pcer.attacks.single import confidence_of
 from pcer.errors import InputError
 from pcer.release.build import Counted, CountedRun, ReleaseFacts, RunKey, build_release
@@ -89,7 +89,7 @@ def test_runs_are_those_of_each_groups_records_alone(views):
 @pytest.mark.parametrize("block", [2048, 999])
 def test_pooled_rows_are_those_of_each_groups_records_alone(views, block, monkeypatch):
     """A log odds of 0 predicts the positive label; LiRA's scores are made of everybody."""
-    monkeypatch.setattr(lira, "BLOCK", block)
+    monkeypatch.setattr(attack, "BLOCK", block)
     logit = (views[0].logits * (2.0 * views[0].labels - 1)).astype(np.float64)
     everybodys = lira_scores(logit, views[0].member)
     for one, attacked in zip(views, attack_models(views), strict=True):
@@ -165,14 +165,14 @@ def test_no_coin_and_costs_from_elsewhere():
     assert "auc_advantage" not in {row.proxy for row in found.pooled_exposure}
     steps = []
     assert release_of(scores, on_step=steps.append).placebo
-    assert steps == ["checking with coin flips"]
+    assert steps == ["checking with made-up groups"]
 
 
 def test_the_account_and_the_noise_are_of_the_cost_that_was_chosen():
     release = release_of(remembered(), no_coin="slow")
     for cost, words in (
-        ("paired_gap", "makes the model right for about"),
-        ("paired_confidence", "raises the model's confidence"),
+        ("paired_gap", "points of accuracy"),
+        ("paired_confidence", "points of confidence"),
         ("attack_advantage", "asked whether a person was in"),
         ("lira_advantage", "asked which of two people was in"),
     ):
@@ -183,7 +183,7 @@ def test_the_account_and_the_noise_are_of_the_cost_that_was_chosen():
             # the mean of max(0, x) of a normal x with the error of the cost without memorisation
             error = rows[name].null_error
             assert group.noise_level == pytest.approx(error / math.sqrt(2 * math.pi))
-        assert f"Cost: {PROXIES[cost].label}" in resolution_table(audit).note
+        assert f"Exposure: {PROXIES[cost].label}" in resolution_table(audit).note
 
 
 def test_what_is_measured_is_what_the_registry_lists():

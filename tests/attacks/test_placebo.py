@@ -43,7 +43,7 @@ def checked(settings, coins=None, **how):
 
 
 @pytest.mark.parametrize("shift", [2.5, 6.0])
-def test_alarms_are_those_of_each_coin_flip_alone(shift):
+def test_alarms_are_those_of_each_placebo_grouping_alone(shift):
     """Real groups differ in benefit, so that a coin that decides exposures can be doubly unkind."""
     settings = two_settings(np.random.default_rng(3), n_records=160, n_models=9, shift=shift)
     for one in settings:  # group b gets fewer positives
@@ -59,15 +59,20 @@ def test_alarms_are_those_of_each_coin_flip_alone(shift):
     rows = {(row.epsilon, row.proxy): row for row in found}
     n_alarms = 0
     for cost in EXACT:
-        how, counts = {"cost": cost, "outcome": "benefit"}, {}
+        how, counts, n_any = {"cost": cost, "outcome": "benefit"}, {}, 0
         for pair in ((k, k + 1) for k in range(0, 50, 2)):
             alone, real = (alarms(seen, (pair,), Plan(), **how) for seen in (panels, beside))
-            kinds = {"shown": alone.shown, "exposure": alone.differ, "double": real.double >= 0}
+            kinds = {
+                "ratio": alone.ratios_differ,
+                "exposure": alone.exposures_differ,
+                "double": real.double >= 0,
+            }
+            n_any += (alone.ratios_differ | alone.exposures_differ).any()
             for kind, alarmed in kinds.items():
                 counts[kind] = counts.get(kind, 0) + alarmed[:, 0].astype(int)
         for (kind, counted), (s, setting) in itertools.product(counts.items(), enumerate(settings)):
             row = rows[setting.released_epsilon, cost]
-            assert row.n_draws == 25
+            assert (row.n_draws, row.n_any) == (25, pytest.approx(n_any, abs=1))
             assert getattr(row, f"n_{kind}") == pytest.approx(counted[s], abs=1), (cost, kind)
             n_alarms += counted[s]
     assert n_alarms
@@ -97,7 +102,7 @@ def test_p_values_are_those_of_permutation_tests():
 
 
 def test_first_order_is_held_against_the_exact_attack():
-    """Against attacks on each of the first coin flips; of costs that are exact nothing is said."""
+    """Against attacks on each of the first placebo groupings; of exact costs nothing is said."""
     scores = sweep(np.random.default_rng(9), n_records=240, n_models=9, n_groups=3)
     coins = drawn(scores, 6, n_exact=4)
     views = [replace(scores, group=row.astype(np.int64)) for row in coins.codes[:4]]
@@ -148,7 +153,7 @@ def test_what_is_not_drawn_has_a_reason(monkeypatch):
     scores = sweep(np.random.default_rng(7), n_records=60, n_models=30)
     coins, reason = draw_coins([replace(scores, group=(np.arange(60) < 1).astype(np.int64))])
     assert coins is None
-    assert "so small that coin flips" in reason
+    assert "some group is too small" in reason
     monkeypatch.setattr(placebo, "MOST_ENTRIES", 59)
     assert "up to 59 records" in draw_coins([scores])[1]
 

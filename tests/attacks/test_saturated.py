@@ -89,5 +89,5 @@ def test_people_with_three_records_are_called_the_more_exposed():
         panel = exact_panel(scores, scores.group[None])
         for cost in ("auc_advantage", "rmia_advantage", "paired_confidence", LIRA):
             how = {"cost": cost, "outcome": "harm", "inflation": clumps}
-            assert alarms([panel], ((0, 1),), Plan(), **how).differ[0, 0], cost
+            assert alarms([panel], ((0, 1),), Plan(), **how).exposures_differ[0, 0], cost
             assert panel.pooled[cost].value[1] > panel.pooled[cost].value[0], cost

@@ -1,22 +1,21 @@
-"""What an attacker learns: exposure per group, from the scores of models."""
+"""Attacks: exposure per group, from the scores of models."""
 
 from __future__ import annotations
 
-from pcer.attacks.attack import Attacked, BudgetScores, attack_models
-from pcer.attacks.costs import exposure_from_scores, with_costs
+from pcer.attacks.attack import BudgetScores, attack_models
+from pcer.attacks.costs import count_models, exposure_from_scores, with_costs
 from pcer.attacks.permutation import permutation_tests
-from pcer.attacks.placebo import CHECKING, check_with_coins, draw_coins, placebo_groupings
+from pcer.attacks.placebo import check_with_coins, draw_coins, placebo_groupings
 from pcer.attacks.single import beyond_reference, log_odds
 from pcer.attacks.sums import Divisions
 
 __all__ = [
-    "CHECKING",
-    "Attacked",
     "BudgetScores",
     "Divisions",
     "attack_models",
     "beyond_reference",
     "check_with_coins",
+    "count_models",
     "draw_coins",
     "exposure_from_scores",
     "log_odds",

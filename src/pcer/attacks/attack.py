@@ -1,7 +1,7 @@
 """All attacks on the models of one setting, for the groups of several attributes at once.
 
-What a model says about a record does not depend on who asks: losses, paired differences and the
-scores of LiRA and RMIA are computed once, and only ranks and sums are taken group by group.
+Losses, paired differences and the scores of LiRA and RMIA do not depend on groups. They are
+computed once; only ranks and sums are taken group by group.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from pcer.metrics import BoolArray, Counts, FloatArray, IntArray, accuracy, posi
 from pcer.release import proxies
 from pcer.release.format import Exposure, PooledExposure
 from pcer.release.panel import Panel, PooledExposures
-from pcer.release.proxies import GAP
 
 PAIRED = proxies.PAIRED_GAP.name, proxies.PAIRED_CONFIDENCE.name
 LIRA, OFFLINE, RMIA = proxies.LIRA.name, proxies.LIRA_OFFLINE.name, proxies.RMIA.name
 CALIBRATED = LIRA, OFFLINE, RMIA
-EXACTLY = LIRA, RMIA  # costs that the first coin flips meet themselves, not to first order alone
+EXACTLY = LIRA, RMIA  # attacks that the first placebo groupings also meet exactly
 REFERENCE = proxies.REFERENCE.name
+BLOCK = 2048  # records whose models are compared at a time: memory does not grow with their number
 
-# By cost, what one model's ranking of one group and its losses give; None where nothing. Where that
-# has ``parts``, what each record adds, the cost is also averaged over the models.
+# By attack, its result from one model's ranking of one group and its losses; None where there is
+# none. Results with ``parts`` (each record's influence) are also averaged over the models.
 MODEL_ATTACKS: dict[str, single.Attack] = {
     proxies.THRESHOLD.name: single.loss_threshold,
     proxies.AUC_ADVANTAGE.name: single.auc_advantage,
@@ -40,16 +40,10 @@ MODEL_ATTACKS: dict[str, single.Attack] = {
     proxies.TPR_AT_01_PERCENT.name: lambda ranked, loss: single.tpr_excess(ranked, fpr=0.001),
 }
 
-# As above, for scores that were made for one cost.
-SCORE_ATTACKS: dict[str, single.Attack] = {
-    REFERENCE: single.reference_advantage,
-    **dict.fromkeys(CALIBRATED, single.auc_advantage),
-}
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BudgetScores:
-    """What all models of one setting say about every record, checked once.
+    """Scores of every record by all models of one setting, checked once.
 
     Attributes:
         logits: (seed, record) log odds of label 1, which is predicted from 0 on.
@@ -58,15 +52,15 @@ class BudgetScores:
         group: (record,) position in ``group_names``; -1 where the group is not known.
         group_names: the groups, in the order of the release.
         predicted: (seed, record) whether label 1 is predicted, where that does not follow from
-            the log odds: another threshold, or a model that decides in a way of its own.
-        reference: (seed, record) log odds of the true label beyond those that models give which
+            the log odds.
+        reference: (seed, record) log odds of the true label minus those of reference models that
             never saw the record; None where there are none.
         from_probabilities: whether the log odds are ``log_odds`` of probabilities, some of which
-            may be exactly 0 or 1: LiRA cuts those, and never log odds that models give themselves.
-        has_probabilities: whether the log odds mean anything beyond their sign; if not, the
-            paired gap is all that can be had.
+            may be exactly 0 or 1: LiRA cuts those, and never log odds that models give directly.
+        has_probabilities: whether the log odds mean anything beyond their sign; if not, only the
+            paired gap can be measured.
         epsilon: the setting's budget; infinite without differential privacy.
-        model: the setting's name; None where there is but one model.
+        model: the model's name; None where there is only one.
     """
 
     logits: npt.NDArray[np.floating[Any]]
@@ -119,46 +113,37 @@ class BudgetScores:
 
     @property
     def released_epsilon(self) -> float | None:
-        """The budget as a release has it."""
+        """The epsilon as a release writes it: None without differential privacy."""
         return None if math.isinf(self.epsilon) else self.epsilon
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Attacked:
-    """What attacks find in the models of one setting, for the groups of one attribute.
+    """Results of all attacks on the models of one setting, for the groups of one attribute."""
 
-    Attributes:
-        runs: by model, group and proxy: ``exposure`` of a release.
-        rows: over all models: ``pooled_exposure`` of a release. LiRA and RMIA need 8 models.
-        exposure: by cost, (record,) numbers whose means over groups are the costs; NaN for records
-            of no group. They never leave the trainer.
-        benefit: (record,) the same of the positive rate on test records.
-        positive_rate: (model, group) on test records.
-        coins: what an audit would see of coin flips, where those were asked for: their groups one
-            after the other.
-        exact: by cost, LiRA and RMIA, each of the first coin flips attacked exactly.
-    """
-
-    runs: list[dict[str, dict[str, Exposure]]]
-    rows: list[PooledExposure]
+    runs: list[dict[str, dict[str, Exposure]]]  # by model, group and proxy
+    rows: list[PooledExposure]  # over all models
+    # By attack, (record,) numbers whose group means are the exposures; then the same for the
+    # positive rate on test records. NaN for records of no group. They never leave the trainer.
     exposure: dict[str, FloatArray]
     benefit: FloatArray
-    positive_rate: FloatArray
-    coins: Panel | None = None
+    positive_rate: FloatArray  # (model, group) on test records
+    coins: Panel | None = None  # what an audit would see of placebo groups, one after the other
+    # By attack, LiRA and RMIA, each of the first placebo groupings attacked exactly.
     exact: Mapping[str, Sequence[PooledExposures]] = field(default_factory=dict)
 
 
 def attack_models(
     scores: Sequence[BudgetScores], coins: Sequence[Divisions | None] = ()
 ) -> list[Attacked]:
-    """Every cost that the models of one setting allow, for every attribute.
+    """Run every attack that the models of one setting allow, for every attribute.
 
-    Errors are those of records drawn anew. Where people have several, ``effective_units`` in the
-    release says how far an audit has to widen them.
+    Errors are for a new sample of records. Where people have several records, ``effective_units``
+    in the release says how far an audit has to widen them.
 
     Args:
         scores: one for each attribute; all but the groups are the same arrays.
-        coins: for each attribute coin flips to look at too, or None.
+        coins: for each attribute placebo groupings to attack as well, or None.
     """
     models, coins = scores[0], list(coins) or [None] * len(scores)
     shared = ("logits", "labels", "member", "predicted", "reference")
@@ -181,7 +166,7 @@ def attack_models(
             Attacked(
                 runs=[_exposures(view.group_names, run) for run in runs[a]],
                 rows=rows,
-                exposure={GAP.name: groups.by_record(gap.value, gap.own), **shares},
+                exposure={proxies.GAP.name: groups.by_record(gap.value, gap.own), **shares},
                 benefit=groups.by_record(benefit.value, benefit.own),
                 positive_rate=benefit.by_model,
                 coins=coin_panel(models, flips, pools) if flips else None,
@@ -195,23 +180,25 @@ def attack_models(
     return attacked
 
 
-ModelFound = dict[str, list[single.Advantage | None]]  # what one model gives, by cost and group
+ModelFound = dict[str, list[single.Advantage | None]]  # one model's results, by attack and group
 
 
 def _several_models(
     models: BudgetScores,
 ) -> tuple[dict[str, PairedPool], FloatArray, dict[str, FloatArray]]:
-    """Paired costs, luck of models (``luck_of``), scores by cost (model, record); few have none."""
+    """Paired attacks, luck of models (``luck_of``), scores by attack (model, record), if any."""
     shape, answers = models.member.shape, models.answers
     names = PAIRED[: (1 + models.has_probabilities) if shape[0] > 1 else 0]
     paired, luck = {name: PairedPool(*shape) for name in names}, np.empty(shape)
     is_calibrated = models.has_probabilities and shape[0] >= lira.LEAST_MODELS
     standing, difference, offline, rmia = np.empty((4, *shape))
     largest = lira.largest_log_odds(models.logits) if models.from_probabilities else math.inf
-    for block, logits, member in lira.blocks(models.logits, models.member):
-        logit, sides = single.true_label_logit(logits, models.labels[block]), pooled.Sides(member)
-        confidence = single.confidence_of(logit)
-        is_right = answers[:, block] == (models.labels[block] == 1)
+    for first in range(0, shape[1], BLOCK):
+        block = slice(first, first + BLOCK)
+        member, labels = models.member[:, block], models.labels[block]
+        logit = single.true_label_logit(models.logits[:, block], labels)
+        confidence, sides = single.confidence_of(logit), pooled.Sides(member)
+        is_right = answers[:, block] == (labels == 1)
         for pool, values in zip(paired.values(), (is_right, confidence), strict=False):
             pool.add(block, values, sides)
         luck[:, block] = pooled.luck_of(confidence, sides)
@@ -230,7 +217,7 @@ def _several_models(
         if has_both[member].any() and has_both[~member].any():
             parts = standing[target], difference[target]
             standing[target] = lira.shrunk_ratio(*parts, n_others_in, n_others - n_others_in)
-        else:  # folds: the others know who was out
+        else:  # folds: the other models reveal who was out
             standing[target] = np.nan
     return paired, luck, {LIRA: standing, OFFLINE: offline, RMIA: rmia}
 
@@ -241,8 +228,8 @@ def _ranked_pools(
     divisions: Sequence[Groups],
     coins: Sequence[Divisions],
 ) -> tuple[list[list[ModelFound]], dict[str, RankedPool]]:
-    """For every attribute what single models give, and the costs that are means over models."""
-    # Scores (model, record) to rank records by, each with the costs that the ranks give.
+    """For every attribute the results of single models, and the means over models."""
+    # Scores (model, record) to rank records by, each with the attacks that use the ranks.
     columns: list[tuple[list[str], FloatArray]] = []
     if models.has_probabilities:
         columns.append(([*MODEL_ATTACKS], single.true_label_logit(models.logits, models.labels)))
@@ -262,14 +249,15 @@ def _ranked_pools(
         for names, scores in columns:
             ranked = rank(scores[model], member, [*pools[names[0]].found])
             is_loss = names[0] in MODEL_ATTACKS
+            of_scores = single.reference_advantage if REFERENCE in names else single.auc_advantage
             score = single.loss_of(scores[model]) if is_loss else scores[model]
             for name in names:
-                attack = MODEL_ATTACKS.get(name) or SCORE_ATTACKS[name]
+                attack = MODEL_ATTACKS.get(name, of_scores)
                 found[name] = pools[name].add(model, ranked, attack, score)
         of_run = [name for name in found if name not in CALIBRATED]
         for run, groups in zip(runs, divisions, strict=True):
             run.append({name: found[name][groups] for name in of_run})
-    if LIRA in pools:  # a record that some model's others all had in, or all out, has no ratio
+    if LIRA in pools:  # no ratio where a target's other models all had the record in, or all out
         n_in = models.member.sum(axis=0)
         pools[LIRA].is_complete = (n_in > 1) & (n_in < n_models - 1)
     return runs, {name: pool for name, pool in pools.items() if pool.has_values}
@@ -279,7 +267,7 @@ def _exposures(group_names: Sequence[str], found: ModelFound) -> dict[str, dict[
     """One model's ``exposure`` of a release, by group and proxy."""
     return {
         group: {
-            name: Exposure(**{key: getattr(advantage, key) for key in advantage._fields[:4]})
+            name: advantage.exposure()
             for name, of_groups in found.items()
             if (advantage := of_groups[k]) is not None and math.isfinite(advantage.value)
         }
@@ -302,16 +290,15 @@ def _rows(
         errors = found[REFERENCE].standard_error, found[REFERENCE].null_error
         error, null = np.maximum(errors, least)
         found[REFERENCE] = replace(found[REFERENCE], standard_error=error, null_error=null)
-    n_excluded = {name: pool.n_excluded(groups) for name, pool in pools.items()}
     return [
         pooled_row(
             costs,
             k,
             model=scores.model,
-            epsilon=scores.epsilon,
+            epsilon=scores.released_epsilon,
             group=group,
             proxy=name,
-            n_excluded=n_excluded[name][k],
+            n_excluded=int(pools[name].n_excluded(groups)[k]),
             separation=number(apart[k]),
         )
         for k, group in enumerate(scores.group_names)
@@ -320,23 +307,15 @@ def _rows(
     ]
 
 
-def pooled_row(
-    costs: PooledExposures, k: int, *, epsilon: float, n_excluded: float, **key: Any
-) -> PooledExposure:
-    """The cost of group ``k`` as a row of a release; ``key`` names the group and the rest."""
+def pooled_row(costs: PooledExposures, k: int, **key: Any) -> PooledExposure:
+    """The exposure of group ``k`` as a row of a release; ``key`` names group and setting."""
     names = ("value", "standard_error", "null_error", "benefit_covariance")
     numbers: dict[str, Any] = {name: number(getattr(costs, name)[k]) for name in names}
-    return PooledExposure(
-        **numbers,
-        **key,
-        epsilon=None if math.isinf(epsilon) else epsilon,
-        n_records=int(costs.n_records[k]),
-        n_excluded=int(n_excluded),
-    )
+    return PooledExposure(**numbers, **key, n_records=int(costs.n_records[k]))
 
 
 def coin_panel(models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]) -> Panel:
-    """What an audit would see of the groups of coin flips, one after the other."""
+    """What an audit would see of all placebo groups, one after the other."""
     positive, answers = models.labels == 1, models.answers
     cells = answers & positive, answers & ~positive, ~(answers | positive), ~answers & positive
     train, test = (

@@ -1,7 +1,6 @@
-"""The one way from models' scores to costs: every exposure row of a release, from any model.
+"""The one way from models' scores to the exposure rows of a release, for any kind of model.
 
-Whoever has scores of records (a sweep, fitted estimators, predictions, tables) comes here, so that
-what one of them gives, all give.
+Sweeps, fitted estimators, predictions and tables all come here, so that all give the same attacks.
 """
 
 from __future__ import annotations
@@ -20,28 +19,40 @@ from pcer.attacks.pooled import clustered_auc
 from pcer.attacks.sums import Divisions
 from pcer.auditing.words import setting_name
 from pcer.errors import InputError
-from pcer.release import proxies
-from pcer.release.build import Counted, ReleaseFacts
+from pcer.release.build import Counted, CountedRun, Entries, ReleaseFacts, RunKey, count_entries
 from pcer.release.columns import column_of, named_columns, numbers_of, required_column
 from pcer.release.format import PooledExposure
-from pcer.release.proxies import Proxy
+from pcer.release.proxies import AUC_ADVANTAGE, PROXIES, RATE, Basis, Proxy
+from pcer.release.small_groups import Attribute
 
-PLACEBO = "placebo"  # what ``not_computed`` calls the check by coin flips
+PLACEBO = "placebo"  # the name of the made-up-groups check in ``not_computed``
+AUC = AUC_ADVANTAGE.name
 
-AUC = proxies.AUC_ADVANTAGE.name
-
-# What is measured wherever it can be; a small rate also needs thousands of people in a group.
+# Attacks that every release should have; TPR at a small FPR needs thousands of people in a group.
 MEASURED = tuple(
     proxy
-    for proxy in proxies.PROXIES.values()
-    if proxy.basis in (proxies.Basis.MODEL, proxies.Basis.MODELS)
-    and proxy.scale is not proxies.RATE
+    for proxy in PROXIES.values()
+    if proxy.basis in (Basis.MODEL, Basis.MODELS) and proxy.scale is not RATE
 )
 
-# Errors of the difference by which LiRA must fall short of the loss attack before that is said.
-WEAKER = 3.0
-
+WEAKER = 3.0  # LiRA must be weaker than the loss attack by this many errors before a note says so
 MOST_NAMED = 5  # groups and settings that a note names
+
+
+def count_models(
+    attribute: Attribute, settings: Sequence[BudgetScores], models: Sequence[tuple[int, str]]
+) -> Counted:
+    """Counts of every setting's models, which have these seeds and splits; one at a time."""
+    runs: list[CountedRun] = []
+    for scores in settings:
+        positive, answers = scores.labels == 1, scores.answers
+        for model, member, predicted in zip(models, scores.member, answers, strict=True):
+            key = RunKey(scores.released_epsilon, *model, scores.model)
+            split, run = np.where(member, 0, 1), np.zeros_like(scores.labels)
+            entries = Entries(run=run, split=split, positive=positive, predicted=predicted)
+            counted = count_entries(entries, [key], attribute)
+            runs += counted.runs
+    return replace(counted, runs=tuple(runs))
 
 
 def with_costs(
@@ -54,16 +65,16 @@ def with_costs(
     run: TaskRunner = one_by_one,
     on_step: Callable[[str], None] = lambda doing: None,
 ) -> list[Counted]:
-    """The counts with every cost that the models allow, and what coin flips say of alarms.
+    """Add to the counts every attack that the models allow, and the made-up-groups check.
 
     Args:
         counted: by attribute; runs in the order of the settings, and of the models of each.
         settings: by setting and attribute; see ``attack_models``.
-        facts: how the splits were drawn, and what a positive prediction is.
-        no_coin: why no coin can be flipped for the records; empty where one can.
-        without: costs that the release has from elsewhere.
-        run: calls tasks, perhaps several at a time, and gives their results in order.
-        on_step: called with what is done next, after the attacks.
+        facts: how the splits were drawn, and whether a positive prediction helps or harms.
+        no_coin: why no placebo groups can be drawn; empty where they can.
+        without: attacks that the release has from elsewhere.
+        run: calls tasks, perhaps in parallel, and gives their results in order.
+        on_step: called with the name of each step after the attacks.
     """
     by_attribute = [*zip(*settings, strict=True)]
     drawn: list[tuple[Divisions | None, str]] = [(None, "")] * len(counted)
@@ -73,11 +84,18 @@ def with_costs(
     found = list(run([(attack_models, (views, coins)) for views in settings]))
     on_step(CHECKING)
     released = []
-    for a, (own, scores, (flips, reason)) in enumerate(
-        zip(counted, by_attribute, drawn, strict=True)
+    for own, scores, whole, (flips, reason) in zip(
+        counted, by_attribute, zip(*found, strict=True), drawn, strict=True
     ):
-        absent = not_computed(scores, [setting[a] for setting in found])
-        attacked = [_without(setting[a], without) for setting in found]
+        absent = not_computed(scores, whole)
+        attacked = [
+            replace(
+                setting,
+                rows=[row for row in setting.rows if row.proxy not in without],
+                exposure={k: x for k, x in setting.exposure.items() if k not in without},
+            )
+            for setting in whole
+        ]
         placebo = []
         if flips is not None:
             placebo = check_with_coins(scores, attacked, flips, outcome=facts.outcome, run=run)
@@ -104,16 +122,8 @@ def with_costs(
     return released
 
 
-def _without(attacked: Attacked, costs: Collection[str]) -> Attacked:
-    return replace(
-        attacked,
-        rows=[row for row in attacked.rows if row.proxy not in costs],
-        exposure={name: x for name, x in attacked.exposure.items() if name not in costs},
-    )
-
-
 def not_computed(settings: Sequence[BudgetScores], attacked: Sequence[Attacked]) -> dict[str, str]:
-    """By proxy, why some setting does not have it."""
+    """By attack, why some setting does not have it."""
     reasons: dict[str, str] = {}
     for setting, result in zip(settings, attacked, strict=True):
         of_runs = (found.keys() for run in result.runs for found in run.values())
@@ -129,8 +139,8 @@ def _reason(setting: BudgetScores, proxy: Proxy) -> str:
     n_models = len(setting.member)
     if not setting.has_probabilities and proxy.name != PAIRED[0]:
         return (
-            "the models give no probabilities (predict_proba, y_score), and scores of another kind "
-            "do not compare between models"
+            "the models give no probabilities (predict_proba, y_score), and other scores are not "
+            "comparable between models"
         )
     if n_models < proxy.least_models:
         return f"it needs at least {proxy.least_models} splits, and there are {n_models}"
@@ -138,7 +148,7 @@ def _reason(setting: BudgetScores, proxy: Proxy) -> str:
 
 
 def weaker_notes(settings: Sequence[BudgetScores], attacked: Sequence[Attacked]) -> list[str]:
-    """Where LiRA finds less than the plain loss attack, beyond 3 errors of their difference."""
+    """A note where LiRA is weaker than the plain loss attack by more than 3 errors."""
     weaker = []
     for setting, result in zip(settings, attacked, strict=True):
         if not {LIRA, AUC} <= result.exposure.keys():
@@ -162,17 +172,17 @@ def weaker_notes(settings: Sequence[BudgetScores], attacked: Sequence[Attacked])
 
 
 def exposure_from_scores(table: Any, *, epsilon: float, proxy: str) -> list[PooledExposure]:
-    """Bring your own scores of one or several models: rows of ``pooled_exposure``, by group.
+    """Turn the scores of any attack tool into rows of ``pooled_exposure``, by group.
 
     The value is AUC minus 1/2, averaged over the models, with an error clustered by record.
 
     Args:
         table: a dataframe of any library, or a dict of columns, with the columns ``record``,
             ``group`` (records without one are left out), ``member`` (True or 1 for those the model
-            was trained on) and ``score`` (higher means more likely a member). Of several models
-            also ``model``: a record has one row for each model that scored it.
+            was trained on) and ``score`` (higher means more likely a member). For several models
+            also ``model``, with one row for each record and model.
         epsilon: the budget; infinite without differential privacy.
-        proxy: the name that the attack gets in the release.
+        proxy: the name of the attack in the release.
 
     >>> table = {"record": "abcd", "group": "xxyy", "member": [1, 0, 1, 0], "score": [3, 1, 2, 1]}
     >>> [row.value for row in exposure_from_scores(table, epsilon=1.0, proxy="mine")]
@@ -211,8 +221,9 @@ def exposure_from_scores(table: Any, *, epsilon: float, proxy: str) -> list[Pool
                 "A record appears twice for one model; give every model its own name in a column "
                 "model."
             )
-        found, n_excluded = clustered_auc(scores, inside), np.isnan(scores).any(axis=0).sum()
+        found, n_excluded = clustered_auc(scores, inside), int(np.isnan(scores).any(axis=0).sum())
         if math.isfinite(found.value[0]):
-            key = {"group": name, "proxy": proxy, "n_excluded": n_excluded}
-            rows.append(pooled_row(found, 0, epsilon=epsilon, **key))
+            budget = None if math.isinf(epsilon) else epsilon
+            key = {"epsilon": budget, "group": name, "proxy": proxy, "n_excluded": n_excluded}
+            rows.append(pooled_row(found, 0, **key))
     return rows

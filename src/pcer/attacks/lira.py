@@ -1,15 +1,13 @@
-"""Attacks that calibrate each record by the other models of the sweep: LiRA and RMIA, for free.
+"""LiRA and RMIA, with the other models of the sweep as shadow models.
 
-The models of one budget are each other's shadow models. To attack target model t, everything
-(means, variances, who is left out) comes from the other models alone: whatever includes the target
-leaks its membership into the score. Sums over all models minus the target's own value give that
-in one pass, record block by record block. No score depends on groups.
+To attack one target model, everything (means, variances, exclusions) comes from the other models
+of the setting: anything that includes the target leaks its membership into the score. Sums over
+all models minus the target's value give that in one pass. No score depends on groups.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,29 +18,18 @@ from pcer.metrics import BoolArray, FloatArray, quotient
 from pcer.release import proxies
 
 LEAST_MODELS = proxies.LIRA.least_models
-
-BLOCK = 2048  # records scored at a time: memory does not grow with their number
-
-# A sum of squares that is this small a share of what it was taken from is rounding, not spread.
-ROUNDING = 1e-12
-
-EQUAL = 1e-9  # scores this close (as a share) are equal: a mean of equal numbers is rounded
-
-# What log odds may have lost (as a share) where they were kept in single precision.
-SINGLE_PRECISION = 1e-6
-
-TRIMMED = 0.05  # share of the records, at either end, that the typical difference leaves out
-
-DECIMALS = 6  # a score's: what differs by less is rounding, and shares its rank
-
+ROUNDING = 1e-12  # a sum of squares below this share of its terms is rounding, not spread
+EQUAL = 1e-9  # relative distance of scores that count as equal
+SINGLE_PRECISION = 1e-6  # relative error of log odds that were kept in single precision
+TRIMMED = 0.05  # share of records trimmed at either end for the typical difference
+DECIMALS = 6  # of a score; scores that differ by less share a rank
 # Quantile of the distances from 0 or 1: twice the distance at which probabilities are cut.
 CUT_QUANTILE = 0.01
-
-CUT_WITHOUT = 0.02  # that distance where every probability is 0 or 1
+CUT_WITHOUT = 0.02  # the same where every probability is 0 or 1
 
 
 class Others(NamedTuple):
-    """What the other models say about each record, as arrays (target, record)."""
+    """Counts, means and spreads of the other models' scores, as arrays (target, record)."""
 
     n_in: FloatArray
     n_out: FloatArray
@@ -53,32 +40,25 @@ class Others(NamedTuple):
 
     @property
     def deviation(self) -> FloatArray:
-        """Standard deviation common to in and out; NaN where it cannot be had, or is 0."""
+        """Standard deviation common to in and out; NaN where it is unknown or 0."""
         squares = self.squares_in + self.squares_out
         return np.sqrt(variance_of(squares, self.n_in + self.n_out - 1))
 
 
 def rmia_ratio(confidence: FloatArray, others: Others) -> FloatArray:
-    """Ratio of the target's probability to the other models' average, in and out weighted alike.
-
-    The attack of Zarifzadeh et al. ranks this ratio among those of other records. A rank keeps
-    the order, so within one model the AUC of the ratio is the AUC of the attack.
-    """
+    """Ratio of the target's probability to the other models' average, in and out weighted alike."""
+    # Zarifzadeh et al. rank it among other records: the AUC within one model is the same.
     return quotient(confidence, (others.mean_in + others.mean_out) / 2)
 
 
 def largest_log_odds(values: npt.NDArray[np.floating[Any]]) -> float:
     """Where LiRA cuts the log odds of one setting's probabilities; infinite if none is 0 or 1.
 
-    A probability of 1 has no log odds, and a large number in their place would be all that a
-    record's scores vary by. So all are cut to [h/2, 1 - h/2], h being the 1 % quantile of the
-    distances from 0 or 1, over models and records, of those neither 0 nor 1.
-
-    >>> largest_log_odds(log_odds(np.array([0.2, 0.9])))
-    inf
     >>> round(largest_log_odds(log_odds(np.array([0.0, 0.5, 1.0]))), 6)
     1.098612
     """
+    # A large number in place of a 1's log odds would dominate a record's variance: all are cut to
+    # [h/2, 1 - h/2], h being the 1% quantile of distances from 0 or 1 of those neither 0 nor 1.
     from scipy.special import expit
 
     size = np.abs(values)
@@ -92,7 +72,7 @@ def largest_log_odds(values: npt.NDArray[np.floating[Any]]) -> float:
 
 def other_models(values: FloatArray, member: BoolArray) -> Others:
     """Counts, means and squared deviations over the other models; NaN where there are none."""
-    centred = values - values[0]  # a shift per record: what never differs becomes exactly 0
+    centred = values - values[0]  # a shift per record: constant scores become exactly 0
     n_in, mean_in, squares_in = _without_own(centred, member)
     n_out, mean_out, squares_out = _without_own(centred, ~member)
     shift = values - centred
@@ -100,7 +80,7 @@ def other_models(values: FloatArray, member: BoolArray) -> Others:
 
 
 def _without_own(values: FloatArray, chosen: BoolArray) -> tuple[FloatArray, ...]:
-    """Count, mean and squared deviations of the chosen models, the target's own left out."""
+    """Count, mean and squared deviations of the chosen models, without the target."""
     own = values * chosen
     n = np.subtract(chosen.sum(axis=0), chosen, dtype=np.float64)
     mean = quotient(own.sum(axis=0) - own, n)
@@ -112,18 +92,13 @@ def _without_own(values: FloatArray, chosen: BoolArray) -> tuple[FloatArray, ...
 
 
 def ratio_parts(values: FloatArray, others: Others) -> tuple[FloatArray, FloatArray]:
-    """Where the target stands, and how far the others in are from those out, in deviations.
-
-    The difference is NaN where the others do not vary, or where all had the record in, or all out.
-    There a score stands in the target's place: where the others say one thing in and another out,
-    it is infinite, by the side that the target is on; else 0.
-    """
+    """The target's position, and the difference between in and out, both in deviations."""
+    # The difference is NaN where the others do not vary, or all had the record in, or all out. The
+    # position then is the score: infinite where in and out are two different constants, else 0.
     n_in, n_out, inside, outside = others[:4]
     deviation = others.deviation
     difference = (inside - outside) / deviation
     standing = (values - (n_in * inside + n_out * outside) / (n_in + n_out)) / deviation
-    if not np.isnan(difference).any():
-        return standing, difference
     apart, beyond = inside - outside, values - (inside + outside) / 2
     largest = np.abs(values) + np.abs(inside) + np.abs(outside)
     differs = np.minimum(np.abs(apart), np.abs(beyond)) > EQUAL * largest  # not of NaN
@@ -134,16 +109,12 @@ def ratio_parts(values: FloatArray, others: Others) -> tuple[FloatArray, FloatAr
 def shrunk_ratio(
     standing: FloatArray, difference: FloatArray, n_in: npt.NDArray[Any], n_out: npt.NDArray[Any]
 ) -> FloatArray:
-    """Log likelihood ratio over the typical difference of each target, from ``ratio_parts``.
-
-    A sweep of tens of models needs it: a record's own difference between in and out is then
-    mostly noise, and the plain ratio spends its power on guessing its sign. The prior says that
-    differences (in standard deviations) have mean and spread equal to their typical size over
-    all records, noise taken off: with many models, or strong memorisation, the prior fades and
-    the plain ratio with a common variance remains.
-    """
-    noise = quotient(np.ones(1), n_in) + quotient(np.ones(1), n_out)  # variance if there is none
-    # A difference over an estimated deviation is Student's: its variance is larger by this.
+    """Log likelihood ratio over the typical difference of each target, from ``ratio_parts``."""
+    # With tens of models a record's difference is mostly noise, and the plain ratio spends its
+    # power on guessing its sign. The prior gives differences a mean and a spread equal to their
+    # typical size over all records, noise removed; with many models the plain ratio remains.
+    noise = quotient(np.ones(1), n_in) + quotient(np.ones(1), n_out)  # variance of noise
+    # Over an estimated deviation a difference is Student's: its variance grows by this factor.
     freedom = n_in + n_out - 2
     surplus = difference**2 - noise * (freedom / (freedom - 2))
     typical = [typical_difference(row) for row in np.atleast_2d(surplus)]
@@ -154,7 +125,7 @@ def shrunk_ratio(
 
 
 def typical_difference(surplus: FloatArray) -> float:
-    """Root of the mean surplus over records but for 5 % at either end; 0 where it is noise."""
+    """Root of the mean surplus over records, trimmed by 5% at either end; 0 if negative."""
     finite = surplus[np.isfinite(surplus)]
     n, n_cut = len(finite), int(TRIMMED * len(finite))
     if not n:
@@ -164,15 +135,11 @@ def typical_difference(surplus: FloatArray) -> float:
 
 
 def offline_ratio(values: FloatArray, others: Others) -> FloatArray:
-    """How far the target lies above the others that had the record out, in deviations.
-
-    Infinite where two or more of them say the same and the target does not; 0 where it does.
-    """
+    """How far the target lies above the other models without the record, in deviations."""
+    # Infinite where two or more of these agree exactly and the target does not; 0 where it does.
     deviation = np.sqrt(variance_of(others.squares_out, others.n_out))
     score = np.asarray((values - others.mean_out) / deviation)
     alike = np.isnan(score) & (others.n_out > 1)
-    if not alike.any():
-        return score
     beyond = values - others.mean_out
     differs = np.abs(beyond) > EQUAL * (np.abs(values) + np.abs(others.mean_out))
     return np.where(alike, np.where(differs, np.copysign(np.inf, beyond), 0.0), score)
@@ -181,12 +148,3 @@ def offline_ratio(values: FloatArray, others: Others) -> FloatArray:
 def variance_of(squares: FloatArray, n: FloatArray) -> FloatArray:
     """Sample variance from squared deviations; NaN where there is none, or no spread."""
     return quotient(squares, np.where(squares > 0, n - 1, 0))
-
-
-def blocks(
-    values: npt.NDArray[np.floating[Any]], member: BoolArray
-) -> Iterator[tuple[slice, FloatArray, BoolArray]]:
-    """Records a few at a time: which, their values, their membership."""
-    for first in range(0, values.shape[1], BLOCK):
-        block = slice(first, first + BLOCK)
-        yield block, np.asarray(values[:, block], dtype=np.float64), member[:, block]

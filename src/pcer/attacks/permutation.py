@@ -1,14 +1,12 @@
-"""Are two groups further apart than groups drawn anew among the same records?
+"""Permutation tests: do two groups differ by more than randomly drawn groups of the same records?
 
-If an attribute has nothing to do with what the models remember, or with whom they favour, then any
-other division of the same records into groups of these sizes was as likely as the real one.
+If an attribute has nothing to do with memorisation or outcomes, every division of the same records
+into groups of these sizes is as likely as the real one.
 
-A record stands for itself with one number per setting and cost, whose mean over a group is the
-cost that is audited (``Groups.by_record``), and one for the benefit. Differences are studentised,
-so that for large groups the test holds for groups that differ in everything but what is compared;
-of groups that differ in nothing it is exact up to the numbers' own second order (a record's number
-is taken from its real group). What all models share (luck of training, the sample as a whole) is
-in both groups alike and drops out.
+Each record has one number per setting and attack, whose group mean is the exposure that is audited
+(``Groups.by_record``), and one for the benefit. Differences are studentised, so that for large
+groups the test is valid even if they differ in spread; it is exact up to second order, since a
+record's number is taken within its real group. Luck that all models share cancels.
 """
 
 from __future__ import annotations
@@ -18,27 +16,18 @@ from typing import NamedTuple
 import numpy as np
 
 from pcer.attacks.sums import ExactSums, turned_sums
-from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.metrics import BoolArray, FloatArray, IntArray, quotient
 
-SEED = 0  # fixed for all draws: whoever has the records can make them again
-
+SEED = 0  # fixed, so that the owner of the records can repeat all draws
 DRAWS = 9_999  # divisions drawn for a permutation test
-
-BLOCK = 1_024  # draws that are held against their errors at once
-
-SHUFFLED = 1_000  # records up to which groups are drawn by shuffling; more are laid on wheels
-
-TIE = 1e-4  # distances this close (as a share) are equal: numbers are rounded, see ``ExactSums``
-
-ROUNDING = 1e-12  # numbers that vary by less than this share of their size do not vary
+BLOCK = 1_024  # draws that are studentised at once
+SHUFFLED = 1_000  # up to so many records are shuffled; more are rotated on wheels
+TIE = 1e-4  # relative distance that counts as a tie: numbers are rounded, see ``ExactSums``
+ROUNDING = 1e-12  # relative spread below which numbers count as constant
 
 
 class Permutations(NamedTuple):
-    """p-values (setting, cost) of a pair (i, j); NaN where a test cannot be made.
-
-    Shares of divisions, the real one included, that are at least as far apart; adjusted over all
-    settings and costs by the step-down maximum of Westfall and Young.
-    """
+    """Adjusted p-values (setting, cost) of a pair (i, j); NaN where a test cannot be made."""
 
     exposure: FloatArray
     cross_product: FloatArray
@@ -56,25 +45,25 @@ def permutation_tests(
 ) -> Permutations:
     """Do two groups differ by more than two groups drawn from the same records?
 
-    The pair's records are divided anew among its two groups, and the same division serves all
-    settings and costs, so that adjusted p-values know how these depend on each other.
+    Every random division of the pair's records serves all settings and attacks, so that adjusted
+    p-values account for their dependence.
 
     Args:
-        exposure: (setting, cost, record) means over a group are its costs; a cost that a setting
-            does not have is NaN throughout.
-        benefit: (setting, record) means over a group are its benefits.
+        exposure: (setting, attack, record) numbers whose group means are the exposures; all NaN
+            for an attack that a setting lacks.
+        benefit: (setting, record) numbers whose group means are the benefits.
         group: (record,) a group's number, -1 for none.
         pair: groups to compare.
         n_draws: divisions drawn.
-        strata: (record,) such as the label: then groups are drawn within each, and numbers are
-            taken from their stratum's mean: is there a difference beyond the mix of labels?
+        strata: (record,) such as the label: groups are then drawn within each stratum, which
+            asks for a difference beyond the mix of labels.
         seed: of the draws.
     """
     if min(int((group == side).sum()) for side in pair) < 2:
         return Permutations(*np.full((2, *exposure.shape[:2]), np.nan))
     rows = np.flatnonzero(np.isin(group, pair))
     levels = np.zeros(len(rows), dtype=np.int64) if strata is None else strata[rows]
-    order = np.argsort(levels, kind="stable")  # the records of one stratum stand together
+    order = np.argsort(levels, kind="stable")  # records of one stratum are adjacent
     rows, levels = rows[order], levels[order]
     ends = np.append(np.flatnonzero(np.diff(levels)) + 1, len(rows))
     parts = [slice(*both) for both in zip([0, *ends[:-1]], ends, strict=True)]
@@ -105,7 +94,7 @@ def permutation_tests(
 
 
 def _levelled(values: FloatArray, parts: list[slice]) -> FloatArray:
-    """Bring every stratum to the mean of all."""
+    """Shift every stratum to the overall mean."""
     if len(parts) == 1:
         return values
     out, mean = values.copy(), values.mean(axis=-1, keepdims=True)
@@ -117,7 +106,7 @@ def _levelled(values: FloatArray, parts: list[slice]) -> FloatArray:
 def _distances(
     exact: ExactSums, centre: tuple[FloatArray, FloatArray], sums: FloatArray, n: int
 ) -> FloatArray:
-    """(draw, statistic, setting, cost) how far ``n`` records are from the others, in errors."""
+    """(draw, statistic, setting, attack) studentised difference of ``n`` records from the rest."""
     sides = (sums, n), (exact.total - sums, len(exact.columns) - n)
     both = (_means(exact.scaled(part) / size, size, *centre) for part, size in sides)
     c, c_variance, r, r_variance, covariance = zip(*both, strict=True)
@@ -133,11 +122,9 @@ def _distances(
 def _means(
     means: FloatArray, n: int, exposure: FloatArray, benefit: FloatArray
 ) -> tuple[FloatArray, ...]:
-    """Mean exposure and its variance, mean benefit and its variance, covariance of both.
-
-    Arrays (draw, setting, cost); those of the benefit are the same for all costs. ``means`` are
-    those of distances from the centres ``exposure`` and ``benefit``, and of their products.
-    """
+    """Mean exposure and its variance, mean benefit and its variance, covariance of both."""
+    # ``means`` are those of distances from the centres ``exposure`` and ``benefit``, and of their
+    # products; results are (draw, setting, cost), those of the benefit the same for all costs.
     ends = np.cumsum([exposure.size] * 3 + [len(benefit)])
     *of_costs, b, b2 = np.split(means, ends, axis=1)
     e, e2, eb = (part.reshape(-1, *exposure.shape) for part in of_costs)
@@ -159,19 +146,13 @@ def _centred(values: FloatArray, mean: FloatArray) -> FloatArray:
 
 
 def _in_errors(difference: FloatArray, variance: FloatArray) -> FloatArray:
-    """Size over error; 0 where nothing differs, infinite where only the error is 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        distance = np.abs(difference) / np.sqrt(np.maximum(variance, 0.0))
+    """Absolute difference over its error; 0 where both are 0, infinite where only the error is."""
+    distance = quotient(np.abs(difference), np.sqrt(np.maximum(variance, 0.0)), otherwise=np.inf)
     return np.where(difference == 0, 0.0, distance)
 
 
 def step_down(distances: FloatArray, is_given: BoolArray) -> FloatArray:
-    """Adjusted p-values of a family by the step-down maximum of Westfall and Young.
-
-    >>> real, drawn = [3.0, 1.0], [[1.0, 2.0], [0.0, 0.0], [1.0, 1.0]]
-    >>> step_down(np.array([real, *drawn]), np.array([True, True]))
-    array([0.25, 0.75])
-    """
+    """Adjusted p-values of a family by the step-down maximum of Westfall and Young."""
     adjusted = np.full(len(is_given), np.nan)
     family = np.flatnonzero(is_given)
     order = family[np.argsort(distances[0, family], kind="stable")]  # the nearest first

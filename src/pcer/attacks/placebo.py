@@ -1,13 +1,12 @@
-"""Rows of ``placebo``: how far an alarm about groups can be trusted, from whoever has the records.
+"""Rows of ``placebo``: how often made-up groups raise an alarm, and permutation tests.
 
-Two hundred attributes are drawn by coin flip, with groups of the same sizes, and every one of them
-is put through the audit's own tests, for every setting and every cost. None of them has anything to
-do with what the models remember: how many raise an alarm? For double disadvantage, whose first half
-is a real difference of benefits, the coin decides exposures alone and benefits stay as they are.
-Beside that stand permutation tests of the real attribute.
+Two hundred placebo groupings of the same sizes are drawn at random, and each goes through the
+audit's tests, for every setting and attack. Since they mean nothing, every alarm is false. For
+double disadvantage only exposures are drawn at random; the real groups keep their outcomes, whose
+difference may be real.
 
-Everything follows from the records, the models and a fixed seed: no clock, no number of processes
-and no value of a group changes a draw.
+Everything follows from the records, the models and a fixed seed: no clock, number of processes or
+name of a group changes a draw.
 """
 
 from __future__ import annotations
@@ -29,24 +28,16 @@ from pcer.metrics import FloatArray, IntArray
 from pcer.release.format import Outcome, Placebo
 from pcer.release.panel import Panel
 
-# Coin-flip attributes that are put through an audit; with fewer nothing is said of how often they
-# alarm.
+# Placebo groupings that are audited, and the fewest from which a count is released.
 PLACEBOS, LEAST_PLACEBOS = 200, 100
-
-MOST_ENTRIES = 400_000  # records times groups less one: beyond that, coin flips are not checked
-
-# Coin flips that are also attacked exactly, to see how far first order is off; or none are.
+MOST_ENTRIES = 400_000  # records times groups less one: beyond that nothing is checked
+# Placebo groupings that are also attacked exactly, to see how far first order is off; or none.
 FEWEST_EXACT, MOST_EXACT = 5, 20
-
-# Records times models times settings times such coin flips, at most: they cost as much as a
-# hundredth of a sweep each.
+# Records times models times settings times such groupings, at most: each costs about a hundredth
+# of a sweep.
 EXACT_ENTRIES = 2_000_000
-
-# Times as many coin flips as are wanted, before groups are called too small for them.
-MOST_TRIES = 10
-
-CHECKING = "checking with coin flips"  # what a progress display calls it
-
+MOST_TRIES = 10  # draws per wanted grouping before groups are called too small
+CHECKING = "checking with made-up groups"  # in a progress display
 GroupPair = tuple[int, int]
 Task = tuple[Callable[..., Any], tuple[Any, ...]]
 TaskRunner = Callable[[Sequence[Task]], Iterable[Any]]
@@ -58,12 +49,7 @@ def one_by_one(tasks: Sequence[Task]) -> Iterator[Any]:
 
 
 def placebo_groupings(codes: IntArray, n: int, rng: np.random.Generator) -> npt.NDArray[np.int16]:
-    """(division, record) coin-flip attributes with groups of the same sizes.
-
-    Args:
-        codes: (record,) a group's number, -1 for none; such records stay without.
-        n: how many.
-        rng: where they are drawn from.
+    """(division, record) ``n`` placebo groupings with groups of the same sizes as in codes.
 
     >>> placebo_groupings(np.array([0, 0, 1, -1]), 2, np.random.default_rng(4)).tolist()
     [[0, 0, 1, -1], [1, 0, 0, -1]]
@@ -78,19 +64,16 @@ def placebo_groupings(codes: IntArray, n: int, rng: np.random.Generator) -> npt.
 def draw_coins(
     scores: Sequence[BudgetScores], *, n_draws: int = PLACEBOS
 ) -> tuple[Divisions | None, str]:
-    """Coin-flip attributes that could have been released, or None and the reason.
+    """Placebo groupings that could have been released, or None and the reason.
 
-    A release has no group that is empty in a part of a split, so such divisions are drawn anew. How
-    many are attacked exactly follows from the number of records, models and settings.
-
-    Args:
-        scores: of every setting, all beside the same attribute.
-        n_draws: how many are wanted; between 100 and so many are given.
+    Scores are of every setting, all beside the same attribute. A release has no group that is empty
+    in a part of a split, so such groupings are drawn again; between 100 and ``n_draws`` are given.
+    How many are attacked exactly follows from the number of records, models and settings.
     """
     group, n_groups = scores[0].group, len(scores[0].group_names)
     if len(group) * (n_groups - 1) > MOST_ENTRIES:
         return None, (
-            f"coin flips are checked for up to {MOST_ENTRIES:,} records times groups less one, and "
+            f"made-up groups are checked for up to {MOST_ENTRIES:,} records times groups less one; "
             f"there are {len(group):,} times {n_groups - 1}"
         )
     splits = np.array([*{row.tobytes(): row for view in scores for row in view.member}.values()])
@@ -103,7 +86,7 @@ def draw_coins(
         if len(kept) >= n_draws:
             break
     if len(kept) < min(n_draws, LEAST_PLACEBOS):
-        return None, "some group is so small that coin flips leave a part of some split without it"
+        return None, "some group is too small: made-up groups of its size miss a part of some split"
     n_exact = min(MOST_EXACT, EXACT_ENTRIES // sum(view.member.size for view in scores))
     return Divisions(kept[:n_draws], n_groups, n_exact if n_exact >= FEWEST_EXACT else 0), ""
 
@@ -117,12 +100,12 @@ def check_with_coins(
     n_permutations: int = DRAWS,
     run: TaskRunner = one_by_one,
 ) -> list[Placebo]:
-    """Put coin flips through the audit, and permute the real attribute.
+    """Audit placebo groupings, and permute the real one.
 
     Args:
         settings: all of one attribute, and of the same records in the same order.
-        attacked: what ``attack_models`` found in each of them and in the coin flips.
-        coins: the coin flips.
+        attacked: results of ``attack_models`` for each of them and for the placebo groupings.
+        coins: the placebo groupings.
         outcome: whether a positive prediction is a benefit or a harm.
         n_permutations: divisions of every pair.
         run: calls tasks, perhaps several at a time, and gives their results in order.
@@ -173,11 +156,7 @@ def check_with_coins(
 
 
 def pairs_of_groups(group: IntArray, n_groups: int) -> list[GroupPair]:
-    """Which groups an audit compares by itself: all with the largest; of two, in their order.
-
-    >>> pairs_of_groups(np.array([0, 1, 1, 2]), 3)
-    [(1, 0), (1, 2)]
-    """
+    """Pairs of groups that an audit compares: each with the largest; two in their order."""
     sizes = np.bincount(group[group >= 0], minlength=n_groups)
     reference = 0 if n_groups == 2 else int(np.argmax(sizes))
     return [(reference, other) for other in range(n_groups) if other != reference]
@@ -191,7 +170,7 @@ def _count_alarms(
     outcome: Outcome,
     n_draws: int,
 ) -> dict[str, IntArray]:
-    """(setting, pair) how many coin flips alarm by one cost, in each of three ways."""
+    """(setting, pair) how many placebo groupings raise each alarm, by one attack."""
     with_coins = [
         replace(panel, pooled={cost: panel.pooled[cost]}, train=None, test=None)
         if cost in panel.pooled
@@ -206,15 +185,21 @@ def _count_alarms(
         alarms(seen, families, Plan(), cost=cost, outcome=outcome, n_families=n_draws)
         for seen in (with_coins, with_real_benefits)
     )
-    alarmed = {"n_shown": coin.shown, "n_double": real.double >= 0, "n_exposure": coin.differ}
-    shape = len(panels), n_draws, -1
-    return {name: found.reshape(shape).sum(axis=1) for name, found in alarmed.items()}
+    alarmed = {
+        "n_exposure": coin.exposures_differ,
+        "n_ratio": coin.ratios_differ,
+        "n_double": real.double >= 0,
+    }
+    shape = len(panels), n_draws, len(families) // n_draws
+    either = (coin.exposures_differ | coin.ratios_differ).reshape(shape).any(axis=(0, 2))
+    counts = {name: found.reshape(shape).sum(axis=1) for name, found in alarmed.items()}
+    return counts | {"n_any": np.full_like(counts["n_ratio"], either.sum())}
 
 
 def _against_exact(
     attacked: Attacked, cost: str, n_groups: int, pair: GroupPair
 ) -> tuple[int | None, float | None]:
-    """Coin flips attacked exactly, and by how many errors first order is off, on average."""
+    """Number of exactly attacked groupings, and the root mean square error of first order."""
     if attacked.coins is None or cost not in attacked.exact:
         return None, None
     exact, quick, (i, j) = attacked.exact[cost], attacked.coins.pooled[cost], pair

@@ -1,21 +1,18 @@
-"""One cost over all models of a setting: its value for a group, its error, who is behind it.
+"""One attack over all models of a setting: a group's exposure, its error, each record's influence.
 
-Every pooled number is about people like these, so two kinds of luck are in its error. Records: a
-record is in all models, so what it adds is summed over them before it is squared. Models: one that
-remembers more exposes all of its records, and so few models may have been lucky; what the models'
-numbers vary beyond what their records explain is added (clustering both ways, after Cameron,
-Gelbach and Miller), never subtracted, and few models count as the few that they are
-(``people_variance``). If nothing is remembered no model can remember more: then records are all
-there is (``null_error``). What a record adds to the number and to its group's benefit gives the
-covariance of both. What records change about each other is in no error; whether two groups share
-it is measured (``separation``).
+A pooled exposure is about people like these, so its error has two parts. Records: a record is in
+all models, so its influence is summed over them before it is squared. Models: one that memorises
+more exposes all of its records; variation between models beyond their records is added and never
+subtracted (two-way clusters, after Cameron, Gelbach and Miller), with Student's correction for few
+models (``people_variance``). If nothing is memorised, only records count (``null_error``). A
+record's influence on the exposure and on its group's benefit gives their covariance. Training on
+one record changes predictions for others, which no error here contains; whether two groups share
+that is measured (``separation``).
 
-Groups that a coin flip made are not attacked one by one: every number is a sum over a group's
-records, or nearly so, and sums over many groups are one product (``Divisions``). Paired costs are
-exactly those of the division alone. Attacks that rank records within a model are taken to first
-order: what each record adds to everybody's number, once, summed over the group. Groups that a coin
-flip made hold the same kind of people, so that ranks within a group and among everybody differ by
-as little as 1 over its size.
+Placebo groups are not attacked one by one: every number is (nearly) a sum over a group's records,
+and sums over many groups are one product (``Divisions``). Paired attacks are exact. Attacks that
+rank records within a model are taken to first order: each record's influence among everybody is
+summed over the group, which differs from ranks within the group by about 1 over its size.
 """
 
 from __future__ import annotations
@@ -27,34 +24,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
 from pcer.attacks.ranking import Ranked, rank
 from pcer.attacks.single import Advantage, Attack, auc_advantage
 from pcer.attacks.sums import Divisions, Groups
 from pcer.metrics import BoolArray, FloatArray, IntArray, quotient
 from pcer.release.panel import PooledExposures
-from pcer.statistics import student_weight
+from pcer.statistics import SIGNIFICANCE, interval_quantile
 
-# Fewer models are compared two by two to see how much more one remembers than another; of more,
-# each is better told from all. Too few, also, to measure what groups share.
+# Fewer models are compared two by two; more are compared with their mean. Fewer are also too few to
+# measure what groups share.
 FEW_MODELS = 5
-
-UNMEASURED = 0.4  # separation of groups of which models say too little to measure it
-
+UNMEASURED = 0.4  # separation where models say too little to measure it
 # Axes of counts after the group's: label 0 and 1, held out and trained on, negative, positive.
 LABEL, SIDE, PREDICTION = 1, 2, 3
-
-# By label and prediction, whether the prediction is right.
+# By label and prediction, whether the prediction is correct.
 RIGHT = np.array([[True, False], [False, True]])
-
-Sets = Groups | Divisions  # groups of one division, or those of many coin flips one after the other
-
-# (set,) what models, and what both, make of variances; how many models tell them.
+Sets = Groups | Divisions  # groups of one division, or of many placebo groupings in sequence
+# (set,) variances by models and by both, and the number of models behind them.
 Variances = tuple[FloatArray, FloatArray, IntArray | int]
 
 
 class Rate(NamedTuple):
-    """(model, group) rates, NaN where nobody tells one; each record's distance from the mean."""
+    """(model, group) rates, NaN where unknown; each record's influence on its group's mean."""
 
     by_model: FloatArray
     own: FloatArray
@@ -65,29 +58,29 @@ class Rate(NamedTuple):
         return np.asarray(self.by_model.mean(axis=0))
 
 
-NO_RATE = Rate(np.full((1, 1), np.nan), np.zeros(1))  # a benefit of which no covariance is known
+NO_RATE = Rate(np.full((1, 1), np.nan), np.zeros(1))  # a benefit without a known covariance
 
 
 class Pool(ABC):
-    """Collects one cost over all models of a setting."""
+    """Collects one attack over all models of a setting."""
 
     is_scored: BoolArray
     is_complete: BoolArray
 
     @abstractmethod
     def numbers(self, groups: Groups) -> tuple[FloatArray, FloatArray]:
-        """(group,) values, NaN where no model tells one; (record,) distances from them."""
+        """(group,) values, NaN where unknown; (record,) influences on them."""
 
     @abstractmethod
     def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
-        """Variances of values of sets with so many records, from the luck of models."""
+        """Variances of the values of sets of ``n`` records, from differences between models."""
 
     def n_scored(self, groups: Groups) -> FloatArray:
-        """(group,) records of which some model says something."""
+        """(group,) records that some model scores."""
         return np.asarray(groups.sums(self.is_scored[None])[0])
 
     def n_excluded(self, groups: Groups) -> FloatArray:
-        """(group,) records of which some model could not tell anything."""
+        """(group,) records that some model could not score."""
         return np.asarray(groups.sums(~self.is_complete[None])[0])
 
     def by_record(self, groups: Groups) -> FloatArray:
@@ -98,7 +91,7 @@ class Pool(ABC):
         )
 
     def exposures(self, sets: Sets, benefit: Rate = NO_RATE) -> PooledExposures:
-        """The cost of every set, with errors for normal intervals; none of a single record.
+        """The exposure of every set, with errors for normal intervals; none for a single record.
 
         No error is below that of one record at chance. ``benefit`` is that of ``sets.whole``.
         """
@@ -122,29 +115,23 @@ class Pool(ABC):
 def people_variance(
     of_records: FloatArray, of_models: FloatArray, of_both: FloatArray, n_models: IntArray | int
 ) -> FloatArray:
-    """Variance by records and models, less what both count twice; never below that of records.
-
-    The models' part is estimated from few models, so that it counts by the square of Student's
-    quantile over the normal one: intervals of such sums hold at least as often as they say
-    (Banerjee 1960).
-    """
-    several = np.atleast_1d(n_models)
-    weight = np.array([student_weight(int(m) - 1) if m > 1 else 0.0 for m in several])
+    """Variance by records and models, less what both count; never below that of records."""
+    # The models' part comes from few models, so it is weighted by the square of Student's quantile
+    # over the normal one: intervals then cover at least as often as they claim (Banerjee 1960).
+    several, normal = np.atleast_1d(n_models), interval_quantile(1 - SIGNIFICANCE)
+    student = scipy.special.stdtrit(np.maximum(several - 1, 1), 1 - SIGNIFICANCE / 2)
+    weight = np.where(several > 1, np.float_power(student / normal, 2), 0.0)
     return np.maximum(of_records, of_records - of_both + weight * of_models)
 
 
 class RankedPool(Pool):
-    """An attack that ranks records within each model, collected one model after the other.
-
-    ``whole`` are everybody, or all but some, as one group: what every record adds there in every
-    model is kept, for coin flips.
-    """
+    """An attack that ranks records within each model; influences in ``whole`` are for placebos."""
 
     def __init__(
         self, divisions: Sequence[Groups], n_models: int, whole: Sequence[Groups] = ()
     ) -> None:
         n = len(divisions[0].codes)
-        # by division, value and variance by model and group; what records add, over all models
+        # by division: value and variance by model and group; influence of records over all models
         self.found = {sets: np.full((2, n_models, sets.n), np.nan) for sets in (*divisions, *whole)}
         self._parts: dict[Groups, npt.NDArray[Any]] = {sets: np.zeros((1, n)) for sets in divisions}
         self._parts |= {sets: np.zeros((n_models, n), dtype=np.float32) for sets in whole}
@@ -152,13 +139,13 @@ class RankedPool(Pool):
 
     @property
     def has_values(self) -> bool:
-        """Whether any model tells anything of any group."""
+        """Whether any model gives a value for any group."""
         return any(bool(np.isfinite(found).any()) for found in self.found.values())
 
     def add(
         self, model: int, ranked: dict[Groups, list[Ranked]], attack: Attack, score: FloatArray
     ) -> dict[Groups, list[Advantage | None]]:
-        """Take in one model's ranks; what the attack finds in each group."""
+        """Add one model's ranks; returns the attack's result in each group."""
         is_scored = ~np.isnan(score)
         self.is_scored |= is_scored
         self.is_complete &= is_scored
@@ -172,7 +159,7 @@ class RankedPool(Pool):
         return found
 
     def numbers(self, groups: Groups) -> tuple[FloatArray, FloatArray]:
-        """Means over the models that tell a value."""
+        """Means over the models that give a value."""
         values, parts = self.found[groups][0], self._parts[groups].sum(axis=0, dtype=np.float64)
         n_models = np.isfinite(values).sum(axis=0)
         scale = self.n_scored(groups) / np.maximum(n_models, 1)
@@ -212,23 +199,22 @@ class Sides:
 
 
 class PairedPool(Pool):
-    """A quantity of records, each beside itself in the models without it, a few at a time.
+    """Paired attacks: each record in models with it, minus in models without it; in blocks."""
 
-    What a model adds to a difference is measured from the record's mean over all models, so that
-    what it says alike of all records does not count. Always in, or never, is no difference.
-    """
+    # A model's part in a difference is measured from the record's mean over all models, so that a
+    # shift of all its scores does not count. Records always in, or never, have no difference.
 
     def __init__(self, n_models: int, n_records: int) -> None:
         n_pairs = math.comb(n_models, 2) if n_models < FEW_MODELS else 0
         self.is_scored = self.is_complete = np.zeros(n_records, dtype=bool)
         self._differences = np.zeros(n_records)
-        # squares of what models add, and move; the share trained on
+        # squares of the models' parts and shifts; the share trained on
         self._squares = np.zeros((3, n_records))
-        self._models = np.empty((2, n_models, n_records))  # what each adds, and moves
+        self._models = np.empty((2, n_models, n_records))  # each one's part, and shift
         self._contrasts = np.zeros((12 * n_pairs, n_records))
 
     def add(self, block: slice, values: FloatArray | BoolArray, sides: Sides) -> None:
-        """Take in some records; ``values`` are (model, record)."""
+        """Add some records; ``values`` are (model, record)."""
         total_in = (values * sides.member).sum(axis=0)
         total_out = (values * ~sides.member).sum(axis=0)
         added, self._models[1, :, block] = self._models[0, :, block], sides.moved
@@ -250,12 +236,9 @@ class PairedPool(Pool):
         return value, np.where(is_known, self._differences - value[groups.codes], 0.0)
 
     def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
-        """Variances of mean differences, from the luck of models.
-
-        A model's own number is in the means that it is measured from: one that adds x to all its
-        records and nothing to the others stands out by x (1 - (1 + share trained on)/models), and
-        by as many degrees of freedom less one. That is made good.
-        """
+        # A model is part of the means that it is measured from: one that adds x to all its records
+        # and nothing to the others stands out by x (1 - (1 + share trained on)/models) only, with
+        # one degree of freedom less. Both are corrected.
         n_models = self._models.shape[1]
         if len(self._contrasts):
             contrasts = sets.sums(self._contrasts).reshape(3, 4, -1, len(n))
@@ -273,25 +256,19 @@ class PairedPool(Pool):
 
 
 def contrast_moments(values: FloatArray | BoolArray, member: BoolArray) -> FloatArray:
-    """(moment, kind, two models, record) numbers, sums and squares of what two models say apart.
-
-    A record's kind is 0 if neither trained on it, 1 or 2 if the first or the second did, 3 if both.
-    """
+    """(moment, kind, two models, record) counts, sums and squares of differences of two models."""
     first, second = np.triu_indices(len(values), 1)
     contrast = values[first].astype(np.float64) - values[second]
-    kind = member[first] + 2 * member[second]
+    kind = member[first] + 2 * member[second]  # 0: neither trained on it; 1, 2: one did; 3: both
     chosen = np.equal(kind, np.arange(4)[:, None, None])
     return np.stack([chosen, chosen * contrast, chosen * contrast**2])
 
 
 def of_few(contrasts: FloatArray, n_models: int) -> tuple[FloatArray, FloatArray]:
-    """What few models, and what both, make of the variance of a mean paired difference.
-
-    What a model says is in few differences, and in those of two models it cannot be told from what
-    the other says. But where one remembers more, it says more than the other of records that both
-    trained on, and no more of records that neither did. Where there are not two of each, records of
-    one model stand against those of the other, which counts the models' moods as well.
-    """
+    """Variance of a mean paired difference from few models: by models, and by both."""
+    # Of two models the one that memorises more scores records that both trained on higher, and no
+    # higher those that neither did. Where there are not two of each kind, records of one model are
+    # compared with those of the other, which counts shifts of all scores as well.
     n, total, squares = contrasts
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / n
@@ -305,17 +282,12 @@ def of_few(contrasts: FloatArray, n_models: int) -> tuple[FloatArray, FloatArray
 
 
 def separation(luck: FloatArray, groups: Groups) -> FloatArray:
-    """(group,) from 0, luck is shared, to 1, it stays within groups; NaN if not measured.
-
-    A record changes what models say of its neighbours. That moves all exposures of one group alike,
-    and cancels in a difference of groups only as far as the groups share it: wholly where they
-    are mixed or the model is one for all, not at all where they live apart and the model is local.
-    Two records that share luck (``luck_of``, (model, record)) go up and down together, so the mean
-    squared covariance of records, beyond that of independent ones, is compared within and between
-    groups; over all pairs of records, a few models are enough. Every group is put beside the
-    largest, which has the highest of those. What cannot be told from sampling error counts as
-    ``UNMEASURED``: the mean of the share given what was found, with a prior spread of 1.
-    """
+    """(group,) from 0 (luck is shared) to 1 (it stays within groups); NaN if not measured."""
+    # A training record changes predictions for its neighbours. That moves a whole group's exposure,
+    # and cancels in a difference of groups only as far as both share it. Scores of records that
+    # share luck vary together, so the mean squared covariance of records, beyond that of
+    # independent ones, is compared within and between groups: every group with the largest, which
+    # gets the highest value. Sampling error shrinks it to ``UNMEASURED`` (a prior with spread 1).
     n_models = len(luck)
     if n_models < FEW_MODELS or groups.n < 2:
         return np.full(groups.n, np.nan)
@@ -327,7 +299,7 @@ def separation(luck: FloatArray, groups: Groups) -> FloatArray:
     pairs = np.einsum("gst,hst->gh", products, products) - same
     with np.errstate(divide="ignore", invalid="ignore"):
         beyond = pairs / ((np.outer(variances, variances) - same) / (n_models - 1)) - 1
-        worth = variances**2 / squares  # as many records of equal variance as these are
+        worth = variances**2 / squares  # effective number of records
         both = worth + worth[largest]
         within = worth * np.diag(beyond) + worth[largest] * beyond[largest, largest]
         within = np.maximum(within / both, 0.0)
@@ -340,7 +312,7 @@ def separation(luck: FloatArray, groups: Groups) -> FloatArray:
 
 
 def luck_of(values: FloatArray, sides: Sides) -> FloatArray:
-    """(model, record) what models say beyond the mean over those on the same side."""
+    """(model, record) scores minus their mean over the models on the same side."""
     total_in = (values * sides.member).sum(axis=0)
     total_out = values.sum(axis=0) - total_in
     means = np.where(sides.member, total_in / sides.n_in, total_out / sides.n_out)
@@ -350,19 +322,9 @@ def luck_of(values: FloatArray, sides: Sides) -> FloatArray:
 def record_rates(
     predicted: BoolArray, labels: IntArray, member: BoolArray, groups: Groups
 ) -> tuple[Rate, Rate]:
-    """Benefit and gap of every group, and each record's part in them.
-
-    The benefit is the positive rate on test records; held out, a record adds (its prediction minus
-    the rate) over the number held out. The gap is accuracy in training minus in test, less what the
-    mix of labels in the two parts makes of it, as in an audit. Within one model a record's part
-    depends on its group, its label, its side of the split and its prediction alone.
-
-    >>> predicted, member = np.array([[True, False, True]]), np.array([[False, False, True]])
-    >>> whole = Groups(np.zeros(3, int), 1)
-    >>> benefit, gap = record_rates(predicted, np.ones(3, int), member, whole)
-    >>> benefit.value, gap.value
-    (array([0.5]), array([0.5]))
-    """
+    """Benefit (positive rate on test records) and gap of groups, and each record's influence."""
+    # The gap is training minus test accuracy, less the effect of the mix of labels, as in an audit.
+    # Within a model a record's influence depends on its group, label, side and prediction only.
     cells = 4 * (2 * groups.places.astype(np.int64) + labels)
     values, parts = np.zeros((2, len(member), groups.n + 1)), np.zeros((2, len(labels)))
     for model, (positive, trained) in enumerate(zip(predicted, member, strict=True)):
@@ -377,7 +339,7 @@ def record_rates(
 
 
 def _benefit(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(group,) positive rate on test records, and what a record of each cell adds to it."""
+    """(group,) positive rate on test records, and the influence of a record of each cell."""
     held_out = counts[:, :, 0].sum(axis=LABEL)
     n = held_out.sum(axis=1)
     rate = quotient(held_out[:, 1], n)
@@ -388,11 +350,9 @@ def _benefit(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _gap(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(group,) accuracy difference less the luck of labels, and what each cell adds to it.
-
-    That is U (1/n_train + 1/n_test), where U counts who is right in training beyond what the
-    accuracy of their label would give; what a record adds is its derivative by the record's weight.
-    """
+    """(group,) accuracy difference less the luck of labels, and each cell's influence on it."""
+    # The value is U (1/n_train + 1/n_test), where U counts correct training records beyond what the
+    # accuracy of their label gives; the influence is its derivative by a record's weight.
     n = counts.sum(axis=PREDICTION)
     right = (counts * RIGHT[:, None]).sum(axis=PREDICTION)
     accuracy = np.nan_to_num(quotient(right.sum(axis=SIDE), n.sum(axis=SIDE)))
@@ -409,5 +369,5 @@ def _gap(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _freedom(n: FloatArray) -> FloatArray:
-    """Makes good the degree of freedom that a mean takes from ``n`` distances from it."""
+    """Correction for the degree of freedom that a mean takes from ``n`` deviations from it."""
     return np.sqrt(n / np.maximum(n - 1, 1))

@@ -1,11 +1,11 @@
-"""Where members stand among non-members of their group: exact counts from one sort per model.
+"""Ranks of members among non-members of their group, from one sort per model.
 
-Sorting and the sums around it release Python's lock, so that threads help.
+Sorting and summing release Python's lock, so that threads help.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -15,18 +15,11 @@ from pcer.metrics import BoolArray, FloatArray, IntArray
 
 
 class Ranked:
-    """One model's scores of one group's records, ascending; ties stand in the order of records.
-
-    Attributes:
-        order: (record,) positions of the records, lowest score first.
-        member: (record,) 1.0 for a member and 0.0 for others, in that order.
-        n_members: how many were trained on.
-        n_nonmembers: how many were not.
-    """
+    """One model's scores of one group's records, ascending; ties in the order of records."""
 
     def __init__(self, order: IntArray, member: FloatArray, starts: IntArray | None) -> None:
-        self.order, self.member = order, member
-        self._starts = starts  # places where a new score begins; None where all differ
+        self.order, self.member = order, member  # positions, lowest first; 1.0 for a member, or 0.0
+        self._starts = starts  # positions where a new score begins; None where all differ
         self.n_members = int(member.sum())
         self.n_nonmembers = len(order) - self.n_members
 
@@ -37,16 +30,14 @@ class Ranked:
 
     @cached_property
     def auc(self) -> float:
-        """Chance that a member scores above a non-member, ties counting half; needs both."""
+        """Probability that a member scores above a non-member, ties counting half; needs both."""
         everyone, among_nonmembers = len(self.order) ** 2, self.n_nonmembers**2
         won = everyone - among_nonmembers - float(self._members_below.sum())
         return won / (2 * self.n_members * self.n_nonmembers)
 
     def parts(self) -> FloatArray:
-        """What each record adds to the AUC, in this order: its placement, centred, over its side.
-
-        That is the share of non-members below a member, of members above a non-member.
-        """
+        """Each record's influence on the AUC, in this order: centred placement over its side."""
+        # A placement: the share of non-members below a member, or of members above a non-member.
         members, nonmembers = self.n_members, self.n_nonmembers
         for_nonmembers = 2 * members * (1 - self.auc)
         parts = self._twice_below(np.arange(1.0, len(self.order) + 1), 1.0)
@@ -58,12 +49,12 @@ class Ranked:
         return parts
 
     def above(self, place: int) -> tuple[int, int]:
-        """Members and non-members from a place in the order on."""
+        """Numbers of members and non-members from a position on."""
         members = self.n_members - (int(self._members[place - 1]) if place else 0)
         return members, len(self.order) - place - members
 
     def end_of_tie(self, nonmember: int) -> int:
-        """The place after all scores equal to that of the n-th lowest non-member (from 0)."""
+        """The position after all scores equal to that of the n-th lowest non-member (from 0)."""
         end = int(np.flatnonzero(self.member == 0)[nonmember]) + 1
         if self._starts is None:
             return end
@@ -72,7 +63,7 @@ class Ranked:
 
     @cached_property
     def _members(self) -> FloatArray:
-        """Members up to and with each place."""
+        """Number of members up to and including each position."""
         return np.cumsum(self.member)
 
     @cached_property
@@ -80,7 +71,7 @@ class Ranked:
         return self._twice_below(self._members, self.member)
 
     def _twice_below(self, up_to: FloatArray, own: FloatArray | float) -> FloatArray:
-        """Twice how many are below each place, ties counting half, from counts up to and with."""
+        """Twice the number below each position, ties counting half, from inclusive counts."""
         before = up_to - own
         if self._starts is None:
             return before + up_to
@@ -93,16 +84,23 @@ def rank(
 ) -> dict[Groups, list[Ranked]]:
     """For each division and group, the ranks of the records whose score is not NaN."""
     order, ascending = stable_order(score)
-    tied = score if (ascending[1:] == ascending[:-1]).any() else None
-    return {groups: list(_ranked(groups, order, member, tied)) for groups in divisions}
+    has_ties = (ascending[1:] == ascending[:-1]).any()
+    found: dict[Groups, list[Ranked]] = {groups: [] for groups in divisions}
+    for groups, ranked in found.items():
+        places = groups.places[order]
+        for own in (order[places == k] for k in range(groups.n)):
+            starts = None
+            if has_ties:
+                starts = np.flatnonzero(np.append(True, score[own[1:]] != score[own[:-1]]))
+                starts = starts if len(starts) < len(own) else None
+            ranked.append(Ranked(own, member[own].astype(np.float64), starts))
+    return found
 
 
 def stable_order(score: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Records from the lowest score up, ties in their order, NaN left out; and their scores.
-
-    A score and its record are packed into one 64-bit number, since a plain sort is several times
-    faster than a stable one; the few records that lost digits put out of order are sorted again.
-    """
+    """Records from the lowest score up, ties in their order, NaN left out; and their scores."""
+    # A score and its record are packed into one 64-bit number, since a plain sort is several times
+    # faster than a stable one; the few records that lost digits misplace are sorted again.
     unknown = np.isnan(score)
     bits = np.where(unknown, np.nan, score + 0.0).view(np.int64)  # 0 and -0 are one; NaN is last
     bits ^= (bits >> np.int64(63)) | np.int64(np.iinfo(np.int64).min)
@@ -115,16 +113,3 @@ def stable_order(score: FloatArray) -> tuple[IntArray, FloatArray]:
         order = order[np.argsort(ascending, kind="stable")]
         ascending = score[order]
     return order, ascending
-
-
-def _ranked(
-    groups: Groups, order: IntArray, member: BoolArray, score: FloatArray | None
-) -> Iterator[Ranked]:
-    places = groups.places[order]
-    for k in range(groups.n):
-        own, starts = order[places == k], None
-        if score is not None:
-            ascending = score[own]
-            starts = np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1]))
-        has_ties = starts is not None and len(starts) < len(own)
-        yield Ranked(own, member[own].astype(np.float64), starts if has_ties else None)

@@ -1,7 +1,7 @@
-"""What an attacker learns about one group from one model: pure functions of that group's records.
+"""Attacks on one group by one model: pure functions of that group's records.
 
-Scores are higher where a record looks more like a member. Every advantage is signed and 0 at
-chance. Errors describe the luck of the split; they are never 0 unless the value is.
+Higher scores mean more likely a member. Every advantage is signed and 0 at chance. Errors describe
+the luck of the split; they are never 0 unless the value is.
 """
 
 from __future__ import annotations
@@ -15,43 +15,37 @@ import numpy.typing as npt
 
 from pcer.attacks.ranking import Ranked
 from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.release.format import Exposure
 
-# Losses this close (as a share) to the threshold lie on it: a mean of equal numbers is rounded.
+# Relative distance within which a loss lies on the threshold: a mean of equal numbers is rounded.
 TIE_TOLERANCE = 1e-12
-
-# Distance from 0 or 1 that a rounded probability may have had: log odds of about 37.
+# Smallest distance of a probability from 0 or 1: log odds of about 37.
 SMALLEST_PROBABILITY = 2.0**-53
-
-# How fast the window of a density narrows with the number of records (Silverman's rate).
+# Silverman's rate: how fast the window of a density narrows with the number of records.
 WINDOW_POWER = -0.2
-
-# Non-members that must lie beyond a threshold before a rate so small can be estimated.
+# Non-members that must exceed a threshold before so small a rate can be estimated.
 TAIL_NONMEMBERS = 10
 
 
 class Advantage(NamedTuple):
-    """One attack on one group of one model.
+    """One attack on one group of one model."""
 
-    Attributes:
-        value: NaN where members, or others, are missing.
-        standard_error: None with fewer than two on a side.
-        n_members: how many were trained on.
-        n_nonmembers: how many were not.
-        parts: what every record adds to the value, in the order of the ranks; they sum to 0 on each
-            side, whose lost degree of freedom is made good, so that their squares sum to
-            ``variance``. None of attacks that are not averaged over models.
-        variance: of the value when records are drawn anew; NaN with fewer than two on a side.
-    """
-
-    value: float
-    standard_error: float | None
+    value: float  # NaN where members, or others, are missing
+    standard_error: float | None  # None with fewer than two on a side
     n_members: int
     n_nonmembers: int
+    # Each record's influence on the value, in the order of the ranks; they sum to 0 on each side,
+    # their squares to the variance. None for attacks that are not averaged over models.
     parts: FloatArray | None = None
-    variance: float = math.nan
+    variance: float = math.nan  # over new samples of records; NaN with fewer than two on a side
+
+    def exposure(self, n_excluded: int | None = None) -> Exposure:
+        """As a release has it."""
+        own = {name: getattr(self, name) for name in self._fields[:4]}
+        return Exposure(**own, n_excluded=n_excluded)
 
 
-# What one model's ranking of one group and its losses, or scores, give; None where nothing.
+# An attack's result from one model's ranking of one group and its losses or scores; or None.
 Attack = Callable[[Ranked, FloatArray], Advantage | None]
 
 
@@ -73,7 +67,7 @@ def confidence_of(scaled_logit: FloatArray) -> FloatArray:
 
 
 def log_odds(probability: FloatArray) -> FloatArray:
-    """Log odds of a probability; 0 and 1 count as the least that can be told from them.
+    """Log odds of a probability; 0 and 1 count as the nearest number that differs from them.
 
     >>> log_odds(np.array([0.5, 0.75])).round(6)
     array([0.      , 1.098612])
@@ -85,10 +79,10 @@ def log_odds(probability: FloatArray) -> FloatArray:
 def beyond_reference(
     scaled_logit: FloatArray, reference: FloatArray, is_positive: BoolArray
 ) -> FloatArray:
-    """Log odds of the true label beyond what models say that never saw the record.
+    """Log odds of the true label minus those of reference models that never saw the record.
 
-    Some records are easy for every model, trained on them or not; that is no trace of training,
-    and is taken off (offline LiRA's mean, RMIA's average of probabilities).
+    Records that are easy for every model would look like members; subtracting what the references
+    say removes that (offline LiRA's mean, on RMIA's average of probabilities).
 
     Args:
         scaled_logit: (record,) log odds that the model gives the true label.
@@ -103,16 +97,14 @@ def beyond_reference(
 
 
 def loss_threshold(ranked: Ranked, loss: FloatArray) -> Advantage:
-    """The attacker of Yeom et al.: "member if the loss is at most the mean training loss".
+    """Balanced accuracy minus 1/2 of Yeom et al.: member if the loss is at most the mean's.
 
-    The value is balanced accuracy minus 1/2 at that fixed threshold. The paper claims that it is
-    at most the overfitting gap (Proposition 1); it is not, in general: a model that is right about
-    everyone but confident on members only has gap 0 and is found out completely.
-
-    A record's part is its own guess and, of a member, how it moves the threshold: its loss moves
-    the mean by (loss - mean)/n, and the mean moves the advantage by the slope of "advantage at a
-    threshold", which is 0 where members look like the others.
+    The paper claims that it is at most the overfitting gap (Proposition 1), which does not hold in
+    general: a model that is right about everyone but confident on members only has gap 0, and the
+    attack finds everybody.
     """
+    # A record's influence is its own guess and, for a member, how it moves the threshold: its loss
+    # moves the mean by (loss - mean)/n, and the mean the advantage by its slope at the threshold.
     n_members, n_nonmembers = ranked.n_members, ranked.n_nonmembers
     if ranked.is_onesided:
         return Advantage(math.nan, None, n_members, n_nonmembers)
@@ -132,7 +124,7 @@ def loss_threshold(ranked: Ranked, loss: FloatArray) -> Advantage:
 
 
 def _slope(ranked: Ranked, falling: FloatArray, threshold: float) -> float:
-    """Change of the advantage with the threshold, from a window that narrows as records grow."""
+    """Slope of the advantage at the threshold, from a window that narrows with more records."""
     spread = float((((falling - threshold) ** 2) * ranked.member).sum()) / ranked.n_members
     width = math.sqrt(spread) * float(len(falling)) ** WINDOW_POWER
     if not width > 0:
@@ -142,7 +134,7 @@ def _slope(ranked: Ranked, falling: FloatArray, threshold: float) -> float:
 
 
 def _n_within(falling: FloatArray, threshold: float) -> int:
-    """How many losses are at most the threshold."""
+    """Number of losses at most the threshold."""
     within = threshold + TIE_TOLERANCE * abs(threshold)
     return int(np.searchsorted(falling[::-1], within, side="right"))
 
@@ -175,7 +167,7 @@ def _with_errors(
     scale, other = (math.sqrt(n / (n - 1)) for n in sides)
     parts = parts * ((scale - other) * ranked.member + other)
     found = math.sqrt(variance) if error is None else error
-    least = abs(value) / min(sides)  # what one record at chance would have made of it: never 0
+    least = abs(value) / min(sides)  # the effect of one record at chance: never 0
     return Advantage(value, max(found, least), *sides, parts, variance)
 
 
@@ -185,7 +177,7 @@ def error_at_chance(n_members: int, n_nonmembers: int) -> float:
 
 
 def reference_advantage(ranked: Ranked, score: FloatArray) -> Advantage:
-    """AUC minus 1/2 of one model; DeLong's error of a dozen records may be far below chance's."""
+    """AUC minus 1/2 of one model, with at least the error at chance: DeLong's can be too small."""
     found = auc_advantage(ranked)
     if found.standard_error is None:
         return found
@@ -194,13 +186,9 @@ def reference_advantage(ranked: Ranked, score: FloatArray) -> Advantage:
 
 
 def tpr_excess(ranked: Ranked, *, fpr: float) -> Advantage | None:
-    """Share of members above a threshold that at most ``fpr`` of the others exceed, beyond chance.
-
-    None where non-members are fewer than 10/fpr: so few cannot show so small a rate. Chance is
-    (k + 1)/(n + 1) with k of n non-members above the threshold, which is itself a non-member's
-    score. The error allows for a threshold set by few non-members: the slope of the curve there is
-    at most TPR/FPR if the curve is concave, and that bound is used.
-    """
+    """Share of members above a threshold that at most ``fpr`` of others exceed, beyond chance."""
+    # The threshold is a non-member's score: chance is (k + 1)/(n + 1) with k of n others above it.
+    # The error allows for few of them: the slope of a concave curve there is at most TPR/FPR.
     n_members, n_nonmembers = ranked.n_members, ranked.n_nonmembers
     if n_members == 0 or n_nonmembers < TAIL_NONMEMBERS / fpr:
         return None

@@ -1,4 +1,4 @@
-"""Sums over groups of records; of many divisions at once, the same in any order of adding."""
+"""Sums over groups of records, for many divisions at once, exact in any order of adding."""
 
 from __future__ import annotations
 
@@ -12,19 +12,14 @@ from scipy import fft
 
 from pcer.metrics import BoolArray, FloatArray, IntArray
 
-# Bits of a float32's whole numbers: sums up to 2 to this are exact, in any order of adding.
+# Bits of whole numbers in a float32: sums up to 2 to this are exact, in any order of adding.
 WHOLE = 24
-
-TILE = 64  # records that are added as float32: their sums of 18-bit numbers are exact
-
-# Sets, and tiles of records, that are summed at once. Products so small are not shared among cores
-# by BLAS libraries, which on a busy machine would wait for each other more than they work.
+TILE = 64  # records added as float32: sums of so many 18-bit numbers are exact
+# Sets, and tiles of records, that are summed at once: too small for BLAS to share among cores,
+# which on a busy machine would mostly wait for each other.
 SETS, TILES = 32, 64
-
-FILLED = 4096  # records that are scaled at a time: few enough to stay near the processor
-
+FILLED = 4096  # records scaled at a time: few enough for the cache
 WHEEL_COLUMNS = 32  # columns that are transformed at once
-
 TURNS_USED = 4  # one turn of a wheel in so many is used, at most
 
 
@@ -36,7 +31,7 @@ class Groups:
     n: int
 
     def __eq__(self, other: object) -> bool:
-        """Whether both put the same records into the same groups."""
+        """Whether both divide the records in the same way."""
         return isinstance(other, Groups) and self._key == other._key
 
     def __hash__(self) -> int:
@@ -49,7 +44,7 @@ class Groups:
 
     @property
     def whole(self) -> Groups:
-        """The groups whose numbers these are beside: themselves."""
+        """The reference groups of these numbers: themselves."""
         return self
 
     @cached_property
@@ -76,35 +71,21 @@ class Groups:
         return np.concatenate([block @ self._chosen for block in rows])
 
     def by_record(self, value: FloatArray, own: FloatArray) -> FloatArray:
-        """(record,) numbers with the groups' values as means; NaN for records of no group.
-
-        Their standard deviation over the root of the group's size is the value's error as far
-        as it comes from records, and so with covariances: group means of such numbers can stand
-        for what an audit sees.
-
-        >>> Groups(np.array([0, 0, -1]), 1).by_record(np.array([0.3]), np.array([0.2, -0.2, 0.0]))
-        array([0.5, 0.1, nan])
-        """
+        """(record,) numbers with the groups' values as means; NaN for records of no group."""
+        # Their deviation over the root of the group's size is the record part of the value's error.
         return np.where(self.inside, value[self.codes] + own, np.nan)
 
 
 class ExactSums:
-    """Sums of numbers over any set of records.
+    """Sums of finite rows (row, record), given in blocks, over any set of records.
 
-    Every row is scaled by a power of 2 and rounded to whole numbers so small that their sums are
-    exact. That leaves numbers 18 bits below the largest of their row: what is compared is compared
-    as rounded, everywhere alike.
-
-    Args:
-        rows: blocks of rows, each (row, record) finite.
-
-    Attributes:
-        columns: (record, row) the whole numbers, in units of each row's own.
-        total: (row,) their sums over all records.
+    Every row is scaled by a power of 2 and rounded to whole numbers of at most 18 bits, whose sums
+    are exact. All comparisons use the rounded numbers, the same on every machine.
     """
 
     def __init__(self, *rows: npt.NDArray[Any]) -> None:
         ends = np.cumsum([len(block) for block in rows])
+        # (record, row) the whole numbers, in units of each row's own
         self.columns = np.zeros((rows[0].shape[1], ends[-1]), dtype=np.float32)
         parts = np.split(self.columns, ends[:-1], axis=1)
         powers = [_fill(part, block) for part, block in zip(parts, rows, strict=True)]
@@ -132,7 +113,7 @@ class ExactSums:
 
 
 def _fill(columns: npt.NDArray[np.float32], rows: npt.NDArray[Any]) -> IntArray:
-    """Set columns to rows as whole numbers whose sums are exact; the powers of 2 they took."""
+    """Fill columns with rows as whole numbers whose sums are exact; returns the powers of 2."""
     if rows.dtype == np.bool_:
         columns[:] = rows.T
         return np.zeros(len(rows), dtype=np.int64)
@@ -148,12 +129,12 @@ def _fill(columns: npt.NDArray[np.float32], rows: npt.NDArray[Any]) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Divisions:
-    """Several divisions of the same records, their groups numbered through as sets of records.
+    """Several divisions of the same records, their groups numbered consecutively as sets.
 
     Args:
         codes: (division, record) a group's number; -1 for none, the same records in all.
         n_groups: how many groups each has; group g of division d is set d x n_groups + g.
-        n_exact: how many, from the first, are to be attacked exactly, too.
+        n_exact: how many, from the first, are also attacked exactly.
     """
 
     codes: npt.NDArray[np.integer[Any]]
@@ -186,7 +167,7 @@ class Divisions:
 
     @cached_property
     def _chosen(self) -> BoolArray:
-        """(set, record) who is in the groups of every division but the last ones."""
+        """(set, record) membership in every group of every division except its last."""
         names = np.arange(self.n_groups - 1, dtype=self.codes.dtype)[:, None]
         return np.asarray(np.equal(self.codes[:, None], names).reshape(-1, self.codes.shape[1]))
 
@@ -203,15 +184,12 @@ class Divisions:
 def turned_sums(
     columns: npt.NDArray[np.float32], inside: BoolArray, n_draws: int, rng: np.random.Generator
 ) -> FloatArray:
-    """(draw, column) sums over the first of two groups, divided anew by turning wheels; exact.
-
-    Records are laid on a wheel in random order. Turning it gives every record the place, in or out
-    of the first group, of another. Turns are a group of permutations, so that a test against turns
-    drawn at random is as exact as one against permutations drawn at random (Hemerik and Goeman,
-    Exact testing with random permutations, TEST 27, 2018). What all turns sum to is one
-    convolution. All turns of one wheel together hang together, so no more than a quarter are used.
-    ``columns`` are (record, column) whole numbers of at most 2 to the 18.
-    """
+    """(draw, column) exact sums over the first of two groups, redrawn by rotating wheels."""
+    # Records are laid on a wheel in random order; a rotation gives every record the group of
+    # another. Rotations are a group of permutations, so a test against random ones is as exact as
+    # one against random permutations (Hemerik and Goeman, Exact testing with random permutations,
+    # TEST 27, 2018). All sums of whole numbers of at most 2 to the 18 are one exact convolution.
+    # Rotations of one wheel depend on each other, so at most a quarter of them are used.
     drawn = np.zeros((n_draws, columns.shape[1]))
     most = max(1, len(inside) // TURNS_USED)
     for first in range(0, n_draws, most):
@@ -226,16 +204,12 @@ def turned_sums(
 
 
 def _turns(size: int, n: int, rng: np.random.Generator) -> IntArray:
-    """Where a wheel may come to rest: of a large one somewhere else each time, never as it is."""
+    """Rotations of one wheel, never by 0; of a large one each at most once."""
     return 1 + rng.choice(size - 1, n, replace=False) if size > n else rng.integers(0, size, n)
 
 
 def wheel_sizes(n: int) -> list[int]:
-    """One large wheel, and small ones for the rest, in sizes whose transforms are fast.
-
-    >>> wheel_sizes(46_033)
-    [45000, 1024, 9]
-    """
+    """Sizes of one large wheel and small ones for the rest, whose transforms are fast."""
     sizes: list[int] = []
     while n > sum(sizes):
         sizes.append(fft.prev_fast_len(n - sum(sizes), real=True))
@@ -243,7 +217,7 @@ def wheel_sizes(n: int) -> list[int]:
 
 
 def all_turns(columns: npt.NDArray[np.float32], inside: BoolArray) -> FloatArray:
-    """(turn, column) sums over records that get the place of the one so many places on."""
+    """(rotation, column) sums over the records that a rotation puts into the first group."""
     places = fft.rfft(inside.astype(np.float64))
     values = fft.rfft(columns.T.astype(np.float64))
     sums = fft.irfft(np.conj(values) * places, n=len(inside))
