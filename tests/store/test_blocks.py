@@ -35,6 +35,14 @@ def seeds(folder: Path) -> list[int]:
     return sorted(seed for block in blocks.finished_blocks(folder) for _, seed in block.keys)
 
 
+def test_a_folder_that_is_a_link_is_refused_and_left_as_it_is(tmp_path):
+    (other := tmp_path / "other").mkdir(mode=0o755)
+    (link := tmp_path / "link").symlink_to(other)
+    with pytest.raises(OutputError, match="is a link"):
+        blocks.make_private(link)
+    assert other.stat().st_mode & 0o777 == 0o755
+
+
 def test_a_block_is_read_as_it_was_written_and_replaced_by_the_same_rows(tmp_path):
     """What is on disk is a contract with folders that an older version began."""
     save(tmp_path, second=PEOPLE)
@@ -101,7 +109,7 @@ def test_an_array_of_another_shape_or_kind_is_refused(tmp_path):
         with pytest.raises(InputError, match=r"must hold \d rows of \d numbers .* \(2, 3\)"):
             blocks.load_block(other, n_columns)
     digest = blocks.save_array(block.array, VALUES.astype(np.float64))
-    with pytest.raises(InputError, match=r"float64.*; run again, and it is made anew"):
+    with pytest.raises(InputError, match=r"float64.*; run again to make it again"):
         blocks.load_block(block._replace(array_digest=digest), 3)
     pickle = b"cos\nsystem\n(S'true'\ntR."  # never loaded
     block.array.write_bytes(pickle)
@@ -131,7 +139,7 @@ def test_blocks_that_do_not_count_are_removed_and_told(tmp_path):
     arrays[4].unlink()
     (tmp_path / ".block-0.npy.77").write_bytes(b"what a kill left")
     (sentence,) = resume(tmp_path)
-    assert sentence.startswith(f"{tmp_path}: what these blocks held is made again, as they are not")
+    assert sentence.startswith(f"{tmp_path}: these blocks are made again, as they are")
     assert sentence.count("(damaged)") + sentence.count("(made with other settings)") == 3
     assert sentence.endswith(" and 1 more.")
     assert seeds(tmp_path) == [2, 5]
@@ -161,7 +169,7 @@ def test_nobody_else_can_read_a_block_not_even_while_it_is_written(tmp_path, mon
 
 
 def test_what_cannot_be_written_or_is_stopped_leaves_nothing(tmp_path, monkeypatch):
-    with pytest.raises(OutputError, match=r"gone/a\.npy cannot be written .* what is finished is"):
+    with pytest.raises(OutputError, match=r"gone/a\.npy cannot be written .* finished blocks are"):
         blocks.save_array(tmp_path / "gone" / "a.npy", VALUES)
 
     monkeypatch.setattr(os, "fsync", stop)
@@ -186,7 +194,7 @@ def test_where_the_settings_are_lost_or_damaged_the_sealed_blocks_decide(tmp_pat
 def test_a_setting_of_one_version_is_refused_unless_the_other_says_what_stood_for_it(tmp_path):
     later, sentence = {**SETTINGS, "dropout": 0.0}, "was made with dropout"
     resume(tmp_path)
-    with pytest.raises(InputError, match=f"{sentence} that it does not name, but 0.0 is asked"):
+    with pytest.raises(InputError, match=f"{sentence} not given, but 0.0 is asked"):
         resume(tmp_path, later)
     with pytest.raises(InputError, match=rf"{sentence} 0\.0, but 0\.5 is asked for"):
         resume(tmp_path, {**later, "dropout": 0.5}, added={"dropout": 0.0})

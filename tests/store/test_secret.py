@@ -3,13 +3,16 @@
 import base64
 import os
 import random
+import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from pcer.errors import InputError
+from pcer.cli.release import given_secret
+from pcer.errors import InputError, OutputError
 from pcer.store.secret import read_secret, state_folder
 
 GUESSABLE = [
@@ -60,6 +63,27 @@ def test_secrets_lie_in_the_state_folder_of_the_user(monkeypatch):
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", "/home/ada")
     assert state_folder() == Path("/home/ada/.local/state/pcer")
+
+
+def test_four_that_need_a_secret_at_the_same_time_get_the_same(tmp_path, monkeypatch):
+    """All have looked, and found none, before any of them makes one."""
+    gate, exists = threading.Barrier(4, timeout=10), Path.exists
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with monkeypatch.context() as patch, ThreadPoolExecutor(4) as pool:
+        patch.setattr(Path, "exists", lambda path: (exists(path), gate.wait())[0])
+        found = pool.map(lambda _: given_secret(None, is_needed=True), range(4))
+    assert len({*found}) == 1
+    assert [path.name for path in (tmp_path / "pcer").iterdir()] == ["tables.secret"]
+
+
+def test_a_full_disk_leaves_no_empty_secret(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: os.pwrite(os.open("/dev/full", os.O_WRONLY), b"x", 0))
+        with pytest.raises(OutputError, match="No space left"):
+            given_secret(None, is_needed=True)
+    assert list((tmp_path / "pcer").iterdir()) == []
+    assert len(given_secret(None, is_needed=True)) == 32
 
 
 def test_its_length_is_said_and_only_a_regular_file_is_read(tmp_path):

@@ -18,6 +18,18 @@ TERM, HUP, KILL = signal.SIGTERM, signal.SIGHUP, signal.SIGKILL
 CODES = {TERM: 143, HUP: 129, KILL: -KILL}
 
 
+# The study's own verb, of networks and blocks that are small enough to be killed now and then.
+REPRODUCE = """
+from dataclasses import replace
+from pcer.cli.app import main
+from pcer_studies import command, protocol
+protocol.TRAINING.update(hidden=(8,), expected_batch=512, accountant="rdp")
+flags = command._flags
+command._flags = lambda *options: replace(flags(*options), block_size=1)
+main()
+"""
+
+
 class Sweeper:
     """Starts one sweep again and again, to kill it or not."""
 
@@ -33,8 +45,11 @@ class Sweeper:
         flags = {"jobs": 2, "block_size": 1, "engine": engine}
         settings = config(train={"accountant": "rdp"}, engine=flags)
         sweep = ("train", "compas", "--attribute", "race", "--budgets", "none,1", *self.size)
+        command = ["-m", "pcer", *sweep, *settings]
+        if engine == "reproduce":
+            command = ["-c", REPRODUCE, engine, "--dataset", "compas", "--no-report", *self.size]
         return subprocess.Popen(
-            [sys.executable, "-m", "pcer", *sweep, *settings, "-o", str(self.folder)],
+            [sys.executable, *command, "-o", str(self.folder)],
             env=self.place,
             text=True,
             start_new_session=True,
@@ -42,9 +57,9 @@ class Sweeper:
             stderr=subprocess.STDOUT,
         )
 
-    def finish(self, running: subprocess.Popen[str] | None = None) -> bytes:
+    def finish(self, running: subprocess.Popen[str] | None = None, engine: str = "local") -> bytes:
         """Go on to the end; gives the release."""
-        running = running or self.start("local")
+        running = running or self.start(engine)
         said, _ = running.communicate()
         assert running.returncode == 0, said
         return (self.folder / "compas.race.release.json").read_bytes()
@@ -87,7 +102,7 @@ class Sweeper:
         assert {path.suffix for path in work.iterdir() if path.name != ".lock"} == {".json", ".npy"}
         told = re.fullmatch(
             rf"pcer: stopped; (\d+) of (\d+) models are kept in {re.escape(str(self.folder))}; run "
-            "the same command again to go on.",
+            "the same command again to resume.",
             said.splitlines()[-1],
         )
         assert told, said
@@ -113,6 +128,21 @@ KILLS = {
     "local": [(number, is_group) for is_group in (False, True) for number in (TERM, KILL, HUP)],
     "ray": [(KILL, False), (TERM, False), (TERM, True)],
 }
+
+
+@pytest.mark.slow
+def test_a_killed_study_goes_on_to_the_same_files(tmp_path):
+    """``pcer reproduce``, with receipts and all that follows from the releases."""
+    found = []
+    for kills in ([(TERM, True), (KILL, False)], []):
+        size = "--seeds 2 --jobs 2"
+        sweeper = Sweeper(tmp_path / str(len(kills)), tempfile.gettempdir(), size)
+        for number, is_group in kills:
+            sweeper.kill(number, "reproduce", is_group=is_group)
+        sweeper.finish(engine="reproduce")
+        files = [path for path in sweeper.folder.rglob("*") if path.is_file()]
+        found.append({path.name: path.read_bytes() for path in files if path.name != "run.log"})
+    assert found[0] == found[1]
 
 
 @pytest.fixture(scope="module")

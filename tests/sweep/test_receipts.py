@@ -3,17 +3,23 @@
 import dataclasses
 import math
 import os
+import signal
 import stat
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+from dp_accounting.rdp import RdpAccountant
 from typer.testing import CliRunner
 
+import pcer
 from pcer.cli.app import app
-from pcer.data import ProtectedAttribute, split
+from pcer.data import split
 from pcer.errors import InputError
+from pcer.release.small_groups import Attribute
 from pcer.sweep import Sweep, is_finished, person_receipts, receipts, right_guesses
 from pcer.train import Budget, Predictions, calibrate
 from pcer.train.receipts import Terms, fold, mu_of, unfolded
@@ -70,6 +76,20 @@ def test_what_is_written_is_read_and_is_its_owners_only(folder):
     assert set(before) == {receipts.ARRAY, receipts.INDEX}
     receipts.write_receipts(place, index(), KEPT)
     assert contents(folder) == before
+
+
+@pytest.mark.parametrize("n_synced", [1, 2])
+def test_a_killed_write_leaves_no_receipts(tmp_path, n_synced):
+    """Killed with the array, or the index, half on the disk; what is begun again is whole."""
+    place, calls = tmp_path / "loans.receipts", count(1)
+    if (child := os.fork()) == 0:
+        os.fsync = lambda _: next(calls) < n_synced or os.kill(os.getpid(), signal.SIGKILL)
+        receipts.write_receipts(place, index(), KEPT)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    assert list(place.iterdir()) == []
+    receipts.write_receipts(place, index(), KEPT)
+    assert {path.name for path in place.iterdir()} == {receipts.ARRAY, receipts.INDEX}
+    assert list((tmp_path / "loans.scores").iterdir()) == []
 
 
 def test_a_person_finds_what_each_budget_promised_and_spent(folder):
@@ -159,8 +179,9 @@ def bounds() -> dict:
     fixed = {"n_steps": N_STEPS, "sample_rate": 0.1, "divisor": 1, "adjacency": "add-or-remove"}
     config = dataclasses.replace(CONFIG, receipts="held", **fixed)
     codes, labels = np.array([0, 0, 0, 1, 1, -1]), np.array([0, 1, 1, 0, 0, 1])
-    sex = ProtectedAttribute(name="sex", group_names=("f", "m"), codes=codes)
-    rows = receipts.group_bounds(scores, config, sex, labels)
+    sweep = tiny(config=config, budgets=(1.5,))
+    object.__setattr__(sweep.dataset, "labels", labels)
+    rows = receipts.group_bounds(sweep, scores, Attribute("sex", ("f", "m"), codes))
     return {(row.kind, row.group, row.label): row for row in rows}
 
 
@@ -281,6 +302,38 @@ def test_a_sweep_that_lost_its_receipts_or_gets_more_seeds_is_not_finished(tmp_p
     assert not is_finished(accounted(), tmp_path)
     train(tmp_path, accounted())
     assert contents(tmp_path) == contents(spent)
+
+
+def test_each_group_has_its_promise_in_release_receipts_and_report(tmp_path):
+    config = dataclasses.replace(CONFIG, receipts="exact", rule="group-clip:sex:m=0.6")
+    train(tmp_path, tiny(config=config, seeds=(0, 1)))
+    release, sampling = released(tmp_path), config.sampling(211)
+    noise = calibrate(1.0, n_train=211, config=config).noise_multiplier
+    own = {}
+    for group, share in (("f", 1.0), ("m", 0.6)):
+        step = GaussianDpEvent(noise / share)
+        accountant = RdpAccountant()
+        event = PoissonSampledDpEvent(sampling.sample_rate, step)
+        accountant.compose(event, sampling.n_steps)
+        own[group] = accountant.get_epsilon(1e-5)
+    promises = {b.group: b.mean for b in release.bounds if b.kind == "promise"}
+    assert promises == pytest.approx(own, abs=1e-6)
+    by_age = [b.mean for b in released(tmp_path, "age").bounds if b.kind == "promise"]
+    assert by_age == pytest.approx([own["f"]] * 2)  # everyone of them has at most that
+    for bound in release.bounds:
+        most = own["f"] if bound.kind == "promise" else own[bound.group]
+        assert bound.nominal == pytest.approx(most)
+        assert bound.mean <= own[bound.group] + 1e-9
+    codes = tiny().dataset.attribute("sex").codes
+    for place, group in enumerate(np.array(["f", "m"])[codes[:9]]):
+        _, (row,) = person_receipts(tmp_path, str(10 + place))
+        assert row.nominal == pytest.approx(own[group], abs=1e-6)
+        assert (row.receipt <= row.nominal).all()
+    assert release.training.mechanism == "group-clip"
+    words = " ".join(pcer.audit(release).account)
+    assert f"{own['f']:.3g} (f) and {own['m']:.3g} (m)" in words
+    with pytest.raises(InputError, match="no attribute 'height'"):
+        tiny(config=dataclasses.replace(CONFIG, rule="group-clip:height:m=0.6"))
 
 
 def test_without_private_models_there_is_nothing_to_account(tmp_path):

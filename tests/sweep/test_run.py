@@ -114,7 +114,7 @@ def kept(tmp_path_factory) -> Path:
     """A finished sweep with its three blocks of scores; not to be written into."""
     folder, steps = tmp_path_factory.mktemp("kept"), list[str]()
     train(folder, keep_scores=True, on_step=steps.append)
-    assert steps == ["checking with coin flips"]
+    assert steps == ["checking with made-up groups"]
     return folder
 
 
@@ -137,8 +137,8 @@ def stopped(kept, tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("attribute", ["sex", "age"])
-def test_costs_have_rows_over_all_models_and_coin_flips_beside_them(finished, attribute):
-    """A release says of every cost how it varies with the benefit, and how coin flips do."""
+def test_costs_have_rows_over_all_models_and_made_up_groups_beside_them(finished, attribute):
+    """A release says of every cost how it varies with the benefit, and how made-up groups do."""
     release = released(finished, attribute)
     costs = {"attack_advantage", "auc_advantage", "paired_gap", "paired_confidence"}
     assert {row.proxy for row in release.pooled_exposure} == costs
@@ -193,6 +193,7 @@ import os, signal, sys
 from pathlib import Path
 from pcer.store import blocks
 from pcer.sweep import receipts, run
+from tests.sweep.test_grid import grid_sweep
 from tests.sweep.test_receipts import accounted
 from tests.sweep.test_run import FLAGS, tiny
 
@@ -245,18 +246,62 @@ def test_changed_settings_and_a_folder_in_use_are_refused(finished, tmp_path):
     begin(tmp_path, 1)
     refuse(tmp_path, r"tiny\.scores was made with epochs 1, but 2 is asked", other)
     refuse(finished, r"release\.json was made with epochs 1, but 2 is asked", other)
+    named = dataclasses.replace(tiny().dataset, people="clerks")
+    refuse(finished, r"release\.json was made with people None, but 'clerks'", tiny(dataset=named))
     refuse(finished, "secret", tiny(secret=b"0123456789abcdef"))
     with owned(tmp_path / "tiny.scores"):
         refuse(tmp_path, "in use")
 
 
 def test_a_secret_changes_every_private_model(tmp_path, finished):
-    train(tmp_path, tiny(secret=b"0123456789abcdef", attributes=("sex",)))
+    sweep = tiny(secret=b"0123456789abcdef", attributes=("sex",))
+    assert "0123456789" not in repr(sweep)
+    train(tmp_path, sweep)
     ours, theirs = (
         [run.groups for run in released(folder).runs if run.epsilon == 1.0]
         for folder in (tmp_path, finished)
     )
     assert all(one != other for one, other in zip(ours, theirs, strict=True))
+
+
+def test_a_secret_sweep_is_extended_unless_its_streams_had_other_names(tmp_path):
+    sweep = tiny(secret=b"0123456789abcdef", attributes=("sex",))
+    train(tmp_path / "whole", sweep, keep_scores=True)
+    fewer = dataclasses.replace(sweep, seeds=(1, 3), budgets=(1.0,))
+    train(tmp_path / "out", fewer)
+    train(tmp_path / "out", sweep)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+    for path in ("tiny.sex.release.json", "tiny.scores/settings.json"):  # as an older version wrote
+        older = tmp_path / "whole" / path
+        tree = json.loads(older.read_text())
+        del (tree.get("training", {}).get("config") or tree)["streams"]
+        older.write_text(json.dumps(tree))
+        for block in older.parent.glob("block-*.json"):
+            block.unlink()
+        refuse(tmp_path / "whole", r"was made with streams 'pcer/1', but 'pcer/2'", sweep)
+        older.unlink()
+
+
+def test_nobody_is_found_by_tables_of_a_folder_and_nothing_is_trained_for_nothing(tmp_path):
+    public = tiny().dataset
+    few = np.where(np.arange(N) < 3, -1, public.attribute("age").codes % 2)
+    codes = {"sex": public.attribute("sex").codes, "age": few}
+    attributes = tuple(
+        ProtectedAttribute(name=name, group_names=("a", "b"), codes=own)
+        for name, own in codes.items()
+    )
+    private = dataclasses.replace(public, public=False, attributes=attributes)
+    sweep = tiny(dataset=private, secret=b"x" * 16, budgets=(math.inf,), seeds=(0,))
+    notes = train(tmp_path, sweep)[1]
+    assert "attribute 'age': fewer than two groups are left" in notes[0]  # three have no age
+    assert [path.name for path in tmp_path.glob("*.json")] == ["tiny.sex.release.json"]
+    assert is_finished(sweep, tmp_path)
+    assert train(tmp_path, sweep) == ([1], [])
+    alone = dataclasses.replace(sweep, attributes=("age",))
+    with pytest.raises(InputError, match="fewer than two groups are left"):
+        train(tmp_path / "new", alone, on_progress=pytest.fail)
+    with pytest.raises(InputError, match="name all attributes in one command"):
+        train(tmp_path, alone)
 
 
 def test_kept_scores_are_indexed_for_their_owner_and_releases_are_for_all(stopped):
@@ -291,7 +336,7 @@ def test_no_room_on_the_disk(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2048, limits[1]))
     try:
-        with pytest.raises(OutputError, match=r"\.npy cannot be written \(File too.* make room"):
+        with pytest.raises(OutputError, match=r"\.npy cannot be written \(File too.* free space"):
             train(tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -309,6 +354,7 @@ def test_a_sweep_names_what_it_cannot_do(tmp_path):
             tiny(**changes)
     large = tiny(config=dataclasses.replace(CONFIG, expected_batch=9999))
     refuse(tmp_path / "large", "expected_batch must be at most", large)
+    assert not (tmp_path / "large").exists()
     alone = tiny(attributes=("is_7",), budgets=(math.inf,), seeds=(0,))
     refuse(tmp_path, r"tiny: runs\[0\]\.groups\.yes\.\w+: the group is empty", alone)
 
@@ -344,7 +390,7 @@ def test_lost_settings_let_25_epochs_not_pass_for_1(tmp_path, whole):
 def test_a_block_that_is_damaged_while_others_train_is_not_read(stopped):
     """After the check at the start: the sweep ends in a sentence, and the next one heals it."""
     path = min((stopped / "tiny.scores").glob("block-*.npy"))
-    sentence = "is not as it was written; run again, and it is made"
+    sentence = "is not as it was written; run again to make it again"
     refuse(stopped, sentence, on_progress=lambda done, total: flip(path, 0.5))
     assert not list(stopped.glob("*.release.json"))
 

@@ -1,3 +1,3 @@
-"""On disk: finished blocks of any work, durable and resumable; and the processes that do it."""
+"""On disk: finished blocks of work, durable and resumable; and worker processes."""
 
-__all__: list[str] = []  # other rooms import the files by name, and no user comes here
+__all__: list[str] = []  # other rooms import the modules by name; nothing here is for users

@@ -1,10 +1,9 @@
 """Finished blocks of work in a folder with one owner, and the settings that they depend on.
 
-A block is an array and the names of its rows, perhaps with a second array beside it. It is written
-whole or not at all, so a killed job finds what is finished and does only what is missing. A block
-carries the digests of its arrays, of its own record and of the settings that made it: what a disk,
-a copy or a hand has changed, or other settings made, does not count. Rows are about persons, so
-all files are their owner's only.
+A block is an array and the names of its rows, perhaps with a second array. It is written whole or
+not at all, so that an interrupted job resumes with what is missing. A block carries digests of its
+arrays, its record and its settings: a block that was changed, or made with other settings, does not
+count. Rows are about persons, so all files are readable by their owner only.
 """
 
 from __future__ import annotations
@@ -20,48 +19,38 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pcer.errors import InputError, OutputError
+from pcer.errors import InputError, OutputError, refused_as
 from pcer.files import canonical_json, read_json, write_files
 
 Key: TypeAlias = tuple[str, int]  # the name of one row: a setting and a seed
 Settings: TypeAlias = Mapping[str, Any]  # names and plain JSON values
 
 LOCK = ".lock"
-# Modes of what nobody else may read; systems without modes pass over them.
+# Modes of private folders and files; systems without modes ignore them.
 OWNERS_FOLDER, OWNERS_FILE = 0o700, 0o600
 SETTINGS = "settings.json"
 SEAL = "sha256"  # the field of a record that holds the digest of all others
-ANEW, REMOVE = "run again, and it is made anew", "remove it and run again"
+ANEW, REMOVE = "run again to make it again", "remove it and run again"
 MOST_NAMED = 3  # faulty blocks that a sentence names
 
 
-@contextmanager
-def refused_as(fault: str, remedy: str) -> Iterator[None]:
-    """Tell in one OutputError what the system refuses."""
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(f"{fault} ({error.strerror}); {remedy}.") from None
-
-
 def make_private(folder: Path) -> None:
-    """Make a folder that only its owner can look into, or close one that is there to others."""
+    """Make a folder that only its owner can enter, or close an existing one to others."""
+    if folder.is_symlink():
+        raise OutputError(f"{folder} is a link; remove it, or name the folder that it leads to.")
     with refused_as(f"{folder} cannot be made", "choose a folder that you may write to"):
         folder.mkdir(parents=True, exist_ok=True, mode=OWNERS_FOLDER)
-    with suppress(OSError):  # systems without modes pass over them
+    with suppress(OSError):  # systems without modes ignore them
         folder.chmod(OWNERS_FOLDER)
 
 
 @contextmanager
 def owned(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; it is free again when the process ends, however it ends.
-
-    The system drops the lock. A file system without locks gets a file with the owner's process
-    number instead, which does not count once that process is gone. Nobody else can look into the
-    folder.
-    """
+    """Hold the folder's lock; the system frees it when the process ends, however it ends."""
+    # A file system without locks gets a file with the owner's process number instead, which does
+    # not count once that process is gone. Nobody else can enter the folder.
     make_private(folder)
-    with warnings.catch_warnings():  # filelock remarks on systems without locks
+    with warnings.catch_warnings():  # filelock warns on systems without locks
         warnings.filterwarnings("ignore", message=".*soft ?file ?lock", category=UserWarning)
         from filelock import FileLock, Timeout
 
@@ -69,7 +58,7 @@ def owned(folder: Path) -> Iterator[None]:
         with refused_as(f"{folder} cannot be written to", "choose another folder"):
             try:
                 lock.acquire()
-            except Timeout:  # which is an OSError, too
+            except Timeout:  # also an OSError
                 raise InputError(
                     f"{folder} is in use by another process; wait for it, or choose another folder."
                 ) from None
@@ -80,7 +69,7 @@ def owned(folder: Path) -> Iterator[None]:
 
 
 class StoredBlock(NamedTuple):
-    """A finished block: the names of its rows, where they lie, and what made them."""
+    """A finished block: the names of its rows, its file, and what made it."""
 
     keys: list[Key]
     array: Path
@@ -99,10 +88,7 @@ def save_block(
     settings: str,
     second: np.ndarray[Any, Any] | None = None,
 ) -> None:
-    """Arrays with a row for each key, then the small file that makes them count.
-
-    ``made_with`` are versions by package, ``settings`` the digest of what the rows depend on.
-    """
+    """Write arrays with a row for each key, then the small file that makes them count."""
     array = folder / f"block-{hashlib.sha256(json.dumps(keys).encode()).hexdigest()[:16]}.npy"
     record = {
         "models": keys,
@@ -130,7 +116,7 @@ def load_block(
         if file_digest(path) != (block.second_digest if is_second else block.array_digest):
             raise ValueError
         values: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception:  # numpy raises whatever its parser of a header meets
+    except Exception:  # numpy's header parser may raise anything
         raise InputError(f"{path} is not as it was written; {ANEW}.") from None
     if values.shape != (len(block.keys), n_columns) or values.dtype != np.float32:
         raise InputError(
@@ -148,7 +134,7 @@ def save_array(path: Path, values: np.ndarray[Any, Any]) -> str:
         write_files({path: content.getvalue()}, private=True)
     except OutputError as error:
         raise OutputError(
-            f"{str(error)[:-1]}; or make room and run again: what is finished is kept."
+            f"{str(error)[:-1]}; or free space and run again: finished blocks are kept."
         ) from None
     return hashlib.sha256(content.getbuffer()).hexdigest()
 
@@ -161,29 +147,16 @@ def resume_folder(
     n_columns: int,
     n_second: int | None = None,
 ) -> list[str]:
-    """Begin or go on in a folder: every block that is not what these settings wrote is removed.
+    """Begin or resume in a folder that the caller owns; says which blocks were removed, and why.
 
-    The folder's settings file names what it was begun with. Where that is lost or damaged, or a
-    block of these very settings says otherwise, the blocks speak for themselves.
-
-    Args:
-        folder: whose owner the caller is.
-        settings: what its blocks depend on.
-        added: as for ``require_same_settings``.
-        n_columns: of every block.
-        n_second: columns of the second array of every block; None where they need none.
-
-    Returns:
-        Sentences for the reader, about blocks that do not count.
-
-    Raises:
-        InputError: it was begun with other settings.
+    InputError if it was begun with other settings. Where its settings file is lost, damaged or
+    contradicted by a block of these settings, the blocks' own digests decide.
     """
     digest = settings_digest(settings, added=added)
-    for path in folder.glob(".block-*"):  # what a kill left of an array
+    for path in folder.glob(".block-*"):  # left by a killed process
         path.unlink(missing_ok=True)
     faults = {path: _fault(path, digest, n_columns, n_second) for path in _records(folder)}
-    if None not in faults.values():  # no block vouches for these settings
+    if None not in faults.values():  # no block has these settings
         before = None
         with suppress(InputError):
             before = read_json(folder / SETTINGS)
@@ -199,8 +172,8 @@ def resume_folder(
     write_files({folder / SETTINGS: canonical_json(settings)}, private=True)
     more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
     sentence = (
-        f"{folder}: what these blocks held is made again, as they are not what the same settings "
-        f"wrote: {', '.join(named[:MOST_NAMED])}{more}."
+        f"{folder}: these blocks are made again, as they are damaged or of other settings: "
+        f"{', '.join(named[:MOST_NAMED])}{more}."
     )
     return [sentence] if named else []
 
@@ -208,35 +181,24 @@ def resume_folder(
 def require_same_settings(
     before: Settings, settings: Settings, *, added: Settings, where: Path
 ) -> None:
-    """Raise InputError, naming the first that differs, unless both say the same.
-
-    Args:
-        before: with what ``where`` was made, perhaps by another version.
-        settings: what is asked for now.
-        added: for each setting that is younger than some folders, what stood for it before.
-        where: the folder or file that the sentence names.
-    """
+    """Raise InputError, naming the first difference, unless both settings agree."""
+    # ``before`` may be another version's: ``added`` has the values that describe older ones.
     made = {**{name: added[name] for name in added if name in settings}, **before}
     for name in (*settings, *made):
         if name in settings and name in made and made[name] == settings[name]:
             continue
-        past = repr(made[name]) if name in made else "that it does not name"
+        past = repr(made[name]) if name in made else "not given"
         asked = "this version of pcer has no such setting"
         if name in settings:
             asked = f"{settings[name]!r} is asked for"
         raise InputError(
-            f"{where} was made with {name} {past}, but {asked}; choose another folder, or remove "
-            "it, or go on with the version of pcer that began it."
+            f"{where} was made with {name} {past}, but {asked}; choose another folder, remove it, "
+            "or continue with the version of pcer that began it."
         )
 
 
 def settings_digest(settings: Settings, *, added: Settings) -> str:
-    """A digest that stays the same when a later version adds a setting and it is left as it was.
-
-    >>> before, now = {"epochs": 3}, {"epochs": 3, "dropout": 0.0}
-    >>> settings_digest(before, added={}) == settings_digest(now, added={"dropout": 0.0})
-    True
-    """
+    """A digest that does not change when a later version adds a setting at its old value."""
     unchanged = {name for name in added if name in settings and settings[name] == added[name]}
     return record_digest({name: settings[name] for name in settings if name not in unchanged})
 
@@ -257,12 +219,12 @@ def record_digest(record: Mapping[str, Any]) -> str:
 
 
 def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record with its own digest."""
+    """The record with its digest."""
     return {**record, SEAL: record_digest(record)}
 
 
 def is_sealed(record: Mapping[str, Any]) -> bool:
-    """Whether a record carries a digest, and is as it was when it got it."""
+    """Whether a record carries a digest and still matches it."""
     rest = {name: value for name, value in record.items() if name != SEAL}
     return record.get(SEAL) == record_digest(rest)
 

@@ -1,7 +1,7 @@
-"""Tasks in processes of this machine, which never outlive the process that asked for them.
+"""Tasks in worker processes of this machine, which never outlive their parent.
 
-A worker holds records and perhaps a secret, so it must not be left behind. However its parent
-ends, also by a kill that nobody can answer, the worker is gone within a second.
+A worker holds records and perhaps a secret. However its parent ends, even by SIGKILL, the worker is
+gone within a second.
 """
 
 from __future__ import annotations
@@ -20,27 +20,22 @@ from typing import Any
 
 Task = tuple[Callable[..., Any], tuple[Any, ...]]  # what to call, and with what
 
-PR_SET_PDEATHSIG = 1  # from <sys/prctl.h>: which signal the kernel sends when the parent is gone
+PR_SET_PDEATHSIG = 1  # from <sys/prctl.h>: the signal that the kernel sends when the parent is gone
 
 # Often sent to a parent and to all its workers at once.
 FOR_THE_PARENT = [
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name)
 ]
 
-LOOK_SECONDS = 0.5  # how often a worker looks for its parent where the kernel does not tell
+LOOK_SECONDS = 0.5  # how often a worker checks for its parent where the kernel sends no signal
 
 
 def run_tasks(
     tasks: Sequence[Task], *, n_processes: int, in_order: bool = False
 ) -> Generator[Any, None, None]:
-    """Give each task's result as soon as it is there.
+    """Yield each task's result as soon as it is ready; one process is this one.
 
-    Workers wait for the next tasks when these are done. Closing the generator ends them.
-
-    Args:
-        tasks: functions that a new process can import, and arguments.
-        n_processes: how many run at the same time; with one, they run here.
-        in_order: whether results keep the order of the tasks.
+    Workers stay for further tasks; closing the generator ends them.
     """
     n_processes = min(n_processes, len(tasks))
     if n_processes <= 1:
@@ -63,18 +58,16 @@ def run_tasks(
         for result in results:  # noqa: UP028 ("yield from" would close them by itself)
             yield result
     finally:
-        with warnings.catch_warnings():  # joblib remarks on tasks that are given up
+        with warnings.catch_warnings():  # joblib warns about abandoned tasks
             warnings.simplefilter("ignore", UserWarning)
             results.close()
 
 
 def die_with(parent: int, is_from_main_thread: bool = True) -> None:
-    """End this process as soon as its parent, a process number, has ended, and not before it.
-
-    The kernel's signal is about the thread that started us, so it is asked for only where that
-    thread lives as long as the parent. Signals to the whole group are the parent's to answer: it
-    would wait for ever for the rest of a result that a worker was sending when it died.
-    """
+    """End this process as soon as its parent, a process number, has ended, and not before it."""
+    # The kernel's signal is about the thread that started us, so it is requested only where that
+    # thread lives as long as the parent. Signals to the whole group are left to the parent: it
+    # would wait for ever for the rest of a result if a worker died while sending it.
     for number in FOR_THE_PARENT:
         signal.signal(number, partial(_pass_by, os.getpid()))
     if is_from_main_thread and sys.platform == "linux":
@@ -85,7 +78,7 @@ def die_with(parent: int, is_from_main_thread: bool = True) -> None:
 
 
 def _pass_by(worker: int, number: int, frame: FrameType | None) -> None:
-    """Stay, but let what a worker forks end as it would anywhere else."""
+    """Ignore the signal in a worker, but not in processes that it forks."""
     if os.getpid() != worker:
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
@@ -99,11 +92,8 @@ def _watch(parent: int) -> None:
 
 
 def _start_tracker() -> None:
-    """Start joblib's helper, which removes semaphores after a kill, deaf to a closing terminal.
-
-    It ignores the other signals by itself. Were it gone before us, joblib would complain. It says
-    nothing of what it removes: that is its task.
-    """
+    """Start joblib's helper, which removes semaphores after a kill, deaf to a closing terminal."""
+    # It ignores the other signals, and joblib would complain if it ended before us.
     from joblib.externals.loky.backend.resource_tracker import ensure_running
 
     if not hasattr(signal, "pthread_sigmask"):  # Windows has neither this nor SIGHUP

@@ -1,7 +1,7 @@
 """Secrets of private records: made once, kept outside any folder that is handed over.
 
-They lie in the user's state folder, readable by their owner only, each under a name that follows
-from the secret itself. A folder or release that holds that name finds its secret again.
+They are in the user's state folder, readable by their owner only, each under a name derived from
+the secret. A folder or release that holds that name finds its secret again.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import hashlib
 import os
 import re
 import secrets
+import tempfile
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
-from pcer.errors import InputError
+from pcer.errors import InputError, refused_as
 from pcer.files import read_regular
-from pcer.store.blocks import refused_as
 
 FEWEST_BYTES, MOST_BYTES = 16, 64
 FEWEST_DISTINCT = 8
@@ -34,7 +35,7 @@ def state_folder() -> Path:
 
 
 def secret_name(secret: bytes) -> str:
-    """What names a secret and tells nothing about it; empty for none."""
+    """A name derived from a secret that reveals nothing about it; empty for none."""
     return hashlib.sha256(b"pcer secret " + secret).hexdigest() if secret else ""
 
 
@@ -56,25 +57,24 @@ def read_secret(path: Path) -> bytes:
         secret = read_regular(path, max_bytes=LARGEST_FILE)
     except InputError as error:
         raise InputError(f"the secret: {error}") from None
-    if not FEWEST_BYTES <= len(secret) <= MOST_BYTES:
-        raise InputError(
-            f"the secret {path} must hold {FEWEST_BYTES} to {MOST_BYTES} bytes, but holds "
-            f"{len(secret)}; make one with: {MAKE_ONE} > {path.name}"
-        )
-    if not _is_random(secret):
-        raise InputError(
-            f"the secret {path} looks like words or a pattern, which can be guessed, and a release "
-            f"holds its digest; make a random one with: {MAKE_ONE} > {path.name}"
-        )
+    require_random(secret, f"the secret {path}", make=f"{MAKE_ONE} > {path.name}")
     return secret
 
 
-def _is_random(secret: bytes) -> bool:
-    """Whether it can be the work of a random generator, in bytes, hexadecimal or base 64.
+def require_random(secret: bytes, name: str, *, make: str) -> None:
+    """Raise InputError where a secret is too short or too long, or could be guessed."""
+    if not FEWEST_BYTES <= len(secret) <= MOST_BYTES:
+        fault = f"must hold {FEWEST_BYTES} to {MOST_BYTES} bytes, but holds {len(secret)}"
+    elif not _is_random(secret):
+        fault = "looks like words or a pattern, can be guessed, and a release holds its digest"
+    else:
+        return
+    raise InputError(f"{name} {fault}; make one with: {make}", field="secret")
 
-    Text in any other form counts as words. Bytes and hexadecimal are hardly ever taken for such
-    (once in a million); base 64 now and then (once in fifty), which costs its owner one command.
-    """
+
+def _is_random(secret: bytes) -> bool:
+    """Whether it looks random, in bytes, hexadecimal or base 64; other text counts as words."""
+    # A random one is refused about once in a million in bytes or hexadecimal, in fifty in base 64.
     try:
         text = secret.decode().strip()
     except UnicodeDecodeError:
@@ -86,20 +86,19 @@ def _is_random(secret: bytes) -> bool:
         n_steps = sum(abs(ord(a) - ord(b)) <= 1 for a, b in pairwise(digits))
         is_long = len(digits) >= 2 * FEWEST_BYTES
         return is_long and 2 * n_steps < len(digits) and len(set(digits)) >= FEWEST_DISTINCT
-    # Small letters, capital letters and others rarely take turns in words.
+    # In words, lower case, upper case and other characters rarely alternate.
     n_turns = sum(a != b for a, b in pairwise((c.islower(), c.isupper()) for c in text))
     return _BASE_64.fullmatch(text) is not None and n_turns >= FEWEST_TURNS * len(text)
 
 
 def keep_secret(secret: bytes, path: Path) -> None:
-    """Write a secret that nobody else may read; never over another."""
-    remedy = (
-        "make room there, set XDG_STATE_HOME to a folder of yours, or name a secret of your own"
-    )
+    """Write a secret that nobody else may read, whole or not at all; one that is there stays."""
+    remedy = "free space there, set XDG_STATE_HOME to your own folder, or name your own secret file"
     with refused_as(f"a secret cannot be kept in {path.parent}", remedy):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as stream:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.") as stream:
             stream.write(secret)
             stream.flush()
             os.fsync(stream.fileno())
+            with suppress(FileExistsError):  # another process was first
+                os.link(stream.name, path)

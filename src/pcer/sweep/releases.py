@@ -8,14 +8,14 @@ from functools import partial
 
 import numpy as np
 
-from pcer.attacks import BudgetScores, with_costs
+from pcer.attacks import BudgetScores, count_models, with_costs
 from pcer.attacks.costs import PLACEBO
-from pcer.data.dataset import ProtectedAttribute, Split
+from pcer.data.dataset import Split
 from pcer.metrics import NO_DP
 from pcer.release import build
-from pcer.release.build import Counted, Entries, ReleaseFacts, RunKey, count_entries
-from pcer.release.columns import SPLITS
+from pcer.release.build import ReleaseFacts
 from pcer.release.format import Release
+from pcer.release.small_groups import Allowed, Attribute, Model, allowed_groups
 from pcer.store.processes import run_tasks
 from pcer.sweep.receipts import EXACT_NOTE, group_bounds
 from pcer.sweep.sweep import Sweep
@@ -23,7 +23,7 @@ from pcer.train import Predictions
 from pcer.train.accounting import joint_epsilon
 from pcer.train.config import Adjacency
 
-# What the budgets of a release mean, for every report.
+# What an epsilon means, for every report.
 ADJACENCY_NOTES = {
     Adjacency.ZERO_OUT: (
         "Every epsilon compares training with a record to training with a gradient of zero in its "
@@ -41,44 +41,76 @@ JOINT_MEANING = (
 )
 
 
+def allowed_attributes(sweep: Sweep, splits: Mapping[int, Split]) -> Allowed:
+    """Groups that may be released, by attribute; known before anything is trained."""
+    dataset = sweep.dataset
+    attributes = [
+        Attribute(a.name, a.group_names, a.codes) for a in map(dataset.attribute, sweep.attributes)
+    ]
+    everybody, positive = np.arange(dataset.n_records), dataset.labels == 1
+    models = (
+        Model(everybody, np.isin(everybody, part.test).astype(np.int64), positive)
+        for part in splits.values()
+    )
+    rule = replace(sweep.disclosure, public=dataset.public)
+    return allowed_groups(rule, attributes, models)
+
+
 def build_releases(
     sweep: Sweep,
-    scores: Predictions,
+    scores: Mapping[str | None, Predictions],
     splits: Mapping[int, Split],
-    *,
+    allowed: Allowed,
     notes: Sequence[str] = (),
     n_processes: int = 1,
     on_step: Callable[[str], None] = lambda doing: None,
 ) -> dict[str, Release]:
-    """One release per protected attribute; deterministic for the sweep and the source.
-
-    Args:
-        sweep: what was trained.
-        scores: what the models say.
-        splits: who was trained on, by seed.
-        notes: for the reader, beside the dataset's own.
-        n_processes: how many attacks run at the same time; the result is the same bytes.
-        on_step: called with what is done next, after the attacks.
-    """
-    facts = _facts(sweep, scores, notes)
-    counted, attributes = [], []
-    for name in sweep.attributes:
-        plain, attribute = _counted(sweep, name, scores, splits), sweep.dataset.attribute(name)
-        allowed = build.regrouping_of(facts, plain)  # groups are joined before any attack
-        counted.append(build.regrouped(plain, allowed))
-        codes = allowed.apply(attribute.codes)
-        attributes.append(replace(attribute, group_names=allowed.names, codes=codes))
-    settings = [_settings(sweep, attributes, scores, b) for b in range(len(scores.budgets))]
+    """One release per protected attribute; the same bytes however many attacks run in parallel."""
+    facts = replace(_facts(sweep, scores, notes), not_written=allowed.not_written)
+    settings = [
+        [
+            BudgetScores(
+                logits=logits,
+                labels=sweep.dataset.labels,
+                member=found.member,
+                group=own.codes,
+                group_names=own.groups,
+                epsilon=budget.epsilon,
+                model=name,
+            )
+            for own in allowed.attributes
+        ]
+        for name, found in scores.items()
+        for budget, logits in zip(found.budgets, found.logits, strict=True)
+    ]
+    models = [(seed, splits[seed].id) for seed in sweep.seeds]
+    counted = [  # the dataset's notes count records without a group
+        replace(count_models(own, views, models), notes=[own.note] if own.note else [])
+        for own, views in zip(allowed.attributes, zip(*settings, strict=True), strict=True)
+    ]
     # Processes, since small arrays keep threads waiting for the lock.
     run = partial(run_tasks, n_processes=n_processes, in_order=True)
+    budgets = [b for found in scores.values() for b in found.budgets for _ in sweep.seeds]
     releases = {}
     attacked = with_costs(counted, settings, facts, run=run, on_step=on_step)
-    for counts, attribute in zip(attacked, attributes, strict=True):
-        bounds = group_bounds(scores, sweep.config, attribute, sweep.dataset.labels)
+    for counts, attribute in zip(attacked, allowed.attributes, strict=True):
+        bounds = [
+            row
+            for name, found in scores.items()
+            for row in group_bounds(sweep, found, attribute, name)
+        ]
         whole = replace(
             counts,
+            runs=tuple(
+                replace(
+                    run,
+                    noise_multiplier=budget.noise_multiplier or None,
+                    epsilon_by_accountant=budget.epsilon_by_accountant,
+                )
+                for run, budget in zip(counts.runs, budgets, strict=True)
+            ),
             bounds=bounds,
-            notes=[*counts.notes, *([EXACT_NOTE] if bounds else [])],
+            notes=[*counts.notes, *([EXACT_NOTE] if any(row.exact for row in bounds) else [])],
             # a note says which attacks need more seeds
             not_computed={k: v for k, v in counts.not_computed.items() if k == PLACEBO},
         )
@@ -86,73 +118,41 @@ def build_releases(
     return releases
 
 
-def _counted(sweep: Sweep, name: str, scores: Predictions, splits: Mapping[int, Split]) -> Counted:
-    """Counts of every model, one at a time for memory; log odds from 0 on predict positive."""
-    attribute, positive = sweep.dataset.attribute(name), sweep.dataset.labels == 1
-    runs = []
-    for budget, logits in zip(scores.budgets, scores.logits, strict=True):
-        is_private = budget.epsilon != NO_DP
-        for seed, member, own in zip(scores.seeds, scores.member, logits, strict=True):
-            entries = Entries(
-                run=np.zeros_like(attribute.codes),
-                split=np.where(member, SPLITS.index("train"), SPLITS.index("test")),
-                group=attribute.codes,
-                positive=positive,
-                predicted=own >= 0,
-            )
-            key = RunKey(budget.epsilon if is_private else None, seed, splits[seed].id)
-            model = count_entries(entries, [key], attribute=name, groups=attribute.group_names)
-            runs.append(
-                replace(
-                    model.runs[0],
-                    noise_multiplier=budget.noise_multiplier if is_private else None,
-                    epsilon_by_accountant=budget.epsilon_by_accountant,
-                )
-            )
-    # The dataset's own notes tell who is left out.
-    return replace(model, runs=tuple(runs), notes=())
-
-
-def _settings(
-    sweep: Sweep, attributes: Sequence[ProtectedAttribute], scores: Predictions, b: int
-) -> list[BudgetScores]:
-    """The models of a budget beside every attribute; all share the same arrays."""
-    logits = scores.logits[b]
-    return [
-        BudgetScores(
-            logits=logits,
-            labels=sweep.dataset.labels,
-            member=scores.member,
-            group=attribute.codes,
-            group_names=attribute.group_names,
-            epsilon=scores.budgets[b].epsilon,
-        )
-        for attribute in attributes
+def _facts(
+    sweep: Sweep, scores: Mapping[str | None, Predictions], notes: Sequence[str]
+) -> ReleaseFacts:
+    dataset, meaning = sweep.dataset, [ADJACENCY_NOTES[sweep.config.adjacency]]
+    private = [
+        (budget.noise_multiplier, sweep.configurations[name].config)
+        for name, found in scores.items()
+        for budget in found.budgets
+        if budget.epsilon != NO_DP
     ]
-
-
-def _facts(sweep: Sweep, scores: Predictions, notes: Sequence[str]) -> ReleaseFacts:
-    dataset, private = sweep.dataset, [b for b in scores.budgets if b.epsilon != NO_DP]
-    n_seeds, meaning = len(scores.seeds), [ADJACENCY_NOTES[sweep.config.adjacency]]
-    noises = [budget.noise_multiplier for budget in private] * n_seeds
-    n_train = int(scores.member[0].sum())
+    all_private, (first, *_) = private * len(sweep.seeds), scores.values()
+    n_train = int(first.member[0].sum())
+    samplings = {n: own.config.sampling(n_train) for n, own in sweep.configurations.items()}
+    rules = dict.fromkeys(config.rule.partition(":")[0] for _, config in private)
     return ReleaseFacts(
         dataset=dataset.name,
         outcome=dataset.outcome,
+        people=dataset.people,
+        positive_means=dataset.positive_means,
         split_kind="random",
         stratified_by="label",
         disclosure=replace(sweep.disclosure, public=dataset.public),
         positive_label=dataset.positive_label,
         unit_of_privacy="record",
-        mechanism=sweep.config.rule if private else "sgd",
+        mechanism=" and ".join(rules) or "sgd",
         config=sweep.release_config,
-        joint_privacy={  # what releasing every model costs a person who is in all training sets
-            "private_models": len(noises),
-            "models_without_privacy": (len(scores.budgets) - len(private)) * n_seeds,
-            "epsilon_of_the_private_models": joint_epsilon(
-                noises, n_train=n_train, config=sweep.config
-            ),
+        joint_privacy={  # epsilon of releasing every model, for a record in all training sets
+            "private_models": len(all_private),
+            "models_without_privacy": sweep.n_models - len(all_private),
+            "epsilon_of_the_private_models": joint_epsilon(all_private, n_train=n_train),
             "dp_delta": sweep.config.dp_delta,
+            "trainings": {  # by model, for whoever adds up the cost
+                name or "": {"sample_rate": own.sample_rate, "n_steps": own.n_steps}
+                for name, own in samplings.items()
+            },
             "adjacency": str(sweep.config.adjacency),
             "meaning": JOINT_MEANING,
         },

@@ -1,12 +1,13 @@
-"""Budgets x seeds -> release files (Part I of Algorithm 1): durable, resumable, one owner a folder.
+"""Run a sweep (Part I of Algorithm 1): train, resume, write release files.
 
-A sweep works in ``DIR/NAME.scores``. Every finished block of models is one file there, written
-whole or not at all; a killed sweep finds them and trains only what is missing. A model does not
-depend on its block, so the release is the same bytes however often the sweep was interrupted.
+A sweep works in ``DIR/NAME.scores``, which one process owns. Every finished block of models is one
+file there, written whole or not at all; a killed sweep resumes with what is missing. A model does
+not depend on its block, so the release has the same bytes however often it was interrupted.
 """
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,13 +20,14 @@ import numpy as np
 from pcer.data.dataset import GroupedDataset, Split, column_widths, split
 from pcer.errors import InputError
 from pcer.files import canonical_json, read_json, write_files
-from pcer.release.format import read_release
+from pcer.release.format import Release, read_release
+from pcer.release.small_groups import require_no_others
 from pcer.store import blocks
 from pcer.store.blocks import Key, finished_blocks, load_block, require_same_settings, save_block
 from pcer.sweep.receipts import has_receipts, sweep_receipts, write_receipts
-from pcer.sweep.releases import build_releases
-from pcer.sweep.sweep import NO_MODULE, Sweep
-from pcer.train import Budget, EngineFlags, Predictions, TrainingData, calibrate
+from pcer.sweep.releases import allowed_attributes, build_releases
+from pcer.sweep.sweep import NOT_GIVEN, Sweep
+from pcer.train import Budget, EngineFlags, Predictions, TrainingData, fleet
 from pcer.train.devices import installed_versions
 from pcer.train.fleet import BlockResult, Model, cut_blocks, gather_predictions, plan_models
 from pcer.train.run import prepare, require_engine, run_blocks
@@ -51,10 +53,10 @@ def run_sweep(
         flags: how fast.
         keep_scores: keep the models' scores of every record, for attacks; they are about persons.
         on_progress: called with (models done, models in all).
-        on_step: called with what is done next, after the attacks.
-        on_note: called, before training, with a sentence for the reader: that blocks which are
-            damaged, or of other settings, are trained again; and, which the releases carry too,
-            that not one version of pcer and its packages trained all models.
+        on_step: called with the name of each step after the attacks.
+        on_note: called before training with sentences for the reader: which damaged blocks are
+            trained again, and whether several versions of packages train the models (which the
+            releases note too).
 
     Returns:
         The release files by attribute.
@@ -67,15 +69,23 @@ def run_sweep(
     dataset, work = sweep.dataset, _beside(folder, sweep.dataset, "scores")
     paths = _paths(folder, dataset, sweep.attributes)
     if not keep_scores and is_finished(sweep, folder):
-        n_models = len(sweep.budgets) * len(sweep.seeds)
-        on_progress(n_models, n_models)
-        return paths
+        on_progress(sweep.n_models, sweep.n_models)
+        return {name: path for name, path in paths.items() if path.exists()}
+    # What cannot be trained is refused before anything is written.
+    splits = {s: split(dataset, seed=s, secret=sweep.secret) for s in sweep.seeds}
+    rows = {seed: part.train for seed, part in splits.items()}
+    data = TrainingData.of(
+        dataset.features, dataset.labels, rows, allow_missing=True, groups=sweep.groups
+    )
+    budgets = {
+        name: fleet.calibrated(sorted(own.budgets), data, own.config, module=sweep.module)
+        for name, own in sweep.configurations.items()
+    }
     with blocks.owned(work):
-        for path in paths.values():
-            _released_models(sweep, path)
-        splits = {s: split(dataset, seed=s, secret=sweep.secret) for s in sweep.seeds}
-        rows = {seed: part.train for seed, part in splits.items()}
-        data = TrainingData.of(dataset.features, dataset.labels, rows, allow_missing=True)
+        _there(sweep, folder)
+        if not dataset.public:
+            require_no_others(paths.values(), dataset.name)
+        allowed = allowed_attributes(sweep, splits)
         notes = blocks.resume_folder(
             work,
             sweep.settings,
@@ -83,50 +93,55 @@ def run_sweep(
             n_columns=data.n_records,
             n_second=data.n_train if sweep.has_receipts else None,
         )
-        budgets = [
-            calibrate(e, n_train=data.n_train, config=sweep.config) for e in sorted(sweep.budgets)
-        ]
         before = {key: block.made_with for block in finished_blocks(work) for key in block.keys}
-        now, models = installed_versions(), plan_models(budgets, sweep.seeds)
+        now, models = installed_versions(), _planned(sweep, data, budgets)
         of_versions = version_note([before.get(_key(model), now) for model in models], now)
-        for note in (*notes, *of_versions):
+        for note in (*allowed.not_written.values(), *notes, *of_versions):
             on_note(note)
-        _train_missing(sweep, work, data, models, flags=flags, on_progress=on_progress)
-        scores = _collected(work, data, budgets, has_receipts=sweep.has_receipts)
+        missing = [model for model in models if _key(model) not in before]
+        on_progress(len(models) - len(missing), len(models))
+        if missing:
+            _train(sweep, work, data, missing, len(models), flags, on_progress)
+        scores = {
+            name: _collected(work, data, own, name, has_receipts=sweep.has_receipts)
+            for name, own in budgets.items()
+        }
         if sweep.keeps_receipts:
             write_receipts(_beside(folder, dataset, "receipts"), *sweep_receipts(sweep, scores))
         releases = build_releases(
-            sweep, scores, splits, notes=of_versions, n_processes=flags.n_attackers, on_step=on_step
+            sweep, scores, splits, allowed, of_versions, flags.n_attackers, on_step
         )
         write_files({paths[name]: release.to_json() for name, release in releases.items()})
         if keep_scores:
             _write_index(sweep, work, splits, data)
         else:
             shutil.rmtree(work)
-    return paths
+    return {name: paths[name] for name in releases}
 
 
 def is_finished(sweep: Sweep, folder: Path) -> bool:
-    """Whether a folder holds all releases of this sweep, and nothing half done.
+    """Whether a folder holds all releases of this sweep, and no unfinished work.
 
     Raises:
         InputError: it holds a release of other settings or data, or with more models.
     """
-    paths = list(_paths(folder, sweep.dataset, sweep.attributes).values())
-    if _beside(folder, sweep.dataset, "scores").exists() or not all(map(Path.exists, paths)):
+    if _beside(folder, sweep.dataset, "scores").exists():
         return False
-    if any(_released_models(sweep, path) != _models(sweep) for path in paths):
+    there = _there(sweep, folder)
+    left_out = [name for release in there.values() for name in release.not_written]
+    is_whole = all(len(release.runs) == sweep.n_models for release in there.values())
+    if {*there, *left_out} != {*sweep.attributes} or not is_whole:
         return False
     receipts = _beside(folder, sweep.dataset, "receipts")
     return not sweep.keeps_receipts or has_receipts(receipts, sweep)
 
 
 def begun_with(folder: Path, dataset: GroupedDataset, attributes: Sequence[str]) -> str | None:
-    """The name of the secret that a folder's sweep was begun with; None where none was.
+    """The name of the secret of a folder's sweep; None where no sweep was begun.
 
-    A name that is empty says that it was begun without a secret.
+    An empty name means that it was begun without a secret.
     """
-    with suppress(InputError, AttributeError):  # lost or damaged, it names none
+    with suppress(InputError, AttributeError):  # a lost or damaged file names none
         settings = read_json(_beside(folder, dataset, "scores") / blocks.SETTINGS)
         return str(settings.get("secret_digest", ""))
     for path in _paths(folder, dataset, attributes).values():
@@ -137,19 +152,7 @@ def begun_with(folder: Path, dataset: GroupedDataset, attributes: Sequence[str])
 
 
 def version_note(trained: Iterable[Mapping[str, str]], now: Mapping[str, str]) -> list[str]:
-    """One sentence for the reader of a release; none if this version trained every model.
-
-    Args:
-        trained: for each model the versions, by package, that trained it, or are about to.
-        now: the versions that go on, and that write the release.
-
-    >>> old, new = {"pcer": "0.1.0", "torch": "2.12.0"}, {"pcer": "0.1.0", "torch": "2.13.0"}
-    >>> version_note([old, new, new], new)
-    ['Not all models are trained by the versions that write this release: 1 by torch 2.12.0; \
-trained by one version, some numbers could differ slightly.']
-    >>> version_note([new, new], new)
-    []
-    """
+    """One sentence for the reader of a release; none if this version trained every model."""
     others = Counter(
         " and ".join(
             f"{name} {versions.get(name, '(not noted)')}"
@@ -166,61 +169,76 @@ trained by one version, some numbers could differ slightly.']
     return [sentence] if parts else []
 
 
-def _train_missing(
+def _planned(
+    sweep: Sweep, data: TrainingData, budgets: Mapping[str | None, Sequence[Budget]]
+) -> list[Model]:
+    """All models of a sweep, one configuration after another."""
+    module, models = sweep.trained_by.get("module_digest", ""), list[Model]()
+    for name, (config, _) in sweep.configurations.items():
+        digests = fleet.stream_digests(data, config, module=module) if sweep.secret else {}
+        models += plan_models(budgets[name], sweep.seeds, digests, name)
+    return models
+
+
+def _train(
     sweep: Sweep,
     work: Path,
     data: TrainingData,
-    models: Sequence[Model],
-    *,
+    missing: Sequence[Model],
+    n_models: int,
     flags: EngineFlags,
     on_progress: Callable[[int, int], None],
 ) -> None:
-    done = {key for block in finished_blocks(work) for key in block.keys}
-    missing = [model for model in models if _key(model) not in done]
-    n_done = len(models) - len(missing)
-    if missing:
-        prepare(flags)
-    on_progress(n_done, len(models))
-    if not missing:
-        return
-    made_with = installed_versions()
+    """Train the models that are missing, and keep every block that is finished."""
+    prepare(flags)
     # Modules do not step together.
-    size = flags.models_per_block(len(models)) if sweep.module is None else 1
+    size = flags.models_per_block(n_models) if sweep.module is None else 1
+    alike = itertools.groupby(missing, key=lambda model: model.name)
+    blocks = [block for _, own in alike for block in cut_blocks([*own], block_size=size)]
     trained = run_blocks(
         data,
-        cut_blocks(missing, block_size=size),
-        config=sweep.config,
+        blocks,
+        config=[sweep.configurations[block[0].name].config for block in blocks],
         flags=flags,
         secret=sweep.secret,
         module=sweep.module,
     )
+    n_done = n_models - len(missing)
     with closing(trained):
         for result in trained:
             save_block(
                 work,
                 [_key(model) for model in result.models],
                 result.logits,
-                made_with=made_with,
+                made_with=installed_versions(),
                 settings=sweep.settings_digest,
                 second=result.receipts,
             )
             n_done += len(result.models)
-            on_progress(n_done, len(models))
+            on_progress(n_done, n_models)
 
 
 def _key(model: Model) -> Key:
-    return float(model.epsilon).hex(), model.seed
+    """The name of a model's row in a block; it ends with the budget."""
+    budget = float(model.epsilon).hex()
+    return budget if model.name is None else f"{model.name}, {budget}", model.seed
 
 
 def _collected(
-    work: Path, data: TrainingData, budgets: Sequence[Budget], *, has_receipts: bool
+    work: Path,
+    data: TrainingData,
+    budgets: Sequence[Budget],
+    name: str | None,
+    *,
+    has_receipts: bool,
 ) -> Predictions:
-    """What every model says, from the finished blocks; those may hold other models too."""
-    wanted = {_key(model): model for model in plan_models(budgets, data.seeds)}
+    """Scores of a configuration's models, from the finished blocks, which may hold others too."""
+    wanted = {_key(model): model for model in plan_models(budgets, data.seeds, name=name)}
 
     def results() -> Iterator[BlockResult]:
         for block in finished_blocks(work):
-            rows = [row for row, key in enumerate(block.keys) if key in wanted]
+            if not (rows := [row for row, key in enumerate(block.keys) if key in wanted]):
+                continue
             models = tuple(wanted[block.keys[row]] for row in rows)
             logits = load_block(block, data.n_records)[rows]
             second = load_block(block, data.n_train, is_second=True) if has_receipts else None
@@ -232,47 +250,53 @@ def _collected(
     return scores
 
 
-def _models(sweep: Sweep) -> set[tuple[float, int]]:
-    return {(budget, seed) for budget in sweep.budgets for seed in sweep.seeds}
-
-
-def _released_models(sweep: Sweep, path: Path) -> set[tuple[float, int]]:
-    """Budgets and seeds of the release that is there, none without one.
-
-    One of other settings, other data or more models is refused: it would be overwritten.
-    """
-    if not path.exists():
-        return set()
-    release = read_release(path, limits=None)
-    config: dict[str, Any] = dict(release.training.config or {})
-    if isinstance(names := config.pop("features", None), list):  # version 1 named every feature
-        config["columns"] = column_widths(map(str, names))
-    digest = sweep.dataset.published_digest(sweep.secret)
-    require_same_settings(
-        {"data_digest": release.provenance.data_digest, **config},
-        {**NO_MODULE, **sweep.release_config, "data_digest": digest},
-        added=sweep.added_settings,
-        where=path,
-    )
-    models = {(run.budget, run.seed) for run in release.runs}
-    if dropped := len(models - _models(sweep)):
-        raise InputError(
-            f"{path} holds {dropped} models that this sweep would drop; choose another folder, "
-            "or name their budgets and seeds too."
+def _there(sweep: Sweep, folder: Path) -> dict[str, Release]:
+    """Releases that are there, by attribute; InputError for one that must not be overwritten."""
+    there, paths = {}, _paths(folder, sweep.dataset, sweep.attributes)
+    dataset, words = sweep.dataset, ("people", "positive_means")
+    now = {name: getattr(dataset, name) for name in words}
+    for name, path in paths.items():
+        if not path.exists():
+            continue
+        release = there[name] = read_release(path, limits=None)
+        config: dict[str, Any] = dict(release.training.config or {})
+        if isinstance(names := config.pop("features", None), list):  # version 1 named every feature
+            config["columns"] = column_widths(map(str, names))
+        before = {name: getattr(release.subject, name) for name in words}
+        digest = dataset.published_digest(sweep.secret)
+        require_same_settings(
+            {"data_digest": release.provenance.data_digest, **before, **config},
+            {**NOT_GIVEN, **sweep.release_config, **now, "data_digest": digest},
+            added=sweep.added_settings,
+            where=path,
         )
-    return models
+        wanted = {
+            (model, *of)
+            for model, own in sweep.configurations.items()
+            for of in itertools.product(own.budgets, sweep.seeds)
+        }
+        if dropped := len({(run.model, run.budget, run.seed) for run in release.runs} - wanted):
+            raise InputError(
+                f"{path} holds {dropped} models that this sweep would drop; choose another folder, "
+                "or name their budgets and seeds too."
+            )
+    return there
+
+
+def _named(setting: str, seed: int) -> dict[str, Any]:
+    """A model of the index, from the name of its row."""
+    name, _, budget = setting.rpartition(", ")
+    epsilon = None if budget == "inf" else float.fromhex(budget)
+    return {**({"model": name} if name else {}), "epsilon": epsilon, "seed": seed}
 
 
 def _write_index(sweep: Sweep, work: Path, splits: Mapping[int, Split], data: TrainingData) -> None:
-    """What the kept score files hold: budget and seed of every row, the record ids, digests."""
+    """Write the index of kept scores: budget and seed of every row, record ids, digests."""
     kept = [
         {
             "scores": block.array.name,
             "sha256": block.array_digest,
-            "models": [
-                {"epsilon": None if epsilon == "inf" else float.fromhex(epsilon), "seed": seed}
-                for epsilon, seed in block.keys
-            ],
+            "models": [_named(*key) for key in block.keys],
         }
         for block in finished_blocks(work)
     ]

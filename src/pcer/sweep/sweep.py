@@ -8,19 +8,25 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from pcer.data.dataset import GroupedDataset, column_widths
 from pcer.errors import InputError
 from pcer.release.disclosure import DisclosureRule
 from pcer.store.blocks import settings_digest
 from pcer.store.secret import secret_name
+from pcer.sweep.grid import Configuration, Grid, configurations, stated
 from pcer.train import NamedModule, ReceiptMode, TrainConfig
 from pcer.train.config import ADDED_SETTINGS
 from pcer.train.opacus import require_private
+from pcer.train.rules import Names
+from pcer.train.streams import KEYED_STREAMS
 
-# What stands for a module in a sweep of pcer's own networks.
-NO_MODULE: Mapping[str, Any] = dict.fromkeys(
-    ("module", "module_settings", "module_weights", "module_digest")
+# Stand for the module in a sweep of pcer's networks, and for the grid in one of one configuration.
+NOT_GIVEN: Mapping[str, Any] = dict.fromkeys(
+    ("module", "module_settings", "module_weights", "module_digest", "grid", "models")
 )
+KEYED = {"streams": KEYED_STREAMS}  # said where there is a secret
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +39,15 @@ class Sweep:
         budgets: epsilons; infinity for no privacy.
         seeds: one split and one model per budget each.
         config: the training settings.
+        grid: values of settings that replace those of ``config``, by their names: every
+            combination is trained, on the same splits, and is a model of the release; see
+            ``pcer.sweep.grid.configurations``.
         secret: mixed into every random stream, the splits and the digests; see
             ``pcer.train.train_seeds``. Records that are not public need one.
         disclosure: what a release may let out about few people, or about one.
         module: what makes the models, which Opacus then trains; None for pcer's own network.
-        keep_people: keep what each person spent, in a file for its owner; if not, the bounds of
-            groups in the releases are all that is left of it.
+        keep_people: keep each person's receipts in a private file; if not, only the bounds of
+            groups in the releases remain.
     """
 
     dataset: GroupedDataset
@@ -46,7 +55,8 @@ class Sweep:
     budgets: tuple[float, ...]
     seeds: tuple[int, ...]
     config: TrainConfig
-    secret: bytes = b""
+    grid: Grid = field(default_factory=dict)
+    secret: bytes = field(default=b"", repr=False)
     disclosure: DisclosureRule = field(default_factory=DisclosureRule)
     module: NamedModule | None = None
     keep_people: bool = True
@@ -63,8 +73,29 @@ class Sweep:
             values = getattr(self, kind)
             if not values or len(set(values)) < len(values):
                 raise InputError(f"{kind} must name each at least one, and none twice: {values}.")
-        if self.module is not None:
-            require_private(self.module, self.dataset.features.shape[1], self.config)
+        if self.module is not None and "hidden" in self.grid:
+            raise InputError("grid cannot vary hidden layers of a module.", field="grid")
+        for config, _ in self.configurations.values():
+            config.training_rule.shares(self.groups)  # refuses groups that are not there
+            if self.module is not None:
+                require_private(self.module, self.dataset.features.shape, config)
+
+    @cached_property
+    def configurations(self) -> dict[str | None, Configuration]:
+        """What is trained, by the model's name in the release; None where there is only one."""
+        return configurations(self.config, self.budgets, self.grid)
+
+    @cached_property
+    def groups(self) -> dict[str, Names]:
+        """By attribute that a rule names, the group of every record; empty where it has none."""
+        named = {own.config.training_rule.attribute for own in self.configurations.values()}
+        own = [self.dataset.attribute(name) for name in named if name is not None]
+        return {each.name: np.array([*each.group_names, ""])[each.codes] for each in own}
+
+    @property
+    def n_models(self) -> int:
+        """Models to train."""
+        return sum(len(own.budgets) for own in self.configurations.values()) * len(self.seeds)
 
     @property
     def has_receipts(self) -> bool:
@@ -78,8 +109,8 @@ class Sweep:
 
     @cached_property
     def trained_by(self) -> dict[str, Any]:
-        """The training settings that count: a module brings its own in place of hidden layers."""
-        config = self.config.to_dict()
+        """The training settings; a module replaces the hidden layers by its description."""
+        config = stated(self.grid, self.configurations)
         if self.module is None:
             return config
         del config["hidden"]
@@ -89,22 +120,23 @@ class Sweep:
     def settings(self) -> dict[str, Any]:
         """What the score files of this sweep depend on, besides seed and budget."""
         return {
-            **NO_MODULE,
+            **NOT_GIVEN,
             "dataset": self.dataset.name,
             "data_digest": self.dataset.published_digest(self.secret).partition(":")[2],
             "secret_digest": hashlib.sha256(b"pcer secret " + self.secret).hexdigest(),
             "split_from_secret": bool(self.secret),
+            **(KEYED if self.secret else {}),
             **self.trained_by,
         }
 
     @property
     def added_settings(self) -> dict[str, Any]:
-        """What stood for younger settings in folders and releases of older versions."""
-        return {**NO_MODULE, **ADDED_SETTINGS, "split_from_secret": False}
+        """Values of later settings that describe folders and releases of older versions."""
+        return {**NOT_GIVEN, **ADDED_SETTINGS, "split_from_secret": False, "streams": "pcer/1"}
 
     @property
     def settings_digest(self) -> str:
-        """What every block of the sweep carries, so that it counts for these settings only."""
+        """Digest of the settings, which every block of the sweep carries."""
         return settings_digest(self.settings, added=self.added_settings)
 
     @property
@@ -115,5 +147,5 @@ class Sweep:
             "columns": column_widths(self.dataset.feature_names),
             "noise_from_secret": bool(self.secret),
             "split_from_secret": bool(self.secret),
-            **({"secret_name": secret_name(self.secret)} if self.secret else {}),
+            **({"secret_name": secret_name(self.secret)} | KEYED if self.secret else {}),
         }
