@@ -25,7 +25,8 @@ def make_data(n=300, n_features=9, seeds=range(4), share=0.7, **changes):
     labels = (features[:, 0] + generator.normal(0, 1, n) > 3).astype(int)
     n_train = round(n * share)
     rows = {s: np.random.Generator(np.random.PCG64(s)).permutation(n)[:n_train] for s in seeds}
-    parts = {"features": features, "labels": labels, "train_rows": rows}
+    groups = {"sex": np.array(["f", "m", ""])[np.arange(n) % 5 % 3]}  # the last is not known
+    parts = {"features": features, "labels": labels, "train_rows": rows, "groups": groups}
     return TrainingData.of(**{**parts, **changes})
 
 
@@ -57,20 +58,12 @@ def sampled_positions(seed, epsilon, sampling):
     return Drawer(sampling, torch.device("cpu")).positions(first_words(bits)).numpy()
 
 
-class PlainDevice:
+class PlainDevice(fleets.Device):
     """A device without a compiler: torch's own functions on a CPU, a step at a time."""
 
-    place = torch.device("cpu")
-    fill = staticmethod(fleets.fill_plainly)
-    predict = staticmethod(fleets.predict_plainly)
-    words = staticmethod(first_words)
-
     def __init__(self, company):
+        super().__init__()
         self.company = company
-
-    def room(self, n_rows, width):
-        """Zeros."""
-        return torch.zeros(n_rows, width)
 
     def fit(self, fleet):
         """Every step, plainly."""
@@ -105,6 +98,13 @@ def moved_watch(watch, **to):
     return again
 
 
+def steps_per_bin(watch, model):
+    """Steps of one private model, (training record, bin); every row has all steps so far."""
+    (mine,) = [each for each in watch.rounds if model in each.models.tolist()]
+    row = torch.tensor([mine.models.tolist().index(model)], device=mine.models.device)
+    return mine.book.counts(row, mine.book.kind)[0].cpu().numpy()
+
+
 def plain_states(fleet, company):
     """The state after every step, by the plain functions of ``step``."""
     private = company[: len(fleet.noise)]
@@ -122,6 +122,6 @@ def plain_states(fleet, company):
 
 def plain_logits(fleet, state):
     """What every model says about every record."""
-    rows = fleet.slots.cpu()[:, None] * fleet.n_records + torch.arange(fleet.n_records)
+    rows = fleet.watch.firsts.cpu()[:, None] + torch.arange(fleet.watch.n_records)
     inputs = fleets.gather(fleet, rows).inputs
     return activations(fleet.layout.layers(state.weights), inputs)[-1][..., 0]

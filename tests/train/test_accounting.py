@@ -2,18 +2,26 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
+from itertools import product
 from operator import getitem
 from pathlib import Path
 
+import numpy as np
 import pytest
+from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.rdp import RdpAccountant
+from scipy.integrate import quad
 
 from pcer.errors import InputError
-from pcer.train import accounting
-from pcer.train.accounting import Budget, calibrate, epsilon_spent, joint_epsilon
+from pcer.train import accounting, fleet
+from pcer.train.accounting import Budget, calibrate, epsilon_spent, joint_epsilon, promised
 from pcer.train.config import Accountant, TrainConfig
+from tests.train_cases import make_data
 
 ADULT, COMPAS = 32_223, 4_320
 
@@ -34,6 +42,55 @@ def test_noise_keeps_the_budget_and_is_near_the_reference(n_train, epsilon, nois
     assert budget.epsilon_by_accountant["rdp"] > budget.epsilon_by_accountant["pld"]
 
 
+def crossing(way: float, reach: float) -> float:
+    """Chance that a pair of normal numbers within a reach is carried out of it, by quadrature."""
+
+    def outside(radius: float) -> float:  # share of the directions
+        cosine = (reach**2 - radius**2 - way**2) / (2 * radius * way)
+        return math.acos(max(-1.0, min(1.0, cosine))) / math.pi
+
+    density = lambda r: r * math.exp(-r * r / 2) * outside(r)  # noqa: E731
+    return quad(density, max(reach - way, 1e-9), reach, epsabs=0, epsrel=1e-8, limit=200)[0]
+
+
+@pytest.mark.parametrize("reach", [3.0, fleet.NOISE_REACH])
+@pytest.mark.parametrize("noise", [0.4, 0.6, 1.0, 5.0, 40.0])
+def test_no_gradient_shows_more_at_the_end_of_the_noise_than_is_said(monkeypatch, noise, reach):
+    """Spread evenly over some of the pairs, or over many and one: found to within a factor."""
+    monkeypatch.setattr(fleet, "NOISE_REACH", reach)
+    said = fleet.noise_tail(noise, n_weights=2 * 900, inclusions=1.0)
+    even = [m * crossing(1 / noise / math.sqrt(m), reach) for m in (1, 2, 5, 30, 900)]
+    mixed = [
+        crossing(math.sqrt(share) / noise, reach)
+        + 899 * crossing(math.sqrt((1 - share) / 899) / noise, reach)
+        for share in (0.1, 0.3, 0.5, 0.7, 0.9)
+    ]
+    assert max(even + mixed) <= said <= 3 * max(even + mixed)
+    if reach == 3.0:  # the quadrature itself, by drawing
+        pairs = np.random.default_rng(0).normal(size=(2, 200_000))
+        inside = np.hypot(*pairs) <= reach
+        out = inside & (np.hypot(pairs[0] + 1 / noise, pairs[1]) > reach)
+        assert abs(out.mean() - even[0]) < 4.5 * math.sqrt(even[0] / 200_000) + 1e-5
+
+
+def test_a_delta_that_the_noise_cannot_keep_is_refused_with_one_that_it_can(monkeypatch):
+    some = lambda e, **_: Budget(epsilon=e, noise_multiplier=5 / e, epsilon_by_accountant={})  # noqa: E731
+    monkeypatch.setattr(fleet, "calibrate", some)
+    data, config = make_data(), TrainConfig(epochs=3, expected_batch=40)
+    found = dict.fromkeys((0.1, 1.0, 30.0), 1e-12)
+    for epsilon in found:
+        fleet.calibrated([epsilon, math.inf], data, config)  # the default is taken
+        strict = replace(config, dp_delta=1e-12)
+        fleet.calibrated([epsilon], data, strict, module="numpy's noise, which reaches further")
+        with pytest.raises(InputError) as refusal:
+            fleet.calibrated([math.inf, epsilon], data, strict)
+        assert refusal.value.field == "dp_delta"
+        found[epsilon] = float(re.search(r"at least (\S+) here", str(refusal.value))[1])
+    assert 1e-10 < found[0.1] < found[1.0] < 1e-6 < found[30.0] <= 1e-5
+    fleet.calibrated([1.0], data, replace(config, dp_delta=2 * found[1.0]))
+    fleet.calibrated([math.inf], data, replace(config, dp_delta=1e-12))
+
+
 def test_one_full_batch_step_is_the_gaussian_mechanism():
     """Without sampling and with one step the exact answer is known (Balle and Wang 2018)."""
     config = TrainConfig(epochs=1, expected_batch=50)
@@ -50,6 +107,9 @@ def test_a_budget_is_above_zero_and_a_generous_one_still_gets_noise_that_keeps_i
     for epsilon in (0.0, -1.0, math.nan):
         with pytest.raises(InputError):
             calibrate(epsilon, n_train=COMPAS, config=TrainConfig())
+    for noise, who in product((0.0, 1e-300, 1e300), Accountant):
+        with pytest.raises(InputError, match="noise_multiplier must be between"):
+            epsilon_spent(noise, n_train=1_000, config=CONFIG, accountant=who)
     budget = calibrate(200.0, n_train=1_000, config=TrainConfig(epochs=1))
     assert budget.noise_multiplier > 0
     assert budget.epsilon_by_accountant["pld"] <= 200.0
@@ -57,10 +117,36 @@ def test_a_budget_is_above_zero_and_a_generous_one_still_gets_noise_that_keeps_i
 
 def test_joint_privacy_of_one_model_is_its_own():
     alone = epsilon_spent(2.0, n_train=N_TRAIN, config=CONFIG, accountant=Accountant.RDP)
-    none, one, two = (joint_epsilon([2.0] * n, n_train=N_TRAIN, config=CONFIG) for n in range(3))
+    none, one, two = (joint_epsilon([(2.0, CONFIG)] * n, n_train=N_TRAIN) for n in range(3))
     assert one == pytest.approx(alone, rel=1e-12)
     assert one < two < 2 * one
     assert none == 0
+    other = replace(CONFIG, expected_batch=500, epochs=3)  # as in a grid
+    accountant = RdpAccountant()
+    for noise, rate, n_steps in ((2.0, 1 / 8, 8), (2.0, 1 / 8, 8), (3.0, 1 / 4, 12)):
+        step = GaussianDpEvent(noise)
+        accountant.compose(PoissonSampledDpEvent(rate, step), n_steps)
+    found = joint_epsilon([(2.0, CONFIG), (3.0, other), (2.0, CONFIG)], n_train=N_TRAIN)
+    assert found == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-9)
+
+
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+def test_a_group_s_own_epsilon_is_dp_accounting_s(accountant):
+    """Clipped at a share c: noise of sigma/c; sampled at a share s: a rate of s q."""
+    config = replace(CONFIG, accountant="pld", epochs=5)
+    budget = calibrate(2.0, n_train=N_TRAIN, config=config)
+    pairs = np.array([[1.0, 0.8, 1.0, 0.35, 0.8], [1.0, 1.0, 0.5, 0.2, 1.0]])
+    found = promised(budget, pairs, n_train=N_TRAIN, config=config, by=accountant)
+    expected = []
+    for clip, share in pairs.T:
+        step = GaussianDpEvent(budget.noise_multiplier / clip)
+        by = PLDAccountant(value_discretization_interval=1e-4)
+        by = by if accountant == "pld" else RdpAccountant()
+        by.compose(PoissonSampledDpEvent(share / 8, step), 40)
+        expected.append(by.get_epsilon(1e-5))
+    assert found == pytest.approx(expected, abs=1e-6)
+    assert found[0] == budget.epsilon_by_accountant[accountant]
+    assert (found[1:] < found[0]).all()
 
 
 N_TRAIN = 2_000

@@ -98,7 +98,7 @@ def test_training_that_diverges_is_named_and_nothing_is_given_even_if_the_predic
             return state
 
         def predict(self, fleet, state):
-            return np.zeros((len(fleet.slots), fleet.n_records), dtype=np.float32)
+            return np.zeros((len(state.weights), fleet.watch.n_records), dtype=np.float32)
 
     with pytest.raises(InputError, match="training of seed 2 without privacy diverged"):
         train_block(make_data(), make_models([2], ((2.0, 1.0), (NO_DP, 0.0))), device=Broken())
@@ -235,7 +235,7 @@ def right_guesses(config, n_seeds=16):
         fleet = assemble(data, [Model(seed, EPSILON, NOISE)], config)
         with torch.no_grad():
             moved = CPU.fit(fleet).weights - fleet.start.weights
-        parts = [layer.matrix.flatten() for layer in fleet.layout.layers(moved)]
+        parts = [layer.flatten() for layer in fleet.layout.layers(moved)]
         spread[seed, more] = torch.cat(parts).std()
     right = ((spread >= np.median(spread)) == [False, True]).mean()
     return max(right, 1 - right)

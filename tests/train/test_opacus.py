@@ -25,6 +25,7 @@ from tests import reference_train as slow
 from tests.train_cases import make_data
 
 N = 5
+SHAPE = (300, N)  # of all features
 CONFIG = TrainConfig(epochs=3, expected_batch=40, clip_norm=0.4)
 
 
@@ -73,7 +74,127 @@ def frozen_norm(n):
     return module
 
 
+def among(n, act, **parts):
+    """Something done to a batch, then a layer."""
+    return nn.Sequential(Acting(act, **parts), nn.Linear(n, 1))
+
+
+SHARED = Acting(None, mean=0.0, calls=0)  # what all modules of a process keep together
+
+
+def keeping(n, *, after=0, only_predicts=True, see=torch.mean, where=None):
+    """Subtracts a running mean of what it saw after some calls."""
+
+    def act(module, x):
+        place = where or module
+        if module.training:
+            place.calls += 1
+            if place.calls > after:
+                place.mean = 0.99 * place.mean + 0.01 * float(see(x.detach()))
+        return x if module.training and only_predicts else x - place.mean
+
+    return among(n, act, calls=0, mean=0.0)
+
+
+def writing(n, layer, *, trained):
+    """Adds the mean of a batch to a weight, past the noise."""
+    layer.requires_grad_(trained)
+    act = lambda m, x: (m.layer.bias.data.add_(x.detach().mean()), m.layer(x))[1]  # noqa: E731
+    return nn.Sequential(nn.Linear(n, 1), Acting(act, layer=layer))
+
+
+class MeanGradient(torch.autograd.Function):
+    """Gives every record the mean gradient of all, so that the sum is the right one."""
+
+    forward = staticmethod(lambda context, x: x.clone())
+    backward = staticmethod(lambda context, slope: slope.mean(dim=0, keepdim=True).expand_as(slope))
+
+
+def centred(condition):
+    """Batch norm, now and then."""
+    act = lambda m, x: x - x.mean(dim=0) if condition(m, len(x)) else x  # noqa: E731
+    return lambda n: among(n, act)
+
+
+MIXES, KEEPS = "depends on others in its batch", "keeps something of the records"
+DISGUISED = {  # batch norm, its running means, and worse
+    "from 16 records on": (MIXES, centred(lambda m, size: size >= 16)),
+    "below 16 records": (MIXES, centred(lambda m, size: size < 16)),
+    "above the expected batch": (MIXES, centred(lambda m, size: size > 60)),
+    "in predictions": (MIXES, centred(lambda m, size: not m.training)),
+    "of many in predictions": (MIXES, centred(lambda m, size: not m.training and size > 250)),
+    "of those before": (MIXES, lambda n: among(n, lambda m, x: x.cumsum(dim=0))),
+    "of the neighbour": (MIXES, lambda n: among(n, lambda m, x: x + x.roll(1, dims=0))),
+    "by their number": (MIXES, lambda n: among(n, lambda m, x: x / len(x))),
+    "a function of torch": (
+        MIXES,
+        lambda n: among(n, lambda m, x: nn.functional.batch_norm(x, None, None, training=True)),
+    ),
+    "a plain attribute": (KEEPS, keeping),
+    "from the tenth call on": (KEEPS, lambda n: keeping(n, after=9)),
+    "from the third epoch on": (KEEPS, lambda n: keeping(n, after=2 * 8)),
+    "also in training": (KEEPS, lambda n: keeping(n, only_predicts=False)),
+    "the largest": (KEEPS, lambda n: keeping(n, see=torch.max)),
+    "what all modules share": (KEEPS, lambda n: keeping(n, where=SHARED)),
+    "a weight that is trained": (KEEPS, lambda n: writing(n, nn.Linear(1, 1), trained=True)),
+    "a frozen weight": (KEEPS, lambda n: writing(n, nn.Linear(1, 1), trained=False)),
+    "the mean gradient": (
+        "gradients of 0.weight;",
+        lambda n: nn.Sequential(
+            nn.Linear(n, 3), Acting(lambda m, x: MeanGradient.apply(x)), nn.Linear(3, 1)
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DISGUISED)
+def test_a_batch_norm_in_disguise_is_refused(name):
+    sentence, factory = DISGUISED[name]
+    with pytest.raises(InputError, match=sentence):
+        require_private(factory, SHAPE, CONFIG)
+
+
+def residual(n):
+    inner = nn.Sequential(nn.LayerNorm(n), nn.Linear(n, n), nn.ReLU(), nn.Linear(n, n))
+    return Acting(lambda module, x: x + module.inner(x), inner=inner)
+
+
+def annealed(module, x):
+    """Counts its calls, and says less at first: nothing of that is about records."""
+    module.calls += module.training
+    return x * min(1.0, module.calls / 50)
+
+
+def averaging(module, x):
+    """Predicts by the mean of past weights, which the noise has hidden."""
+    if not module.training:
+        return x @ module.past
+    module.past = 0.9 * module.past + 0.1 * module.inner.weight.detach()[0]
+    return module.inner(x)
+
+
 SOUND = {
+    "two logits": lambda n: nn.Sequential(nn.Linear(n, 8), nn.ReLU(), nn.Linear(8, 2)),
+    "layer norm": lambda n: nn.Sequential(nn.Linear(n, 8), nn.LayerNorm(8), nn.Linear(8, 1)),
+    "instance norm": lambda n: nn.Sequential(
+        nn.Unflatten(1, (1, n)), nn.InstanceNorm1d(1), nn.Flatten(), nn.Linear(n, 1)
+    ),
+    "residual blocks": lambda n: nn.Sequential(residual(n), residual(n), nn.Linear(n, 1)),
+    "convolutions": lambda n: nn.Sequential(
+        nn.Unflatten(1, (1, n)), nn.Conv1d(1, 4, 3), nn.Flatten(), nn.Linear(4 * n - 8, 1)
+    ),
+    "embeddings": lambda n: Acting(
+        lambda m, x: m.last(m.table((x > 0).long()).flatten(1)),
+        table=nn.Embedding(2, 3),
+        last=nn.Linear(3 * n, 1),
+    ),
+    "attention": lambda n: among(
+        n, lambda m, x: torch.softmax(m.key(x), 1) * x, key=nn.Linear(n, n)
+    ),
+    "noise on features": lambda n: among(n, lambda m, x: x + torch.randn_like(x)),
+    "counted calls": lambda n: among(n, annealed, calls=1),
+    "averaged weights": lambda n: Acting(averaging, past=torch.zeros(n), inner=nn.Linear(n, 1)),
+    "logarithms": lambda n: among(n, lambda m, x: x.log()),  # of what is negative here
     "linear": lambda n: nn.Linear(n, 1),
     "flat": lambda n: nn.Sequential(nn.Linear(n, 1), nn.Flatten(0)),
     "dropout": lambda n: nn.Sequential(nn.Linear(n, 8), nn.Dropout(0.5), nn.Linear(8, 1)),
@@ -87,7 +208,7 @@ SOUND = {
 def test_what_keeps_records_apart_is_taken(name):
     torch.manual_seed(1)
     before = torch.random.get_rng_state()
-    require_private(SOUND[name], N, CONFIG)
+    require_private(SOUND[name], SHAPE, CONFIG)
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
@@ -116,28 +237,29 @@ REFUSED = {
     "per-record gradients .* replace that layer": lambda n: nn.Sequential(
         nn.Unflatten(1, (n, 1)), nn.LSTM(1, 1)
     ),
-    "depends on who else is in the batch": lambda n: nn.Sequential(
-        Acting(lambda module, x: x - x.mean(dim=0)), nn.Linear(n, 1)
+    MIXES: lambda n: nn.Sequential(Acting(lambda module, x: x - x.mean(dim=0)), nn.Linear(n, 1)),
+    r"keeps something .* \(see its 0.largest\)": lambda n: nn.Sequential(
+        counting(), nn.Linear(n, 1)
     ),
-    "its buffer 0.largest keeps": lambda n: nn.Sequential(counting(), nn.Linear(n, 1)),
-    r"one logit per record, but gave \(6, 2\)": lambda n: nn.Linear(n, 2),
-    "one logit per record, but gave tuple": lambda n: Acting(
+    r"one logit per record, or two, but gave \(6, 3\)": lambda n: nn.Linear(n, 3),
+    "one logit per record, or two, but gave tuple": lambda n: Acting(
         lambda module, x: (module.inner(x), x), inner=nn.Linear(n, 1)
     ),
-    "gradient of inner.weight cannot be told": behind_its_back,
-    "gradient of spare cannot be told": lambda n: own_weights(spare=nn.Parameter(torch.zeros(2))),
-    "fails on 6 made-up records of 5 features": lambda n: nn.Linear(n + 1, 1),
+    "gradients of inner.weight;": behind_its_back,
+    "gradients of spare;": lambda n: own_weights(spare=nn.Parameter(torch.zeros(2))),
+    "fails on made-up records of 5 features": lambda n: nn.Linear(n + 1, 1),
 }
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
 def test_what_mixes_records_or_cannot_be_made_is_refused_in_one_sentence(sentence):
     with pytest.raises(InputError, match=sentence) as refusal:
-        require_private(REFUSED[sentence], N, CONFIG)
+        require_private(REFUSED[sentence], SHAPE, CONFIG)
     assert str(refusal.value).startswith("The module ")
     assert str(refusal.value).endswith(".")
 
 
+@pytest.mark.slow
 def test_any_module_gives_the_same_outputs():
     def factory(n_features):
         return nn.Sequential(
@@ -196,6 +318,16 @@ def test_a_private_module_is_what_a_plain_loop_gives():
     with torch.no_grad():
         theirs = module(features)[:, 0].numpy()
     np.testing.assert_allclose(train_module(factory, data, model, CONFIG), theirs, atol=2e-5)
+
+
+def test_two_logits_are_their_difference():
+    def two(n):
+        both = Acting(lambda module, x: torch.cat([torch.zeros_like(x), x], dim=1))
+        return nn.Sequential(nn.Linear(n, 1), both)
+
+    data, model = make_data(), Model(1, 1.0, 1.5)
+    found = [train_module(made, data, model, CONFIG) for made in (lambda n: nn.Linear(n, 1), two)]
+    np.testing.assert_allclose(*found, atol=1e-6)
 
 
 def test_layers_that_draw_draw_from_the_models_own_stream():

@@ -1,5 +1,6 @@
 """Sweeps on Ray: the same bytes as here, whoever dies; nobody else gets in; nothing is left."""
 
+import dataclasses
 import os
 import re
 import signal
@@ -43,7 +44,8 @@ def flags(**changes: object) -> EngineFlags:
 
 def trained(**changes: object) -> dict[tuple[Model, ...], bytes]:
     """The logits of every block, on Ray unless said otherwise."""
-    results = run_blocks(data(), BLOCKS, config=CONFIG, flags=flags(**changes), secret=SECRET)
+    configs = [dataclasses.replace(CONFIG, hidden=(4,) * (k % 3)) for k in range(len(BLOCKS))]
+    results = run_blocks(data(), BLOCKS, config=configs, flags=flags(**changes), secret=SECRET)
     return {result.models: result.logits.tobytes() for result in results}
 
 
@@ -51,8 +53,8 @@ def faulty(folder: Path, n_deaths: int) -> Callable[..., object]:
     """The task, but its process is killed when it has trained the block of seed 3."""
     train = ray_path.train_task
 
-    def task(work: object, block: tuple[Model, ...]) -> object:
-        result = train(work, block)
+    def task(work: object, block: tuple[Model, ...], config: TrainConfig) -> object:
+        result = train(work, block, config)
         deaths = len(list(folder.glob("death-*")))
         if block[0].seed == 3 and deaths < n_deaths:
             (folder / f"death-{os.getpid()}").touch()
@@ -104,8 +106,8 @@ def main(folder: Path) -> None:
             refuse("no CUDA device can be used here", device="cuda")
         with replaced("_slots", lambda flags: 0):
             refuse("no node of the Ray cluster offers a GPU", device="cuda")
-        others = (("pcer", "0.0.0"), *ray_path._versions()[1:])
-        with replaced("_versions", lambda: others):
+        others = {**ray_path.installed_versions(ray_path.ARITHMETIC), "pcer": "0.0.0"}
+        with replaced("installed_versions", lambda names: others):
             refuse("was started with pcer 0.0.0; install the same version")
         results = run_blocks(data(), BLOCKS, config=CONFIG, flags=flags())
         next(results)
@@ -116,7 +118,7 @@ def main(folder: Path) -> None:
         assert texts
         for form in (SECRET, SECRET.hex().encode(), repr(SECRET).encode()):
             assert not any(form in text for text in texts)
-        assert "secret" not in repr(ray_path.Work(data(), SECRET, CONFIG, "cpu", ()))
+        assert "secret" not in repr(ray_path.Work(data(), SECRET, "cpu", {}))
     assert not ray.is_initialized()
 
 

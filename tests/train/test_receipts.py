@@ -12,8 +12,9 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from pcer.errors import InputError
+from pcer.statistics import ORDERS, epsilon_of
 from pcer.train import receipts
-from pcer.train.receipts import ORDERS, Terms, allowed_advantage, epsilon_of, mu_of, step_costs
+from pcer.train.receipts import Terms, allowed_advantage, mu_of, step_costs
 from pcer.train.rules import N_BINS
 from tests import reference_receipts as reference
 

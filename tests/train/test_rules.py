@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from pcer.train import TrainConfig
+from pcer.errors import InputError
+from pcer.train import TrainConfig, train_seeds
 from pcer.train import engine as fleets
-from pcer.train.cpu import CpuStep
 from pcer.train.fleet import Model
-from pcer.train.rules import N_BINS, RULES, DpSgd, Refresh
+from pcer.train.rules import N_BINS, RULES, DpSgd, Refresh, rule_named
 from pcer.train.schedule import thin_rows
 from pcer.train.streams import Purpose, initial_weights, stream
 from pcer.train.watch import KEPT_REFRESHES, StepBook
@@ -63,13 +63,13 @@ def test_counts_and_weights_are_those_of_a_twin_that_stores_every_gradient(monke
         costs=COSTS.tolist() if has_budget else None,
         budget=400.0,
     )
-    found = fleet.watch.steps_per_bin(0)
+    found = cases.steps_per_bin(fleet.watch, 0)
     assert np.array_equal(found, counts)
     assert (found.sum(axis=1) == sampling.n_steps).all()
     assert len(np.flatnonzero(found.sum(axis=0))) > 20  # norms of every size
     assert found[:, N_BINS].sum() > 0
     for mine, theirs in zip(fleet.layout.layers(state.weights), slow.matrices(module), strict=True):
-        torch.testing.assert_close(mine.matrix[0], theirs, atol=1e-10, rtol=1e-10)
+        torch.testing.assert_close(mine[0], theirs, atol=1e-10, rtol=1e-10)
     if has_budget:
         spent, is_out = found @ COSTS, ~fleet.watch.filter.is_open[0].numpy()
         assert spent.max() <= 400
@@ -86,6 +86,8 @@ def test_counts_and_weights_are_those_of_a_twin_that_stores_every_gradient(monke
         {"receipts": "refreshed"},
         {"receipts": "held", "budget_per_person": 1.0},
         {"rule": "held"},
+        {"rule": "group-clip:sex:m=0.5,f=0.9", "receipts": "exact", "refresh_every": None},
+        {"rule": "group-sample:sex:m=0.5", "receipts": "refreshed", "hidden": ()},
     ],
     ids=str,
 )
@@ -103,30 +105,111 @@ def test_compiled_bins_bounds_filters_and_steps_are_the_plain_ones(monkeypatch, 
         state = CPU.fit(ours)
         *_, plain = cases.plain_states(theirs, company)
     for model in range(8 if ours.watch.has_book else 0):
-        counts = ours.watch.steps_per_bin(model)
-        assert np.array_equal(counts, theirs.watch.steps_per_bin(model))
+        counts = cases.steps_per_bin(ours.watch, model)
+        assert np.array_equal(counts, cases.steps_per_bin(theirs.watch, model))
     assert ours.watch.until is None or (ours.watch.until < ours.watch.n_steps).sum() > 100
     for values in ((state.weights, plain.weights), (state.velocity, plain.velocity)):
         for mine, other in zip(*map(ours.layout.layers, values), strict=True):
-            torch.testing.assert_close(mine.matrix, other.matrix, atol=1e-10, rtol=1e-10)
+            torch.testing.assert_close(mine, other, atol=1e-10, rtol=1e-10)
 
 
 def test_a_held_record_never_contributes_more_than_is_booked():
     """The change that one record makes to the clipped sum, at every step it joins."""
     fleet = in_double(dataclasses.replace(SMALL, receipts="held"))
-    loop, nobody, seen = CpuStep(fleet), torch.tensor([[len(fleet.table) - 1]]), 0
+    before, nobody, seen = fleet.start.weights, torch.tensor([[len(fleet.table) - 1]]), 0
     with torch.no_grad():
-        for at in range(fleet.watch.n_steps):
+        for at, state in enumerate(CPU.states(fleet)):
             rows, sizes = fleet.schedule.rows[at], fleet.schedule.sizes[at]
-            before = loop.state.weights.clone()
-            loop.advance(rows, sizes)
             for record in rows[0, : sizes[0]].tolist():
                 size = fleets.batch_sum(fleet, before, torch.tensor([[record]]), at).norm()
                 assert size <= fleet.watch.bounds[0, record] * (1 + 1e-12)
                 seen += 1
             assert fleets.batch_sum(fleet, before, nobody, at).norm() == 0
+            before = state.weights.clone()
     assert seen > 2 * 42
-    assert fleet.watch.steps_per_bin(0).sum() == 42 * fleet.watch.n_steps
+    assert cases.steps_per_bin(fleet.watch, 0).sum() == 42 * fleet.watch.n_steps
+
+
+def test_a_group_has_its_own_bound_and_rate_and_everybody_else_the_usual_ones():
+    """What single records add to the clipped sum, what is booked of them, how often they join."""
+    data, share = make_data(), {"m": 0.4, "f": 0.85, "": 1.0}
+    bound = np.vectorize(share.get)(data.groups["sex"])
+    rule = "group-clip:sex:m=0.4,f=0.85"
+    config = dataclasses.replace(CONFIG, clip_norm=0.3, rule=rule, receipts="exact")
+    fleet, company = assemble(data, cases.make_company(), config), cases.make_company()
+    padding = len(fleet.table) - 1
+    with torch.no_grad():
+        for record in range(20):
+            rows = fleet.watch.firsts[:, None] + record
+            sizes = fleets.batch_sum(fleet, fleet.start.weights, rows).norm(dim=1).numpy()
+            member = [record in data.train_rows[model.seed] for model in company[:8]]
+            most = np.where(member, 0.3 * bound[record], 0.3)
+            assert (sizes[:8] <= most * (1 + 1e-6)).all()
+            assert (sizes[8:] > 0.3).any()  # without privacy nothing is clipped
+        assert (
+            fleets.batch_sum(fleet, fleet.start.weights, torch.full((12, 1), padding)).norm() == 0
+        )
+        CPU.fit(fleet)
+    for model in range(8):
+        own = bound[fleet.watch.records[model].numpy()]
+        counts = cases.steps_per_bin(fleet.watch, model)
+        largest = [np.flatnonzero(steps)[-1] for steps in counts]
+        over = largest - np.ceil(200 * own)
+        assert over.max() <= 1  # rounded up once more
+        assert (over >= 0).mean() > 0.2
+    rarely = assemble(
+        data, company, dataclasses.replace(CONFIG, epochs=30, rule="group-sample:sex:m=0.25")
+    )
+    usual = assemble(data, company, dataclasses.replace(CONFIG, epochs=30))
+    for model in range(12):
+        drawn = [
+            np.bincount(
+                data_rows(one.schedule, model) - int(one.watch.firsts[model]), minlength=300
+            )
+            for one in (rarely, usual)
+        ]
+        is_m = (data.groups["sex"] == "m") & (model < 8)
+        assert np.array_equal(drawn[0][~is_m], drawn[1][~is_m])
+        if model < 8:
+            assert drawn[0][is_m].sum() / drawn[1][is_m].sum() == pytest.approx(0.25, abs=0.04)
+
+
+def data_rows(schedule, model):
+    steps = zip(schedule.rows[:, model], schedule.sizes[:, model], strict=True)
+    return torch.cat([rows[:n] for rows, n in steps]).numpy()
+
+
+@pytest.mark.parametrize("kind", ["group-clip", "group-sample"])
+def test_neutral_shares_give_the_bytes_of_dp_sgd_and_others_do_not(kind):
+    data, models = make_data(), make_models()
+    plain = cases.train_block(data, models).tobytes()
+    for shares, is_same in (("m=1,f=1.0", True), ("m=1,f=.5", False)):
+        config = dataclasses.replace(CONFIG, rule=f"{kind}:sex:{shares}")
+        assert (cases.train_block(data, models, config).tobytes() == plain) is is_same
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "group-clip", "group-x:sex:m=1", "group-sample:sex:m=nan"),
+        *(f"group-clip:{rest}" for rest in ("sex", "sex:m", ":m=1", "sex:m=0", "sex:m=1.01")),
+        *(f"group-clip:sex:{rest}" for rest in ("m=-1", "m=1,m=1", "m=1,", "m=0.5,f")),
+    ],
+)
+def test_a_rule_that_cannot_be_read_is_refused(name):
+    with pytest.raises(InputError) as error:
+        TrainConfig(rule=name)
+    assert error.value.field == "rule"
+
+
+def test_a_group_that_is_not_there_is_refused_and_names_may_hold_commas():
+    assert rule_named("group-clip:a b:x, y=0.5,z=1").by_group == {"x, y": 0.5, "z": 1.0}
+    for rule in ("group-clip:sex:x=0.5", "group-sample:race:m=0.5"):
+        with pytest.raises(InputError) as error:
+            train_seeds(make_data(), budgets=(1.0,), config=dataclasses.replace(CONFIG, rule=rule))
+        assert error.value.field == "rule"
+    with pytest.raises(InputError, match="groups must hold one name"):
+        make_data(groups={"sex": ["m"]})
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -174,7 +257,7 @@ def test_bounds_never_exceed_the_largest(monkeypatch):
     watch = assemble(make_data(), [QUIET], config).watch
     watch.refresh(watch.due(0)[0], 0, torch.full((1, 210), 7, dtype=torch.uint8))
     assert watch.bounds.max() == 1
-    assert watch.steps_per_bin(0)[0, 7] == 2  # the norm, where it is below the bound
+    assert cases.steps_per_bin(watch, 0)[0, 7] == 2  # the norm, where it is below the bound
 
 
 def test_norms_are_computed_once_an_epoch_unless_said_otherwise_or_noise_is_large():

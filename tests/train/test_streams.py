@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import math
 from fractions import Fraction
@@ -7,11 +8,12 @@ import pytest
 import torch
 from scipy import stats
 
+from pcer.train import EngineFlags, fleet, train_seeds
 from pcer.train.config import Sampling, TrainConfig
 from pcer.train.schedule import Drawer, Widths
 from pcer.train.streams import GapTable, Purpose, first_words, initial_weights, stream
 from tests import reference_train as slow
-from tests.train_cases import sampled_positions
+from tests.train_cases import make_data, sampled_positions
 
 
 def test_streams_of_different_names_have_different_keys_and_a_seed_is_not_negative():
@@ -23,6 +25,67 @@ def test_streams_of_different_names_have_different_keys_and_a_seed_is_not_negati
     assert len(set(keys)) == len(keys) == 90
     with pytest.raises(ValueError, match="seed must be a whole number of at least 0, but -1"):
         stream(seed=-1, epsilon=1.0, purpose=Purpose.NOISE)
+
+
+SECRET = b"0123456789abcdef"
+ONE_STEP = TrainConfig(hidden=(), n_steps=1, expected_batch=40, accountant="rdp")
+
+
+def one_step(monkeypatch, secret=SECRET, data=None, module=None, **changes):
+    """Logits of one-step models, and the key of every stream that they draw from."""
+    keys = []
+
+    def noted(**named):
+        keys.append(tuple(stream(**named).state["state"]["key"]))
+        return stream(**named)
+
+    monkeypatch.setattr(fleet, "stream", noted)
+    config = dataclasses.replace(ONE_STEP, **changes)
+    how = {"config": config, "flags": EngineFlags(jobs=1, block_size=9), "module": module}
+    found = train_seeds(data or make_data(seeds=[0]), budgets=(0.1,), secret=secret, **how)
+    return found.logits[0, 0], set(keys)
+
+
+def altered(record=7):
+    """The same records but for one person, who has another label."""
+    labels = make_data().labels.astype(int)
+    labels[record] ^= 1
+    return make_data(seeds=[0], labels=labels)
+
+
+OTHERS = {
+    "clip norm": {"clip_norm": 2.0},
+    "learning rate": {"learning_rate": 0.1},
+    "rule": {"rule": "held"},
+    "one person": {"data": altered()},
+    "split": {"data": make_data(seeds=[0], train_rows={0: np.arange(1, 211)})},
+    "module": {"module": lambda n: torch.nn.Sequential(torch.nn.Linear(n, 1))},
+}
+
+
+@pytest.mark.parametrize("changes", OTHERS.values(), ids=OTHERS)
+def test_two_trainings_under_one_secret_share_no_draw(monkeypatch, changes):
+    """Of equal draws the difference of two models would keep the gradients and no noise."""
+    same = {"module": lambda n: torch.nn.Linear(n, 1)} if "module" in changes else {}
+    (logits, keys), (other, others) = (one_step(monkeypatch, **it) for it in (same, changes))
+    assert len(keys) >= 3
+    assert not keys & others
+    assert logits.tobytes() == one_step(monkeypatch, **same)[0].tobytes()
+    if "data" in changes:  # noise has 38 times the norm of a person's gradient
+        (plain, common), (near, again) = (
+            one_step(monkeypatch, b"", **it) for it in ({}, changes)
+        )  # public sweeps keep their streams
+        assert common == again
+        assert np.abs(logits - other).mean() > 10 * np.abs(plain - near).mean()
+
+
+def test_stream_digests_know_neither_budgets_nor_other_seeds_and_a_twin_has_its_own_noise():
+    many, one = (fleet.stream_digests(make_data(seeds=s), ONE_STEP) for s in (range(4), [2]))
+    assert one == {2: many[2]}
+    assert len({*many.values()}) == 4
+    twins = [fleet.Model(2, 1.0, 2.0, f"{one[2]}|twin {k}") for k in range(3)]
+    keys = [tuple(m.stream(Purpose.NOISE, SECRET).state["state"]["key"]) for m in twins]
+    assert len(set(keys)) == 3
 
 
 def test_stream_is_philox_4x64_by_counter():

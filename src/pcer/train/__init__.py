@@ -1,4 +1,4 @@
-"""Train many small models at once with DP-SGD, and keep what they say about every record."""
+"""Train many small models at once with DP-SGD, and keep their scores of every record."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pcer.train.config import (
     ReceiptMode,
     TrainConfig,
     parse_budgets,
+    parse_hidden,
 )
 from pcer.train.fleet import Predictions, TrainingData
 from pcer.train.opacus import NamedModule
@@ -31,5 +32,6 @@ __all__ = [
     "calibrate",
     "epsilon_spent",
     "parse_budgets",
+    "parse_hidden",
     "train_seeds",
 ]

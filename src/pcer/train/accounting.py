@@ -1,14 +1,14 @@
 """From a privacy budget to a noise level, and from a noise level to the privacy it spends.
 
-DP-SGD is n_steps compositions of a Gaussian mechanism on a Poisson sample. Neighbouring data sets
-differ as ``TrainConfig.adjacency`` says: one record joins with a gradient of zero instead, and
-their number is public; or one is added or removed, and rate, steps and divisor are fixed. Both are
-the same pair of mechanisms. Every epsilon given here is an upper bound, and every noise multiplier
-is rounded up, so that the budget holds.
+DP-SGD composes n_steps Gaussian mechanisms on Poisson samples. Neighbouring data sets differ as
+``TrainConfig.adjacency`` says: one record has a gradient of zero instead, and their number is
+public; or one is added or removed, and rate, steps and divisor are fixed. Both give the same pair
+of mechanisms. Every epsilon here is an upper bound, and every noise multiplier is rounded up, so
+that the budget holds.
 
-A calibration takes seconds, so its answer is kept: one small file per question in the cache folder.
-A file counts only if it is whole, of our format, for exactly this question and unaltered, and its
-noise is checked once more; any other is passed over and written anew.
+A calibration takes seconds, so its result is cached, one small file per question. A file counts
+only if it is complete, unaltered and answers exactly this question, and its noise is checked
+again; any other file is ignored and replaced.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ from scipy.optimize import brentq
 
 from pcer.errors import InputError, OutputError
 from pcer.files import cache_folder, canonical_json, read_json, write_files
+from pcer.metrics import FloatArray
 from pcer.store.blocks import file_digest, record_digest, sealed
 from pcer.train.config import NO_DP, Accountant, Sampling, TrainConfig, require_budget
 
 # Grid of privacy losses, and as a share of epsilon: 1e-3 is visibly wrong at epsilon 0.1; above
-# epsilon 10 a finer grid would only cost time.
+# epsilon 10 a finer grid gains nothing.
 PLD_INTERVAL, PLD_RELATIVE_INTERVAL = 1e-4, 1e-5
-COARSE = 100  # how much coarser the search for a starting point may be than the answer
-COARSE_ERROR = 0.01  # share of the budget by which a coarse answer may lie above it
+COARSE = 100  # how much coarser the grid is that finds a starting point
+COARSE_ERROR = 0.01  # share of the budget by which a coarse answer may exceed it
 
-# Share of epsilon (at most 0.01, Opacus' default) that Opacus may add as its own error bound.
+# Share of epsilon (at most 0.01, Opacus' default) that Opacus may add as its error bound.
 PRV_ERROR = 0.01
 NOISE_STEPS = 1000  # a noise multiplier is a whole number of thousandths
 NOISE_RANGE = (0.05, 1e5)  # noise multipliers that are searched
@@ -55,7 +56,7 @@ class Budget:
     Attributes:
         epsilon: the budget asked for; ``math.inf`` without privacy.
         noise_multiplier: standard deviation of the noise in units of the clip norm.
-        epsilon_by_accountant: what is spent, by the accountant that chose the noise and by a
+        epsilon_by_accountant: epsilon spent, by the accountant that chose the noise and by a
             second one; empty without privacy.
     """
 
@@ -65,7 +66,7 @@ class Budget:
 
 
 def calibrate(epsilon: float, *, n_train: int, config: TrainConfig) -> Budget:
-    """The least noise, in thousandths, with which training on some records keeps a budget."""
+    """The least noise, in thousandths, that keeps the budget when training on n_train records."""
     require_budget(epsilon)
     if epsilon == NO_DP:
         return Budget(epsilon=NO_DP, noise_multiplier=0.0, epsilon_by_accountant={})
@@ -82,27 +83,44 @@ def epsilon_spent(
     return _spent(sampling, delta, noise_multiplier, 1.0, accountant)
 
 
-def joint_epsilon(
-    noise_multipliers: Sequence[float], *, n_train: int, config: TrainConfig
-) -> float:
+def promised(
+    budget: Budget, shares: FloatArray | None, *, n_train: int, config: TrainConfig, by: str
+) -> FloatArray | None:
+    """(record,) upper bound of epsilons, by an accountant, under shares of a rule; None if none.
+
+    Who is clipped at a share c sees noise of 1/c times the multiplier, and a share of the samples.
+    """
+    if shares is None:
+        return None
+    pairs, place = np.unique(shares, axis=1, return_inverse=True)
+    sampling, found = config.sampling(n_train), []
+    for clip, share in pairs.T.tolist():
+        noise, own = budget.noise_multiplier / clip, replace(sampling, share=share)
+        found.append(_spent(own, config.dp_delta, noise, budget.epsilon, Accountant(by)))
+    return np.array(found)[place.ravel()]
+
+
+def joint_epsilon(models: Sequence[tuple[float, TrainConfig]], *, n_train: int) -> float:
     """Upper bound of the epsilon of releasing many models trained on overlapping records.
 
-    Renyi composition over all models: as if every record were in every training set.
+    Renyi composition over all models, each with its noise multiplier and its settings (of one
+    delta): as if every record were in every training set.
     """
     from dp_accounting.rdp import RdpAccountant
 
-    if not noise_multipliers:
+    if not models:
         return 0.0
-    sampling, accountant = config.sampling(n_train), RdpAccountant()
+    accountant = RdpAccountant()
+    alike = Counter((noise, config.sampling(n_train)) for noise, config in models)
     with _without_remarks_on_skipped_orders():
-        for noise, n_models in Counter(noise_multipliers).items():
+        for (noise, sampling), n_models in alike.items():
             accountant.compose(_training(sampling, noise, n_models))
-        return float(accountant.get_epsilon(config.dp_delta))
+        return float(accountant.get_epsilon(models[0][1].dp_delta))
 
 
 @lru_cache(maxsize=1024)
 def _calibrated(sampling: Sampling, delta: float, epsilon: float, accountant: Accountant) -> Budget:
-    """The answer that was kept, if it is sound; else one that is computed and kept."""
+    """The cached answer if it is sound; else one that is computed and cached."""
     both = _accountants(accountant)
     question = {  # all that the answer depends on
         "epsilon": epsilon,
@@ -119,14 +137,14 @@ def _calibrated(sampling: Sampling, delta: float, epsilon: float, accountant: Ac
     noise = _least_noise(sampling, delta, epsilon, accountant)
     spent = {str(each): _spent(sampling, delta, noise, epsilon, each) for each in both}
     answer = Budget(epsilon=epsilon, noise_multiplier=noise, epsilon_by_accountant=spent)
-    with suppress(OSError, OutputError):  # a folder that cannot be written to only costs time
+    with suppress(OSError, OutputError):  # without a writable folder everything takes longer
         path.parent.mkdir(parents=True, exist_ok=True)
         write_files({path: canonical_json(_record(question, answer))})
     return answer
 
 
 def _accountants(chosen: Accountant) -> tuple[Accountant, Accountant]:
-    """Who chose the noise, and whose epsilon stands beside theirs."""
+    """The accountant that chooses the noise, and the second one."""
     return chosen, Accountant.RDP if chosen is Accountant.PLD else Accountant.PLD
 
 
@@ -137,7 +155,7 @@ def _record(question: Mapping[str, Any], answer: Budget) -> dict[str, Any]:
 
 
 def _kept_answer(path: Path, question: Mapping[str, Any]) -> Budget | None:
-    """The answer on disk; None unless it is whole and of exactly this question."""
+    """The cached answer; None unless it is complete and answers exactly this question."""
     try:
         record = read_json(path, max_bytes=MAX_CACHE_BYTES)
         noise, spent = record["answer"]["noise_multiplier"], record["answer"]["epsilon"]
@@ -152,10 +170,10 @@ def _kept_answer(path: Path, question: Mapping[str, Any]) -> Budget | None:
 
 
 def _keeps_budget(kept: Budget, sampling: Sampling, delta: float, accountant: Accountant) -> bool:
-    """Compute once more that the noise of a kept answer keeps the budget.
+    """Check again that the noise of a cached answer keeps the budget.
 
-    A privacy loss distribution on a coarse grid does that in some 30 ms. It is an upper bound,
-    and being coarse it may lie a little above the budget.
+    A privacy loss distribution on a coarse grid takes some 30 ms. It is an upper bound, and may
+    lie a little above the budget.
     """
     if tuple(kept.epsilon_by_accountant) != _accountants(accountant):
         return False
@@ -179,7 +197,7 @@ def _least_noise(sampling: Sampling, delta: float, epsilon: float, accountant: A
 
 
 def _rough_noise(spent: Callable[[float], float], epsilon: float) -> float:
-    """Solve spent(noise) = epsilon, about; ``spent`` falls as the noise grows."""
+    """Solve spent(noise) = epsilon approximately; ``spent`` decreases with the noise."""
     low = high = 1.0
     while spent(high) > epsilon:
         low, high = high, 2 * high
@@ -220,10 +238,11 @@ def _rdp(sampling: Sampling, delta: float, noise: float, scale: float, coarse: i
 def _prv(sampling: Sampling, delta: float, noise: float, scale: float, coarse: int) -> float:
     from opacus.accountants import PRVAccountant
 
+    _training(sampling, noise)  # refuses noise that no accountant can handle
     accountant = PRVAccountant()
     accountant.history = [(noise, sampling.sample_rate, sampling.n_steps)]
     with warnings.catch_warnings(), np.errstate(over="ignore"):
-        # Its first guess of the range remarks on Renyi orders and overflows to infinity.
+        # Its first guess of the range warns about Renyi orders and overflows to infinity.
         warnings.filterwarnings("ignore", message="Optimal order is the", category=UserWarning)
         return float(accountant.get_epsilon(delta, eps_error=PRV_ERROR * min(1.0, scale)))
 
@@ -232,16 +251,19 @@ _ESTIMATE = {Accountant.PLD: _pld, Accountant.RDP: _rdp, Accountant.PRV: _prv}
 
 
 def _training(sampling: Sampling, noise: float, n_models: int = 1) -> Any:
-    """What dp-accounting composes: every step of some trainings."""
+    """The event that dp-accounting composes: all steps of some trainings."""
     import dp_accounting as dpa
 
+    if not NOISE_RANGE[0] / 5 <= noise <= 10 * NOISE_RANGE[1]:
+        must = "noise_multiplier must be between 0.01 and 1,000,000, where epsilons can be computed"
+        raise InputError(f"{must}, but {noise!r:.60} was given.", field="noise_multiplier")
     step = dpa.PoissonSampledDpEvent(sampling.sample_rate, dpa.GaussianDpEvent(noise))
     return dpa.SelfComposedDpEvent(step, sampling.n_steps * n_models)
 
 
 @contextmanager
 def _without_remarks_on_skipped_orders() -> Iterator[None]:
-    """dp-accounting logs each Renyi order it leaves out; leaving one out only loosens the bound."""
+    """Silence dp-accounting's log of skipped Renyi orders, which only loosen the bound."""
     log = logging.getLogger("absl")
     before = log.level
     log.setLevel(logging.ERROR)

@@ -9,18 +9,18 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
 from pcer.errors import InputError, require_at_least, require_open_unit, require_positive
 from pcer.metrics import NO_DP as NO_DP
-from pcer.train.rules import RULES, DpSgd
+from pcer.train.rules import DpSgd, rule_named
 
-# Settings of ``TrainConfig`` that are younger than version 0.1.0, each with the value that stands
-# for what older versions did. A sweep's folder or release without the setting counts as having that
-# value, so that it can go on after an upgrade. An entry stays as it is even if the default changes.
+# Settings of ``TrainConfig`` added after version 0.1.0, each with the value that describes older
+# versions. A folder or release without the setting counts as having that value, so that it resumes
+# after an upgrade. An entry stays as it is even if the default changes.
 ADDED_SETTINGS: Mapping[str, Any] = {
     "adjacency": "zero-out",
     "sample_rate": None,
@@ -32,16 +32,17 @@ ADDED_SETTINGS: Mapping[str, Any] = {
     "budget_per_person": None,
 }
 
-# Outside of these no accountant finds noise: it would be nothing, or everything.
+# Outside of these no accountant finds noise.
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 1e4
 LARGEST_DELTA = 0.1  # with a larger one, a mechanism may publish one record in ten
 MOST_EPOCHS = 1_000_000
 MOST_WEIGHTS = 100_000_000
+MOST_STEPS = 1_000_000_000
 
-# How far noise may move a weight from one computation of norms to the next: where it moves more,
-# estimates of what people spent have less than r = .999 with what they spent (COMPAS at 0.1).
+# How far noise may move a weight between two computations of norms: beyond it, estimates of what
+# people spent correlate by less than .999 with the truth (COMPAS at epsilon 0.1).
 LARGEST_MOVE = 0.17
-MOST_ON_A_CORE = 25  # models of a block on a CPU: more would hold more splits in memory for nothing
+MOST_ON_A_CORE = 25  # models of a block on a CPU: more would only take memory
 
 
 class Accountant(StrEnum):
@@ -67,7 +68,7 @@ class SplitRule(StrEnum):
 
 
 class Adjacency(StrEnum):
-    """Which two data sets an epsilon compares: what it takes to be public, and what not."""
+    """Which two data sets an epsilon compares, and so what counts as public."""
 
     # One record is replaced by one that joins batches with a gradient of zero: the number of
     # training records is public, and sample rate, steps and divisor may follow from it.
@@ -82,30 +83,30 @@ class ReceiptMode(StrEnum):
 
     NONE = "none"  # not at all
     EXACT = "exact"  # from the norms of all training records at every step
-    # From norms that are computed every so many steps and taken to stay as they are: an estimate.
+    # From norms that are computed every so many steps and assumed constant between: an estimate.
     REFRESHED = "refreshed"
-    # Likewise, and each record is clipped at the norm that was counted, which is the rule "held":
-    # what is counted is what happened.
+    # Likewise, but each record is clipped at the counted norm (the rule "held"): a bound.
     HELD = "held"
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How batches are drawn: every record joins every step with the same chance, independently."""
+    """How batches are drawn: every record joins every step independently with one probability."""
 
     n_train: int
     steps_per_epoch: int  # after which a record has been drawn once in expectation
     n_steps: int  # of the whole training
     divisor: int | None = None  # of sums of gradients, where it is fixed
+    share: float = field(default=1.0, repr=False)  # of the rate, for a group that joins less often
 
     @property
     def sample_rate(self) -> float:
-        """Chance of a record to join a step."""
-        return 1 / self.steps_per_epoch
+        """Probability of a record to join a step."""
+        return self.share / self.steps_per_epoch
 
     @property
     def expected_batch(self) -> int:
-        """What sums of gradients are divided by: n_train times the sample rate, rounded down."""
+        """Divisor of sums of gradients: n_train times the sample rate, rounded down."""
         return self.divisor or max(1, self.n_train // self.steps_per_epoch)
 
 
@@ -114,7 +115,7 @@ class TrainConfig:
     """Everything that can change a trained model; the defaults are the paper's.
 
     Attributes:
-        hidden: units of the hidden layers (ReLU), first to last.
+        hidden: units of the hidden layers (ReLU), first to last; none is logistic regression.
         epochs: passes over the training data in expectation.
         expected_batch: target of the Poisson batches; the sample rate is 1/ceil(n/expected_batch).
         learning_rate: of SGD, above 0.
@@ -127,11 +128,11 @@ class TrainConfig:
         split: how records are divided into training and test records.
         adjacency: which two data sets an epsilon compares; "zero-out" takes the number of training
             records as public.
-        sample_rate: chance of a record to join a step, one over a whole number; None: from
+        sample_rate: probability of a record to join a step, one over a whole number; None: from
             ``expected_batch`` and the number of training records.
         n_steps: steps of the whole training; None: from ``epochs`` and the sample rate.
         divisor: what sums of gradients are divided by; None: the expected batch.
-        rule: what a step clips, samples and adds; a name in ``RULES``.
+        rule: what a step clips, samples and adds; see ``rule_named``.
         receipts: how the privacy that each person spends is counted; "held" implies its rule.
         refresh_every: steps from one computation of all norms to the next, at most; None: an
             epoch, and for receipts "refreshed" fewer where noise is large (``refresh_steps``).
@@ -173,11 +174,13 @@ class TrainConfig:
         require_open_unit(dp_delta=self.dp_delta)
         if not 0 <= self.momentum < 1:
             raise ValueError(f"momentum must lie in [0, 1), but {self.momentum!r} was given.")
-        weights = sum(inputs * outputs for inputs, outputs in pairwise(self.hidden))
+        weights = sum(inputs * outputs for inputs, outputs in pairwise((1, *self.hidden)))
         for name, value, most in (
             ("dp_delta", self.dp_delta, LARGEST_DELTA),
             ("epochs", self.epochs, MOST_EPOCHS),
             ("the number of weights between hidden layers", weights, MOST_WEIGHTS),
+            ("n_steps", self.n_steps or 1, MOST_STEPS),
+            ("divisor", self.divisor or 1, MOST_STEPS),
         ):
             if value > most:
                 raise ValueError(f"{name} must be at most {most:,}, but {value!r:.40} was given.")
@@ -187,10 +190,10 @@ class TrainConfig:
             raise InputError(fault)
 
     def _contradictions(self) -> Iterator[str]:
-        """Sentences about settings that do not go together, or that nothing stands for."""
+        """Sentences about settings that contradict each other or do not exist."""
         rate, is_held = self.sample_rate, self.receipts is ReceiptMode.HELD
         is_whole = rate is None or (
-            0 < rate <= 1 and abs(1 / rate - round(1 / rate)) <= 1e-9 / rate
+            1 / MOST_STEPS <= rate <= 1 and abs(1 / rate - round(1 / rate)) <= 1e-9 / rate
         )
         if not is_whole:
             yield f"sample_rate must be one over a whole number (1/100), but {rate!r} was given."
@@ -198,11 +201,10 @@ class TrainConfig:
         missing = [name for name in fixed if getattr(self, name) is None]
         if self.adjacency is Adjacency.ADD_OR_REMOVE and missing:
             yield (
-                "adjacency 'add-or-remove' keeps the number of training records secret, so that "
-                f"nothing may follow from it: set {', '.join(missing)} too."
+                "adjacency 'add-or-remove' keeps the number of training records secret, so "
+                f"nothing may be derived from it: set {', '.join(missing)} too."
             )
-        if self.rule not in RULES:
-            yield f"rule must be one of {list(RULES)}, but {self.rule!r} was given."
+        _ = self.training_rule  # refuses a name that is none
         if is_held and self.rule != ReceiptMode.HELD:
             yield (
                 f"receipts 'held' are counted under the rule 'held', but rule {self.rule!r} was "
@@ -215,22 +217,17 @@ class TrainConfig:
             )
         if self.budget_per_person is not None and not is_held:
             yield (
-                "budget_per_person needs receipts 'held', which say before a step what it costs "
-                f"each person at most, but receipts {str(self.receipts)!r} was given."
+                "budget_per_person needs receipts 'held', which bound what a step spends before it "
+                f"is taken, but receipts {str(self.receipts)!r} was given."
             )
 
     @property
     def training_rule(self) -> DpSgd:
         """What a step clips, samples and adds."""
-        return RULES[self.rule]
+        return rule_named(self.rule)
 
     def refresh_steps(self, n_train: int, noise_multiplier: float) -> int | None:
-        """Most steps from one computation of all norms to the next; None where none is needed.
-
-        Norms that are only taken to stay as they are must be computed before noise has moved the
-        weights far: in h steps it moves each by about learning_rate / (1 - momentum) times its
-        deviation times the root of h.
-        """
+        """Most steps from one computation of all norms to the next; None where none is needed."""
         if self.receipts is ReceiptMode.NONE and not self.training_rule.adapts:
             return None
         if self.receipts is ReceiptMode.EXACT:
@@ -238,6 +235,7 @@ class TrainConfig:
         sampling, noise = self.sampling(n_train), noise_multiplier * self.clip_norm
         if self.refresh_every or self.training_rule.adapts or not noise:
             return self.refresh_every or sampling.steps_per_epoch
+        # In h steps noise moves a weight by about ``move`` times the root of h.
         move = self.learning_rate / (1 - self.momentum) * noise / sampling.expected_batch
         return max(1, int(min(sampling.steps_per_epoch, (LARGEST_MOVE / move) ** 2)))
 
@@ -268,7 +266,7 @@ class TrainConfig:
         >>> TrainConfig.from_dict(TrainConfig().to_dict()) == TrainConfig()
         True
         """
-        settable = {field.name for field in fields(cls)}
+        settable = {each.name for each in fields(cls)}
         for key in settings:
             if key not in settable:
                 names = ", ".join(sorted(settable))
@@ -286,14 +284,14 @@ _CHOICES: Mapping[str, type[StrEnum]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class EngineFlags:
-    """How the engine runs; none of it changes a number beyond rounding.
+    """How the engine runs; no flag changes a number beyond rounding.
 
     Attributes:
         device: "cpu", "cuda" or "cuda:1" and so on.
         block_size: models that step together; None picks what suits the device.
-        jobs: single-threaded processes that train on the CPU, and that attack the trained models;
-            None takes every core this process may use. On a Ray cluster: blocks that are out at
-            the same time; None suits the cluster.
+        jobs: single-threaded processes that train on the CPU and attack the trained models; None
+            takes every core this process may use. On a Ray cluster: blocks in flight; None suits
+            the cluster.
         engine: who runs the blocks.
         address: of the Ray cluster; None starts a Ray node on this machine.
     """
@@ -321,11 +319,8 @@ class EngineFlags:
         raise ValueError(f"{fault}.")
 
     def models_per_block(self, n_models: int) -> int:
-        """Models that step together, of so many in all.
-
-        On cores few splits, and the same number of blocks for every core; on a GPU what its
-        memory holds.
-        """
+        """Models that step together, of so many in all."""
+        # On a CPU few splits and equally many blocks per core; on a GPU what its memory holds.
         if self.block_size is not None:
             return self.block_size
         if self.device != "cpu":
@@ -340,12 +335,12 @@ class EngineFlags:
 
     @property
     def n_attackers(self) -> int:
-        """Processes that attack the trained models; also beside a GPU."""
+        """Processes that attack the trained models, on the CPU even where a GPU trains."""
         return self.jobs or usable_cores()
 
 
 def usable_cores() -> int:
-    """Cores that this process may use; all of the machine's where the system does not say."""
+    """Cores that this process may use; all of the machine's where that is unknown."""
     if hasattr(os, "sched_getaffinity"):  # Linux has it, macOS and Windows do not
         return len(os.sched_getaffinity(0))
     count = getattr(os, "process_cpu_count", os.cpu_count)  # the first from Python 3.13 on
@@ -360,28 +355,40 @@ def parse_budgets(text: str) -> tuple[float, ...]:
     """
     budgets = []
     for word in map(str.strip, text.split(",")):
-        is_none = word.lower() in ("none", "no-dp", "inf")
         try:
-            budgets.append(NO_DP if is_none else float(word))
-            require_budget(budgets[-1])
+            is_none = word.lower() in ("none", "no-dp", "inf")
+            epsilon = NO_DP if is_none else min(float(word), 2 * LARGEST_EPSILON)
         except ValueError:
-            raise _no_budget(word) from None
+            epsilon = math.nan
+        require_budget(epsilon, given=word)
+        budgets.append(epsilon)
     if len(set(budgets)) < len(budgets):
         raise InputError(f"budgets must name each one once, but {text!r} names one twice.")
     return tuple(budgets)
 
 
-def require_budget(epsilon: float) -> None:
+def parse_hidden(text: str) -> tuple[int, ...]:
+    """Units of the hidden layers from "64-32" or "64,32"; "none" is logistic regression.
+
+    >>> parse_hidden("64-32"), parse_hidden("none")
+    ((64, 32), ())
+    """
+    try:
+        words = [] if text == "none" else text.replace("-", ",").split(",")
+        return tuple(int(word) for word in words)
+    except ValueError:
+        must = "hidden must be whole numbers such as 64-32, or none"
+        raise InputError(f"{must}, but {text!r} was given.", field="hidden") from None
+
+
+def require_budget(epsilon: float, *, given: str | None = None) -> None:
     """Raise InputError unless noise can be found for it (infinity is training without privacy)."""
     if epsilon != NO_DP and not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
-        raise _no_budget(epsilon)
-
-
-def _no_budget(given: object) -> InputError:
-    return InputError(
-        f"A budget must be an epsilon between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, where "
-        f"noise can be found for it, or 'none', but {given!r} was given."
-    )
+        shown = epsilon if given is None else given
+        raise InputError(
+            f"A budget must be an epsilon between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, "
+            f"where noise can be found for it, or 'none', but {shown!r} was given."
+        )
 
 
 def _given(settings: object, *names: str) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -9,20 +11,16 @@ from torch import Tensor
 from pcer.errors import OutputError
 from pcer.train import cpu_kernels as kernels
 from pcer.train.config import NO_DP, TrainConfig
-from pcer.train.engine import Fleet, train_block
+from pcer.train.engine import Device, Fleet, train_block
 from pcer.train.fleet import Float32Array, Model, TrainingData
 from pcer.train.step import FleetState, gaussian
-from pcer.train.streams import first_words
 
 CHUNK = 512  # records predicted at a time, or whose norms are computed
 LOT = 8  # steps whose noise is drawn at a time
 
 
-class CpuDevice:
-    """One core of this machine: an ``engine.Device``."""
-
-    place = torch.device("cpu")
-    words = staticmethod(first_words)
+class CpuDevice(Device):
+    """One core of this machine."""
 
     def room(self, n_rows: int, width: int) -> Tensor:
         """Zeros from numpy, which asks for huge pages: rows are read at random."""
@@ -38,10 +36,30 @@ class CpuDevice:
 
     def fit(self, fleet: Fleet) -> FleetState:
         """Train the block to the last step."""
-        loop = CpuStep(fleet)
-        for rows, sizes in zip(fleet.schedule.rows, fleet.schedule.sizes, strict=True):
-            loop.advance(rows, sizes)
-        return loop.state
+        *_, last = self.states(fleet)
+        return last
+
+    def states(self, fleet: Fleet) -> Iterator[FleetState]:
+        """The state after each step, which the next one overwrites; gaps collect unread noise."""
+        state = FleetState(fleet.start.weights.clone(), fleet.start.velocity.clone())
+        weights, velocity = state.weights.numpy(), state.velocity.numpy()
+        table, watch, noise = fleet.table.numpy(), fleet.watch, noise_of(fleet)
+        rule, clip = kernels.Rule.of(fleet.rule, table.dtype), fleet.rule.clip.view(-1).numpy()
+        none = np.empty((0, 0), table.dtype)
+        bounds = kernels.Bounds(  # views of what the rule of the block overwrites
+            none if watch.bounds is None else watch.bounds.numpy(),
+            none.astype(np.int32) if watch.until is None else watch.until.numpy(),
+            watch.firsts.numpy(),
+        )
+        batches, sizes = fleet.schedule.rows.numpy(), fleet.schedule.sizes.numpy()
+        room = kernels.Room.of(fleet.layout, batches.shape[2], table.dtype)
+        for at, (rows, size) in enumerate(zip(batches, sizes, strict=True)):
+            for due in watch.due(at):
+                watch.refresh(due, at, self.norm_bins(fleet, state, due.models))
+            kernels.advance(
+                table, rows, size, rule, clip, next(noise), weights, velocity, room, bounds, at
+            )
+            yield state
 
     def norm_bins(self, fleet: Fleet, state: FleetState, models: Tensor) -> Tensor:
         """Norm bins (model, training record) of some private models."""
@@ -58,12 +76,24 @@ class CpuDevice:
 
     def predict(self, fleet: Fleet, state: FleetState) -> Float32Array:
         """Logits (model, record) of every model on all records."""
-        table = fleet.table.numpy()
+        table, firsts = fleet.table.numpy(), fleet.watch.firsts.tolist()
         room = kernels.Room.of(fleet.layout, CHUNK, table.dtype)
-        logits = np.empty((len(fleet.slots), fleet.n_records), dtype=table.dtype)
-        for slot, weights, out in zip(fleet.slots.tolist(), state.weights, logits, strict=True):
-            kernels.predict(table, slot * fleet.n_records, weights.numpy(), room, out)
+        logits = np.empty((len(firsts), fleet.watch.n_records), dtype=table.dtype)
+        for first, weights, out in zip(firsts, state.weights, logits, strict=True):
+            kernels.predict(table, first, weights.numpy(), room, out)
         return logits
+
+
+def noise_of(fleet: Fleet) -> Iterator[Float32Array]:
+    """Noise (model, parameter) on the mean gradients of each step; zero without privacy."""
+    words = np.empty((LOT, len(fleet.noise), fleet.layout.width // 2), dtype=np.uint64)
+    noise = torch.zeros(LOT, *fleet.start.weights.shape, dtype=fleet.std.dtype)
+    while True:
+        for model, stream in enumerate(fleet.noise):
+            words[:, model] = stream.random_raw(words[:, model].size).reshape(LOT, -1)
+        bits = torch.from_numpy(words.view(np.int32))
+        gaussian(bits, fleet.std / fleet.rule.expected_batch, noise[:, : len(fleet.noise)])
+        yield from noise.numpy()
 
 
 def compile_kernels() -> None:
@@ -80,51 +110,3 @@ def compile_kernels() -> None:
             f"({error.strerror or error}); make room, or name another folder for compiled code in "
             "the environment variable NUMBA_CACHE_DIR."
         ) from None
-
-
-class CpuStep:
-    """The state of a block, and the step that overwrites it."""
-
-    def __init__(self, fleet: Fleet) -> None:
-        self.fleet = fleet
-        self.state = FleetState(fleet.start.weights.clone(), fleet.start.velocity.clone())
-        self.table = fleet.table.numpy()
-        none, watch = np.empty((0, 0), self.table.dtype), fleet.watch
-        self.rule = kernels.Rule.of(fleet.rule, self.table.dtype)
-        self.bounds = kernels.Bounds(  # views of what the rule of the block overwrites
-            none if watch.bounds is None else watch.bounds.numpy(),
-            none.astype(np.int32) if watch.until is None else watch.until.numpy(),
-            watch.firsts.numpy(),
-        )
-        self.clip = fleet.rule.clip.reshape(-1).numpy()
-        self.words = np.empty((LOT, len(fleet.noise), fleet.layout.width // 2), dtype=np.uint64)
-        self.noise = torch.zeros(LOT, *self.state.weights.shape, dtype=fleet.std.dtype)
-        self.std, self.n_done = fleet.std / fleet.rule.expected_batch, 0
-        n_columns = fleet.schedule.rows.shape[2]
-        self.room = kernels.Room.of(fleet.layout, n_columns, self.table.dtype)
-
-    def advance(self, rows: Tensor, sizes: Tensor) -> None:
-        """One step of every model, with the norms before it where they are wanted.
-
-        Batches (model, column) are rows of the table, so many (model,) from the left. The gaps
-        between layers collect noise that nothing reads.
-        """
-        for due in self.fleet.watch.due(self.n_done):
-            bins = CpuDevice().norm_bins(self.fleet, self.state, due.models)
-            self.fleet.watch.refresh(due, self.n_done, bins)
-        if self.n_done % LOT == 0:
-            self._draw_noise()
-        kernels.advance(
-            self.table, rows.numpy(), sizes.numpy(), self.rule, self.clip,
-            self.noise[self.n_done % LOT].numpy(), self.state.weights.numpy(),
-            self.state.velocity.numpy(), self.room, self.bounds, self.n_done,
-        )  # fmt: skip
-        self.n_done += 1
-
-    def _draw_noise(self) -> None:
-        """Every private model's noise on its mean gradient, of the next steps."""
-        n_steps, n_models, half = self.words.shape
-        for model, stream in enumerate(self.fleet.noise):
-            self.words[:, model] = stream.random_raw(n_steps * half).reshape(n_steps, half)
-        bits = torch.from_numpy(self.words.view(np.int32))
-        gaussian(bits, self.std, self.noise[:, :n_models])

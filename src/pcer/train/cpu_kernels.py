@@ -22,10 +22,8 @@ Array = NDArray[Any]
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Compile for this CPU, and keep the machine code beside the bytecode where that can be.
-
-    Sums may be taken in another order and products fused with sums; infinities stay what they are.
-    """
+    """Compile for this CPU, and keep the machine code beside the bytecode where that can be."""
+    # Sums may be taken in another order and products fused; infinities stay what they are.
     settings: dict[str, Any] = {"fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
     try:
         return njit(cache=True, **settings)(function)
@@ -95,12 +93,9 @@ def advance(
     bounds: Bounds,
     step: int,
 ) -> None:
-    """One step of every model, in place.
-
-    A row of the table holds features, 1, squared norm and label; rows (model, column) are batches
-    from the left, of so many records (model,); the clip (model,) is infinite without privacy, and
-    the noise (model, parameter), on the mean gradient, is zero.
-    """
+    """One step of every model, in place; without privacy the clip is infinite, the noise zero."""
+    # Rows (model, column) of the table (features, 1, squared norm, label) are batches from the
+    # left, of so many records (model,); the noise (model, parameter) is on the mean gradient.
     for model in range(len(weights)):
         batch = rows[model, : sizes[model]]
         _limit(batch, clip[model], model, bounds, step, room.limit)
@@ -331,10 +326,7 @@ def _last(room: Room, n: int, flat: Array) -> Array:
 
 @compiled
 def scale_of(features: Array, train: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation of every feature over the training records, NaN left out.
-
-    The mean is NaN where nothing is known, the deviation 1 where nothing differs.
-    """
+    """Mean (NaN if unknown) and deviation (1 if constant) of features over training records."""
     n = features.shape[1]
     n_known, mean, spread = np.zeros(n), np.zeros(n), np.zeros(n)
     for row in train:

@@ -21,24 +21,19 @@ CALIBRATION = ("dp-accounting", "opacus")  # and the noise that keeps a budget f
 
 def choose_device(name: str) -> Device:
     """The device "cpu", "cuda" or "cuda:N"; InputError unless it can be used here."""
-    require_device(name)
     if name == "cpu":
+        if find_spec("numba") is None:
+            raise not_installed("numba", extra="train", needed_by="training on a CPU")
         from pcer.train.cpu import CpuDevice
 
         return CpuDevice()
-    from pcer.train.cuda import CudaDevice
-
-    return CudaDevice(torch.device(name))
-
-
-def require_device(name: str) -> None:
-    """Raise InputError unless the device can be used here."""
-    if name == "cpu" and find_spec("numba") is None:
-        raise not_installed("numba", extra="train", needed_by="training on a CPU")
-    if name != "cpu" and not torch.cuda.is_available():
+    if not torch.cuda.is_available():
         raise InputError(
             f"device {name!r} was asked for, but no CUDA device can be used here; use 'cpu'."
         )
+    from pcer.train.cuda import CudaDevice
+
+    return CudaDevice(name)
 
 
 def installed_versions(packages: Iterable[str] = ARITHMETIC + CALIBRATION) -> dict[str, str]:

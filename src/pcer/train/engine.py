@@ -1,8 +1,8 @@
 """A block of models that step together: its tensors, and what a device does with them.
 
 Every tensor of a block is made once, from the data, the models and their streams; then the device
-loops over rows, clipped sum, noise, momentum. Nothing depends on where in a block a model stands.
-The device is passed in: this file knows none.
+loops over rows, clipped sum, noise, momentum. Nothing depends on a model's position in its block.
+The device is an argument: this file knows none.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -36,7 +35,7 @@ from pcer.train.step import (
     round_up,
     square,
 )
-from pcer.train.streams import Purpose, initial_weights
+from pcer.train.streams import Purpose, first_words, initial_weights
 from pcer.train.watch import Watch
 
 CHUNK = 8192  # records that a GPU predicts at a time
@@ -52,7 +51,7 @@ LARGEST_SQUARE = 1e30
 
 @dataclass(frozen=True)
 class Fleet:
-    """All that a block of models trains with; private models come first."""
+    """Everything that a block of models trains with; private models come first."""
 
     layout: Layout
     start: FleetState  # before the first step
@@ -60,37 +59,46 @@ class Fleet:
     std: Tensor  # (private model, 1), standard deviation of the noise on the sum of gradients
     table: Tensor  # (split x record + 1, column): the records of every split, then the padding
     schedule: Schedule  # which rows of the table every step sees
-    slots: Tensor  # (model,) the split that each trains on
     noise: list[np.random.Philox]  # the stream of each private model
     watch: Watch
 
-    @property
-    def n_records(self) -> int:
-        """Records of one split in the table."""
-        return (len(self.table) - 1) // (int(self.slots.max()) + 1)
 
+class Device:
+    """Where and how a block trains; all devices draw the same numbers and agree to rounding."""
 
-class Device(Protocol):
-    """Where a block trains, and how; all draw the same, and their weights agree to rounding."""
-
-    @property
-    def place(self) -> torch.device:
-        """Where the tensors lie."""
+    def __init__(self, place: str = "cpu") -> None:
+        self.place = torch.device(place)
 
     def room(self, n_rows: int, width: int) -> Tensor:
         """Zeros (n_rows, width) for the table of records."""
+        return torch.zeros(n_rows, width, device=self.place)
 
     def fill(self, features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
         """Write a split's records into its part of the table, standardised by ``train``."""
+        n = features.shape[1]
+        scaled = features if train is None else standardised(features, train)
+        part[:, :n] = scaled
+        part[:, n] = 1
+        part[:, n + 1] = square(scaled)[:, 0] + 1
+        part[:, n + 2] = labels
 
     def words(self, bits: np.random.Philox) -> Callable[[int], Tensor]:
-        """The first words of a stream that nobody has drawn from, as many as one asks for."""
+        """A function that gives the first so many words of an unused stream."""
+        return first_words(bits)
 
     def fit(self, fleet: Fleet) -> FleetState:
         """Train the block to the last step, by its rule."""
+        raise NotImplementedError
 
     def predict(self, fleet: Fleet, state: FleetState) -> Float32Array:
         """Logits (model, record) of every model on all records, as standardised for its split."""
+        layers = fleet.layout.layers(state.weights)
+        records = torch.arange(fleet.watch.n_records, device=fleet.table.device)
+        logits = []
+        for part in torch.split(records, CHUNK):
+            rows = fleet.watch.firsts[:, None] + part
+            logits.append(activations(layers, gather(fleet, rows).inputs)[-1][..., 0])
+        return torch.cat(logits, dim=1).cpu().numpy()
 
 
 def train_block(
@@ -101,11 +109,7 @@ def train_block(
     device: Device,
     secret: bytes = b"",
 ) -> BlockResult:
-    """Train a block of models together: logits (model, record) on all records, and receipts.
-
-    Raises:
-        InputError: features are too large, or the training of a model diverged.
-    """
+    """Train a block of models together: logits (model, record) on all records, and receipts."""
     order = sorted(range(len(models)), key=lambda i: not models[i].is_private)
     company = [models[i] for i in order]
     with torch.no_grad(), one_thread():
@@ -133,42 +137,40 @@ def assemble(
     for index, model in enumerate(models):
         matrices = initial_weights(model.stream(Purpose.INITIAL, secret), sizes=layout.sizes)
         for layer, matrix in zip(layout.layers(weights), matrices, strict=True):
-            layer.matrix[index].copy_(torch.from_numpy(matrix))
+            layer[index].copy_(torch.from_numpy(matrix))
     weights = weights.to(place)
     private = [model for model in models if model.is_private]
     std = [[model.noise_multiplier * config.clip_norm] for model in private]
     seeds = list(dict.fromkeys(model.seed for model in models))
-    slots = [seeds.index(model.seed) for model in models]
+    firsts = [seeds.index(model.seed) * data.n_records for model in models]
     clips = [config.clip_norm if model.is_private else float("inf") for model in models]
     clip = torch.tensor(clips, device=place).view(-1, 1, 1)
     expected = config.sampling(data.n_train).expected_batch
     records = np.array([data.train_rows[model.seed] for model in private], dtype=np.int64)
+    records, shares = records.reshape(-1, data.n_train), config.training_rule.shares(data.groups)
     return Fleet(
         layout=layout,
         start=FleetState(weights, torch.zeros_like(weights)),  # no momentum yet
         rule=StepRule(clip, config.learning_rate, config.momentum, expected),
         std=torch.tensor(std, device=place).view(-1, 1),
         table=record_table(data, seeds, config, device),
-        schedule=draw_schedule(data, models, slots, config, device, secret),
-        slots=torch.tensor(slots, device=place),
+        schedule=draw_schedule(data, models, firsts, config, device, secret),
         noise=[model.stream(Purpose.NOISE, secret) for model in private],
         watch=Watch(
             config,
             private,
             clip=clip,
-            records=torch.from_numpy(records).view(-1, data.n_train).to(place),
-            firsts=torch.tensor(slots, device=place) * data.n_records,
+            shares=None if shares is None else torch.from_numpy(shares[0, records]).to(place),
+            records=torch.from_numpy(records).to(place),
+            firsts=torch.tensor(firsts, device=place),
             n_records=data.n_records,
         ),
     )
 
 
 def folded(watch: Watch, models: Sequence[Model], *, on_host: bool) -> Float32Array | None:
-    """What is kept of every record's steps, (model, training record); few models at a time.
-
-    The steps are folded where they were counted, on a GPU those of models of one noise together.
-    Without privacy there is no bound: infinity.
-    """
+    """The folded steps of every record, (model, training record); infinite without privacy."""
+    # On the device that counted them, on a GPU for several models of one noise together.
     if not watch.has_book:
         return None
     n_train = watch.records.shape[1]
@@ -176,17 +178,14 @@ def folded(watch: Watch, models: Sequence[Model], *, on_host: bool) -> Float32Ar
     size = 1 if on_host else max(1, MOST_FOLDED // n_train)
     for due in watch.rounds:
         assert due.book is not None
-        alike: dict[float, list[tuple[int, int]]] = {}
-        for row, place in enumerate(due.models.tolist()):
-            alike.setdefault(models[place].noise_multiplier, []).append((place, row))
-        for noise, mine in alike.items():
-            for at in range(0, len(mine), size):
-                places, rows = map(list, zip(*mine[at : at + size], strict=True))
-                kind = due.book.kind if on_host else torch.float64
-                steps = due.book.counts(torch.tensor(rows, device=due.book.place), kind)
+        places, kind = due.models.cpu().numpy(), due.book.kind if on_host else torch.float64
+        noises = np.array([models[place].noise_multiplier for place in places])
+        for noise in set(noises.tolist()):
+            for rows in torch.split(torch.from_numpy(np.flatnonzero(noises == noise)), size):
+                steps = due.book.counts(rows.to(due.book.place), kind)
                 kept = fold(steps.flatten(0, 1), watch.terms[noise], on_host=on_host)
                 own = kept.view(len(rows), -1).cpu()  # the CPU waits for the device
-                receipts[places] = own.numpy()
+                receipts[places[rows.numpy()]] = own.numpy()
     return receipts
 
 
@@ -203,42 +202,24 @@ def record_table(
     for seed, part in zip(seeds, table[:-1].view(len(seeds), n_records, width), strict=True):
         train = torch.from_numpy(data.train_rows[seed]).to(place) if config.standardise else None
         device.fill(given, labels, train, part)
-    _require_small(table[:-1, n + 1], seeds, config)
+    is_large = ~(table[:-1, n + 1] <= LARGEST_SQUARE)
+    if bool(is_large.any()):  # the CPU waits for the device
+        large = is_large.view(len(seeds), -1).cpu().numpy()
+        split = int(large.any(axis=1).argmax())
+        remedy = "scale the features, or set config.standardise"
+        if config.standardise:
+            remedy = "a feature that is constant among the training records is only shifted: drop "
+            remedy += "it, or those records"
+        raise InputError(
+            f"features must be below about {LARGEST_SQUARE**0.5:.0e} as they are trained on, but "
+            f"those of {large[split].sum()} records in the split of seed {seeds[split]} are not "
+            f"(the first is record {large[split].argmax()}); {remedy}."
+        )
     return table
 
 
-def _require_small(squares: Tensor, seeds: Sequence[int], config: TrainConfig) -> None:
-    """Raise InputError if a record's squared norm, or its products, would overflow."""
-    if bool((squares <= LARGEST_SQUARE).all()):  # the CPU waits for the device
-        return
-    large = ~(squares <= LARGEST_SQUARE).view(len(seeds), -1).cpu().numpy()
-    split = int(large.any(axis=1).argmax())
-    remedy = "scale the features, or set config.standardise"
-    if config.standardise:
-        remedy = "a feature that is constant among the training records is only shifted: drop it, "
-        remedy += "or those records"
-    raise InputError(
-        f"features must be below about {LARGEST_SQUARE**0.5:.0e} as they are trained on, but those "
-        f"of {large[split].sum()} records in the split of seed {seeds[split]} are not (the first "
-        f"is record {large[split].argmax()}); {remedy}."
-    )
-
-
-def fill_plainly(features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
-    """``Device.fill`` in torch, wherever the tensors lie."""
-    n = features.shape[1]
-    scaled = features if train is None else standardised(features, train)
-    part[:, :n] = scaled
-    part[:, n] = 1
-    part[:, n + 1] = square(scaled)[:, 0] + 1
-    part[:, n + 2] = labels
-
-
 def standardised(features: Tensor, train: Tensor) -> Tensor:
-    """Mean 0 and standard deviation 1 over the training records; a missing value becomes 0.
-
-    A feature that is constant among the training records is only shifted.
-    """
+    """Mean 0 and deviation 1 over the training records, constants only shifted; missing is 0."""
     seen = features[train].double()
     n_known = seen.isnan().logical_not_().sum(dim=0)
     mean = seen.nansum(dim=0) / n_known.clamp(min=1)
@@ -252,7 +233,7 @@ def standardised(features: Tensor, train: Tensor) -> Tensor:
 def draw_schedule(
     data: TrainingData,
     models: Sequence[Model],
-    slots: Sequence[int],
+    firsts: Sequence[int],  # the row of the table where each one's split begins
     config: TrainConfig,
     device: Device,
     secret: bytes,
@@ -260,17 +241,20 @@ def draw_schedule(
     """Draw every model's Poisson samples; the same on every device."""
     sampling, place = config.sampling(data.n_train), device.place
     widths = Widths.of(sampling)
-    padding = (max(slots) + 1) * data.n_records
+    padding = max(firsts) + data.n_records
     shape = (sampling.n_steps, len(models), widths.full)
     rows = torch.full(shape, padding, dtype=torch.int32, device=place)
     drawer, sizes = Drawer(sampling, place), []
+    rule, settled = config.training_rule, config.training_rule.shares(data.groups)
     records = {s: torch.from_numpy(r).to(place, torch.int32) for s, r in data.train_rows.items()}
     for index, model in enumerate(models):
-        own = records[model.seed] + slots[index] * data.n_records
+        own = records[model.seed] + firsts[index]
         words = device.words(model.stream(Purpose.SAMPLING, secret))
         drawn = drawer.fill(rows[:, index], words, own)
-        shares = config.training_rule.sample_shares(data.train_rows[model.seed])
-        if shares is not None and model.is_private:
+        shares = rule.sample_shares(data.train_rows[model.seed])
+        if settled is not None:
+            shares = settled[1, data.train_rows[model.seed]]
+        if shares is not None and (shares < 1).any() and model.is_private:
             bits = model.stream(Purpose.THINNING, secret)
             drawn = thin_rows(rows[:, index], drawn, own, shares, bits, padding=padding)
         sizes.append(drawn)
@@ -292,11 +276,8 @@ def step(fleet: Fleet, state: FleetState, total: Tensor, bits: Tensor) -> FleetS
 
 
 def batch_sum(fleet: Fleet, weights: Tensor, rows: Tensor, at: Tensor | int = 0) -> Tensor:
-    """Clipped sum of the batch of every model, from rows (model, column) of the table.
-
-    Which step it is matters to rules that leave somebody out.
-    """
-    clip = fleet.watch.limits(rows, at)
+    """Clipped sum of the batch of every model, from rows (model, column) of the table."""
+    clip = fleet.watch.limits(rows, at)  # rules may leave records out from a step on
     return clipped_sum(fleet.layout, weights, gather(fleet, rows), clip)
 
 
@@ -309,17 +290,6 @@ def norm_bins_plainly(fleet: Fleet, weights: Tensor, models: Tensor) -> Tensor:
         for part in torch.split(rows, NORM_CHUNK, dim=1)
     ]
     return torch.cat(parts, dim=1)
-
-
-def predict_plainly(fleet: Fleet, state: FleetState) -> Float32Array:
-    """``Device.predict`` in torch, wherever the tensors lie."""
-    layers = fleet.layout.layers(state.weights)
-    records = torch.arange(fleet.n_records, device=fleet.table.device)
-    logits = []
-    for part in torch.split(records, CHUNK):
-        rows = fleet.slots[:, None] * fleet.n_records + part
-        logits.append(activations(layers, gather(fleet, rows).inputs)[-1][..., 0])
-    return torch.cat(logits, dim=1).cpu().numpy()
 
 
 @contextmanager

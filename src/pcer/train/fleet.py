@@ -1,9 +1,11 @@
-"""What goes into training and what comes out: the data, the models, the blocks, the predictions."""
+"""Input and output of training: the data, the models, the blocks, the predictions."""
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,12 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, IntArray
-from pcer.train.accounting import Budget
-from pcer.train.config import NO_DP, TrainConfig
+from pcer.store.blocks import record_digest, settings_digest
+from pcer.train.accounting import Budget, calibrate
+from pcer.train.config import ADDED_SETTINGS, NO_DP, TrainConfig
+from pcer.train.rules import Names
 from pcer.train.streams import Purpose, stream
 
+# Standard deviations at which noise ends: Box-Muller radius of the smallest uniform, 2^-32.
+NOISE_REACH = math.sqrt(64 * math.log(2))
+
 Float32Array = NDArray[np.float32]
-StepCounts = NDArray[np.signedinteger[Any]]  # (training record, norm bin) steps in each bin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +34,13 @@ class TrainingData:
         features: (record, feature), finite or, where that was allowed, NaN for a missing value.
         labels: (record,), 0 or 1.
         train_rows: for each seed the rows of its training records, ascending; equally many each.
+        groups: by attribute each record's group, for rules that decide by it.
     """
 
     features: Float32Array
     labels: Float32Array
     train_rows: Mapping[int, IntArray]
+    groups: Mapping[str, Names] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -42,12 +50,13 @@ class TrainingData:
         train_rows: Mapping[int, ArrayLike],
         *,
         allow_missing: bool = False,
+        groups: Mapping[str, ArrayLike] | None = None,
     ) -> TrainingData:
         """Convert and check once, where data enters.
 
         With ``allow_missing``, NaN is a missing value, which standardising sets to the mean.
         """
-        with np.errstate(over="ignore"):  # what is too large for float32 is refused as infinite
+        with np.errstate(over="ignore"):  # overflow becomes infinite, which is refused
             table = np.array(features, dtype=np.float32, order="C")
         target = np.asarray(labels)
         if table.ndim != 2 or not table.size:
@@ -70,7 +79,11 @@ class TrainingData:
             )
         splits = {int(s): np.sort(np.asarray(r, dtype=np.int64)) for s, r in train_rows.items()}
         _check_rows(splits, len(table))
-        return cls(features=table, labels=target.astype(np.float32), train_rows=splits)
+        named = {name: np.asarray(own, dtype=np.str_) for name, own in (groups or {}).items()}
+        if any(own.shape != target.shape for own in named.values()):
+            raise InputError(f"groups must hold one name for each of the {len(table)} records.")
+        known = target.astype(np.float32)
+        return cls(features=table, labels=known, train_rows=splits, groups=named)
 
     @property
     def n_records(self) -> int:
@@ -97,8 +110,7 @@ class TrainingData:
 
     def only(self, seeds: Iterable[int]) -> TrainingData:
         """The records, with the splits of some seeds alone."""
-        rows = {seed: self.train_rows[seed] for seed in seeds}
-        return TrainingData(features=self.features, labels=self.labels, train_rows=rows)
+        return replace(self, train_rows={seed: self.train_rows[seed] for seed in seeds})
 
 
 @dataclass(frozen=True)
@@ -108,6 +120,8 @@ class Model:
     seed: int
     epsilon: float
     noise_multiplier: float
+    digest: str = ""  # see ``stream_digests``
+    name: str | None = None  # of its configuration, where there are several
 
     @property
     def is_private(self) -> bool:
@@ -116,32 +130,30 @@ class Model:
 
     def stream(self, purpose: Purpose, secret: bytes) -> np.random.Philox:
         """The bit generator of this model for one purpose."""
-        return stream(seed=self.seed, epsilon=self.epsilon, purpose=purpose, secret=secret)
+        own: dict[str, Any] = {"seed": self.seed, "epsilon": self.epsilon, "digest": self.digest}
+        return stream(**own, purpose=purpose, secret=secret)
 
 
 @dataclass(frozen=True)
 class BlockResult:
-    """What a block of models gives: logits on all records, and what each person spent.
-
-    Receipts (model, training record) are in the order of the split's rows, infinite without
-    privacy, and None where nobody counted.
-    """
+    """Results of a block of models: logits on all records, and receipts if they were counted."""
 
     models: tuple[Model, ...]
     logits: Float32Array  # (model, record)
+    # (model, training record) in the order of the split's rows, infinite without privacy
     receipts: Float32Array | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
-    """What the trained models say about every record, and which records each was trained on.
+    """Scores of every record by the trained models, and which records each was trained on.
 
     Attributes:
         budgets: the budgets, with the noise used and the epsilon spent.
         seeds: the seeds.
         logits: (budget, seed, record), float32; the model predicts 1 from 0 on.
         member: (seed, record), whether the record was in the training split.
-        receipts: (budget, seed, training record), as in ``BlockResult``; None where nobody counted.
+        receipts: (budget, seed, training record), as in ``BlockResult``; None if not counted.
     """
 
     budgets: tuple[Budget, ...]
@@ -151,9 +163,57 @@ class Predictions:
     receipts: Float32Array | None = None
 
 
-def plan_models(budgets: Sequence[Budget], seeds: Sequence[int]) -> list[Model]:
+def plan_models(
+    budgets: Sequence[Budget], seeds: Sequence[int], digests: Any = None, name: str | None = None
+) -> list[Model]:
     """One model for each budget and seed; seed by seed, so that a block holds few splits."""
-    return [Model(s, b.epsilon, b.noise_multiplier) for s in seeds for b in budgets]
+    own, noises = digests or {}, [(b.epsilon, b.noise_multiplier) for b in budgets]
+    return [Model(s, *noise, own.get(s, ""), name) for s in seeds for noise in noises]
+
+
+def stream_digests(data: TrainingData, config: TrainConfig, *, module: str = "") -> dict[int, str]:
+    """By seed, a digest of what is trained: settings, module and records, with their split."""
+    # Budgets, other seeds and the device do not enter: a training can be extended.
+    settings = settings_digest(config.to_dict(), added=ADDED_SETTINGS)
+    arrays: dict[str, NDArray[Any]] = {"features": data.features, "labels": data.labels}
+    if (attribute := config.training_rule.attribute) is not None:
+        arrays["groups"] = data.groups[attribute]
+    same = {name: hashlib.sha256(own.tobytes()).hexdigest() for name, own in arrays.items()}
+    same |= {"settings": settings, "module": module}
+    rows = {s: hashlib.sha256(own.tobytes()).hexdigest() for s, own in data.train_rows.items()}
+    return {seed: record_digest({**same, "rows": own}) for seed, own in rows.items()}
+
+
+def noise_tail(noise_multiplier: float, *, n_weights: int, inclusions: float) -> float:
+    """Upper bound of the probability that noise reveals a person: values beyond its end."""
+    # Noise comes in pairs within ``NOISE_REACH``; inside, it is like noise with infinite tails.
+    # Steps that include the person count; the gradient is spread over all pairs, or lies in one.
+    from scipy.stats import ncx2  # takes half a second to import
+
+    edge = NOISE_REACH * math.exp(-(NOISE_REACH**2) / 2) / math.pi  # per length of a short way out
+    spread = math.sqrt(n_weights / 2) * edge / noise_multiplier
+    return inclusions * (spread + float(ncx2.sf(NOISE_REACH**2, 2, noise_multiplier**-2)))
+
+
+def calibrated(
+    epsilons: Iterable[float], data: TrainingData, config: TrainConfig, *, module: Any = None
+) -> list[Budget]:
+    """Budgets with their noise; InputError for a small delta that the finite noise cannot keep."""
+    # Noise on modules reaches further, and the default delta is always accepted.
+    budgets = [calibrate(e, n_train=data.n_train, config=config) for e in epsilons]
+    sizes, sampling = (data.features.shape[1], *config.hidden, 1), config.sampling(data.n_train)
+    n_weights = sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes))
+    inclusions = sampling.n_steps * sampling.sample_rate
+    for noise in {b.noise_multiplier for b in budgets if module is None} - {0.0}:
+        tail = noise_tail(noise, n_weights=n_weights, inclusions=inclusions)
+        if config.dp_delta < min(tail, TrainConfig.dp_delta):
+            raise InputError(
+                f"dp_delta must be at least {min(1.05 * tail, TrainConfig.dp_delta):.2g} here, as "
+                f"noise ends at {NOISE_REACH:.3g} standard deviations, but {config.dp_delta:g} was "
+                "given; use a larger one.",
+                field="dp_delta",
+            )
+    return budgets
 
 
 def cut_blocks(models: Sequence[Model], *, block_size: int) -> tuple[tuple[Model, ...], ...]:
@@ -170,6 +230,7 @@ def require_sound(models: Sequence[Model], sound: BoolArray, config: TrainConfig
     diverged = [model for model, is_sound in zip(models, sound, strict=True) if not is_sound]
     first, others = diverged[0], f" and {len(diverged) - 1} more" * (len(diverged) > 1)
     budget = f"at epsilon {first.epsilon:g}" if first.is_private else "without privacy"
+    budget += f" ({first.name})" if first.name else ""
     raise InputError(
         f"The training of seed {first.seed} {budget}{others} diverged: weights or predictions are "
         f"no longer finite numbers, and none are kept; lower learning_rate (now "
@@ -184,10 +245,7 @@ def gather_predictions(
     seeds: Sequence[int],
     member: BoolArray,
 ) -> Predictions:
-    """Put the logits and receipts of all blocks in their places; blocks may come in any order.
-
-    A model that no block holds has NaN for both.
-    """
+    """Logits and receipts of all blocks, in any order; NaN for a model that no block holds."""
     place = {b.epsilon: i for i, b in enumerate(budgets)}
     row = {seed: i for i, seed in enumerate(seeds)}
     logits = np.full((len(budgets), *member.shape), np.nan, dtype=np.float32)

@@ -1,12 +1,11 @@
-"""Any ``torch.nn.Module``: made by its name, tried on made-up records, trained through Opacus.
+"""Any ``torch.nn.Module``: made by name, tried on made-up records, trained through Opacus.
 
 Batches, budgets, normalisation and results are those of the engine; only the per-record gradients
-come from Opacus, which knows most layers. Use it for models the engine does not have, one after
-another.
+come from Opacus, which knows most layers. Models train one after another.
 
-Opacus names layers that it knows to mix records. What it does not know is found by trying: whether
-a record's answer depends on who else is in the batch, whether something is kept of the records
-without noise, and whether gradients of single records add up to that of all.
+Opacus rejects layers that it knows to mix records. Trials on made-up records find the others:
+whether a record's logit or gradient depends on the rest of the batch, whether the module keeps
+something of the records, and whether per-record gradients add up to the total.
 """
 
 from __future__ import annotations
@@ -14,11 +13,12 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +38,12 @@ from pcer.train.streams import Purpose, first_words
 
 ModuleFactory = Callable[[int], nn.Module]  # a fresh module for a number of features
 
-N_PROBES = 6  # made-up records of a batch
-TOLERANCE = 1e-3  # of float32 sums, relative to the largest; what is wrong is wrong by far more
+N_PROBES = 6  # made-up records of the smallest batch
+MORE_CALLS = 10  # of a trial, beyond those of two epochs
+STEP = 0.01  # of trial steps, large enough to change every logit
+TOLERANCE = 1e-3  # of float32 sums, relative to the largest; faults are far larger
 LONGEST_FAULT = 300  # characters of an error that is not ours
-SHIPPED = ("torch", "opacus")  # every block notes their versions; no digest covers their sources
+SHIPPED = ("torch", "opacus")  # blocks note their versions instead of digests of their sources
 
 # Clip norm without privacy: above any gradient, and finite, since Opacus multiplies it by the noise
 # multiplier 0.
@@ -55,7 +57,7 @@ class NamedModule:
 
     Attributes:
         name: ``package.module:function``, called with the number of features; it returns a fresh
-            ``torch.nn.Module`` that gives one logit per record.
+            ``torch.nn.Module`` that gives one logit per record, or two.
         folder: looked into first for the package.
         settings: further arguments, by name; plain values.
     """
@@ -65,27 +67,17 @@ class NamedModule:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, n_features: int) -> nn.Module:
-        """A fresh module for a number of features, wherever it is called."""
+        """A fresh module for a number of features."""
         with folder_first(self.folder), failing_as(f"{self.name} fails"):
-            made: nn.Module = self._make()(n_features, **self.settings)
+            made: nn.Module = self.function()(n_features, **self.settings)
         return made
 
     def describe(self, n_features: int) -> dict[str, Any]:
         """What scores depend on, as plain JSON values for a release.
 
-        Of the arguments, numbers; texts may be values of a category. The digest covers all of them,
-        the layers, the source of every class among them that does not come with torch, that of the
-        function, and weights that no seed changes.
+        Numeric arguments are named; texts may be values of a category.
         """
-        module, reseeded = (seeded_module(self, n_features, seed) for seed in (0, 1))
-        first, second = module.state_dict(), reseeded.state_dict()
-        constant = [key for key in first if key in second and _are_equal(first[key], second[key])]
-        content = {
-            "layers": str(module),
-            "settings": {key: repr(value) for key, value in self.settings.items()},
-            "sources": sorted(_sources((self._make(), *map(type, module.modules())))),
-            "constant": {k: sha256(first[k].numpy().tobytes()).hexdigest() for k in constant},
-        }
+        module = seeded_module(self, n_features, 0)
         return {
             "module": self.name,
             "module_settings": {
@@ -94,35 +86,61 @@ class NamedModule:
                 if isinstance(value, bool | int | float) and math.isfinite(value)
             },
             "module_weights": sum(p.numel() for p in module.parameters() if p.requires_grad),
-            "module_digest": record_digest(content),
+            "module_digest": module_digest(self, n_features),
         }
 
-    def _make(self) -> Any:
+    def function(self) -> Any:
+        """What is called: the object of that name."""
         return object_named(self.name, folder=self.folder, example="mymodels:make_net")
 
 
-def _sources(objects: Iterable[Any]) -> set[str]:
-    """Digests of the files that define some classes and functions."""
-    own = [x for x in objects if getattr(x, "__module__", "").partition(".")[0] not in SHIPPED]
-    paths = [inspect.getsourcefile(each) for each in own]
-    return {file_digest(Path(path)) if path else "" for path in paths}
+def module_digest(factory: ModuleFactory, n_features: int) -> str:
+    """Digest of a factory's arguments, layers, sources outside torch, and weights of any seed."""
+    module, reseeded = (seeded_module(factory, n_features, seed) for seed in (0, 1))
+    first, second = module.state_dict(), reseeded.state_dict()
+    constant = [key for key in first if key in second and _are_equal(first[key], second[key])]
+    named = factory if isinstance(factory, NamedModule) else None
+    kinds = (named.function() if named else factory, *map(type, module.modules()))
+    own = [x for x in kinds if getattr(x, "__module__", "").partition(".")[0] not in SHIPPED]
+    settings = {key: repr(value) for key, value in (named.settings if named else {}).items()}
+    content = {
+        "layers": str(module),
+        "settings": settings,
+        "sources": sorted({_source_digest(kind) for kind in own}),
+        "constant": {k: sha256(first[k].numpy().tobytes()).hexdigest() for k in constant},
+    }
+    return record_digest(content)
+
+
+def _source_digest(kind: Any) -> str:
+    """Digest of the file of a function or class, or of its text in a notebook; empty if unknown."""
+    with suppress(OSError, TypeError):
+        path = Path(inspect.getsourcefile(kind) or "")
+        return file_digest(path) if path.is_file() else record_digest({"": inspect.getsource(kind)})
+    return ""
 
 
 def _are_equal(first: Tensor, second: Tensor) -> bool:
     return first.shape == second.shape and torch.equal(first.nan_to_num(), second.nan_to_num())
 
 
+def _are_close(found: Tensor, expected: Tensor) -> bool:
+    most = TOLERANCE * max(1.0, float(expected.nan_to_num().abs().max()))
+    return torch.allclose(found, expected, rtol=TOLERANCE, atol=most, equal_nan=True)
+
+
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Whatever draws from torch's generator draws from this seed's; afterwards it is as before."""
-    with torch.random.fork_rng(devices=[]):
+    """Seed torch's generators, which are one for each device, and restore them afterwards."""
+    is_used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count() if is_used else 0)):
         torch.manual_seed(seed)
         yield
 
 
 @contextmanager
 def failing_as(words: str, *, quoted: bool = True) -> Iterator[None]:
-    """Tell in one sentence what a user's module raises; its own message may quote a record."""
+    """Turn what a user's module raises into one sentence; its message may quote a record."""
     try:
         yield
     except PcerError:
@@ -133,12 +151,12 @@ def failing_as(words: str, *, quoted: bool = True) -> Iterator[None]:
 
 
 def name_of(factory: ModuleFactory) -> str:
-    """How sentences call it."""
+    """Its name in sentences."""
     return factory.name if isinstance(factory, NamedModule) else "The module"
 
 
 def seeded_module(factory: ModuleFactory, n_features: int, seed: int) -> nn.Module:
-    """A module whose random weights come from a seed; torch's own generator is left alone."""
+    """A module whose random weights come from a seed; torch's generator is left alone."""
     with seeded(seed):
         module = factory(n_features)
     if not isinstance(module, nn.Module):
@@ -150,50 +168,55 @@ def seeded_module(factory: ModuleFactory, n_features: int, seed: int) -> nn.Modu
 
 
 def logits_of(module: nn.Module, features: Tensor, *, name: str = "The module") -> Tensor:
-    """One logit per record, (record,)."""
-    output = module(features)
+    """Log odds of the positive label, (record,): the only logit, or the second less the first."""
+    output, n = module(features), len(features)
     shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
-    if shape not in ((len(features),), (len(features), 1)):
+    if shape not in ((n,), (n, 1), (n, 2)):
         raise InputError(
-            f"{name} must give one logit per record, but gave {shape} for {len(features)} records; "
+            f"{name} must give one logit per record, or two, but gave {shape} for {n} records; "
             "end it with nn.Linear(..., 1)."
         )
-    logits: Tensor = output.reshape(-1)
+    logits: Tensor = output[:, 1] - output[:, 0] if shape == (n, 2) else output.reshape(-1)
     return logits
 
 
-def require_private(factory: ModuleFactory, n_features: int, config: TrainConfig) -> None:
-    """Raise InputError, with a remedy, unless what the factory makes can be trained privately."""
-    name = name_of(factory)
+def require_private(factory: ModuleFactory, shape: tuple[int, int], config: TrainConfig) -> None:
+    """Raise InputError unless what the factory makes, for features of a shape, can be private."""
+    name, (n_records, n_features) = name_of(factory), shape
     if config.rule != DpSgd.name or config.receipts is not ReceiptMode.NONE:
         raise InputError(  # those need norms of all training records, or bounds of single ones
             f"{name} is trained through Opacus, which clips all records at one norm and sees the "
             f"norms of a batch only, but rule {config.rule!r} and receipts {str(config.receipts)!r}"
             " were given; use rule 'dp-sgd' and receipts 'none'."
         )
-    with failing_as(f"{name} fails on {N_PROBES} made-up records of {n_features} features"):
-        module, twin = (seeded_module(factory, n_features, 0) for _ in range(2))
-        generator = torch.Generator().manual_seed(0)
-        first, others = (torch.randn(N_PROBES, n_features, generator=generator) for _ in range(2))
-        others[0] = first[0]  # two batches whose first records are the same, and no others
+    sampling = config.sampling(n_records)
+    sizes = (N_PROBES, max(1, n_records // sampling.steps_per_epoch), Widths.of(sampling).full)
+    calls = islice(cycle(sizes), 2 * sampling.steps_per_epoch + MORE_CALLS)
+    fresh = partial(seeded_module, factory, n_features, 0)
+    generator = torch.Generator().manual_seed(0)
+    first, others = torch.randn(2, max(CHUNK, *sizes), n_features, generator=generator)
+    others.mul_(2).add_(3)[::2] = first[::2]  # every other record is the same, the rest far away
+    with one_thread(), failing_as(f"{name} fails on made-up records of {n_features} features"):
+        module, twin = fresh(), fresh()
         for fault in chain(
             _what_is_not_fresh(module, twin),
             _layers_that_mix(module),
-            _what_depends_on_others(module, twin, first, others, name),
-            _gradients_of_nobody(module, first),
+            _what_is_kept(fresh, first, others, tuple(calls), name),
+            _what_depends_on_others(module, twin, first, others, (*sizes, CHUNK)),
+            *(_gradients_of_nobody(fresh, first[:n], others[:n]) for n in sizes[::2]),
         ):
             raise InputError(f"{name} {fault}.")
 
 
 def _what_is_not_fresh(module: nn.Module, twin: nn.Module) -> Iterator[str]:
-    """A seed must give a model of its own, and always the same."""
+    """Different seeds must give different models, and one seed always the same."""
     if {id(p) for p in module.parameters()} & {id(p) for p in twin.parameters()}:
         yield "returns the same weights again; make a fresh module in every call"
     first, second = module.state_dict(), twin.state_dict()
     if first.keys() != second.keys() or not all(_are_equal(first[k], second[k]) for k in first):
         yield (
-            "gives other weights for the same torch seed, so that nothing could be repeated; draw "
-            "initial weights through torch alone"
+            "gives other weights for the same torch seed, so nothing could be repeated; draw "
+            "initial weights only through torch"
         )
 
 
@@ -217,53 +240,87 @@ def _layers_that_mix(module: nn.Module) -> Iterator[str]:
         )
 
 
-def _what_depends_on_others(
-    module: nn.Module, twin: nn.Module, first: Tensor, others: Tensor, name: str
+def _what_is_kept(
+    fresh: Callable[[], nn.Module], first: Tensor, others: Tensor, sizes: tuple[int, ...], name: str
 ) -> Iterator[str]:
-    """Neither the answer for a record, nor what is kept, may depend on the others of a batch."""
-    answers = []
-    for mine, batch in ((module, first), (twin, others)):
-        with torch.no_grad(), seeded(0):
-            answers.append(logits_of(mine, batch, name=name)[0])
-    if not torch.allclose(answers[0], answers[1], rtol=TOLERANCE, atol=TOLERANCE):
-        yield (
-            "cannot be trained privately: what it says of a record depends on who else is in the "
-            "batch; compute nothing over the first axis (nn.GroupNorm is a norm that does not)"
-        )
-    kept, other = dict(module.named_buffers()), dict(twin.named_buffers())
-    for key in kept:
-        if key not in other or not _are_equal(kept[key], other[key]):
+    """Two copies see different records and take the same steps; they must end up equal."""
+    # Different steps would also change what is computed from weights, which the noise hides. One
+    # copy runs before the other sees anything, as they might share state.
+    found = list[dict[str, Tensor]]()
+    for batch in (first, others):
+        module, generator = fresh(), torch.Generator().manual_seed(0)
+        with seeded(0):
+            for size in sizes:
+                logits = logits_of(module, batch[:size], name=name)
+                logits.square().sum().backward()  # type: ignore[no-untyped-call]
+                for p in module.parameters():
+                    p.data += p.requires_grad * STEP * torch.randn(p.shape, generator=generator)
+        left = {key: value.clone() for key, value in module.state_dict().items()}
+        with seeded(0), torch.no_grad():
+            left["training"] = logits_of(module, first[: max(sizes)])
+            left["prediction"] = logits_of(module.eval(), first[: max(sizes)])
+        found.append(left)
+    for key, value in found[0].items():
+        if key not in found[1] or not _are_equal(value, found[1][key]):
             yield (
-                f"cannot be trained privately: its buffer {key} keeps something of the records it "
-                "sees, without noise; leave that out (track_running_stats=False)"
+                "cannot be trained privately: it keeps something of the records it sees, without "
+                f"noise (see its {key}); leave that out (track_running_stats=False)"
             )
 
 
-def _gradients_of_nobody(module: nn.Module, features: Tensor) -> Iterator[str]:
-    """Gradients of single records, by Opacus, must add up to the one that torch finds."""
+def _what_depends_on_others(
+    module: nn.Module, twin: nn.Module, first: Tensor, others: Tensor, sizes: tuple[int, ...]
+) -> Iterator[str]:
+    """A record's logit must not depend on the others, in training and in predictions."""
+
+    def said(one: Tensor, other: Tensor, seed: int = 0) -> Iterator[Tensor]:
+        for mine, batch, drawn in ((module, one, 0), (twin, other, seed)):
+            with torch.no_grad(), seeded(drawn):
+                yield logits_of(mine, batch)
+
+    for call, n in enumerate(sizes + sizes):
+        if call == len(sizes):  # from here on in prediction mode
+            module, twin = module.eval(), twin.eval()
+        here, there = said(first[:n], others[:n])
+        depends = not _are_close(here[::2], there[::2])
+        if _are_equal(*said(first[:n], first[:n], seed=1)):  # the module is deterministic
+            here, there = said(first[:n], first[:N_PROBES])
+            depends |= not _are_close(here[:N_PROBES], there[:n])
+        if depends:
+            yield (
+                "cannot be trained privately: a record's logit depends on others in its batch; "
+                "compute nothing over the first axis (use nn.GroupNorm as a norm)"
+            )
+
+
+def _gradients_of_nobody(
+    fresh: Callable[[], nn.Module], first: Tensor, others: Tensor
+) -> Iterator[str]:
+    """Opacus' per-record gradients must be independent and add up to torch's gradient."""
     from opacus import GradSampleModule
 
-    hooked = GradSampleModule(module, loss_reduction="sum")
-    with _without_remarks(), seeded(0):
-        logits_of(hooked, features).square().sum().backward()  # type: ignore[no-untyped-call]
-    for key, p in module.named_parameters():
-        single: Any = getattr(p, "grad_sample", None)
-        adds_up = not p.requires_grad
-        if p.grad is not None and isinstance(single, Tensor) and len(single) == len(features):
-            most = TOLERANCE * max(1.0, float(p.grad.abs().max()))
-            adds_up |= torch.allclose(single.sum(dim=0), p.grad, rtol=TOLERANCE, atol=most)
-        if not adds_up:
+    found = list[Any]()
+    for batch in (first, others):
+        module = fresh()
+        hooked = GradSampleModule(module, loss_reduction="sum")
+        with _without_remarks(), seeded(0):
+            logits_of(hooked, batch).square().sum().backward()  # type: ignore[no-untyped-call]
+        found.append(module.named_parameters())
+    for (key, p), (_, beside) in zip(*found, strict=True):
+        single, is_theirs = getattr(p, "grad_sample", None), not p.requires_grad
+        if p.grad is not None and isinstance(single, Tensor) and len(single) == len(first):
+            is_theirs |= _are_close(single.sum(dim=0), p.grad)
+            is_theirs &= _are_close(single[::2], beside.grad_sample[::2])
+        if not is_theirs:
             yield (
-                f"cannot be trained privately: the gradient of {key} cannot be told for single "
-                "records; use every weight, in the layer that it belongs to and no other, or "
-                "freeze it (requires_grad=False)"
+                f"cannot be trained privately: Opacus has no per-record gradients of {key}; "
+                "use every weight only in its own layer, or freeze it (requires_grad=False)"
             )
-    hooked.to_standard_module()
 
 
 @contextmanager
 def _without_remarks() -> Iterator[None]:
-    """Torch remarks that inputs need no gradient: they do not."""
+    """Silence torch's warning that inputs need no gradient."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Full backward hook", category=UserWarning)
         yield
@@ -276,51 +333,49 @@ def train_module(
     config: TrainConfig,
     *,
     secret: bytes = b"",
+    device: str = "cpu",
 ) -> Float32Array:
-    """Train one module and give its logits (record,) on all records.
-
-    They depend on the model's streams and its split alone: layers that draw, such as dropout, draw
-    from a stream of the model's own, too.
-    """
+    """Train one module: its logits (record,) on all records, by its streams and split only."""
     from opacus import GradSampleModule
 
     from pcer.train.cpu import CpuDevice
 
-    table = record_table(data, [model.seed], config, CpuDevice())[:-1]
+    table = record_table(data, [model.seed], config, CpuDevice())[:-1].to(device)
     n, sampling = data.features.shape[1], config.sampling(data.n_train)
     features, labels = table[:, :n].contiguous(), table[:, n + EXTRA_COLUMNS - 1]
-    train = torch.from_numpy(data.train_rows[model.seed])
+    train = torch.from_numpy(data.train_rows[model.seed]).to(device)
     budget = f"epsilon {model.epsilon:g}" if model.is_private else "no privacy"
     where = f"The module fails in the training of seed {model.seed} with {budget}"
     with one_thread(), failing_as(where, quoted=False), _without_remarks():
-        module = seeded_module(factory, n, torch_seed(model, Purpose.INITIAL, secret))
+        module = seeded_module(factory, n, torch_seed(model, Purpose.INITIAL, secret)).to(device)
         optimizer = private_optimizer(module, model, config, sampling, secret)
         hooked = GradSampleModule(module, loss_reduction="sum")
         with seeded(torch_seed(model, Purpose.LAYERS, secret)):
             for rows in batch_rows(model, sampling, secret):
-                _step(hooked, optimizer, features[train[rows]], labels[train[rows]])
+                chosen = train[rows.to(device)]
+                _step(hooked, optimizer, features[chosen], labels[chosen])
             hooked.to_standard_module().eval()
             with torch.no_grad():
                 parts = [logits_of(module, part) for part in torch.split(features, CHUNK)]
-    logits: Float32Array = torch.cat(parts).numpy().astype(np.float32)
+    logits: Float32Array = torch.cat(parts).cpu().numpy().astype(np.float32)
     require_sound([model], np.array([np.isfinite(logits).all()]), config)
     return logits
 
 
 def _step(hooked: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor) -> None:
-    """One step; that of an empty batch is noise alone, and the module is not asked."""
+    """One step; an empty batch gives noise only, without calling the module."""
     optimizer.zero_grad()
     if len(x):
         logits, loss = logits_of(hooked, x), nn.functional.binary_cross_entropy_with_logits
         loss(logits, y, reduction="sum").backward()  # type: ignore[no-untyped-call]
     for p in () if len(x) else hooked.parameters():
         if p.requires_grad:  # the gradients of no records, where Opacus keeps them
-            p.grad_sample = torch.zeros(0, *p.shape)  # type: ignore[attr-defined]
+            p.grad_sample = p.new_zeros(0, *p.shape)  # type: ignore[attr-defined]
     optimizer.step()
 
 
 def torch_seed(model: Model, purpose: Purpose, secret: bytes) -> int:
-    """What seeds a generator of torch for one purpose of a model."""
+    """Seed of a torch generator for one purpose of a model."""
     return int(model.stream(purpose, secret).random_raw()) >> 1
 
 
@@ -337,12 +392,10 @@ def batch_rows(model: Model, sampling: Sampling, secret: bytes) -> Iterator[Tens
 def private_optimizer(
     module: nn.Module, model: Model, config: TrainConfig, sampling: Sampling, secret: bytes
 ) -> torch.optim.Optimizer:
-    """SGD that clips, adds noise from the model's stream and divides by the expected batch.
-
-    It is Opacus' optimizer with other noise. A generator of torch is seeded with 32 bits on a CPU,
-    whatever the seed: two models would share their noise now and then, and who knows all but one
-    record could try all seeds. The key of a stream has 128 bits.
-    """
+    """SGD that clips, adds noise from the model's stream and divides by the expected batch."""
+    # Opacus' optimizer with other noise: a torch generator on a CPU uses only 32 bits of its seed,
+    # so two models would sometimes share their noise, and somebody who knows all but one record
+    # could try all seeds. The key of a stream has 128 bits.
     from opacus.optimizers import DPOptimizer
 
     normal = np.random.Generator(model.stream(Purpose.NOISE, secret))
@@ -354,7 +407,7 @@ def private_optimizer(
                 p.grad = p.summed_grad.view_as(p)
                 if self.noise_multiplier:
                     drawn = torch.from_numpy(std * normal.standard_normal(p.shape))
-                    p.grad = p.grad + drawn.to(p.dtype)
+                    p.grad = p.grad + drawn.to(p)
 
     return StreamedNoise(
         torch.optim.SGD(module.parameters(), config.learning_rate, config.momentum),

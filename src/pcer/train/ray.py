@@ -1,8 +1,8 @@
 """Blocks of models as tasks of a Ray cluster, or of one Ray node that is started for the sweep.
 
-Records, secret and settings go to the cluster once; a task is one block. A task whose process or
-node dies is started again, and as a model depends on its streams only, it gives the same bytes.
-A node that is started here listens on this machine only and asks for a token.
+Records and secret go to the cluster once; a task is one block with its settings. A task whose
+process or node dies is started again, and as a model depends on its streams only, it gives the same
+bytes. A node that is started here listens on this machine only and asks for a token.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from pcer.train.devices import ARITHMETIC, choose_device, installed_versions
 from pcer.train.engine import train_block
 from pcer.train.fleet import BlockResult, Model, TrainingData
 
-MAX_RETRIES = 3  # how often a block is started again after its process or node died
+MAX_RETRIES = 3  # restarts of a block after its process or node died
 
-# How long a machine may take to accept a connection, and a cluster to let us in; Ray itself would
+# Seconds for a machine to accept a connection, and for a cluster to let us in; Ray alone would
 # try for many minutes.
 KNOCK_SECONDS, CONNECT_SECONDS = 5, 15
 
 LOCAL = "local"  # Ray's word for a new node on this machine
 TOKEN = secrets.token_hex(32)  # of our own nodes; one per process, since Ray reads it once
 
-# No usage statistics; and errors are told by us, once.
+# No usage statistics; pcer reports errors itself, once.
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_IGNORE_UNHANDLED_ERRORS": "1"}
 
-# Connects once, so that a failed attempt ends a process of its own.
+# Connects once in a separate process, which a failed attempt may end.
 _TRIAL = """
 import logging, sys
 from pcer.store.processes import die_with
@@ -60,19 +60,18 @@ except Exception as error:
     sys.exit(1)
 """
 
-# Removes the folder of a node when the driver closes the pipe, or ends in any way.
+# Removes the folder of a node when the driver closes the pipe or ends in any way.
 _SWEEPER = "import shutil, sys; sys.stdin.read(); shutil.rmtree(sys.argv[1], ignore_errors=True)"
 
 
 @dataclass(frozen=True)
 class Work:
-    """What every task needs; the secret and the records stay out of its printed form."""
+    """What every task needs; its printed form has neither the secret nor the records."""
 
     data: TrainingData = field(repr=False)
     secret: bytes = field(repr=False)
-    config: TrainConfig
     device: str
-    versions: tuple[tuple[str, str], ...]
+    versions: Mapping[str, str]  # builds may differ, these not, for the bytes to be the same
 
 
 def require_ray(flags: EngineFlags) -> None:
@@ -80,7 +79,7 @@ def require_ray(flags: EngineFlags) -> None:
     if find_spec("ray") is None:
         raise not_installed("ray", extra="ray", needed_by="engine 'ray'")
     address = flags.address
-    if address is None or address == "auto":  # where "auto" is, is left to Ray
+    if address is None or address == "auto":  # Ray itself resolves "auto"
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
@@ -101,16 +100,13 @@ def train_on_ray(
     data: TrainingData,
     blocks: Sequence[Sequence[Model]],
     *,
-    config: TrainConfig,
+    configs: Sequence[TrainConfig],
     flags: EngineFlags,
     secret: bytes,
 ) -> Iterator[BlockResult]:
-    """Train blocks as Ray tasks and give each one's result as soon as it is there.
-
-    A connection that the caller has made with ``ray.init`` is used and left open.
-    """
-    work = Work(data, secret, config, flags.device, _versions())
-    waiting, running = iter([tuple(block) for block in blocks]), list[Any]()
+    """Train blocks as Ray tasks and give each one's result as soon as it is there."""
+    work = Work(data, secret, flags.device, installed_versions(ARITHMETIC))
+    waiting, running = zip(map(tuple, blocks), configs, strict=True), list[Any]()
     processor, n_gpus = ("CPU", 0) if flags.device == "cpu" else ("GPU", 1)
     with _connected(flags) as is_ours:
         import ray
@@ -125,9 +121,9 @@ def train_on_ray(
         task, shared = remote(train_task), ray.put(work)
         try:
             while True:
-                most = flags.jobs or max(1, 2 * _slots(processor))  # so that no worker waits for us
+                most = flags.jobs or max(1, 2 * _slots(processor))  # so that no worker idles
                 free = max(0, most - len(running))
-                running += [task.remote(shared, block) for block in islice(waiting, free)]
+                running += [task.remote(shared, *block) for block in islice(waiting, free)]
                 if not running:
                     return
                 (done,), running[:] = ray.wait(running, num_returns=1)
@@ -139,12 +135,12 @@ def train_on_ray(
                 ray.cancel(reference, force=True)
 
 
-def train_task(work: Work, block: tuple[Model, ...]) -> BlockResult:
+def train_task(work: Work, block: tuple[Model, ...], config: TrainConfig) -> BlockResult:
     """Train one block in a worker process."""
     import torch
 
-    for (name, here), (_, there) in zip(_versions(), work.versions, strict=True):
-        if here != there:
+    for name, here in installed_versions(ARITHMETIC).items():
+        if here != (there := work.versions[name]):
             raise InputError(
                 f"a worker of the Ray cluster has {name} {here}, but the sweep was started with "
                 f"{name} {there}; install the same version on every node."
@@ -153,9 +149,10 @@ def train_task(work: Work, block: tuple[Model, ...]) -> BlockResult:
         features=np.array(work.data.features),
         labels=np.array(work.data.labels),
         train_rows={m.seed: np.array(work.data.train_rows[m.seed]) for m in block},
+        groups=work.data.groups,
     )
     device = choose_device(work.device)
-    result = train_block(data, block, work.config, device=device, secret=work.secret)
+    result = train_block(data, block, config, device=device, secret=work.secret)
     if work.device != "cpu":
         torch.cuda.empty_cache()  # the process lives on: leave the GPU's memory to others
     return result
@@ -202,7 +199,8 @@ def _failure(cause: Exception) -> Exception:
 @contextmanager
 def _connected(flags: EngineFlags) -> Iterator[bool]:
     """A connection to Ray; yields whether it is ours, which is closed at the end."""
-    if "ray" in sys.modules and sys.modules["ray"].is_initialized():  # to import it is to set it up
+    # A connection of the caller is used and left open. To import Ray is to set it up.
+    if "ray" in sys.modules and sys.modules["ray"].is_initialized():
         yield False
         return
     if flags.address is not None:
@@ -235,7 +233,7 @@ def _require_entry(address: str) -> None:
 
 
 def _start(options: Mapping[str, Any]) -> None:
-    """Start a node or connect, in silence; never go on with our own node in reach of others."""
+    """Start a node or connect, silently; refuse if our node could be reached by others."""
     import ray
 
     try:
@@ -256,11 +254,9 @@ def _start(options: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _our_signals() -> Iterator[None]:
-    """Answer signals as before: Ray would print a stack and exit with a code of its own.
-
-    What is started meanwhile never hears them. Sent to our whole group they would end the node
-    first, and Ray's own threads then end this process with code 1 before it can answer.
-    """
+    """Keep our signal handlers: Ray would print a stack and exit with another code."""
+    # Processes started meanwhile ignore the signals. Sent to our whole group they would end the
+    # node first, and Ray's threads would then end this process with code 1 before it can answer.
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or not hasattr(signal, "pthread_sigmask"):  # Windows has none
         yield
@@ -280,16 +276,13 @@ def _our_signals() -> Iterator[None]:
 
 @contextmanager
 def _node_options(flags: EngineFlags) -> Iterator[dict[str, Any]]:
-    """What ``ray.init`` is to do, with the environment and the folder that it needs.
-
-    A node of our own asks for a token, listens on this machine only, and goes with its folder.
-    """
+    """Options of ``ray.init``, with the environment and the folder that it needs."""
     if flags.address is not None:
         with patch.dict(os.environ, QUIET):
             yield {"address": flags.address}
         return
     folder = Path(mkdtemp(prefix="pcer-ray-"))  # for its owner only; sockets need short names
-    sweeper = subprocess.Popen(  # in a session of its own, where no signal of ours ends it
+    sweeper = subprocess.Popen(  # in a new session, which our signals do not reach
         [sys.executable, "-ISc", _SWEEPER, folder], stdin=subprocess.PIPE, start_new_session=True
     )
     # Ray has no plain option to stay on this machine: without clusters it takes the loopback.
@@ -309,8 +302,3 @@ def _node_options(flags: EngineFlags) -> Iterator[dict[str, Any]]:
             }
     finally:
         sweeper.communicate()
-
-
-def _versions() -> tuple[tuple[str, str], ...]:
-    """What must be alike everywhere for the bytes to be the same; builds may differ."""
-    return tuple(installed_versions(ARITHMETIC).items())

@@ -1,38 +1,44 @@
-"""Rules of training: what a step clips, samples and adds, and what of it is accounted.
+"""Training rules: what a step clips, samples and adds, and what of it is accounted.
 
 The paper's DP-SGD is one rule among others. A rule decides three things for every training record,
-as tensors that every device understands: the bound its gradient is clipped at, how often it joins
-a batch, and, through the largest bound, the noise. It may decide anew every so many steps, from the
-norms of the records' gradients.
+as tensors on any device: the bound its gradient is clipped at, how often it joins a batch, and,
+through the largest bound, the noise. It may decide again every so many steps, from the norms of
+the records' gradients.
 
-No bound exceeds the largest, and no record is drawn more often than the config says. One more thing
-a rule must keep itself: what it decides for a record may depend on that record and on the weights,
-never on another record, or one person would move everybody's bounds, which no noise hides. Then
-the calibrated epsilon holds.
+The engine makes sure that no bound exceeds the largest, and that no record is drawn more often than
+the config says. A rule itself must make sure that its decision about a record depends on that
+record and the weights only: otherwise one person would move everybody's bounds, which no noise
+hides. Then the calibrated epsilon holds. A rule may also settle both for good by each record's
+group: then every group has a different epsilon, and none a larger one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from pcer.errors import InputError
 from pcer.metrics import FloatArray, IntArray
+
+Names = NDArray[np.str_]  # (record,) of groups; empty where a group is not known
 
 N_BINS = 200  # of the grid to which clipped norms are rounded up, from 0 to the largest clip bound
 
 
 @dataclass(frozen=True)
 class Refresh:
-    """What a rule sees when it decides.
-
-    Bins are the norm of each record's gradient, clipped at the largest bound, and rounded up to a
-    whole number of ``N_BINS``-ths of that bound.
-    """
+    """What a rule sees when it decides."""
 
     step: int  # the first that the decision is for
-    bins: Tensor  # (private model, training record) uint8
+    # (private model, training record) uint8: the norm of each gradient, clipped at the largest
+    # bound, and rounded up to a whole number of ``N_BINS``-ths of that bound
+    bins: Tensor
     records: Tensor  # (private model, training record), rows of the data
     largest_clip: float
 
@@ -44,10 +50,19 @@ class DpSgd:
     Attributes:
         name: as in ``TrainConfig.rule``.
         adapts: whether ``refresh`` is called, before the first step and every so many steps.
+        attribute: whose groups ``shares`` needs; None where it needs none.
     """
 
     name: str = "dp-sgd"
     adapts: bool = False
+    attribute: str | None = None
+
+    def shares(self, groups: Mapping[str, Names]) -> FloatArray | None:
+        """Clip bound and sample rate (2, record), as shares in (0, 1] that hold for good.
+
+        None is 1 for all. Given the group of every record, by attribute.
+        """
+        return None
 
     def sample_shares(self, records: IntArray) -> FloatArray | None:
         """How often each training record joins a step, as a share of the sample rate, in [0, 1].
@@ -59,14 +74,14 @@ class DpSgd:
     def refresh(self, seen: Refresh) -> Tensor:
         """The clip bound of every training record (private model, training record).
 
-        Decided for each record by itself, on the device where the tensors lie.
+        Each record's bound is independent of the others; computed on the tensors' device.
         """
         return torch.full(seen.bins.shape, seen.largest_clip, device=seen.bins.device)
 
 
 @dataclass(frozen=True)
 class Held(DpSgd):
-    """Each record is clipped at its last seen norm, rounded up: what is booked is what it spent."""
+    """Each record is clipped at its last known norm, rounded up, so that accounting is exact."""
 
     name: str = "held"
     adapts: bool = True
@@ -76,4 +91,48 @@ class Held(DpSgd):
         return seen.bins.double().mul_(seen.largest_clip / N_BINS)
 
 
+@dataclass(frozen=True)
+class GroupBudget(DpSgd):
+    """A record's own group settles its clip bound or its sample rate; noise is unchanged."""
+
+    by_group: Mapping[str, float] = field(default_factory=dict)  # share of 1, unless named here
+
+    def shares(self, groups: Mapping[str, Names]) -> FloatArray | None:
+        """Shares by group; InputError where there is no such group."""
+        names = groups.get(str(self.attribute), np.array([], dtype=np.str_))
+        if unknown := [group for group in self.by_group if group not in names]:
+            there = ", ".join(sorted({*names.tolist()} - {""})) or "no such attribute"
+            raise InputError(
+                f"rule {self.name!r} names the group {unknown[0]!r} of {self.attribute!r}, but "
+                f"there is: {there}.",
+                field="rule",
+            )
+        both = np.ones((2, len(names)))
+        for group, share in self.by_group.items():
+            both[KINDS.index(self.name.partition(":")[0]), names == group] = share
+        return both if (both < 1).any() else None
+
+
 RULES = {rule.name: rule for rule in (DpSgd(), Held())}
+KINDS = ("group-clip", "group-sample")  # how names of group budgets begin, in the order of shares
+
+
+def rule_named(name: str) -> DpSgd:
+    """A rule of ``RULES``, or a group budget; InputError where there is none.
+
+    >>> rule_named("group-clip:sex:Male=0.8,Female=1").by_group
+    {'Male': 0.8, 'Female': 1.0}
+    """
+    if name in RULES:
+        return RULES[name]
+    kind, attribute, listed = (*name.split(":", 2), "", "")[:3]
+    pairs = re.findall(r"(.+?)=(\d+\.?\d*|\.\d+)(?:,|$)", listed)
+    shares = {group: float(share) for group, share in pairs}
+    is_read = len(shares) == len(pairs) > 0 and ",".join(map("=".join, pairs)) == listed
+    if not (kind in KINDS and attribute and is_read and all(0 < s <= 1 for s in shares.values())):
+        raise InputError(
+            f"rule must be one of {list(RULES)}, or such as group-clip:sex:Male=0.8,Female=1 or "
+            f"group-sample:sex:Male=0.5 with shares above 0, at most 1, but {name!r} was given.",
+            field="rule",
+        )
+    return GroupBudget(name=name, attribute=attribute, by_group=shares)

@@ -1,9 +1,9 @@
 """Which records each step of each model sees: exact Poisson samples, padded to one width.
 
-Every record joins every step independently with the same chance: the pairs (step, record) are one
-long row of coins, and the gap from one head to the next is geometric, so that a sample costs one
-draw per record that joins. Batches are padded, never cut: a batch that does not fit is an error,
-and the width makes that rarer than once in 10^12 trainings.
+Every record joins every step independently with the same probability: over all pairs (step,
+record) the gap from one joining record to the next is geometric, so that a sample takes one draw
+per joining record. Batches are padded, never cut: a batch that does not fit is an error, rarer
+than once in 10^12 trainings.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from pcer.train.config import Sampling
 from pcer.train.step import LANES, round_up
 from pcer.train.streams import WORD_BITS, GapTable
 
-OVERFLOW_CHANCE = 1e-12  # chance that any batch of a training is wider than the padding
-
+OVERFLOW_CHANCE = 1e-12  # probability that any batch of a training is wider than the padding
 
 # Share of the batches wider than the usual width. A GPU has a wide step for all its models, so that
 # few steps should need it; a CPU computes no padding at all.
@@ -36,19 +35,17 @@ SPARE_DRAWS = 6.0
 
 @dataclass(frozen=True)
 class Widths:
-    """Columns of a padded batch: a GPU always computes the usual ones, the rest only if needed.
+    """Columns of a padded batch: a GPU always computes the usual ones, the rest only if needed."""
 
-    Both are fixed by the sampling, never by the models of a block: products of one shape round
-    alike, and padding adds exact zeros.
-    """
-
+    # Both are fixed by the sampling, never by the models of a block: products of one shape round
+    # alike, and padding adds exact zeros.
     usual: int
     full: int
 
     @classmethod
     def of(cls, sampling: Sampling) -> Widths:
         """Widths for the batches of a sampling, from the tail of the binomial distribution."""
-        from scipy.stats import binom  # half a second, which only who trains should wait
+        from scipy.stats import binom  # takes half a second to import
 
         law = binom(sampling.n_train, sampling.sample_rate)
         full = int(law.isf(OVERFLOW_CHANCE / sampling.n_steps))
@@ -64,14 +61,9 @@ class Schedule:
     sizes: Tensor  # (step, model), how many records each batch has; the rest is padding
     widths: Widths
 
-    def wide_steps(self) -> list[bool]:
-        """For each step, whether any model needs more than the usual columns."""
-        wide: list[bool] = (self.sizes > self.widths.usual).any(dim=1).tolist()  # the CPU waits
-        return wide
-
 
 class Drawer:
-    """Draws the sample of one model after the other, where the rows lie."""
+    """Draws the samples of one model after the other, on the rows' device."""
 
     def __init__(self, sampling: Sampling, place: torch.device) -> None:
         table = GapTable.of(sampling.steps_per_epoch)
@@ -87,10 +79,7 @@ class Drawer:
         return torch.where(keeps, column, self.alias.index_select(0, column)).add_(1)
 
     def positions(self, words: Callable[[int], Tensor]) -> Tensor:
-        """A model's drawn (step, record) pairs, each as step * n_train + record, ascending.
-
-        ``words`` gives the first so many 64-bit words of the model's stream, int64.
-        """
+        """A model's drawn (step, record) pairs, each as step * n_train + record, ascending."""
         n_trials, spare = self.sampling.n_steps * self.sampling.n_train, SPARE_DRAWS
         expected = n_trials * self.sampling.sample_rate
         while True:
@@ -102,10 +91,7 @@ class Drawer:
             spare += SPARE_DRAWS
 
     def fill(self, rows: Tensor, words: Callable[[int], Tensor], train_rows: Tensor) -> Tensor:
-        """Write one model's batches into ``rows`` (step, column), from the left; gives their sizes.
-
-        ``train_rows`` are its training records' rows of the table.
-        """
+        """Write one model's batches into ``rows`` (step, column), from the left; their sizes."""
         n_steps, width = rows.shape
         positions, steps = self.positions(words), torch.arange(n_steps + 1, device=rows.device)
         ends = torch.searchsorted(positions, steps * len(train_rows))
@@ -134,18 +120,16 @@ def thin_rows(
     *,
     padding: int,
 ) -> Tensor:
-    """Keep each drawn record with a chance of its own, and give the sizes that are left.
-
-    A record that joins a step with chance q stays with chance s: it joins with chance s q,
-    rounded down to 2^-53 of q. Each drawn record takes a word of the stream, in order. One model's
-    batches (step, column) are overwritten; what is left out becomes padding.
-    """
+    """Keep each drawn record of one model with its own probability; gives the remaining sizes."""
+    # A record drawn with probability q stays with probability s, so it joins with s q, rounded down
+    # to 2^-53 of q. Each takes a word of the stream, in order; removed records become padding.
     drawn = torch.arange(rows.shape[1], device=rows.device) < sizes[:, None]
     words = torch.from_numpy((bits.random_raw(int(sizes.sum())) >> np.uint64(11)).view(np.int64))
     most = torch.from_numpy(np.floor(shares * 2.0**53).astype(np.int64)).to(rows.device)
-    place = torch.searchsorted(train_rows, rows[drawn])
+    first, last = train_rows[[0, -1]].tolist()  # the CPU waits for the device
+    by_row = most.new_zeros(last - first + 1).index_copy_(0, train_rows.long() - first, most)
     stays = torch.zeros_like(drawn)
-    stays[drawn] = words.to(rows.device) < most[place]
+    stays[drawn] = words.to(rows.device) < by_row[rows[drawn] - first]
     kept = torch.where(stays, rows, padding)
     order = torch.sort(stays.logical_not().to(torch.uint8), dim=1, stable=True).indices
     rows.copy_(kept.gather(1, order))

@@ -19,7 +19,7 @@ from torch import Tensor
 from pcer.train.rules import N_BINS
 
 # Added to a gradient's norm before dividing by it, as in Opacus: a clipped norm stays below the
-# clip, and a zero gradient divides by no zero.
+# clip, and a zero gradient causes no division by zero.
 CLIP_MARGIN = 1e-6
 
 # Elements a CPU kernel handles at once. Every model's share of a tensor is a multiple of it, so
@@ -31,39 +31,17 @@ relu_backward = torch.ops.aten.threshold_backward.grad_input  # a signal is 0 wh
 
 
 @dataclass(frozen=True)
-class Layer:
-    """A linear layer of every model, (model, inputs + 1, outputs); the last row is the bias."""
-
-    matrix: Tensor
-
-    @property
-    def weight(self) -> Tensor:
-        """(model, inputs, outputs)."""
-        return self.matrix[:, :-1]
-
-    @property
-    def bias(self) -> Tensor:
-        """(model, 1, outputs)."""
-        return self.matrix[:, -1:]
-
-
-@dataclass(frozen=True)
 class Layout:
     """Where the layers lie in a model's row of the flat parameter tensor (model, width)."""
 
     sizes: tuple[int, ...]  # inputs of the first layer, then outputs of every layer; last is 1
 
     @cached_property
-    def shapes(self) -> tuple[tuple[int, int], ...]:
-        """(inputs + 1, outputs) of each layer."""
-        return tuple((inputs + 1, outputs) for inputs, outputs in pairwise(self.sizes))
-
-    @cached_property
     def starts(self) -> tuple[int, ...]:
         """First element of each layer; one more, the end of the last."""
         starts = [0]
-        for rows, columns in self.shapes:
-            starts.append(round_up(starts[-1] + rows * columns, ALIGNMENT))
+        for inputs, outputs in pairwise(self.sizes):
+            starts.append(round_up(starts[-1] + (inputs + 1) * outputs, ALIGNMENT))
         return tuple(starts)
 
     @property
@@ -71,17 +49,17 @@ class Layout:
         """Elements of a row, the gaps between layers included."""
         return round_up(self.starts[-1], 2 * LANES)
 
-    def layers(self, flat: Tensor) -> list[Layer]:
-        """Views of the layers of a flat parameter tensor."""
+    def layers(self, flat: Tensor) -> list[Tensor]:
+        """Views (model, inputs + 1, outputs) of a flat parameter tensor; the last row is biases."""
         return [
-            Layer(flat[:, start : start + rows * columns].view(-1, rows, columns))
-            for start, (rows, columns) in zip(self.starts, self.shapes, strict=False)
+            flat[:, start : start + (inputs + 1) * outputs].view(-1, inputs + 1, outputs)
+            for start, (inputs, outputs) in zip(self.starts, pairwise(self.sizes), strict=False)
         ]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The records of one step, padded; a padded record is all zeros and counts for nothing."""
+    """The records of one step, padded; a padded record is all zeros and has no effect."""
 
     inputs: Tensor  # (model, record, feature + 1); at the end 1 (it meets the bias), 0 for padding
     input_square: Tensor  # (model, record, 1), squared norm of the inputs, that 1 included
@@ -111,20 +89,20 @@ def round_up(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
 
 
-def activations(layers: list[Layer], inputs: Tensor) -> list[Tensor]:
+def activations(layers: list[Tensor], inputs: Tensor) -> list[Tensor]:
     """Inputs, hidden activations and logits (model, record, units), in this order."""
-    outputs = [inputs, torch.bmm(inputs, layers[0].matrix)]
+    outputs = [inputs, torch.bmm(inputs, layers[0])]
     for layer in layers[1:]:
         hidden = outputs[-1].relu_()
-        outputs.append(torch.bmm(hidden, layer.weight).add_(layer.bias))
+        outputs.append(torch.bmm(hidden, layer[:, :-1]).add_(layer[:, -1:]))
     return outputs
 
 
-def signals(layers: list[Layer], outputs: list[Tensor], residual: Tensor) -> list[Tensor]:
+def signals(layers: list[Tensor], outputs: list[Tensor], residual: Tensor) -> list[Tensor]:
     """Derivative of each record's loss by each layer's output, first layer first."""
     backs = [residual]
     for layer, hidden in zip(layers[:0:-1], outputs[-2:0:-1], strict=True):
-        back = torch.bmm(backs[-1], layer.weight.mT)
+        back = torch.bmm(backs[-1], layer[:, :-1].mT)
         backs.append(relu_backward(back, hidden, 0, grad_input=back))
     return backs[::-1]
 
@@ -136,24 +114,22 @@ def square(values: Tensor) -> Tensor:
 
 
 def clip_factor(squared_norm: Tensor, clip: Tensor) -> Tensor:
-    """What a gradient is multiplied by so that its norm is at most the clip."""
+    """Factor that brings a gradient's norm to at most the clip."""
     return clip.div(squared_norm.sqrt_().add_(CLIP_MARGIN)).clamp_(max=1.0)
 
 
 def clipped_sum(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> Tensor:
-    """Sum over the batch of every record's clipped gradient, (model, width).
-
-    A record more or less, or one whose gradient is zero instead, changes it by at most the clip:
-    (model, 1, 1), or (model, record, 1) where each record has its own.
-    """
+    """Sum over the batch of every record's clipped gradient, (model, width)."""
+    # Adding or removing a record, or setting its gradient to zero, changes the sum by at most the
+    # clip: (model, 1, 1), or (model, record, 1) where each record has its own.
     outputs, backs = _both_ways(layout, weights, batch)
     factor = clip_factor(squared_norm(batch, outputs, backs), clip)
     total = torch.zeros_like(weights)
     first, *others = layout.layers(total)
-    first.matrix.copy_(_product_sum(batch.inputs, backs[0].mul_(factor)))
+    first.copy_(_product_sum(batch.inputs, backs[0].mul_(factor)))
     for layer, hidden, signal in zip(others, outputs[1:], backs[1:], strict=False):
-        layer.weight.copy_(_product_sum(hidden, signal.mul_(factor)))
-        torch.sum(signal, dim=1, keepdim=True, out=layer.bias)
+        layer[:, :-1].copy_(_product_sum(hidden, signal.mul_(factor)))
+        torch.sum(signal, dim=1, keepdim=True, out=layer[:, -1:])
     return total
 
 
@@ -166,13 +142,11 @@ def _both_ways(layout: Layout, weights: Tensor, batch: Batch) -> tuple[list[Tens
 
 
 def norm_bins(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> Tensor:
-    """The norm of every record's clipped gradient, rounded up to a bin, (model, record) uint8.
-
-    What is no number counts as clipped.
-    """
+    """The norm of every record's clipped gradient, rounded up to a bin, (model, record) uint8."""
     squares = squared_norm(batch, *_both_ways(layout, weights, batch))
     kept = squares.sqrt() * clip_factor(squares, clip)
     bins = kept.double().mul_(N_BINS).div_(clip.double()).ceil_()
+    # what is no number counts as clipped
     return bins[..., 0].nan_to_num_(nan=N_BINS).clamp_(0, N_BINS).to(torch.uint8)
 
 
@@ -198,12 +172,10 @@ def momentum_step(state: FleetState, noisy_sum: Tensor, rule: StepRule) -> Fleet
 
 
 def gaussian(bits: Tensor, std: Tensor, out: Tensor | None = None) -> Tensor:
-    """Independent normal variables from int32 bits (..., model, width), by Box and Muller.
-
-    The first half of a row gives the radius, the second the angle. The radius reads its 32 bits as
-    a signed number and drops the sign, so that small uniforms keep their precision: the tail
-    reaches 6.6 standard deviations. They are written to ``out``, or to a tensor of their own.
-    """
+    """Independent normal variables from int32 bits (..., model, width), by Box and Muller."""
+    # The first half of a row gives the radius, the second the angle. The radius reads its 32 bits
+    # as a signed number and drops the sign, so that small uniforms keep their precision: the tail
+    # reaches 6.6 standard deviations.
     noise, half = std.new_empty(bits.shape) if out is None else out, bits.shape[-1] // 2
     radius = bits[..., :half].to(std.dtype).abs_().add_(0.5).mul_(2.0**-31)
     radius.log_().mul_(-2 * std.square()).sqrt_()

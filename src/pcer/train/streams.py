@@ -1,8 +1,9 @@
 """Where every random number of a training run comes from.
 
 A stream is named by (seed, budget, purpose), never by a position: a model draws the same numbers
-alone and in any block. Streams are counter based (Philox 4x64, 10 rounds, as in numpy), so that a
-GPU can compute the same bits as a CPU without reading them in order.
+alone and in any block. Under a secret, what is trained is part of the name too: two trainings that
+share only the secret share no draw. Streams are counter based (Philox 4x64, 10 rounds, as in
+numpy), so that a GPU can compute the same bits as a CPU without reading them in order.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pcer.errors import require_at_least
 
 KEY_BYTES = 16  # length of a Philox 4x64 key
 WORD_BITS = 64  # random bits that one draw uses
+KEYED_STREAMS = "pcer/2"  # how streams under a secret are named
 
 
 class Purpose(StrEnum):
@@ -36,25 +38,25 @@ class Purpose(StrEnum):
     LAYERS = "layers that draw"
 
 
-def stream(*, seed: int, epsilon: float, purpose: Purpose, secret: bytes = b"") -> np.random.Philox:
-    """The bit generator of one model and one purpose.
+def stream(
+    *, seed: int, epsilon: float, purpose: Purpose, secret: bytes = b"", digest: str = ""
+) -> np.random.Philox:
+    """The bit generator of one model and one purpose; the secret has up to 64 bytes.
 
-    Args:
-        seed: the model's seed, at least 0.
-        epsilon: the model's budget, ``math.inf`` for none.
-        purpose: what the numbers are for.
-        secret: up to 64 bytes that only the trainer knows. Whoever knows seed, budget and secret
-            can compute the noise and take it out again: differential privacy holds only against
-            people who do not.
+    Anyone who knows seed, budget and secret can compute and remove the noise: differential privacy
+    holds only against people who do not.
     """
     require_at_least(0, seed=seed)
-    name = f"pcer/1|seed={seed}|epsilon={float(epsilon).hex()}|{purpose}"
-    digest = hashlib.blake2b(name.encode(), digest_size=KEY_BYTES, key=secret).digest()
-    return np.random.Philox(key=int.from_bytes(digest, "little"))
+    # The digest is of settings and records: two models with equal noise would show how their
+    # gradients differ.
+    names = f"{KEYED_STREAMS}|{digest}" if secret else "pcer/1"
+    name = f"{names}|seed={seed}|epsilon={float(epsilon).hex()}|{purpose}"
+    key = hashlib.blake2b(name.encode(), digest_size=KEY_BYTES, key=secret).digest()
+    return np.random.Philox(key=int.from_bytes(key, "little"))
 
 
 def first_words(bits: np.random.Philox) -> Callable[[int], Tensor]:
-    """The first 64-bit words of a stream (int64), as many as one asks for."""
+    """A function that gives the first so many 64-bit words of a stream (int64)."""
     start = bits.state
 
     def words(n_words: int) -> Tensor:
@@ -66,14 +68,11 @@ def first_words(bits: np.random.Philox) -> Callable[[int], Tensor]:
 
 @dataclass(frozen=True)
 class GapTable:
-    """From a 64-bit word to the gap before the next head of a coin, by Walker's alias method.
+    """From a 64-bit word to the gap before the next head of a coin, by Walker's alias method."""
 
-    A coin shows heads with chance 1/m. Each gap has a whole number of the 2^64 words, so that its
-    chance is the geometric one to within 2^-64 and nothing is truncated; only whole numbers are
-    computed, so that every device finds the same gaps. There are 2^bits columns; column c has gap
-    c + 1, and the low bits of a word choose the column.
-    """
-
+    # Each gap has a whole number of the 2^64 words, so its probability is geometric to within
+    # 2^-64; only integers are computed, so every device finds the same gaps. Column c of 2^bits has
+    # gap c + 1, and the low bits of a word choose the column.
     threshold: NDArray[np.int64]  # (column,) the number of words that keep the column's own gap
     alias: NDArray[np.int64]  # (column,) the position of the gap that its other words give
     bits: int
@@ -90,7 +89,7 @@ class GapTable:
 
 def _gap_masses(m: int) -> list[int]:
     """How many of the 2^64 words give gap 1, 2, ...; the last takes what is left."""
-    total, tail = 2**WORD_BITS, 2 ** (2 * WORD_BITS)  # tail: chance of no head yet, in 2^-128
+    total, tail = 2**WORD_BITS, 2 ** (2 * WORD_BITS)  # tail: probability of no head yet, in 2^-128
     masses, left = [], total
     while left > 1:
         tail = tail * (m - 1) // m
@@ -122,14 +121,11 @@ def _alias_columns(
 def initial_weights(
     bits: np.random.BitGenerator, *, sizes: tuple[int, ...]
 ) -> list[NDArray[np.float32]]:
-    """Each layer's matrix (inputs + 1, outputs), the last row its bias.
-
-    Uniform in +-1/sqrt(inputs), weight and bias alike, as in ``torch.nn.Linear``.
-    """
+    """Each layer's matrix (inputs + 1, outputs), the last row its bias."""
     generator = np.random.Generator(bits)
     matrices = []
     for inputs, outputs in pairwise(sizes):
-        bound = 1 / math.sqrt(inputs)
+        bound = 1 / math.sqrt(inputs)  # of weight and bias alike, as in ``torch.nn.Linear``
         drawn = generator.uniform(-bound, bound, (inputs + 1, outputs))
         matrices.append(drawn.astype(np.float32))
     return matrices

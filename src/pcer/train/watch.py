@@ -1,9 +1,9 @@
-"""The rule of a block while it trains: bounds of every record, and how many steps each spent where.
+"""A training rule at work on a block: clip bounds of every record, and counts of its norms.
 
-Every so many steps a device computes the norms of all training records and hands them in, rounded
-up to bins; the rule then decides on new bounds, a filter on who is out, and the book counts. All of
-it is torch on whatever device the block lies on, and what a step reads is overwritten in place, so
-that a captured step sees it.
+Every so many steps a device computes the norms of all training records, rounded up to bins; the
+rule then decides on new bounds, a filter on who is left out, and the book counts. Everything is
+torch on the block's device, and what a step reads is overwritten in place, so that a captured step
+sees it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from torch import Tensor
 
 from pcer.metrics import FloatArray
 from pcer.train.config import ReceiptMode, TrainConfig
-from pcer.train.fleet import Model, StepCounts
+from pcer.train.fleet import Model
 from pcer.train.receipts import allowance, shared_terms
 from pcer.train.rules import N_BINS, Refresh
 
-# Refreshes that are kept as they came, a byte per record each; more are added up, 201 counts per
-# record. A refresh an epoch stays below it.
+# Refreshes that are kept as they are, one byte per record each; more are added up as 201 counts per
+# record. One refresh an epoch stays below it.
 KEPT_REFRESHES = 128
 
 
@@ -37,10 +37,7 @@ class StepBook:
         self.sums: Tensor | None = None
 
     def add(self, bins: Tensor, joined: Tensor | int, n_steps: int) -> None:
-        """Book the next steps in bins (private model, training record) uint8.
-
-        A record could join some of them, all alike or each its own number; the others are bin 0.
-        """
+        """Book the next steps in bins (private model, training record), bin 0 if not joined."""
         self.kept.append((bins.clone(), joined, n_steps))
         if len(self.kept) > KEPT_REFRESHES:
             if self.sums is None:
@@ -58,7 +55,7 @@ class StepBook:
         return counts
 
     def _count_kept(self, counts: Tensor, models: Tensor | slice) -> None:
-        """Add the steps that are kept as they came to (model, training record, bin)."""
+        """Add the uncounted refreshes to (model, training record, bin)."""
         for bins, joined, n_steps in self.kept:
             mine = bins[models].long()[..., None]
             if isinstance(joined, int):
@@ -70,11 +67,10 @@ class StepBook:
 
 
 class PersonFilter:
-    """Who is still in: a record whose budget would be exceeded by a step joins no more steps.
+    """A Renyi filter: a record whose budget a step would exceed joins no more steps."""
 
-    A Renyi filter: the order is fixed beforehand, every record is checked before every step,
-    sampled or not, and what it has spent depends on what was seen before only.
-    """
+    # The order is fixed beforehand, every record is checked before every step, sampled or not, and
+    # what it has spent depends only on earlier steps.
 
     def __init__(
         self, allowances: Sequence[tuple[FloatArray, float]], n_train: int, place: torch.device
@@ -86,11 +82,9 @@ class PersonFilter:
         self.is_open = torch.ones_like(self.spent, dtype=torch.bool)
 
     def admit(self, bins: Tensor, n_steps: int) -> Tensor:
-        """How many of the next steps each record joins, its bin staying as it is; they are spent.
-
-        As if they were checked before each of them: a record joins while it can pay the next step,
-        and who once could not is out for good.
-        """
+        """How many of the next steps each record joins, its bin unchanged; they are booked."""
+        # As with a check before each step: a record joins while it can afford the next step, and is
+        # out for good once it cannot.
         cost = self.costs.gather(1, bins.long())
         can_pay = ((self.budget - self.spent) / cost).nan_to_num_(nan=n_steps, posinf=n_steps)
         joined = can_pay.floor_().clamp_(0, n_steps)
@@ -111,19 +105,13 @@ class Round:
 
 
 def due_steps(n_steps: int, every: int, *, before: bool) -> dict[int, int]:
-    """Before which steps norms are computed, and how many steps each time stands for.
+    """Before which steps norms are computed, and how many (at most ``every``) each stands for.
 
-    Args:
-        n_steps: of the whole training.
-        every: steps that one computation stands for, at most.
-        before: norms are wanted before the first of the steps they stand for. Otherwise in the
-            middle, which is nearer to all of them; and more often at first, where models learn
-            fast: each time then stands for as many steps as there were before.
+    Not ``before`` the steps they stand for: in their middle, and more often at first, where models
+    learn fast.
 
-    >>> due_steps(10, 4, before=True)
-    {0: 4, 4: 4, 8: 2}
-    >>> due_steps(10, 4, before=False)
-    {0: 1, 1: 1, 3: 2, 6: 4, 9: 2}
+    >>> due_steps(10, 4, before=True), due_steps(10, 4, before=False)
+    ({0: 4, 4: 4, 8: 2}, {0: 1, 1: 1, 3: 2, 6: 4, 9: 2})
     """
     due, start = {}, 0
     while start < n_steps:
@@ -134,26 +122,18 @@ def due_steps(n_steps: int, every: int, *, before: bool) -> dict[int, int]:
 
 
 class Watch:
-    """What a rule asks for and decides while a block trains; private models are its first.
-
-    Args:
-        config: names the rule, the receipts and the budget of a person.
-        private: the private models.
-        clip: (model, 1, 1), the largest bound of each model, infinite without privacy.
-        records: (private model, training record), rows of the data.
-        firsts: (model,) the first row of each model's split in the table of records.
-        n_records: of one split in the table.
-    """
+    """What a rule needs and decides while a block trains; private models come first."""
 
     def __init__(
         self,
         config: TrainConfig,
         private: Sequence[Model],
         *,
-        clip: Tensor,
-        records: Tensor,
-        firsts: Tensor,
-        n_records: int,
+        clip: Tensor,  # (model, 1, 1), the largest bound of each model, infinite without privacy
+        shares: Tensor | None,  # (private model, training record) of it, if the rule settles them
+        records: Tensor,  # (private model, training record), rows of the data
+        firsts: Tensor,  # (model,) the first row of each model's split in the table of records
+        n_records: int,  # of one split in the table
     ) -> None:
         sampling, place = config.sampling(records.shape[1]), clip.device
         self.rule, self.largest_clip = config.training_rule, config.clip_norm
@@ -161,7 +141,11 @@ class Watch:
         self.n_steps = sampling.n_steps
         self.has_book = config.receipts is not ReceiptMode.NONE
         shape = (len(clip), n_records + 1)  # one more, for padding
-        self.bounds = clip.view(-1, 1).repeat(1, shape[1]) if self.rule.adapts else None
+        self.settled = None if shares is None else shares * self.largest_clip
+        has_bounds = self.rule.adapts or (shares is not None and bool((shares < 1).any()))
+        self.bounds = clip.view(-1, 1).repeat(1, shape[1]) if has_bounds else None
+        if self.bounds is not None and self.settled is not None:
+            self._place(self.bounds, self.settled)
         self.until, self.filter = None, None  # only where bounds are, too
         rate, delta = sampling.sample_rate, config.dp_delta
         noises = {m.noise_multiplier for m in private}
@@ -187,8 +171,11 @@ class Watch:
         """Book the steps that norms (model, training record) stand for, and let the rule decide."""
         n_steps, spent = due.due[step], bins
         if self.bounds is not None:
-            clips = self.rule.refresh(Refresh(step, bins, self.records, self.largest_clip))
-            self._place(self.bounds, clips.clamp(0, self.largest_clip))
+            if self.settled is None:
+                clips = self.rule.refresh(Refresh(step, bins, self.records, self.largest_clip))
+                self._place(self.bounds, clips.clamp(0, self.largest_clip))
+            else:
+                clips = self.settled[due.models]
             # A record contributes its norm, or its bound if that is less; no number is the last bin
             bound = clips.double().mul(N_BINS / self.largest_clip).ceil()
             bound = bound.nan_to_num_(nan=N_BINS).clamp_(0, N_BINS)
@@ -199,18 +186,8 @@ class Watch:
         if self.until is not None and not isinstance(joined, int):
             self._place(self.until, joined + step)
 
-    def steps_per_bin(self, model: int) -> StepCounts:
-        """Steps of one private model, (training record, bin); every row has all steps so far."""
-        (mine,) = [each for each in self.rounds if model in each.models.tolist()]
-        assert mine.book is not None
-        row = torch.tensor([mine.models.tolist().index(model)], device=mine.models.device)
-        return mine.book.counts(row, mine.book.kind)[0].cpu().numpy()
-
     def limits(self, rows: Tensor, step: Tensor | int) -> Tensor:
-        """The clip bound of every record of a step's batches, (model, column or 1, 1).
-
-        Batches are rows (model, column) of the table; a step is a tensor where the device counts.
-        """
+        """The clip bound (model, column or 1, 1) of a step's batches, rows (model, column)."""
         if self.bounds is None:
             return self.clip
         place = (rows - self.firsts[:, None]).clamp_(max=self.n_records).long()
