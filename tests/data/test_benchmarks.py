@@ -208,6 +208,8 @@ def test_bundled_files_hold_no_identity_and_every_task_says_what_it_is():
     for task in benchmarks.SOURCES:
         assert all([task.source, task.licence, task.caution])
         assert task.outcome in ("benefit", "harm")
+        assert task.people.endswith("s")
+        assert task.positive_means.startswith("are predicted to ")
         protected = {rule.column for rule in task.attributes.values()}
         assert protected.isdisjoint(rule.column for rule in task.features)
 

@@ -64,7 +64,7 @@ def refuse(path: Path) -> None:
     raise InputError(f"{path.name} has another shape")
 
 
-BROKE_OFF, ANOTHER = "the download broke off", "is not the file that its publisher described"
+BROKE_OFF, ANOTHER = "the download failed", "is not the one that its publisher describes"
 
 
 @pytest.mark.parametrize(

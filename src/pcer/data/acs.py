@@ -43,6 +43,7 @@ ADULT_FILTER = (
     ("PWGTP", operator.ge, 1),
 )
 STATES = {"ca": 195_665, "tx": 135_924, "ny": 103_021}
+COPY_SHA256 = "7002911a0cffcbc135526ade42fe4e66fdad6a06cfb17aeff8b79dfb44da82d3"
 PUMS_URL = "https://www2.census.gov/programs-surveys/acs/data/pums/2018/1-Year/"
 
 
@@ -97,6 +98,8 @@ ACS_INCOME = DatasetTask(
     subsample=50_000,
     n_records=50_000,
     outcome="benefit",
+    people="workers",
+    positive_means="are predicted to earn above $50,000",
     positive_label="income above $50,000",
     source="U.S. Census Bureau, ACS PUMS 2018 1-Year; task of Ding et al. 2021 (folktables)",
     licence="public; the Census Bureau asks users not to try to identify people",
@@ -111,18 +114,13 @@ ACS_INCOME = DatasetTask(
 # A public 46 % sample of the same table: filtered already, the label instead of the income.
 ACS_INCOME_COPY = replace(
     ACS_INCOME,
-    files=(
-        DataFile(
-            name="acs_income_2018_ca_tx_ny.csv.gz",
-            sha256="7002911a0cffcbc135526ade42fe4e66fdad6a06cfb17aeff8b79dfb44da82d3",
-        ),
-    ),
+    files=(DataFile(name="acs_income_2018_ca_tx_ny.csv.gz", sha256=COPY_SHA256),),
     read=read_columns,
     label=("PINCP_GT_50K", operator.eq, 1),
     keep=(("AGEP", operator.gt, 16), ("WKHP", operator.gt, 0)),
     notes=(
         *ACS_INCOME.notes,
         "ACS: drawn from a copy that holds 199,877 of the 434,610 records of the three states, "
-        "a random 46 % stratified by state.",
+        "a random 46% stratified by state.",
     ),
 )

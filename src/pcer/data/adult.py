@@ -7,6 +7,7 @@ import operator
 from pcer.data.fetch import DataFile
 from pcer.data.task import REST, Category, DatasetTask, GroupRule, Number
 
+SHA256 = "88e160fb4c8a80f22678a4d12b7a621a40469e020e1b61210d804125977ca899"
 OCCUPATIONS = (
     *("Adm-clerical", "Armed-Forces", "Craft-repair", "Exec-managerial", "Farming-fishing"),
     *("Handlers-cleaners", "Machine-op-inspct", "Other-service", "Priv-house-serv"),
@@ -17,12 +18,7 @@ RACES = ("White", "Black", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other")
 ADULT = DatasetTask(
     name="adult",
     title="UCI Adult, income above $50,000",
-    files=(
-        DataFile(
-            name="adult.csv.gz",
-            sha256="88e160fb4c8a80f22678a4d12b7a621a40469e020e1b61210d804125977ca899",
-        ),
-    ),
+    files=(DataFile(name="adult.csv.gz", sha256=SHA256),),
     features=(
         Number("age"),
         Number("education_num"),
@@ -40,6 +36,8 @@ ADULT = DatasetTask(
     keep=(("occupation", operator.ne, "?"),),
     n_records=46_033,
     outcome="benefit",
+    people="workers",
+    positive_means="are predicted to earn above $50,000",
     positive_label="income above $50,000",
     source="UCI Machine Learning Repository, Adult (Becker and Kohavi, 1996)",
     licence="CC BY 4.0",

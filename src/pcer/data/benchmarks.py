@@ -1,4 +1,4 @@
-"""Which benchmarks there are, where each can come from on this machine, and loading one.
+"""The benchmarks, where each can come from on this machine, and loading one.
 
 A new dataset is one file beside this one, and one line in ``SOURCES``.
 """
@@ -18,7 +18,7 @@ from pcer.data.task import DatasetTask, build
 from pcer.errors import InputError
 from pcer.files import cache_folder
 
-# Best first for each name; the first one's files are the publisher's and can be fetched.
+# Sources of each name, best first; those of the first come from the publisher.
 SOURCES: tuple[DatasetTask, ...] = (
     adult.ADULT,
     compas.COMPAS,
@@ -37,7 +37,7 @@ def names() -> tuple[str, ...]:
 def load(
     name: str, *, folder: Path | None = None, cache: Path | None = None, show_progress: bool = True
 ) -> GroupedDataset:
-    """One of the benchmark tasks, from this machine or else from its publisher.
+    """Load a benchmark task from this machine, or else from its publisher.
 
     Looked for in this order: in the package, in ``folder`` (default: the folder named by the
     environment variable ``PCER_DATA``), in the cache. Only then is anything downloaded.
@@ -86,18 +86,11 @@ def describe_datasets(
             task = next(task for task in SOURCES if task.name == name)
             where = f"unusable: {error}"
         groups = {own: [group for group, _ in rule.groups] for own, rule in task.attributes.items()}
+        first = {word: getattr(task, word) for word in ("name", "title", "n_records")}
         words = ("outcome", "positive_label", "source", "licence", "caution")
-        listed.append(
-            {
-                "name": name,
-                "title": task.title,
-                "n_records": task.n_records,
-                "attributes": groups,
-                **{word: getattr(task, word) for word in words},
-                "at_hand": where,
-                "notes": list(task.notes),
-            }
-        )
+        said = {word: getattr(task, word) for word in words}
+        notes = {"at_hand": where, "notes": list(task.notes)}
+        listed.append(first | {"attributes": groups} | said | notes)
     return listed
 
 

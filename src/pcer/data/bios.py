@@ -11,7 +11,7 @@ import numpy as np
 
 from pcer.data.fetch import DataFile, require_count
 from pcer.data.readers import Columns, read_columns
-from pcer.data.task import DatasetTask, Encoded, GroupRule
+from pcer.data.task import DatasetTask, Encoded, FeatureRule, GroupRule
 
 PROFESSOR, NURSE = 21, 13  # the publisher's codes
 HUB_URL = (
@@ -33,14 +33,11 @@ ENCODING_SEED = 0
 
 
 @dataclass(frozen=True)
-class TextComponents:
-    """TF-IDF of words and word pairs, reduced by truncated SVD: the paper's encoding.
+class TextComponents(FeatureRule):
+    """TF-IDF of words and word pairs, reduced by truncated SVD: the paper's encoding."""
 
-    It is fitted on all texts before any split, as in the paper, and never sees a label. The
-    last digits depend on the linear-algebra library, and with them the dataset's digest.
-    """
-
-    column: str
+    # Fitted on all texts before any split, as in the paper, and never sees a label. The last digits
+    # depend on the linear-algebra library, and with them the dataset's digest.
     n_terms: int = 15_000
     n_components: int = 200
 
@@ -77,6 +74,8 @@ BIOS = DatasetTask(
     keep=(("profession", np.isin, [PROFESSOR, NURSE]),),
     balance=True,
     outcome="benefit",
+    people="professionals",
+    positive_means="are predicted to be professors",
     positive_label="professor",
     source="De-Arteaga et al. 2019 (microsoft/biosbias), as published in LabHC/bias_in_bios",
     licence="MIT (the collection); the texts come from Common Crawl",

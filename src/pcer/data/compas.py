@@ -7,17 +7,13 @@ import operator
 from pcer.data.fetch import DataFile
 from pcer.data.task import REST, Category, DatasetTask, GroupRule, Number
 
+SHA256 = "65d59b705158a4b0b3bd75bd13dbef4731c95a73f59d93e9312665c3205ce0c7"
 RACES = ("African-American", "Caucasian", "Hispanic", "Other", "Asian", "Native American")
 
 COMPAS = DatasetTask(
     name="compas",
     title="ProPublica COMPAS, charged again within two years",
-    files=(
-        DataFile(
-            name="compas.csv.gz",
-            sha256="65d59b705158a4b0b3bd75bd13dbef4731c95a73f59d93e9312665c3205ce0c7",
-        ),
-    ),
+    files=(DataFile(name="compas.csv.gz", sha256=SHA256),),
     features=(
         Number("age"),
         Number("priors_count"),
@@ -40,6 +36,8 @@ COMPAS = DatasetTask(
     ),
     n_records=6_172,
     outcome="harm",
+    people="defendants",
+    positive_means="are predicted to be charged again",
     positive_label="charged with a new crime within two years",
     source="ProPublica, Machine Bias (2016), github.com/propublica/compas-analysis",
     licence="none stated; public court records published by ProPublica",

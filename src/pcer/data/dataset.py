@@ -1,4 +1,4 @@
-"""Records with labels and protected attributes, and the seeded split every model is trained on."""
+"""Records with labels and protected attributes, and their seeded random split."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pcer.errors import InputError, require_at_least
 from pcer.metrics import IntArray
-from pcer.release.format import Outcome
+from pcer.release.format import Outcome, require_phrases
 
 Features = npt.NDArray[np.float32]
 
@@ -55,7 +55,7 @@ class ProtectedAttribute:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupedDataset:
-    """Everything a trainer needs, checked once; the arrays cannot be written to.
+    """Everything a trainer needs, checked once; the arrays are read-only.
 
     Args:
         name: short name, goes into the release.
@@ -65,10 +65,11 @@ class GroupedDataset:
         attributes: one or several divisions of the records into groups.
         outcome: whether being predicted positive helps or harms a person.
         positive_label: what label 1 means, in words.
+        people: whom the records are about, a plural noun; ``positive_means`` says what of them.
         record_ids: strictly increasing; the split depends on these and the labels alone.
-        notes: what a reader of any release must know; they travel with it.
-        public: whether anybody may have the records. Only then may a release hold plain digests
-            and cells of a few people.
+        notes: what readers must know; they travel into every release.
+        public: whether the records are public. Only then may a release hold plain digests and
+            cells of a few people.
     """
 
     name: str
@@ -79,6 +80,8 @@ class GroupedDataset:
     outcome: Outcome
     positive_label: str
     record_ids: IntArray
+    people: str | None = None
+    positive_means: str | None = None
     notes: tuple[str, ...] = ()
     public: bool = False
 
@@ -86,6 +89,7 @@ class GroupedDataset:
         for field in ("features", "labels", "record_ids"):
             kind = np.float32 if field == "features" else np.int64
             object.__setattr__(self, field, _frozen(getattr(self, field), kind))
+        require_phrases(people=self.people, positive_means=self.positive_means)
         for fault in _faults(self):
             raise InputError(f"dataset {self.name!r}: {fault}.")
 
@@ -99,8 +103,8 @@ class GroupedDataset:
         """SHA-256 of ids, labels, groups and features with their names; other data, other digest.
 
         Numbers enter as little-endian bytes, so that the digest is the same on every machine for
-        the same values. Notes do not enter. Who knows all records but one can guess that one from
-        it: it stays with the owner of the records, who publishes ``published_digest``.
+        the same values. Notes do not enter. Who knows all records but one could guess the last from
+        it, so it stays with the owner, who publishes ``published_digest``.
         """
         plain = np.where(np.isnan(self.features), np.float32(np.nan), self.features)
         parts = [
@@ -132,7 +136,7 @@ class GroupedDataset:
 
 
 def column_widths(feature_names: Iterable[str]) -> dict[str, int]:
-    """How many features each column became; what follows ``=`` in a name is a value, left out."""
+    """Number of features of each column; values (after ``=`` in a name) are left out."""
     return dict(Counter(name.partition("=")[0] for name in feature_names))
 
 
@@ -149,11 +153,11 @@ def split(dataset: GroupedDataset, *, seed: int, secret: bytes = b"") -> Split:
     """Divide the records 70/30 at random within each label; the same on every machine.
 
     Every record draws one 64-bit number from PCG64 seeded with (``SPLIT_KEY``, ``seed``, label),
-    in order of record id; the 70 % of a label with the smallest numbers (halves rounded up) train.
+    in order of record id; the 70% of a label with the smallest numbers (halves rounded up) train.
     Only the raw stream of the bit generator is used, which numpy keeps fixed across versions.
 
-    Without a secret, who knows the order of the records and their labels can repeat the draw. A
-    secret goes into the draw and into the split's name, which then tell nobody anything.
+    Without a secret, anyone who knows the order of the records and their labels can repeat the
+    draw. A secret enters the draw and the split's name, which then reveal nothing.
 
     >>> from pcer.data import load
     >>> compas = load("compas")
@@ -231,5 +235,5 @@ def _faults(dataset: GroupedDataset) -> Iterator[str]:
 
 
 def _keyed(secret: bytes, purpose: str, content: bytes) -> str:
-    """HMAC-SHA256, apart for every purpose; who has no secret learns nothing from it."""
+    """HMAC-SHA256 for one purpose; without the secret it reveals nothing."""
     return hmac.new(secret, f"pcer {purpose} ".encode() + content, hashlib.sha256).hexdigest()

@@ -30,10 +30,7 @@ class DataFile:
 
 
 def locate(file: DataFile, *, folder: Path | None = None, cache: Path | None = None) -> Path | None:
-    """Where the file lies: bundled, in ``folder`` (default ``PCER_DATA``), or in the cache.
-
-    Returns None where it is in none of them. A file with a known digest is verified.
-    """
+    """Verified path: bundled, in ``folder`` (default ``PCER_DATA``) or in the cache; or None."""
     named = folder or os.environ.get(FOLDER_VARIABLE)
     for place in (BUNDLED, *([Path(named)] if named else []), cache):
         path = (place or cache_folder()) / file.name
@@ -44,11 +41,7 @@ def locate(file: DataFile, *, folder: Path | None = None, cache: Path | None = N
 
 
 def download(file: DataFile, *, cache: Path | None = None, show_progress: bool = True) -> Path:
-    """Download the file into the cache; it appears there whole and verified, or not at all.
-
-    Raises:
-        FetchError: what went wrong, and how to do without the download.
-    """
+    """Download the file into the cache, whole and verified, or raise FetchError with a remedy."""
     import requests
     from rich.console import Console
     from rich.progress import track
@@ -79,8 +72,8 @@ def download(file: DataFile, *, cache: Path | None = None, show_progress: bool =
             if file.check is not None:
                 file.check(path)
         except (OSError, InputError) as error:  # those of requests are among the former
-            broke_off = f"the download broke off ({type(error).__name__})"
-            other = "what came is not the file that its publisher described"
+            broke_off = f"the download failed ({type(error).__name__})"
+            other = "the file is not the one that its publisher describes"
             raise FetchError(
                 f"{file.name} could not be fetched from {file.url}: "
                 f"{other if isinstance(error, InputError) else broke_off}, and nothing was kept; "

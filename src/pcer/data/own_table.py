@@ -1,8 +1,9 @@
-"""Anyone's own table as a GroupedDataset, with an account of what was done to every column."""
+"""A user's table as a GroupedDataset, with an account of every column."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -25,11 +26,13 @@ Role = Literal["number", "category", "label", "protected attribute", "left out"]
 MISSING_MARKS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 _COMMA_NUMBER = r"^\s*[+-]?\d+,\d+\s*$"
-# Different texts per record above which a column is taken for a name or an identifier.
+MOST_LISTED = 20  # columns used alike that are accounted for one by one
+ATTRIBUTES = ("sex", "gender", "race", "rac1p", "ethnicity", "nationality", "age_group", "group")
+# Distinct texts per record above which a column counts as a name or an identifier.
 NEAR_UNIQUE = 0.5
 MISSING_REMARKS = {
     "number": "missing values become the training mean, with an indicator column",
-    "category": "missing values are a category of their own",
+    "category": "missing values are one more category",
 }
 
 
@@ -38,8 +41,8 @@ class TablePlan:
     """What the columns of a table mean.
 
     Args:
-        label: column that a model is to predict; exactly two values.
-        positive: the value of ``label`` that counts as positive.
+        label: column that a model is to predict.
+        positive: the value of ``label`` that counts as positive; all others are negative.
         attributes: columns that divide the people into groups; never used as features.
         outcome: whether being predicted positive helps ("benefit") or harms ("harm").
         categories: columns to treat as categories although they hold numbers, or both.
@@ -47,7 +50,7 @@ class TablePlan:
         max_categories: a column with more different values is refused, not truncated.
         missing: texts that stand for a missing value.
         identifiers: text columns to learn from although nearly every record has its own value.
-        public: whether anybody may have the records; see ``GroupedDataset``.
+        public: whether the records are public; see ``GroupedDataset``.
     """
 
     label: str
@@ -73,12 +76,12 @@ class TablePlan:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Every column that is text, even where it holds numbers."""
+        """Columns that are read as text, even where they hold numbers."""
         return (self.label, *self.attributes, *self.categories)
 
 
 class ColumnAccount(NamedTuple):
-    """What became of one column; the model never sees one that is left out, and remarks say why."""
+    """How one column is used; remarks say why one is left out."""
 
     column: str
     role: Role
@@ -87,8 +90,25 @@ class ColumnAccount(NamedTuple):
     remark: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class OwnTable:
+def alike_as_one(account: Sequence[ColumnAccount]) -> Iterator[tuple[ColumnAccount, int]]:
+    """Lines with the number of columns they stand for: the first, of many columns used alike."""
+    n_alike, seen = Counter((line.role, line.remark) for line in account), set[tuple[str, str]]()
+    for line in account:
+        n = n_alike[key := (line.role, line.remark)]
+        if n <= MOST_LISTED or key not in seen:
+            yield line, n if n > MOST_LISTED else 1
+        seen.add(key)
+
+
+class TableFault(InputError):
+    """What must be fixed before training; its ``columns`` could also be left out."""
+
+    def __init__(self, sentence: str, columns: Sequence[str]) -> None:
+        super().__init__(sentence)
+        self.columns = columns
+
+
+class OwnTable(NamedTuple):
     """A table ready for training, and the account of its columns, to be shown to its owner."""
 
     dataset: GroupedDataset
@@ -103,9 +123,9 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
     | no label | the record is left out, and a note says how many |
     | no protected attribute | the record is trained on, and counted in no group |
     | missing number | stays missing (the training mean once standardised), and an indicator |
-    | missing category | a category of its own |
+    | missing category | one more category |
     | a constant column | left out, and named |
-    | a column that tells the label, or an attribute, one to one | left out, and named |
+    | a column that reveals the label, or an attribute, one to one | left out, and named |
 
     Raises:
         InputError: one sentence with the file, the column and the remedy.
@@ -115,7 +135,7 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
     require_columns((*plan.texts, *plan.drop, *plan.identifiers), names, file=file)
     fault = ""
     if not all(map(alike, names)):
-        fault = "has a column whose name shows nothing; name it in the header"
+        fault = "has a column without a visible name; name it in the header"
     elif two := confusable(names):
         fault = f"has columns {two[0]!r} and {two[1]!r}, which read alike; rename one of them"
     elif content.num_rows == 0:
@@ -131,8 +151,9 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
     kept = {column: values[labelled] for column, values in columns.items()}
     coded = {column: column_of(values, column) for column, values in kept.items()}
     account = tuple(_account(kept, coded, plan))
-    if faults := [*_faults(kept, coded, account, plan)]:
-        raise InputError(f"{file}: {'; and '.join(faults)}.")
+    if faults := dict(_faults(kept, coded, account, plan)):
+        droppable = [column for column in faults if column and column not in plan.texts]
+        raise TableFault(f"{file}: {'; and '.join(faults.values())}.", droppable)
     attributes = tuple(
         divide(column, GroupRule.of_each(column, coded[column].names), kept)
         for column in plan.attributes
@@ -156,6 +177,27 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
         public=plan.public,
     )
     return OwnTable(dataset=dataset, account=account)
+
+
+def guessed(
+    table: Any, label: str | None, attributes: Sequence[str]
+) -> tuple[dict[str, str], list[str]]:
+    """For questions: likely answers, and the label's values, the likely positive one first.
+
+    The label is the last column of two values, an attribute one that is called like one.
+    """
+    content, file = open_table(table)
+    require_columns((*filter(None, [label]), *attributes), content.column_names, file=file)
+    n_values = {name: len(content.column(name).unique()) for name in content.column_names}
+    named = [name for name in n_values if name.lower() in ATTRIBUTES and name != label]
+    of_two = [name for name, n in n_values.items() if n == 2 and name not in (*attributes, *named)]
+    label = label or (of_two or [*n_values])[-1]
+    others = [name for name in (*named, *of_two, *n_values) if name != label] or [label]
+    plan = TablePlan(label=label, positive="", attributes=("",), outcome="benefit")
+    values = column_of(_typed(content.column(label), label, plan, file), label).names[::-1]
+    values = sorted(values, key=lambda text: text.lower() not in ("1", "true", "yes")) or [""]
+    said = {"label": label, "positive": values[0], "outcome": "benefit", "attributes": others[0]}
+    return said, values
 
 
 def _typed(column: pa.ChunkedArray, name: str, plan: TablePlan, file: str) -> Column:
@@ -192,7 +234,8 @@ def _account(
     columns: Columns, coded: Mapping[str, Coded], plan: TablePlan
 ) -> Iterator[ColumnAccount]:
     """One line per column, in the order of the table."""
-    leaks = {name: coded[name].codes for name in (plan.label, *plan.attributes)}
+    leaks = [(name, coded[name].codes) for name in (plan.label, *plan.attributes)]
+    leaks.append((plan.label, (columns[plan.label] == plan.positive).astype(np.int64)))
     for name, values in columns.items():
         codes = coded[name].codes
         n_missing = int((codes < 0).sum())
@@ -203,7 +246,11 @@ def _account(
 
 
 def _role(
-    name: str, values: Column, codes: IntArray, leaks: Mapping[str, IntArray], plan: TablePlan
+    name: str,
+    values: Column,
+    codes: IntArray,
+    leaks: Sequence[tuple[str, IntArray]],
+    plan: TablePlan,
 ) -> tuple[Role, str]:
     """What a column is used as, and why; ``leaks`` are codes that no feature may repeat."""
     if name == plan.label:
@@ -213,11 +260,11 @@ def _role(
     n_different = len(np.unique(codes))
     if n_different < 2:
         return "left out", "constant"
-    for other, leak in leaks.items():
+    for other, leak in leaks:
         n_pairs = len(np.unique(codes * (leak.max() + 2) + leak))
         if n_pairs == n_different == len(np.unique(leak)):
             kind = "the label" if other == plan.label else "the protected attribute"
-            return "left out", f"tells {kind} {other!r} one to one"
+            return "left out", f"reveals {kind} {other!r} one to one"
     if values.dtype == object:
         return "category", ""
     all_differ = n_different == codes.size and bool((values == np.floor(values)).all())
@@ -226,8 +273,8 @@ def _role(
 
 def _faults(
     columns: Columns, coded: Mapping[str, Coded], account: Sequence[ColumnAccount], plan: TablePlan
-) -> Iterator[str]:
-    """All that must be mended or said before anything can be learnt: at most one of a column."""
+) -> Iterator[tuple[str, str]]:
+    """Everything that must be fixed before training, by column: at most one fault for each."""
     most, nouns = plan.max_categories, {"label": "label", "protected attribute": "attribute"}
     for name, role, n, n_missing, _ in account:
         values, column = columns[name], coded[name]
@@ -235,11 +282,10 @@ def _faults(
         learnt = column.names if is_text and name not in plan.texts else []
         numbers = [code for code, text in enumerate(learnt) if re.match(_NUMBER, text)]
         n_numbers = int(np.isin(column.codes, numbers).sum())
-        if role == "label" and n != 2:
-            fault = f"must have two values, but has {n:,}; keep the records of two, or join values"
+        if role == "label" and not 2 <= n <= most:
+            fault = f"must have two values, or up to {most}, but has {n:,}; join values"
         elif role == "label" and plan.positive not in column.names:
-            choices = " or ".join(map(repr, column.names))
-            fault = f"never has the value {plan.positive!r}; positive must be {choices}"
+            fault = f"never has the value {plan.positive!r}; name as positive one of its {n}"
         elif role == "protected attribute" and n < 2:
             fault = "has one group only; an audit compares at least two"
         elif role == "protected attribute" and n > most:
@@ -263,11 +309,11 @@ def _faults(
             fault += "raise max_categories"
         else:
             continue
-        yield f"{nouns.get(role, 'column')} {name!r} {fault}"
+        yield name, f"{nouns.get(role, 'column')} {name!r} {fault}"
     if not any(line.role in MISSING_REMARKS for line in account):
         left_out = [f"{x.column!r} is {x.remark}" for x in account if x.role == "left out"]
         reason = ", ".join(left_out[:5]) or "the label and the attributes are not features"
-        yield f"there is no column left to learn from; {reason}"
+        yield "", f"there is no column left to learn from; {reason}"
 
 
 def _notes(
@@ -279,8 +325,10 @@ def _notes(
     for attribute in attributes:
         if attribute.n_missing:
             yield f"{attribute.n_missing:,} records have no {attribute.name}; {trained}."
-    for line in account:
-        if line.role == "left out":
-            yield f"Column {line.column!r} is left out: {line.remark}."
-        elif line.n_missing and line.role in MISSING_REMARKS:
-            yield f"Column {line.column!r}: {line.n_missing:,} {line.remark}."
+    for line, n in alike_as_one(account):
+        if line.role != "left out" and not (line.n_missing and line.role in MISSING_REMARKS):
+            continue
+        one = f"Column {line.column!r}{' is left out' * (line.role == 'left out')}"
+        many = f"{n:,} columns{' are left out' * (line.role == 'left out')}"
+        missing = f" {line.n_missing:,}" if line.role != "left out" and n == 1 else ""
+        yield f"{one if n == 1 else many}:{missing} {line.remark}."

@@ -1,4 +1,4 @@
-"""Open tables: named columns of a benchmark's files, or the whole of a person's own table.
+"""Open tables: named columns of a benchmark's files, or a user's whole table.
 
 A column is an array of numbers with NaN, or of text with None, for missing values.
 """
@@ -26,7 +26,7 @@ Columns = Mapping[str, Column]
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
-MOST_RECORDS = 10_000_000  # a table is held in memory, and trained on many times
+MOST_RECORDS = 10_000_000  # a table is held in memory
 
 
 def read_columns(source: Path | IO[bytes], columns: Iterable[str]) -> Columns:
@@ -62,12 +62,7 @@ def as_array(column: pa.ChunkedArray) -> Column:
 
 
 def open_table(table: Any) -> tuple[pa.Table, str]:
-    """A person's whole table in memory, and the name that errors call it by.
-
-    Args:
-        table: path of a CSV file (separator, quotes and byte-order mark are recognised; every
-            column is read as text) or of a Parquet file; or a pandas, polars or pyarrow table.
-    """
+    """A user's whole table (path or data frame) in memory, and its name for errors."""
     if not isinstance(table, str | os.PathLike):
         return frame_content(table), "the table"
     import ibis
@@ -107,12 +102,12 @@ def open_file(
 
 
 def executed(table: ir.Table, *, file: str) -> pa.Table:
-    """Run the expression where its data lies, and give its rows as an arrow table."""
+    """Run the expression on its backend, and return its rows as an arrow table."""
     return _readable(file, table.to_pyarrow)
 
 
 def _readable(file: str, read: Callable[[], Any]) -> Any:
-    """What ``read`` gives; what a database says of a file is never quoted, as it quotes records."""
+    """The result of ``read``; a database's message is never quoted, as it may quote records."""
     import duckdb
 
     try:
@@ -161,11 +156,10 @@ def _is_csv(name: str) -> bool:
 
 def require_columns(names: Iterable[str], present: list[str], *, file: str) -> None:
     """Raise InputError unless every name is a column, and name the columns that there are."""
-    for name in names:
-        if name not in present:
-            hint = (
-                "the separator was not recognised, so give every line as many fields as the header"
-                if len(present) == 1
-                else f"it has: {', '.join(present[:30])}{', ...' if len(present) > 30 else ''}"
-            )
-            raise InputError(f"{file} has no column {name!r}; {hint}.")
+    if absent := [repr(name) for name in names if name not in present]:
+        hint = (
+            "the separator was not recognised, so give every line as many fields as the header"
+            if len(present) == 1
+            else f"it has: {', '.join(present[:30])}{', ...' if len(present) > 30 else ''}"
+        )
+        raise InputError(f"{file} has no column {', '.join(dict.fromkeys(absent))}; {hint}.")

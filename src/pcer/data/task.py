@@ -1,4 +1,4 @@
-"""What a benchmark task is: data. One frozen literal says everything, one function builds it."""
+"""A benchmark task: one frozen literal describes it, one function builds it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from pcer.data.dataset import UNKNOWN_GROUP, Features, GroupedDataset, Protected
 from pcer.data.fetch import DataFile
 from pcer.data.readers import Column, Columns, read_columns
 from pcer.errors import InputError
-from pcer.metrics import BoolArray, IntArray
+from pcer.metrics import BoolArray
 from pcer.release.format import Outcome
 
 Condition = tuple[str, Callable[[Any, Any], Any], Any]  # column, comparison, constant
@@ -23,28 +23,27 @@ Encoded = tuple[tuple[str, ...], Features]
 MISSING = "(missing)"
 SAMPLE_KEY = 0x70636572_73616D70  # "pcersamp": keeps task samples apart from splits
 REST = None  # in a GroupRule: every value that no other group names
-
-
-class FeatureRule(Protocol):
-    """How one column of a table becomes columns of features."""
-
-    @property
-    def column(self) -> str:
-        """Name of the column in the table."""
-
-    def encode(self, columns: Columns) -> Encoded:
-        """Names and values, shape (records, names)."""
+# What a task says of its people, which the dataset takes over as it is.
+WORDS = ("name", "outcome", "people", "positive_means", "positive_label", "notes")
 
 
 @dataclass(frozen=True)
-class Number:
-    """A numeric column as it is; missing values stay missing and get an indicator beside them."""
+class FeatureRule:
+    """How one column of a table becomes columns of features."""
 
     column: str
 
     def encode(self, columns: Columns) -> Encoded:
+        """Names and values, shape (records, names)."""
+        raise NotImplementedError
+
+
+class Number(FeatureRule):
+    """A numeric column as it is; missing values stay missing and get an indicator beside them."""
+
+    def encode(self, columns: Columns) -> Encoded:
         """One column, and ``column=(missing)`` where a value is missing."""
-        with np.errstate(over="ignore"):  # told below
+        with np.errstate(over="ignore"):  # checked below
             values = columns[self.column].astype(np.float32)
         if np.isinf(values).any():
             raise InputError(
@@ -59,10 +58,9 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Category:
-    """One indicator per value; two values give one. Missing values are a value of their own."""
+class Category(FeatureRule):
+    """One indicator per value; two values give one. Missing values count as one more value."""
 
-    column: str
     values: tuple[Any, ...]
 
     def encode(self, columns: Columns) -> Encoded:
@@ -74,14 +72,10 @@ class Category:
 
 
 @dataclass(frozen=True)
-class Bands:
-    """One indicator per named range of whole codes; missing codes have their own.
+class Bands(FeatureRule):
+    """One indicator per named range of whole codes; missing codes have their own."""
 
-    Bands are written as ``"1 low, 10 high, 20"``: the first code of each, and after the last.
-    """
-
-    column: str
-    bands: str
+    bands: str  # such as "1 low, 10 high, 20": the first code of each, and after the last
 
     def encode(self, columns: Columns) -> Encoded:
         """Columns named ``column=band``."""
@@ -108,7 +102,7 @@ class GroupRule:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetTask:
-    """One benchmark task, completely; a file that is no CSV needs a reader of its own."""
+    """One benchmark task, completely; files other than CSV need ``read``."""
 
     name: str  # what ``pcer.data.load`` and the command line call it
     title: str  # one line for people
@@ -122,10 +116,12 @@ class DatasetTask:
     subsample: int | None = None  # draw so many of the records that are kept; None: all
     n_records: int | None = None  # of the task; None where only the copy at hand decides
     outcome: Outcome  # whether being predicted positive helps or harms
+    people: str | None = None  # a plural noun for those behind the records
+    positive_means: str | None = None  # of them: "are predicted to be charged again"
     positive_label: str  # what a positive label means
     source: str  # who published the records, and where
     licence: str
-    caution: str  # what the data is, for whoever uses it
+    caution: str  # what users should know about the people
     notes: tuple[str, ...] = ()  # travel into every release
 
     @property
@@ -138,25 +134,26 @@ class DatasetTask:
 
 
 def build(task: DatasetTask, columns: Columns) -> GroupedDataset:
-    """Filter, sample, encode: the task's literal applied to the columns of its table.
-
-    A record's id is its position in the table before anything was filtered.
-    """
-    positive, kept = holds(columns, task.label), holds(columns, *task.keep)
-    chosen = _sampled(task, np.flatnonzero(kept), positive)
+    """Filter, sample, encode; a record's id is its position in the table before the filter."""
+    positive, chosen = holds(columns, task.label), np.flatnonzero(holds(columns, *task.keep))
+    if task.balance:
+        sides = [chosen[~positive[chosen]], chosen[positive[chosen]]]
+        n = min(side.size for side in sides)
+        drawn = [draw(side, n, key=(SAMPLE_KEY, label)) for label, side in enumerate(sides)]
+        chosen = np.sort(np.concatenate(drawn))
+    if task.subsample is not None and chosen.size > task.subsample:
+        chosen = draw(chosen, task.subsample, key=(SAMPLE_KEY, 2))
     part = {name: values[chosen] for name, values in columns.items()}
     names, features = encode(task.features, part)
+    words: Any = {name: getattr(task, name) for name in WORDS}
     dataset = GroupedDataset(
-        name=task.name,
         features=features,
         feature_names=names,
         labels=positive[chosen].astype(np.int64),
         attributes=tuple(divide(name, rule, part) for name, rule in task.attributes.items()),
-        outcome=task.outcome,
-        positive_label=task.positive_label,
         record_ids=chosen,
-        notes=task.notes,
         public=True,
+        **words,
     )
     if task.n_records is not None and dataset.n_records != task.n_records:
         raise InputError(
@@ -178,7 +175,7 @@ def divide(name: str, rule: GroupRule, columns: Columns) -> ProtectedAttribute:
     values = columns[rule.column]
     codes = np.full(values.size, UNKNOWN_GROUP, dtype=np.int64)
     ordered = sorted(enumerate(rule.groups), key=lambda group: group[1][1] is not REST)
-    for position, (_, members) in ordered:  # the rest first: the others take theirs from it
+    for position, (_, members) in ordered:  # the rest first: the others overwrite it
         taken = ~is_missing(values) if members is REST else np.isin(values, list(members))
         codes[taken] = position
     names = tuple(group for group, _ in rule.groups)
@@ -198,17 +195,6 @@ def holds(columns: Columns, *conditions: Condition) -> BoolArray:
     for column, compare, constant in conditions:
         met &= np.asarray(compare(columns[column], constant), dtype=bool)
     return met
-
-
-def _sampled(task: DatasetTask, kept: IntArray, positive: BoolArray) -> IntArray:
-    if task.balance:
-        sides = [kept[~positive[kept]], kept[positive[kept]]]
-        n = min(side.size for side in sides)
-        drawn = [draw(side, n, key=(SAMPLE_KEY, label)) for label, side in enumerate(sides)]
-        kept = np.sort(np.concatenate(drawn))
-    if task.subsample is not None and kept.size > task.subsample:
-        kept = draw(kept, task.subsample, key=(SAMPLE_KEY, 2))
-    return kept
 
 
 def _indicators(column: str, hits: dict[str, Column], missing: Column) -> Encoded:

@@ -1,4 +1,4 @@
-"""Predictions of any size, counted where they lie."""
+"""Tables of predictions of any size, counted by their database."""
 
 from __future__ import annotations
 

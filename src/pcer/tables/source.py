@@ -1,24 +1,22 @@
-"""Open a table of predictions where it lies: files of any size, a session, a data frame."""
+"""Open a table of predictions: files of any size, a database, a data frame."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pcer.data.readers import frame_content, open_file
 from pcer.errors import InputError, confusable
-from pcer.release.columns import Coded, text_of
+from pcer.release.columns import Coded, column_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import ibis.expr.types as ir
 
-# Every backend guesses the types of a CSV file in its own way; "yes" must stay a text.
+# Backends guess the types of a CSV file differently; "yes" must stay a text.
 _CSV_OPTIONS: dict[str, dict[str, Any]] = {
     "duckdb": {"header": True, "auto_type_candidates": ["BIGINT", "DOUBLE", "VARCHAR"]},
     "pyspark": {"header": True, "inferSchema": True},
@@ -78,15 +76,9 @@ class PredictionColumns:
                 "give either a membership score or a loss, not both.", field="membership_score"
             )
 
-    def completed(self, present: Sequence[str]) -> PredictionColumns:
-        """The columns as named, completed by usual names that the table has."""
-        names = ("epsilon", "seed", "split_id")
-        usual: Any = {n: n for n in names if getattr(self, n) is None and n in present}
-        return replace(self, **usual)
-
     @property
     def runs(self) -> tuple[str, ...]:
-        """The columns that tell one model from another."""
+        """The columns that identify a model."""
         return tuple(name for name in (self.epsilon, self.seed, self.split_id) if name is not None)
 
     @property
@@ -98,14 +90,7 @@ class PredictionColumns:
 
 
 def open_predictions(source: Any, *, backend: Any = None) -> tuple[ir.Table, str]:
-    """An Ibis table, nothing of it read yet, and the name that errors call it by.
-
-    Args:
-        source: a path or pattern of CSV or Parquet files; the name of a table in ``backend``;
-            an Ibis table; or a pandas, polars or pyarrow table.
-        backend: None for DuckDB, ``"pyspark"`` for a local Spark session, an Ibis connection, or
-            an Ibis address such as ``postgres://...``.
-    """
+    """An Ibis table, nothing of it read yet, and the name that errors call it by."""
     import ibis
 
     if isinstance(source, ibis.expr.types.Table):
@@ -132,7 +117,7 @@ def connect(backend: Any) -> Any:
         return backend
     try:
         return ibis.connect(backend) if "://" in backend else getattr(ibis, backend).connect()
-    except Exception:  # every driver has errors of its own, and they quote addresses
+    except Exception:  # every driver has other errors, and they quote addresses
         name = backend.split("://")[0]
         needs = " (Spark also needs Java)" if name == "pyspark" else ""
         raise InputError(
@@ -145,9 +130,6 @@ def connect(backend: Any) -> Any:
 def coded(values: Any) -> Coded:
     """An arrow column as codes into its sorted names; -1 where a value is missing."""
     encoded = values.combine_chunks().dictionary_encode()
-    values = encoded.dictionary.to_pylist()
-    texts = [None if v is None or v != v else text_of(v) for v in values]  # NaN is no value
-    names = sorted({text for text in texts if text is not None})
-    position: dict[str | None, int] = {name: index for index, name in enumerate(names)}
-    lookup = np.array([*(position.get(text, -1) for text in texts), -1], dtype=np.int64)
-    return Coded(names, lookup[encoded.indices.fill_null(-1).to_numpy()])
+    distinct = column_of(encoded.dictionary.to_pylist(), "")
+    codes = np.append(distinct.codes, -1)[encoded.indices.fill_null(-1).to_numpy()]
+    return Coded(distinct.names, codes)
