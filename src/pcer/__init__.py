@@ -1,28 +1,32 @@
-"""pcer audits who pays for privacy: benefit and privacy cost per group, with honest errors.
+"""pcer audits who pays for privacy: exposure and outcomes of each group, with honest errors.
 
 The auditor's half: ``read_release``, ``audit``, ``Audit.to_json``. It works without torch,
 scikit-learn or pandas.
 """
 
 import importlib
+from collections.abc import Mapping
 from functools import partial
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from pcer import metrics
 from pcer._version import __version__
-from pcer.auditing.audit import audit
-from pcer.auditing.compare import compare
-from pcer.auditing.compare_words import Changes
+from pcer.auditing.audit import audit as _audit
+from pcer.auditing.compare import Changes, Trend, compare, trend
 from pcer.auditing.file import Audit, write_audit
 from pcer.auditing.plan import Plan, Policy
 from pcer.auditing.planner import Outlook, detectable
+from pcer.auditing.recommend import Recommendation, recommend
 from pcer.auditing.verdict import Verdict
-from pcer.errors import InputError, OutputError, PcerError, PlanError
+from pcer.errors import InputError, OutputError, PcerError, PlanError, as_code, door
 from pcer.models import Options, release_from_predictions, releases_from_predictions
 from pcer.release.format import Release, Shown, read_release, write_release
 
 if TYPE_CHECKING:
-    from pcer.models import release_from_estimator
+    from pcer.models.estimator import release_from_estimator
+    from pcer.models.signals import release_from_signals
+    from pcer.models.training import release_from_training
 
 __all__ = [
     "Audit",
@@ -35,7 +39,9 @@ __all__ = [
     "Plan",
     "PlanError",
     "Policy",
+    "Recommendation",
     "Release",
+    "Trend",
     "Verdict",
     "__version__",
     "audit",
@@ -43,22 +49,38 @@ __all__ = [
     "detectable",
     "metrics",
     "read_release",
+    "recommend",
     "release_from_estimator",
     "release_from_predictions",
+    "release_from_signals",
+    "release_from_training",
     "releases_from_predictions",
+    "trend",
     "write_audit",
     "write_release",
 ]
 
 
-# What draws audits and releases: loaded when the first of them is looked at.
+def _plan_remedies(function: str, given: Mapping[str, Any]) -> dict[str, str]:
+    """By argument that is part of the plan, the call that passes it."""
+    code = {name: as_code(given[name]) for name in given if name in Plan.model_fields}
+    if isinstance(path := given.get("policy"), str | PathLike):
+        code["policy"] = f"pcer.auditing.read_policy({str(path)!r})"
+    call = ", ".join(f"{name}={text}" for name, text in code.items())
+    return dict.fromkeys(code, f"pass plan=pcer.Plan({call})")
+
+
+audit = door(_plan_remedies)(_audit)
+
+# Draws audits and releases; loaded when the first of them is displayed.
 Shown.drawings = partial(importlib.import_module, "pcer.report")
 
 
 def __getattr__(name: str) -> Any:
-    """Load what belongs to the trainer's half when it is first asked for."""
+    """Load the trainer's half on first use."""
     if name == "data":
         return importlib.import_module("pcer.data")
-    if name == "release_from_estimator":
-        return importlib.import_module("pcer.models").release_from_estimator
+    if name in ("release_from_estimator", "release_from_training", "release_from_signals"):
+        room = importlib.import_module(f"pcer.models.{name.removeprefix('release_from_')}")
+        return getattr(room, name)
     raise AttributeError(f"module 'pcer' has no attribute {name!r}")

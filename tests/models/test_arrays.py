@@ -109,7 +109,7 @@ def test_record_ids_name_the_split_unless_it_has_a_name():
     assert [run.split for run in gappy.runs] == [release(mixed, **several).runs[0].split, "a"]
     with pytest.raises(InputError, match="appears twice"):
         release(mixed, record_id=several["record_id"])
-    with pytest.raises(InputError, match="split_id must be one value within a run"):
+    with pytest.raises(InputError, match="split_id must be one value per model"):
         release(TWICE, split_id=["a"] * N + ["b"] * N)
 
 
@@ -126,6 +126,7 @@ def test_groups_are_named_ordered_chosen_and_crossed(plain):
         *(pcer.releases_from_predictions, COLUMNS["label"]),
         **given,
         sensitive_features=pd.DataFrame(both),
+        attributes=["sex", "race", "sex & race"],
     )
     assert list(every) == ["sex", "race", "sex & race"]
     assert every["sex"].sha256 == plain.sha256
@@ -136,6 +137,27 @@ def test_groups_are_named_ordered_chosen_and_crossed(plain):
     gappy = {**both, "race": ["x", None, *COLUMNS["race"][2:]]}
     men = {"attribute": None, "groups": ["m & x", "m & y"]}
     assert release(COLUMNS, sensitive_features=gappy, **men).subject.n_missing_group == 4
+
+
+def test_readers_see_the_names_that_groups_are_given():
+    codes = [1, 1, 2, 2, 1, 1, 2, 2]
+    words = {"people": "clerks", "positive_means": "are predicted to stay"}
+    given = {"sex": np.array(codes, float), "race": codes}
+    names = {"sex:1": "Women", "race:1": "White", "race:2": "Black"}
+    every = called(
+        *(pcer.releases_from_predictions, COLUMNS["label"]),
+        **{**GIVEN, "attribute": None, "y_pred": COLUMNS["guess"], "split": COLUMNS["part"]},
+        **words,
+        sensitive_features=given,
+        group_names=names,
+    )
+    found = {name: made.subject for name, made in every.items()}
+    assert (found["sex"].groups, found["race"].groups) == (["Women", "2"], ["White", "Black"])
+    assert (found["sex"].people, found["sex"].positive_means) == tuple(words.values())
+    one = release({**COLUMNS, "sex": codes}, groups=[2, 1], group_names={1: "Women", 2: "Men"})
+    assert one.subject.groups == ["Men", "Women"]
+    same = release({**COLUMNS, "sex": np.where(np.array(codes) == 1, "Women", "Men")})
+    assert one.runs == same.runs  # nothing but the names
 
 
 BAD_SCORES = [
@@ -165,8 +187,10 @@ BAD_SCORES = [
         ({"positive_label": None}, "positive_label"),
         ({"positive_label": "maybe"}, "positive_label"),
         ({"sensitive_features": ["f"] * 8}, "groups"),
-        ({"sensitive_features": ["f"] * 8, "attribute": None}, "attribute"),
-        ({"sensitive_features": np.zeros((8, 2))}, "sex"),
+        ({"sensitive_features": ["f"] * 8, "attribute": None}, "groups"),
+        ({"sensitive_features": np.zeros((8, 2))}, "groups"),
+        ({"sensitive_features": np.zeros((8, 2, 2))}, "sex"),
+        ({"drop_sensitive": True}, "drop_sensitive"),
         ({"groups": ["f", "z"]}, "runs[0].groups.z.train"),
         ({"epsilon": -1.0}, "epsilon"),
         ({"epsilon": ["a"] * 8}, "epsilon"),
@@ -179,6 +203,10 @@ BAD_SCORES = [
         ({"test_size": 0.5}, "test_size"),
         ({"threshold": 1.5}, "threshold"),
         ({"dp_delta": 2}, "dp_delta"),
+        ({"people": ""}, "people"),
+        ({"positive_means": "pay\nback"}, "positive_means"),
+        ({"group_names": {"z": "Women"}}, "group_names"),
+        ({"group_names": {"f": "M"}}, "group_names"),
     ],
 )
 def test_bad_tables_get_one_clear_sentence(changes, field):
@@ -196,7 +224,7 @@ def test_several_labels_of_which_one_is_positive():
     }
     two = {**several, **{k: [str(v == "a") for v in several[k]] for k in ("label", "guess")}}
     assert release(several, positive_label="a").runs == release(two, positive_label="True").runs
-    with pytest.raises(InputError, match="say positive_label='a', for example"):
+    with pytest.raises(InputError, match=r"contain 3 different labels; .* in pcer.Options"):
         release(several, positive_label=None)
 
 
@@ -283,15 +311,23 @@ def test_several_labels_are_scored_by_the_probability_of_the_true_one(few_permut
 
 
 def test_somebody_elses_score_keeps_its_name(few_permutations):
-    """A membership score is an AUC of its own: no row of ours stands beside it by that name."""
+    """In the release, in sentences, and as an attack that can be asked for."""
     table = sweep(3)
     own = np.where(table["id"] == "p0", np.nan, np.arange(len(table)) % 17)
-    found = swept(table, membership_score=own)
+    found = swept(table, membership_score=pd.Series(own, name="Their_Attack"))
     pooled = {row.proxy for row in found.pooled_exposure}
-    assert "auc_advantage" not in pooled
-    assert "attack_advantage" in pooled
+    assert {"auc_advantage", "attack_advantage"} < pooled
     assert {row.proxy for row in found.placebo} == {*pooled, "overfitting_gap"}
-    exposure = [one.exposure["auc_advantage"] for one in found.runs[0].groups.values()]
+    name = "Their_Attack_auc_advantage"
+    exposure = [one.exposure[name] for one in found.runs[0].groups.values()]
+    audit = pcer.audit(found, cost="their attack")
+    assert audit.cost == pcer.audit(found).cost == name  # the strongest advantage here
+    assert "Exposure: Their Attack (coin: 50)" in str(audit)
+    assert "Their Attack" in audit._repr_html_()
+    ours = swept(table, membership_score={"auc_advantage": own})
+    assert "auc_advantage" not in {row.proxy for row in ours.pooled_exposure}
+    unnamed = swept(table, membership_score=own).runs[0].groups.values()
+    assert all("membership_score_auc_advantage" in one.exposure for one in unnamed)
     assert sum(one.n_excluded for one in exposure) == 1
     assert sum(one.n_members + one.n_nonmembers for one in exposure) == 399
 

@@ -1,5 +1,6 @@
 """Rows of fitted models: durable, resumable, the same wherever they are made."""
 
+import hmac
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from pcer.errors import InputError
-from tests.models.worlds import Ignorant, release, world
+from tests.models.worlds import STATE, Ignorant, release, world
 
 ROOT = Path(__file__).parents[2]
 LAMBDA = make_pipeline(FunctionTransformer(lambda X: X), GaussianNB())
@@ -26,12 +27,12 @@ LAMBDA = make_pipeline(FunctionTransformer(lambda X: X), GaussianNB())
 def test_the_number_of_processes_changes_nothing():
     for estimator in (LAMBDA, RandomForestClassifier(n_estimators=4)):
         assert release(estimator, n_jobs=2).to_json() == release(estimator).to_json()
-    with pytest.raises(InputError, match=r"split \d+, Ignorant: RuntimeError was raised"):
+    with pytest.raises(InputError, match=r"Ignorant failed in split \d+: \".*\" \(\w+Error"):
         release(Ignorant(habit="raise"), n_splits=8, n_jobs=2)  # the other process ends quietly
 
 
-def slow_release(store):
-    return release(Ignorant(habit="sleep"), n_splits=8, store=store)
+def slow_release(store, state=STATE):
+    return release(Ignorant(habit="sleep"), n_splits=8, store=store, random_state=state)
 
 
 def job(code: str, store: Path, *, kill_after: int | None = None, env=None) -> None:
@@ -50,11 +51,13 @@ def job(code: str, store: Path, *, kill_after: int | None = None, env=None) -> N
 
 
 @pytest.mark.slow
-def test_killed_in_the_middle_the_same_call_gives_the_same_bytes(tmp_path):
-    job("slow_release(store)", tmp_path / "s", kill_after=3)
+@pytest.mark.parametrize("state", [STATE, None])  # None: drawn by the killed call
+def test_killed_in_the_middle_the_same_call_gives_the_same_bytes(tmp_path, state):
+    job(f"slow_release(store, {state})", tmp_path / "s", kill_after=3)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "s").glob("block-*.json")}
     assert 3 <= len(before) < 8
-    assert slow_release(tmp_path / "s").to_json() == slow_release(None).to_json()
+    made = slow_release(tmp_path / "s", state)
+    assert state is None or made.to_json() == slow_release(None).to_json()
     assert {path: path.stat().st_mtime_ns for path in before} == before  # nothing made twice
 
 
@@ -86,23 +89,44 @@ def test_a_store_is_private_mended_and_takes_more(tmp_path):
         assert path.stat().st_mode & 0o077 == 0, path
     array = sorted((tmp_path / "s").glob("*.npy"))[1]
     array.write_bytes(array.read_bytes()[:-1] + b"x")
-    with pytest.warns(UserWarning, match="is made again"):
+    with pytest.warns(UserWarning, match="are made again"):
         again = release(Ignorant(), store=tmp_path / "s")
     assert again.to_json() == first.to_json()
     both = {"a": GaussianNB(), "b": Ignorant()}
     longer = release(both, n_splits=4, store=tmp_path / "s")
     assert len(list((tmp_path / "s").glob("*.npy"))) == 3 + 1 + 4
     assert longer.to_json() == release(both, n_splits=4).to_json()
-    with pytest.raises(InputError, match="such as a lambda; define it in a module"):
+    with pytest.raises(InputError, match="define lambdas in a module"):
         release(LAMBDA, store=tmp_path / "s")
     for changes, name in (
         ({"data": world(seed=1)}, "records"),
-        ({"random_state": 1}, "random_state"),
+        ({"random_state": STATE + 1}, "random_state"),
         ({"test_size": 0.4}, "test_size"),
         ({"person_id": np.arange(600)}, "records"),
     ):
         with pytest.raises(InputError, match=f"was made with {name} .*choose another folder"):
             release(GaussianNB(), store=tmp_path / "s", **changes)
+
+
+@pytest.mark.usefixtures("few_permutations")
+def test_without_a_random_state_splits_are_drawn_and_a_store_or_secret_finds_them_again(tmp_path):
+    def drawn(name, **given):
+        return release(Ignorant(), random_state=None, store=tmp_path / name, **given).runs
+
+    first, kept = drawn("a"), tmp_path / "a" / "splits.secret"
+    assert first == drawn("a") == drawn("b", secret=kept.read_bytes())
+    assert first != drawn("c")
+    assert kept.stat().st_mode & 0o077 == 0
+    assert not (tmp_path / "b" / "splits.secret").exists()
+    keyed = hmac.digest(kept.read_bytes(), b"pcer splits", "sha256")[:16]
+    state = int.from_bytes(keyed, "little")
+    made = release(Ignorant(), random_state=state)
+    assert made.runs == first
+    assert str(state) not in made.to_json() + (tmp_path / "a" / "settings.json").read_text()
+    kept.unlink()
+    with pytest.raises(InputError, match="was made with random_state") as caught:
+        drawn("a")
+    assert str(state) not in str(caught.value)
 
 
 def first_column(frame):

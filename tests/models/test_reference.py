@@ -1,7 +1,5 @@
 """One model beside reference models: the attack by loops, alarms, and what they add."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,33 +1,19 @@
-"""Releases of any model.
-
-What fits estimators also attacks them, and is loaded when it is first asked for: an auditor needs
-neither.
-"""
+"""Releases of any model; ``pcer.models.estimator`` needs attacks and is loaded on first use."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from pcer.models.arrays import release_from_predictions, releases_from_predictions
+from pcer.errors import door
+from pcer.models import arrays
 from pcer.models.labels import folder_first, object_named
-from pcer.models.options import Options
-
-if TYPE_CHECKING:
-    from pcer.models.estimator import release_from_estimator
+from pcer.models.options import Options, option_remedies
 
 __all__ = [
     "Options",
     "folder_first",
     "object_named",
-    "release_from_estimator",
     "release_from_predictions",
     "releases_from_predictions",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "release_from_estimator":
-        from pcer.models.estimator import release_from_estimator
-
-        return release_from_estimator
-    raise AttributeError(f"module 'pcer.models' has no attribute {name!r}")
+release_from_predictions = door(option_remedies)(arrays.release_from_predictions)
+releases_from_predictions = door(option_remedies)(arrays.releases_from_predictions)

@@ -17,20 +17,21 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.errors import InputError
+from pcer.files import canonical_json
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.models.labels import is_named, require_one_length
-from pcer.models.options import OF_ESTIMATORS, Options
+from pcer.models.options import Options
 from pcer.release import build, proxies
 from pcer.release import columns as convert
 from pcer.release.build import Counted, Entries, ReleaseFacts, RunKey
 from pcer.release.columns import CROSSING, SPLITS, Coded
-from pcer.release.format import Exposure, Outcome, Release, SplitKind
+from pcer.release.format import Outcome, Release, SplitKind
+from pcer.release.small_groups import Allowed, Attribute, Model, allowed_groups, attribute_of
 
 if TYPE_CHECKING:
     from pcer.attacks import BudgetScores
 
-THRESHOLD = 0.5  # where probabilities are cut, unless the options say otherwise
-OWN_ATTACK = proxies.AUC_ADVANTAGE.name  # what the AUC of somebody's own membership score is called
+THRESHOLD = 0.5  # default threshold of probabilities
 
 
 def release_from_predictions(
@@ -48,7 +49,7 @@ def release_from_predictions(
 ) -> Release:
     """Count predictions into a release; with ``record_id`` also attack the models behind them.
 
-    The same counts and costs as ``pcer release`` from a table with these columns.
+    Gives the same counts and attacks as ``pcer release`` from a table with these columns.
 
     Args:
         y_true: labels; of more than two, the option ``positive_label`` names the positive one.
@@ -58,14 +59,14 @@ def release_from_predictions(
         sensitive_features: the group of each record; several named columns (a dataframe or a
             dict) are crossed, as in fairlearn.
         split: "train" or "test" for each record; or a boolean mask of those trained on.
-        split_kind: "random" if the split was drawn at random, else "other". Must be said,
-            because every test of the audit rests on it.
+        split_kind: "random" if the split was drawn at random, else "other". Required, because
+            every test of exposure rests on it.
         outcome: whether a positive prediction is a "benefit" or a "harm".
-        record_id: names a record in every model: each is then compared with itself, which gives
-            the sharper costs, and the split's id is derived from who is in training. All models
-            of a budget must have scored the same records.
+        record_id: names a record in every model: each is then compared with itself, which allows
+            stronger attacks, and the split's name is derived from who is in training. All models
+            of a setting must have scored the same records.
         seed: one whole number or a column of them; floats only below 2^53, where they are exact.
-        options: names, budgets, disclosure and what else is known; see ``pcer.Options``.
+        options: names, budgets, disclosure and more; see ``pcer.Options``.
 
     Raises:
         InputError: one sentence that names the argument and the remedy.
@@ -79,41 +80,48 @@ def release_from_predictions(
     1
     """
     options = Options() if options is None else options
-    options.refuse(
-        OF_ESTIMATORS,
-        door="release_from_predictions",
-        remedy="it is about fitting, which release_from_estimator does",
-    )
-    facts = options.facts(outcome, split_kind)
-    attributes = convert.named_columns(sensitive_features, options.attribute)
-    rows = rows_of(
-        y_true,
-        y_pred,
-        y_score,
-        split=split,
-        attributes=attributes,
-        record_id=record_id,
-        seed=seed,
-        options=options,
-    )
-    name = CROSSING.join(attributes) if options.attribute is None else options.attribute
-    return releases_of(rows, {name: [*attributes]}, facts, file="predictions")[name]
+    columns = convert.named_columns(sensitive_features, options.attribute)
+    name = CROSSING.join(columns) if options.attribute is None else options.attribute
+    answers, facts = (y_true, y_pred, y_score), options.facts(outcome, split_kind)
+    rows = rows_of(answers, split, columns, record_id=record_id, seed=seed, options=options)
+    return releases_of(rows, {name: [*columns]}, facts, file="predictions")[name]
 
 
 def releases_from_predictions(
-    y_true: Any, y_pred: Any = None, *, sensitive_features: Any, **arguments: Any
+    y_true: Any,
+    y_pred: Any = None,
+    *,
+    y_score: Any = None,
+    sensitive_features: Any,
+    attributes: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+    split: Any,
+    split_kind: SplitKind,
+    outcome: Outcome,
+    record_id: Any = None,
+    seed: Any = 0,
+    options: Options | None = None,
 ) -> dict[str, Release]:
-    """One release per protected attribute and, if there are several, one for their crossing.
+    """One release per protected attribute; none of them, alone or together, is about few people.
 
     Takes what ``release_from_predictions`` takes, with ``sensitive_features`` as named columns.
+    ``attributes`` are those wanted, the most important first, and crossings such as
+    ``"sex & race"``, or the columns of each by name; by default every column alone. One that
+    would reveal few people beside those before it is left out, and ``disclosure.not_written`` of
+    the others says why.
     """
-    named = list(convert.named_columns(sensitive_features, None).items())
-    return {
-        name: release_from_predictions(
-            y_true, y_pred, sensitive_features=dict(named[i] for i in view), **arguments
+    options = Options() if options is None else options
+    columns = convert.named_columns(sensitive_features, None)
+    views = [*columns] if attributes is None else attributes
+    if not isinstance(views, Mapping):
+        views = convert.attribute_views(views, columns)
+    for name in (part for own in views.values() for part in own if part not in columns):
+        raise InputError(
+            f"attributes name {name!r}, which is no column of sensitive_features.",
+            field="attributes",
         )
-        for name, view in convert.attribute_views([name for name, _ in named]).items()
-    }
+    answers, facts = (y_true, y_pred, y_score), options.facts(outcome, split_kind)
+    rows = rows_of(answers, split, columns, record_id=record_id, seed=seed, options=options)
+    return releases_of(rows, views, facts, file="predictions")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,29 +129,42 @@ class Rows:
     """Predictions, checked: arrays of one length."""
 
     keys: list[RunKey]  # the models; a split's name as it was given, None where it was not
-    entries: Entries  # model, part, label and answer of each row, in no group yet
+    entries: Entries  # model, part, label and answer of each row
     attributes: Mapping[str, Coded]
     logits: FloatArray | None = None  # of the positive label; None where only answers are known
-    record: Coded | None = None  # names the records in all models; None where nothing does
-    digests: Sequence[str] = ()  # by model who is in its training part; empty without records
+    record: Coded | None = None  # names the records in all models; None where not given
     reference: FloatArray | None = None  # log odds of the true label beyond reference models'
-    membership: FloatArray | None = None  # somebody's own attack; NaN where it says nothing
+    membership: FloatArray | None = None  # a user's attack scores; NaN where missing
+    attack: str = ""  # its name in the release
     notes: Sequence[str] = ()
+
+    def digest(self, facts: ReleaseFacts) -> str | None:
+        """A digest of the people behind the rows, whatever their groups: keyed, or of public data.
+
+        It covers records and labels; without record ids, how often each model gave which answer.
+        """
+        if self.record is not None:
+            names = zip(self.record.codes.tolist(), self.entries.positive.tolist(), strict=True)
+            content: Any = sorted({(self.record.names[code], label) for code, label in names})
+        else:
+            everybody = Attribute("", ("",), np.zeros_like(self.entries.run))
+            counted = build.count_entries(self.entries, self.keys, everybody)
+            content = sorted((str(run.key[:2]), run.cells.tolist()) for run in counted.runs)
+        return build.data_digest(canonical_json(content).encode(), facts)
 
 
 def rows_of(
-    y_true: Any,
-    y_pred: Any,
-    y_score: Any,
-    *,
+    answers: tuple[Any, Any, Any],
     split: Any,
     attributes: Mapping[str, Any],
+    *,
     record_id: Any,
     seed: Any,
     options: Options,
 ) -> Rows:
-    """Columns of any kind as checked arrays; arguments as of ``release_from_predictions``."""
-    positive, predicted, logits = _answers(y_true, y_pred, y_score, options)
+    """Columns of any kind as checked arrays; answers are ``y_true``, ``y_pred`` and ``y_score``."""
+    options.require_taken("release_from_predictions")
+    positive, predicted, logits = _answers(*answers, options)
     n = len(positive)
     if not n:
         raise InputError(
@@ -151,10 +172,13 @@ def rows_of(
         )
     columns = {name: convert.column_of(values, name) for name, values in attributes.items()}
     record = None if record_id is None else convert.required_column(record_id, name="record_id")
-    named, membership = options.split_id, options.membership_score
+    named, membership, attack = options.split_id, options.membership_score, ""
     if named is not None:
         named = convert.column_of(convert.spread(named, n), "split_id")
     if membership is not None:
+        own = getattr(membership, "name", None) or "membership_score"
+        ((attack, membership),) = (convert.columns_of(membership) or {own: membership}).items()
+        attack = attack if attack in proxies.PROXIES else f"{attack}{proxies.OWN}"
         membership = convert.numbers_of(membership, n, name="membership_score")
     part, (run, keys) = _parts(split), _models_of(options.epsilon, seed, n)
     require_one_length(
@@ -171,21 +195,19 @@ def rows_of(
         if len(keys) > 1:
             raise InputError(
                 "reference with several models in one table needs record_id, so that each record "
-                "is held against itself.",
+                "is compared with itself.",
                 field="record_id",
             )
         record = convert.required_column(np.arange(n), name="record_id")
     return Rows(
         keys=keys if named is None else _with_split_names(keys, run, named),
-        entries=Entries(
-            run=run, split=part, group=np.full(n, -1), positive=positive, predicted=predicted
-        ),
+        entries=Entries(run=run, split=part, positive=positive, predicted=predicted),
         attributes=columns,
         logits=logits,
         record=record,
-        digests=[] if record is None else _split_digests(record, run, part, options.secret),
         reference=reference,
         membership=membership,
+        attack=attack,
         notes=notes,
     )
 
@@ -196,47 +218,57 @@ def releases_of(
     facts: ReleaseFacts,
     *,
     file: str,
+    beside: Sequence[Release] = (),
     on_step: Callable[[str], None] = lambda doing: None,
 ) -> dict[str, Release]:
-    """Count, attack and build: a release for each attribute, or several of them crossed.
+    """Count, attack and build: a release for each view, named by the attributes that it crosses.
 
-    Views are, by the name that a release has, the attributes that make up its groups; errors call
-    the source ``file``; and ``on_step`` is called with what is done next, after the attacks.
+    Existing releases of the same people, ``beside``, take precedence; errors name the ``file``.
     """
-    facts = replace(facts, notes=[*facts.notes, *rows.notes])
-    views_of = [_in_groups(rows, own, facts, attribute=name) for name, own in views.items()]
-    counted = [counts for _, counts in views_of]
-    if rows.record is not None and all(len(counts.groups) > 1 for counts in counted):
+    facts = replace(
+        facts,
+        notes=[*facts.notes, *rows.notes],
+        data_digest=facts.data_digest or rows.digest(facts),
+    )
+    keys = rows.keys
+    if rows.record is not None:
+        names = _split_names(rows, rows.record, facts)
+        keys = [k._replace(split=k.split or s) for k, s in zip(keys, names, strict=True)]
+    allowed = _allowed(rows, views, facts, beside)
+    facts = replace(facts, not_written=allowed.not_written)
+    counted = [build.count_entries(rows.entries, keys, own) for own in allowed.attributes]
+    if rows.record is not None and all(len(own.groups) > 1 for own in allowed.attributes):
         from pcer.attacks import with_costs
 
-        settings, no_coin = _settings(rows, rows.record, views_of)
-        without = [] if rows.membership is None else [OWN_ATTACK]
+        settings, no_coin = _settings(rows, rows.record, allowed.attributes)
         counted = with_costs(
-            counted, settings, facts, no_coin=no_coin, without=without, on_step=on_step
+            counted, settings, facts, no_coin=no_coin, without=[rows.attack], on_step=on_step
         )
     if rows.membership is not None:
         counted = [
-            _with_own_attack(counts, rows.membership, entries)
-            for (entries, _), counts in zip(views_of, counted, strict=True)
+            _with_own_attack(counts, rows, rows.membership, own.codes)
+            for own, counts in zip(allowed.attributes, counted, strict=True)
         ]
     return {own.attribute: build.build_release(facts, own, file=file) for own in counted}
 
 
-def _in_groups(
-    rows: Rows, columns: Sequence[str], facts: ReleaseFacts, *, attribute: str
-) -> tuple[Entries, Counted]:
-    """The rows in groups that may be released, and their counts."""
-    group = convert.cross([rows.attributes[name] for name in columns])
-    names = facts.group_names(group.names)
-    entries, keys = replace(rows.entries, group=convert.recode(group, names)), rows.keys
-    if rows.digests:
-        published = build.published_splits(rows.digests, facts)
-        keys = [k._replace(split=k.split or s) for k, s in zip(keys, published, strict=True)]
-    counted = build.count_entries(entries, keys, attribute=attribute, groups=names)
-    if len(names) < 2:
-        return entries, counted  # the builder says what is wrong with it
-    allowed = build.regrouping_of(facts, counted)
-    return replace(entries, group=allowed.apply(entries.group)), build.regrouped(counted, allowed)
+def _allowed(
+    rows: Rows, views: Mapping[str, Sequence[str]], facts: ReleaseFacts, beside: Sequence[Release]
+) -> Allowed:
+    """The views in groups that may be released."""
+    names = [release.subject.attribute for release in beside]
+    there = [convert.attribute_views([name], rows.attributes) for name in names]
+    attributes = [
+        attribute_of(name, [rows.attributes[column] for column in own], wanted)
+        for view, wanted in (*((view, None) for view in there), (views, facts.groups))
+        for name, own in view.items()
+    ]
+    whole = rows.entries
+    models = (
+        Model(at, whole.split[at], whole.positive[at], None if whole.n is None else whole.n[at])
+        for at in _by_model(whole.run)
+    )
+    return allowed_groups(facts.disclosure, attributes, models, beside, names=facts.group_names)
 
 
 def _by_model(run: IntArray) -> list[IntArray]:
@@ -244,50 +276,41 @@ def _by_model(run: IntArray) -> list[IntArray]:
     return np.split(np.argsort(run, kind="stable"), np.cumsum(np.bincount(run))[:-1])
 
 
-def _with_own_attack(counted: Counted, membership: FloatArray, entries: Entries) -> Counted:
-    """The counts with the AUC of somebody's own score in every model and group, not ours."""
+def _with_own_attack(
+    counted: Counted, table: Rows, membership: FloatArray, group: IntArray
+) -> Counted:
+    """Add the AUC of the user's membership score in every model and group, by its name."""
     from pcer.attacks.ranking import rank
     from pcer.attacks.single import auc_advantage
     from pcer.attacks.sums import Groups
 
-    runs = []
+    runs, entries = [], table.entries
     for run, rows in zip(counted.runs, _by_model(entries.run), strict=True):
-        groups = Groups(entries.group[rows], len(counted.groups))
+        groups = Groups(group[rows], len(counted.groups))
         ranks = rank(membership[rows], entries.split[rows] == 0, [groups])[groups]
-        exposure = {name: dict(run.exposure.get(name, {})) for name in counted.groups}
-        for g, (costs, auc) in enumerate(
-            zip(exposure.values(), map(auc_advantage, ranks), strict=True)
-        ):
-            n_scored = auc.n_members + auc.n_nonmembers
+        exposure, sizes = dict(run.exposure), run.cells.sum(axis=(0, 2)).tolist()
+        for name, n, auc in zip(counted.groups, sizes, map(auc_advantage, ranks), strict=True):
             if math.isfinite(auc.value):
-                costs[OWN_ATTACK] = Exposure(
-                    value=auc.value,
-                    standard_error=auc.standard_error,
-                    n_members=auc.n_members,
-                    n_nonmembers=auc.n_nonmembers,
-                    n_excluded=int(run.cells[:, g].sum()) - n_scored,
-                )
+                own = auc.exposure(n_excluded=n - auc.n_members - auc.n_nonmembers)
+                exposure[name] = {**exposure.get(name, {}), table.attack: own}
         runs.append(replace(run, exposure=exposure))
     return replace(counted, runs=tuple(runs))
 
 
 def _settings(
-    rows: Rows, record: Coded, views: Sequence[tuple[Entries, Counted]]
+    rows: Rows, record: Coded, attributes: Sequence[Attribute]
 ) -> tuple[list[list[BudgetScores]], str]:
-    """The models of every budget beside each other, by attribute; and why coins cannot be flipped.
-
-    They can be flipped for records only where all budgets are about the same.
-    """
+    """The models of every setting, by attribute; and why no placebo groups can be drawn."""
     from pcer.attacks import BudgetScores
 
     whole, settings, scored, no_coin = rows.entries, [], None, ""
-    own = _by_model(whole.run)
+    rows_of_model = _by_model(whole.run)
     for epsilon in dict.fromkeys(key.epsilon for key in rows.keys):
-        models = [own[k] for k, key in enumerate(rows.keys) if key.epsilon == epsilon]
+        models = [rows_of_model[k] for k, key in enumerate(rows.keys) if key.epsilon == epsilon]
         at = _aligned(models, record.codes, epsilon)
         _require_same(whole.positive, at, "y_true")
-        for entries, _ in views:
-            _require_same(entries.group, at, "sensitive_features")
+        for attribute in attributes:
+            _require_same(attribute.codes, at, "sensitive_features")
         ids, predicted = record.codes[at[0]], whole.predicted[at]
         scored = ids if scored is None else scored
         if not np.array_equal(ids, scored):
@@ -304,22 +327,22 @@ def _settings(
         }
         settings.append(
             [
-                BudgetScores(group=entries.group[at[0]], group_names=counts.groups, **scores)
-                for entries, counts in views
+                BudgetScores(group=own.codes[at[0]], group_names=own.groups, **scores)
+                for own in attributes
             ]
         )
     return settings, no_coin
 
 
 def _aligned(models: Sequence[IntArray], record: IntArray, epsilon: float | None) -> IntArray:
-    """(model, record) where each record stands, which all models of a budget must have."""
+    """(model, record) the row of each record, which all models of a budget must have."""
     places = [own[np.argsort(record[own], kind="stable")] for own in models]
     strangers = max(len(np.setxor1d(record[own], record[places[0]])) for own in places)
     if strangers:
         name = "the budget without privacy" if epsilon is None else f"epsilon {epsilon:g}"
         raise InputError(
             f"record_id: every model of a budget must have scored the same records, but models of "
-            f"{name} differ in {strangers:,}; leave out records that not all have, or leave "
+            f"{name} differ in {strangers:,}; remove records that some models lack, or leave "
             "record_id out.",
             field="record_id",
         )
@@ -327,11 +350,11 @@ def _aligned(models: Sequence[IntArray], record: IntArray, epsilon: float | None
 
 
 def _require_same(values: npt.NDArray[Any], at: IntArray, name: str) -> None:
-    """Raise InputError unless a column says the same of a record in every model."""
+    """Raise InputError unless a column is constant over the models of a record."""
     if changed := int((values[at] != values[at[0]]).any(axis=0).sum()):
         raise InputError(
-            f"{name} changes from model to model in {changed:,} records of one record_id; it must "
-            "say the same of a record everywhere.",
+            f"{name} differs between models in {changed:,} records of one record_id; give every "
+            "record one value.",
             field=name,
         )
 
@@ -342,24 +365,24 @@ def _with_split_names(keys: Sequence[RunKey], run: IntArray, named: Coded) -> li
     pairs = np.unique(run * len(names) + named.codes + 1)
     if len(pairs) > len(keys):
         raise InputError(
-            "split_id must be one value within a run; give every model its own epsilon and seed.",
+            "split_id must be one value per model; give every model a different epsilon or seed.",
             field="split_id",
         )
     own = (names[pair % len(names)] for pair in pairs.tolist())
     return [key._replace(split=name) for key, name in zip(keys, own, strict=True)]
 
 
-def _split_digests(record: Coded, run: IntArray, part: IntArray, secret: bytes) -> list[str]:
-    """By model, what names those in its training part."""
+def _split_names(rows: Rows, record: Coded, facts: ReleaseFacts) -> list[str]:
+    """By model, the name of its split, derived from its training records."""
+    run, part = rows.entries.run, rows.entries.split
     if len(np.unique(run * len(record.names) + record.codes)) < len(run):
         raise InputError(
-            "record_id: a record appears twice in one model; give every model its own epsilon "
-            "and seed.",
+            "record_id: a record appears twice in one model; give every model a different epsilon "
+            "or seed.",
             field="record_id",
         )
     trained = (record.codes[at[part[at] == 0]] for at in _by_model(run))
-    ids = ([record.names[code] for code in codes] for codes in trained)
-    return [build.split_digest(own, secret=secret) for own in ids]
+    return build.split_names(([record.names[code] for code in own] for own in trained), facts)
 
 
 def _models_of(epsilon: Any, seed: Any, n: int) -> tuple[IntArray, list[RunKey]]:
@@ -391,11 +414,13 @@ def _answers(
     if y_score is None:
         answers = convert.required_column(y_pred, name="y_pred")
         values = sorted({*truth.names, *answers.names})
-        name = convert.positive_name(values, options.positive_label, where="y_true and y_pred")
+        where, n = "y_true and y_pred", np.bincount(truth.codes) if values == truth.names else ()
+        name = convert.positive_name(values, options.positive_label, where=where, n=n)
         return is_named(truth, name), is_named(answers, name), None
     from pcer.attacks import log_odds
 
-    name = convert.positive_name(truth.names, options.positive_label, where="y_true")
+    n = np.bincount(truth.codes)
+    name = convert.positive_name(truth.names, options.positive_label, where="y_true", n=n)
     positive = is_named(truth, name)
     threshold = THRESHOLD if options.threshold is None else options.threshold
     columns = _score_columns(y_score, "y_score")
@@ -412,8 +437,8 @@ def _answers(
             columns = dict(zip(labels, columns.values(), strict=True))
     if not {name, *labels} <= columns.keys():
         raise InputError(
-            f"y_score must have a column for each label ({', '.join(labels[:5])}), named by it or "
-            f"in this order; or give the one of {name!r} alone, such as y_score[:, 1].",
+            f"y_score must have a column for each of the {len(labels)} labels, named by it or in "
+            f"sorted order; or give the one of {name!r} alone, such as y_score[:, 1].",
             field="y_score",
         )
     require_one_length(y_true=truth.codes, y_score=columns[name])
@@ -426,10 +451,7 @@ def _answers(
 
 
 def _score_columns(scores: Any, argument: str) -> dict[Any, FloatArray]:
-    """Probabilities by column: named as in a dict or data frame, numbered as in an array, or None.
-
-    Errors call them by the argument.
-    """
+    """Probabilities by column: named as in a data frame, numbered as in an array, or None."""
     columns: dict[Any, Any] | None = convert.columns_of(scores)
     if columns is None:
         several = getattr(scores, "ndim", 1) == 2
@@ -456,9 +478,9 @@ def _parts(split: Any) -> IntArray:
     if set(names) <= set(of_mask):
         names = [of_mask[name] for name in names]
     if unknown := [name for name in names if name not in SPLITS]:
-        reason = f"must hold 'train' or 'test', but holds {unknown[0]!r}; recode it."
+        reason = f"must hold 'train' or 'test', but holds {len(unknown):,} other values; recode it."
     elif len(names) < 2:
-        reason = f"holds only {names[0]!r}, and the privacy cost needs both; predict the training "
+        reason = f"holds only {names[0]!r}, and exposure needs both; predict the training "
         reason += "records and the test records with the same model."
     else:
         return np.array([SPLITS.index(name) for name in names])[column.codes]
@@ -476,8 +498,8 @@ def _beyond_references(
     scores = _score_columns(reference, "reference")
     if not scores or logits is None:
         raise InputError(
-            "reference holds scores against scores: give y_score, not y_pred, and a column for "
-            "each reference model.",
+            "reference needs scores: give y_score instead of y_pred, and a column for each "
+            "reference model.",
             field="reference",
         )
     for column in scores.values():
@@ -486,6 +508,6 @@ def _beyond_references(
     beyond = beyond_reference(own, np.stack([*scores.values()], axis=1), positive)
     models = "one reference model" if len(scores) == 1 else f"{len(scores)} reference models"
     return beyond, [
-        f"reference_advantage holds each record against {models}, which never saw any of these "
-        "records, as whoever made this release says; nobody can check that."
+        f"reference_advantage compares each record with {models}, which never saw any of these "
+        "records, as the trainer says; this cannot be checked."
     ]

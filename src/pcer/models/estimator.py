@@ -1,39 +1,37 @@
-"""From any estimator to a release: fitted anew on many splits, attacked, counted.
+"""From any estimator to a release: fit a fresh clone on many splits, attack, count.
 
-Anything with scikit-learn's protocol will do: pipelines, searches, XGBoost, LightGBM, skorch. What
-leaves is a release; the models' scores of single records stay here, or in a store that only their
-owner can read.
+Anything with scikit-learn's protocol will do: pipelines, searches, XGBoost, LightGBM, skorch. Only
+the release leaves; scores of single records stay in memory or in a store that only their owner can
+read.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import importlib.util
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from pcer.attacks import BudgetScores, with_costs
-from pcer.errors import InputError, not_installed, require_at_least
-from pcer.metrics import DEFAULT_SPLITS, BoolArray, IntArray
+from pcer.attacks import BudgetScores, count_models, with_costs
+from pcer.errors import InputError, door, not_installed, require_at_least
+from pcer.metrics import DEFAULT_SPLITS, BoolArray
 from pcer.models import fits
 from pcer.models.fits import Answers, Candidate, OnProgress, Records
 from pcer.models.labels import require_one_index, require_one_length
-from pcer.models.options import OF_PREDICTIONS, Options
-from pcer.models.splits import given_splits, random_splits
+from pcer.models.options import Options, option_remedies
+from pcer.models.splits import given_splits, random_splits, state_of
 from pcer.release import columns as convert
-from pcer.release.build import Entries, ReleaseFacts, RunKey, build_release, count_entries
-from pcer.release.columns import CROSSING, SPLITS
-from pcer.release.disclosure import allowed_groups
+from pcer.release.build import ReleaseFacts, build_release, data_digest
+from pcer.release.columns import SPLITS
 from pcer.release.format import Outcome, Release
+from pcer.release.small_groups import Allowed, Attribute, Model, allowed_groups
 
 
+@door(option_remedies)
 def release_from_estimator(
     estimator: Any,
     X: Any,
@@ -43,27 +41,31 @@ def release_from_estimator(
     outcome: Outcome,
     positive_label: str | int | float | bool | None = None,
     n_splits: int = DEFAULT_SPLITS,
-    random_state: int = 0,
+    random_state: int | None = None,
     progress: bool | OnProgress = True,
     options: Options | None = None,
 ) -> Release:
-    """Fit an estimator on many random splits and release what it gives and takes, group by group.
+    """Fit an estimator on many random splits and release outcomes and exposure of each group.
 
-    The release carries every cost that the splits allow: the gap, paired costs, AUC, and from 8
-    splits on LiRA and RMIA. ``not_computed`` says why one is missing. It depends on the arguments
-    and ``random_state`` alone, not on ``n_jobs`` nor on how often the call was interrupted.
+    The release carries every attack that the splits allow: the gap, paired attacks, AUC, and from
+    8 splits on LiRA and RMIA. ``not_computed`` says why one is missing. It depends on the arguments
+    and the random state, not on ``n_jobs`` or interruptions.
 
     Args:
         estimator: anything that scikit-learn can clone, fitted or not; or several by name, which
             become the models of one release.
         X: features of all records: numpy, pandas, polars, sparse, or what the estimator takes.
         y: labels.
-        sensitive_features: the group of each record; several named columns are crossed.
+        sensitive_features: the group of each record; several named columns are crossed. If X is
+            a data frame: also the name of one of its columns, or a list of names. The model still
+            sees them, unless ``options.drop_sensitive``.
         outcome: whether a positive prediction is a "benefit" or a "harm".
         positive_label: which label is positive; needed unless labels are 0 and 1, or booleans.
             There may be more than two labels: the others are then negative.
-        n_splits: how many splits, each drawn by itself.
-        random_state: of splits and estimators.
+        n_splits: how many splits, drawn independently.
+        random_state: of splits and estimators. None: 0 for public data, else from
+            ``options.secret``, or drawn and kept in ``options.store``. Anyone who knows it can
+            solve for people's groups and labels: for private data a small number is refused.
         progress: show a bar on stderr; or a function of (models done, models in all).
         options: splits, people, budgets, store, disclosure and more; see ``pcer.Options``.
 
@@ -83,33 +85,86 @@ def release_from_estimator(
     """
     for module, package in (("sklearn", "scikit-learn"), ("joblib", "joblib")):
         if importlib.util.find_spec(module) is None:
-            raise not_installed(package, extra="sklearn", needed_by="release_from_estimator")
+            raise not_installed(package, extra="sklearn", needed_by="fitting")
     options = Options() if options is None else options
-    options.refuse(
-        OF_PREDICTIONS,
-        door="release_from_estimator",
-        remedy="it is about predictions made elsewhere (positive_label is an argument here, and "
-        "scikit-learn's FixedThresholdClassifier has a threshold)",
+    X, features = _named_features(X, sensitive_features, options)
+    require_one_index(X=X, y=y, sensitive_features=features, person_id=options.person_id)
+    attribute = options.attribute_of(features)
+    made = releases_from_estimator(
+        estimator,
+        X,
+        y,
+        attributes=[attribute],
+        outcome=outcome,
+        positive_label=positive_label,
+        n_splits=n_splits,
+        random_state=random_state,
+        progress=progress,
+        options=options,
     )
-    require_at_least(0, random_state=random_state)
+    return made[attribute.name]
+
+
+def _named_features(X: Any, features: Any, options: Options) -> tuple[Any, Any]:
+    """X, perhaps without them, and the columns of it that the features name; or both as given."""
+    import narwhals as nw
+
+    names, columns = [features] if isinstance(features, str) else features, dict[str, Any]()
+    if nw.dependencies.is_into_dataframe(X):
+        columns = convert.columns_of(X) or {}
+    is_list = bool(columns) and isinstance(features, list | tuple) and len(features) != len(X)
+    if not is_list and not isinstance(features, str):
+        if options.drop_sensitive:
+            rule = "drop_sensitive needs names of columns of X as sensitive_features"
+            raise InputError(f"{rule}; give these, or leave it out.", field="drop_sensitive")
+        return X, features
+    for name in (name for name in names if name not in columns):
+        has = f"X has {', '.join([*columns][:10])}" if columns else "X has no columns with names"
+        raise InputError(
+            f"sensitive_features names {name!r}, but {has}; name a column of a data frame X, or "
+            "give the group of each record.",
+            field="sensitive_features",
+        )
+    if options.drop_sensitive:
+        X = nw.from_native(X, eager_only=True).drop(names).to_native()
+    return X, {name: columns[name] for name in names}
+
+
+def releases_from_estimator(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    attributes: Sequence[Attribute],
+    outcome: Outcome,
+    positive_label: str | int | float | bool | None,
+    n_splits: int,
+    random_state: int | None,
+    progress: bool | OnProgress,
+    options: Options,
+) -> dict[str, Release]:
+    """A release for each attribute that can have one; arguments of ``release_from_estimator``."""
+    options.require_taken("release_from_estimator")
     require_at_least(1, n_splits=n_splits)
     candidates = fits.candidates_of(estimator, options.epsilon, options.budgets)
-    require_one_index(X=X, y=y, sensitive_features=sensitive_features, person_id=options.person_id)
-    records = _records(X, y, sensitive_features, positive_label, options)
+    records = _records(X, y, attributes, positive_label, options)
+    random_state = state_of(random_state, options)
     if options.cv is None:
         splits = random_splits(
             n_splits, len(records.y), records.persons, options.test_size, random_state
         )
     else:
-        splits = given_splits(options.cv, records.classes.codes, records.persons, random_state)
+        splits = given_splits(options, records.classes.codes, records.persons, random_state)
     config = {
         **splits.config,
         "threshold": "the estimator's own",
         "models": fits.described(candidates),
         "versions": fits.versions(candidates),
-        # the one of private records would tell who was in which split
+        # that of private records would reveal who was in which split
         **({"random_state": random_state} if options.public_data else {}),
     }
+    member = splits.members(len(records.y))
+    allowed = _allowed(attributes, records, options, member)
     facts = options.facts(
         outcome,
         "random",
@@ -118,59 +173,51 @@ def release_from_estimator(
         positive_label=positive_label,
         mechanism="none" if all(math.isinf(c.epsilon) for c in candidates) else "unknown",
         config=config,
-        data_digest=_digest(records, options),
         notes=[*options.notes, *splits.notes],
+        not_written=allowed.not_written,
     )
-    member = splits.members(len(records.y))
-    groups = _allowed_groups(records, facts, member)
-    if records.persons is not None:
-        facts = replace(facts, effective_units=groups.effective_units)
+    if options.public_data or options.secret:
+        import joblib
+
+        content = str(joblib.hash((records.X, records.y), hash_name="sha1")).encode()
+        facts = replace(facts, data_digest=data_digest(content, facts))
     with _shown(progress) as on_progress:
-        answers = fits.fit_all(
-            candidates,
-            records,
-            splits,
-            random_state=random_state,
-            n_jobs=options.n_jobs,
-            store=None if options.store is None else Path(options.store),
-            on_progress=on_progress,
-        )
-    return _release(facts, records, candidates, member, groups, answers)
+        answers = fits.fit_all(candidates, records, splits, random_state, options, on_progress)
+    spent = {c.name: each.tolist() for c, (*_, each) in zip(candidates, answers, strict=True)}
+    if told := {name: own for name, own in spent.items() if not np.isnan(own).any()}:
+        largest = {name: fits.rounded_up(max(own), 2) for name, own in told.items()}
+        candidates = [c._replace(epsilon=largest.get(c.name, c.epsilon)) for c in candidates]
+        every = {name: [x if x < math.inf else None for x in own] for name, own in told.items()}
+        facts = replace(facts, config={**config, "epsilon_of_models": every})
+    scored = zip(candidates, answers, strict=True)
+    sure = [c.name for c, (a, *_) in scored if c.has_probabilities and abs(a).min() > fits.CERTAIN]
+    facts = replace(facts, notes=[*facts.notes, *map(fits.ALL_CERTAIN.format, sure)])
+    return _releases(facts, records, candidates, member, allowed.attributes, answers)
 
 
-def _records(X: Any, y: Any, features: Any, positive: object, options: Options) -> Records:
-    attributes = convert.named_columns(features, options.attribute)
-    group = convert.cross([convert.column_of(values, name) for name, values in attributes.items()])
+def _records(
+    X: Any, y: Any, attributes: Sequence[Attribute], positive: object, options: Options
+) -> Records:
+    y = np.asarray(y) if isinstance(y, list | tuple) else y
     classes, (labels, _) = convert.required_column(y, name="y"), convert.values_of(y, name="y")
     persons = None
     if options.person_id is not None:
         persons = convert.required_column(options.person_id, name="person_id").codes
-    require_one_length(X=X, y=labels, sensitive_features=group.codes, person_id=persons)
+    codes = attributes[0].codes
+    require_one_length(X=X, y=labels, sensitive_features=codes, person_id=persons)
     if len(labels) < 2:
-        raise InputError("There is nothing to divide: give at least two records.", field="y")
+        raise InputError("There is nothing to split: give at least two records.", field="y")
     if len(classes.names) < 2:
         raise InputError("y holds one label only, and a classifier needs two or more.", field="y")
     return Records(
         X=X,
-        y=labels,
+        y=y if hasattr(y, "detach") else labels,  # a tensor stays one
         classes=classes,
-        positive=convert.positive_name(classes.names, positive, where="y"),
+        positive=convert.positive_name(
+            classes.names, positive, where="y", n=np.bincount(classes.codes)
+        ),
         persons=persons,
-        group=group,
-        attribute=CROSSING.join(attributes) if options.attribute is None else options.attribute,
     )
-
-
-def _digest(records: Records, options: Options) -> str | None:
-    """What names the records in a release: keyed, unless anybody may have them."""
-    import joblib
-
-    if not (options.public_data or options.secret):
-        return None
-    content = str(joblib.hash((records.X, records.y), hash_name="sha1")).encode()
-    if not options.secret:
-        return f"sha256:{hashlib.sha256(content).hexdigest()}"
-    return f"hmac-sha256:{hmac.new(options.secret, content, hashlib.sha256).hexdigest()}"
 
 
 @contextmanager
@@ -189,97 +236,88 @@ def _shown(progress: bool | OnProgress) -> Iterator[OnProgress]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-class _Groups(NamedTuple):
-    """The groups that may be released."""
-
-    names: tuple[str, ...]
-    codes: IntArray  # (record,) position in names; -1 for records in none
-    effective_units: dict[str, float]  # people these are worth: (sum m)^2 / sum m^2, by Kish
-    note: str  # what became of small groups; empty where nothing did
-
-
-def _allowed_groups(records: Records, facts: ReleaseFacts, member: BoolArray) -> _Groups:
+def _allowed(
+    attributes: Sequence[Attribute], records: Records, options: Options, member: BoolArray
+) -> Allowed:
     """The groups that may be released; refuses a split that nothing can be learnt from."""
-    positive, names = records.is_positive, facts.group_names(records.group.names)
+    positive = records.is_positive
     for number, inside in enumerate(member, start=1):
         n_positive = int(positive[inside].sum())
         if n_positive in (0, int(inside.sum())):
             which = "negative" if n_positive == 0 else "positive"
             raise InputError(
-                f"split {number}: everybody in the training part has a {which} label, and "
-                "nothing can be learnt from one label; balance the splits with "
+                f"split {number}: everybody in the training part has a {which} label, and a "
+                "classifier needs both; balance the splits with "
                 "cv=StratifiedShuffleSplit(n_splits=20, test_size=0.3).",
                 field="cv",
             )
-    if len(names) < 2:
-        raise InputError(
-            f"attribute {records.attribute!r} has {len(names)} group; an audit needs at least two.",
-            field="sensitive_features",
-        )
-    codes = convert.recode(records.group, names)
-    persons = np.arange(len(codes)) if records.persons is None else records.persons
-    cells, rows = 2 * codes + positive, np.flatnonzero(codes >= 0)
-    pairs = persons[rows] * cells.size + cells[rows]
-    rows = rows[np.unique(pairs, return_index=True)[1]]  # one with several records counts once
-    shape = (len(SPLITS), len(names), 2)
-    places = [np.where(inside[rows], 0, 2 * len(names)) + cells[rows] for inside in member]
-    counts = [np.bincount(place, minlength=math.prod(shape)).reshape(shape) for place in places]
-    allowed = allowed_groups(facts.disclosure, np.array(counts), names, attribute=records.attribute)
-    codes = allowed.apply(codes)
-    for number, inside in enumerate(member, start=1):  # of public records none are joined
-        for part, chosen in zip(SPLITS, (inside, ~inside), strict=True):
-            for absent in np.setdiff1d(np.arange(len(allowed.names)), codes[chosen]):
-                raise InputError(
-                    f"split {number}: group {allowed.names[absent]!r} has nobody in the {part} "
-                    "part; join it with another group, leave it out with groups=[...], or change "
-                    "test_size.",
-                    field="groups",
-                )
-    several = [np.bincount(persons[codes == k]) for k in range(len(allowed.names))]
-    units = [float(m.sum() ** 2 / (m**2).sum()) for m in several]
-    return _Groups(allowed.names, codes, dict(zip(allowed.names, units, strict=True)), allowed.note)
+    for own in attributes:
+        if len(own.groups) < 2:
+            raise InputError(
+                f"attribute {own.name!r} has {len(own.groups)} group; an audit needs at least two.",
+                field="sensitive_features",
+            )
+    # One with several records of one label and the same groups counts once.
+    persons = np.arange(len(positive)) if records.persons is None else records.persons
+    alike = np.stack([persons, positive, *(own.codes for own in attributes)])
+    rows = np.unique(alike, axis=1, return_index=True)[1]
+    models = (Model(rows, np.where(inside[rows], 0, 1), positive[rows]) for inside in member)
+    allowed = allowed_groups(options.disclosure, attributes, models, names=options.group_names)
+    for own in allowed.attributes:
+        for number, inside in enumerate(member, start=1):  # of public records none are joined
+            for part, chosen in zip(SPLITS, (inside, ~inside), strict=True):
+                for absent in np.setdiff1d(np.arange(len(own.groups)), own.codes[chosen]):
+                    raise InputError(
+                        f"split {number}: group {own.groups[absent]!r} has nobody in the {part} "
+                        "part; join it with another group, leave it out with groups=[...], or "
+                        "change test_size.",
+                        field="groups",
+                    )
+    return allowed
 
 
-def _release(
+def _releases(
     facts: ReleaseFacts,
     records: Records,
     candidates: Sequence[Candidate],
     member: BoolArray,
-    groups: _Groups,
+    attributes: Sequence[Attribute],
     answers: Sequence[Answers],
-) -> Release:
-    """Counts and costs of every setting, in one release."""
-    counts, settings = [], []
-    for candidate, (of_truth, predicted) in zip(candidates, answers, strict=True):
-        scores = BudgetScores(
-            logits=np.where(records.is_positive, of_truth, -of_truth),
-            labels=records.is_positive.astype(np.int64),
-            member=member,
-            group=groups.codes,
-            group_names=groups.names,
-            predicted=predicted,
-            from_probabilities=candidate.has_probabilities,
-            has_probabilities=candidate.has_probabilities,
-            epsilon=candidate.epsilon,
-            model=candidate.model,
+) -> dict[str, Release]:
+    """Counts and costs of every setting, in a release for each attribute."""
+    positive, labels = records.is_positive, records.is_positive.astype(np.int64)
+    settings = []
+    for candidate, (of_truth, predicted, _) in zip(candidates, answers, strict=True):
+        logits = np.where(positive, of_truth, -of_truth)
+        settings.append(
+            [
+                BudgetScores(
+                    logits=logits,
+                    labels=labels,
+                    member=member,
+                    group=own.codes,
+                    group_names=own.groups,
+                    predicted=predicted,
+                    from_probabilities=candidate.has_probabilities,
+                    has_probabilities=candidate.has_probabilities,
+                    epsilon=candidate.epsilon,
+                    model=candidate.model,
+                )
+                for own in attributes
+            ]
         )
-        settings.append([scores])
-        for split, inside in enumerate(member):  # one by one: there may be many
-            entries = Entries(
-                run=np.zeros(len(inside), dtype=np.int64),
-                split=np.where(inside, 0, 1),
-                group=groups.codes,
-                positive=records.is_positive,
-                predicted=predicted[split],
-            )
-            name = f"split {split + 1}"  # which tells nothing about rows
-            key = RunKey(scores.released_epsilon, split, name, candidate.model)
-            counts.append(
-                count_entries(entries, [key], attribute=records.attribute, groups=groups.names)
-            )
-    notes = [*counts[0].notes, *filter(None, [groups.note])]
-    counted = replace(counts[0], runs=tuple(run for own in counts for run in own.runs), notes=notes)
-    no_coin = "people may have several records, and coins are flipped for single ones"
-    no_coin = "" if records.persons is None else no_coin
-    (counted,) = with_costs([counted], settings, facts, no_coin=no_coin)
-    return build_release(facts, counted, file=facts.dataset)
+    models = [(split, f"split {split + 1}") for split in range(len(member))]  # tells of no row
+    by_attribute = zip(attributes, zip(*settings, strict=True), strict=True)
+    counted = [count_models(own, views, models) for own, views in by_attribute]
+    releases, persons, no_coin = {}, records.persons, ""
+    if persons is not None:
+        no_coin = "people may have several records, and made-up groups are drawn record by record"
+    counted = with_costs(counted, settings, facts, no_coin=no_coin)
+    for own, counts in zip(attributes, counted, strict=True):
+        if persons is not None:
+            several = [np.bincount(persons[own.codes == k]) for k in range(len(own.groups))]
+            # Kish's effective number of people: (sum m)^2 / sum m^2
+            units = [float(m.sum() ** 2 / (m**2).sum()) for m in several]
+            facts = replace(facts, effective_units=dict(zip(own.groups, units, strict=True)))
+        releases[own.name] = build_release(facts, counts, file=facts.dataset)
+    return releases

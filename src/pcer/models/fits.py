@@ -1,8 +1,8 @@
 """Estimators fitted on many splits, in as many processes as wanted.
 
-A model says two things of every record: its log odds of the true class, and whether the answer is
-the positive label. A split alone decides them, not how many run at once. With a store each finished
-model's answers are a file, so a killed call goes on where it was.
+A model gives two things for every record: its log odds of the true class, and whether it predicts
+the positive label. Both depend on the split only, not on how many fits run at once. With a store
+each finished model is a file, so that an interrupted call resumes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,10 +28,11 @@ import numpy.typing as npt
 
 from pcer._version import __version__
 from pcer.attacks import log_odds
-from pcer.errors import InputError
+from pcer.errors import InputError, as_code, clipped
 from pcer.metrics import BoolArray, IntArray
 from pcer.models.labels import is_named
-from pcer.models.splits import TRAINING_STREAM, Splits, stream
+from pcer.models.options import Options
+from pcer.models.splits import LEAST_SECRET, TRAINING_STREAM, Splits, stream
 from pcer.release.columns import Coded, column_of, text_of
 from pcer.store import blocks
 from pcer.store.processes import die_with
@@ -39,10 +41,14 @@ FloatRow = npt.NDArray[np.float32]
 OnProgress = Callable[[int, int], None]
 
 LARGEST_SEED = 2**31
+EPSILON_DIGITS = 6  # of what one model spent: as many as 32 bits keep
+LONGEST_FAULT = 300  # characters of an error that is not ours
+CERTAIN = 36.0  # log odds beyond it are of a probability that is 0 or 1 in 64 bits
+ALL_CERTAIN = "Every probability of {} is 0 or 1: attacks by confidence see its answers alone."
 
 
 class Candidate(NamedTuple):
-    """One setting: the name of its model (None if there is but one), its budget, what is fitted."""
+    """One setting: the name of its model (None if there is only one), its budget, its estimator."""
 
     model: str | None
     epsilon: float
@@ -50,9 +56,10 @@ class Candidate(NamedTuple):
 
     @property
     def name(self) -> str:
-        """For sentences: the model's own name or that of its class, and its budget."""
-        budget = "" if math.isinf(self.epsilon) else f", epsilon {self.epsilon:g}"
-        return f"{self.model or type(self.estimator).__name__}{budget}"
+        """For sentences: the model's name or that of its class, and its budget."""
+        budget = f", epsilon {self.epsilon:g}" if math.isfinite(self.epsilon) else ""
+        kind = getattr(self.estimator, "__name__", type(self.estimator).__name__)
+        return f"{self.model or kind}{budget}"
 
     @property
     def has_probabilities(self) -> bool:
@@ -78,9 +85,9 @@ def candidates_of(
                 f"epsilon names no budget for {absent[0]!r}; add it, None without privacy.",
                 field="epsilon",
             )
-        return [Candidate(name, _budget(amounts[name]), own) for name, own in named.items()]
+        return [Candidate(name, budget_of(amounts[name]), own) for name, own in named.items()]
     ((parameter, values),) = budgets.items()
-    wanted = [_budget(value) for value in values]
+    wanted = [budget_of(value) for value in values]
     has_it = all(parameter in own.get_params() for own in named.values())
     if not wanted or len(set(wanted)) < len(wanted) or not has_it:
         raise InputError(
@@ -96,10 +103,7 @@ def candidates_of(
 
 
 def described(candidates: Sequence[Candidate]) -> dict[str, Any]:
-    """For ``training.config``: the class of every model and those of its settings that are numbers.
-
-    Texts and objects are left out: a category's name may be among them.
-    """
+    """For ``training.config``: classes and settings that are numbers; texts may name a category."""
     found = {}
     for candidate in candidates:
         kind, (_, *inside) = type(candidate.estimator), _parts(candidate.estimator)
@@ -133,13 +137,26 @@ def _parts(estimator: Any) -> list[Any]:
     return [estimator, *(part for part in inside if hasattr(part, "get_params"))]
 
 
-def _budget(value: float | None) -> float:
-    budget = math.inf if value is None else float(value)
-    if not budget > 0:
-        raise InputError(
-            f"epsilon must be above 0, not {value!r}; None means without privacy.", field="epsilon"
-        )
-    return budget
+def rounded_up(number: float, digits: int) -> float:
+    """The number with so many significant digits, never less than it was.
+
+    >>> rounded_up(0.56, 2), rounded_up(1.961, 2), rounded_up(12.01, 2)
+    (0.56, 2.0, 13.0)
+    """
+    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(str(number)))
+
+
+def budget_of(value: Any) -> float:
+    """A budget that a user gives: infinite for None, NaN for a function of models."""
+    if callable(value):
+        return math.nan  # known of every model once it is trained
+    with suppress(TypeError, ValueError):
+        if (budget := math.inf if value is None else float(value)) > 0:
+            return budget
+    raise InputError(
+        f"epsilon must be one number above 0, not {as_code(value)}; None means without privacy.",
+        field="epsilon",
+    )
 
 
 def _require_estimator(estimator: Any, where: str) -> None:
@@ -150,11 +167,11 @@ def _require_estimator(estimator: Any, where: str) -> None:
     if isinstance(estimator, type):
         fault = f"is the class {kind}; give an object: {kind}()"
     elif absent := [name for name in methods if not hasattr(estimator, name)]:
-        fault = f"({kind}) has no {absent[0]}, and it has to be fitted anew on every split; give "
+        fault = f"({kind}) has no {absent[0]}, and it must be fitted on every split; give "
         fault += "an estimator with scikit-learn's protocol, or score the records yourself and use "
         fault += "release_from_predictions"
     elif kind == "FrozenEstimator":
-        fault = "is frozen and cannot be fitted anew; give the estimator inside it"
+        fault = "is frozen and cannot be fitted again; give the estimator inside it"
     elif hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
         fault = f"({kind}) is a regressor; give a classifier"
     else:
@@ -173,15 +190,13 @@ def _unfit(where: str, reason: str) -> InputError:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Records:
-    """What estimators are fitted to, what is asked of them, and who the records are of."""
+    """Features, labels and owners of the records that estimators are fitted to."""
 
     X: Any  # features as given: an array, a frame, a sparse matrix, a list
     y: npt.NDArray[Any]  # (record,) labels as given
     classes: Coded  # the labels by name
     positive: str  # the name of the positive one
     persons: IntArray | None  # (record,) who has it, from 0; None where nobody has several
-    group: Coded
-    attribute: str  # what divides the records into groups
 
     @property
     def is_positive(self) -> BoolArray:
@@ -189,14 +204,15 @@ class Records:
         return is_named(self.classes, self.positive)
 
 
-# What one model says, by record: log odds of the true class (without probabilities +1 where it is
-# right and -1 where not); and whether the answer is the positive label.
-Answers = tuple[FloatRow, BoolArray]
+# One model's answers by record: log odds of the true class (without probabilities +1 where correct
+# and -1 where not), and whether it predicts the positive label; and the epsilon that it spent, NaN
+# where nothing says so.
+Answers = tuple[FloatRow, BoolArray, Any]
 Key = tuple[int, int]  # a model: the position of its setting, and its split
 
 
 class _Failure(NamedTuple):
-    """Why a model could not be had: a sentence's middle, and the traceback."""
+    """Why a model failed: part of a sentence, and the traceback."""
 
     fault: str
     trace: str = ""
@@ -206,26 +222,15 @@ def fit_all(
     candidates: Sequence[Candidate],
     records: Records,
     splits: Splits,
-    *,
     random_state: int,
-    n_jobs: int | None,
-    store: Path | None,
+    options: Options,
     on_progress: OnProgress,
 ) -> list[Answers]:
-    """What each setting's models say on every split: arrays (split, record).
+    """What each setting's models say on every split: arrays (split, record), and (split,) epsilons.
 
-    Args:
-        candidates: the settings.
-        records: what their models are fitted to, and asked about.
-        splits: who is trained on.
-        random_state: of what estimators leave to chance.
-        n_jobs: as for joblib.
-        store: folder that keeps finished models; None for none.
-        on_progress: called with (models done, models in all).
-
-    Raises:
-        InputError: a split and a model, what went wrong there, and what is kept.
+    InputError says of which split and model, what went wrong there, and what is kept.
     """
+    store = None if options.store is None else Path(options.store)
     keys = [(at, s) for s in range(len(splits.train)) for at in range(len(candidates))]
     with _opened(store, candidates, records, splits, random_state) as (found, keep):
         missing = [key for key in keys if key not in found]
@@ -233,25 +238,27 @@ def fit_all(
         calls = [
             ((at, s), candidates[at], records, splits.train[s], random_state) for at, s in missing
         ]
-        finished = _fitted(calls, n_jobs)
+        finished = _fitted(calls, options.n_jobs)
         try:
             for done, (key, answers) in enumerate(finished, start=len(keys) - len(missing) + 1):
                 if isinstance(answers, _Failure):
-                    n_kept = f"{len(found)} finished model{'' if len(found) == 1 else 's'}"
-                    kept = f"the {n_kept} are kept in {store}"
-                    kept = "store=DIR would keep finished splits" if store is None else kept
-                    model = f"split {key[1] + 1}, {candidates[key[0]].name}:"
+                    kept = f"finished models are kept in {store} ({len(found)})"
+                    if store is None:
+                        version = ", version=1" * hasattr(candidates[key[0]].estimator, "spent")
+                        kept = f"options=pcer.Options(store='kept'{version}) keeps finished splits"
+                    model = f"{candidates[key[0]].name} failed in split {key[1] + 1}:"
                     cause = RuntimeError(answers.trace) if answers.trace else None
                     raise _unfit(model, f"{answers.fault}; {kept}") from cause
                 found[key] = answers
                 keep(key, answers)
                 on_progress(done, len(keys))
         finally:
-            with warnings.catch_warnings():  # joblib remarks on tasks that are given up
+            with warnings.catch_warnings():  # joblib warns about abandoned tasks
                 warnings.simplefilter("ignore", UserWarning)
                 finished.close()
     rows = [[found[at, s] for s in range(len(splits.train))] for at in range(len(candidates))]
-    return [(np.array([a for a, _ in own]), np.array([b for _, b in own])) for own in rows]
+    whole = ((np.array(part) for part in zip(*own, strict=True)) for own in rows)
+    return [(of_truth, predicted, spent) for of_truth, predicted, spent in whole]
 
 
 @contextmanager
@@ -262,10 +269,7 @@ def _opened(
     splits: Splits,
     random_state: int,
 ) -> Iterator[tuple[dict[Key, Answers], Callable[[Key, Answers], None]]]:
-    """What a store has already, and what keeps more in it, which is ours meanwhile.
-
-    Warns where what was found there does not count.
-    """
+    """What a store has already, and what keeps more in it; warns of what does not count."""
     found: dict[Key, Answers] = {}
     if store is None:
         yield found, lambda key, answers: None
@@ -277,7 +281,9 @@ def _opened(
         "kind": "estimator",
         "records": joblib.hash((records.X, records.y, records.persons), "sha1"),
         **splits.identity,
-        "random_state": random_state,
+        "random_state": random_state  # in sentences, too: a secret one goes by its digest
+        if random_state < LEAST_SECRET
+        else blocks.record_digest({"random_state": random_state}),
         "positive_label": records.positive,
     }
 
@@ -285,36 +291,37 @@ def _opened(
         blocks.save_block(
             store,
             [(names[key[0]], key[1])],
-            np.concatenate(answers, dtype=np.float32)[None],
+            np.hstack(answers, dtype=np.float32)[None],
             made_with=versions(candidates),
             settings=blocks.settings_digest(identity, added={}),
         )
 
     with blocks.owned(store):
-        for note in blocks.resume_folder(store, identity, added={}, n_columns=2 * n):
+        for note in blocks.resume_folder(store, identity, added={}, n_columns=2 * n + 1):
             warnings.warn(note, stacklevel=5)
         for block in blocks.finished_blocks(store):
-            rows = blocks.load_block(block, 2 * n)
+            rows = blocks.load_block(block, 2 * n + 1)
             for (name, split), row in zip(block.keys, rows, strict=True):
                 if name in names:
-                    found[names.index(name), split] = np.array(row[:n]), row[n:] == 1
+                    spent = float(f"{row[-1]:.{EPSILON_DIGITS}g}")
+                    found[names.index(name), split] = np.array(row[:n]), row[n:-1] == 1, spent
         yield found, keep
 
 
 def _fitted(
     calls: Sequence[Any], n_jobs: int | None
 ) -> Generator[tuple[Key, Answers | _Failure], None, None]:
-    """What every model says as soon as it is there, by whatever joblib is told to use."""
+    """Every model's answers as soon as they are ready, by any joblib backend."""
     from joblib import Parallel, delayed
     from joblib.parallel import LokyBackend, get_active_backend
 
     backend, n_active = get_active_backend()
     options: dict[str, Any] = {"return_as": "generator_unordered"}
     step = max(len(calls), 1)
-    if isinstance(backend, LokyBackend):  # our own processes end with us, a cluster's do not
+    if isinstance(backend, LokyBackend):  # local processes must end with us; a cluster's cannot
         is_main = threading.current_thread() is threading.main_thread()
         options.update(initializer=die_with, initargs=(os.getpid(), is_main))
-    if not backend.supports_return_generator:  # then a few at a time, to keep what is finished
+    if not backend.supports_return_generator:  # then in batches, to keep finished models
         options, step = {"return_as": "list"}, max(1, n_jobs or n_active)
     for first in range(0, len(calls), step):
         pool = Parallel(n_jobs=n_jobs, batch_size=1, **options)
@@ -322,17 +329,18 @@ def _fitted(
 
 
 def _fingerprint(candidate: Candidate) -> str:
-    """What an estimator's rows are called in a store: by its class, settings and versions."""
+    """Name of an estimator's rows in a store, from its class, settings and versions."""
     import joblib
     from sklearn.base import clone
 
-    try:
-        digest = joblib.hash(clone(candidate.estimator), hash_name="sha1")
+    own = candidate.estimator
+    try:  # of a training function only its name and version are known
+        kept = (candidate.name, own.version) if hasattr(own, "spent") else clone(own)
+        digest = joblib.hash(kept, hash_name="sha1")
     except Exception as error:  # pickling raises whatever it meets
         raise InputError(
-            f"store= needs an estimator that can be told from others, but {candidate.name} holds "
-            f"what cannot be pickled ({type(error).__name__}), such as a lambda; define it in a "
-            "module, or leave store out.",
+            f"store= needs an estimator that can be pickled, but {candidate.name} cannot "
+            f"({type(error).__name__}); define lambdas in a module, or leave store out.",
             field="store",
         ) from None
     return str(joblib.hash((digest, versions([candidate])), hash_name="sha1"))
@@ -341,23 +349,31 @@ def _fingerprint(candidate: Candidate) -> str:
 def _fit(
     key: Key, candidate: Candidate, records: Records, rows: IntArray, random_state: int
 ) -> tuple[Key, Answers | _Failure]:
-    """One model, from the estimator to its answers; what goes wrong is given back, not raised."""
+    """Fit one model and return its answers; failures are returned, not raised."""
     from sklearn.base import clone
 
-    seed = int(stream(random_state, TRAINING_STREAM, key[1]).integers(LARGEST_SEED))
+    # Training functions draw noise from it, which no two models may share.
+    drawn = stream(random_state, TRAINING_STREAM, key[1]).integers(LARGEST_SEED, size=1 + key[0])
+    seed = int(drawn[key[0] if hasattr(candidate.estimator, "spent") else 0])
     try:
         with _alone(seed):
             fresh = clone(candidate.estimator)
-            unset = {  # random states that are not fixed numbers are this split's
+            unset = {  # open random states get this split's seed
                 name: seed
                 for name, value in fresh.get_params(deep=True).items()
                 if name.rpartition("__")[2] == "random_state" and not isinstance(value, Integral)
             }
             fresh.set_params(**unset)
             fitted = fresh.fit(_taken(records.X, rows), records.y[rows])
-            return key, _asked(fitted, records, candidate.has_probabilities)
-    except Exception as error:  # whatever an estimator may raise
-        fault = f"{type(error).__name__} was raised; mend the estimator or its data and call again"
+            answers = _asked(fitted, records, candidate.has_probabilities)
+            if isinstance(answers, _Failure):
+                return key, answers
+            return key, (*answers, getattr(fresh, "spent", math.nan))
+    except Exception as error:  # an estimator may raise anything
+        words = clipped(" ".join(str(error).split()), LONGEST_FAULT)
+        fault = f'"{words}" ({type(error).__name__}, traceback above); fix it and run again'
+        if "string to float" in words:
+            fault += " (Options(drop_sensitive=True) leaves out what sensitive_features names)"
         return key, _Failure(fault, traceback.format_exc())
 
 
@@ -374,11 +390,7 @@ def _taken(X: Any, rows: IntArray) -> Any:
 
 @contextmanager
 def _alone(seed: int) -> Iterator[None]:
-    """Nothing from outside gets into a fit, nor out of it.
-
-    Matrix products run on one core, because their rounding depends on how many there are; and
-    whatever draws from the global streams of Python, numpy or torch draws this split's numbers.
-    """
+    """Seed the global random streams for a fit, on one core: rounding depends on their number."""
     from threadpoolctl import threadpool_limits
 
     plain, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
@@ -397,27 +409,43 @@ def _alone(seed: int) -> Iterator[None]:
         np.random.set_state(legacy)  # noqa: NPY002
 
 
-def _asked(fitted: Any, records: Records, has_probabilities: bool) -> Answers | _Failure:
-    """What a fitted model says of every record."""
-    probability = None
+def _asked(
+    fitted: Any, records: Records, has_probabilities: bool
+) -> tuple[FloatRow, BoolArray] | _Failure:
+    """A fitted model's answers for every record; a function gives probabilities only."""
+    predicted, positive = None, records.is_positive
+    probability: npt.NDArray[np.float64] = np.empty(0)
     if has_probabilities:
-        probability = np.asarray(fitted.predict_proba(records.X), dtype=np.float64)
-    answers = column_of(np.ravel(fitted.predict(records.X)), "predict")
-    predicted = is_named(answers, records.positive)
-    if probability is None:
-        return np.where(predicted == records.is_positive, 1, -1).astype(np.float32), predicted
+        given = fitted.predict_proba(records.X)
+        given = given.detach().cpu() if hasattr(given, "detach") else given  # torch
+        probability = np.asarray(given, dtype=np.float64)
+    if hasattr(fitted, "predict"):
+        answers = column_of(np.ravel(fitted.predict(records.X)), "predict")
+        predicted = is_named(answers, records.positive)
+    if not has_probabilities:
+        return np.where(predicted == positive, 1, -1).astype(np.float32), np.asarray(predicted)
+    if n_bad := int((~((probability >= 0) & (probability <= 1))).sum()):
+        return _Failure(
+            f"predict_proba gave {n_bad:,} values that are not between 0 and 1; apply the sigmoid "
+            "or softmax to logits, scale the features, or choose a model that converges"
+        )
+    is_label = getattr(fitted.predict_proba, "__name__", "") == "predict"  # or that of Keras
+    if is_label and np.isin(probability, (0, 1)).all():
+        return _Failure("predict gave labels, not probabilities; return the model's predict_proba")
     labels, classes = getattr(fitted, "classes_", None), records.classes
     names = classes.names if labels is None else [text_of(c) for c in np.asarray(labels).tolist()]
+    if predicted is None and probability.size == len(positive):  # of the positive label alone
+        one = probability.reshape(-1, 1)
+        probability = np.where(np.array(names) == records.positive, one, 1 - one)
     if probability.shape != (len(records.y), len(names)):
         return _Failure(
             f"predict_proba gave shape {probability.shape} for {len(records.y):,} records and "
             f"{len(names)} classes; let it give a column for each class"
         )
-    if n_bad := int((~((probability >= 0) & (probability <= 1))).sum()):
-        return _Failure(
-            f"predict_proba gave {n_bad:,} values that are not between 0 and 1; scale the "
-            "features, fill in what is missing, or choose a model that converges"
-        )
+    if predicted is None:
+        predicted = probability.argmax(axis=1) == names.index(records.positive)
+        if len(names) == 2 and not np.allclose(probability.sum(axis=1), 1, atol=1e-3):
+            return _Failure("the two columns do not add up to 1; apply the softmax to logits")
     column = np.array([names.index(name) if name in names else -1 for name in classes.names])
     at = column[classes.codes]  # a class that the model has never seen has probability 0
     of_truth = np.where(at >= 0, probability[np.arange(len(at)), at], 0.0)

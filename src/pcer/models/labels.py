@@ -1,4 +1,4 @@
-"""What users name: a label, rows of a data frame, and ``package.module:Name``."""
+"""Names that users give: a label, rows of a data frame, and ``package.module:Name``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def require_one_length(**columns: Any) -> None:
 
 
 def require_one_index(**columns: Any) -> None:
-    """Raise InputError where pandas objects name their rows differently: nobody guesses an order.
+    """Raise InputError where the indexes of pandas objects differ: their order is ambiguous.
 
     Rows are taken by position everywhere, so objects of different order would be mixed up.
     """
@@ -46,8 +46,8 @@ def require_one_index(**columns: Any) -> None:
     for name, index in indexes.items():
         if len(index) == len(indexes[first]) and not index.equals(indexes[first]):
             raise InputError(
-                f"{name} and {first} name their rows differently (their pandas index), so it is "
-                f"not known which belong together; sort both alike, then give "
+                f"{name} and {first} have different pandas indexes, so it is unclear which rows "
+                f"belong together; sort both alike, then give "
                 f"{name}.reset_index(drop=True) and {first}.reset_index(drop=True).",
                 field=name,
             )
@@ -75,11 +75,11 @@ def object_named(name: str, *, folder: Path, example: str) -> Any:
     module, _, attribute = name.partition(":")
     if not module or not attribute:
         raise InputError(f"the name must be package.module:Name, such as {example}, not {name!r}.")
-    importlib.invalidate_caches()  # the folder may have been written to a moment ago
+    importlib.invalidate_caches()  # the folder may have changed just now
     try:
         with folder_first(folder):
             found = getattr(importlib.import_module(module), attribute, None)
-    except (Exception, SystemExit) as error:  # anybody's code, which may fail in any way
+    except (Exception, SystemExit) as error:  # user code may fail in any way
         fault = clipped(f"{type(error).__name__}: {error}", 200)
         raise InputError(
             f"{module} cannot be imported ({fault}); install it, or go to its folder, and check "

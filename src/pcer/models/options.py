@@ -1,4 +1,4 @@
-"""What the two front doors may be told beyond their arguments, in one object."""
+"""Options of the functions that make releases, in one object."""
 
 from __future__ import annotations
 
@@ -7,46 +7,88 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from pcer.errors import InputError, require_open_unit
+from pcer.errors import InputError, as_code, door, require_open_unit
+from pcer.release import columns as convert
 from pcer.release.build import ReleaseFacts
+from pcer.release.columns import CROSSING
 from pcer.release.disclosure import LEAST_PEOPLE, DisclosureRule
 from pcer.release.format import Outcome, SplitKind, Training
+from pcer.release.small_groups import Attribute, attribute_of
+from pcer.store.secret import require_random
 
-OF_PREDICTIONS = (
-    *("positive_label", "threshold", "split_id"),
-    *("reference", "membership_score", "training"),
-)
-OF_ESTIMATORS = ("test_size", "cv", "person_id", "budgets", "n_jobs", "store")
+# By function, the options that it does not take, and what to do instead.
+OF_FITTING = ("test_size", "cv", "person_id", "budgets", "n_jobs", "store", "version")
+OF_SCORES = ("positive_label", "threshold", "split_id", "reference", "membership_score", "training")
+NOT_TAKEN = {
+    "release_from_predictions": (
+        (*OF_FITTING, "drop_sensitive"),
+        "it is about fitting, which release_from_estimator does",
+    ),
+    "release_from_signals": (
+        (*OF_FITTING, "drop_sensitive", *OF_SCORES[:-1]),
+        "it is about fitting or predictions (person_id is an argument here)",
+    ),
+    "release_from_training": (
+        (*OF_SCORES, "budgets", "epsilon"),
+        "positive_label and epsilon are arguments here, several settings are a dict of functions "
+        "by name, and the rest is about predictions",
+    ),
+    "release_from_estimator": (
+        ("version", *OF_SCORES),
+        "it is about predictions made elsewhere (positive_label is an argument here, and "
+        "scikit-learn's FixedThresholdClassifier has a threshold)",
+    ),
+}
+
+
+def option_remedies(function: str, given: Mapping[str, Any]) -> dict[str, str]:
+    """By argument that is an option, the call that passes it; or why the function has no use."""
+    refused, why = NOT_TAKEN[function.replace("releases", "release")]
+    own = {name: value for name, value in given.items() if name in Options.__dataclass_fields__}
+    taken = {name: as_code(value) for name, value in own.items() if name not in refused}
+    are = " and ".join(taken) + (" is an option" if len(taken) == 1 else " are options")
+    if type(given.get("cv")) is int:
+        taken["cv"] = f"sklearn.model_selection.StratifiedKFold({given['cv']}, shuffle=True)"
+    if "store" in taken and function == "release_from_training":
+        taken.setdefault("version", "1")
+    call = ", ".join(f"{name}={code}" for name, code in taken.items())
+    passed = dict.fromkeys(taken, f"{are}: pass options=pcer.Options({call})")
+    return {name: f"{function} does not take {name}; {why}" for name in own} | passed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Options:
-    """Options of ``release_from_predictions`` and ``release_from_estimator``, checked when made.
+    """Options of the functions that make releases, checked when made.
+
+    What is said of estimators holds for training functions, too.
 
     Args:
         dataset: a name for the data.
         attribute: name of the protected attribute; taken from named columns if not given.
         groups: the groups in the order wanted (group 0 minus group 1 is the disparity's sign);
             sorted names by default. Records of other groups are counted as left out.
+        group_names: what readers call groups, ``{"1": "White"}``; the others keep their names.
+        people: whom the records are about, a plural noun: "defendants".
+        positive_means: what a positive prediction says of them: "are predicted to pay back".
         epsilon: the privacy budget; None, NaN or infinity is a model without DP. Of predictions
             one number or a column, of estimators one number or a dict by the estimator's name.
         dp_delta: the delta of every model with a budget.
         notes: sentences to travel with the release.
         public_data: whether anybody may have the records; then groups of any size are released.
         least_people: of one group, label and part; groups with fewer are joined into one.
-        certain_cells: release cells that tell someone's membership with certainty, and count
-            them; False coarsens those tables, at a loss of power that a note states.
-        secret: 16 to 64 bytes that key what names splits (of predictions with ``record_id``) and
-            records (of estimators); without one a release of private records names neither.
+        certain_cells: release cells that reveal a membership with certainty, and count them;
+            False coarsens those tables, at a loss of power that a note states.
+        secret: 16 to 64 random bytes that key the names of splits (predictions with
+            ``record_id``) and of records (estimators), and draw estimators' splits.
 
         positive_label: predictions: which label is positive; needed unless labels are 0 and 1.
         threshold: predictions: positive from this ``y_score`` on; 0.5 by default.
         split_id: predictions: one name or a column: which runs used the same split.
-        reference: predictions of one model that cannot be retrained: scores, a column for each
-            model, by models that never saw any of these records, such as ones trained by you on
-            other people; nobody can check that. Gives ``reference_advantage``.
-        membership_score: predictions: a column of your own attack's scores, higher where a record
-            seems a member; its AUC is released as ``auc_advantage`` instead of ours.
+        reference: predictions of one model that cannot be retrained: a column of scores for each
+            reference model, trained on other people only, which cannot be checked. Gives
+            ``reference_advantage``.
+        membership_score: predictions: a column of your attack's scores, higher for likely
+            members; its AUC is released beside ours, by the column's name.
         training: predictions: what else is known of the training; its ``split_kind`` is replaced.
 
         test_size: estimators: share of the records, or people, that a split holds out.
@@ -56,8 +98,11 @@ class Options:
         budgets: estimators: the name of the parameter that carries epsilon, and the values it
             takes: ``{"epsilon": [0.5, 1, None]}``; None is a model without privacy (infinity).
         n_jobs: estimators: how many are fitted at once, as for joblib;
-            ``joblib.parallel_config`` is heeded.
-        store: estimators: folder that keeps every finished split; the same call goes on from there.
+            ``joblib.parallel_config`` works, too.
+        store: estimators: folder that keeps every finished split; the same call resumes there.
+        version: training functions: what you call the present state of the function, for a store:
+            change it with the function.
+        drop_sensitive: estimators: leave columns that ``sensitive_features`` names out of X.
 
     Raises:
         InputError: one sentence that names the option and the remedy.
@@ -69,6 +114,9 @@ class Options:
     dataset: str = "records"
     attribute: str | None = None
     groups: Sequence[Any] | None = None
+    group_names: Mapping[Any, str] = field(default_factory=dict)
+    people: str | None = None
+    positive_means: str | None = None
     epsilon: Any = None
     dp_delta: float | None = None
     notes: Sequence[str] = ()
@@ -90,15 +138,19 @@ class Options:
     budgets: Mapping[str, Sequence[float | None]] | None = None
     n_jobs: int | None = None
     store: str | os.PathLike[str] | None = None
+    version: str | int | float | None = None
+    drop_sensitive: bool = False
 
     def __post_init__(self) -> None:
         self.facts("benefit", "random")  # what the release itself refuses
-        if self.threshold is not None and not 0 <= self.threshold <= 1:
-            raise InputError(
-                f"threshold must be a probability, not {self.threshold!r}.", field="threshold"
-            )
+        given = self.threshold
+        if given is not None and not (isinstance(given, int | float) and 0 <= given <= 1):
+            raise InputError(f"threshold must be a probability, not {given!r}.", field="threshold")
         require_open_unit(test_size=self.test_size)
-        if self.budgets is not None and (self.epsilon is not None or len(self.budgets) != 1):
+        if self.secret:
+            require_random(self.secret, "secret", make="secrets.token_bytes(32), and keep it")
+        is_one = isinstance(self.budgets, Mapping) and len(self.budgets) == 1
+        if self.budgets is not None and (self.epsilon is not None or not is_one):
             raise InputError(
                 'give either epsilon or budgets, and as budgets one parameter: {"epsilon": [1]}.',
                 field="budgets",
@@ -106,7 +158,7 @@ class Options:
 
     @property
     def disclosure(self) -> DisclosureRule:
-        """What may be let out about few people, or about one."""
+        """What a release may reveal about few people, or about one."""
         return DisclosureRule(
             public=self.public_data,
             least_people=self.least_people,
@@ -116,24 +168,20 @@ class Options:
     def facts(self, outcome: Outcome, split_kind: SplitKind, **further: Any) -> ReleaseFacts:
         """What a release says beside its counts; ``further`` are more fields of it."""
         given = {} if self.training is None else dict(self.training)
-        return ReleaseFacts(
-            **{
-                **given,
-                "dataset": self.dataset,
-                "outcome": outcome,
-                "split_kind": split_kind,
-                "positive_label": self.positive_label,
-                "groups": self.groups,
-                "dp_delta": self.dp_delta,
-                "notes": self.notes,
-                "disclosure": self.disclosure,
-                "secret": self.secret,
-                **further,
-            }
-        )
+        names = (each.name for each in fields(ReleaseFacts))
+        own = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        said = {"outcome": outcome, "split_kind": split_kind}
+        return ReleaseFacts(**{**given, **own, **said, **further})
 
-    def refuse(self, names: Sequence[str], *, door: str, remedy: str) -> None:
-        """Raise InputError where one of the named options is given to a door that lacks it."""
+    def attribute_of(self, features: Any) -> Attribute:
+        """The protected attribute: one column, or several crossed."""
+        columns = convert.named_columns(features, self.attribute)
+        coded = [convert.column_of(values, name) for name, values in columns.items()]
+        return attribute_of(self.attribute or CROSSING.join(columns), coded, self.groups)
+
+    def require_taken(self, door: str) -> None:
+        """Raise InputError where an option is given to a function that does not take it."""
+        names, remedy = NOT_TAKEN[door]
         for option in fields(self):
             value = getattr(self, option.name)
             given = value is not None if option.default is None else value != option.default
@@ -141,3 +189,6 @@ class Options:
                 raise InputError(
                     f"{door} does not take the option {option.name}; {remedy}.", field=option.name
                 )
+
+
+Options.__init__ = door()(Options.__init__)  # type: ignore[method-assign]

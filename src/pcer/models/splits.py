@@ -1,34 +1,46 @@
-"""Who is trained on: splits drawn here, or by a splitter of scikit-learn, and what they may claim.
+"""Random splits, drawn here or by a splitter of scikit-learn, and what a release says of them.
 
-Every test of an audit rests on how the splits were drawn: by chance, or they are refused. A release
-says what was divided (records or people), and what was balanced.
+Every test of exposure needs random splits; others are refused. A release says what was divided
+(records or people) and what was balanced.
 """
 
 from __future__ import annotations
 
 import copy
 import hashlib
+import hmac
 import math
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pcer.errors import InputError
+from pcer.errors import InputError, require_at_least
+from pcer.files import write_files
 from pcer.metrics import BoolArray, IntArray
+from pcer.models.options import Options
 from pcer.release.format import StratifiedBy
+from pcer.store.blocks import owned
+from pcer.store.secret import SECRET_BYTES, read_secret
 
 PERSON = "person"  # the unit of a split that keeps all records of a person together
 TRAINING_STREAM, SPLIT_STREAM = range(2)  # what random numbers are for; see ``stream``
+LEAST_SECRET = 2**64  # smaller random states can be guessed by trying
+GUESSED = (
+    "can be guessed, and with it who was in which split; leave it out, or say "
+    "Options(public_data=True) if anybody may have the records."
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Splits:
-    """Splits by number, from 0, and what a release may say of how they were drawn."""
+    """Splits by number, from 0, and how they were drawn."""
 
     train: Sequence[IntArray]  # by split the rows of its training part
-    identity: dict[str, Any]  # what makes them these and no others, as plain JSON
+    identity: dict[str, Any]  # everything that determines them, as plain JSON
     config: dict[str, Any]  # for training.config
     stratified_by: StratifiedBy  # what was balanced
     unit: str | None  # what was divided, where that is not the record
@@ -42,6 +54,24 @@ class Splits:
         return inside
 
 
+def state_of(random_state: int | None, options: Options) -> int:
+    """The state behind all random numbers; for private records one that cannot be guessed."""
+    if random_state is None and not options.public_data:
+        secret, store = options.secret or secrets.token_bytes(SECRET_BYTES), options.store
+        if store is not None and not options.secret:
+            kept = Path(store) / "splits.secret"  # the same call resumes with the same splits
+            with owned(kept.parent):
+                if not kept.exists():
+                    write_files({kept: secret}, private=True)
+                secret = read_secret(kept)
+        return int.from_bytes(hmac.digest(secret, b"pcer splits", "sha256")[:16], "little")
+    state = 0 if random_state is None else random_state
+    require_at_least(0, random_state=state)
+    if state < LEAST_SECRET and not options.public_data:
+        raise InputError(f"random_state {state} {GUESSED}", field="random_state")
+    return state
+
+
 def stream(random_state: int, purpose: int, split: int) -> np.random.Generator:
     """Random numbers of one split for one purpose, whatever other splits there are."""
     seed = np.random.SeedSequence(random_state, spawn_key=(purpose, split))
@@ -51,10 +81,7 @@ def stream(random_state: int, purpose: int, split: int) -> np.random.Generator:
 def random_splits(
     n_splits: int, n_records: int, persons: IntArray | None, test_size: float, random_state: int
 ) -> Splits:
-    """Independent random splits of records, or of people: further ones change none before.
-
-    Persons are (record,) numbers from 0; None where nobody has several records.
-    """
+    """Independent random splits of records or people; adding splits changes no earlier one."""
     units = np.arange(n_records) if persons is None else persons
     n_units = int(units.max()) + 1
     n_test = math.ceil(test_size * n_units)
@@ -71,7 +98,7 @@ def random_splits(
         train.append(np.flatnonzero(inside[units]))
     return Splits(
         train=train,
-        identity={"test_size": test_size, "random_state": random_state},
+        identity={"test_size": test_size},
         config={"splits": "random", "test_size": test_size},
         stratified_by="nothing",
         unit=None if persons is None else PERSON,
@@ -86,18 +113,20 @@ KNOWN = (
 )
 
 
-def given_splits(cv: Any, classes: IntArray, persons: IntArray | None, random_state: int) -> Splits:
-    """All splits of one of scikit-learn's random splitters."""
+def given_splits(
+    options: Options, classes: IntArray, persons: IntArray | None, random_state: int
+) -> Splits:
+    """All splits of one of scikit-learn's random splitters, ``options.cv``."""
     from sklearn import model_selection
 
-    kind = type(cv).__name__
-    # by its very class, as a subclass may do anything
+    cv, kind = options.cv, type(options.cv).__name__
+    # exactly this class, as a subclass may do anything
     is_known = kind in KNOWN and getattr(model_selection, kind) is type(cv)
     if not is_known or not getattr(cv, "shuffle", True):
         raise InputError(
-            f"cv must divide at random, or no test could say anything: one of {', '.join(KNOWN)}, "
-            f"with shuffle=True where it has that, not {kind}; or score other splits yourself, and "
-            "use release_from_predictions.",
+            f"cv must split at random: one of {', '.join(KNOWN)}, with shuffle=True where it has "
+            f"that, not {kind}; or score other splits yourself, and use "
+            "release_from_predictions.",
             field="cv",
         )
     if kind.startswith("Group") != (persons is not None):
@@ -107,9 +136,12 @@ def given_splits(cv: Any, classes: IntArray, persons: IntArray | None, random_st
             "leave cv out.",
             field="person_id",
         )
-    drawn = copy.deepcopy(cv)  # one that keeps a stream of its own must not be moved on
+    drawn = copy.deepcopy(cv)  # a splitter with a random stream must not be advanced
     if getattr(drawn, "random_state", None) is None:
-        drawn.random_state = int(stream(random_state, SPLIT_STREAM, 0).integers(2**31))
+        bits = stream(random_state, SPLIT_STREAM, 0).bit_generator  # a number could be guessed
+        drawn.random_state = np.random.RandomState(bits)
+    elif not options.public_data:
+        raise InputError(f"the random_state of cv={kind}(...) {GUESSED}", field="cv")
     n, digest, notes = len(classes), hashlib.sha256(), []
     pairs = [*drawn.split(np.zeros((n, 1)), classes, persons)]
     for train, _ in pairs:

@@ -1,0 +1,117 @@
+"""From any way to train to a release: a function that trains, called on many splits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from inspect import signature
+from types import SimpleNamespace
+from typing import Any
+
+from pcer.errors import InputError, door
+from pcer.metrics import DEFAULT_SPLITS
+from pcer.models.estimator import release_from_estimator
+from pcer.models.fits import EPSILON_DIGITS, rounded_up
+from pcer.models.options import Options, option_remedies
+from pcer.release.format import Outcome, Release
+
+Train = Callable[[Any, Any, int], Any]
+
+
+@door(option_remedies)
+def release_from_training(
+    train: Train | Mapping[str, Train],
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any,
+    outcome: Outcome,
+    epsilon: Any = None,
+    positive_label: str | int | float | bool | None = None,
+    n_splits: int = DEFAULT_SPLITS,
+    random_state: int | None = None,
+    options: Options | None = None,
+) -> Release:
+    """Train by your own function (Opacus, Keras, JAX, a remote service) on many random splits.
+
+    The rest is as in ``release_from_estimator``, one model after another unless ``n_jobs`` is set.
+
+    Args:
+        train: called as ``train(X_train, y_train, seed)``; returns what has ``predict_proba``, or a
+            function of records to probabilities: of the positive label, or a column for each label
+            in sorted order. Several by name become the models of one release.
+        epsilon: the budget; or a function that gives what the model that ``train`` returned has
+            spent: the largest then counts, rounded up to two digits, and ``training.config`` has
+            all. Of several functions a dict by name.
+        options: a ``store`` needs a ``version``, since nobody sees whether a function has changed.
+
+    Raises:
+        InputError: one sentence that names the argument or the split, and the remedy.
+    """
+    options = Options() if options is None else options
+    options.require_taken("release_from_training")
+    if options.store is not None and options.version is None:
+        raise InputError(
+            "a store needs the version of your function, which only you know: Options(store=..., "
+            "version=1); change it when the function changes.",
+            field="version",
+        )
+    named = dict(train) if isinstance(train, Mapping) else {None: train}
+    spent = epsilon if isinstance(epsilon, Mapping) else dict.fromkeys(named, epsilon)
+    made = {name: _Trainer(own, spent.get(name), options.version) for name, own in named.items()}
+    return release_from_estimator(
+        made if isinstance(train, Mapping) else made[None],
+        X,
+        y,
+        sensitive_features=sensitive_features,
+        outcome=outcome,
+        positive_label=positive_label,
+        n_splits=n_splits,
+        random_state=random_state,
+        options=replace(options, epsilon=epsilon, version=None),
+    )
+
+
+class _Trainer:
+    """A training function with scikit-learn's protocol, so that it is fitted like an estimator."""
+
+    predict = predict_proba = None  # those of what it returns
+    random_state: Any = None
+    spent = math.nan
+
+    def __init__(self, train: Train, epsilon: Any, version: Any) -> None:
+        fits = callable(train) and not isinstance(train, type) and not hasattr(train, "fit")
+        try:
+            fits = fits and bool(signature(train).bind(1, 2, 3))
+        except (TypeError, ValueError) as error:  # the latter where a callable tells nothing
+            fits = isinstance(error, ValueError)
+        if not fits:
+            fault = "train must be a function: train(X_train, y_train, seed)"
+            raise InputError(
+                f"{fault}; for what has fit use release_from_estimator.", field="train"
+            )
+        self.train, self.epsilon, self.version = train, epsilon, version
+        self.__name__ = getattr(train, "__name__", type(train).__name__)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {"random_state": self.random_state, "version": self.version}
+
+    def set_params(self, **params: Any) -> None:
+        self.__dict__ |= params
+
+    def __sklearn_clone__(self) -> _Trainer:
+        return _Trainer(self.train, self.epsilon, self.version)
+
+    def fit(self, X: Any, y: Any) -> Any:
+        model = self.train(X, y, self.random_state)
+        has_method = hasattr(model, "predict_proba")
+        if not has_method and not callable(model):
+            what = "a model with predict_proba, or a function of records to probabilities"
+            raise InputError(f"it returned {type(model).__name__}; return {what}")
+        if callable(self.epsilon):
+            given = self.epsilon(model)
+            self.spent = rounded_up(math.inf if given is None else float(given), EPSILON_DIGITS)
+            if not self.spent > 0:
+                raise InputError(f"epsilon gave {given!r}, which must be above 0")
+        return model if has_method else SimpleNamespace(predict_proba=model)
