@@ -129,11 +129,12 @@ def test_rankings_directions_and_correlations_by_hand():
     compared = compared_by(rates)
     assert compared.rankings == [
         ("pcer_disparity", [0.5, 5.0, None, 1.0], [0.5, 5.0]),
+        ("pcer_disparity_null", [], []),
         ("demographic_parity_gap", [1.0, 0.5, 5.0, None], [1.0]),
         ("equalized_odds_gap", [], []),
     ]
-    disagree = {"demographic_parity_gap": True, "equalized_odds_gap": None}
-    assert compared.ranking_disagreement == disagree
+    disagree = {"pcer_disparity_null": None, "equalized_odds_gap": None}
+    assert compared.ranking_disagreement == disagree | {"demographic_parity_gap": True}
     assert [epsilon for epsilon, _ in compared.opposite] == [0.5, 1.0]
     disparity, rate = [5, 17.5, -5, -10], [-0.2, -0.05, -0.3, -0.3]
     expected = stats.pearsonr(disparity, rate).statistic

@@ -68,7 +68,7 @@ def test_the_published_part_and_resolution_against_loops(release):
             ends = max(-1.0, cost - reach), min(1.0, cost + reach)
             assert group.cost.interval == pytest.approx(ends)
             least = max(cost, 0) + stats.norm.isf(0.05) * error
-            assert group.cost.upper_limit >= min(1.0, least) - 1e-12
+            assert group.cost.upper_bound_pointwise >= min(1.0, least) - 1e-12
             if luck > 1e-12:  # the mean of noise that is clipped at 0
                 assert group.noise_level == pytest.approx(math.sqrt(luck / (2 * math.pi)))
             p_values.append(reference.memorised_p(release, budget.epsilon, name))
@@ -122,7 +122,7 @@ def test_a_cost_that_is_one_number_for_all_seeds_has_no_spread_over_them(strong,
         assert all(one.benefit.ci is not None for one in groups)
         assert all(one.floor_dominated_share in (0.0, 1.0) for one in pair.floors)
     cell = floors_table(audit).rows[0][2]
-    assert re.fullmatch(r"[+−][\d,.]+\n\[no interval\]\n–; \d+ %", cell)
+    assert re.fullmatch(r"[+−][\d,.]+\n\[no interval\]\n–; \d+%", cell)
 
 
 def test_swapping_groups_flips_the_signs_and_harm_turns_words_only(strong, plain):
@@ -131,37 +131,43 @@ def test_swapping_groups_flips_the_signs_and_harm_turns_words_only(strong, plain
         return pcer.audit(strong.model_copy(update={"subject": subject}), QUICK)
 
     swapped, harmful = told(groups=["g1", "g0"]), told(outcome="harm")
-    assert "harm" in " ".join(harmful.account)
     for one, other, harm in zip(plain.budgets, swapped.budgets, harmful.budgets, strict=True):
         ours, theirs = one.pairs[0], other.pairs[0]
         assert ours.groups == theirs.groups[::-1]
         assert ours.pcer_disparity.mean == pytest.approx(-theirs.pcer_disparity.mean)
-        assert ours.cross_product.value == pytest.approx(-theirs.cross_product.value)
-        assert ours.cross_product.p_value == pytest.approx(theirs.cross_product.p_value)
-        assert ours.lower_ratio == theirs.lower_ratio == "g1"
+        assert ours.ratio.cross_product == pytest.approx(-theirs.ratio.cross_product)
+        for ask in ("exposure", "outcomes", "ratio", "double_disadvantage"):
+            mine, yours = getattr(ours, ask), getattr(theirs, ask)
+            assert (mine.group, mine.p_value) == ("g1", pytest.approx(yours.p_value))
+            assert mine.group == yours.group
         assert one.verdict is other.verdict
-        assert ours.pcer_disparity == harm.pairs[0].pcer_disparity
-        assert ours.cross_product == harm.pairs[0].cross_product
-        assert harm.double_disadvantage == []
+        harmed = harm.pairs[0]
+        assert ours.pcer_disparity == harmed.pcer_disparity
+        assert (ours.ratio, ours.exposure) == (harmed.ratio, harmed.exposure)
+        assert ours.outcomes == harmed.outcomes.model_copy(update={"group": "g1"})
+        assert (harmed.outcomes.group, harmed.double_disadvantage.group) == ("g0", None)
 
 
 def test_a_planted_disparity_is_shown(plain):
     pair = plain.budgets[0].pairs[0]
-    assert (plain.verdict, plain.worse_off) == (pcer.Verdict.DOUBLE_DISADVANTAGE, ["g1"])
-    assert plain.headline.startswith("At ε = 1, one group is doubly disadvantaged")
-    assert (pair.disparity_shown, pair.driven_by, pair.better_off) == (True, "both", "g0")
-    assert pair.more_exposed == pair.lower_ratio == pair.double_disadvantage == "g1"
+    assert plain.verdict is pair.verdict is pcer.Verdict.DOUBLE_DISADVANTAGE
+    assert plain.told.epsilon is None  # of two settings alike the less private one
+    assert plain.headline == plain.told.headline != ""
+    answers = pair.exposure, pair.outcomes, pair.ratio, pair.double_disadvantage
+    assert [answer.group for answer in answers] == ["g1"] * 4
+    assert [answer.answer for answer in answers[:3]] == ["differs", "differ", "differs"]
+    assert pair.ratio.driven_by == "both"
     assert pair.pooled.disparity > 0
     assert pair.sign_holds_below_floor is None
-    assert "double_disadvantage" in plain.outcomes()
+    assert plain.statements()["double_disadvantage"] == [0, 1, "overfitting_gap"]
     assert all(claim.refuted for claim in comparisons(plain)[0].equal_gap_claims)
 
 
-def test_sign_limit_where_the_worse_off_group_has_the_higher_rate():
+def test_sign_limit_where_the_group_of_lower_ratio_has_the_higher_rate():
     release = drawn((20_000, 20_000), (0.2, 0.3), (0.004, 0.08), right=(0.9, 0.7), rng=1)
     budget = pcer.audit(release, QUICK).budgets[0]
     (pair,), groups = budget.pairs, [budget.groups[name] for name in ("g0", "g1")]
-    assert pair.lower_ratio == "g1"
+    assert (pair.ratio.group, pair.ratio.driven_by) == ("g1", "exposure")
     rates, costs = [g.benefit.mean for g in groups], [g.cost.value for g in groups]
     assert rates[1] > rates[0]
     limit = costs[1] * rates[0] / rates[1]
@@ -177,7 +183,7 @@ def test_floor_above_every_cost_repeats_demographic_parity():
     said = {"right": (0.9, 0.8), "n_seeds": 5, "budgets": (0.1, 1.0, 5.0, None), "rng": 2}
     audit = pcer.audit(drawn((3_000, 3_000), (0.5, 0.3), (0, 0), **said), QUICK)
     found = audit.published[0].algorithm1
-    row, (_, parity, _) = found.equitable_budget[-1], comparisons(audit)[0].rankings
+    row, (*_, parity, _) = found.equitable_budget[-1], comparisons(audit)[0].rankings
     assert (row.floor, row.repeats_demographic_parity, row.budgets) == (0.1, True, parity.best)
     assert 0.1 not in found.informative_floors
     for budget in audit.budgets:
@@ -201,31 +207,37 @@ def test_rates_without_sizes_are_insufficient():
     assert audit.verdict is attack.verdict is pcer.Verdict.INSUFFICIENT_DATA
     budget = audit.budgets[0]
     assert budget.reason == attack.told.reason == "group sizes (n) are not in the release"
-    assert budget.groups["Other"].p_value is budget.pairs[0].cross_product.p_value is None
+    assert budget.groups["Other"].p_value is budget.pairs[0].ratio.p_value is None
     assert budget.pairs[0].pcer_disparity.mean == pytest.approx(0.30 / 0.0065 - 0.53 / 0.0065)
     assert budget.equalized_odds_gap.mean is None
-    assert "cannot be told" in audit.account[1]
+    answers = [getattr(budget.pairs[0], ask).answer for ask in ("exposure", "outcomes", "ratio")]
+    assert answers == ["cannot_tell", "not_given", "cannot_tell"]
 
 
 def test_rates_with_sizes_can_be_resolved_and_a_double_disadvantage_needs_no_floor():
-    small, large = (pcer.audit(paper(n), QUICK) for n in (1_000, 3_000_000))
-    assert small.verdict is pcer.Verdict.NOT_RESOLVED
+    small, large = (pcer.audit(paper(n), QUICK) for n in (10_000, 3_000_000))
+    assert small.verdict is pcer.Verdict.NONE_DETECTED
     assert large.verdict is pcer.Verdict.DOUBLE_DISADVANTAGE
-    assert large.worse_off == ["African-American"]
+    assert large.told.pairs[0].double_disadvantage.group == "African-American"
     floored = {b.epsilon: b.verdict for b in planned(paper(3_000_000), floor=0.05).budgets}
     assert floored[5.0] is pcer.Verdict.FLOOR_DOMINATED
     assert floored[None] is pcer.Verdict.DOUBLE_DISADVANTAGE
 
 
 @pytest.mark.parametrize("kind", ["other", None])
-def test_without_a_random_split_nothing_is_resolved(kind):
+def test_without_a_random_split_outcomes_are_told_and_nothing_else(kind):
     audit = pcer.audit(paper(3_000_000, split_kind=kind), QUICK)
     budget, group = audit.budgets[0], audit.budgets[0].groups["Other"]
-    assert audit.verdict is pcer.Verdict.NOT_RESOLVED
+    assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
     assert "split was random" in budget.reason
     assert (group.cost.value is None, group.p_value) == (False, None)
     assert not any(group.resolved for group in budget.groups.values())
-    assert budget.double_disadvantage == []
+    (pair,) = budget.pairs
+    assert (pair.outcomes.answer, pair.outcomes.group) == ("differ", "African-American")
+    assert pair.exposure.answer == pair.ratio.answer == "cannot_tell"
+    assert pair.double_disadvantage.group is None
+    assert audit.published[0].budgets[0].pairs[0].pcer_disparity.is_beyond_null is None
+    assert set(audit.statements()) == {"insufficient_data", "outcomes_differ", "floor_sensitive"}
 
 
 def test_many_groups_are_compared_with_the_largest():
@@ -248,7 +260,8 @@ def test_other_costs_come_with_the_release(strong, cost, n, people):
     group, rates = budget.groups["g1"], [one.positive_rate.mean for one in budget.groups.values()]
     error = np.sqrt(reference.cost_variance([0.04] * n, 0.001**2, people))
     assert (group.cost.value, group.cost.standard_error) == pytest.approx((0.04, error))
-    assert (group.resolved, group.null_gap) == (True, None)
+    assert group.resolved
+    assert group.null_gap.mean < group.overfitting_gap.mean
     disparity = budget.pairs[0].pcer_disparity.mean
     assert disparity == pytest.approx(rates[0] / 0.02 - rates[1] / 0.04)
 
@@ -267,10 +280,29 @@ def test_a_plan_that_does_not_fit_is_refused(strong):
     assert pcer.Plan(floors=[0.1, 0.001, 0.1]).floors == [0.001, 0.1]
 
 
-@pytest.mark.parametrize("given", ["a.release.json", [], [1], object()])
+@pytest.mark.parametrize("given", [[], [1], object()])
 def test_what_is_no_release_is_one_sentence(given):
-    with pytest.raises(InputError, match=r"audit takes a release .*pcer\.read_release\(path\)"):
+    with pytest.raises(InputError) as caught:
         pcer.audit(given)
+    assert caught.value.field == "release"
+
+
+def test_releases_are_read_where_they_lie(strong, tmp_path):
+    first, second = (tmp_path / f"{name}.release.json" for name in "ab")
+    strong.save(first)
+    other = strong.model_copy(update={"provenance": strong.provenance.model_copy()})
+    other.save(second)
+    found = pcer.audit(strong, QUICK)
+    assert pcer.audit(str(first), QUICK).to_json() == found.to_json()
+    for several in (tmp_path, [first, strong], [tmp_path]):
+        assert [one.headline for one in pcer.audit(several, QUICK)] == [found.headline] * 2
+    assert len(pcer.audit(strong, QUICK, family=[second]).family) == len(found.family)
+    for absent in (tmp_path / "c.release.json", tmp_path.parent / "none"):
+        with pytest.raises(InputError, match="cannot be read"):
+            pcer.audit(absent)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"holds no \*.release.json"):
+        pcer.audit(tmp_path / "empty")
 
 
 def test_other_benefits(strong):
@@ -281,7 +313,7 @@ def test_other_benefits(strong):
         assert found == pytest.approx(np.mean(expected))
 
 
-def test_an_undefined_benefit_is_null_and_insufficient(plain_release):
+def test_an_undefined_benefit_is_null_and_leaves_exposures_told(plain_release):
     plain_release["runs"][0]["groups"]["Other"]["test"] = {"tp": 0, "fp": 0, "tn": 70, "fn": 20}
     plain_release["runs"][0]["split"] = "its own"
     for run in plain_release["runs"]:  # no model is equally right in three splits
@@ -291,7 +323,12 @@ def test_an_undefined_benefit_is_null_and_insufficient(plain_release):
     audit = planned(parse_release(plain_release, file="x"), benefit="precision")
     private, no_dp = audit.budgets
     assert no_dp.groups["Other"].benefit.mean is no_dp.pairs[0].pcer_disparity.mean is None
-    assert no_dp.verdict is pcer.Verdict.INSUFFICIENT_DATA is not private.verdict
+    assert [one.pairs[0].outcomes.answer == "not_given" for one in (private, no_dp)] == [
+        False,
+        True,
+    ]
+    assert no_dp.pairs[0].ratio.answer == "cannot_tell"
+    assert no_dp.pairs[0].exposure.answer in ("no_difference_shown", "none_detected")
 
 
 def test_without_split_ids_all_runs_are_one_split(strong, plain):
@@ -315,6 +352,40 @@ def test_null_picture_covers_a_null_release(rng):
         assert (high - low) / 2 == pytest.approx(reach, rel=0.2)  # of max(0, z): sd .5838
     pair = budget.pairs[0].pcer_disparity
     assert pair.null_interval[0] <= pair.mean <= pair.null_interval[1]
+    assert pair.is_beyond_null is False
+
+
+def test_the_papers_number_beside_its_null():
+    """Beyond it where something is memorised; the interval is wider where more is compared."""
+    plan, shape = pcer.Plan(resamples=50, null_draws=4_000), ((10_000, 10_000), (0.6, 0.2))
+    strong = drawn(*shape, (0.05, 0.05), budgets=(1.0, None))
+    both = pcer.audit(strong, plan).published[0].budgets
+    assert [one.pairs[0].pcer_disparity.is_beyond_null for one in both] == [True, True]
+    runs = [run for run in strong.runs if run.epsilon == 1.0]
+    for kept, is_beyond in ((runs, True), (runs[:1], None)):
+        (alone,) = pcer.audit(strong.model_copy(update={"runs": kept}), plan).published[0].budgets
+        found = alone.pairs[0].pcer_disparity
+        assert found.is_beyond_null is is_beyond
+        assert (found.null_interval is None) == (is_beyond is None)
+        if is_beyond:
+            wide, narrow = (
+                np.ptp(f.null_interval) for f in (both[0].pairs[0].pcer_disparity, found)
+            )
+            assert wide / narrow == pytest.approx(2.241 / 1.96, rel=0.1)  # 97.5 % beside 95 %
+
+
+def test_what_was_true_and_who_was_wrongly_told(strong, plain):
+    tables = [run.groups["g0"].test for run in strong.runs if run.epsilon == 1.0]
+    group, bare = plain.budgets[0].groups["g0"], pcer.audit(paper(500), QUICK).budgets[0].groups
+    for name, above, rest in (
+        ("true_rate", ("tp", "fn"), ("fp", "tn")),
+        ("true_positive_rate", ("tp",), ("fn",)),
+        ("false_positive_rate", ("fp",), ("tn",)),
+    ):
+        parts = [[sum(getattr(t, c) for c in cells) for cells in (above, rest)] for t in tables]
+        expected = np.mean([one / (one + other) for one, other in parts])
+        assert getattr(group, name).mean == pytest.approx(expected)
+        assert getattr(bare["Other"], name).mean is None
 
 
 def test_nothing_is_nan_the_schema_holds_and_a_file_holds_it_all(plain, tmp_path):

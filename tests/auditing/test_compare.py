@@ -11,8 +11,15 @@ import pytest
 from scipy import stats
 
 import pcer
-from pcer.auditing.compare import BothExposed, Contrast, Rows, group_rows, pair_rows, size_rows
-from pcer.auditing.compare_words import ChangeVerdict
+from pcer.auditing.compare import (
+    BothExposed,
+    ChangeVerdict,
+    Contrast,
+    Rows,
+    group_rows,
+    pair_rows,
+    size_rows,
+)
 from pcer.auditing.measure import Exposed
 from pcer.auditing.variances import people_part
 from pcer.release.format import Release, parse_release
@@ -42,7 +49,8 @@ def edited(release: Release, edit) -> Release:
 def test_a_planted_worsening_is_found_named_and_the_other_way_round_improved(both, changes):
     (setting,) = changes.settings
     assert (changes.verdict, setting.n_paired) == (ChangeVerdict.WORSE, 10)
-    assert [row.verdict.value for row in setting.rows] == ["cannot_be_told", "worse", "worse"]
+    verdicts = ["cannot_be_told", "worse", "worse", "cannot_be_told"]
+    assert [row.verdict.value for row in setting.rows] == verdicts
     audits = [pcer.audit(release, cost="overfitting_gap").budgets[0] for release in both]
     for row in setting.groups:
         old, new = (audit.groups[row.groups[0]].cost.value for audit in audits)
@@ -51,17 +59,81 @@ def test_a_planted_worsening_is_found_named_and_the_other_way_round_improved(bot
     assert changes.old.release_sha256 == both[0].sha256
     assert changes.new.title == both[1].title
     back, same = pcer.compare(both[1], both[0]), pcer.compare(both[0], both[0])
-    assert (back.verdict, same.verdict) == (ChangeVerdict.IMPROVED, ChangeVerdict.CANNOT_BE_TOLD)
+    assert (back.verdict, same.verdict) == (ChangeVerdict.IMPROVED, ChangeVerdict.SAME_RELEASE)
     for found, start, part in (
-        (changes, "Worse: in g1", "the difference between g0 and g1 grew"),
-        (back, "Improved: in g1", "the difference between g0 and g1 shrank"),
-        (same, "Not shown", f"{100 * max(row.most for row in same.settings[0].groups):.2g} in 100"),
+        (changes, "Worse: exposure of g1 rose", "difference between g0 and g1 grew"),
+        (back, "Improved: exposure of g1 fell", "difference between g0 and g1 shrank"),
+        (same, "Same release", "nothing changed"),
+        (changes, "Worse", "Outcomes, no change shown: gaps between groups grew by at most"),
     ):
         assert found.headline.startswith(start)
         assert part in found.headline
     assert all(
         row.change == 0 and row.p_worse == 1 and row.most > 0 for row in same.settings[0].rows
     )
+
+
+def test_an_outcome_gap_that_grows_is_worse_and_its_error_is_the_slow_one(both):
+    """Rates of the same people: worst case, that the new model gives it to others."""
+
+    def turn(tree, n):
+        for run in tree["runs"]:
+            test = run["groups"]["g1"]["test"]
+            for cell, change in (("tp", -n), ("fn", n), ("fp", -n), ("tn", n)):  # as often right
+                test[cell] += change
+
+    old, new = both[0], edited(both[0], lambda tree: turn(tree, 20))
+    other = edited(new, lambda tree: tree.update(provenance={}))
+    for later, is_same in ((new, True), (other, False)):
+        ((row,),) = (setting.outcomes for setting in pcer.compare(old, later).settings)
+        budgets = [pcer.audit(each).budgets[0] for each in (old, later)]
+        rates = [[at.groups[g].benefit.mean for g in ("g0", "g1")] for at in budgets]
+        gaps, variance = [a - b for a, b in rates], 0.0
+        for g in (0, 1):
+            n, tested = WORLD.people[g], budgets[0].groups[f"g{g}"].n_test
+            n_worth = 1 / (1 / n + (1 / tested - 1 / n) / WORLD.n_splits)
+            sides = [binomial(rate[g], n_worth) for rate in rates]
+            pooled = [sum(r * k for r, k in zip(rate, WORLD.people, strict=True)) for rate in rates]
+            middle = sum(rate[g] for rate in rates) / 2
+            s, t = (
+                max(r[g], p / sum(WORLD.people), middle) for r, p in zip(rates, pooled, strict=True)
+            )
+            others = 2 * math.sqrt(s * t / ((1 - s) * (1 - t))) * math.sqrt(sides[0] * sides[1])
+            variance += sum(sides) + is_same * others
+        assert [row.old, row.new, row.change] == pytest.approx([*gaps, abs(gaps[1]) - abs(gaps[0])])
+        assert row.standard_error**2 == pytest.approx(variance, rel=0.01)  # sizes vary by split
+        p_worse = 2 * stats.norm.sf((gaps[1] - gaps[0]) / math.sqrt(variance))
+        assert row.p_worse_alone == pytest.approx(p_worse, rel=0.1)
+    found = pcer.compare(old, other)
+    assert (row.axis, row.verdict, found.verdict) == ("outcomes", "worse", "worse")
+    assert found.headline.startswith("Worse: the outcome gap between g0 and g1 grew from")
+    assert "No change shown: exposure rose by at most" in found.headline
+
+
+def test_a_trend_compares_the_last_with_the_first_and_describes_the_rest(both, changes):
+    found = pcer.trend([both[0], both[1], both[0], both[1]])
+    assert (found.change, found.positions, len(found.versions)) == (changes, [0] * 4, 4)
+    assert pcer.trend([both[0], both[1], both[0]]).change.verdict == "same_release"
+    assert found.versions[:2] == [pcer.audit(release) for release in both]
+    assert found.settings[1] is found.versions[1].budgets[0]
+    tree = json.loads(found.to_json())
+    jsonschema.Draft202012Validator(pcer.Trend.file_schema()).validate(tree)
+    published = json.loads((ROOT / "docs" / "schemas" / "trend.schema.json").read_text())
+    assert published == pcer.Trend.file_schema()
+    several = many_groups(["a", "b"])
+    least, named = pcer.trend([several] * 2), pcer.trend([several] * 2, setting="1")
+    assert [each.settings[0].epsilon for each in (least, named)] == [None, 1.0]
+    forest = pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
+    fewer = edited(forest, lambda tree: tree.update(runs=tree["runs"][:12]))
+    mixed = pcer.trend([forest, fewer])  # RMIA is stronger with more splits
+    assert {each.cost for each in mixed.versions} == {mixed.cost} == {"paired_confidence"}
+    for releases, more in (
+        ([forest], {}),
+        ([several] * 2, {"setting": "7"}),
+        ([several, forest], {}),
+    ):
+        with pytest.raises(pcer.InputError):
+            pcer.trend(releases, **more)
 
 
 def test_holm_and_upper_bounds_count_every_setting_group_and_pair(both, changes):

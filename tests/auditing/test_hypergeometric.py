@@ -14,7 +14,6 @@ from pcer.auditing.hypergeometric import (
     chance_of_repeats,
     chance_rounded,
     combine,
-    group_chances,
     label_chances,
     n_fold_sets,
     table_chances,
@@ -166,7 +165,9 @@ def test_the_label_mix_is_that_of_each_group_and_the_group_mix_that_of_all():
     total = np.array([[60, 40], [30, 70], [50, 50]])
     trained = np.array([[40, 30], [25, 45], [36, 34]])
     one = counts(total, trained)
-    labels, groups = label_chances(one, "nothing", np.ones(3)), group_chances(one, 1.0)
+    in_all = SplitCounts(*(part.sum(axis=2, keepdims=True) for part in one))
+    tested = (one, "nothing"), (in_all, "label")
+    labels, groups = (label_chances(cuts, strata, np.ones(3)) for cuts, strata in tested)
     for g in range(3):
         drawn = trained[g].sum()
         assert labels[g] == pytest.approx([slow_beyond(trained[g, 1], 100, total[g, 1], drawn)])

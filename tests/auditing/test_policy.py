@@ -1,18 +1,22 @@
 """Policies: each rule holds, and each is broken, in one sentence that every output repeats."""
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import pcer
 from pcer.auditing.policy import read_policy
+from pcer.auditing.verdict import GUARDED, RENAMED
 from pcer.cli.audit import print_audits
 from pcer.errors import InputError
+from pcer.files import parse_record
 from pcer.release.format import parse_release
 from pcer.report import to_junit, to_latex_tables
-from tests.worlds.lies import honest, told
+from tests.worlds.lies import EDITS, FOREST, P_VALUES, Edit, edited, honest, sold, told
 
 QUICK = {"resamples": 20, "null_draws": 20}
 
@@ -50,12 +54,12 @@ def test_strictness_asks_for_what_a_reader_needs():
     tree["runs"][5]["split"] = "its own"
     tree["runs"][5]["groups"]["g0"]["train"] = {"accuracy": 0.9}
     found = broken({"strict": True, "min_splits": 30, "required_costs": ["lira_advantage"]}, tree)
-    assert found.pop("min_splits").startswith("It asks for 30 splits, and ε = 2.54 has ")
+    assert found.pop("min_splits").startswith("min_splits: limit 30; ε = 2.54 has ")
     assert found == {
-        "split_kind": 'It asks for random splits, and the release says "other".',
-        "split_ids": "It asks for the name of every run's split, and 3 of 20 runs name none.",
-        "sizes": "It asks for the number of records of every rate, and 1 have none.",
-        "required_costs": "It asks for LiRA, which the release does not carry.",
+        "split_kind": 'split_kind: random splits are required; the release says "other".',
+        "split_ids": "split_ids: every run needs the name of its split; 3 of 20 have none.",
+        "sizes": "sizes: every rate needs its number of records; 1 lack it.",
+        "required_costs": "required_costs: LiRA is not released.",
     }
     assert set(broken({"min_splits": 30}, tree)) == {"min_splits"}
 
@@ -71,16 +75,27 @@ def test_strictness_alone_asks_for_eight_splits_and_no_contradiction():
     assert "contradiction" not in broken({"min_splits": 2}, tree)
 
 
-def test_limits_are_held_against_the_most_that_the_data_allow(plain):
-    groups = [group for one in plain.budgets for group in one.groups.values()]
-    pairs = [pair for one in plain.budgets for pair in one.pairs]
-    for rule, most in (
-        ("largest_exposure", max(group.cost.upper_limit_together for group in groups)),
-        ("largest_difference", max(pair.exposure.upper_limit_together for pair in pairs)),
-        ("largest_detectable", max(group.detectable_cost for group in groups)),
+def test_limits_are_held_against_the_most_that_the_data_allow_by_any_attack(plain):
+    by_gap = pcer.audit(release(), pcer.Plan(**QUICK, cost="overfitting_gap"))
+    budgets = [one for audit in (plain, by_gap) for one in audit.budgets]
+    groups = [group for one in budgets for group in one.groups.values()]
+    pairs = [pair for one in budgets for pair in one.pairs]
+    for rule, start, least in (
+        ("largest_exposure", 50, max(group.cost.upper_bound for group in groups)),
+        ("largest_difference", 0, max(pair.exposure.difference.upper_bound for pair in pairs)),
     ):
-        assert broken({rule: most}) == {}  # a limit is still tolerated
-        assert set(broken({rule: most * 0.999})) == {rule}
+        sentence = broken({rule: start})[rule]
+        most = float(re.search(r"as (?:high|much) as ([\d.]+) \(ε = ", sentence)[1])
+        found = (most - start) / 50  # both attacks are differences of accuracies
+        assert least * 0.99 < found < 1.1 * least  # a little more: two attacks hold together
+        assert sentence.startswith(f"{rule}: limit {start} ")
+        assert "by the overfitting gap" in sentence
+        assert broken({rule: most + 0.06}) == {}
+        assert set(broken({rule: most - 0.06})) == {rule}
+    most = max(group.detectable_cost for one in plain.budgets for group in one.groups.values())
+    assert broken({"largest_detectable": 50 + 50 * most}) == {}  # a limit is still tolerated
+    found = broken({"largest_detectable": 50 + 49.9 * most})
+    assert "is detected only from" in found["largest_detectable"]
 
 
 def test_what_cannot_be_told_is_not_tolerated():
@@ -89,20 +104,26 @@ def test_what_cannot_be_told_is_not_tolerated():
     unsized = {"train": {"accuracy": 0.5}, "test": {"accuracy": 0.5, "positive_rate": 0.5}}
     for run in tree["runs"]:
         run["groups"] = dict.fromkeys(run["groups"], unsized)
-    found = broken({"largest_exposure": 0.5, "largest_detectable": 0.5}, tree)
+    found = broken({"largest_exposure": 90, "largest_detectable": 90}, tree)
     assert set(found) == {"largest_exposure", "largest_detectable"}
-    assert "for g0 at ε = 2.54 it cannot be told" in found["largest_exposure"]
+    assert "limit 90 of 100; g0 is not known (ε = 2.54)" in found["largest_exposure"]
 
 
-def test_verdicts_fail(plain):
-    found = broken({"fail_on": [plain.budgets[0].verdict.value]})
-    assert found["fail_on"].startswith(f'The verdict "{plain.budgets[0].verdict.words}" is given')
-    missing = next(v for v in ("insufficient_data", "not_resolved") if v not in plain.outcomes())
-    assert broken({"fail_on": [missing]}) == {}
+def test_statements_fail_also_behind_a_stronger_verdict(plain):
+    forest = pcer.read_release(FOREST)
+    stronger = {"double_disadvantage", "exposure_differs", "ratio_differs", "outcomes_differ"}
+    for statement in GUARDED:
+        plan = pcer.Plan(**QUICK, policy=pcer.Policy(fail_on=[statement]))
+        found = [rule.sentence for rule in pcer.audit(forest, plan).broken_rules]
+        assert bool(found) == (statement in stronger)
+        words = f'fail_on: "{statement.replace("_", " ")}" holds (no-DP'
+        assert all(sentence.startswith(words) for sentence in found)
+    for statement in GUARDED:
+        assert bool(broken({"fail_on": [statement]})) == (statement in plain.statements())
 
 
 @pytest.mark.parametrize(
-    ("policy", "n"), [({"min_splits": 99, "largest_exposure": 0.0}, 2), ({"min_splits": 2}, 0)]
+    ("policy", "n"), [({"min_splits": 99, "largest_exposure": 50}, 2), ({"min_splits": 2}, 0)]
 )
 def test_outputs_say_whether_it_holds_and_each_broken_rule(policy, n, capsys, plain):
     """Pages, Markdown and edited audits: the golden files and verification of the report."""
@@ -125,10 +146,16 @@ def test_outputs_say_whether_it_holds_and_each_broken_rule(policy, n, capsys, pl
     [
         ("stict = true", "stict"),
         ('fail_on = ["disparity"]', "fail_on[0]"),
+        ('fail_on = ["disparity_shown"]', "fail_on[0]"),
+        ("largest_exposure = 0.02", "largest_exposure"),
+        ("largest_exposure = 101", "largest_exposure"),
+        ("largest_detectable = 2", "largest_detectable"),
+        ("largest_difference = 0.02", "largest_difference"),
         ("min_splits = 0", "min_splits"),
         ("strict = 1", "strict"),
         ("strict = ", None),
         ("largest_exposure = nan", "largest_exposure"),
+        *((nothing, None) for nothing in ("", "# rules follow\n", "strict = false\nfail_on = []")),
     ],
 )
 def test_a_bad_file_is_one_sentence(tmp_path, text, field):
@@ -140,10 +167,122 @@ def test_a_bad_file_is_one_sentence(tmp_path, text, field):
     assert str(path) in str(error.value)
 
 
-def test_the_example_of_the_page_is_a_policy(tmp_path):
+@pytest.mark.parametrize(
+    ("fields", "remedy"),
+    [
+        *(({"fail_on": [old]}, f"must be '{new}'") for old, new in RENAMED.items()),
+        ({"largest_exposure": 0.02}, "at least a coin's 50 (52 for an advantage of 0.02)"),
+        ({"largest_difference": 0.02}, "success of 100 (2 for an advantage of 0.02)"),
+    ],
+)
+def test_what_an_earlier_version_wrote_is_refused_with_what_to_write(fields, remedy):
+    with pytest.raises(InputError, match=re.escape(remedy)):
+        parse_record(pcer.Policy, fields, file="pcer.toml")
+
+
+@pytest.fixture(scope="module")
+def documented(tmp_path_factory) -> pcer.Policy:
     page = (Path(__file__).parents[2] / "docs" / "reports.md").read_text()
-    (tmp_path / "pcer.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
-    policy = read_policy(tmp_path / "pcer.toml")
+    path = tmp_path_factory.mktemp("policy") / "pcer.toml"
+    path.write_text(page.partition("```toml\n")[2].partition("```")[0])
+    return read_policy(path)
+
+
+def test_the_example_of_the_page_is_a_policy(documented):
+    policy = documented
     assert policy.strict
     assert policy.required_costs == ["lira_advantage"]
     assert set(pcer.Policy.model_fields) == set(policy.model_dump(exclude_none=True))
+
+
+# A trainer edits a release that breaks the documented policy
+
+
+def after(policy: pcer.Policy, *edits: Edit) -> set[str]:
+    """Rules that are still broken; a release that is refused has exit code 2."""
+    try:
+        return set(broken(policy.model_dump(exclude_none=True), edited(*edits)))
+    except InputError:
+        return {"refused"}
+
+
+LOWERED = ("pooled_exposure", "lira_advantage", ("value",), 0.01)
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        (),
+        (("pooled_exposure", "lira_advantage", ("value",), -100),),
+        (LOWERED, ("placebo", "", P_VALUES, 1000)),
+        (LOWERED, ("pooled_exposure", "paired_confidence", ("value",), 0.01)),
+        (LOWERED, ("pooled_exposure", "paired_confidence", ("standard_error", "null_error"), 100)),
+    ],
+)
+def test_two_edited_numbers_leave_the_documented_policy_broken(documented, edits):
+    rules = after(documented, *edits)
+    assert {"largest_exposure", "largest_difference"} <= rules
+    assert ("contradiction" in rules) == bool(edits)
+
+
+@pytest.mark.slow
+def test_no_edit_and_no_pair_of_edits_makes_a_red_release_green(documented):
+    pairs = np.random.default_rng(26).choice(len(EDITS), (500, 2))
+    chosen = [(one,) for one in EDITS] + [tuple(EDITS[k] for k in pair) for pair in pairs.tolist()]
+    # rules that no edit touches would stay broken whatever becomes of the others
+    others = dict.fromkeys(("largest_outcome_gap", "least_accuracy", "most_spent"))
+    policy = documented.model_copy(update=others)
+    assert [edits for edits in chosen if not after(policy, *edits)] == []
+
+
+def test_a_required_attack_needs_its_error():
+    without = ("pooled_exposure", "lira_advantage", ("standard_error", "null_error"), None)
+    found = broken({"required_costs": ["lira_advantage"]}, edited(without))
+    assert found["required_costs"] == "required_costs: LiRA lacks some value or error."
+    found = broken({"largest_exposure": 100}, edited(without))
+    assert "is not known (ε = 12, by LiRA)" in found["largest_exposure"]
+
+
+def test_under_strictness_made_up_groups_lower_no_verdict_and_every_attack_can_fail():
+    refuted = edited(("placebo", "", P_VALUES, 1000))
+    alarms = ["double_disadvantage", "exposure_differs", "ratio_differs"]
+    assert broken({"fail_on": alarms}, edited()) != {}
+    assert broken({"fail_on": alarms}, refuted) == {}
+    assert set(broken({"fail_on": alarms, "strict": True}, refuted)) == {"fail_on"}
+    lowered = ("pooled_exposure", "paired_confidence", ("value",), 0.01)
+    found = broken({"fail_on": alarms, "strict": True}, edited(LOWERED, lowered))
+    assert re.search(r'" holds \(by ', found["fail_on"])
+
+
+@pytest.mark.parametrize(
+    ("promise", "fields", "said"),
+    [
+        (0.1, {"noise_multiplier": 0.0}, "the noise multiplier is 0"),
+        (0.1, {"dp_delta": 0.999}, "more than one over the"),
+        (0.01, {}, "finds more than such an epsilon allows"),
+        (0.3, {}, "finds more than such an epsilon allows"),  # splits balanced on nothing
+        (12.0, {}, None),
+    ],
+)
+def test_a_false_epsilon_breaks_strictness(promise, fields, said):
+    policy = pcer.Plan(**QUICK, policy=pcer.Policy(strict=True))
+    audit = pcer.audit(release(sold(edited(), promise, **fields)), policy)
+    assert {one.rule for one in audit.broken_rules} == ({"contradiction"} if said else set())
+    assert said is None or any(said in one.sentence for one in audit.broken_rules)
+
+
+def test_outcome_gaps_receipts_and_accuracy_are_held_by_their_bounds(plain):
+    rules = {"largest_outcome_gap": 0, "most_spent": 0.01, "least_accuracy": 100}
+    assert broken(rules).keys() == rules.keys()
+    budget = plain.budgets[0]
+    right, n = budget.accuracy, budget.n_splits
+    tail = 0.05 / len(plain.budgets)
+    least = 100 * (right.mean - stats.t.isf(tail, n - 1) * right.std / np.sqrt(n))
+    assert (
+        f"accuracy may be as low as {least:.1f} ("
+        in broken({"least_accuracy": 100})["least_accuracy"]
+    )
+    gap = 100 * max(p.outcomes.difference.upper_bound for b in plain.budgets for p in b.pairs)
+    assert broken({"largest_outcome_gap": gap + 0.1, "least_accuracy": 1}) == {}
+    assert "is not known (no-DP)" in broken({"most_spent": 10_000})["most_spent"]
+    assert broken({"largest_outcome_gap": gap - 0.1})

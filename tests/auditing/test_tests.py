@@ -160,14 +160,12 @@ def test_alarms_are_those_of_the_audit():
     found = alarms([many], pairs, Plan(), cost="paired_gap", outcome="benefit", n_families=20)
     for k, pair in enumerate(pairs):
         own = evidence(measured(costs[[*pair]], np.full(2, 1e-4), rates[[*pair]], 0.0))
-        alone = [part.item() for part in (own.shown, own.exposures_differ, own.double)]
-        assert [found.shown[0, k], found.differ[0, k]] == alone[:2]
-        assert found.double[0, k] == (-1 if alone[2] < 0 else pair[alone[2]])
+        for name in ("exposures_differ", "benefits_differ", "ratios_differ"):
+            assert getattr(found, name)[0, k] == getattr(own, name).item()
+        assert found.double[0, k] == (-1 if own.double.item() < 0 else pair[own.double.item()])
         more_exposed = own.resolved[0, int(own.exposure.value.item() > 0)]
-        assert more_exposed or not alone[1]
-    assert found.shown.any()
-    assert found.differ.any()
-    assert (found.double >= 0).any()
+        assert more_exposed or not own.exposures_differ.item()
+    assert all(part.any() for part in (*found[:3], found.double >= 0))
 
 
 # The most that a cost can be: a limit with the error that the limit itself would have

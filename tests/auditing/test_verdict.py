@@ -4,23 +4,40 @@ from pathlib import Path
 
 import pcer
 from pcer.auditing.file import audit_schema
-from pcer.auditing.verdict import BUDGET_VERDICTS, GRID_VERDICTS, Verdict, strongest
-from pcer.report import finding_svg
+from pcer.auditing.verdict import (
+    BUDGET_VERDICTS,
+    GRID_VERDICTS,
+    GUARDED,
+    RENAMED,
+    Verdict,
+    strongest,
+)
+from pcer.auditing.words import badge
 
 ROOT = Path(__file__).parents[2]
+FLAGS = ("outcomes_differ", "floor_sensitive")
+
+
+COLOURS = ["red", "red", "amber", "blue", "blue", "grey", "grey", "grey"]
 
 
 def test_every_list_of_verdicts_is_the_one_list():
-    """A disparity is read without a label only where a cost was seen."""
+    """A disparity is read without a label only where an exposure was seen."""
     page, tree = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8"), audit_schema()
     assert f"in the order *{', '.join(v.words for v in BUDGET_VERDICTS)}*" in page
     assert tree["properties"]["verdict"]["enum"] == list(BUDGET_VERDICTS)
-    assert tree["$defs"]["Algorithm1"]["properties"]["verdict"]["enum"] == list(GRID_VERDICTS)
+    grid = tree["$defs"]["Algorithm1"]["properties"]["verdict"]["anyOf"][0]["enum"]
+    assert grid == list(GRID_VERDICTS)
+    assert [verdict.severity for verdict in BUDGET_VERDICTS] == COLOURS
+    assert [verdict.is_alarm for verdict in BUDGET_VERDICTS] == [k < 3 for k in range(8)]
+    assert set(RENAMED.values()) < set(GUARDED) == {*BUDGET_VERDICTS, *FLAGS}
+
+
+def test_the_strongest_stands_and_equality_is_what_all_must_have():
+    equal = Verdict.EQUAL_WITHIN_MARGIN
     for k, verdict in enumerate(BUDGET_VERDICTS):
-        assert strongest(reversed(BUDGET_VERDICTS[k:])) is verdict
-        assert verdict.voids == (k > 3)
-    assert BUDGET_VERDICTS[3] is Verdict.NO_DISPARITY_SHOWN
-    assert not any(verdict.voids for verdict in GRID_VERDICTS)
+        assert strongest([equal, verdict, equal]) is verdict
+        assert verdict is equal or strongest(reversed(BUDGET_VERDICTS[k:])) is verdict
 
 
 def test_every_verdict_has_its_words_everywhere():
@@ -29,5 +46,4 @@ def test_every_verdict_has_its_words_everywhere():
     for verdict in BUDGET_VERDICTS:
         budgets = [one.model_copy(update={"verdict": verdict}) for one in found.budgets]
         audit = found.model_copy(update={"verdict": verdict, "budgets": budgets})
-        assert finding_svg(audit).count("<title>") == 1 + 2 * len(audit.subject.groups)
-        assert verdict.advice("benefit").endswith(".")
+        assert len({badge(audit, setting) for setting in audit.budgets}) == 1

@@ -15,7 +15,7 @@ import numpy as np
 
 from pcer import metrics
 from pcer.auditing import file
-from pcer.auditing.checks import variance_inflation
+from pcer.auditing.checks import Facts
 from pcer.auditing.file import AsPublished, Audit, BudgetResult, EquitableBudget
 from pcer.auditing.measure import Measured, measure_costs
 from pcer.auditing.tests import Tested
@@ -28,10 +28,7 @@ from pcer.statistics import SIGNIFICANCE, holm, upper_p
 # Budgets whose values differ by less than this share are tied: rounding, not preference.
 TIE_TOLERANCE = 1e-12
 AS_PUBLISHED = "as published; not a recommendation"
-RESOLVED_CHOICE = "as published; every cost at the chosen budgets is resolved"
-
-
-# Algorithm 1
+RESOLVED_CHOICE = "as published; every exposure at the chosen budgets is detected"
 
 
 def as_published(tested: Tested, budgets: Sequence[file.PublishedBudget]) -> list[AsPublished]:
@@ -58,16 +55,17 @@ def as_published(tested: Tested, budgets: Sequence[file.PublishedBudget]) -> lis
             equitable_budget=chosen,
             verdict=_grid_verdict(chosen),
             informative_floors=[row.floor for row in informative],
-            informative_verdict=_grid_verdict(informative) if informative else None,
+            informative_verdict=_grid_verdict(informative),
             label=RESOLVED_CHOICE if is_resolved and all(is_resolved) else AS_PUBLISHED,
         )
         published.append(AsPublished(model=model, cost=GAP.name, budgets=own, algorithm1=found))
     return published
 
 
-def _grid_verdict(chosen: Sequence[EquitableBudget]) -> GridVerdict:
+def _grid_verdict(chosen: Sequence[EquitableBudget]) -> GridVerdict | None:
     distinct = {epsilon for row in chosen for epsilon in row.budgets}
-    return Verdict.FLOOR_ROBUST if len(distinct) == 1 else Verdict.FLOOR_SENSITIVE
+    verdict = Verdict.FLOOR_ROBUST if len(distinct) == 1 else Verdict.FLOOR_SENSITIVE
+    return verdict if distinct else None
 
 
 def spread(disparities: Sequence[float | None]) -> float | None:
@@ -79,10 +77,8 @@ def spread(disparities: Sequence[float | None]) -> float | None:
 def smallest(budgets: Sequence[float | None], values: Sequence[float | None]) -> list[float | None]:
     """All budgets tied for the smallest value; those without a value do not take part."""
     ranked = [(v, epsilon) for v, epsilon in zip(values, budgets, strict=True) if v is not None]
-    if not ranked:
-        return []
-    slack = TIE_TOLERANCE * max(abs(value) for value, _ in ranked)
-    least = min(value for value, _ in ranked)
+    slack = TIE_TOLERANCE * max((abs(value) for value, _ in ranked), default=0.0)
+    least = min((value for value, _ in ranked), default=0.0)
     return [epsilon for value, epsilon in ranked if value <= least + slack]
 
 
@@ -120,17 +116,19 @@ class Comparison(NamedTuple):
 
 
 def comparisons(audit: Audit) -> list[Comparison]:
-    """PCER beside demographic parity and equalized odds, for each model of an audit."""
+    """PCER by the gap beside demographic parity and equalized odds, for each model of an audit."""
     return [
-        _comparison([budget for budget in audit.budgets if budget.model == model], model)
-        for model in audit.models
+        _comparison([b for b in audit.budgets if b.model == published.model], published)
+        for published in audit.published
     ]
 
 
-def _comparison(budgets: Sequence[BudgetResult], model: str | None) -> Comparison:
+def _comparison(budgets: Sequence[BudgetResult], published: AsPublished) -> Comparison:
     outcome_only = ("demographic_parity_gap", "equalized_odds_gap")
+    found = [[pair.pcer_disparity for pair in budget.pairs] for budget in published.budgets]
     measures = {
-        "pcer_disparity": [spread([p.pcer_disparity.mean for p in b.pairs]) for b in budgets],
+        "pcer_disparity": [spread([each.mean for each in pairs]) for pairs in found],
+        "pcer_disparity_null": [spread([each.null_mean for each in pairs]) for pairs in found],
         **{gap: [getattr(budget, gap).mean for budget in budgets] for gap in outcome_only},
     }
     rankings = []
@@ -142,19 +140,21 @@ def _comparison(budgets: Sequence[BudgetResult], model: str | None) -> Compariso
     ours, claims = set(rankings[0].best), []
     points: dict[tuple[str, str], list[tuple[float, float]]] = {}
     opposite: list[tuple[float | None, tuple[str, str]]] = []
+    by_gap = (each.mean for pairs in found for each in pairs)
     for budget, pair in ((each, pair) for each in budgets for pair in each.pairs):
-        disparity, rate = pair.pcer_disparity.mean, rate_difference(budget, pair)
-        known_points = points.setdefault(pair.groups, [])
-        if disparity is not None and rate is not None:
-            known_points.append((disparity, rate))
-            opposite += [(budget.epsilon, pair.groups)] if disparity * rate < 0 else []
-        cost, answer = pair.exposure, pair.exposure_answer
-        if cost.p_value is not None and cost.value is not None:
+        first, second = (budget.groups[name].benefit.mean for name in pair.groups)
+        disparity, known_points = next(by_gap), points.setdefault(pair.groups, [])
+        if disparity is not None and first is not None and second is not None:
+            known_points.append((disparity, first - second))
+            if disparity * (first - second) < 0:
+                opposite.append((budget.epsilon, pair.groups))
+        answer, difference = pair.exposure, pair.exposure.difference.value
+        if answer.p_value is not None and difference is not None:
             # What placebo groups speak against is refuted all the same: it is about these.
-            refuted = pair.more_exposed is not None or answer.downgraded is not None
-            claims.append(EqualGapClaim(budget.epsilon, pair.groups, cost.value, refuted))
+            refuted = answer.group is not None or answer.downgraded is not None
+            claims.append(EqualGapClaim(budget.epsilon, pair.groups, difference, refuted))
     return Comparison(
-        model=model,
+        model=published.model,
         rankings=rankings,
         ranking_disagreement={
             other.measure: ours.isdisjoint(other.best) if ours and other.best else None
@@ -162,25 +162,15 @@ def _comparison(budgets: Sequence[BudgetResult], model: str | None) -> Compariso
         },
         opposite=opposite,
         equal_gap_claims=claims,
-        correlations={
-            groups: pearson(*np.array(xy).reshape(-1, 2).T) for groups, xy in points.items()
-        },
+        correlations={pair: pearson(*np.array(xy).reshape(-1, 2).T) for pair, xy in points.items()},
     )
-
-
-def rate_difference(budget: BudgetResult, pair: file.PairResult) -> float | None:
-    """Mean benefit of the pair's first group minus that of its second."""
-    first, second = (budget.groups[name].benefit.mean for name in pair.groups)
-    return None if first is None or second is None else first - second
 
 
 def pearson(x: FloatArray, y: FloatArray) -> float | None:
     """Pearson r where both are known; None for fewer than three, or if one varies by rounding."""
     is_known = np.isfinite(x) & np.isfinite(y)
     columns = x[is_known], y[is_known]
-    if is_known.sum() < 3:
-        return None
-    if any(np.ptp(column) <= TIE_TOLERANCE * np.abs(column).max() for column in columns):
+    if is_known.sum() < 3 or any(np.ptp(x) <= TIE_TOLERANCE * np.abs(x).max() for x in columns):
         return None
     return float(np.corrcoef(*columns)[0, 1])
 
@@ -205,7 +195,8 @@ class ProxyAgreement(NamedTuple):
 def agreement(audit: Audit) -> list[ProxyAgreement]:
     """Every attack that the audited release has beside the gap."""
     release, names = audit.sources[0], audit.subject.groups
-    by_cost = measure_costs(panels(release), audit.plan, inflation=variance_inflation(release))
+    inflation = release.kept(Facts).inflation
+    by_cost = measure_costs(panels(release), audit.plan, inflation=inflation)
     # By the audit's own names, which may be spelt otherwise than in the release: see ``as_shown``.
     pairs = [[names.index(name) for name in pair.groups] for pair in audit.budgets[0].pairs]
     gap_cost, gap_error, ours = _costs_and_disparities(by_cost.pop(GAP.name), pairs)
@@ -234,18 +225,15 @@ def agreement(audit: Audit) -> list[ProxyAgreement]:
 
 def _costs_and_disparities(
     measured: Sequence[Measured], pairs: Sequence[Sequence[int]]
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Over budgets: mean costs of groups, their standard errors, mean disparities of pairs.
-
-    The gap is clipped as published, all else signed; NaN where there is none.
-    """
-    costs, errors, disparities = [], [], []
-    first, second = np.array(pairs).T
+) -> list[FloatArray]:
+    """Over budgets: mean costs of groups, their standard errors, mean disparities of pairs."""
+    rows, (first, second) = [], np.array(pairs).T
     for setting in measured:
+        # The gap is clipped as published, all else signed; NaN where there is none.
         clipped = np.maximum(setting.cost, 0.0) if setting.proxy == GAP else setting.cost
-        costs.append(clipped.mean(axis=0))
         unknown = np.full(setting.cost.shape[1], np.nan)
-        errors.append(unknown if setting.exposed is None else np.sqrt(setting.exposed.variance))
+        error = unknown if setting.exposed is None else np.sqrt(setting.exposed.variance)
         ratio = metrics.pcer(setting.benefit, setting.cost, floor=setting.floor).mean(axis=0)
-        disparities.append(np.where(setting.is_pooled, np.nan, ratio[first] - ratio[second]))
-    return np.stack(costs), np.stack(errors), np.stack(disparities)
+        disparity = np.where(setting.is_pooled, np.nan, ratio[first] - ratio[second])
+        rows.append((clipped.mean(axis=0), error, disparity))
+    return [np.stack(part) for part in zip(*rows, strict=True)]

@@ -1,8 +1,8 @@
 """Checks of a release: do its own numbers contradict what it declares?
 
-Every test of an audit rests on what the trainer says: the split was random, records were what was
-split, these names are different splits. Counts can contradict it. Contradictions in logic need no
-chance; all others share one level per release, so that a true release is rarely accused.
+Every test of exposure rests on what the trainer declares: the split was random, its unit was the
+record, these names are different splits. Counts can contradict that. Logical contradictions need no
+test; all others share one level per release, so that a true release is rarely accused.
 """
 
 from __future__ import annotations
@@ -18,28 +18,34 @@ from pcer.auditing import hypergeometric
 from pcer.auditing.exact import PLAIN_MEAN, SMALLEST_P, Strata, dispersion, lowest_seeds
 from pcer.auditing.file import DeclarationFinding
 from pcer.auditing.hypergeometric import SplitCounts
-from pcer.auditing.measure import strata_of
-from pcer.auditing.words import listed, setting_name
-from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.release import Release, panels
+from pcer.auditing.measure import measure_costs, strata_of
+from pcer.auditing.plan import Plan
+from pcer.auditing.words import listed, say, setting_name
+from pcer.metrics import BoolArray, FloatArray
+from pcer.release import Release, panels, proxies
 from pcer.release.disclosure import LEAST_PEOPLE, given_away
 from pcer.release.format import Run, StratifiedBy
 from pcer.release.panel import Panel
-from pcer.release.proxies import proxy_named
-from pcer.statistics import holm
+from pcer.release.proxies import AUC_ADVANTAGE, GAP, LIRA, SPENT, proxy_named
+from pcer.statistics import holm, upper_p
 
-# Chance that a release whose declarations are true is contradicted, over all checks.
+# Probability that a release with true declarations is contradicted, over all checks.
 LEVEL: Final = 0.01
 FINEST_DECIMALS: Final = 7
 SINGLE_PRECISION: Final = 1e-7
-# What a rate may have lost where it was computed in single, or in double precision.
+# Rounding of a rate that was computed in single, or in double precision.
 DOUBLE_PRECISION: Final = 1e-12
 # People in the third largest cell of a table, below which equal tables say little.
 LEAST_RICH: Final = 5
-ROUNDED: Final = 1e-6  # share by which numbers of one file may differ and still be the same
+ROUNDED: Final = 1e-6  # relative difference of numbers of one file that count as equal
 # Standard errors by which the quick attack on placebo groups may differ from the exact one.
 MOST_OFF: Final = 0.5
-LEAST_EXACT: Final = 5  # placebo groups to be attacked exactly before that can be told
+LEAST_EXACT: Final = 5  # exactly attacked placebo groups that this check needs
+# Share of the plain attack's advantage that LiRA keeps even where eight models calibrate it badly.
+LEAST_LIRA: Final = 0.5
+# By scale, how many times (p - q) / 2 an attack's mean can be: an AUC once, a difference twice.
+ADVANTAGES: Final = {proxies.AUC: 1, proxies.ACCURACY: 2, proxies.PROBABILITY: 2}
+LARGEST_EXPONENT: Final = 600.0  # e to that is a number
 MOST_NAMED: Final = 5  # things that are missing, in a sentence
 MOST_GROUPS: Final = 3  # small groups that are named in a sentence
 RECORD: Final = "record"
@@ -50,10 +56,10 @@ SplitName: TypeAlias = str | int | None
 
 
 class Finding(NamedTuple):
-    """A sentence: what the release says, what its numbers say against it, and what to change.
+    """A sentence: what the release declares, what contradicts it, and what to change.
 
-    The p-value is adjusted within the check, None where logic decides. What caps the verdict leaves
-    the audit's tests without ground; None: as the check has it.
+    The p-value is adjusted within the check, None where logic decides. A finding that caps the
+    verdict undermines the audit's tests; None: as the check says.
     """
 
     sentence: str
@@ -74,10 +80,10 @@ class Check(NamedTuple):
 
 
 def check_release(release: Release) -> list[DeclarationFinding]:
-    """Everything the numbers say against what is declared; nothing for most releases.
+    """All contradictions between numbers and declarations; none for most releases.
 
-    Logic is always checked. Chance is only where the split is declared random, sizes are
-    released, and the effective number of units is known; all of it at ``LEVEL`` together.
+    Logic is always checked; chance only where the split is declared random, sizes are released and
+    the effective number of units is known, all at ``LEVEL`` together.
     """
     facts, rows = release.kept(Facts), list[tuple[Check, Finding, float]]()
     cuts, inflation, splits = _named_cuts(facts), facts.inflation, None
@@ -113,16 +119,11 @@ def stated_epsilon(panel: Panel) -> float | None:
     return None if math.isinf(panel.epsilon) else panel.epsilon
 
 
-def variance_inflation(release: Release) -> FloatArray | None:
-    """N / effective units of each group, which multiplies its variance; None where not known."""
-    return release.kept(Facts).inflation
-
-
 def adjusted_over_checks(rows: Sequence[tuple[Check, Finding, float]]) -> list[float | None]:
     """Each p-value adjusted over all checks: Holm's steps, weighted by the checks' shares.
 
-    Held against ``LEVEL``. The first step divides by the check's share of the level; what was
-    found before leaves its share to the others. A row is a check, its finding and its share.
+    Compared with ``LEVEL``. The first step divides by the check's share of the level; a finding
+    leaves its share to the others. A row is a check, its finding and its share.
     """
     adjusted: list[float | None] = [None] * len(rows)
     weighed = {
@@ -155,26 +156,37 @@ class Facts:
 
     def __init__(self, release: Release) -> None:
         by_setting, units = panels(release), release.training.effective_units
-        runs: dict[tuple[str | None, float], list[Run]] = {}
-        for run in sorted(release.runs, key=lambda run: run.seed):
-            runs.setdefault((run.model, run.budget), []).append(run)
+        runs = iter(sorted(release.runs, key=lambda run: (run.model or "", run.budget, run.seed)))
         self.release, self.groups = release, tuple(release.subject.groups)
         self.settings = [
-            Setting(setting_name(p.model, stated_epsilon(p)), p, runs[p.model, p.epsilon])
+            Setting(setting_name(p.model, stated_epsilon(p)), p, [next(runs) for _ in p.seeds])
             for p in by_setting
         ]
         # Positions of the runs of each split, splits in the order they first occur.
-        self.runs_by_split = _positions([run.split for s in self.settings for run in s.runs])
+        self.runs_by_split: dict[SplitName, list[int]] = {}
+        for k, run in enumerate(run for setting in self.settings for run in setting.runs):
+            self.runs_by_split.setdefault(run.split, []).append(k)
         self.sizes: SplitCounts | None = None  # without labels; None where some are not released
         if all(panel.has_sizes for panel in by_setting):
             parts = [panel.n_train for panel in by_setting], [panel.n_test for panel in by_setting]
             self.sizes = SplitCounts(*(np.concatenate(part)[:, :, None] for part in parts))
-        self.labelled: SplitCounts | None = None  # NaN where a table has no labels
-        if tables := _tables_by_label(by_setting):
-            self.labelled = SplitCounts(*map(np.concatenate, zip(*tables, strict=True)))
+        # Tables (part, label, predicted, run, group), NaN where one has no counts; None without.
+        self.cells: FloatArray | None = None
+        self.labelled: SplitCounts | None = None  # of them, by label alone
+        if tables := [
+            [[[part.tn, part.fp], [part.fn, part.tp]] for part in (p.train, p.test)]
+            for p in by_setting
+            if p.train is not None and p.test is not None
+        ]:
+            self.cells = np.concatenate(tables, axis=3)
+            self.labelled = SplitCounts(*self.cells.sum(axis=2).transpose(0, 2, 3, 1))
+        # Whether the epsilon is that of the unit that splits exchange.
+        protected = (None, RECORD, release.subject.unit_of_privacy)
+        self.protects_unit = release.training.unit_of_split in protected
         self.effective_units: FloatArray | None = None
         if units is not None and all(name in units for name in self.groups):
             self.effective_units = np.array([float(units[name]) for name in self.groups])
+        # N / effective units of each group, which multiplies its variance; None where not known.
         self.inflation: FloatArray | None = None
         if release.training.unit_of_split in (None, RECORD):
             self.inflation = np.ones(len(self.groups))
@@ -183,52 +195,25 @@ class Facts:
             self.inflation = np.maximum(1.0, records / self.effective_units)
 
 
-def _tables_by_label(by_setting: Sequence[Panel]) -> list[list[FloatArray]]:
-    """For every setting, records (run, group, label) of both parts; empty without counts."""
-    return [
-        [np.stack([part.tn + part.fp, part.tp + part.fn], axis=2) for part in (p.train, p.test)]
-        for p in by_setting
-        if p.train is not None and p.test is not None
-    ]
-
-
-def _positions(names: Sequence[SplitName]) -> dict[SplitName, list[int]]:
-    positions: dict[SplitName, list[int]] = {}
-    for k, name in enumerate(names):
-        positions.setdefault(name, []).append(k)
-    return positions
-
-
 class Splits:
-    """The distinct splits of a release: where names are one split beyond chance, every cut once.
-
-    What chance is asked about; ``measured`` are settings with the correct records of one run for
-    each of their splits, and their names.
-    """
+    """The distinct splits of a release; names that are one split beyond chance count once."""
 
     def __init__(self, facts: Facts, cuts: SplitCounts, inflation: FloatArray) -> None:
-        names, first = list(facts.runs_by_split), hypergeometric.first_alike(cuts)
+        names, repeats = list(facts.runs_by_split), hypergeometric.repeats(cuts)
         self.facts, self.inflation = facts, inflation
         self.stratified_by = strata = facts.release.training.stratified_by or "nothing"
         if strata == "nothing" and cuts.has_labels:
-            # Given its numbers in the strata a random split is random within them, so that judging
-            # repeats within what happens to be balanced is always fair.
+            # Given its numbers in the strata a random split is random within them, so repeats can
+            # always be tested within what happens to be balanced.
             rounded: tuple[StratifiedBy, ...] = ("label", "group")
             strata = next((by for by in rounded if hypergeometric.is_rounded(cuts, by)), strata)
-        self.repeats_p = hypergeometric.chance_of_repeats(cuts, strata, inflation)
-        self.repeats_p = max(SMALLEST_P, self.repeats_p)
-        self.alike: tuple[SplitName, SplitName] | None = None  # of one split beyond chance
-        kept = list(range(len(names)))
-        if self.repeats_p <= SHARE_OF_REPEATS * LEVEL:
-            self.alike, kept = _first_repeat(first, names), sorted(set(first))
+        self.repeats_p = max(SMALLEST_P, hypergeometric.chance_of_repeats(cuts, strata, inflation))
+        # Splits that are, beyond chance, an earlier one; by position.
+        self.repeats = repeats if self.repeats_p <= SHARE_OF_REPEATS * LEVEL else {}
+        kept = [s for s in range(len(names)) if s not in self.repeats]
         self.names, self.cuts = [names[split] for split in kept], cuts.only(kept)
-        measured = map(_correct_records, facts.settings)
-        self.measured = [row for row in measured if row[2]]
-
-
-def _first_repeat(first: Sequence[int], names: Sequence[SplitName]) -> tuple[SplitName, SplitName]:
-    """Names of a split and of the first that is cut alike; ``first_alike`` found some."""
-    return next((names[k], names[split]) for split, k in enumerate(first) if k != split)
+        # Settings, the correct records of one run for each of their splits, and names of these.
+        self.measured = [row for row in map(_correct_records, facts.settings) if row[2]]
 
 
 def _named_cuts(facts: Facts) -> SplitCounts | None:
@@ -248,7 +233,7 @@ def _named_cuts(facts: Facts) -> SplitCounts | None:
 
 
 def _correct_records(setting: Setting) -> tuple[str, Strata, list[SplitName]]:
-    """The lowest-numbered seed speaks for its split, if it tells the accuracy of every group."""
+    """The lowest-numbered seed represents its split, if it has the accuracy of every group."""
     panel, strata = setting.panel, strata_of(setting.panel)
     n = panel.n_train if panel.train is None or panel.test is None else panel.train.n + panel.test.n
     is_known = np.asarray(np.isfinite(strata.hits + strata.correct + n).all(axis=(0, 2)))
@@ -268,18 +253,10 @@ def conflicting_names(facts: Facts) -> Iterator[Finding]:
         for table in tables:  # one that does not give every number is left out
             parts = np.stack(table, axis=1)[runs].reshape(len(runs), -1)
             n_cuts = max(n_cuts, len(np.unique(parts[np.isfinite(parts).all(axis=1)], axis=0)))
-        ways = f"but they cut the groups in {n_cuts} different ways"
-        if n_cuts > 1 and name is None:
-            yield Finding(
-                f"{len(runs)} runs name no split and count as one, {ways}; name the split of every "
-                "run (runs[].split), so that each counts.",
-                caps_verdict=False,
-            )
-        elif n_cuts > 1:
-            yield Finding(
-                f"{len(runs)} runs name split {name!r}, {ways}, and one split has one; give every "
-                "split a name of its own."
-            )
+        if n_cuts > 1:
+            form = "no_names" if name is None else "one_name"
+            sentence = say("checks", form, n=len(runs), name=name, n_cuts=n_cuts)
+            yield Finding(sentence, caps_verdict=name is not None)
 
 
 def broken_numbers(facts: Facts) -> Iterator[Finding]:
@@ -293,22 +270,13 @@ def broken_numbers(facts: Facts) -> Iterator[Finding]:
             if panel.train is None and (broken := not_whole(value, n)).any():
                 run, group = np.argwhere(broken)[0]
                 rate, people = value[run, group], n[run, group]
-                yield Finding(
-                    f"At {name} the {what} of group {facts.groups[group]!r} is {rate:.12g} of "
-                    f"{people:,.0f} records, but that is {rate * people:.6g} records, no whole "
-                    f"number within rounding (so for {int(broken.sum())} of {broken.size} such "
-                    "rates); give every run its own rates, and the number of records they are of."
-                )
+                found = {"at": name, "what": what, "group": facts.groups[group], "rate": rate}
+                found |= {"people": people, "product": rate * people, "of": broken.size}
+                yield Finding(say("checks", "broken_number", **found, n=broken.sum()))
 
 
 def not_whole(value: FloatArray, n: FloatArray) -> BoolArray:
-    """Where a rate, as finely as it is printed, is no whole number out of n.
-
-    A rate that is not given, or not of a known number, is never at fault.
-
-    >>> not_whole(np.array([0.67, 0.66, 0.6667]), np.array([3.0, 3.0, 4.0])).tolist()
-    [False, True, True]
-    """
+    """Where a rate, as finely as it is printed, is no whole number out of n, if both are known."""
     is_known = np.isfinite(value) & np.isfinite(n) & (n > 0)
     value, n = np.where(is_known, value, 0.0), np.where(is_known, n, 1.0)
     half_unit = np.full(value.shape, SINGLE_PRECISION)  # of the last decimal that is printed
@@ -328,22 +296,14 @@ def copied_tables(facts: Facts) -> Iterator[Finding]:
         cells = np.stack([*panel.train, *panel.test])  # (cell of both parts, run, group)
         third = np.sort(cells.reshape(2, 4, *cells.shape[1:]), axis=1)[:, 1]
         if np.isnan(cells).any() or (third.max(axis=(0, 2)) < LEAST_RICH).any():
-            continue  # models that say the same of everybody fill two cells: the labels
-        by_split = _positions([run.split for run in runs]).values()
-        several = [rows for rows in by_split if len(rows) > 1]
-        if several and all((cells[:, rows] == cells[:, rows[:1]]).all() for rows in several):
-            yield Finding(
-                f"At {name} {len(runs)} models were trained with their own seeds, but those of one "
-                "split have the same confusion tables to the last record; release a model once, "
-                "and give every further one a split of its own."
-            )
+            continue  # models with constant predictions fill two cells only
+        of_first = lowest_seeds(panel.split)[panel.split]  # the first run of each run's split
+        if panel.n_splits < len(runs) and (cells == cells[:, of_first]).all():
+            yield Finding(say("checks", "copied_seeds", at=name, n=len(runs)))
         earlier = first.setdefault(cells.tobytes(), setting)
         if earlier is not setting and earlier.panel.seeds == panel.seeds and len(runs) > 1:
-            yield Finding(
-                f"The settings {earlier.name} and {name} are said to be two, but all {len(runs)} "
-                "of their runs have the same confusion tables to the last record; release every "
-                "model under its own setting, once."
-            )
+            both = {"first": earlier.name, "second": name}
+            yield Finding(say("checks", "copied_settings", **both, n=len(runs)))
 
 
 def missing_runs(facts: Facts) -> Iterator[Finding]:
@@ -351,28 +311,18 @@ def missing_runs(facts: Facts) -> Iterator[Finding]:
     for name, panel, runs in facts.settings:
         for what, numbers in (("seed", [*panel.seeds]), ("split", split_numbers(runs))):
             if gone := missing_numbers(numbers):
-                several = "s {} are" if len(gone) > 1 else " {} is"
-                yield Finding(
-                    f"At {name} runs are numbered by {what} from {min(numbers)} to {max(numbers)}, "
-                    f"but {what}{several.format(some_of(gone, MOST_NAMED))} missing; release every "
-                    "run that was made, or say why one is left out (subject.notes)."
-                )
+                form = "missing_numbers" if len(gone) > 1 else "missing_number"
+                ends = {"first": min(numbers), "last": max(numbers)}
+                named = some_of(gone, MOST_NAMED)
+                yield Finding(say("checks", form, at=name, what=what, **ends, gone=named))
                 break
     most = max(len(runs) for _, _, runs in facts.settings)
-    fewer = [f"{name} has {len(runs)}" for name, _, runs in facts.settings if len(runs) < most]
-    if fewer:
-        yield Finding(
-            f"The release holds up to {most} runs for a setting, but {some_of(fewer, MOST_NAMED)}; "
-            "release as many for each, or say why runs are left out (subject.notes)."
-        )
+    if fewer := [f"{name} has {len(runs)}" for name, _, runs in facts.settings if len(runs) < most]:
+        yield Finding(say("checks", "fewer_runs", most=most, fewer=some_of(fewer, MOST_NAMED)))
 
 
 def missing_numbers(numbers: Iterable[int]) -> list[int]:
-    """Numbers left out of a series; none where fewer than half are there, which is no series.
-
-    >>> missing_numbers([0, 1, 3, 4]), missing_numbers([7, 1234])
-    ([2], [])
-    """
+    """Numbers left out of a series; none where fewer than half are there, which is no series."""
     given = set(numbers)
     if len(given) < 2 or max(given) - min(given) + 1 > 2 * len(given):
         return []
@@ -398,52 +348,68 @@ def broken_promises(facts: Facts) -> Iterator[Finding]:
     training = facts.release.training
     private = [setting for setting in facts.settings if math.isfinite(setting.panel.epsilon)]
     if private and training.mechanism == "none":
-        yield Finding(
-            f'The release promises {private[0].name}, but the mechanism is said to be "none"; name '
-            "the mechanism (training.mechanism), or write null for a model without privacy."
-        )
+        yield Finding(say("checks", "no_mechanism", at=private[0].name))
+    if private and not facts.protects_unit:
+        at, unit = private[0].name, training.unit_of_split
+        yield Finding(say("checks", "other_unit", at=at, unit=unit))
     for name, panel, runs in private:
-        promise = f"The release promises {name}"
-        if any(run.noise_multiplier == 0 for run in runs):
-            yield Finding(
-                f"{promise}, but the noise multiplier is 0, with which no epsilon holds; state the "
-                "noise that was added, or write null for a model without privacy."
-            )
-        # The most that a run spent, by the accountant that the config names or the kindest.
-        spent: dict[str, float] = {}
-        for own in (run.epsilon_by_accountant or {} for run in runs):
-            spent |= {name: max(own[name], spent.get(name, 0.0)) for name in own}
-        named = (training.config or {}).get("accountant")
-        by, most = min(spent.items(), key=lambda row: (row[0] != named, row[1]), default=("", 0.0))
-        if most > panel.epsilon * (1 + ROUNDED):
-            yield Finding(
-                f"{promise}, but by its own accountant ({by}) the training spent {most:.4g}; state "
-                "the epsilon that was spent."
-            )
         n_train = float(panel.n_train.sum(axis=1).max())
         people = n_train if math.isfinite(n_train) else facts.release.subject.n_records
         delta = max(run.dp_delta or 0.0 for run in runs)
+        noise = min((n for run in runs if (n := run.noise_multiplier) is not None), default=None)
+        if noise == 0:
+            yield Finding(say("checks", "no_noise", at=name))
+        elif noise and delta and panel.model is None and (rate := _sample_rate(facts.release)):
+            needed = delta_of_one_step(panel.epsilon, noise, rate)
+            if needed > delta * (1 + ROUNDED):
+                found = {"delta": delta, "noise": noise, "rate": rate, "needed": needed}
+                yield Finding(say("checks", "little_noise", at=name, **found))
+        # The most that a run spent, by the accountant that the config names or the kindest.
+        spent: dict[str, float] = {}
+        for own in (run.epsilon_by_accountant or {} for run in runs):
+            spent |= {each: max(own[each], spent.get(each, 0.0)) for each in own}
+        named = (training.config or {}).get("accountant")
+        by, most = min(spent.items(), key=lambda row: (row[0] != named, row[1]), default=("", 0.0))
+        if most > panel.epsilon * (1 + ROUNDED):
+            yield Finding(say("checks", "more_spent", at=name, accountant=by, spent=most))
         if people and delta > (1 + ROUNDED) / people:
-            yield Finding(
-                f"{promise} at delta {delta:g}, but that is more than one over the {people:,.0f} "
-                "records it was trained on, with which a mechanism may publish somebody's record "
-                "whole; state an epsilon at a smaller delta."
-            )
+            yield Finding(say("checks", "large_delta", at=name, delta=delta, people=people))
+
+
+def _sample_rate(release: Release) -> float | None:
+    """The least chance of a record to be in a step of DP-SGD; None where it is not known."""
+    config, n = release.training.config or {}, release.subject.n_records
+    rate, batch = config.get("sample_rate"), config.get("expected_batch")
+    if rate is None and n and isinstance(batch, int) and batch > 0:
+        rate = 1 / -(-n // batch)
+    if not isinstance(rate, int | float) or release.training.mechanism != "dp-sgd":
+        return None
+    return rate if 0 < rate <= 1 else None
+
+
+def delta_of_one_step(epsilon: float, noise: float, rate: float) -> float:
+    """Proved: the least delta of one step of DP-SGD at this epsilon; more steps need no less.
+
+    At the rate a record moves a sum with normal noise by 1. The chance of a sum above a threshold
+    with it, less e^epsilon times that without it, is largest where likelihoods have that ratio.
+    """
+    from scipy.special import log_ndtr, ndtr
+
+    if epsilon > LARGEST_EXPONENT:
+        return 0.0
+    threshold = 0.5 + noise * noise * (math.log(math.expm1(epsilon) + rate) - math.log(rate))
+    within = rate * ndtr((1 - threshold) / noise) + (1 - rate) * ndtr(-threshold / noise)
+    return float(within - math.exp(epsilon + log_ndtr(-threshold / noise)))
 
 
 def far_placebos(facts: Facts) -> Iterator[Finding]:
-    """Placebo groups whose quick attack is far from the exact one cannot vouch for alarms."""
+    """Placebo groups whose quick attack is far from the exact one cannot check alarms."""
     checked = [row for row in facts.release.placebo if (row.n_exact or 0) >= LEAST_EXACT]
-    far = [row for row in checked if (row.exact_difference or 0.0) > MOST_OFF]
-    if far:
+    if far := [row for row in checked if (row.exact_difference or 0.0) > MOST_OFF]:
         row = max(far, key=lambda row: row.exact_difference or 0.0)
-        yield Finding(
-            f"At {setting_name(row.model, row.epsilon)} made-up groups were put through a quick "
-            f"form of {proxy_named(row.proxy).phrase}, but where {row.n_exact} of them met the "
-            f"attack itself, their differences were {row.exact_difference:.2g} standard errors "
-            f"away on average, and {MOST_OFF:g} is allowed (so for {len(far)} of {len(checked)} "
-            "such checks); hold alarms about exposure by this attack against paired confidence."
-        )
+        at, attack = setting_name(row.model, row.epsilon), proxy_named(row.proxy).phrase
+        found = {"at": at, "attack": attack, "row": row, "n": len(far), "of": len(checked)}
+        yield Finding(say("checks", "far_placebos", **found, allowed=MOST_OFF))
 
 
 def changed_totals(facts: Facts) -> Iterator[Finding]:
@@ -458,11 +424,8 @@ def changed_totals(facts: Facts) -> Iterator[Finding]:
         too_few = missing is not None and in_all.max() < n_records - missing
         if in_all.max() > n_records or too_few:
             without = f", {missing:,} of them in no group" if missing else ""
-            yield Finding(
-                f"The release is said to be of {n_records:,} records{without}, but its tables add "
-                f"up to {in_all.max():,.0f}; correct subject.n_records and "
-                "subject.n_missing_group, or the tables."
-            )
+            found = {"n": n_records, "without": without, "total": in_all.max()}
+            yield Finding(say("checks", "other_total", **found))
     total = (facts.labelled or sizes).total
     for n in np.unique(in_all):
         same = total[in_all == n]  # a run's unknown cells are never at fault
@@ -472,14 +435,9 @@ def changed_totals(facts: Facts) -> Iterator[Finding]:
             what = f" with a {LABELS[label]}" if total.shape[2] > 1 else ""
             # Caps where every run is said to use every record that has a group.
             caps = n_records is not None and (in_all == n_records - (missing or 0)).all()
-            yield Finding(
-                f"All runs are of the same records, but group {facts.groups[group]!r} has "
-                f"{lowest[group, label]:,.0f} records{what} in one run and "
-                f"{highest[group, label]:,.0f} in another; release runs of other records as a "
-                "release of their own, or say in subject.n_records of how many records every run "
-                "uses a part.",
-                caps_verdict=bool(caps),
-            )
+            ends = {"fewest": lowest[group, label], "most": highest[group, label]}
+            sentence = say("checks", "changed_size", group=facts.groups[group], what=what, **ends)
+            yield Finding(sentence, caps_verdict=bool(caps))
             return
 
 
@@ -490,19 +448,12 @@ def unit_without_number(facts: Facts) -> Iterator[Finding]:
     if not is_random(facts.release) or unit in (None, RECORD) or sizes is None:
         return
     if effective is None:
-        yield Finding(
-            f"The unit of the split is the {unit}, but the release does not say how many of them "
-            "each group's records come from; give each group's effective number "
-            "(training.effective_units): (Σm)²/Σm² over its units of m records."
-        )
+        yield Finding(say("checks", "unknown_units", unit=unit))
         return
     records = sizes.total[0].sum(axis=1)
     for g in np.flatnonzero(effective > records * (1 + SINGLE_PRECISION)):
-        yield Finding(
-            f"Group {facts.groups[g]!r} is said to be worth {effective[g]:,.6g} units ({unit}), "
-            f"but it has only {records[g]:,.0f} records; give Kish's effective number, "
-            "(Σm)²/Σm² over units of m records."
-        )
+        found = {"group": facts.groups[g], "n": effective[g], "records": records[g]}
+        yield Finding(say("checks", "many_units", unit=unit, **found))
 
 
 # Chance: repeated splits, repeated tables, balance, mixes, spreads, signs
@@ -510,24 +461,21 @@ def unit_without_number(facts: Facts) -> Iterator[Finding]:
 
 def repeated_splits(splits: Splits, level: float) -> Iterator[Finding]:
     """Different random splits rarely cut every group and label alike."""
-    if splits.alike is not None and splits.repeats_p <= level:
-        n, (first, second) = len(splits.names), splits.alike
-        yield Finding(
-            f"The release names {len(splits.facts.runs_by_split)} different random splits, but "
-            f"they cut the groups and labels in only {n} way{'s' if n > 1 else ''} ({first!r} and "
-            f"{second!r} alike), which has chance {_chance(splits.repeats_p)}; give one split one "
-            "name, or declare training.stratified_by if groups and labels were balanced.",
-            splits.repeats_p,
-        )
+    if splits.repeats and splits.repeats_p <= level:
+        names, n, p = list(splits.facts.runs_by_split), len(splits.names), splits.repeats_p
+        again, first = next(iter(splits.repeats.items()))
+        found = {"names": len(names), "n": n, "s": "s" * (n > 1), "chance": _chance(p)}
+        found |= {"first": names[first], "again": names[again]}
+        yield Finding(say("checks", "repeated_splits", **found), p)
 
 
 def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
     """Different splits rarely give the same confusion tables, even where they cut groups alike.
 
-    A model that is the same in all splits has the most equal ones: given its right and wrong
+    A model that is the same in all splits has the most equal tables: given its right and wrong
     records, those in training are hypergeometric within each label and group.
     """
-    if splits.alike is not None or not splits.measured:
+    if splits.repeats or not splits.measured:
         return
     every, p_values = [], []
     for _, strata, _ in splits.measured:
@@ -540,21 +488,17 @@ def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
     adjusted = holm(np.array(p_values))
     for (name, _, names), p, tables in zip(splits.measured, adjusted, every, strict=True):
         if p <= level:
-            repeat = _first_repeat(hypergeometric.first_alike(tables), names)
-            alike = [_split_words(split) for split in repeat]
-            yield Finding(
-                f"At {name} every split is said to be another random one, but models of "
-                f"{listed(alike)} have the same confusion tables to the last record, which has "
-                f"chance {_chance(p)}; release the tables that each model gave.",
-                p,
-            )
+            again, first = next(iter(hypergeometric.repeats(tables).items()))
+            alike = listed([_split_words(names[split]) for split in (first, again)])
+            found = {"at": name, "alike": alike, "chance": _chance(p)}
+            yield Finding(say("checks", "repeated_tables", **found), p)
 
 
 def balance(splits: Splits, level: float) -> Iterator[Finding]:
     """Declared strata must be balanced, and others may not be so in every split.
 
-    Units of several records cannot be divided to the last one, so of those nothing is asked; nor
-    of labels where records without a group, or without labels, may balance the others.
+    Units of several records cannot be balanced exactly, so they are not checked; nor are labels
+    where records without a group, or without labels, may balance the others.
     """
     facts, cuts, strata = splits.facts, splits.cuts, splits.stratified_by
     subject, sizes = facts.release.subject, facts.sizes
@@ -570,13 +514,10 @@ def balance(splits: Splits, level: float) -> Iterator[Finding]:
         missed, allowed = hypergeometric.misses(cuts, strata)
         if (missed > allowed).any():
             s, stratum = np.unravel_index(int((missed - allowed).argmax()), missed.shape)
+            found = {"split": _split_words(splits.names[s]), "n": f"{missed[s, stratum]:,.0f}"}
+            found |= {"stratum": _stratum_words(splits, int(stratum))}
             by = "label and group" if strata == "both" else strata
-            yield Finding(
-                f"The split is said to be balanced by {by}, but {_split_words(splits.names[s])} "
-                f"misses the training share of {_stratum_words(splits, int(stratum))} by "
-                f"{missed[s, stratum]:,.0f} records, which rounding cannot; declare what the split "
-                "was balanced on."
-            )
+            yield Finding(say("checks", "not_balanced", **found, by=by))
 
 
 def _undeclared_balance(splits: Splits, level: float) -> Iterator[Finding]:
@@ -587,86 +528,60 @@ def _undeclared_balance(splits: Splits, level: float) -> Iterator[Finding]:
         for strata in possible
         if hypergeometric.is_rounded(cuts, strata)
     }
-    balanced = [strata for strata, p in p_values.items() if p <= level]
-    if balanced:
+    if balanced := [strata for strata, p in p_values.items() if p <= level]:
         p = max(p_values[strata] for strata in balanced)
         is_denied = splits.facts.release.training.stratified_by is not None
-        silent = "The release does not say what its random splits were balanced on"
-        yield Finding(
-            f"{'The split is said to be balanced on nothing' if is_denied else silent}, but all "
-            f"{len(cuts.train)} are balanced by {' and '.join(balanced)} to the last record, which "
-            f"has chance {_chance(p)}; declare training.stratified_by "
-            f'"{balanced[0] if len(balanced) == 1 else "both"}".',
-            p,
-            caps_verdict=is_denied,
-        )
+        found = {"n": len(cuts.train), "by": " and ".join(balanced), "chance": _chance(p)}
+        found |= {"declare": balanced[0] if len(balanced) == 1 else "both"}
+        form = "balance_denied" if is_denied else "balance_unsaid"
+        yield Finding(say("checks", form, **found), p, caps_verdict=is_denied)
 
 
 def _stratum_words(splits: Splits, stratum: int) -> str:
-    strata, n_labels = splits.stratified_by, splits.cuts.train.shape[2]
-    if strata == "label":
+    if splits.stratified_by == "label":
         return f"the {LABELS[stratum]}"
-    group, label = divmod(stratum, 1 if strata == "group" else n_labels)
+    n_labels = splits.cuts.train.shape[2] if splits.stratified_by == "both" else 1
+    group, label = divmod(stratum, n_labels)
     name = f"group {splits.facts.groups[group]!r}"
-    return name if strata == "group" or n_labels == 1 else f"{name} with the {LABELS[label]}"
+    return name if n_labels == 1 else f"{name} with the {LABELS[label]}"
 
 
 def label_mix(splits: Splits, level: float) -> Iterator[Finding]:
     """Random parts have the same mix of labels in every group, but for luck."""
     cuts, strata = splits.cuts, splits.stratified_by
     if cuts.has_labels and strata != "both":
-        chances = hypergeometric.label_chances(cuts, strata, splits.inflation)
-        shares = [100 * part[:, :, -1] / np.maximum(part.sum(axis=2), 1) for part in cuts]
-        counted = (
-            "{:.1f} % of the training records of group {group!r} have a positive label in {split} "
-            "and {:.1f} % of its test records"
-        )
-        yield from _drifts(splits, chances, level, shares, counted)
+        yield from _drifts(splits, level, cuts, strata, "label_mix")
 
 
 def group_mix(splits: Splits, level: float) -> Iterator[Finding]:
-    """Random parts take the same share of every group, but for luck.
-
-    Balanced by label, groups are part of the label mix, unless labels are not released.
-    """
+    """Random parts take the same share of every group; by label, that is in the label mix."""
     cuts, strata = splits.cuts, splits.stratified_by
     if strata == "nothing" or (strata == "label" and not cuts.has_labels):
-        chances = hypergeometric.group_chances(cuts, float(splits.inflation.max()))
-        shares = [100 * part.sum(axis=2) / part.sum(axis=(1, 2))[:, None] for part in cuts]
-        counted = (
-            "group {group!r} is {:.1f} % of the training records in {split} and {:.1f} % of the "
-            "test records"
-        )
-        yield from _drifts(splits, chances, level, shares, counted)
+        groups = SplitCounts(*(part.sum(axis=2, keepdims=True) for part in cuts))
+        yield from _drifts(splits, level, groups, "label", "group_mix")
 
 
 def _drifts(
-    splits: Splits,
-    chances: Sequence[FloatArray],
-    level: float,
-    shares: Sequence[FloatArray],
-    counted: str,
+    splits: Splits, level: float, cuts: SplitCounts, strata: StratifiedBy, form: str
 ) -> Iterator[Finding]:
+    chances = hypergeometric.label_chances(cuts, strata, splits.inflation)
+    whole = 2 if cuts.has_labels else 1  # of what the shares are: a group, or all groups
+    shares = [100 * part / np.maximum(part.sum(axis=whole, keepdims=True), 1) for part in cuts]
     n, independent = len(splits.names), hypergeometric.n_fold_sets(splits.cuts) == 0
     combined = [hypergeometric.combine(own, independent=independent) for own in chances]
     p_values, over = holm(np.array(combined)), f" over {n} splits" if n > 1 else ""
     for g in np.flatnonzero(p_values <= level).tolist():
         p, s = float(p_values[g]), int(chances[g].argmin()) * n // len(chances[g])  # worst split
-        where = {"group": splits.facts.groups[g], "split": _split_words(splits.names[s])}
-        yield Finding(
-            "The split is said to be random, but "
-            f"{counted.format(*(part[s, g] for part in shares), **where)}, which has chance "
-            f'{_chance(p)}{over}; declare training.split_kind "other" if the parts differ by time '
-            "or place, or training.unit_of_split if records of one person were kept together.",
-            p,
-        )
+        found = {"group": splits.facts.groups[g], "split": _split_words(splits.names[s])}
+        found |= dict(zip(("train", "test"), (part[s, g, -1] for part in shares), strict=True))
+        yield Finding(say("checks", form, **found, chance=_chance(p), over=over), p)
 
 
 def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
     """Accuracy differences that vary more over splits than random splits of such units do.
 
-    Models that memorise unequally spread too: where the mean is plain, that explains it. Folds of
-    one set repel each other: K of them spread K / (K - 1) times as much.
+    Models that memorise unequally vary more, too: a significant mean explains it. Folds of one set
+    are negatively correlated: K of them vary K / (K - 1) times as much.
     """
     n, sets = len(splits.cuts.train), hypergeometric.n_fold_sets(splits.cuts)
     inflation = splits.inflation * (n / (n - sets))
@@ -677,45 +592,80 @@ def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
     is_plain = np.stack([spread.mean_p_value for spread in spreads]) < PLAIN_MEAN
     p_values = holm(np.where(is_plain, 1, np.stack([spread.p_value for spread in spreads])))
     for k, g in np.argwhere(p_values <= level):
-        name, strata = several[k]
+        (name, strata), p = several[k], p_values[k, g]
         unit = splits.facts.release.training.unit_of_split or RECORD
-        yield Finding(
-            f"The unit of the split is said to be the {unit}, but at {name} the accuracy "
-            f"difference of group {splits.facts.groups[g]!r} varies more over "
-            f"{strata.total.shape[1]} splits than such splits allow (chance "
-            f"{_chance(p_values[k, g])}); declare training.unit_of_split and "
-            "training.effective_units if records of one person, household or place were kept "
-            "together.",
-            p_values[k, g],
-        )
+        found = {"at": name, "group": splits.facts.groups[g], "n": strata.total.shape[1]}
+        yield Finding(say("checks", "dispersion", **found, unit=unit, chance=_chance(p)), p)
 
 
 def below_zero(splits: Splits, level: float) -> Iterator[Finding]:
-    """Accuracies that are far lower in training than out of it.
-
-    Memory only raises them, so the lower tail of the Mantel-Haenszel test needs no more than a
-    random split.
-    """
-    tails = [
-        hypergeometric.lower_tails(strata, splits.inflation) for _, strata, _ in splits.measured
-    ]
+    """Accuracies that are far lower in training than out of it, which memorisation only raises."""
+    every = [strata for _, strata, _ in splits.measured]
+    tails = [hypergeometric.lower_tails(strata, splits.inflation) for strata in every]
     p_values = holm(np.array(tails))
     if (p_values <= level).any():
         k, g = np.unravel_index(int(np.nanargmin(p_values)), p_values.shape)
-        yield Finding(
-            f"The split is said to be random, but at {splits.measured[k][0]} the models are less "
-            f"often right about group {splits.facts.groups[g]!r} in training than out of it, by "
-            f"more than chance gives (chance {_chance(p_values[k, g])}), and memory only adds; "
-            "check that the parts are not exchanged, and that the tables are of the same models.",
-            p_values[k, g],
-        )
+        at, group, p = splits.measured[k][0], splits.facts.groups[g], p_values[k, g]
+        yield Finding(say("checks", "below_zero", at=at, group=group, chance=_chance(p)), p)
+
+
+def impossible_attacks(splits: Splits, level: float) -> Iterator[Finding]:
+    """Attacks below chance, LiRA far below the plain attack, and more than an epsilon allows.
+
+    Attacks differ in strength, so that no other two contradict each other. Splits have fixed sizes:
+    to exchange a record is one step between neighbours that replace one, else two. An AUC compares
+    two people, who in splits balanced on labels need two exchanges if their labels differ.
+    """
+    facts, rows = splits.facts, list[tuple[str, FloatArray, FloatArray]]()
+    training = facts.release.training
+    replaces = str((training.config or {}).get("adjacency")).startswith("replace")
+    by_label = training.stratified_by not in ("nothing", "group")
+    measured = measure_costs([s.panel for s in facts.settings], Plan(), inflation=splits.inflation)
+    cells = {
+        (cost, k): (np.where(each.enough, exposed.value, np.nan), np.sqrt(exposed.alone))
+        for cost, by_setting in measured.items()
+        for k, each in enumerate(by_setting)
+        if (exposed := each.exposed) is not None and cost != SPENT.name
+    }
+    for (cost, k), (value, error) in cells.items():
+        proxy, (name, panel, runs) = proxy_named(cost), facts.settings[k]
+        finds, times = f"At {name} {proxy.phrase} finds", ADVANTAGES.get(proxy.scale)
+        if proxy is not GAP:  # which has an exact check
+            rows.append((f"{finds} members less often than a coin would", -value, error))
+        if proxy is LIRA and (AUC_ADVANTAGE.name, k) in cells:
+            plain, more = (LEAST_LIRA * part for part in cells[AUC_ADVANTAGE.name, k])
+            less = f"{finds} less than half of what the plain AUC of losses shows"
+            rows.append((less, plain - value, np.hypot(error, more)))
+        if times and facts.protects_unit:
+            delta, n = max(run.dp_delta or 0.0 for run in runs), 1 if replaces else 2
+            n *= 2 if by_label and proxy.scale is proxies.AUC else 1
+            most = times * largest_advantage(panel.epsilon, delta, n_steps=n)
+            allowed = f"more than such an epsilon allows ({proxy.scale.hundredths(most)} of 100)"
+            rows.append((f"{finds} {allowed}", value - most, error))
+    excess, error = (np.array([row[k] for row in rows]) for k in (1, 2))
+    p_values = holm(np.maximum(upper_p(excess, np.maximum(error, SMALLEST_P)), SMALLEST_P))
+    for k, g in np.argwhere(p_values <= level)[:1]:
+        found, p = {"what": rows[k][0], "group": facts.groups[g]}, p_values[k, g]
+        yield Finding(say("checks", "impossible", **found, chance=_chance(p)), p)
+
+
+def largest_advantage(epsilon: float, delta: float, *, n_steps: int) -> float:
+    """Half of the most by which chances p and q of one event differ, so many neighbours apart.
+
+    Proved: a step gives p <= min(e^epsilon q + delta, 1 - e^-epsilon (1 - q - delta)). That is its
+    own mirror image, so p - q is largest where p = 1 - q: half of the steps lead up to 1/2.
+    """
+    shrink = math.exp(-epsilon)
+    q = (1 - delta) * shrink / (1 + shrink) if n_steps % 2 else 0.5
+    for _ in range(n_steps // 2):
+        q = (q - delta) * shrink
+    return 0.5 - max(q, 0.0)
 
 
 SHARE_OF_REPEATS: Final = 0.37
-# Every check, in the order in which findings are told. With one split most of the level goes to the
-# drift of a group's labels, of which it gives the least evidence. Drift is plain from two splits
-# on; two names for one split of small groups are not. What an invented number gives away is plainer
-# still, so those checks need little.
+# Every check, in the order of findings. With one split most of the level goes to the drift of a
+# group's labels, for which it has the least evidence; from two splits on drift is easy to find, and
+# two names for one split of small groups are not. Invented numbers are easier still.
 CHECKS: Final = (
     Check("split_names", conflicting_names),
     Check("whole_numbers", broken_numbers),
@@ -728,10 +678,11 @@ CHECKS: Final = (
     Check("split_names", repeated_splits, shares=(0.0, SHARE_OF_REPEATS)),
     Check("same_tables", repeated_tables, shares=(0.0, 0.01)),
     Check("stratified_by", balance, shares=(0.02, 0.05)),
-    Check("label_mix", label_mix, shares=(0.95, 0.43)),
+    Check("label_mix", label_mix, shares=(0.94, 0.41)),
     Check("group_mix", group_mix, shares=(0.02, 0.05)),
     Check("dispersion", overdispersion, shares=(0.0, 0.08)),
     Check("below_zero", below_zero, shares=(0.01, 0.01)),
+    Check("attacks", impossible_attacks, shares=(0.01, 0.02), caps_verdict=False),
 )
 
 
@@ -743,40 +694,23 @@ def _split_words(name: SplitName) -> str:
     return "the unnamed split" if name is None else f"split {name!r}"
 
 
-# What a release gives away about single people, whoever wrote it
+# What a release reveals about single people
 
 
 def disclosed(release: Release) -> Iterator[str]:
     """Sentences about small cells and certain memberships; none for public or coarse records."""
-    by_setting, stated = panels(release), release.disclosure
-    tables = _tables_by_label(by_setting)
-    if not tables or (stated is not None and stated.public_data):
+    cells, stated = release.kept(Facts).cells, release.disclosure
+    if cells is None or (stated is not None and stated.public_data):
         return
-    few = (np.concatenate([part for parts in tables for part in parts]) < LEAST_PEOPLE).any((0, 2))
+    few = (cells.sum(axis=2) < LEAST_PEOPLE).any(axis=(0, 1, 2))
     if small := [release.subject.groups[g] for g in np.flatnonzero(few)]:
         more = f" and {len(small) - MOST_GROUPS} more" if len(small) > MOST_GROUPS else ""
-        yield (
-            f"This file rests on few people: fewer than {LEAST_PEOPLE} of one label in training or "
-            f"in test in {', '.join(small[:MOST_GROUPS])}{more}; who knows a person's label and "
-            "prediction can often tell whether they were in training."
-        )
-    given = [given_away(_five_way(panel)) for panel in by_setting]
-    memberships = sum(s.memberships for s in given)
-    if memberships:
-        yield (
-            f"To someone who knows their label and prediction it tells with certainty whether "
-            f"people were in training: up to {max(s.most_in_one_model for s in given):,} "
-            f"people in one model, {memberships:,} times over all models."
-        )
-    # What the file itself says of certain memberships is not believed.
-    if stated is not None and stated.memberships is not None and stated.memberships < memberships:
-        n = f"{stated.memberships:,}"
-        yield f"The file says that it tells {n} such memberships, which is too few."
-
-
-def _five_way(panel: Panel) -> IntArray:
-    """(model, part, group, label, predicted) counts; 0 where a table has none."""
-    parts = [part for part in (panel.train, panel.test) if part is not None]
-    cells = np.array([[[part.tn, part.fp], [part.fn, part.tp]] for part in parts])
-    cells = np.where(np.isnan(cells).any(axis=(0, 1, 2)), 0, cells).astype(np.int64)
-    return np.asarray(cells.transpose(3, 0, 4, 1, 2))
+        groups = ", ".join(small[:MOST_GROUPS]) + more
+        yield say("checks", "few_people", least=LEAST_PEOPLE, groups=groups)
+    known = np.where(np.isnan(cells).any(axis=(0, 1, 2)), 0, cells).astype(np.int64)
+    given = given_away(known.transpose(3, 0, 4, 1, 2))
+    if given.any():
+        yield say("checks", "given_away", most=given.max(), n=given.sum())
+    # The file's own count of certain memberships is checked.
+    if stated is not None and stated.memberships is not None and stated.memberships < given.sum():
+        yield say("checks", "fewer_declared", n=stated.memberships)

@@ -17,30 +17,24 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pcer.errors import require_open_unit
 from pcer.metrics import Counts, FloatArray, quotient
 
-# No p-value is given below this one, which is to be read and printed as "at most 1e-12".
+# Smallest p-value, to be read as "at most 1e-12".
 SMALLEST_P = 1e-12
-# Exact p-values are rounded to so many decimals: the transform's own error is below 1e-15, and what
-# is left of it must not differ between machines.
+# Exact p-values are rounded to so many decimals: the transform's error is below 1e-15, and results
+# must not differ between machines.
 P_DECIMALS = 13
 EXACT_LIMIT = 100.0  # largest standard deviation of U for which its whole distribution is computed
 # Counts whose probability Bernstein bounds by e^-50 are cut off; about 10 deviations each side.
 TAIL_EXPONENT = 50.0
-# A spread over splits with a smaller p-value contradicts what is said about the splits.
-CONTRADICTION = 0.001
-PLAIN_MEAN = 0.01  # a mean with a smaller p-value is plain whatever the spread
+PLAIN_MEAN = 0.01  # a mean with a smaller p-value counts whatever the spread
 BATCH_ENTRIES = 250_000  # probabilities of single counts that are held at once
 LARGEST_Z = 40.0  # beyond this normal quantile no probability is left in double precision
 _ratio = partial(quotient, otherwise=0.0)  # an empty stratum adds nothing
 
 
 class Strata(NamedTuple):
-    """Records counted by label, split and group: four arrays (label, split, group).
-
-    Whole numbers, exact up to 2^53. Without labels the first axis has length 1.
-    """
+    """Records counted by (label, split, group); without labels the first axis has length 1."""
 
     total: FloatArray
     trained: FloatArray
@@ -74,26 +68,13 @@ class Memorised(NamedTuple):
 class Dispersion(NamedTuple):
     """Spread of the accuracy difference over splits against what random splits give, by group."""
 
-    # Near one less than the number of splits where the splits are what they are said to be.
-    statistic: FloatArray
-    p_value: FloatArray  # of so large a spread; NaN for one split, and where nothing can vary
+    statistic: FloatArray  # near one less than the number of splits where these are random
+    p_value: FloatArray  # of so large a spread; NaN where nothing can vary
     mean_p_value: FloatArray  # of so large a mean, one-sided, by Student's t from the spread
-
-    @property
-    def contradicts(self) -> npt.NDArray[np.bool_]:
-        """Whether the units of the splits cannot be the records.
-
-        Models that memorise unequally much spread too. Where the mean stands out from the spread
-        anyway, that is the plainer explanation, and the finding does not rest on the units.
-        """
-        return (self.p_value < CONTRADICTION) & ~(self.mean_p_value < PLAIN_MEAN)
 
 
 def lowest_seeds(split: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The run that speaks for each split: its first, where runs are ordered by seed.
-
-    Runs of one split share its luck, and how many records are right in several of them is not
-    in the counts; so a test takes one run a split, chosen before the values are seen.
+    """The run that represents each split, whose luck all its runs share: the first by seed.
 
     >>> lowest_seeds(np.array([0, 0, 1, 0, 2]))
     array([0, 2, 4])
@@ -106,30 +87,14 @@ def strata_of_counts(train: Counts, test: Counts) -> Strata:
     hits = np.stack([train.tp, train.tn])
     trained = hits + np.stack([train.fn, train.fp])
     spared = np.stack([test.tp, test.tn])
-    return Strata(
-        total=trained + spared + np.stack([test.fn, test.fp]),
-        trained=trained,
-        correct=hits + spared,
-        hits=hits,
-    )
+    total = trained + spared + np.stack([test.fn, test.fp])
+    return Strata(total, trained, hits + spared, hits)
 
 
 def memorised(strata: Strata) -> Memorised:
     """Test each group for any memorisation: one-sided, exact given every split's totals.
 
-    ==================================  ========================================================
-    U                                   p
-    ==================================  ========================================================
-    deviation of at most 100            exact, by Fourier transform; error below 1e-13
-    larger                              normal, corrected for continuity and skewness
-    cannot vary                         NaN: nobody or everybody wrong in every stratum
-    ==================================  ========================================================
-
-    A group of 100 whose one error fell among the 10 test records: that has chance 1 in 10.
-
-    >>> one = Strata(*(np.full((1, 1, 1), value) for value in (100.0, 90.0, 99.0, 90.0)))
-    >>> memorised(one).p_value
-    array([0.1])
+    NaN where U cannot vary: nobody, or everybody, is wrong in every stratum.
     """
     from scipy.special import ndtr
 
@@ -155,23 +120,15 @@ def memorised(strata: Strata) -> Memorised:
 
 
 def hidden_cost_limit(strata: Strata, *, confidence_level: float = 0.95) -> FloatArray:
-    """Largest cost (group,) that could hide where U cannot vary; NaN where it can.
-
-    Where all records of a label are right, a cost needs wrong ones out of training; where all
-    are wrong, right ones in training. None was seen among n. With m the smallest over splits
-    and labels of n over the label's share of the group, the weighted mean of both is at most
-    1 - (1 - level)^(1/m), about 3/m: the product of (1 - rate)^n is then at least 1 - level, and
-    a geometric mean never exceeds the arithmetic one. Proved for independent people.
-
-    >>> right = Strata(*(np.full((1, 1, 1), value) for value in (100.0, 70.0, 100.0, 70.0)))
-    >>> hidden_cost_limit(right).round(3)
-    array([0.095])
-    """
-    require_open_unit(confidence_level=confidence_level)
+    """Upper bound of the exposure (group,) where U cannot vary; NaN where it can."""
+    # Where all records of a label are right, exposure needs wrong ones out of training; where all
+    # are wrong, right ones in training. None was seen among n. With m the smallest over splits
+    # and labels of n over the label's share of the group, the weighted mean of both is at most
+    # 1 - (1 - level)^(1/m), about 3/m: the product of (1 - rate)^n is then at least 1 - level, and
+    # a geometric mean never exceeds the arithmetic one. Proved for independent people.
     all_right, all_wrong = strata.correct == strata.total, strata.correct == 0
-    unseen_among = np.where(
-        all_right, strata.total - strata.trained, np.where(all_wrong, strata.trained, 0.0)
-    )
+    rest = strata.total - strata.trained
+    unseen_among = np.select([all_right, all_wrong], [rest, strata.trained])  # else 0
     share = _ratio(strata.total, strata.total.sum(axis=0, keepdims=True))
     n = np.where(share > 0, _ratio(unseen_among, share), np.inf)
     n = np.where(strata.total.any(axis=(0, 1)), n.min(axis=(0, 1)), 0.0)
@@ -180,23 +137,19 @@ def hidden_cost_limit(strata: Strata, *, confidence_level: float = 0.95) -> Floa
 
 
 def dispersion(strata: Strata, *, inflation: FloatArray | float = 1.0) -> Dispersion:
-    """Does the accuracy difference vary more over splits than random splits of records allow?
-
-    Of each split x = accuracy difference less what its mix of labels explains, with variance v
-    given its totals. The statistic is the sum of (x - mean x)^2 over max(mean v, mean u): with
-    memorisation the variance of x may exceed v, but not u, Neyman's bound for a random split.
-    Its mean is at most the number of splits less 1. Its own variance follows from the v and from
-    the fourth cumulants, which few errors make large (each at most the variance of the hits); a
-    stretched chi-square with these two moments gives p. Each bound errs towards no contradiction.
-    Records that are kept together multiply the variance by ``inflation``, (group,).
-    """
+    """Does the accuracy difference vary more over splits than random splits of records allow?"""
     from scipy.special import gammaincc, stdtr
 
+    # Of each split x = accuracy difference less what its mix of labels explains, with variance v
+    # given its totals. The statistic is the sum of (x - mean x)^2 over max(mean v, mean u): with
+    # memorisation the variance of x may exceed v, but not u, Neyman's bound for a random split.
+    # Its mean is at most the number of splits less 1. Its own variance follows from the v and from
+    # the fourth cumulants, which few errors make large (each at most the variance of the hits); a
+    # stretched chi-square with these two moments gives p. Each bound errs towards no contradiction.
     rest, spared = strata.total - strata.trained, strata.correct - strata.hits
     scale = _ratio(1.0, strata.trained.sum(axis=0)) + _ratio(1.0, rest.sum(axis=0))
     x, v = strata.excess.sum(axis=0) * scale, strata.variance.sum(axis=0) * scale**2
     n, varies = len(x), v.any(axis=0)
-    unknown = np.full(v.shape[1:], np.nan)
     weight = _ratio(strata.trained * rest, strata.total) * scale
     shares = _ratio(strata.hits, strata.trained), _ratio(spared, rest)
     parts = _ratio(shares[0] * (1 - shares[0]), strata.trained - 1)
@@ -204,8 +157,6 @@ def dispersion(strata: Strata, *, inflation: FloatArray | float = 1.0) -> Disper
     neyman = (weight**2 * parts).sum(axis=0)
     unit, about_mean = np.maximum(v.mean(axis=0), neyman.mean(axis=0)), (x - x.mean(axis=0)) ** 2
     statistic = _ratio(about_mean.sum(axis=0), unit * inflation)
-    if n < 2:
-        return Dispersion(statistic=statistic, p_value=unknown, mean_p_value=unknown)
     # variance of the sum of squares about the mean, in units of the mean variance
     squares = (1 - 2 / n) * (v**2).sum(axis=0) + v.mean(axis=0) ** 2
     fourth = (1 - 1 / n) ** 2 * (v * scale**2).sum(axis=0)
@@ -220,24 +171,20 @@ def dispersion(strata: Strata, *, inflation: FloatArray | float = 1.0) -> Disper
 
 
 def _reach(variance: FloatArray) -> FloatArray:
-    """How far from its mean such a sum gets with probability above e^-50, by Bernstein."""
+    """Distance from the mean that such a sum exceeds with probability below e^-50 (Bernstein)."""
     linear = TAIL_EXPONENT / 3
     return np.asarray(np.ceil(linear + np.sqrt(linear**2 + 2 * TAIL_EXPONENT * variance)))
 
 
 def _exact_tails(strata: Strata) -> FloatArray:
-    """P(U >= u) of each group from the transforms of its strata, arrays (stratum, group).
-
-    Counts are kept relative to each stratum's mode, so that large ones lose no digit. The grid
-    is circular and as wide as the widest U's own distribution; what lies outside, what was cut
-    from the strata, and the frequencies left out are added to p.
-    """
+    """P(U >= u) of each group from the transforms of its strata, arrays (stratum, group)."""
+    # Counts are relative to each stratum's mode, so that large ones lose no digit. The grid is
+    # circular and as wide as the widest U's distribution; all that is cut off is added to p.
     total, trained, correct, hits = strata
     likely = np.floor((correct + 1) * ((trained + 1) / (total + 2)))
     fewest = np.maximum(0.0, trained + correct - total)
     mode = np.clip(likely, fewest, np.minimum(correct, trained))
-    variance = strata.variance.sum(axis=0)
-    above = (hits - mode).sum(axis=0)
+    variance, above = strata.variance.sum(axis=0), (hits - mode).sum(axis=0)
     reach = int(_reach(variance.max()))
     n_points = 2 * reach + 2
     # Only frequencies that matter: at angle t, U has at most e^(-variance (1 - cos t)).
@@ -262,21 +209,15 @@ def _exact_tails(strata: Strata) -> FloatArray:
 
 
 def _mass_functions(strata: Strata, mode: FloatArray) -> FloatArray:
-    """Probabilities of mode - reach to mode + reach, (stratum, group, count).
-
-    By the ratio of neighbours, outwards from the mode; it is 0 at the ends of the support.
-    """
+    """Probabilities of mode - reach to mode + reach, (stratum, group, count)."""
+    # By the ratio of neighbours, outwards from the mode; it is 0 at the ends of the support.
     total, trained, correct, _ = strata
     rest = total - correct - trained + mode  # wrong records that were not trained on
     steps = np.arange(int(_reach(strata.variance.max())) + 2, dtype=np.float64)
 
-    def ratios(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray) -> FloatArray:
-        """(a - t)(b - t) / ((c + t)(d + t)) for every step t, in place to save memory."""
-        upper, lower = a[..., None] - steps, c[..., None] + steps
-        upper *= b[..., None] - steps
-        lower *= d[..., None] + steps
-        upper /= lower
-        return upper
+    def ratios(*parts: FloatArray) -> FloatArray:
+        a, b, c, d = (part[..., None] for part in parts)
+        return np.asarray((a - steps) * (b - steps) / ((c + steps) * (d + steps)))
 
     rise = ratios(correct - mode, trained - mode, mode + 1, rest + 1)
     fall = ratios(mode, rest, correct - mode + 1, trained - mode + 1)

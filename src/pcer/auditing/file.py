@@ -6,27 +6,33 @@ more than any reader needs and few enough that another machine's rounding does n
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from pcer import files
 from pcer.auditing.plan import Plan
 from pcer.auditing.verdict import GUARDED, BudgetVerdict, GridVerdict, Verdict
-from pcer.errors import InputError
-from pcer.files import MAX_BYTES, Record
+from pcer.errors import InputError, spelt
+from pcer.files import MAX_BYTES, Record, require_format
 from pcer.metrics import NO_DP
 from pcer.release.format import Outcome, Release, Shown, SplitKind
-from pcer.release.proxies import Proxy, proxy_named
+from pcer.release.proxies import SPENT, Proxy, proxy_named
+from pcer.statistics import SIGNIFICANCE
 
 FORMAT: Final = "pcer-audit"
-VERSION: Final = 2
+VERSION: Final = 3
 SIGNIFICANT_DIGITS = 12
+AUDIT_AGAIN: Final = "audit the release again"  # what to do with an audit or page of old
 
 FrameOf = Literal["groups", "pairs", "settings", "costs"]
-Driver = Literal["benefits", "exposures", "both", "together"]
+AboutExposure = Literal["differs", "no_difference_shown", "none_detected", "cannot_tell"]
+AboutOutcomes = Literal["differ", "no_difference_shown", "not_given", "cannot_tell"]
+AboutRatio = Literal["differs", "no_difference_shown", "floor_dominated", "cannot_tell"]
+Driver = Literal["outcomes", "exposure", "both", "together"]
 
 
 class Summary(Record):
@@ -37,14 +43,14 @@ class Summary(Record):
     ci: tuple[float, float] | None
 
 
-class CostValue(Record):
-    """A group's cost, its error and interval for people like these, and the most it can be."""
+class Estimate(Record):
+    """A group's exposure with its error, interval and upper bound, for people like these."""
 
     value: float | None
     standard_error: float | None
     interval: tuple[float, float] | None  # at the plan's confidence level
-    upper_limit: float | None  # one-sided, of this cost alone
-    upper_limit_together: float | None  # of all costs of the audit at once
+    upper_bound: float | None  # one-sided, simultaneous over the audit: the one people see
+    upper_bound_pointwise: float | None  # of this number alone
 
 
 class NullPicture(Record):
@@ -58,12 +64,12 @@ class GroupBound(Record):
     """What training itself allows about one group's people, from the release's bounds."""
 
     mode: str  # where the norms of gradients come from; "refreshed" ones are an estimate
-    accountant: str  # of every epsilon here
+    accountant: str  # of every epsilon here but the next
+    promised: float | None  # to everyone of the group, where a rule promises groups different ones
     nominal: float | None  # the promise
-    spent: float  # mean receipt, a bound of each person's own epsilon
+    spent: float | None  # mean receipt, a bound of each person's own epsilon; None without receipts
     standard_error: float | None  # of it, over people and seeds
     quantiles: dict[str, float]  # of receipts
-    by_label: dict[str, float]  # mean receipt of people of each label
     advantage: float | None  # what an attacker who sees every step could reach; an estimate
 
 
@@ -73,10 +79,13 @@ class GroupResult(Record):
     n_train: float | None
     n_test: float | None
     positive_rate: Summary
+    true_rate: Summary  # share whose label is positive, on the test split
+    true_positive_rate: Summary
+    false_positive_rate: Summary
     benefit: Summary
     overfitting_gap: Summary
     accuracy_difference: Summary
-    cost: CostValue
+    cost: Estimate
     noise_level: float | None
     detectable_cost: float | None
     p_value: float | None  # of "is anything memorised about these records?", adjusted
@@ -88,14 +97,21 @@ class GroupResult(Record):
     pcer: Summary
     allowed: GroupBound | None
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether it is recognised better than by a coin: detected, and its interval too."""
+        ends = self.cost.interval
+        return self.resolved and (ends is None or ends[0] > 0)
+
 
 class Disparity(Summary):
-    """The paper's number for a pair, with its sign test and the null's picture."""
+    """The paper's number for a pair, with its sign test and its null: if nothing were memorised."""
 
     n_positive_seeds: int | None
     sign_test_p: float | None
     null_mean: float | None
     null_interval: tuple[float, float] | None
+    is_beyond_null: bool | None  # outside it, simultaneous over settings and pairs; None: no null
 
 
 class FloorRow(Summary):
@@ -104,103 +120,120 @@ class FloorRow(Summary):
     floor: float
     n_positive_seeds: int | None
     floor_dominated_share: float | None
+    null_mean: float | None  # if nothing were memorised
 
 
 class PooledDisparity(Record):
-    """Ratio of pooled rate to pooled cost. Meaningless unless both costs are resolved."""
+    """Difference of pooled ratios. Meaningless unless both exposures are detected."""
 
     disparity: float | None
     ci: tuple[float, float] | None
     costs_resolved: bool
 
 
-class CrossProduct(Record):
-    """L = R_i c_j - R_j c_i; positive means that the second group has the lower ratio."""
+class Difference(Estimate):
+    """First group minus second, for people like these; bounds hold either way."""
 
-    value: float | None
-    standard_error: float | None
-    p_value: float | None
-    p_value_alone: float | None
-
-
-class GroupDifference(CostValue):
-    """First group minus second, for people like these."""
-
-    # limits hold either way
-    detectable: float | None  # smallest that would be told in 80 % of such releases
-    p_value: float | None  # adjusted over settings and pairs
-    p_value_alone: float | None  # over the deciding attacks only
+    detectable: float | None  # smallest that 80% of such releases would show
 
 
 class Equivalence(Record):
-    """Are the costs equal within the plan's margin? Two one-sided tests, adjusted."""
+    """Are the exposures equal within the plan's margin? Two one-sided tests, adjusted."""
 
     margin: float
     p_value: float | None
     shown: bool
 
 
-class CoinFlips(Record):
-    """What the release says of placebo groups and permuted labels, for this pair and one attack."""
+class PlaceboCheck(Record):
+    """What the release says of placebo groups and permuted labels, for a pair and one attack."""
 
     n_draws: int
-    n_shown: int
-    n_double: int
-    n_exposure: int | None
-    permutation_p: float | None
-    permutation_p_within_labels: float | None
+    n_exposure: int | None  # placebo groups whose exposures differ
+    n_ratio: int | None
+    n_double: int | None
+    n_any: int | None  # exposure or ratio, in any setting and pair
     exposure_p: float | None
     exposure_p_within_labels: float | None
+    ratio_p: float | None
+    ratio_p_within_labels: float | None
 
 
-Answer = Literal["differs", "no_difference_shown", "none_detected", "cannot_tell"]
+class PairAnswer(Record):
+    """What each of the three answers about two groups has; it holds after every downgrade."""
 
-
-class ExposureAnswer(Record):
-    """Who of two groups is easier to recognise?
-
-    No difference is shown where some exposure of the pair is detected; it cannot be told where no
-    test can be made, or none may be believed.
-    """
-
-    answer: Answer
-    group: str | None  # the more exposed one, where they differ
-    attack: str  # with the smallest p-value
-    p_value: float | None  # of the difference by that attack, adjusted
+    group: str | None  # the one that the answer names, where the groups differ
+    p_value: float | None  # adjusted over its family
     p_value_alone: float | None  # over the deciding attacks only
-    contradicted: bool  # the other attack finds the other group more exposed beyond chance
-    downgraded: str | None  # why a difference beyond chance does not count
-    placebo: CoinFlips | None  # what placebo groups and permutations say of that attack
+    downgraded: str | None  # why a difference that was shown does not count
+
+
+class ExposureAnswer(PairAnswer):
+    """Who of two groups is easier to recognise? ``group`` is the more exposed one."""
+
+    answer: AboutExposure
+    attack: str  # that decided: the one with the smallest p-value
+    attack_difference: float | None  # by that attack
+    difference: Difference  # by the attack whose numbers people see
+    shown_by: list[str]  # the deciding attacks that show this difference
+    contradicted: bool  # the other attack shows the other group to be more exposed
+    placebo: PlaceboCheck | None  # of the attack that decided
+
+
+class OutcomesAnswer(PairAnswer):
+    """Who of two groups is worse served? ``group`` gets fewer benefits, or more harm."""
+
+    answer: AboutOutcomes
+    difference: Difference  # of the plan's benefit
+
+
+class RatioAnswer(PairAnswer):
+    """The paper's ratio of outcome to exposure; ``group`` has the lower one."""
+
+    answer: AboutRatio
+    attack: str  # its exposure is the ratio's denominator
+    driven_by: Driver | None  # "together": neither difference is shown alone
+    cross_product: float | None  # R_i c_j - R_j c_i; positive: the second has the lower ratio
+    standard_error: float | None
+    placebo: PlaceboCheck | None
+
+
+class DoubleDisadvantage(PairAnswer):
+    """The group that is both easier to recognise and worse served."""
 
 
 class PairResult(Record):
-    """Two groups in one setting; every signed number is first minus second.
-
-    What is shown holds after every downgrade.
-    """
+    """Two groups in one setting, the first the reference; signed numbers are first minus second."""
 
     groups: tuple[str, str]
+    verdict: BudgetVerdict  # the first of the statements
+    exposure: ExposureAnswer
+    outcomes: OutcomesAnswer
+    double_disadvantage: DoubleDisadvantage
+    ratio: RatioAnswer
+    equivalence: Equivalence | None
     pcer_disparity: Disparity
     normalised_disparity: Summary
     pooled: PooledDisparity
-    exposure: GroupDifference
-    benefit: GroupDifference
-    cross_product: CrossProduct
-    disparity_shown: bool
-    lower_ratio: str | None
-    more_exposed: str | None  # beyond chance, and nothing speaks against it
-    exposure_answer: ExposureAnswer
-    better_off: str | None  # who receives more, or is harmed less, beyond chance
-    driven_by: Driver | None  # "together": neither difference is shown alone
     floors: list[FloorRow]
     floor_slope: float | None
-    double_disadvantage: str | None
-    double_disadvantage_p: float | None
-    double_disadvantage_p_alone: float | None
-    equivalence: Equivalence | None
-    coin_flips: CoinFlips | None  # of the attack that the ratio is by
-    capped: str | None  # why an alarm does not hold
     sign_holds_below_floor: float | None
+
+    @property
+    def statements(self) -> list[str]:
+        """Everything that holds of the two, as ``--fail-on`` calls it; the first is the verdict."""
+        holds = {
+            "insufficient_data": self.exposure.answer == "cannot_tell",
+            "double_disadvantage": self.double_disadvantage.group is not None,
+            "exposure_differs": self.exposure.answer == "differs",
+            "ratio_differs": self.ratio.answer == "differs",
+            "equal_within_margin": self.equivalence is not None and self.equivalence.shown,
+            "none_detected": self.exposure.answer == "none_detected",
+            "floor_dominated": self.ratio.answer == "floor_dominated",
+            "no_difference_shown": self.exposure.answer == "no_difference_shown",
+            "outcomes_differ": self.outcomes.answer == "differ",
+        }
+        return [statement for statement, is_true in holds.items() if is_true]
 
 
 class BudgetResult(Record):
@@ -216,16 +249,25 @@ class BudgetResult(Record):
     groups: dict[str, GroupResult]
     pairs: list[PairResult]
     pcer_spread: Summary
-    verdict: BudgetVerdict
-    worse_off: list[str]  # where positive predictions harm, unequal ratios alone name nobody
-    reason: str | None
-    advice: str
-    double_disadvantage: list[str]
+    verdict: BudgetVerdict  # the strongest of its pairs
+    reason: str | None  # why nothing can be told, or why an alarm was downgraded
+    headline: str  # at most 30 words: the exposure sentence, then the outcome sentence
 
     @property
     def budget(self) -> float:
         """The privacy budget; infinite without differential privacy."""
         return NO_DP if self.epsilon is None else self.epsilon
+
+    @property
+    def named(self) -> list[str]:
+        """The groups that the verdict names, each once."""
+        fields = {Verdict.EXPOSURE_DIFFERS: "exposure", Verdict.RATIO_DIFFERS: "ratio"}
+        return self.named_by(fields.get(self.verdict, "double_disadvantage"))
+
+    def named_by(self, answer: str) -> list[str]:
+        """The groups that one kind of answer names in any pair, each once."""
+        groups = (getattr(pair, answer).group for pair in self.pairs)
+        return list(dict.fromkeys(group for group in groups if group is not None))
 
     @property
     def largest_cost(self) -> float:
@@ -264,7 +306,7 @@ class Algorithm1(Record):
     """The paper's Algorithm 1 as published, and again over the informative floors only."""
 
     equitable_budget: list[EquitableBudget]
-    verdict: GridVerdict
+    verdict: GridVerdict | None  # None where no disparity is known
     informative_floors: list[float]
     informative_verdict: GridVerdict | None
     label: str
@@ -280,17 +322,34 @@ class AsPublished(Record):
 
 
 class CostStory(Record):
-    """One carried cost put to the same tests; groups are named for any setting."""
+    """One carried attack put to the same tests; groups are named for any setting.
+
+    p-values are its smallest of each kind; those over attacks are adjusted over all attacks, too.
+    """
 
     cost: str
-    is_main: bool  # the verdict rests on it
     n_cells: int  # settings and groups that it could be tested in
     n_resolved: int
     more_exposed: list[str]
     lower_ratio: list[str]
     double_disadvantage: list[str]
-    p_value: float | None  # of its strongest alarm, adjusted within this cost
-    p_value_over_costs: float | None  # adjusted over all costs
+    p_value: float | None  # of a difference of exposures, adjusted within this attack
+    p_value_over_costs: float | None
+    ratio_p_over_costs: float | None
+    detected_in: list[int]  # settings by position where something is memorised, over all attacks
+    differs_in: list[int]  # likewise, where exposures differ
+
+    @property
+    def statements(self) -> list[str]:
+        """What it shows after correction for all attacks, in the names of ``--fail-on``."""
+        if self.cost == SPENT.name:  # what training allows is no attack
+            return []
+        found = {
+            "double_disadvantage": (self.double_disadvantage, self.p_value_over_costs),
+            "exposure_differs": (self.more_exposed, self.p_value_over_costs),
+            "ratio_differs": (self.lower_ratio, self.ratio_p_over_costs),
+        }
+        return [what for what, (who, p) in found.items() if who and (p or 0.0) <= SIGNIFICANCE]
 
 
 class DeclarationFinding(Record):
@@ -321,6 +380,8 @@ class AuditSubject(Record):
     attribute: str
     groups: list[str]
     outcome: Outcome
+    people: str | None
+    positive_means: str | None
     mechanism: str
     split_kind: SplitKind | None
     n_records: int | None
@@ -331,6 +392,14 @@ class AuditSubject(Record):
 class Result(Shown):
     """What a function of pcer finds, as a file that begins with ``format`` and ``version``."""
 
+    if TYPE_CHECKING:  # each has this field, at its own place in the file
+        cost: str
+
+    @property
+    def proxy(self) -> Proxy:
+        """The attack behind ``cost``."""
+        return proxy_named(self.cost)
+
     def to_tree(self) -> dict[str, Any]:
         """Plain objects, numbers rounded as they are written."""
         tree: dict[str, Any] = rounded(self.model_dump(mode="json"))
@@ -338,7 +407,7 @@ class Result(Shown):
 
     def to_json(self) -> str:
         """Canonical text: the same question gives the same bytes."""
-        return files.canonical_json(self.to_tree())
+        return result_json(self.to_tree())
 
     @classmethod
     def file_schema(cls) -> dict[str, Any]:
@@ -357,34 +426,33 @@ class Audit(Result):
 
     Attributes:
         family: digests of the releases that were judged together, sorted.
-        family_p: of this release's strongest alarm, adjusted over the family; None for one release.
+        family_p: of this release's strongest difference of exposures or ratios, adjusted over the
+            family; None for one release.
+        family_p_outcomes: of its strongest difference of outcomes, likewise.
         cost: the cost that everything but ``published`` and ``costs`` is about.
         choice: why that cost.
+        stronger_attack: one that was possible and is absent without a reason; None: none is.
         broken_rules: of the plan's policy; empty where it holds, or where there is none.
         declarations: what the numbers say against the release's own words.
-        costs: every carried cost.
         verdict: the strongest over settings; every output says this one.
         telling: the setting that ``headline`` and ``account`` are about.
-        worse_off: the groups that the verdict names.
-        headline: the finding in one sentence.
         account: the finding for the people affected.
-        trust: how far it can be trusted.
-        next_steps: what can be done.
     """
 
     format: Literal["pcer-audit"] = FORMAT
-    version: Literal[2] = VERSION
+    version: Literal[3] = VERSION
     release_sha256: str
     plan_sha256: str
     family: list[str]
     family_p: float | None
+    family_p_outcomes: float | None
     subject: AuditSubject
     plan: Plan
     cost: str
     choice: str
+    stronger_attack: str | None
     verdict: BudgetVerdict
     telling: int
-    worse_off: list[str]
     headline: str
     account: list[str]
     trust: list[str]
@@ -397,9 +465,8 @@ class Audit(Result):
 
     @property
     def title(self) -> str:
-        """What was audited, the verdict, and the groups that it names."""
-        named = f" ({', '.join(self.worse_off)})" if self.worse_off else ""
-        return f"{self.subject.dataset} ({self.subject.attribute}): {self.verdict.words}{named}"
+        """What was audited, and the verdict."""
+        return f"{self.subject.dataset} ({self.subject.attribute}): {self.verdict.words}"
 
     @property
     def policy_lines(self) -> list[str]:
@@ -407,11 +474,6 @@ class Audit(Result):
         broken, n_broken = [rule.sentence for rule in self.broken_rules], len(self.broken_rules)
         first = f"The policy is broken: {n_broken} of its rules." if broken else "The policy holds."
         return [] if self.plan.policy is None else [first, *broken]
-
-    @property
-    def proxy(self) -> Proxy:
-        """What is known of the cost."""
-        return proxy_named(self.cost)
 
     @property
     def told(self) -> BudgetResult:
@@ -427,11 +489,21 @@ class Audit(Result):
         """The audit as plain objects, numbers rounded as they are written; the plan's as given."""
         return {**super().to_tree(), "plan": self.plan.model_dump()}
 
-    def outcomes(self) -> set[str]:
-        """Everything that a guard can meet: verdicts of all settings and one flag."""
-        found = [each.verdict for each in self.budgets]
-        found += [each.algorithm1.verdict for each in self.published]
-        return {verdict.value for verdict in found if verdict in GUARDED}
+    def statements(self) -> dict[str, list[int | str]]:
+        """What a guard can meet, and where: settings by position, or attacks that do not decide.
+
+        A statement holds where it does in any pair, also behind a stronger verdict; by another
+        attack, where it does after Holm over all attacks. One of Algorithm 1 has no place.
+        """
+        found: dict[str, list[int | str]] = {}
+        for k, pair in ((k, pair) for k, each in enumerate(self.budgets) for pair in each.pairs):
+            for statement in pair.statements:
+                found.setdefault(statement, []).append(k)
+        for story in self.costs:
+            for statement in story.statements:
+                found.setdefault(statement, []).append(story.cost)
+        verdicts = {str(each.algorithm1.verdict) for each in self.published}
+        return found | {verdict: [] for verdict in verdicts & {*GUARDED}}
 
     @cached_property
     def sources(self) -> list[Release]:
@@ -443,7 +515,9 @@ class Audit(Result):
         self.sources[:] = [release, *family]
         return self
 
-    def to_frame(self, what: FrameOf = "groups", *, backend: str | None = None) -> Any:
+    def to_frame(
+        self, what: FrameOf = "groups", *, backend: str | None = None, full: bool = False
+    ) -> Any:
         """The numbers as a data frame, a row for each of what is asked for.
 
         Nested fields are joined by ``_`` (``cost_value``, ``cost_interval_low``); no differential
@@ -452,16 +526,51 @@ class Audit(Result):
         Args:
             what: "groups" (in every setting), "pairs" (in every setting), "settings" or "costs".
             backend: "pandas", "polars" or "pyarrow"; the first of them that is installed if None.
+            full: every number; otherwise the ten columns that most need.
         """
-        return Shown.drawings().to_frame(self, what, backend)
+        return Shown.drawings().to_frame(self, what, backend, full=full)
 
-    def plot(self, name: str) -> Any:
-        """One chart of the page as an Altair chart; another name than one of them lists all."""
+    def metrics(self) -> dict[str, float]:
+        """Flat numbers for MLflow, DVC or Prometheus; ``docs/integrations.md`` lists the names.
+
+        ``pcer_exposure_max`` is the attacker's success of 100 (coin: 50) in the most exposed group
+        of the setting that the headline is about. What is not known is left out.
+        """
+        return dict(Shown.drawings().to_metrics(self))
+
+    def card(self, *, model: str | None = None, task: str = "tabular-classification") -> str:
+        """Sections of a Hugging Face model card, with evaluation results as YAML front matter.
+
+        Args:
+            model: name of the model; by default the audit's, or the dataset's.
+            task: the task by its name on the Hub.
+        """
+        cards = importlib.import_module("pcer.integrations.card")
+        return str(cards.to_card(self, model=model, task=task))
+
+    def plot(self, name: str | None = None) -> Any:
+        """The finding's picture, which shows itself and has ``save(path)``; or a named chart.
+
+        Named charts are Altair's and need the extra ``figures``; an unknown name lists them.
+        """
         return Shown.drawings().to_chart(self, name)
+
+    def paper(self) -> Any:
+        """The paper's view alone, by the overfitting gap; ``to_latex()`` gives its tables."""
+        return Shown.drawings().PaperView(self)
+
+    def opinion(self) -> str:
+        """The auditor's opinion as Markdown, as ``pcer audit --opinion`` writes it."""
+        return str(Shown.drawings().to_opinion([self]))
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write the page, as ``pcer audit --html`` does: self-contained, and it can be verified."""
         Shown.drawings().save_page(self, path)
+
+
+def result_json(tree: Any) -> str:
+    """Canonical text that no browser takes for a page; releases, named by their digests, keep <."""
+    return files.canonical_json(tree).replace("<", spelt("<"))
 
 
 def rounded(tree: Any) -> Any:
@@ -480,13 +589,7 @@ def read_audit(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTE
     data = files.read_json(path, max_bytes=max_bytes)
     audits = data if isinstance(data, list) else [data]
     for audit in audits:
-        files.require_format(audit, file=str(path), name=FORMAT, version=VERSION)
-        if audit["version"] < VERSION:
-            raise InputError(
-                f"{path} is an audit of version {audit['version']}, which pcer 0.1.0 wrote and "
-                f"can recompute; this pcer recomputes version {VERSION}: check it with 0.1.0, or "
-                "audit the release again."
-            )
+        require_format(audit, file=str(path), name=FORMAT, version=VERSION, if_older=AUDIT_AGAIN)
         parse_plan(audit.get("plan"), file=f"{path}: plan")
     if not audits:
         raise InputError(f"{path} holds no audit; write it again with pcer audit.")

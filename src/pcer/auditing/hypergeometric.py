@@ -1,8 +1,8 @@
-"""How random splits cut groups and labels: the chance of what was counted, exactly.
+"""Exact probabilities of how random splits cut groups and labels.
 
 A split that draws its training records at random gives every cell (group by label) a hypergeometric
 share of them; balanced on something, it does so within each stratum. Splits of one data set share
-its records, but each is drawn anew: given the totals they are independent. The folds of a
+its records, but are drawn separately: given the totals they are independent. The folds of a
 cross-validation are not, so what needs independence leaves them out.
 """
 
@@ -19,17 +19,17 @@ from pcer.metrics import FloatArray
 from pcer.release.format import StratifiedBy
 from pcer.statistics import upper_p
 
-# Records by which dividing whole numbers in one proportion can miss it, and a rounding error.
+# Records by which dividing integers in one proportion can miss it, and a rounding error.
 ROUNDING = 1 + 1e-9
 # A balanced count is off by less than this share of a random one's deviation. Strata finer than the
 # declared ones (label by sex by race) add up their roundings, which stays far below it.
 CLEARLY_FREE = 0.5
-# Records times cells, of all tables, up to which the chance of two equal ones is exact.
+# Records times cells, of all tables, up to which the probability of two equal ones is exact.
 MOST_CONVOLVED = 1_000_000
 
 
 class SplitCounts(NamedTuple):
-    """Records of every split: arrays (split, group, label); one label stands for all if unknown."""
+    """Records of every split: arrays (split, group, label); one label for all if unknown."""
 
     train: FloatArray
     test: FloatArray
@@ -60,10 +60,7 @@ def by_stratum(table: FloatArray, strata: StratifiedBy) -> FloatArray:
 
 
 def n_fold_sets(counts: SplitCounts) -> int:
-    """How many complete sets of folds the splits are: 0 unless their test parts tile the data.
-
-    Tiling to the last record in every cell does not happen by chance to splits drawn one by one.
-    """
+    """How many complete sets of folds the splits are: 0 unless their test parts tile the data."""
     total, tested = counts.total, counts.test.sum(axis=0)
     if len(counts.train) < 2 or (total != total[0]).any():
         return 0
@@ -75,12 +72,9 @@ def n_fold_sets(counts: SplitCounts) -> int:
 
 
 def upper_tails(strata: Strata, inflation: FloatArray) -> FloatArray:
-    """Chance (group,) of so many hits, or more, by a random split; NaN where nothing can vary.
-
-    With records that fall together (``inflation`` of the variance) the normal stands in.
-    """
+    """Chance (group,) of so many hits, or more, by a random split; NaN where nothing can vary."""
     p, excess, variance = memorised(strata)
-    clumped = upper_p(excess - 0.5, np.sqrt(variance * inflation))
+    clumped = upper_p(excess - 0.5, np.sqrt(variance * inflation))  # normal
     return np.where((inflation > 1) & (variance > 0), clumped, p)
 
 
@@ -93,16 +87,13 @@ def lower_tails(strata: Strata, inflation: FloatArray) -> FloatArray:
 def label_chances(
     counts: SplitCounts, strata: StratifiedBy, inflation: FloatArray
 ) -> list[FloatArray]:
-    """Per group the chances of its label mix in every split; independent draws over splits.
-
-    Twice the smaller tail; 1 where nothing can vary. Balanced by label, a group's share of each
-    label is tested instead; a third group is then needed to tell one group from the other, so of
-    two only the first is tested.
-    """
+    """Per group the chances of its label mix in every split; 1 where nothing can vary."""
+    # Balanced by label, a group's share of each label is tested instead; a third group is then
+    # needed to tell one group from the other, so of two only the first is tested. That is also the
+    # test of groups in all records, as of one label.
     by_label, n_groups, total = strata == "label", counts.train.shape[1], counts.total
-    drawn_from, drawn = (
-        part.sum(axis=1 if by_label else 2, keepdims=True) for part in (total, counts.train)
-    )
+    axis = 1 if by_label else 2
+    drawn_from, drawn = (part.sum(axis=axis, keepdims=True) for part in (total, counts.train))
     clumps = inflation.max() if by_label else inflation[:, None]
     arrays = np.broadcast_arrays(drawn_from, drawn, total, counts.train, clumps)
     *parts, clumped = (part.reshape(1, 1, -1) for part in arrays)
@@ -113,22 +104,11 @@ def label_chances(
     return [p[:, g, 0 if by_label else -1 :].ravel() for g in groups]
 
 
-def group_chances(counts: SplitCounts, inflation: float) -> list[FloatArray]:
-    """Per group the chances of its share of the training records; of two groups the first tells."""
-    as_labels = SplitCounts(*(part.sum(axis=2)[:, :, None] for part in counts))
-    return label_chances(as_labels, "label", np.array([inflation]))
-
-
 def combine(chances: FloatArray, *, independent: bool) -> float:
-    """One p-value of several: of the smallest (Bonferroni), if independent also of all (Fisher).
-
-    Exact chances of counts are never too small, so both are valid however small the groups.
-
-    >>> combine(np.array([0.02]), independent=True)
-    0.02
-    """
+    """One p-value of several: of the smallest (Bonferroni), if independent also of all (Fisher)."""
     from scipy.special import gammaincc
 
+    # Exact chances of counts are never too small, so both are valid however small the groups.
     n = len(chances)
     smallest = min(1.0, n * float(chances.min()))
     if n == 1 or not independent:
@@ -141,11 +121,7 @@ def combine(chances: FloatArray, *, independent: bool) -> float:
 
 
 def misses(counts: SplitCounts, strata: StratifiedBy) -> tuple[FloatArray, FloatArray]:
-    """By how many records each stratum misses the training share of all, and what is allowed.
-
-    Both (split, stratum). A stratum counts as balanced within ROUNDING, or CLEARLY_FREE of the
-    deviation that a random split would give it.
-    """
+    """Records by which each (split, stratum) misses the training share of all; what is allowed."""
     drawn, size = (by_stratum(part, strata).sum(axis=2) for part in (counts.train, counts.total))
     n, trained = size.sum(axis=1, keepdims=True), drawn.sum(axis=1, keepdims=True)
     share = size / n
@@ -159,10 +135,7 @@ def is_rounded(counts: SplitCounts, strata: StratifiedBy) -> bool:
 
 
 def chance_rounded(counts: SplitCounts, strata: StratifiedBy) -> float:
-    """Chance that random splits balance every stratum but for rounding; at most this.
-
-    A split's least likely stratum bounds it. Of a set of folds the last one follows.
-    """
+    """Chance that random splits balance every stratum but for rounding; at most this."""
     drawn, size = (by_stratum(part, strata).sum(axis=2) for part in (counts.train, counts.total))
     n, trained = size.sum(axis=1, keepdims=True), drawn.sum(axis=1, keepdims=True)
     mean, within = trained * size / n, np.ones(size.size)
@@ -171,31 +144,28 @@ def chance_rounded(counts: SplitCounts, strata: StratifiedBy) -> float:
         parts = np.broadcast_arrays(n, trained, size, hits)
         strata_of_all = Strata(*(part.reshape(1, 1, -1) for part in parts))
         within -= np.nan_to_num(tails(strata_of_all, np.ones(1)))
-    per_split = within.reshape(size.shape).min(axis=1)
+    per_split = within.reshape(size.shape).min(axis=1)  # the least likely stratum bounds it
+    # Of a set of folds the last one follows.
     return float(np.clip(per_split[n_fold_sets(counts) :], SMALLEST_P, 1.0).prod())
 
 
 # Splits that are alike
 
 
-def first_alike(counts: SplitCounts) -> list[int]:
-    """For every split, the first that cuts all groups and labels as it does: itself, or earlier."""
-    cuts = np.stack(counts, axis=1)
-    first: dict[bytes, int] = {}
-    return [first.setdefault(cut.tobytes(), s) for s, cut in enumerate(cuts)]
+def repeats(counts: SplitCounts) -> dict[int, int]:
+    """Splits that cut all groups and labels as an earlier one does, and the first to do so."""
+    seen: dict[bytes, int] = {}
+    cuts = enumerate(np.stack(counts, axis=1))
+    return {s: first for s, cut in cuts if (first := seen.setdefault(cut.tobytes(), s)) != s}
 
 
 def chance_of_repeats(counts: SplitCounts, strata: StratifiedBy, inflation: FloatArray) -> float:
-    """Chance of so many repeats among different random splits; at most this.
-
-    Two bounds of the same chance, the smaller counts: that of any pair alike, and that of a
-    chain, in which a split meets the likeliest table. Clumps that fall together leave
-    fewer ways to cut a group: its numbers are divided by their inflation. Folds follow from each
-    other, so nothing is said of them.
-    """
-    n = len(counts.train)
-    repeats = n - len(set(first_alike(counts)))
-    if not repeats or n_fold_sets(counts):
+    """Chance of so many repeats among different random splits; at most this."""
+    # The smaller of two bounds counts: that of any pair alike, and that of a chain, in which a
+    # split meets the likeliest table. Clumps that fall together leave fewer ways to cut a group:
+    # its numbers are divided by their inflation.
+    n, n_repeats = len(counts.train), len(repeats(counts))
+    if not n_repeats or n_fold_sets(counts):  # folds follow from each other
         return 1.0
     drawn, comparable = by_stratum(counts.train, strata).sum(axis=2), dict[bytes, list[int]]()
     for s, total in enumerate(counts.total):  # only splits that draw as many can be alike
@@ -207,17 +177,15 @@ def chance_of_repeats(counts: SplitCounts, strata: StratifiedBy, inflation: Floa
         most = MOST_CONVOLVED // len(several)
         largest, alike = table_chances(clumps.only(splits), strata, most=most)
         likeliest, pairs = max(likeliest, largest), pairs + math.comb(len(splits), 2) * alike
-    return min(1.0, pairs, chain(likeliest, n=n, repeats=repeats))
+    return min(1.0, pairs, chain(likeliest, n=n, repeats=n_repeats))
 
 
 def table_chances(
     counts: SplitCounts, strata: StratifiedBy, *, most: int = MOST_CONVOLVED
 ) -> tuple[float, float]:
-    """Chance of the likeliest way to cut all cells, and that two splits cut them alike.
-
-    All splits draw as the first does. Of more than ``most`` records times cells, the likeliest way
-    bounds the second.
-    """
+    """Chance of the likeliest way to cut all cells, and that two splits cut them alike."""
+    # All draw as the first does. Of more than ``most`` records times cells, the first chance bounds
+    # the second.
     size, drawn = (by_stratum(part, strata)[0] for part in (counts.total, counts.train))
     rows = [*zip(size, drawn.sum(axis=1), strict=True)]
     largest = math.prod(_largest_chance(*row) for row in rows)
@@ -226,10 +194,7 @@ def table_chances(
 
 
 def chain(likeliest: float, *, n: int, repeats: int) -> float:
-    """Chance of at least ``repeats`` among n draws whose every value has at most that chance.
-
-    With d different values so far, the next is one of them with chance at most d times that.
-    """
+    """Chance of at least ``repeats`` among n draws whose every value has at most that chance."""
     state = np.zeros(repeats + 1)
     state[0] = 1.0
     for drawn in range(1, n):
@@ -241,11 +206,9 @@ def chain(likeliest: float, *, n: int, repeats: int) -> float:
 
 
 def _largest_chance(size: FloatArray, drawn: float) -> float:
-    """Multivariate hypergeometric probability of the likeliest cells.
-
-    They have at least their share of the draws, one record added to every cell; each further draw
-    goes where it adds most, which is the top since the logarithm is concave in each cell.
-    """
+    """Multivariate hypergeometric probability of the likeliest cells."""
+    # They have at least their share of the draws, one record added to every cell; each further draw
+    # goes where it adds most, which is the top since the logarithm is concave in each cell.
     cells = np.floor((size + 1) * (drawn / (size.sum() + len(size))))
     for _ in range(int(drawn - cells.sum())):
         cells[np.argmax((size - cells) / (cells + 1))] += 1
@@ -254,18 +217,14 @@ def _largest_chance(size: FloatArray, drawn: float) -> float:
 
 
 def _twice(size: FloatArray, drawn: float) -> float:
-    """Chance that two draws of so many have the same cells: every table's own chance, squared.
-
-    Binomial counts are hypergeometric given their sum, so the squared chances of the cells are
-    convolved.
-    """
+    """Chance that two draws of so many have the same cells: every table's own chance, squared."""
+    # Binomial counts are hypergeometric given their sum, so squared chances are convolved.
     n = int(size.sum())
     if not 0 < drawn < n:
         return 1.0
     odds, product = math.log(drawn / (n - drawn)), np.ones(n // 2 + 1, dtype=np.complex128)
 
-    def log_chance(cell: float, k: FloatArray | float) -> FloatArray:
-        """Log chance of k in a cell of that size, all drawn with the same probability."""
+    def log_chance(cell: float, k: FloatArray | float) -> FloatArray:  # of k in such a cell
         return _log_choose(cell, k) + k * odds + cell * math.log1p(-drawn / n)
 
     for cell in size:

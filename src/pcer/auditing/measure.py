@@ -1,4 +1,4 @@
-"""From one setting's panel and the plan to arrays: benefit, cost, and what tests need."""
+"""From one setting's panel and the plan to arrays: benefit, exposure, and what tests need."""
 
 from __future__ import annotations
 
@@ -17,26 +17,20 @@ from pcer.errors import PlanError
 from pcer.metrics import FloatArray, IntArray
 from pcer.release import proxies
 from pcer.release.panel import Panel, carried_costs
-from pcer.release.proxies import GAP, PROXIES, Proxy, proxy_named
+from pcer.release.proxies import GAP, PROXIES, Proxy, attack_named, proxy_named
 from pcer.statistics import upper_p
 
 Pair = tuple[int, int]
 
 NO_SIZES = "group sizes (n) are not in the release"
-
-# Repetitions after which a limit and its own error agree to a hundredth of the error.
-LIMIT_STEPS = 8
-
+LIMIT_STEPS = 8  # after which a bound and its error agree to a hundredth of the error
+LEAST_RECORDS = 50  # of a group from which on an attack over all models tells something about it
 # Variance factor: training on one record changes predictions for others, which a single sweep
 # cannot measure. In the interval of one group's exposure that counts as much as what records add
 # themselves; in a difference of groups only the share of it that they do not have in common
 # (``separation``).
 MUTUAL = 2.0
-
-# Records of a group from which on an attack over all models tells something about it.
-LEAST_RECORDS = 50
-
-# What people add to the variance of a cost that is measured in each run, by its scale.
+# The people's part in the variance of an attack that is measured in each run, by its scale.
 PEOPLE_PARTS: dict[proxies.Scale, Callable[[FloatArray, FloatArray], FloatArray]] = {
     proxies.ACCURACY: variances.people_part,
     # a = AUC - 1/2, in which a record counts as a member and among the others: 2a (1 - 2a) / N
@@ -53,17 +47,15 @@ PAIRED = (proxies.PAIRED_CONFIDENCE, proxies.PAIRED_GAP)
 
 @dataclass(frozen=True, kw_only=True)
 class Exposed:
-    """One cost of one setting, as the tests need it; arrays over the group.
+    """Exposure by one attack in one setting, as the tests need it; arrays over the group."""
 
-    A cost over all models is one split with all of its error.
-    """
-
-    per_split: FloatArray  # (split, group) cost with the luck of the split taken off its mean
+    # (split, group) cost without the luck of the split; one over all models counts as one split.
+    per_split: FloatArray
     null_variance: FloatArray  # of the mean over splits if nothing was memorised
     one_split: FloatArray  # variance of one split's cost for people drawn anew
     n: FloatArray  # records, or as many as clumps of them are worth
     n_test: FloatArray  # those of one test part, counted alike
-    # What people add to the variance at a cost; None: as much as one split's whole variance.
+    # The people's part in the variance at an exposure; None: one split's whole variance.
     people: Callable[[FloatArray, FloatArray], FloatArray] | None
     covariance: FloatArray  # of cost and benefit in one split; NaN where unknown
     is_counted: bool  # from counts, where people may add to the covariance
@@ -71,7 +63,7 @@ class Exposed:
 
     @cached_property
     def value(self) -> FloatArray:
-        """Mean cost over distinct splits."""
+        """Mean exposure over distinct splits."""
         return np.asarray(self.per_split.mean(axis=0))
 
     @property
@@ -90,7 +82,7 @@ class Exposed:
         return np.fmax(self.variance, MUTUAL * self.of_records)
 
     def people_part(self, cost: FloatArray) -> FloatArray:
-        """What people add to the variance if that is the cost."""
+        """The people's part in the variance at this exposure."""
         return self.one_split if self.people is None else self.people(cost, self.n)
 
     def variance_at(self, cost: FloatArray, *, more: FloatArray | float = 0.0) -> FloatArray:
@@ -101,8 +93,7 @@ class Exposed:
     def limit(self, *, z: float) -> FloatArray:
         """Largest cost that the data allow: z of the errors that it would have away from the value.
 
-        The error at the value is too small for the costs above it, the more so the further out;
-        above 1/2 it is the larger one.
+        The error at the value is too small for costs above it; above 1/2 it is the larger one.
         """
         start, variance, more = np.maximum(self.value, 0.0), self.alone, np.zeros_like(self.value)
         for _ in range(LIMIT_STEPS):
@@ -110,8 +101,7 @@ class Exposed:
             if self.is_counted:  # a larger cost: as many more people wrong out of training
                 wrong = variances.rate_variance(np.stack([limit, self.value]), self.n_test)
                 more = wrong[0] - wrong[1]
-            variance = self.variance_at(limit, more=np.maximum(more, 0.0))
-            variance = np.maximum(np.fmax(variance, MUTUAL * self.of_records), self.alone)
+            variance = np.fmax(self.variance_at(limit, more=np.maximum(more, 0.0)), self.alone)
         return np.asarray(start + z * np.sqrt(variance))
 
     def only(self, groups: IntArray) -> Exposed:
@@ -131,7 +121,7 @@ class Measured:
     benefit: FloatArray  # (seed, group)
     cost: FloatArray  # (seed, group) signed; NaN where not released
     is_pooled: bool  # the cost is one number for all seeds, and so has no spread over them
-    # What each split's first run gets right; None where sizes or accuracies are withheld.
+    # Of the gap, what each split's first run gets right; None where something is withheld.
     strata: Strata | None
     inflation: FloatArray  # (group,) by how much clumps of records multiply a variance
     # (split, group) benefit; NaN where it is not given for some group, and so below.
@@ -142,42 +132,35 @@ class Measured:
     enough: npt.NDArray[np.bool_]  # (group,) whether its records suffice for this cost
     reason: str | None  # why there is no estimate
 
-    @property
-    def is_below_floor(self) -> bool:
-        """Whether every group's cost is below the floor; False without an estimate."""
-        return self.exposed is not None and bool(np.nanmax(self.exposed.value) < self.floor)
+    def is_below_floor(self, groups: Pair) -> bool:
+        """Whether both groups' costs are below the floor; False without an estimate."""
+        exposed = self.exposed
+        return exposed is not None and bool((exposed.value[[*groups]] < self.floor).all())
 
     def memorised_p(self, groups: IntArray | None = None) -> FloatArray:
-        """Unadjusted p-values of "is anything memorised about these records?" by group.
-
-        Exact from counts; NaN where it cannot be told. Groups: all, or those asked for.
-        """
+        """Unadjusted p-values of "is anything memorised about these records?", NaN if unknown."""
         chosen = np.arange(len(self.enough)) if groups is None else groups
-        exposed = self.exposed
-        if exposed is None or (exposed.is_counted and self.strata is None):
+        if self.exposed is None:
             return np.full(len(chosen), np.nan)
-        if self.strata is not None and exposed.is_counted:
+        if self.strata is not None:
             found = exact.memorised(Strata(*(part[..., chosen] for part in self.strata)))
             clumps = self.inflation[chosen]
             normal = upper_p(found.excess, np.sqrt(found.variance * clumps))
             is_exact = np.isnan(found.p_value) | (clumps == 1.0)
             p = np.where(is_exact, found.p_value, np.maximum(normal, SMALLEST_P))
         else:
-            null = exposed.null_variance[chosen]
-            p = np.maximum(upper_p(exposed.value[chosen], np.sqrt(null)), SMALLEST_P)
+            null = self.exposed.null_variance[chosen]
+            p = np.maximum(upper_p(self.exposed.value[chosen], np.sqrt(null)), SMALLEST_P)
             p = np.where(null > 0, p, np.nan)
         return np.where(self.enough[chosen], p, np.nan)
 
     def upper_limit(self, *, level: float, n_limits: int) -> FloatArray:
-        """Most that each group's cost can be, with this confidence for all limits together.
-
-        Where nothing can vary, it is not less than what could hide.
-        """
+        """Most that each group's cost can be, with this confidence for all limits together."""
         if self.exposed is None:
             return np.full(len(self.enough), np.nan)
         z = variances.limit_quantile(n_limits=n_limits, confidence_level=level)
         limit = self.exposed.limit(z=z)
-        if self.strata is not None and self.exposed.is_counted:
+        if self.strata is not None:  # where nothing can vary: at least what could hide
             each = 1 - (1 - level) / n_limits
             limit = np.fmax(limit, exact.hidden_cost_limit(self.strata, confidence_level=each))
         return np.minimum(limit, self.proxy.scale.largest)
@@ -186,10 +169,7 @@ class Measured:
 def measure_panel(
     panel: Panel, plan: Plan, cost: str, *, inflation: FloatArray | None = None
 ) -> Measured:
-    """Compute one cost of one setting, and the plan's benefit.
-
-    Clumps of records multiply the variances of a group by ``inflation`` (group,); 1 by default.
-    """
+    """Compute one cost of one setting, and the plan's benefit."""
     proxy, enough = proxy_named(cost), np.ones(len(panel.group_names), dtype=np.bool_)
     values, is_pooled, strata = np.full(panel.train_accuracy.shape, np.nan), False, None
     if cost in panel.pooled:
@@ -198,8 +178,8 @@ def measure_panel(
     clumps = np.ones(len(enough)) if inflation is None else inflation
     benefit, n_test, n = benefit_of(panel, plan)
     people, tested = n.mean(axis=0) / clumps, n_test.mean(axis=0) / clumps
-    received, sizes = by_split(benefit, panel.split), people + panel.mean_n  # NaN: not given
-    if not (np.isfinite(received).all() and np.isfinite(sizes).all() and (tested > 0).all()):
+    received = by_split(benefit, panel.split)  # NaN: not given
+    if not (np.isfinite(received).all() and np.isfinite(people).all() and (tested > 0).all()):
         received, people, tested = received * np.nan, people * np.nan, people * np.nan
     rate = received.mean(axis=0)
     variance = variances.benefit_variance(rate, n=people, n_test=tested, n_splits=len(received))
@@ -241,34 +221,34 @@ def measure_costs(
 
 
 def deciding_attacks(panels: Sequence[Panel], plan: Plan) -> tuple[str, ...]:
-    """The plan's attack; or the strongest advantage and the strongest paired attack.
+    """The plan's attack; or the strongest carried advantage and paired attack, else the gap.
 
-    Each has an error for every setting and every group of eligible size. Where there is neither,
-    the gap from counts. Which fields are there decides, never their values.
+    Which fields are there decides, never their values.
     """
     if plan.cost != SHARPEST:
         return (plan.cost,)
+    own = [proxy_named(name) for name in carried_costs(panels) if name.endswith(proxies.OWN)]
     firsts = (
         next((proxy.name for proxy in kind if is_carried(panels, plan, proxy)), None)
-        for kind in (ADVANTAGES, PAIRED)
+        for kind in ((*ADVANTAGES[:-1], *own, ADVANTAGES[-1]), PAIRED)
     )
     return tuple(name for name in firsts if name is not None) or (GAP.name,)
 
 
 def is_carried(panels: Sequence[Panel], plan: Plan, cost: Proxy) -> bool:
     """Whether every setting has it, with errors, for every group that is large enough."""
-    if cost is GAP:
-        return True
-    measured = (measure_panel(panel, plan, cost.name) for panel in panels)
-    return all(each.exposed is not None and bool(each.enough.any()) for each in measured)
+    each = (measure_panel(panel, plan, cost.name) for panel in panels)
+    return cost is GAP or all(m.exposed is not None and bool(m.enough.any()) for m in each)
 
 
-def require_available(panels: tuple[Panel, ...], plan: Plan) -> None:
-    """Raise PlanError where the release does not carry what the plan names."""
+def require_available(panels: tuple[Panel, ...], plan: Plan) -> Plan:
+    """The plan, attacks by their names in this release; PlanError where it lacks what is named."""
     first = panels[0]
     costs = sorted({GAP.name, *carried_costs(panels)})
+    plan = plan.model_copy(update={"cost": attack_named(plan.cost, costs)})
     if plan.cost not in (SHARPEST, *costs):
-        needs = f"; {plan.cost} needs {PROXIES[plan.cost].needs}" if plan.cost in PROXIES else ""
+        own = PROXIES.get(plan.cost)
+        needs = f"; {own.name} needs {own.basis.format(n=own.least_models)}" if own else ""
         raise PlanError(
             f"cost {plan.cost!r} is not in this release; it carries {', '.join(costs)}{needs}."
         )
@@ -282,6 +262,7 @@ def require_available(panels: tuple[Panel, ...], plan: Plan) -> None:
             f"reference group {plan.reference_group!r} is not a group of this release; its groups "
             f"are {', '.join(first.group_names)}."
         )
+    return plan
 
 
 def pairs_of(panels: tuple[Panel, ...], plan: Plan) -> tuple[Pair, ...]:
@@ -304,12 +285,13 @@ def number(value: float | FloatArray) -> float | None:
 
 def benefit_of(panel: Panel, plan: Plan) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Benefit (seed, group), and the records that it is a share of: of the test part, and all."""
+    # Where the training part is not given, the test part is all: benefits need nothing else.
     if panel.test is None or panel.train is None or plan.benefit == "positive_rate":
-        return panel.positive_rate, panel.n_test, panel.n_train + panel.n_test
+        return panel.positive_rate, panel.n_test, np.nan_to_num(panel.n_train) + panel.n_test
     is_recall = plan.benefit == "true_positive_rate"
     rate, beside = (metrics.true_positive_rate, "fn") if is_recall else (metrics.precision, "fp")
     n_test, n_train = (part.tp + getattr(part, beside) for part in (panel.test, panel.train))
-    return rate(panel.test), n_test, n_test + n_train
+    return rate(panel.test), n_test, n_test + np.nan_to_num(n_train)
 
 
 def strata_of(panel: Panel) -> Strata:
@@ -337,11 +319,9 @@ def by_split(values: FloatArray, split: npt.NDArray[np.int64]) -> FloatArray:
 def _exposed(
     panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray, enough: npt.NDArray[np.bool_]
 ) -> tuple[Exposed | None, str | None]:
-    """What the tests of a cost need, or why there are none.
-
-    Of the gap, the luck of the split is known, and so is what people add at most. The error of a
-    cost over all models holds its people; that of a cost of every run is about its records.
-    """
+    """What the tests of a cost need, or why there are none."""
+    # Of the gap, the luck of the split is known, and so is what people add at most. The error of a
+    # cost over all models holds its people; that of a cost of every run is about its records.
     name, people = proxy.name, PEOPLE_PARTS.get(proxy.scale)
     is_rate, covariance = plan.benefit == "positive_rate", np.full(len(clumps), np.nan)
     of_records = covariance
@@ -382,7 +362,7 @@ def _exposed(
         null_variance=null / len(per_split),
         one_split=one_split,
         n=panel.mean_n / clumps,
-        n_test=panel.mean_n_test / clumps,
+        n_test=panel.n_test.mean(axis=0) / clumps,
         people=people,
         covariance=covariance,
         is_counted=proxy.is_from_counts,

@@ -2,9 +2,9 @@
 
 A planned study is a ``Design``: so many people, so many splits, and the error of the exposure. Two
 questions, two errors, as in the audit. "Is anything memorised about these records?" meets split
-error alone where the exposure comes from counts, and that falls with every further split. "Do the
-groups differ?" is about people like these: who they happen to be adds an error that only more
-people lower. Power is that of the audit's own tests, at the first step of Holm over its family.
+error only where the exposure comes from counts, and that falls with every further split. "Do the
+groups differ?" is about people like these, which adds an error that only more people lower. Power
+is that of the audit's tests, at the first step of Holm over its family.
 """
 
 from __future__ import annotations
@@ -13,25 +13,27 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from pydantic import Field
 
 from pcer.auditing import measure, variances
-from pcer.auditing.checks import is_random, stated_epsilon, variance_inflation
+from pcer.auditing.checks import Facts, is_random, stated_epsilon
 from pcer.auditing.file import BudgetResult, Result
 from pcer.auditing.measure import Measured, Pair
 from pcer.auditing.plan import SHARPEST, Plan
 from pcer.auditing.tests import Evidence, Tested, attack_tests, compare_pairs, decide
 from pcer.auditing.verdict import Verdict
-from pcer.auditing.words import in_100, setting_name
-from pcer.errors import InputError, PlanError
+from pcer.auditing.words import capital, listed, points, say, setting_called
+from pcer.errors import InputError, PlanError, door
 from pcer.files import Record
 from pcer.metrics import FloatArray
-from pcer.release.format import Release, Shown
+from pcer.release.format import Release, Shown, read_release, release_files
 from pcer.release.panel import panels
-from pcer.release.proxies import GAP, Proxy, proxy_named
+from pcer.release.proxies import GAP, attack_named
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE
 
 ACCURACY: Final = 0.8
@@ -49,8 +51,7 @@ FINEST: Final = 2**40  # steps of an interval in which an amount is searched for
 # A test takes the spread over splits where that happens to be large: so many of its deviations.
 CHANCE_SPREAD: Final = 0.6
 # Where a difference may be there.
-OPEN: Final = (Verdict.NO_DISPARITY_SHOWN, Verdict.FLOOR_DOMINATED)
-SHARPER: Final = "use more people, or a sharper cost (paired confidence or LiRA)"
+OPEN: Final = (Verdict.NO_DIFFERENCE_SHOWN, Verdict.FLOOR_DOMINATED)
 
 # An exposure or a difference; None where none would be shown.
 Amount = Annotated[float, Field(ge=0)] | None
@@ -125,18 +126,33 @@ class Outlook(Result):
         more = f" and {len(self.groups) - 4} more groups" if len(self.groups) > 4 else ""
         return f"What {n:,} split{'s' if n > 1 else ''}{of} could show: {people}{more}"
 
-    @property
-    def proxy(self) -> Proxy:
-        """The attack behind ``cost``."""
-        return proxy_named(self.cost)
-
     def plot(self) -> Any:
         """The curve over splits as an Altair chart."""
         return Shown.drawings().to_chart(self, "outlook")
 
 
+def release_file(path: str | PathLike[str]) -> Path:
+    """A file as it is named, or the only release of a folder."""
+    first, *more = release_files([path])
+    if more:
+        names = ", ".join(file.name for file in (first, *more))
+        raise InputError(f"{path} holds {1 + len(more)} releases; name one: {names}.")
+    return first
+
+
+def release_at(given: Release | str | PathLike[str]) -> Release:
+    """A release as it is, that of a file, or the only one of a folder."""
+    if isinstance(given, str | PathLike):
+        return read_release(release_file(given))
+    if not isinstance(given, Release):
+        kind = type(given).__name__
+        raise InputError(f"give one or two releases, not this {kind}; or paths of their files.")
+    return given
+
+
+@door()
 def detectable(
-    of: Mapping[str, int] | Release,
+    of: Mapping[str, int] | Release | str | PathLike[str],
     *,
     accuracy: float | Mapping[str, float] | None = None,
     test_size: float | None = None,
@@ -145,24 +161,24 @@ def detectable(
     cost: str | None = None,
     exposure: float | None = None,
     target: float | None = None,
-    setting: str | None = None,
+    setting: str | float | None = None,
 ) -> Outlook:
-    """Smallest exposure and difference that an audit would show in 80 % of such studies.
+    """Smallest exposure and difference that an audit would show in 80% of such studies.
 
-    Power is that of the audit's own tests at the first step of Holm over their families. From
-    sizes it is that of the gap, whose error follows from them. What a sharper cost can show
-    depends on how steady the models are: a release of a few splits tells it.
+    Power is that of the audit's tests at the first step of Holm over their families. From sizes it
+    is that of the gap, whose error follows from them. What a stronger attack can show depends on
+    how stable the models are, which a release of a few splits reveals.
 
     Args:
-        of: people in each group, training and test together; or an earlier release, which gives
-            the sizes, accuracies, splits and errors.
+        of: people in each group, training and test together; or an earlier release or its path,
+            which gives the sizes, accuracies, splits and errors.
         accuracy: for people the model was not trained on; one number or one for each group (0.8).
         test_size: share of the records that a split holds out (0.3).
         n_splits: distinct splits (20, or as many as the release has).
         n_settings: models or budgets that are audited together (1, or as in the release).
-        cost: "gap"; of a release any cost that it carries, by default the sharpest.
+        cost: "gap"; of a release any attack that it carries, by default the strongest.
         exposure: of the less exposed group of every pair (0, or what the release shows).
-        target: exposure or difference that should be shown; asks for splits and people.
+        target: exposure or difference to show; asks for splits and people.
         setting: of a release with several, the one to plan with; the first by default.
 
     Raises:
@@ -173,13 +189,13 @@ def detectable(
     0.0156
     """
     for name, n in (("n_splits", n_splits), ("n_settings", n_settings)):
-        if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
-            raise InputError(f"{name} must be a whole number of at least 1, not {n!r}.")
+        if n is not None and not (type(n) is int and 1 <= n <= MOST_PEOPLE):
+            raise InputError(f"{name} must be a whole number from 1 to 10^15, not {n!r:.60}.")
     _require_share(test_size=test_size, target=target, exposure=exposure)
-    if isinstance(of, Release):
+    if isinstance(of, Release | str | PathLike):
         if accuracy is not None or test_size is not None:
             raise InputError("a release has its own accuracies and test size; leave yours out.")
-        design, bases, about = _of_release(of, cost, setting, n_settings)
+        design, bases, about = _of_release(release_at(of), cost, setting, n_settings)
     else:
         if setting is not None:
             raise InputError("setting chooses among those of a release; sizes have none.")
@@ -196,7 +212,7 @@ def more_would_show(tested: Tested, evidence: Evidence, k: int, budget: BudgetRe
     exposed, n_tests = measured.exposed, (evidence.n_cost_tests, evidence.n_pair_tests)
     if exposed is None or budget.reason is not None:
         return None
-    if budget.verdict is Verdict.NOT_RESOLVED:
+    if budget.verdict is Verdict.NONE_DETECTED:
         question = Question(groups=(int(np.argmax(exposed.null_variance)),))
     elif budget.verdict in OPEN and np.isfinite(difference).any():
         pair = tested.pairs[int(np.nanargmax(difference))]
@@ -288,8 +304,7 @@ class Design:
     group_names: tuple[str, ...]
     people: FloatArray
     n_splits: float  # infinity: as many as one likes
-    n_cost_tests: int
-    n_pair_tests: int
+    n_tests: Sequence[int]  # of exposures, and of differences
     error: CountsError | MeasuredError
 
 
@@ -312,10 +327,9 @@ class Question:
 
     def words(self, design: Design, amount: float) -> str:
         """The amount as a sentence names it."""
-        names = [design.group_names[g] for g in self.groups]
-        if len(names) == 1:
-            return f"an exposure of {in_100(amount)} in {names[0]}"
-        return f"a difference of {in_100(amount)} between {names[0]} and {names[1]}"
+        groups = listed([design.group_names[g] for g in self.groups])
+        kind = "exposure" if len(self.groups) == 1 else "difference"
+        return say("plan", kind, points=points(amount), groups=groups)
 
     def power(self, design: Design, amount: float) -> float:
         """Chance that so much is detected, or shown, at the first step of Holm.
@@ -324,9 +338,9 @@ class Question:
         """
         from scipy.special import ndtr
 
-        n_tests, level, exposure = design.n_cost_tests, SIGNIFICANCE, np.array([amount])
+        n_tests, level, exposure = design.n_tests[0], SIGNIFICANCE, np.array([amount])
         if len(self.groups) > 1:
-            n_tests, level = 2 * design.n_pair_tests, SIGNIFICANCE * EXPOSURE_SHARE
+            n_tests, level = 2 * design.n_tests[1], SIGNIFICANCE * EXPOSURE_SHARE
             exposure = np.array([self.base, self.base + amount])
         z = variances.limit_quantile(n_limits=max(1, n_tests), confidence_level=1 - level)
         tested, actual = design.error.variances(design, self.groups, exposure, z)
@@ -338,7 +352,7 @@ class Question:
 
 
 def smallest(design: Design, question: Question) -> float:
-    """Smallest exposure or difference that would show in 80 % of such studies; NaN if none."""
+    """Smallest exposure or difference that would show in 80% of such studies; NaN if none."""
     largest = question.largest(design)
     if not largest > 0 or question.power(design, largest) < POWER:
         return math.nan
@@ -377,35 +391,29 @@ def _reached(power: Callable[[float], float]) -> float:
 
 
 def advice(design: Design, question: Question, *, target: float | None = None) -> str:
-    """One sentence: what it would take to show the target; by default half of what shows now."""
-    now = smallest(design, question)
-    most = question.largest(design)
+    """What it would take to show the target; by default half of what shows now."""
+    now, most = smallest(design, question), question.largest(design)
     if math.isnan(now) and (target is None or target > most):
-        largest = question.words(design, most)
-        return f"Not even {largest}, the largest there can be, would show; {SHARPER}."
+        return say("plan", "impossible", what=question.words(design, most))
     wanted = now / 2 if target is None else target
     what = question.words(design, wanted)
     if wanted >= now:
-        return f"{what[0].upper()}{what[1:]} would show already, 4 times in 5."
-    n_splits = splits_for(design, question, wanted)
-    if n_splits is not None:
-        at = "" if math.isnan(now) else f" (now {in_100(now)})"
-        more = n_splits - design.n_splits
-        return f"{more:,.0f} more split{'s' if more > 1 else ''} would show {what}{at}."
-    limit = smallest(replace(design, n_splits=math.inf), question)
-    reach = "" if math.isnan(limit) else f" (their limit is {in_100(limit)})"
-    none = f"No number of splits would show {what}{reach}"
-    if limit < wanted:
-        none = f"Not even {MOST_SPLITS:,} splits would show {what}"
-    people = people_for(design, question, wanted)
-    if people is None:
-        return f"{none}; {SHARPER}."
+        return say("plan", "already", what=capital(what))
+    if (n_splits := splits_for(design, question, wanted)) is not None:
+        more = int(n_splits - design.n_splits)
+        at = "" if math.isnan(now) else say("plan", "now", points=points(now))
+        return say("plan", "splits", n=f"{more:,}", s="s" * (more > 1), what=what, now=at)
     g = min(question.groups, key=lambda g: float(design.people[g]))
-    unit = 10.0 ** max(0, math.floor(math.log10(people[g])) - 1)  # two digits, upwards
-    return (
-        f"{none}; about {math.ceil(people[g] / unit) * unit:,.0f} people in "
-        f"{design.group_names[g]} would (now {design.people[g]:,.0f})."
-    )
+    who = {"group": design.group_names[g], "people": f"{design.people[g]:,.0f}"}
+    limit = smallest(replace(design, n_splits=math.inf), question)
+    hidden = "hidden" if limit >= wanted else "hopeless"
+    things = "exposures" if len(question.groups) == 1 else "differences"
+    first = say("plan", hidden, things=things, limit=points(limit), n=f"{MOST_SPLITS:,}", **who)
+    people, needed = people_for(design, question, wanted), "stronger"
+    if people is not None:
+        unit = 10.0 ** max(0, math.floor(math.log10(people[g])) - 1)  # two digits, upwards
+        needed, who["people"] = "people", f"{math.ceil(people[g] / unit) * unit:,.0f}"
+    return f"{first} {say('plan', needed, what=what, points=points(wanted), **who)}"
 
 
 # Designs: from sizes, from a release, from what an audit has measured
@@ -429,7 +437,7 @@ def _of_sizes(
                 f"group {str(name)!r} must have a whole number of people, at least "
                 f"{FEWEST_PEOPLE}, not {n!r}."
             )
-    if cost not in (None, SHARPEST, GAP.name, GAP.short):
+    if cost is not None and attack_named(cost) not in (SHARPEST, GAP.name):
         raise InputError(
             f"sizes alone tell what the {GAP.name} can show, but not what {cost!r} can; give a "
             "release of a few splits that carries it."
@@ -442,40 +450,36 @@ def _of_sizes(
             f"{', '.join(map(str, given)) or 'none'}."
         )
     _require_share(**{f"accuracy of {name}": value for name, value in given.items()})
+    right = np.array([float(given[name]) for name in names])
     reference = 0 if len(people) == 2 else int(np.argmax(people))
     bases = {(reference, g): 0.0 for g in range(len(people)) if g != reference}
     design = Design(
         group_names=tuple(names),
         people=people,
         n_splits=N_SPLITS,
-        n_cost_tests=n_settings * len(people),
-        n_pair_tests=n_settings * len(bases),
-        error=CountsError(
-            accuracy=np.array([float(given[name]) for name in names]), train_share=1 - test_size
-        ),
+        n_tests=(n_settings * len(people), n_settings * len(bases)),
+        error=CountsError(accuracy=right, train_share=1 - test_size),
     )
     about = dict.fromkeys(("release_sha256", "subject", "setting"))
     return design, bases, about | {"cost": GAP.name, "n_settings": n_settings}
 
 
 def _of_release(
-    release: Release, cost: str | None, setting: str | None, n_settings: int | None
+    release: Release, cost: str | None, setting: str | float | None, n_settings: int | None
 ) -> Planned:
     by_setting = panels(release)
-    plan = Plan(cost=SHARPEST if cost is None else GAP.name if cost == GAP.short else cost)
-    measure.require_available(by_setting, plan)
+    plan = measure.require_available(by_setting, Plan(cost=SHARPEST if cost is None else cost))
     if not is_random(release):
         raise InputError("the release does not say that its splits are random, so none can plan.")
-    names = [setting_name(panel.model, stated_epsilon(panel)) for panel in by_setting]
-    if setting is not None and setting not in names:
+    facts = release.kept(Facts)
+    names = [each.name for each in facts.settings]
+    keys = [(panel.model, stated_epsilon(panel)) for panel in by_setting]
+    chosen = 0 if setting is None else setting_called(setting, keys)
+    if chosen is None:
         raise InputError(f"the release has no setting {setting!r}; it has {', '.join(names)}.")
-    chosen = 0 if setting is None else names.index(setting)
-    pairs, inflation = measure.pairs_of(by_setting, plan), variance_inflation(release)
-    attacks = measure.deciding_attacks(by_setting, plan)
-    measured = [
-        [measure.measure_panel(panel, plan, attack, inflation=inflation) for panel in by_setting]
-        for attack in attacks
-    ]
+    pairs, attacks = measure.pairs_of(by_setting, plan), measure.deciding_attacks(by_setting, plan)
+    by_cost = measure.measure_costs(by_setting, plan, inflation=facts.inflation)
+    measured = [by_cost[attack] for attack in attacks]
     if n_settings is not None:
         n_tests = n_settings * len(release.subject.groups), n_settings * len(pairs)
     else:  # the family of the audit's tests
@@ -499,11 +503,7 @@ def _of_release(
 
 
 def design_of_measured(measured: Measured, n_tests: Sequence[int]) -> Design | None:
-    """One setting and one attack as a study to repeat; None where nothing can be learnt from it.
-
-    ``n_tests`` are the attacks, settings and groups, and the attacks, settings and pairs, that the
-    audit tests.
-    """
+    """One setting and one attack as a study to repeat; None where nothing can be learnt from it."""
     panel, exposed = measured.panel, measured.exposed
     if exposed is None or not measured.enough.all() or not (exposed.one_split > 0).all():
         return None
@@ -517,8 +517,8 @@ def design_of_measured(measured: Measured, n_tests: Sequence[int]) -> Design | N
         first, second = np.triu_indices(n, 1)
         pairs = tuple(zip(first.tolist(), second.tolist(), strict=True))
         variance = np.diag(exposed.null_variance)
-        variance[first, second] = compare_pairs(measured, pairs).exposure.error ** 2
-        variance[second, first] = variance[first, second]
+        of_pairs = compare_pairs(measured, pairs).exposure.error ** 2
+        variance[first, second] = variance[second, first] = of_pairs
         error = MeasuredError(
             variance=variance,
             people=measure.PEOPLE_PARTS.get(measured.proxy.scale, variances.people_part),
@@ -530,8 +530,7 @@ def design_of_measured(measured: Measured, n_tests: Sequence[int]) -> Design | N
         group_names=panel.group_names,
         people=exposed.n,
         n_splits=panel.n_splits,
-        n_cost_tests=n_tests[0],
-        n_pair_tests=n_tests[1],
+        n_tests=n_tests,
         error=error,
     )
 
@@ -560,10 +559,7 @@ def _outlook(
     for groups, question in zip(
         [*((g,) for g in range(len(names))), *bases], exposures + differences, strict=True
     ):
-        n_splits = needed = None
-        if target is not None:
-            n_splits = splits_for(design, question, target)
-            needed = people_for(design, question, target)
+        needed = None if target is None else people_for(design, question, target)
         rows.append(
             OutlookRow(
                 groups=tuple(names[g] for g in groups),
@@ -571,7 +567,7 @@ def _outlook(
                 base=question.base,
                 smallest=_amount(design, question),
                 limit=_amount(replace(design, n_splits=math.inf), question),
-                splits_for_target=n_splits,
+                splits_for_target=None if target is None else splits_for(design, question, target),
                 people_for_target=None if needed is None else tuple(needed[[*groups]].tolist()),
             )
         )

@@ -10,32 +10,27 @@ import numpy as np
 
 from pcer import metrics, statistics
 from pcer.auditing import file, measure
-from pcer.auditing.checks import stated_epsilon
+from pcer.auditing.checks import is_random, stated_epsilon
 from pcer.auditing.exact import Strata
 from pcer.auditing.measure import Measured, Pair, by_split, number
 from pcer.auditing.plan import Plan
 from pcer.auditing.tests import Evidence, Tested
 from pcer.auditing.variances import draw_differences, limit_quantile, split_luck
-from pcer.auditing.verdict import BudgetVerdict, Verdict
+from pcer.auditing.verdict import Verdict, strongest
+from pcer.auditing.words import say
 from pcer.metrics import FloatArray
 from pcer.release.format import Bound
 from pcer.release.proxies import GAP
 from pcer.statistics import SIGNIFICANCE, bootstrap_sums, generator, percentile_interval
-
-NOT_RANDOM = "the release does not say that the split was random, which every test here needs"
-NOTHING_VARIES = (
-    "nobody was classified wrong, or everybody was, so that remembering a record would change "
-    "nothing that was counted"
-)
-NO_BENEFIT = "what the groups receive is not given, so that no ratio can be formed"
 
 OVER_SEEDS, OVER_SPLITS, NULL_DRAWS = range(3)  # what a stream of random numbers is for
 
 # (seed,) each, by what it is: a quantity's name, its cost, and the group, or pair and floor.
 Columns = dict[tuple[object, ...], FloatArray]
 Summaries = dict[tuple[object, ...], file.Summary]
-# Mean gaps of groups and mean disparities of pairs if nothing was memorised.
-Null = tuple[list[file.NullPicture], list[file.NullPicture]]
+# If nothing was memorised: mean gaps of groups, mean disparities of pairs, and those of every floor
+# of the plan (floor, pair).
+Null = tuple[list[file.NullPicture], list[file.NullPicture], FloatArray]
 
 
 def setting_result(
@@ -48,22 +43,14 @@ def setting_result(
     columns = _columns(main, gap, tested.pairs, tested.plan)
     summaries = _summarise(columns, main, gap, tested.plan)
     null: Null | None = tested.chance(k)
-    verdict, reason = judge(tested, evidence, k)
     by_main, by_gap = (
         [_published(measured, tested, pair, columns, summaries, null) for pair in n_pairs]
         for measured in (main, gap)
     )
     parts = zip(n_pairs, by_main, _pooled_disparities(tested, evidence, k), strict=True)
-    pairs = [
-        file.PairResult(**_pair(tested, evidence, k, pair), **paper, pooled=pooled)
-        for pair, paper, pooled in parts
-    ]
-    doubled = evidence.double[k]
-    outcome = tested.release.subject.outcome
-    twice = [names[group] for group in np.unique(doubled[doubled >= 0]).tolist()]
-    # where positive predictions harm, a lower ratio may mean more exposure or less harm
-    is_disparity = verdict is Verdict.DISPARITY_SHOWN and outcome == "benefit"
-    lower = [pair.lower_ratio for pair in pairs if pair.lower_ratio is not None and is_disparity]
+    pairs = [_pair(tested, evidence, k, at, **paper, pooled=pooled) for at, paper, pooled in parts]
+    verdict = strongest(pair.verdict for pair in pairs)
+    downgraded = (reason for (setting, *_), reason in evidence.reasons.items() if setting == k)
     result = file.BudgetResult(
         model=panel.model,
         epsilon=epsilon,
@@ -76,10 +63,8 @@ def setting_result(
         pairs=pairs,
         pcer_spread=summaries["spread", tested.cost],
         verdict=verdict,
-        worse_off=twice if verdict is Verdict.DOUBLE_DISADVANTAGE else list(dict.fromkeys(lower)),
-        reason=reason,
-        advice=verdict.advice(outcome),
-        double_disadvantage=twice,
+        reason=_cannot_tell(tested, evidence, k) or next(downgraded, None),
+        headline="",
     )
     return result, file.PublishedBudget(
         epsilon=epsilon,
@@ -88,34 +73,20 @@ def setting_result(
     )
 
 
-def judge(tested: Tested, evidence: Evidence, k: int) -> tuple[BudgetVerdict, str | None]:
-    """The verdict of a setting, and its reason where something is missing or speaks against it."""
-    measured = tested.measured[tested.cost][k]
+def _cannot_tell(tested: Tested, evidence: Evidence, k: int) -> str | None:
+    """Why exposures of a setting cannot be told; None where some pair's can."""
+    measured, contradiction = tested.measured[tested.cost][k], tested.contradiction
     if measured.exposed is None:
-        return Verdict.INSUFFICIENT_DATA, measured.reason
+        return measured.reason
     if tested.release.training.split_kind != "random":
-        return Verdict.NOT_RESOLVED, NOT_RANDOM
-    contradicted = next((each.sentence for each in tested.findings if each.caps_verdict), None)
-    if contradicted is not None:
-        return Verdict.NOT_RESOLVED, f"{contradicted[0].lower()}{contradicted[1:].rstrip('.')}"
-    if not np.isfinite(evidence.cost_p_alone[k]).any():
-        few = f"every group has fewer than {measure.LEAST_RECORDS} records"
-        return Verdict.INSUFFICIENT_DATA, NOTHING_VARIES if measured.enough.any() else few
-    if np.isnan(measured.received).any():
-        return Verdict.INSUFFICIENT_DATA, NO_BENEFIT
-    is_shown = evidence.shown[k].any()
-    if (evidence.double[k] >= 0).any():
-        return Verdict.DOUBLE_DISADVANTAGE, None
-    if not is_shown and (evidence.equal_p[k] <= SIGNIFICANCE).all():
-        return Verdict.EQUAL_WITHIN_MARGIN, None
-    if not evidence.resolved[k].any():
-        return Verdict.NOT_RESOLVED, None
-    if measured.is_below_floor:
-        return Verdict.FLOOR_DOMINATED, None
-    if is_shown:
-        return Verdict.DISPARITY_SHOWN, None
-    reasons = (reason for (setting, *_), reason in evidence.reasons.items() if setting == k)
-    return Verdict.NO_DISPARITY_SHOWN, next(reasons, None)
+        return say("reason", "not_random")
+    if contradiction is not None:
+        return f"{contradiction[0].lower()}{contradiction[1:].rstrip('.')}"
+    if all(np.isfinite(p[k]).any() for p in (evidence.cost_p_alone, evidence.exposure.p_value)):
+        return None
+    few = [measured.panel.group_names[g] for g in np.flatnonzero(~measured.enough)]
+    form, least = "too_few" if few else "nothing_varies", measure.LEAST_RECORDS
+    return say("reason", form, names=", ".join(few), least=least)
 
 
 # Groups
@@ -148,10 +119,13 @@ def _groups(
             n_train=number(panel.n_train[:, g].mean()),
             n_test=number(panel.n_test[:, g].mean()),
             positive_rate=summaries["rate", g],
+            true_rate=summaries["true", g],
+            true_positive_rate=summaries["tpr", g],
+            false_positive_rate=summaries["fpr", g],
             benefit=summaries["benefit", g],
             overfitting_gap=summaries["gap", g],
             accuracy_difference=summaries["difference", g],
-            cost=file.CostValue(**_estimate(values[g], errors[g], own_limits, largest, level)),
+            cost=file.Estimate(**_estimate(values[g], errors[g], own_limits, largest, level)),
             noise_level=noise,
             detectable_cost=smallest,
             p_value=number(evidence.cost_p[k, g]),
@@ -159,7 +133,7 @@ def _groups(
             detected_by=attacks[evidence.detected_by[k, g]] if is_tested else None,
             resolved=bool(evidence.resolved[k, g]),
             too_few=not bool(measured.enough[g]),
-            null_gap=null[0][g] if null is not None and measured.proxy.is_from_counts else None,
+            null_gap=null[0][g] if null is not None else None,
             pcer=summaries["pcer", tested.cost, g],
             allowed=_bound([row for row in bounds if row.group == name]),
         )
@@ -176,24 +150,25 @@ def _estimate(
         "value": number(value),
         "standard_error": number(error),
         "interval": ends if is_known else None,
-        "upper_limit": number(limits[0]) if is_known else None,
-        "upper_limit_together": number(limits[1]) if is_known else None,
+        "upper_bound": number(limits[1]) if is_known else None,
+        "upper_bound_pointwise": number(limits[0]) if is_known else None,
     }
 
 
 def _bound(rows: Sequence[Bound]) -> file.GroupBound | None:
-    """What training allows about one group; None without receipts."""
-    receipts = [row for row in rows if row.kind == "receipt"]
-    whole = next((row for row in receipts if row.label is None), None)
-    if whole is None:
+    """What training allows about one group; None without receipts and promises to groups."""
+    whole = {row.kind: row for row in rows if row.label is None}
+    promise, receipt = whole.get("promise"), whole.get("receipt")
+    first = receipt or promise
+    if first is None:
         return None
     # the advantage that goes with a receipt may stand in the row of what was realised
-    beside = [row.allowed_advantage for row in (whole, *rows) if row.label is None]
+    beside = [row.allowed_advantage for row in (first, *rows) if row.label is None]
     copied = {"mode", "accountant", "nominal", "standard_error", "quantiles"}
     return file.GroupBound(
-        **whole.model_dump(include=copied),
-        spent=whole.mean,
-        by_label={str(row.label): row.mean for row in receipts if row.label is not None},
+        **first.model_dump(include=copied),
+        promised=None if promise is None else promise.mean,
+        spent=None if receipt is None else receipt.mean,
         advantage=next((value for value in beside if value is not None), None),
     )
 
@@ -201,101 +176,137 @@ def _bound(rows: Sequence[Bound]) -> file.GroupBound | None:
 # Pairs
 
 
-def _pair(tested: Tested, evidence: Evidence, k: int, pair: int) -> dict[str, Any]:
-    """What the tests say about two groups: fields of their record."""
+def _pair(tested: Tested, evidence: Evidence, k: int, pair: int, **paper: Any) -> file.PairResult:
+    """What the tests say about two groups, beside the paper's numbers."""
     measured, (i, j) = tested.measured[tested.cost][k], tested.pairs[pair]
     names, margin = measured.panel.group_names, tested.plan.margin
-    sign = 1 if tested.release.subject.outcome == "benefit" else -1
-    answer, shown = _exposure_answer(tested, evidence, k, pair), bool(evidence.shown[k, pair])
-    doubled, benefits_differ = int(evidence.double[k, pair]), evidence.benefits_differ[k, pair]
-    better = j if sign * evidence.benefit.value[k, pair] > 0 else i
-    value, error, p_value, p_alone = (number(part[k, pair]) for part in evidence.cross)
-    driver: file.Driver = "benefits" if benefits_differ else "together"
-    if answer.group is not None:
-        driver = "both" if benefits_differ else "exposures"
-    reasons = (evidence.reasons.get((k, pair, what)) for what in ("exposure", "double", "ratio"))
+    doubled = int(evidence.double[k, pair])
+    double = file.DoubleDisadvantage(
+        group=names[doubled] if doubled >= 0 else None,
+        p_value=number(evidence.double_p[k, pair]),
+        p_value_alone=number(evidence.double_p_alone[k, pair]),
+        downgraded=evidence.reasons.get((k, pair, "double")),
+    )
     equal, p = None, evidence.equal_p[k, pair]
     if margin is not None:
-        equal = file.Equivalence(margin=margin, p_value=number(p), shown=bool(p <= SIGNIFICANCE))
-    # the sign turns above some floor where the worse-off group has the higher rate
+        is_equal = bool(p <= SIGNIFICANCE) and tested.contradiction is None
+        equal = file.Equivalence(margin=margin, p_value=number(p), shown=is_equal)
+    # the sign turns above some floor where the group with the lower ratio has the higher rate
     higher, lower = (i, j) if evidence.cross.value[k, pair] > 0 else (j, i)
     rate, turns_at = measured.received.mean(axis=0), None
     if measured.exposed is not None and evidence.resolved[k, lower] and rate[lower] > rate[higher]:
         turns_at = float(measured.exposed.value[lower] * rate[higher] / rate[lower])
-    return {
-        "exposure": _difference(tested, evidence, k, pair, "exposure"),
-        "benefit": _difference(tested, evidence, k, pair, "benefit"),
-        "cross_product": file.CrossProduct(
-            value=value, standard_error=error, p_value=p_value, p_value_alone=p_alone
-        ),
-        "disparity_shown": shown,
-        "lower_ratio": names[lower] if shown else None,
-        "more_exposed": answer.group,
-        "exposure_answer": answer,
-        "better_off": names[better] if benefits_differ else None,
-        "driven_by": driver if shown else None,
-        "double_disadvantage": names[doubled] if doubled >= 0 else None,
-        "double_disadvantage_p": number(evidence.double_p[k, pair]),
-        "double_disadvantage_p_alone": number(evidence.double_p_alone[k, pair]),
-        "equivalence": equal,
-        "coin_flips": _coin_flips(tested, k, tested.cost, pair),
-        "capped": next((reason for reason in reasons if reason is not None), None),
-        "sign_holds_below_floor": turns_at,
-    }
+    found = file.PairResult(
+        verdict=Verdict.INSUFFICIENT_DATA,  # until its statements are known
+        exposure=_exposure(tested, evidence, k, pair),
+        outcomes=_outcomes(tested, evidence, k, pair),
+        double_disadvantage=double,
+        ratio=_ratio(tested, evidence, k, pair),
+        equivalence=equal,
+        sign_holds_below_floor=turns_at,
+        **paper,
+    )
+    return found.model_copy(update={"verdict": Verdict(found.statements[0])})
 
 
 def _difference(
     tested: Tested, evidence: Evidence, k: int, pair: int, what: Literal["exposure", "benefit"]
-) -> file.GroupDifference:
+) -> file.Difference:
     """Exposures or benefits, first minus second; no rate or advantage differs by more than 1."""
-    level, n = tested.plan.confidence_level, max(1, evidence.n_pair_tests)
-    kind = evidence.exposure if what == "exposure" else evidence.benefit
-    value, error, p_value, p_alone = (part[k, pair] for part in kind)
-    value, n_tests, level_of_tests, largest = -value + 0.0, n, SIGNIFICANCE, 1.0
+    level, kind = tested.plan.confidence_level, getattr(evidence, what)
+    n = max(1, int(np.isfinite(kind.error).sum()))
+    value, error = -kind.value[k, pair] + 0.0, kind.error[k, pair]
+    n_tests, level_of_tests, largest = n, SIGNIFICANCE, 1.0
     if what == "exposure":
         n_tests, level_of_tests = n * len(tested.attacks), SIGNIFICANCE * statistics.EXPOSURE_SHARE
         largest = max(1.0, tested.measured[tested.cost][k].proxy.scale.largest)
     quantiles = [limit_quantile(n_limits=m, confidence_level=level) for m in (1, n)]
     limits = [np.minimum(np.abs(value) + z * error, largest) for z in quantiles]
-    return file.GroupDifference(
+    return file.Difference(
         **_estimate(value, error, limits, largest, level),
         detectable=number(statistics.detectable(error, n_tests=2 * n_tests, level=level_of_tests)),
-        p_value=number(p_value),
-        p_value_alone=number(p_alone),
     )
 
 
-def _exposure_answer(tested: Tested, evidence: Evidence, k: int, pair: int) -> file.ExposureAnswer:
-    attack = tested.attacks[evidence.decided_by[k, pair]]
+def _exposure(tested: Tested, evidence: Evidence, k: int, pair: int) -> file.ExposureAnswer:
+    """Who is easier to recognise?"""
+    attack, groups = tested.attacks[evidence.decided_by[k, pair]], [*tested.pairs[pair]]
+    is_tested = np.isfinite(evidence.exposure.p_value[k, pair]) and tested.contradiction is None
     group: str | None = None
-    answer: file.Answer = "cannot_tell"
+    answer: file.AboutExposure = "cannot_tell"
     if evidence.exposures_differ[k, pair]:
         group, answer = tested.panels[k].group_names[evidence.more_exposed[k, pair]], "differs"
-    elif np.isfinite(evidence.exposure.p_value[k, pair]):
-        is_detected = evidence.resolved[k, list(tested.pairs[pair])].any()
+    elif is_tested and np.isfinite(evidence.cost_p_alone[k, groups]).any():
+        is_detected = evidence.resolved[k, groups].any()
         answer = "no_difference_shown" if is_detected else "none_detected"
+    agree = zip(tested.attacks, evidence.agree[:, k, pair], strict=True)
     return file.ExposureAnswer(
         answer=answer,
         group=group,
         attack=attack,
+        attack_difference=number(-tested.tests[attack][1].exposure.value[k, pair] + 0.0),
+        difference=_difference(tested, evidence, k, pair, "exposure"),
         p_value=number(evidence.exposure.p_value[k, pair]),
         p_value_alone=number(evidence.exposure.p_alone[k, pair]),
+        shown_by=[name for name, does in agree if does and group is not None],
         contradicted=bool(evidence.contradicted[k, pair]),
         downgraded=evidence.reasons.get((k, pair, "exposure")),
-        placebo=_coin_flips(tested, k, attack, pair),
+        placebo=tested.placebo(k, attack, pair),
     )
 
 
-def _coin_flips(tested: Tested, k: int, attack: str, pair: int) -> file.CoinFlips | None:
-    row = tested.placebo(k, attack, pair)
-    if row is None:
-        return None
-    return file.CoinFlips(
-        **row.model_dump(include={"n_draws", "n_shown", "n_double", "n_exposure"}),
-        permutation_p=row.p_value,
-        permutation_p_within_labels=row.p_value_within_labels,
-        exposure_p=row.exposure_p_value,
-        exposure_p_within_labels=row.exposure_p_value_within_labels,
+def _outcomes(tested: Tested, evidence: Evidence, k: int, pair: int) -> file.OutcomesAnswer:
+    """Who is worse served? Test counts suffice, however the records were split."""
+    (i, j), value = tested.pairs[pair], evidence.benefit.value[k, pair]
+    outcome = tested.plan.outcome_of(tested.release.subject.outcome)
+    worse = j if (value > 0) == (outcome == "harm") else i
+    differ = bool(evidence.benefits_differ[k, pair])
+    answer: file.AboutOutcomes = "differ" if differ else "no_difference_shown"
+    if tested.contradiction is not None:
+        answer = "cannot_tell"
+    elif np.isnan(evidence.benefit.p_value[k, pair]):
+        answer = "not_given"
+    return file.OutcomesAnswer(
+        answer=answer,
+        group=tested.panels[k].group_names[worse] if differ else None,
+        difference=_difference(tested, evidence, k, pair, "benefit"),
+        p_value=number(evidence.benefit.p_value[k, pair]),
+        p_value_alone=number(evidence.benefit.p_alone[k, pair]),
+        downgraded=evidence.reasons.get((k, pair, "outcomes")),
+    )
+
+
+def _ratio(tested: Tested, evidence: Evidence, k: int, pair: int) -> file.RatioAnswer:
+    """Whose ratio of outcome to exposure is lower, and what makes it so?"""
+    (i, j), value = tested.pairs[pair], evidence.cross.value[k, pair]
+    p, differs = evidence.cross.p_value[k, pair], bool(evidence.ratios_differ[k, pair])
+    answer: file.AboutRatio = "differs" if differs else "no_difference_shown"
+    if np.isnan(p) or tested.contradiction is not None:
+        answer = "cannot_tell"
+    elif tested.measured[tested.cost][k].is_below_floor((i, j)):
+        answer = "floor_dominated"
+    lower = j if value > 0 else i
+    # 1 where a difference that is shown lowers this ratio; -1 where it raises it, so that the other
+    # one must be what lowers it
+    fewer, exposed = j if evidence.benefit.value[k, pair] < 0 else i, evidence.more_exposed[k, pair]
+    by_outcomes = int(evidence.benefits_differ[k, pair]) * (1 if fewer == lower else -1)
+    by_exposure = int(evidence.exposures_differ[k, pair]) * (1 if exposed == lower else -1)
+    driver: file.Driver = "both" if by_outcomes == by_exposure == 1 else "together"
+    if by_outcomes > by_exposure:
+        driver = "outcomes"
+    elif by_exposure > by_outcomes:
+        driver = "exposure"
+    return file.RatioAnswer(
+        answer=answer,
+        group=tested.panels[k].group_names[lower] if differs else None,
+        attack=tested.cost,
+        driven_by=driver if differs else None,
+        cross_product=number(value),
+        standard_error=number(evidence.cross.error[k, pair]),
+        p_value=number(p),
+        p_value_alone=number(evidence.cross.p_alone[k, pair]),
+        downgraded=evidence.reasons.get((k, pair, "ratio")),
+        placebo=tested.placebo(k, tested.cost, pair),
     )
 
 
@@ -311,20 +322,26 @@ def _published(
     plan, groups, key = tested.plan, tested.pairs[pair], ("disparity", measured.proxy.name, pair)
     costs, values = measured.cost[:, groups], columns[*key, measured.floor]
     by_seed = bool(np.isfinite(values).all()) and not measured.is_pooled
+    mean = summaries[*key, measured.floor].mean
     positive, negative = int((values > 0).sum()) if by_seed else None, int((values < 0).sum())
     sign_p = None if positive is None else statistics.sign_test(positive, negative)
-    picture = null[1][pair] if null is not None and measured.proxy.is_from_counts else None
-    floors = []
-    for floor in plan.floors:
-        dominated = float(metrics.floor_dominated(costs, floor=floor).mean())
-        floors.append(
-            file.FloorRow(
-                **dict(summaries[*key, floor]),
-                floor=floor,
-                n_positive_seeds=int((columns[*key, floor] > 0).sum()) if by_seed else None,
-                floor_dominated_share=dominated if np.isfinite(costs).all() else None,
-            )
+    picture, is_beyond = None, None
+    # one seed, or records that were not split at random, have no null to be held against
+    if null is not None and measured.proxy.is_from_counts and len(values) > 1:
+        picture = null[1][pair] if is_random(tested.release) else None
+    if picture is not None and mean is not None:
+        is_beyond = not picture.interval[0] <= mean <= picture.interval[1]
+    dominated = [float(metrics.floor_dominated(costs, floor=f).mean()) for f in plan.floors]
+    floors = [
+        file.FloorRow(
+            **dict(summaries[*key, floor]),
+            floor=floor,
+            n_positive_seeds=int((columns[*key, floor] > 0).sum()) if by_seed else None,
+            floor_dominated_share=share if np.isfinite(costs).all() else None,
+            null_mean=None if picture is None or null is None else float(null[2][k, pair]),
         )
+        for k, (floor, share) in enumerate(zip(plan.floors, dominated, strict=True))
+    ]
     # least-squares slope of log |mean disparity| against log floor; -1 is all floor
     slope, means = None, [abs(row.mean) for row in floors if row.mean]
     if len(means) == len(floors) > 1:
@@ -339,6 +356,7 @@ def _published(
             sign_test_p=sign_p,
             null_mean=None if picture is None else picture.mean,
             null_interval=None if picture is None else picture.interval,
+            is_beyond_null=is_beyond,
         ),
         "normalised_disparity": summaries["normalised", measured.proxy.name, pair],
         "floors": floors,
@@ -346,24 +364,27 @@ def _published(
     }
 
 
-# Over seeds and splits: means, bootstrap intervals, and the picture of no memory
+# Summaries over seeds: means, bootstrap intervals, null distribution
 
 
 def _columns(main: Measured, gap: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Columns:
     """Every published quantity by seed; first what no cost enters into."""
-    panel, odds = main.panel, np.full(len(main.panel.seeds), np.nan)
+    panel = main.panel
+    true = tpr = fpr = np.full(panel.positive_rate.shape, np.nan)
     if panel.test is not None:
-        odds = metrics.equalized_odds_gap(
-            metrics.true_positive_rate(panel.test), metrics.false_positive_rate(panel.test)
-        )
+        tpr, fpr = (metrics.true_positive_rate(panel.test), metrics.false_positive_rate(panel.test))
+        true = (panel.test.tp + panel.test.fn) / panel.n_test
     accuracies = panel.train_accuracy, panel.test_accuracy
     columns: Columns = {
         ("accuracy",): (panel.test_accuracy * panel.n_test).sum(axis=1) / panel.n_test.sum(axis=1),
         ("parity",): metrics.demographic_parity_gap(panel.positive_rate),
-        ("odds",): odds,
+        ("odds",): metrics.equalized_odds_gap(tpr, fpr),
     }
     of_groups: Columns = {
         ("rate",): panel.positive_rate,
+        ("true",): true,
+        ("tpr",): tpr,
+        ("fpr",): fpr,
         ("benefit",): main.benefit,
         ("gap",): metrics.overfitting_gap(*accuracies),
         ("difference",): metrics.accuracy_difference(*accuracies),
@@ -385,8 +406,7 @@ def _columns(main: Measured, gap: Measured, pairs: tuple[Pair, ...], plan: Plan)
 def _summarise(columns: Columns, main: Measured, gap: Measured, plan: Plan) -> Summaries:
     """Mean, standard deviation and bootstrap interval over seeds of every column.
 
-    One resampling serves all columns. A column with a NaN has no summary; one seed no interval,
-    and neither does what a cost enters into that is one number for all seeds.
+    One seed has no interval, and neither has what a cost enters into that has no spread over them.
     """
     pooled = {each.proxy.name for each in (main, gap) if each.is_pooled}
     values = np.stack(list(columns.values()), axis=1)
@@ -432,11 +452,13 @@ def _pooled_disparities(tested: Tested, evidence: Evidence, k: int) -> list[file
     return found
 
 
-def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Null | None:
+def draw_null(
+    measured: Measured, pairs: tuple[Pair, ...], plan: Plan, *, n_settings: int
+) -> Null | None:
     """Draw what the gap and the disparity would be without memorisation, rates as observed.
 
-    Runs of one split share its draw, so that many runs of one split are not taken for many
-    splits. Only a cost from counts has such a picture.
+    Runs of one split share its draw. Intervals of gaps are pointwise, those of disparities
+    simultaneous over the audit's settings and pairs.
     """
     panel = measured.panel
     is_complete = bool(np.isfinite(measured.benefit).all() and np.isfinite(measured.cost).all())
@@ -445,9 +467,9 @@ def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Null |
     strata = measure.strata_of(panel)
     luck, variance = split_luck(strata)
     rng = generator(plan.rng, purpose=NULL_DRAWS, epsilon=panel.epsilon, model=panel.model)
-    n_groups = len(panel.group_names)
-    gap = np.zeros((plan.null_draws, n_groups))
-    disparity = np.zeros((plan.null_draws, len(pairs)))
+    n_groups, floors = len(panel.group_names), (plan.floor, *plan.floors)
+    sums = np.zeros((plan.null_draws, n_groups + len(pairs)))  # gaps, then disparities
+    at_floors = np.zeros((len(plan.floors), len(pairs)))
     (first, second), scale = np.array(pairs).T, np.sqrt(variance)
     for split in range(panel.n_splits):
         seeds = np.flatnonzero(panel.split == split)
@@ -457,15 +479,18 @@ def draw_null(measured: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Null |
         off = metrics.quotient(off, scale[seeds[0]], otherwise=0.0)
         for seed in seeds:
             drawn = np.maximum(luck[seed] + scale[seed] * off, 0.0)
-            ratio = metrics.pcer(measured.benefit[seed], drawn, floor=plan.floor)
-            gap += drawn
-            disparity += ratio[:, first] - ratio[:, second]
+            ratios = [metrics.pcer(measured.benefit[seed], drawn, floor=floor) for floor in floors]
+            apart = [ratio[:, first] - ratio[:, second] for ratio in ratios]
+            sums += np.concatenate([drawn, apart[0]], axis=1)
+            at_floors += [each.mean(axis=0) for each in apart[1:]]
     pictures = []
-    for draws in (*gap.T / len(panel.seeds), *disparity.T / len(panel.seeds)):
-        low, high = percentile_interval(draws, confidence_level=plan.confidence_level)
+    together = 1 - (1 - plan.confidence_level) / (n_settings * len(pairs))
+    levels = [plan.confidence_level] * n_groups + [together] * len(pairs)
+    for draws, level in zip(sums.T / len(panel.seeds), levels, strict=True):
+        low, high = percentile_interval(draws, confidence_level=level)
         mean, interval = float(draws.mean()), (float(low), float(high))
         pictures.append(file.NullPicture(mean=mean, interval=interval))
-    return pictures[:n_groups], pictures[n_groups:]
+    return pictures[:n_groups], pictures[n_groups:], at_floors / len(panel.seeds)
 
 
 def _interval(ends: FloatArray) -> tuple[float, float] | None:
@@ -476,28 +501,40 @@ def _interval(ends: FloatArray) -> tuple[float, float] | None:
 
 
 def cost_stories(tested: Tested, alone: dict[str, Evidence]) -> list[file.CostStory]:
-    """Every carried attack by what is left of its own alarms: deciding ones first, then by name."""
+    """Every carried attack with its remaining alarms: deciding ones first, then by name."""
     names = [*tested.attacks, *sorted(set(alone) - set(tested.attacks))]
-    is_tested = [np.isfinite(alone[name].exposure.p_value).any() for name in names]
-    p_values = np.where(is_tested, [alone[name].smallest_p for name in names], np.nan)
+    gaps = (m for m in tested.measured[GAP.name] if m.panel.has_sizes)
+    if tested.cost != GAP.name and not any(np.isfinite(m.cost).any() for m in gaps):
+        names.remove(GAP.name)  # no counts, no gap
+    found = [alone[name] for name in names]
+    kinds = [(each.exposure.p_value, each.cross.p_value, each.cost_p) for each in found]
+    smallest = np.array([[np.nanmin([*np.ravel(p), np.inf]) for p in each] for each in kinds]).T
+    smallest[np.isinf(smallest)] = np.nan
+    over_costs = np.stack([statistics.holm(p) for p in smallest]).T
     first, second = np.array(tested.pairs, dtype=np.int64).T
     stories = []
-    for name, p, over_costs in zip(names, p_values, statistics.holm(p_values), strict=True):
-        evidence = alone[name]
+    for k, (name, (exposure_p, ratio_p, _)) in enumerate(zip(names, over_costs, strict=True)):
+        evidence, groups = alone[name], tested.panels[0].group_names
+        # what Holm over attacks makes of the smallest p-value, it makes of all of the attack
+        share = metrics.quotient(smallest[:, k], over_costs[k], otherwise=1 / len(names))
+        is_detected = evidence.resolved & (evidence.cost_p <= SIGNIFICANCE * share[2])
+        differs = evidence.exposures_differ & (evidence.exposure.p_value <= SIGNIFICANCE * share[0])
+        lower = np.where(evidence.cross.value > 0, second, first)
         chosen = {
             "more_exposed": evidence.more_exposed[evidence.exposures_differ],
-            "lower_ratio": np.where(evidence.cross.value > 0, second, first)[evidence.shown],
+            "lower_ratio": lower[evidence.ratios_differ],
             "double_disadvantage": evidence.double[evidence.double >= 0],
         }
-        groups = tested.panels[0].group_names
         stories.append(
             file.CostStory(
                 cost=name,
-                is_main=name == tested.cost,
                 n_cells=evidence.n_cost_tests,
                 n_resolved=int(evidence.resolved.sum()),
-                p_value=number(p),
-                p_value_over_costs=number(over_costs),
+                p_value=number(smallest[0, k]),
+                p_value_over_costs=number(exposure_p),
+                ratio_p_over_costs=number(ratio_p),
+                detected_in=np.flatnonzero(is_detected.any(axis=1)).tolist(),
+                differs_in=np.flatnonzero(differs.any(axis=1)).tolist(),
                 **{what: [groups[g] for g in np.unique(of)] for what, of in chosen.items()},
             )
         )

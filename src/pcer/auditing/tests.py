@@ -23,21 +23,19 @@ import numpy as np
 
 from pcer.auditing import variances
 from pcer.auditing.checks import stated_epsilon
-from pcer.auditing.file import DeclarationFinding
+from pcer.auditing.file import DeclarationFinding, PlaceboCheck
 from pcer.auditing.measure import Measured, Pair, measure_panel
 from pcer.auditing.plan import Plan
+from pcer.auditing.words import p_words
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.release.format import Outcome, Placebo, Release
+from pcer.release.format import Outcome, Release
 from pcer.release.panel import Panel
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, holm, two_sided_p, upper_p
 
-# Placebo groups that alarm so often that alarms of 5 % have at most this chance are too many: 19 of
-# 200.
+# Placebo groups are too many where alarms of 5 % have at most this chance: from 19 of 200 on.
 TOO_MANY = 0.01
-
-BELOW_FLOOR = "every cost lies below the floor, so that the ratios only repeat the rates"
-
-Statement = Literal["exposure", "double", "ratio"]
+TOGETHER = "within chance when judged together with the other attributes of the same records"
+Statement = Literal["exposure", "outcomes", "double", "ratio"]
 
 
 class PairDifference(NamedTuple):
@@ -68,38 +66,28 @@ class Evidence:
 
     Arrays are (setting, group) or (setting, pair). One or two attacks decide. Values and errors are
     those of the first, the ratio is by the first, and whether exposures are detected or differ is
-    decided by the attack with the smallest p-value, Holm over the attacks included.
-
-    =================  ==========================================================================
-    p-value            adjusted over
-    =================  ==========================================================================
-    ``cost_p``         attacks, settings and groups
-    ``exposure``       attacks, settings and pairs, with four fifths of the level
-    ``cross``          settings and pairs, with one fifth; what one does not need, the other gets
-    ``benefit``        settings and pairs
-    ``equal_p``        settings and pairs
-    ``double_p``       the larger of those of ``exposure`` and ``benefit``
-    ``..._alone``      the attacks alone
-    =================  ==========================================================================
+    decided by the attack with the smallest p-value. What p-values are adjusted over stands beside
+    them; those alone are adjusted over the attacks alone.
     """
 
-    cost_p: FloatArray
+    cost_p: FloatArray  # attacks, settings and groups
     cost_p_alone: FloatArray
     resolved: BoolArray
     detected_by: IntArray  # (setting, group) which attack has the smallest p-value
-    exposure: PairDifference
-    benefit: PairDifference
-    cross: PairDifference
+    exposure: PairDifference  # attacks, settings and pairs, with four fifths of the level
+    benefit: PairDifference  # settings and pairs
+    cross: PairDifference  # likewise, with one fifth; what one does not need, the other gets
     decided_by: IntArray  # (setting, pair) which attack has the smallest p-value
     more_exposed: IntArray  # (setting, pair) the group that this attack finds more exposed
+    agree: BoolArray  # (attack, setting, pair) finds that group more exposed, too, beyond chance
     contradicted: BoolArray  # another attack finds the other group more exposed, beyond chance
-    double_p: FloatArray
+    double_p: FloatArray  # the larger of those of exposure and benefit
     double_p_alone: FloatArray
-    shown: BoolArray  # ratios differ beyond chance
-    double: IntArray  # the doubly disadvantaged group, -1 for none
     exposures_differ: BoolArray
     benefits_differ: BoolArray
-    equal_p: FloatArray  # of "equal within the margin"; NaN without one
+    ratios_differ: BoolArray
+    double: IntArray  # the doubly disadvantaged group, -1 for none
+    equal_p: FloatArray  # of "equal within the margin", settings and pairs; NaN without one
     # By setting, pair and statement, why it does not count although its p-value is small.
     reasons: Mapping[tuple[int, int, Statement], str] = field(default_factory=dict)
 
@@ -114,10 +102,11 @@ class Evidence:
         return int(np.isfinite(self.exposure.p_alone).sum())
 
     @property
-    def smallest_p(self) -> float:
-        """The smallest adjusted p-value of exposures and ratios; 1 if there is none."""
-        p_values = self.exposure.p_value, self.cross.p_value
-        return float(np.nanmin([*np.ravel(p_values), 1.0]))
+    def smallest_p(self) -> tuple[float, float]:
+        """The smallest adjusted p-value of exposures and ratios, and of benefits; 1 if none."""
+        families = (self.exposure.p_value, self.cross.p_value), self.benefit.p_value
+        exposures_and_ratios, benefits = (float(np.nanmin([*np.ravel(p), 1.0])) for p in families)
+        return exposures_and_ratios, benefits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,53 +132,69 @@ class Tested:
         """The attack whose numbers people see."""
         return self.attacks[0]
 
+    @property
+    def contradiction(self) -> str | None:
+        """What in the release contradicts its own counts, so that nothing can be told of it."""
+        return next((found.sentence for found in self.findings if found.caps_verdict), None)
+
     @cached_property
     def evidence(self) -> Mapping[tuple[str, ...], Evidence]:
         """What the deciding attacks show together, and what each carried attack shows alone."""
-        outcome, evidence = self.release.subject.outcome, {}
+        outcome, evidence = self.plan.outcome_of(self.release.subject.outcome), {}
         for attacks in dict.fromkeys((self.attacks, *((cost,) for cost in self.tests))):
             tests = [self.tests[attack] for attack in attacks]
             found = decide(tests, self.pairs, outcome=outcome, margin=self.plan.margin)
-            if any(finding.caps_verdict for finding in self.findings):
-                statements = ("resolved", "shown", "exposures_differ", "benefits_differ")
+            if self.contradiction is not None:
+                statements = ("resolved", "ratios_differ", "exposures_differ", "benefits_differ")
                 none = {name: np.zeros_like(getattr(found, name)) for name in statements}
                 found = replace(found, double=np.full_like(found.double, -1), **none)
             evidence[attacks] = found
         return evidence
 
-    def placebo(self, setting: int, attack: str, pair: int) -> Placebo | None:
+    def placebo(self, setting: int, attack: str, pair: int) -> PlaceboCheck | None:
         """What the release says of placebo groups for a setting, an attack and a pair."""
-        panel = self.panels[setting]
+        # Ratios and double disadvantages were tried with the positive rate, with no other benefit.
+        panel, is_of_rates = self.panels[setting], self.plan.benefit == "positive_rate"
         names = {panel.group_names[group] for group in self.pairs[pair]}
         for row in self.release.placebo:
             key = row.model, row.epsilon, row.proxy
             if key == (panel.model, stated_epsilon(panel), attack) and names == set(row.groups):
-                return row
+                n_ratio = row.n_shown if row.n_ratio is None else row.n_ratio
+                return PlaceboCheck(
+                    n_draws=row.n_draws,
+                    n_exposure=row.n_exposure,
+                    n_double=row.n_double if is_of_rates else None,
+                    n_any=row.n_any if is_of_rates else None,
+                    n_ratio=n_ratio if is_of_rates else None,
+                    exposure_p=row.exposure_p_value,
+                    exposure_p_within_labels=row.exposure_p_value_within_labels,
+                    ratio_p=row.p_value if is_of_rates else None,
+                    ratio_p_within_labels=row.p_value_within_labels if is_of_rates else None,
+                )
         return None
 
 
 class Alarms(NamedTuple):
     """What would be said about pairs: arrays (setting, pair)."""
 
-    shown: BoolArray  # ratios differ
+    exposures_differ: BoolArray
+    benefits_differ: BoolArray
+    ratios_differ: BoolArray
     double: IntArray  # the doubly disadvantaged group, -1 for none
-    differ: BoolArray  # exposures differ
 
 
 def attack_tests(
     measured: Sequence[Measured], pairs: tuple[Pair, ...], *, random: bool
 ) -> AttackTests:
-    """Make the tests of one attack in every setting.
-
-    Without a random split no test of exposure has a meaning: estimates stay, p-values are NaN.
-    """
+    """Make the tests of one attack in every setting; without a random split only of benefits."""
     tests = _stacked(measured, pairs)
     memorised = np.stack([each.memorised_p() for each in measured])
     if random:
         return memorised, tests
     nothing = np.full_like(tests.cross.value, np.nan)
-    unknown = (kind._replace(p_value=nothing, p_alone=nothing) for kind in tests)
-    return np.full_like(memorised, np.nan), PairTests(*unknown)
+    unknown = {"p_value": nothing, "p_alone": nothing}
+    exposure, cross = (kind._replace(**unknown) for kind in (tests.exposure, tests.cross))
+    return np.full_like(memorised, np.nan), PairTests(exposure, tests.benefit, cross)
 
 
 def decide(
@@ -238,76 +243,86 @@ def decide(
         cross=cross._replace(p_value=cross_p),
         decided_by=decided_by,
         more_exposed=more_exposed,
+        agree=(all_exposure_p <= SIGNIFICANCE) & (found * sign > 0),
         contradicted=opposite.any(axis=0) & (exposure_p <= SIGNIFICANCE),
         double_p=double_p,
         double_p_alone=double_p_alone,
-        shown=(cross_p <= SIGNIFICANCE) & (resolved[:, first] | resolved[:, second]),
-        double=np.where((double_p <= SIGNIFICANCE) & is_detected, more_exposed, -1),
         exposures_differ=(exposure_p <= SIGNIFICANCE) & is_detected,
         benefits_differ=benefit_p <= SIGNIFICANCE,
+        ratios_differ=(cross_p <= SIGNIFICANCE) & (resolved[:, first] | resolved[:, second]),
+        double=np.where((double_p <= SIGNIFICANCE) & is_detected, more_exposed, -1),
         equal_p=equal_p,
     )
 
 
 def _smallest(adjusted: FloatArray, alone: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Smallest p-value over the attacks (first axis): adjusted, over attacks alone, and whose.
-
-    NaN where no attack has one.
-    """
+    """Smallest p-value over the attacks (first axis): adjusted, over attacks alone, and whose."""
     by = np.argmin(np.where(np.isnan(alone), np.inf, alone), axis=0)
     least, own = (np.take_along_axis(p, by[None], axis=0)[0] for p in (adjusted, alone))
     return least, np.minimum(own * np.isfinite(alone).sum(axis=0), 1.0), by
 
 
 def downgrade(
-    tested: Tested, attacks: tuple[str, ...], *, family_p: float | None = None
+    tested: Tested, attacks: tuple[str, ...], *, family_p: tuple[float, float] | None = None
 ) -> Evidence:
     """The evidence of some attacks without alarms that placebos, the family or the floor refute.
 
-    ``family_p`` is of the release's strongest comparison among all releases of the same records.
+    ``family_p`` is of the release's strongest comparison of exposures or ratios, and of benefits,
+    among all releases of the same records; None for one release alone.
     """
+    strict = tested.plan.policy is not None and tested.plan.policy.strict  # believes no placebo
     evidence, reasons = tested.evidence[attacks], dict[tuple[int, int, Statement], str]()
-    shown, double = evidence.shown.copy(), evidence.double.copy()
-    differ = evidence.exposures_differ.copy()
-    for key in zip(*np.nonzero(shown | differ), strict=True):
+    double = evidence.double.copy()
+    differ: dict[Statement, BoolArray] = {
+        "exposure": evidence.exposures_differ.copy(),
+        "outcomes": evidence.benefits_differ.copy(),
+        "ratio": evidence.ratios_differ.copy(),
+    }
+    within: list[str | None] = [
+        None if p <= SIGNIFICANCE else f"{TOGETHER} ({p_words(p)})" for p in family_p or (0.0, 0.0)
+    ]
+    for key in zip(*np.nonzero(np.any([*differ.values()], axis=0)), strict=True):
         k, pair = int(key[0]), int(key[1])
-        decider = tested.placebo(k, attacks[evidence.decided_by[key]], pair)
+        by = attacks[evidence.decided_by[key]], attacks[0]
+        exposure, ratio = (None if strict else tested.placebo(k, name, pair) for name in by)
         against: dict[Statement, str | None] = {
-            "exposure": _reason(decider, "exposure_p_value", "n_exposure"),
-            "double": _reason(decider, "exposure_p_value", "n_double"),
-            "ratio": _reason(tested.placebo(k, attacks[0], pair), "p_value", "n_shown"),
+            "exposure": within[0] or _reason(exposure, "exposure_p", "n_exposure"),
+            "outcomes": within[1],
+            "ratio": within[0] or _reason(ratio, "ratio_p", "n_ratio"),
         }
-        if tested.measured[attacks[0]][k].is_below_floor and against["ratio"] is None:
-            against["ratio"] = BELOW_FLOOR
-        if family_p is not None and family_p > SIGNIFICANCE:
-            within = (
-                "judged together with the other attributes of the same records it is within chance "
-                f"(p = {family_p:.2g})"
-            )
-            against = dict.fromkeys(against, within)
-        alarms = {"exposure": differ[key], "double": double[key] >= 0, "ratio": shown[key]}
-        reasons |= {
-            (k, pair, what): reason for what, reason in against.items() if reason and alarms[what]
-        }
-        differ[key] &= (k, pair, "exposure") not in reasons
-        shown[key] &= (k, pair, "ratio") not in reasons
-        if not differ[key] or (k, pair, "double") in reasons:
+        against = {what: against[what] for what in differ if differ[what][key]}
+        if double[key] >= 0:  # it stands only where both answers do
+            own = _reason(exposure, "exposure_p", "n_double")
+            against["double"] = against.get("exposure") or against.get("outcomes") or own
+        reasons |= {(k, pair, what): why for what, why in against.items() if why is not None}
+        for what, of_pairs in differ.items():
+            of_pairs[key] &= against.get(what) is None
+        if tested.measured[attacks[0]][k].is_below_floor(tested.pairs[pair]):
+            differ["ratio"][key] = False
+        if against.get("double") is not None:
             double[key] = -1
-    return replace(evidence, shown=shown, double=double, exposures_differ=differ, reasons=reasons)
+    return replace(
+        evidence,
+        exposures_differ=differ["exposure"],
+        benefits_differ=differ["outcomes"],
+        ratios_differ=differ["ratio"],
+        double=double,
+        reasons=reasons,
+    )
 
 
-def _reason(row: Placebo | None, p_name: str, n_name: str) -> str | None:
+def _reason(check: PlaceboCheck | None, p_name: str, n_name: str) -> str | None:
     """Why an alarm does not count by the release's placebo groups; None if it does."""
     from scipy.special import bdtrc
 
-    if row is None:
+    if check is None:
         return None
-    p_value, n_alarms = getattr(row, p_name), getattr(row, n_name)
+    p_value, n_alarms = getattr(check, p_name), getattr(check, n_name)
     if p_value is not None and p_value > SIGNIFICANCE:
-        return f"randomly drawn groups differ as much (permutation p = {p_value:.2g})"
+        return f"randomly drawn groups differ as much (permutation {p_words(p_value)})"
     # the chance of so many alarms, or more, if each has the chance of 5 % that a test may have
-    if n_alarms and float(bdtrc(n_alarms - 1, row.n_draws, SIGNIFICANCE)) < TOO_MANY:
-        return f"{n_alarms} of {row.n_draws} made-up groups raise this alarm, too"
+    if n_alarms and float(bdtrc(n_alarms - 1, check.n_draws, SIGNIFICANCE)) < TOO_MANY:
+        return f"{n_alarms} of {check.n_draws} made-up groups raise this alarm, too"
     return None
 
 
@@ -321,15 +336,15 @@ def alarms(
     n_families: int = 1,
     inflation: FloatArray | None = None,
 ) -> Alarms:
-    """What an audit of each family of pairs would say by one attack: fast for many families.
-
-    Families are divisions of the records that are audited each for itself; pairs hold those of
-    all, in equal blocks.
-    """
+    """What audits of each family of pairs, in equal blocks, would say by one attack: fast."""
+    outcome = plan.outcome_of(outcome)
     measured = [measure_panel(panel, plan, cost, inflation=inflation) for panel in panels]
     tests = _stacked(measured, pairs)
-    raised = Alarms(*(np.full(tests.cross.value.shape, what) for what in (False, -1, False)))
+    raised = Alarms(*(np.full(tests.cross.value.shape, what) for what in (False, False, False, -1)))
     n_pairs = len(pairs) // n_families
+    for first in range(0, len(pairs), n_pairs):
+        own = slice(first, first + n_pairs)
+        raised.benefits_differ[:, own] = holm(tests.benefit.p_alone[:, own]) <= SIGNIFICANCE
     # A family in which no p-value passes Bonferroni says nothing, so its exact p-values of
     # memorisation, which take long, are not needed.
     hopeful = np.zeros(n_families, dtype=np.bool_)
@@ -339,14 +354,14 @@ def alarms(
         hopeful |= (by_family <= (SIGNIFICANCE / n)[:, None]).any(axis=(0, 2))
     for start in np.flatnonzero(hopeful) * n_pairs:
         family = slice(start, start + n_pairs)
-        groups, own = np.unique(np.array(pairs[family]), return_inverse=True)
+        groups, inverse = np.unique(np.array(pairs[family]), return_inverse=True)
         kept = (PairDifference(*(part[:, family] for part in kind)) for kind in tests)
         memorised = np.stack([each.memorised_p(groups) for each in measured])
-        numbered = tuple((int(i), int(j)) for i, j in own.reshape(-1, 2))
+        numbered = tuple((int(i), int(j)) for i, j in inverse.reshape(-1, 2))
         found = decide([(memorised, PairTests(*kept))], numbered, outcome=outcome)
-        raised.shown[:, family] = found.shown
+        raised.exposures_differ[:, family] = found.exposures_differ
+        raised.ratios_differ[:, family] = found.ratios_differ
         raised.double[:, family] = np.where(found.double >= 0, groups[found.double], -1)
-        raised.differ[:, family] = found.exposures_differ
     return raised
 
 
@@ -365,6 +380,8 @@ def compare_pairs(measured: Measured, pairs: tuple[Pair, ...]) -> PairTests:
     if exposed.is_counted:
         people = variances.people_covariance(benefit, cost, n)
         covariance = covariance / n_splits + (1 - 1 / n_splits) * people
+    else:  # as a release has it, but not beyond what the variances allow
+        covariance = np.clip(covariance, *(np.sqrt(of_benefit * of_cost) * [[[-1.0]], [[1.0]]]))
     # cross-multiplied, so that without memorisation both products are 0 whatever the rates
     cross = benefit[0] * cost[1] - benefit[1] * cost[0]
     of_cross = variances.cross_variance(benefit, cost, of_benefit, of_cost, covariance)
@@ -383,7 +400,7 @@ def compare_pairs(measured: Measured, pairs: tuple[Pair, ...]) -> PairTests:
 
 def _difference(value: FloatArray, variance: FloatArray) -> PairDifference:
     """Estimate over error; p is 1 where the error is 0."""
-    error = np.sqrt(variance)
+    error = np.sqrt(np.maximum(variance, 0.0))  # rounding may leave less than 0
     p = two_sided_p(value, error)
     return PairDifference(value, error, p, p)
 

@@ -1,4 +1,4 @@
-"""Errors of costs and benefits for people like these, and what split luck alone gives.
+"""Errors of exposure and benefit for people like these, and the luck of a split.
 
 "Do the groups differ?" is about other people of the same kind, not about these records alone: the
 error has the part that random splits cause, which goes to 0 with more splits, and the part of the
@@ -7,7 +7,7 @@ first axis.
 
 Where a rate p of n people enters an error, it does so as p(1-p)/n with two right and two wrong
 people added (Agresti and Coull): the plain formula has error 0 where nobody was wrong, and its
-intervals then cover next to nothing. `python -m benchmarks.coverage counts` has the figures.
+intervals then hardly ever cover. `python -m benchmarks.coverage counts` has the figures.
 """
 
 from __future__ import annotations
@@ -17,49 +17,38 @@ import math
 import numpy as np
 
 from pcer.auditing.exact import Strata
-from pcer.errors import require_at_least, require_open_unit
 from pcer.metrics import Counts, FloatArray, accuracy
 
 ADDED = 2.0  # people added on either side of a rate before its variance is taken
 
 
 def rate_variance(rate: FloatArray, n: FloatArray) -> FloatArray:
-    """Variance p(1-p)/n of a rate of n people, two added on either side before p is taken.
-
-    >>> rate_variance(np.array([0.5, 1.0]), np.array([96.0, 96.0])).round(7)
-    array([0.0026042, 0.0002042])
-    """
+    """Variance p(1-p)/n of a rate of n people, two added on either side before p is taken."""
     held = (np.clip(rate, 0.0, 1.0) * n + ADDED) / (n + 2 * ADDED)
     return np.asarray(held * (1 - held) / n)
 
 
-# P = c (1 - c) / N: at most so much do the people add to the variance of a gap. It holds where no
+# P = c (1 - c) / N: an upper bound of the people's part in the variance of a gap. It holds where no
 # record's expected memorisation is negative, and is reached where each person is memorised wholly
-# or not at all. A cost below 0 counts as 0.
+# or not at all. An exposure below 0 counts as 0.
 people_part = rate_variance
 
 
 def record_variance(
     train_accuracy: FloatArray, test_accuracy: FloatArray, n_train: FloatArray, n_test: FloatArray
 ) -> FloatArray:
-    """One split of people drawn anew: u = p_tr (1 - p_tr) / n_tr + p_te (1 - p_te) / n_te."""
+    """Variance of one split of new people: u = p_tr (1 - p_tr) / n_tr + p_te (1 - p_te) / n_te."""
     return rate_variance(train_accuracy, n_train) + rate_variance(test_accuracy, n_test)
 
 
 def pooled_cost(cost: FloatArray, n: FloatArray) -> FloatArray:
-    """Mean cost of a pair, by records; arrays (side, ...).
-
-    >>> pooled_cost(np.array([[0.1], [0.4]]), np.array([[200.0], [100.0]]))
-    array([0.2])
-    """
+    """Mean cost of a pair, by records; arrays (side, ...)."""
     return np.asarray((cost * n).sum(axis=0) / n.sum(axis=0))
 
 
 def cost_in_tests(own: FloatArray, pooled: FloatArray) -> FloatArray:
-    """The cost whose people part a test takes: the largest of own, the pair's pooled, and 0.
-
-    Where two groups are alike, the one whose cost came out low must not have the smaller error.
-    """
+    """The cost whose people part a test takes: the largest of own, the pair's pooled, and 0."""
+    # Otherwise, of two equal groups the one with the lower estimate would have the smaller error.
     return np.maximum(np.maximum(own, pooled), 0.0)
 
 
@@ -68,9 +57,9 @@ def cost_variance(
 ) -> FloatArray:
     """V(c) = max(w/S + (1 - 1/S) P, s^2/S + P) of the mean cost over S splits.
 
-    The first is what independent records give: one split, of variance w (``one_split``: max(v, u)
-    of counts, the squared error of a per-run attack), holds the people's part P already. The second
-    holds what the records of one model share; s^2 is the spread over splits. One split: w alone.
+    The first is for independent records: the variance w of one split (``one_split``: max(v, u) of
+    counts, the squared error of a per-run attack) contains the people's part P already. The second
+    contains what the records of one model share; s^2 is the spread over splits. One split: w.
     """
     n_splits = len(per_split)
     closed = one_split / n_splits + (1 - 1 / n_splits) * people
@@ -82,14 +71,13 @@ def benefit_variance(
 ) -> FloatArray:
     """V(R) = R (1 - R) [1/N + (1/n_test - 1/N)/S] of a mean rate R over S test parts.
 
-    N people are in its denominator (the group, its qualified, or its accepted), n_test of them in
-    one test part.
+    N people are in its denominator, n_test of them in one test part.
     """
     return rate_variance(benefit, 1 / (1 / n + (1 / n_test - 1 / n) / n_splits))
 
 
 def at_least_spread(closed: FloatArray, per_split: FloatArray, people: FloatArray) -> FloatArray:
-    """The closed form, or s^2/S + people where that is larger and there are splits to tell."""
+    """The closed form, or s^2/S + people where that is larger and there are several splits."""
     if len(per_split) < 2:
         return np.asarray(closed)
     spread = per_split.var(axis=0, ddof=1) / len(per_split)
@@ -97,21 +85,16 @@ def at_least_spread(closed: FloatArray, per_split: FloatArray, people: FloatArra
 
 
 def split_covariance(test: Counts, benefit: FloatArray, *, is_rate: bool) -> FloatArray:
-    """Cov(R, c) of benefit and gap in one split: accuracy enters the gap with a minus.
-
-    -(tp/n - R acc)/n for the positive rate: both are means over one test part. -R (1 - R)/n where R
-    is the accuracy among some of its records: the qualified, or the accepted.
-    """
+    """Cov(R, c) of benefit and gap in one split: accuracy enters the gap with a minus."""
+    # For the positive rate both are means over one test part; else R is the accuracy among some of
+    # its records: the qualified, or the accepted.
     joint = test.tp / test.n - benefit * accuracy(test) if is_rate else benefit * (1 - benefit)
     return np.asarray(-joint / test.n)
 
 
 def people_covariance(benefit: FloatArray, cost: FloatArray, n: FloatArray) -> FloatArray:
-    """Lowest covariance -R c / N that people can cause between benefit and cost.
-
-    It is reached where only those are memorised who lack the benefit. A bound: both are at least 0
-    for everybody, so their product has a mean of at least 0.
-    """
+    """Lowest covariance -R c / N that people can cause between benefit and cost."""
+    # Reached where only people without the benefit are memorised: nobody's is below 0 in either.
     return np.asarray(-benefit * np.maximum(cost, 0.0) / n)
 
 
@@ -140,36 +123,26 @@ def cross_variance(
 
 
 def limit_quantile(*, n_limits: int = 1, confidence_level: float = 0.95) -> float:
-    """Quantile z of one-sided limits that hold together with this confidence (Bonferroni).
-
-    >>> round(limit_quantile(), 3), round(limit_quantile(n_limits=12), 3)
-    (1.645, 2.638)
-    """
+    """Quantile z of one-sided bounds that hold together with this confidence (Bonferroni)."""
     from scipy.special import ndtri
 
-    require_at_least(1, n_limits=n_limits)
-    require_open_unit(confidence_level=confidence_level)
     return float(-ndtri((1 - confidence_level) / n_limits))
 
 
-# What the numbers would be if nothing had been memorised. Membership is then exchangeable among a
+# The null distribution, if nothing were memorised. Membership is then exchangeable among a
 # group's records of one label: which of the correct ones fell into the training part is a draw
 # without replacement, so the accuracy difference has a known mean and variance, and the clipped gap
 # a positive mean: the noise level. All of it is conditional on the released totals.
 
-# Standard deviations each side of the mode that a draw can reach; beyond lies below 1e-22.
+# Standard deviations each side of the mode that are computed; beyond, less than 1e-22 remains.
 SUPPORT_WIDTH = 10.0
-# Standard deviation up to which a draw's whole distribution is written down. Beyond it the normal
-# quantile with its skewness is nearer to the exact one than a hundredth of a deviation, and takes
-# no longer for 10^15 people than for 10^5.
+# Standard deviation up to which the whole distribution is computed. Beyond it the normal quantile
+# with a skewness term is within a hundredth of a deviation, at a cost that does not grow.
 LARGEST_SPREAD = 100.0
 
 
 def split_luck(strata: Strata) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of the accuracy difference where only the split is random.
-
-    Exact given each label's totals.
-    """
+    """Mean and variance of the accuracy difference where only the split is random; exact."""
     trained, tested = strata.trained.sum(axis=0), (strata.total - strata.trained).sum(axis=0)
     scale = 1 / trained + 1 / tested
     hits, spared = strata.hits.sum(axis=0), (strata.correct - strata.hits).sum(axis=0)
@@ -184,31 +157,21 @@ def draw_differences(strata: Strata, *, uniforms: FloatArray) -> FloatArray:
     Strata are of one run, (label, group); uniforms in [0, 1), one per label, draw and group.
     """
     right = np.zeros_like(uniforms[0])
-    for label in range(len(strata.total)):
-        total, trained, correct, _ = (part[label] for part in strata)
-        for group in range(right.shape[-1]):
-            right[:, group] += hypergeometric(
-                good=int(correct[group]),
-                bad=int(total[group] - correct[group]),
-                sampled=int(trained[group]),
-                uniforms=uniforms[label, :, group],
-            )
+    for label, group in np.ndindex(strata.total.shape):
+        n, sampled, good, _ = (int(part[label, group]) for part in strata)
+        own = uniforms[label, :, group]
+        right[:, group] += hypergeometric(good=good, bad=n - good, sampled=sampled, uniforms=own)
     total, trained, correct, _ = (part.sum(axis=0) for part in strata)
     return np.asarray(right / trained - (correct - right) / (total - trained))
 
 
 def hypergeometric(*, good: int, bad: int, sampled: int, uniforms: FloatArray) -> FloatArray:
-    """Hypergeometric draws by inversion: how many good ones are among ``sampled``.
-
-    numpy's and scipy's own samplers are slower at the sizes of a sweep, and their streams may
-    change between releases; this one uses only products and sums, so a seed gives the same
-    draws everywhere. Beyond a deviation of 100 it is the normal's quantile.
-
-    >>> hypergeometric(good=1, bad=1, sampled=1, uniforms=np.array([0.2, 0.7]))
-    array([0., 1.])
-    """
+    """Hypergeometric draws by inversion: how many good ones are among ``sampled``."""
     from scipy.special import ndtri
 
+    # numpy's and scipy's own samplers are slower at the sizes of a sweep, and their streams may
+    # change between releases; this one uses only products and sums, so a seed gives the same draws
+    # everywhere.
     low, high, total = max(0, sampled - bad), min(good, sampled), good + bad
     if low == high:
         return np.full(len(uniforms), float(low))

@@ -1,28 +1,70 @@
-"""The words of an audit: how numbers are written for people, and the sentences of the finding.
+"""The words of an audit: how numbers are written for people, and every sentence of the finding.
 
-One headline, an account for the people affected, how sure it is, what to do. Every output prints
-these sentences; none makes its own.
+``words.toml`` has the sentences; this file chooses among them. Outputs print them and make none:
+
+``headline(audit, setting)``            both answers: exposure, then outcomes; at most 30 words
+``badge(audit, setting)``               the verdict in a few words
+``exposure_card(audit, setting)``       question, answer, sentences: who is easier to recognise?
+``outcomes_card(audit, setting)``       who is worse served, what was true, who was wrongly judged
+``how_sure_card(audit, setting)``       how often made-up groups alarm, and what it rests on
+``how_sure(audit, setting)``            all sentences of certainty, each naming its finding
+``what_would_change(audit, setting)``   exposure, accuracy and outcomes where exposure is least
+``subject_line(audit, setting)``        data, attribute, people, splits; ``setting_title(setting)``
+``paper_words(audit)``                  above the paper's table; ``paper_note(audit)`` below it
+``say("paper", "detected")``            below tables: what "detected" and intervals are about
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib import resources
+from itertools import chain
+from typing import Literal, NamedTuple
 
-from pcer.auditing.file import Audit, BudgetResult, Summary
-from pcer.auditing.measure import ADVANTAGES, PAIRED
-from pcer.auditing.plan import SHARPEST, Plan
+from pcer.auditing.file import Audit, BudgetResult, CostStory, PairResult, Summary
 from pcer.auditing.verdict import Verdict
+from pcer.errors import alike
 from pcer.release import proxies
-from pcer.release.format import Release
-from pcer.release.panel import Panel, carried_costs
 from pcer.release.proxies import proxy_named
 from pcer.statistics import SIGNIFICANCE
 
+MOST_WORDS = 30  # of a headline, a group's name counting as one
 MOST_GROUPS_IN_A_SENTENCE = 4
+WEAK = 5.0  # right answers of 100 beyond a coin that a file must exclude to clear a model
+FAR = 0.1  # a difference of outcomes is "far" more where its interval's nearer end is this large
+NOUNS = ("women", "men", "girls", "boys")  # names that are no adjectives of people
 NOTHING = "–"
+ALARMING = ("exposure", "double_disadvantage")  # answers whose doubts stand beside the finding
+
+Axis = Literal["exposure", "outcomes"]
+# What pairs can answer on either axis, strongest first.
+ANSWERS = ("differs", "differ", "no_difference_shown", "none_detected", "cannot_tell", "not_given")
+# Which count of placebo groups decides about an alarm.
+ALARMS = {
+    Verdict.DOUBLE_DISADVANTAGE: "double",
+    Verdict.EXPOSURE_DIFFERS: "exposure",
+    Verdict.RATIO_DIFFERS: "ratio",
+}
+
+
+@cache
+def templates() -> dict[str, dict[str, str]]:
+    """The sentences of ``words.toml`` by section and name."""
+    path = resources.files("pcer.auditing").joinpath("words.toml")
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def say(section: str, which: str, /, **values: object) -> str:
+    """A sentence, its places filled in."""
+    return templates()[section][which].format(**values)
+
+
+# Numbers and names
 
 
 def budget_name(epsilon: float | None) -> str:
@@ -47,9 +89,9 @@ def in_setting(model: str | None, epsilon: float | None) -> str:
     """A setting as part of a sentence.
 
     >>> in_setting(None, 0.5), in_setting("forest", None)
-    ('at ε = 0.5', 'in forest without differential privacy')
+    ('at ε = 0.5', 'in forest without privacy')
     """
-    budget = "without differential privacy" if epsilon is None else f"at {budget_name(epsilon)}"
+    budget = "without privacy" if epsilon is None else f"at {budget_name(epsilon)}"
     return budget if model is None else f"in {model} {budget}"
 
 
@@ -58,38 +100,52 @@ def short_setting(model: str | None, epsilon: float | None) -> str:
     return short_budget(epsilon) if model is None else f"{model}, {short_budget(epsilon)}"
 
 
-def plus_minus(summary: Summary) -> str:
-    """Mean ± standard deviation of a disparity; without one the mean alone."""
-    spread = "" if summary.std is None else f" ± {signed(summary.std).lstrip('+')}"
-    return signed(summary.mean) + spread
+def setting_called(
+    text: str | float, settings: Sequence[tuple[str | None, float | None]]
+) -> int | None:
+    """Position of the (model, epsilon) that a user calls so; None where none or several are.
+
+    Any name that outputs print will do, in capitals or not; and a model or an epsilon alone.
+
+    >>> settings = [("forest", None), ("forest", 0.5)]
+    >>> [setting_called(text, settings) for text in (0.5, "Forest, none", "ε = 0.50", "forest")]
+    [1, 0, 1, None]
+    """
+
+    def plain(name: object) -> str:
+        name = re.sub(r"(ε|epsilon|eps)\s*=?\s*(?=[\d.e-]+$)", "", alike(str(name)))
+        head, comma, last = re.sub("(no-dp|without privacy|inf)$", "none", name).rpartition(", ")
+        with suppress(ValueError):
+            last = f"{float(last):g}"
+        return head + comma + last
+
+    whole = [plain(setting_name(*setting)) for setting in settings]
+    parts = [(plain(model or ""), plain(short_budget(epsilon))) for model, epsilon in settings]
+    found = [k for k, name in enumerate(whole) if name == plain(text)]
+    found = found or [k for k, names in enumerate(parts) if plain(text) in names]
+    return found[0] if len(found) == 1 else None
 
 
-def rate_plus_minus(summary: Summary, digits: int) -> str:
-    """Mean ± standard deviation of a rate as the paper writes it: .682±.008.
+def plus_minus(summary: Summary, digits: int | None = None) -> str:
+    """Mean ± standard deviation, or the mean alone; of a rate, with digits, as the paper does.
 
-    >>> rate_plus_minus(Summary(mean=0.6821, std=0.0081, ci=None), 3)
+    >>> plus_minus(Summary(mean=0.6821, std=0.0081, ci=None), 3)
     '.682±.008'
     """
-    if summary.mean is None:
-        return NOTHING
-    spread = "" if summary.std is None else f"±{_no_zero(summary.std, digits)}"
-    return _no_zero(summary.mean, digits) + spread
+    mean, std = summary.mean, summary.std
+    if digits is None:
+        return signed(mean) + ("" if std is None else f" ± {signed(std).lstrip('+')}")
+    return no_zero(mean, digits) + ("" if std is None else f"±{no_zero(std, digits)}")
 
 
-def bounds(ci: tuple[float, float] | None) -> str:
-    """An interval, or what stands for none."""
-    return f"[{signed(ci[0])}, {signed(ci[1])}]" if ci else "[no interval]"
+def bounds(ci: tuple[float, float] | None, digits: int | None = None) -> str:
+    """An interval of disparities, or of rates with so many digits; or what stands for none.
 
-
-def rate_bounds(ci: tuple[float, float] | None, digits: int) -> str:
-    """The interval of a rate, in the spelling of ``rate_plus_minus``.
-
-    >>> rate_bounds((0.6801, 0.6842), 3)
-    '[.680, .684]'
+    >>> bounds((-169.2, 3.0)), bounds((0.6801, 0.6842), 3)
+    ('[−169, +3]', '[.680, .684]')
     """
-    if ci is None:
-        return "[no interval]"
-    return f"[{_no_zero(ci[0], digits)}, {_no_zero(ci[1], digits)}]"
+    ends = [signed(end) if digits is None else no_zero(end, digits) for end in ci or ()]
+    return f"[{', '.join(ends) or 'no interval'}]"
 
 
 def decimals(value: float | None, digits: int) -> str:
@@ -130,7 +186,8 @@ def both_p(adjusted: float | None, alone: float | None) -> str:
     return first if first == second or alone is None else f"{first} ({second})"
 
 
-def _no_zero(value: float, digits: int) -> str:
+def no_zero(value: float | None, digits: int) -> str:
+    """A rate without the zero before its point, as the paper writes it."""
     return re.sub(r"^(−?)0\.", r"\1.", decimals(value, digits))
 
 
@@ -165,157 +222,38 @@ def capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def in_100(amount: float) -> str:
-    """A share in hundredths, with two digits.
+def points(amount: float) -> str:
+    """A difference of rates or exposures in hundredths, with two digits.
 
-    >>> in_100(0.0123), in_100(0.9999)
-    ('1.2 in 100', '100 in 100')
+    >>> points(0.0123), points(-0.236), points(0.01)
+    ('1.2 points', '−24 points', '1 point')
     """
-    hundredths = 100 * amount
-    return f"{hundredths:z.2g} in 100" if abs(hundredths) < 10 else f"{hundredths:z.0f} in 100"
+    text = proxies.ACCURACY.difference(amount)
+    return f"{text} point" if text in ("1", "−1") else f"{text} points"
 
 
-def choice_words(
-    release: Release, panels: Sequence[Panel], plan: Plan, attacks: Sequence[str]
-) -> str:
-    """How the attacks were chosen, and which stronger one is missing."""
-    chosen = listed([proxy_named(attack).phrase for attack in attacks])
-    if plan.cost != SHARPEST:
-        return f"Exposure is measured by {chosen}, as the plan says."
-    kind = "attacks" if len(attacks) > 1 else "attack"
-    text = [f"Exposure is measured by {chosen}, the strongest {kind} available for every group."]
-    n_splits, silent = min(panel.n_splits for panel in panels), []
-    for kinds in (ADVANTAGES, PAIRED):
-        used = next((k for k, proxy in enumerate(kinds) if proxy.name in attacks), 2)
-        for proxy in (each for each in kinds[: min(used, 2)] if n_splits >= each.least_models):
-            reason = release.not_computed.get(proxy.name)
-            if reason is None:
-                silent.append(proxy.short)
-            else:
-                text.append(f"{capital(proxy.label)} was not computed: {reason.rstrip('.')}.")
-    if silent:
-        text.append(
-            f"There are splits enough for {silent[0]}, a stronger attack; so what is not detected "
-            "here says little."
-        )
-    # records that attacks could not score in some model, in the setting where they are most
-    excluded = Counter[tuple[str, str | None, float | None]]()
-    for row in release.pooled_exposure:
-        excluded[row.proxy, row.model, row.epsilon] += row.n_excluded or 0
-    most = {a: max((n for key, n in excluded.items() if key[0] == a), default=0) for a in attacks}
-    if left_out := [f"{proxy_named(attack).phrase} {n:,}" for attack, n in most.items() if n]:
-        text.append(
-            "Records left out for want of other models trained with or without them: "
-            f"{listed(left_out)}."
-        )
-    if release.version < 3 and proxies.LIRA.name in carried_costs(panels):
-        text.append("LiRA was computed by the rule of version 0.2.0.dev0.")
-    return " ".join(text)
+def of_100(*rates: float) -> list[str]:
+    """Rates of 100, with decimals only where different ones would print alike.
+
+    >>> of_100(0.501, 0.266), of_100(0.0141, 0.0094)
+    (['50', '27'], ['1.4', '0.9'])
+    """
+    for digits in range(3):
+        texts = [decimals(100 * rate, digits) for rate in rates]
+        if len(set(texts)) == len(set(rates)):
+            break
+    return texts
 
 
-def conclude(audit: Audit, *, disclosed: Sequence[str], more: str | None) -> Audit:
-    """The audit with its words, among them what is disclosed and what more data would show."""
-    steps = audit.told.advice, more, _less_exposed(audit)
-    words = {
-        "headline": _headline(audit),
-        "account": [*_account(audit), *disclosed],
-        "trust": [*_trust(audit)],
-        "next_steps": [step for step in steps if step is not None],
-    }
-    return audit.model_copy(update=words)
+def p_words(value: float | None) -> str:
+    """A p-value in a sentence.
 
-
-# The headline
-
-UNEQUAL_HARM = (
-    "{where}, positive predictions (a harm here) and privacy costs are shared unequally: "
-    "{received}, while {exposures}; this alone puts nobody at a disadvantage."
-)
-NO_GROUND = "Nothing can be concluded from this release{reason}."
-HEADLINES = {
-    Verdict.DOUBLE_DISADVANTAGE: (
-        "{where}, {are} doubly disadvantaged{decider} ({names}): {exposures}; and {received}{harm}."
-    ),
-    Verdict.DISPARITY_SHOWN: (
-        "{where}, {receive} less for {their} privacy cost ({names}): {received}, while {exposures}."
-    ),
-    Verdict.EQUAL_WITHIN_MARGIN: (
-        "{where}, the groups' privacy costs are equal within {margin:g} hundredths, the margin of "
-        "the plan."
-    ),
-    Verdict.NO_DISPARITY_SHOWN: (
-        "{where}, the model remembers people's records: {exposures}; no group is shown to pay more "
-        "for what it receives{though}{reason}."
-    ),
-    Verdict.FLOOR_DOMINATED: (
-        "{where}, the model remembers people's records, but so little that it lies below the floor "
-        "of the plan: {exposures}."
-    ),
-    Verdict.NOT_RESOLVED: "The model is not shown to remember anyone's record{at_most}.",
-    Verdict.INSUFFICIENT_DATA: "This release cannot tell who pays what{reason}{at_most}.",
-}
-RECEIVE = {
-    "positive_rate": "receive a positive prediction",
-    "true_positive_rate": "are predicted positive, counted among those who qualify",
-    "precision": "are rightly predicted positive, counted among all so predicted",
-}
-
-
-def _headline(audit: Audit) -> str:
-    setting, names, verdict = audit.told, audit.told.worse_off, audit.told.verdict
-    template, is_double = HEADLINES[verdict], verdict is Verdict.DOUBLE_DISADVANTAGE
-    if verdict is Verdict.DISPARITY_SHOWN and not names:
-        template = UNEQUAL_HARM
-    if verdict is Verdict.NOT_RESOLVED and setting.reason is not None:
-        template = NO_GROUND
-    groups = [name for name, group in setting.groups.items() if group.resolved]
-    if verdict.is_alarm:  # the groups of the pairs that it is about, the worse off first
-        field = "double_disadvantage" if is_double else "lower_ratio"
-        pairs = [pair for pair in setting.pairs if getattr(pair, field)]
-        worse = [p.double_disadvantage or p.lower_ratio or "" for p in pairs]
-        groups = list(dict.fromkeys([*worse, *(name for p in pairs for name in p.groups)]))
-    groups = groups[:MOST_GROUPS_IN_A_SENTENCE]
-    received = [f"{_out_of_100([setting], name)} of 100 in {name}" for name in groups]
-    # the attack that told who is more exposed, where it is not the one whose numbers are shown
-    deciders = (pair.exposure_answer.attack for pair in setting.pairs if pair.more_exposed)
-    others = dict.fromkeys(proxy_named(a).phrase for a in deciders if a != audit.cost)
-    decider = f", by {listed([*others])}" if others else ""
-    exposed = dict.fromkeys(pair.more_exposed for pair in setting.pairs if pair.more_exposed)
-    though = f", though one is more exposed{decider} ({listed([*exposed])})" if exposed else ""
-    return template.format(
-        where=capital(in_setting(setting.model, setting.epsilon)),
-        are=_so_many(names, "is", "are"),
-        receive=_so_many(names, "receives", "receive"),
-        their="its" if len(names) == 1 else "their",
-        names=listed(names),
-        exposures=audit.proxy.scale.short.format(found=_amounts(audit, groups)),
-        received=f"{listed(received)} {RECEIVE[audit.plan.benefit]}",
-        harm="" if audit.subject.outcome == "benefit" else ", which is a harm here",
-        margin=100 * (audit.plan.margin or math.nan),
-        decider=decider,
-        though=though,
-        reason=f": {setting.reason}" if setting.reason else "",
-        at_most=_at_most(audit),
-    )
-
-
-def _so_many(names: Sequence[str], singular: str, plural: str) -> str:
-    """How many groups do something; their names may be anything, so they are no subject."""
-    return f"one group {singular}" if len(names) == 1 else f"{len(names)} groups {plural}"
-
-
-def _amounts(audit: Audit, names: Sequence[str]) -> str:
-    """The known exposures of some groups."""
-    amount, groups = audit.proxy.scale.hundredths, audit.told.groups
-    costs = [(name, groups[name].cost.value) for name in names]
-    return listed([f"{amount(cost)} ({name})" for name, cost in costs if cost is not None])
-
-
-def _at_most(audit: Audit) -> str:
-    """The largest exposure that all limits together allow, over all settings."""
-    groups = [group for budget in audit.budgets for group in budget.groups.values()]
-    limit = largest([group.cost.upper_limit_together for group in groups if not group.too_few])
-    return "" if limit is None else f"; {audit.proxy.scale.at_most(limit)}"
+    >>> p_words(0.61), p_words(1e-9)
+    ('p = 0.610', 'p < 0.001')
+    """
+    if value is None:
+        return "not tested"
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
 
 
 def largest(limits: Sequence[float | None]) -> float | None:
@@ -324,105 +262,559 @@ def largest(limits: Sequence[float | None]) -> float | None:
     return max(given) if given and len(given) == len(limits) else None
 
 
-def _out_of_100(budgets: Sequence[BudgetResult], name: str) -> str:
-    means = [budget.groups[name].benefit.mean for budget in budgets]
-    counts = sorted({round(100 * mean) for mean in means if mean is not None})
-    return number_range(counts) if counts else "an unknown number"
+def setting_title(setting: BudgetResult) -> str:
+    """A setting in a menu: its model, and whether it was trained with differential privacy."""
+    epsilon = "" if setting.epsilon is None else f", {budget_name(setting.epsilon)}"
+    model = "" if setting.model is None else f"{setting.model}, "
+    return f"{model}trained with{'' if epsilon else 'out'} differential privacy{epsilon}"
 
 
-# The account
+def subject_line(audit: Audit, setting: BudgetResult) -> list[str]:
+    """What the audit is about, in parts: data, attribute, people, splits."""
+    subject, n = audit.subject, setting.n_splits
+    people = [f"{subject.n_records:,} {subject.people or 'people'}"] if subject.n_records else []
+    random = "random " if subject.split_kind == "random" else ""
+    return [subject.dataset, subject.attribute, *people, f"{n} {random}split{'s' * (n > 1)}"]
+
+
+# What the pairs of a setting say together, and what sentences are filled with
+
+
+def answer_of(setting: BudgetResult, axis: Axis) -> str:
+    """One of the two answers: the strongest of the pairs; equality only where all have it."""
+    answers = {getattr(pair, axis).answer for pair in setting.pairs}
+    answer = next(each for each in ANSWERS if each in answers)
+    are_equal = all(p.equivalence is not None and p.equivalence.shown for p in setting.pairs)
+    is_open = axis == "exposure" and answer in ("no_difference_shown", "none_detected")
+    return "equal_within_margin" if are_equal and is_open else answer
+
+
+def is_weak(audit: Audit, setting: BudgetResult) -> bool:
+    """Whether a setting that shows nothing is too weak to clear the model.
+
+    It is where a stronger attack was possible and is absent without a reason, or where exposure may
+    exceed 55 of 100, which is a gap of 10 points. Where some exposure is detected but no difference
+    is, the same bound is held against the difference.
+    """
+    answer, per_success = answer_of(setting, "exposure"), audit.proxy.scale.per_success or 0.0
+    if answer not in ("none_detected", "no_difference_shown"):
+        return False
+    bound = _bound(setting) if answer == "none_detected" else _apart(setting, "exposure")
+    return audit.stronger_attack is not None or bound is None or per_success * bound > WEAK
+
+
+def _bound(setting: BudgetResult) -> float | None:
+    """The largest exposure that the data allow in groups of eligible size."""
+    groups = setting.groups.values()
+    return largest([group.cost.upper_bound for group in groups if not group.too_few])
+
+
+def _apart(setting: BudgetResult, axis: Axis) -> float | None:
+    """The largest difference that the data allow between groups that are compared."""
+    compared = [getattr(pair, axis) for pair in setting.pairs]
+    return largest([each.difference.upper_bound for each in compared if each.p_value is not None])
+
+
+def _facts(
+    audit: Audit, setting: BudgetResult, axis: Axis, *, plain: bool = False
+) -> dict[str, str]:
+    """What sentences are filled with: the widest of the pairs that they are about.
+
+    ``plain`` leaves out what the release calls people and outcomes.
+    """
+    differing = [pair for pair in setting.pairs if getattr(pair, axis).group is not None]
+    pair = _widest(setting, axis)
+    answer, subject, several = getattr(pair, axis), audit.subject, len(setting.pairs) > 1
+    name, other = in_order(setting, axis)[:2]
+    groups, n_more = [setting.groups[name], setting.groups[other]], max(0, len(differing) - 1)
+    scale, bound, apart = audit.proxy.scale, _bound(setting), _apart(setting, axis)
+    if axis == "exposure":
+        costs = [group.cost.value for group in groups]
+        high, low = (NOTHING if cost is None else scale.hundredths(cost) for cost in costs)
+        amount: Callable[[float], str] = scale.difference
+    else:
+        scale, rates = proxies.ACCURACY, [group.benefit.mean or 0.0 for group in groups]
+        high, low = of_100(*rates)
+        amount = _tenths
+    value, ends = answer.difference.value or 0.0, answer.difference.interval or (0.0, 0.0)
+    start, end = sorted(math.copysign(1.0, value) * each for each in ends)
+    size, outcome = f"{amount(abs(value))} {scale.points}", audit.plan.outcome_of(subject.outcome)
+    often = f"{'far ' * (start >= FAR)}{'more' if outcome == 'harm' else 'less'} often"
+    more = f", and {n_more} more pair{'s differ' if n_more > 1 else ' differs'}" * (n_more > 0)
+    known = [group.benefit.mean for group in setting.groups.values()]
+    rates = [rate for rate in known if rate is not None] or [0.0]
+    people, means = (None, None) if plain else (subject.people, subject.positive_means)
+    facts = {"name": name, "other": other, "high": high, "low": low, "unit": scale.said}
+    facts |= {"who": _who(people, name), "people": people or "people", "coin": scale.coin}
+    facts |= {"reference": f" in {other}" * several, "beside": f" ({other})" * several}
+    facts |= {"more": more, "difference": size, "p": p_words(answer.p_value)}
+    facts |= {"start": amount(start), "end": amount(end)}
+    facts |= {"they": listed(pair.groups) if several else "They"}
+    facts |= {"between": f" between {listed(pair.groups)}" * several}
+    facts |= {"level": f"{100 * audit.plan.confidence_level:g}%", "named": _named(setting, axis)}
+    facts |= {"apart": NOTHING if apart is None else f"{scale.difference(apart)} {scale.points}"}
+    facts |= {"means": means or say("outcomes", subject.outcome), "often": often}
+    facts |= {"range": " to ".join(dict.fromkeys(of_100(min(rates), max(rates))))}
+    facts |= {"margin": points(audit.plan.margin or 0.0), "main": audit.proxy.phrase}
+    facts |= {"at_most": NOTHING if bound is None else scale.hundredths(bound)}
+    most = scale.most.format(amount=facts["at_most"])
+    facts |= {"bounded": "no bound is known" if bound is None else most}
+    by = proxy_named(pair.exposure.attack)
+    size = by.scale.difference(abs(pair.exposure.attack_difference or 0.0))
+    return facts | {"attack": by.phrase, "by_attack": f"{size} {by.scale.points}"}
+
+
+def _tenths(rate: float) -> str:
+    """A difference of outcomes in points, to a tenth: rates that are printed whole hide as much."""
+    return decimals(100 * rate, 1)
+
+
+def _widest(setting: BudgetResult, axis: Axis) -> PairResult:
+    """The widest pair of those shown to differ, or of all; exposures of the doubly worse first."""
+    doubled = [p for p in setting.pairs if axis == "exposure" and p.double_disadvantage.group]
+    differing = [pair for pair in setting.pairs if getattr(pair, axis).group is not None]
+    pairs = doubled or differing or setting.pairs
+    return max(pairs, key=lambda each: abs(getattr(each, axis).difference.value or 0.0))
+
+
+def in_order(setting: BudgetResult, axis: Axis) -> list[str]:
+    """Groups as an answer names them: the pair that it is about, then the others."""
+    pair = _widest(setting, axis)
+    first = pair.groups[::-1] if getattr(pair, axis).group == pair.groups[1] else pair.groups
+    return list(dict.fromkeys([*first, *setting.groups]))
+
+
+def _who(people: str | None, name: str) -> str:
+    """A group's people as a sentence names them: "White defendants", "people in group 2"."""
+    if name.lower() in NOUNS:
+        return name
+    is_adjective = people is not None and not re.search(r"\d", name)
+    return f"{name} {people}" if is_adjective else f"{people or 'people'} in group {name}"
+
+
+def _named(setting: BudgetResult, what: str) -> str:
+    """The groups that an answer names in any pair; of many, how many."""
+    names = setting.named_by(what)
+    return listed(names) if len(names) <= MOST_GROUPS_IN_A_SENTENCE else f"{len(names)} groups"
+
+
+def _others(audit: Audit, setting: BudgetResult) -> dict[str, str]:
+    """Attacks that show what the answer does not: somebody detected, or a difference.
+
+    The attack whose numbers people see is none of them. Empty where there are none.
+    """
+    answer, k = answer_of(setting, "exposure"), audit.budgets.index(setting)
+    what = {"none_detected": "detected_in", "no_difference_shown": "differs_in"}.get(answer)
+    found = [each.cost for each in _attacks(audit) if what and k in getattr(each, what)]
+    names = [proxy_named(cost).phrase for cost in found if cost != audit.cost]
+    named = listed(names) if len(names) < 3 else f"{len(names)} other attacks"
+    return {"others": named, "do": "does" if len(names) == 1 else "do"} if names else {}
+
+
+def _attacks(audit: Audit) -> list[CostStory]:
+    """Every attack that was run; what training spent is none."""
+    return [story for story in audit.costs if story.cost != proxies.SPENT.name]
+
+
+# The headline and the badge
+
+
+def headline(audit: Audit, setting: BudgetResult) -> str:
+    """Both answers of a setting: the longest form that keeps to 30 words."""
+    exposure, names = _exposure_forms(audit, setting), audit.subject.groups
+    forms = [f"{first} {then}" for then in _outcome_forms(audit, setting) for first in exposure]
+    return next((form for form in forms if n_words(form, names) <= MOST_WORDS), forms[-1])
+
+
+def n_words(text: str, names: Sequence[str]) -> int:
+    """Words of a text, a group's name counting as one.
+
+    >>> n_words("Old men get less: 9 of 100.", ["old men"])
+    6
+    """
+    for name in sorted(names, key=len, reverse=True):
+        text = re.sub(re.escape(name), "X" * len(name), text, flags=re.IGNORECASE)
+    return len(text.split())
+
+
+def _exposure_forms(audit: Audit, setting: BudgetResult) -> list[str]:
+    """The exposure sentence, longest form first."""
+    answer, facts = answer_of(setting, "exposure"), _facts(audit, setting, "exposure")
+    others, forms = _others(audit, setting), [answer]
+    if answer == "differs":
+        # where only the other attack shows it, the numbers that people see need not differ
+        shown_by = _widest(setting, "exposure").exposure.shown_by
+        forms = ["differs", "differs_brief"] if audit.cost in shown_by else ["differs_by"]
+        bare = _facts(audit, setting, "exposure", plain=True)
+        sentences = [say("exposure", form, **facts) for form in [*forms, "differs_bare"]]
+        return [*map(capital, [*sentences, say("exposure", "differs_bare", **bare)])]
+    if answer == "none_detected":
+        forms = [answer, "none_detected_bare"] if facts["coin"] else ["none_detected_bare"]
+    if others:
+        kind = "others_detect" if answer == "none_detected" else "others_differ"
+        forms = [kind, f"{kind}_bare"]
+    if is_weak(audit, setting):
+        forms = [f"weak_{form}" for form in (forms if others else [answer])]
+    return [capital(say("exposure", form, **facts, **others)) for form in forms]
+
+
+def _outcome_forms(audit: Audit, setting: BudgetResult) -> list[str]:
+    """The outcome sentence, longest form first."""
+    answer, benefit = answer_of(setting, "outcomes"), audit.plan.benefit
+    forms = [_facts(audit, setting, "outcomes", plain=plain) for plain in (False, True)]
+    if answer != "differ":
+        return [say("outcomes", answer, **forms[0])]
+    is_said = _named(setting, "exposure") == forms[0]["name"]  # by the sentence before
+    for form in forms if is_said and benefit == "positive_rate" else []:
+        form |= {"who": "They", "means": re.sub(r"^(are )?", r"\1also ", form["means"])}
+    sentences = [capital(say(benefit, "differ", **form)) for form in forms]
+    return [*sentences, say("outcomes", "differ_bare", **forms[0])]
+
+
+def badge(audit: Audit, setting: BudgetResult) -> str:
+    """The verdict in a few words, with the groups that it names."""
+    verdict, form = setting.verdict, setting.verdict.value
+    drivers = {pair.ratio.driven_by for pair in setting.pairs if pair.ratio.group is not None}
+    if verdict is Verdict.RATIO_DIFFERS and drivers == {"outcomes"}:
+        form = "ratio_differs_outcomes"
+    elif not verdict.is_alarm and is_weak(audit, setting):
+        form = "weak"
+    if verdict is Verdict.NO_DIFFERENCE_SHOWN and _others(audit, setting):
+        form = "others"
+    double = _named(setting, "double_disadvantage")
+    return say("badge", form, **_facts(audit, setting, "exposure"), double=double)
+
+
+# The cards
+
+
+class Card(NamedTuple):
+    """A question, its answer in a few words, and sentences."""
+
+    question: str
+    answer: str
+    sentences: list[str]
+
+
+def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
+    """Who is easier to recognise, and by how much."""
+    answer, facts = answer_of(setting, "exposure"), _facts(audit, setting, "exposure")
+    detected = [name for name, group in setting.groups.items() if group.resolved]
+    n, per_success = len(setting.groups), audit.proxy.scale.per_success or math.inf
+    costs = [setting.groups[name].cost.value or 0.0 for name in detected]
+    is_slight, others = per_success * max(costs, default=0.0) <= WEAK, _others(audit, setting)
+    facts |= {"all": "Both" if n == 2 else f"All {n} groups", "n": str(len(_attacks(audit)))}
+    facts |= {"detected": listed(detected[:MOST_GROUPS_IN_A_SENTENCE]), **others}
+    facts |= {"better": "slightly better" if is_slight else "better"}
+    facts |= {"reason": capital(setting.reason or "no test could be made").rstrip(".")}
+    # the attack whose numbers people see may be no better than a coin for some that are detected
+    beside = {
+        name: proxy_named(group.detected_by).phrase
+        for name, group in setting.groups.items()
+        if group.resolved and group.detected_by not in (None, audit.cost) and not group.is_clear
+    }
+    facts |= {"beside": listed([*beside]), "by": listed([*dict.fromkeys(beside.values())])}
+    forms = ["all" if len(detected) == n else "some" if detected else "none"]
+    forms += ["detected_by"] if beside else []
+    forms = ["reason"] if answer == "cannot_tell" else forms
+    if others:
+        forms.append("others_detect" if answer == "none_detected" else "others_differ")
+    if answer == "differs":
+        shown = audit.cost in _widest(setting, "exposure").exposure.shown_by
+        forms.append("difference" if shown else "decided_by")
+    elif detected and facts["apart"] != NOTHING:
+        forms.append("if_they_differ")
+    if audit.stronger_attack is not None and answer != "differs":
+        forms, facts["stronger"] = [*forms, "stronger"], proxy_named(audit.stronger_attack).phrase
+    sentences = [capital(say("exposure_card", form, **facts)) for form in forms]
+    return Card(say("exposure_card", "question"), say("exposure_card", answer, **facts), sentences)
+
+
+def outcomes_card(audit: Audit, setting: BudgetResult) -> Card:
+    """Who is worse served, what was true, and who was wrongly given or denied it."""
+    answer, facts = answer_of(setting, "outcomes"), _facts(audit, setting, "outcomes")
+    groups = [setting.groups[facts[each]] for each in ("name", "other")]
+    found = re.match(r"are predicted to (be )?(.+)", audit.subject.positive_means or "")
+    truth, verb = (found[2], "were" if found[1] else "do") if found else ("positive", "are")
+    denied = [group.true_positive_rate.mean for group in groups]
+    numbers = {
+        "truth": [group.true_rate.mean for group in groups],
+        "harm": [group.false_positive_rate.mean for group in groups],
+        "benefit": [None if rate is None else 1 - rate for rate in denied],
+    }
+    facts, sentences = facts | {"truth": truth, "verb": verb}, []
+    for form in ("truth", audit.subject.outcome):
+        if None not in numbers[form]:
+            rates = " against ".join(of_100(*(rate or 0.0 for rate in numbers[form])))
+            sentences.append(say("outcomes_card", form, **facts, numbers=rates))
+    if sentences and (answer != "differ" or len(setting.pairs) > 1):
+        sentences.append(say("outcomes_card", "order", **facts))
+    return Card(say("outcomes_card", "question"), say("outcomes_card", answer, **facts), sentences)
+
+
+def how_sure_card(audit: Audit, setting: BudgetResult) -> Card:
+    """How often made-up groups raise the alarm, how sure the outcomes are, and what it rests on."""
+    facts = _false_alarms(setting)
+    short = say("how_sure_card", "checked" if facts else "unchecked", **facts)
+    against = [each for pair in setting.pairs for each in _against(audit, pair, ALARMING)]
+    sentences = [*how_sure(audit, setting)[:2], *against]
+    return Card(say("how_sure_card", "question"), short, sentences)
+
+
+# How sure it is
+
+
+def how_sure(audit: Audit, setting: BudgetResult) -> list[str]:
+    """Sentences of certainty: alarms, outcomes, splits; then what speaks against a finding."""
+    facts, outcomes = _false_alarms(setting), answer_of(setting, "outcomes")
+    n, is_random = setting.n_splits, audit.subject.split_kind == "random"
+    sentences = [say("how_sure", facts.get("kind", "lacking"), **facts)]
+    if outcomes in ("differ", "no_difference_shown"):
+        facts = _facts(audit, setting, "outcomes")
+        sentences.append(say("how_sure", f"outcomes_{outcomes}", **facts))
+    form = "splits" if is_random else "splits_not_random"
+    sentences.append(say("how_sure", form, n=n, s="s" * (n > 1)))
+    return [*sentences, *(each for pair in setting.pairs for each in _against(audit, pair))]
+
+
+def _false_alarms(setting: BudgetResult) -> dict[str, str]:
+    """The count of placebo groups that decides about the verdict; empty where it is not known."""
+    kind = ALARMS.get(setting.verdict, "any")
+    statement = "double_disadvantage" if kind == "double" else kind
+    rows = [
+        (pair.ratio if kind == "ratio" else pair.exposure).placebo
+        for pair in setting.pairs
+        if kind == "any" or getattr(pair, statement).group is not None
+    ]
+    counts = [(getattr(row, f"n_{kind}"), row.n_draws) for row in rows if row is not None]
+    if not (known := [(n, n_draws) for n, n_draws in counts if n is not None]):
+        return {}
+    n, n_draws = max(known)
+    facts = {"kind": kind, "n": str(n), "s": "s" * (n != 1), "n_draws": str(n_draws)}
+    most = math.ceil(SIGNIFICANCE * n_draws)
+    return facts | {"times": "once" if n == 1 else f"{n} times", "most": str(most)}
+
+
+def _against(
+    audit: Audit, pair: PairResult, what_of: Sequence[str] = (*ALARMING, "ratio", "outcomes")
+) -> Iterator[str]:
+    """What speaks against a difference: a check, people with the same label, another attack."""
+    facts = {"pair": listed(pair.groups), "one": proxy_named(pair.exposure.attack).phrase}
+    for what in what_of:
+        answer, said = getattr(pair, what), say("how_sure", f"the_{what}")
+        if answer.downgraded is not None:
+            reason = answer.downgraded.rstrip(".")
+            yield capital(say("how_sure", "downgraded", **facts, what=said, reason=reason))
+        p = getattr(getattr(answer, "placebo", None), f"{what}_p_within_labels", None)
+        if answer.group is not None and p is not None:
+            form = "not_within" if p > SIGNIFICANCE else "also_within"
+            if form == "not_within" or what_of != ALARMING:  # a card has doubts only
+                yield say("how_sure", form, **facts, what=said, p=p_words(p))
+    exposure, p = pair.exposure, pair.exposure.p_value
+    is_open = exposure.answer in ("no_difference_shown", "none_detected")
+    if is_open and exposure.downgraded is None and p is not None and p <= SIGNIFICANCE:
+        yield say("how_sure", "undetected", **facts, p=p_words(p))
+    if pair.exposure.contradicted:  # of two deciding attacks, which come first among the costs
+        others = [cost.cost for cost in audit.costs[:2] if cost.cost != pair.exposure.attack]
+        other = listed([proxy_named(name).phrase for name in others])
+        yield say("how_sure", "contradicted", **facts, other=other)
+
+
+def _trust(audit: Audit) -> Iterator[str]:
+    """How sure the audit is: of the setting that it opens with, then of the whole release."""
+    yield from how_sure(audit, audit.told)
+    has_counts = any(group.n_test is not None for group in audit.told.groups.values())
+    agrees = say("how_sure", "consistent" if has_counts else "no_counts")
+    yield from [each.sentence for each in audit.declarations] or [agrees]
+    stories = _attacks(audit)
+    n, k = len(stories), sum(bool(story.detected_in) for story in stories)
+    if n > 1:
+        form = "attacks_all" if k == n else "attacks_some" if k else "attacks_none"
+        yield say("how_sure", form, n=n, k=k, s="s" * (k == 1))
+        yield from _differences(audit, stories)
+    if audit.family_p is not None:
+        p, of_outcomes = p_words(audit.family_p), p_words(audit.family_p_outcomes)
+        yield say("how_sure", "family", p=p, of_outcomes=of_outcomes)
+    if few := [name for name, group in audit.told.groups.items() if group.too_few]:
+        yield say("how_sure", "too_few", names=listed(few))
+    if audit.subject.n_missing_group:
+        yield say("how_sure", "missing", n=f"{audit.subject.n_missing_group:,}")
+
+
+def _differences(audit: Audit, stories: Sequence[CostStory]) -> Iterator[str]:
+    """Which attacks find whom easier to recognise, corrected for their number."""
+    found, n = dict[tuple[str, ...], list[str]](), len(stories)
+    for story in stories:
+        if "exposure_differs" in story.statements:
+            found.setdefault(tuple(story.more_exposed), []).append(proxy_named(story.cost).short)
+    said = list[str]()
+    for of, by in found.items():
+        form = "attacks_find_others" if said else "attacks_find"
+        facts = {"attacks": listed(by), "s": "s" * (len(by) == 1), "names": listed(of)}
+        said.append(say("how_sure", form, **facts))
+    if said:
+        is_both = len(audit.subject.groups) == 2 and len({*chain(*found)}) == 2
+        more = say("how_sure", "attacks_contradict") if is_both else ""
+        yield say("how_sure", "attacks_differ", n=n, found="; ".join(said) + more)
+        return
+    by_ratio = [each for each in stories if "ratio_differs" in each.statements]
+    ratios = [proxy_named(each.cost).short for each in by_ratio]
+    form = "attacks_ratio" if ratios else "attacks_same"
+    yield say("how_sure", form, n=n, attacks=listed(ratios))
+
+
+# What would happen
+
+
+def what_would_change(audit: Audit, setting: BudgetResult) -> list[str]:
+    """Exposure of each group, accuracy and outcomes in the setting of least exposure.
+
+    Empty where nothing is detected, or no setting of the same model with more privacy exposes less.
+    """
+    others = [b for b in audit.budgets if b.model == setting.model and b.budget < setting.budget]
+    if not any(group.resolved for group in setting.groups.values()) or not others:
+        return []
+    best, scale = min(others, key=lambda budget: budget.largest_cost), audit.proxy.scale
+    before, after = setting.accuracy.mean, best.accuracy.mean
+    exposures = [scale.hundredths(each.largest_cost) for each in (best, setting)]
+    is_less = best.largest_cost < setting.largest_cost and len(set(exposures)) > 1
+    if not is_less or before is None or after is None:
+        return []
+    changes, cut = [], "cut"
+    for name in in_order(setting, "exposure")[:MOST_GROUPS_IN_A_SENTENCE]:
+        old, new = setting.groups[name].cost.value, best.groups[name].cost.value
+        if old is not None and new is not None:
+            cut = "change" if new > max(old, 0.0) else cut
+            found = [scale.hundredths(max(cost, 0.0)) for cost in (old, new)]
+            changes.append(f"{' to '.join(found)} ({name})")
+    facts = {"budget": budget_name(best.epsilon), "cut": cut, "exposures": listed(changes)}
+    facts |= {"measure": "the attacker's success" if scale.coin else "exposure"}
+    facts |= {"unit": "" if scale.coin else f" ({scale.said})"}
+    facts |= {"before": f"{100 * before:.0f}%", "after": f"{100 * after:.0f}%"}
+    return [say("advice", "less_exposed", **facts), *_levelling(audit, setting, best)]
+
+
+def _levelling(audit: Audit, setting: BudgetResult, best: BudgetResult) -> Iterator[str]:
+    """What becomes of the outcome gap, and whose outcomes would change most."""
+    facts = _facts(audit, setting, "outcomes")
+    names = facts["name"], facts["other"]
+    rates = [at.groups[name].benefit.mean for at in (setting, best) for name in names]
+    known = [rate for rate in rates if rate is not None]
+    if answer_of(setting, "outcomes") != "differ" or len(known) < len(rates):
+        return
+    old, new = known[:2], known[2:]
+    before, after = _tenths(abs(old[0] - old[1])), _tenths(abs(new[0] - new[1]))
+    is_less = float(after) < float(before)
+    form = "stays" if before == after else "shrinks" if is_less else "grows"
+    # the group whose rate moves further towards the other's
+    closer = [(new[k] - old[k]) * math.copysign(1.0, old[1 - k] - old[k]) for k in (0, 1)]
+    k = closer.index(max(closer))
+    facts |= {"pair": listed(names), "before": before, "after": after}
+    facts |= dict(zip(("old", "new"), of_100(old[k], new[k]), strict=True))
+    facts |= {"who": _who(audit.subject.people, names[k])}
+    yield say("advice", form, **facts, count="more" if new[k] > old[k] else "fewer")
+
+
+def _choosing(audit: Audit) -> Iterator[str]:
+    """The command that answers which setting to train, for half of the exposure found or more."""
+    per, half = audit.proxy.scale.per_success, audit.told.largest_cost / 2
+    large = [s for s in audit.budgets if not any(group.too_few for group in s.groups.values())]
+    known = [bound for bound in map(_bound, large) if bound is not None]
+    if len(audit.budgets) > 1 and audit.told.accuracy.mean is not None and known:
+        # some setting is shown to hold it; the next half point
+        exposure = math.ceil(100 + 2 * (per or 1.0) * max(half, min(known))) / 2
+        yield say("advice", "recommend", exposure=f"{max(exposure, 50.5):g}" if per else "52")
+
+
+# The paper's table
+
+
+def paper_words(audit: Audit) -> str:
+    """Above the table: whether its difference of ratios is evidence, and what its sign means."""
+    found = {
+        (published.model, budget.epsilon): [
+            pair.pcer_disparity.is_beyond_null for pair in budget.pairs
+        ]
+        for published in audit.published
+        for budget in published.budgets
+    }
+    detected = {
+        (setting.model, setting.epsilon)
+        for setting in audit.budgets
+        if any(group.resolved for group in setting.groups.values())
+    }
+    beyond = [setting for setting, marks in found.items() if True in marks]
+    shown = [setting for setting in beyond if setting in detected]
+    form = "some_evidence" if shown else "undetected" if beyond else "no_evidence"
+    if all(mark is None for marks in found.values() for mark in marks):
+        form = "unknown"
+    elif audit.verdict is Verdict.INSUFFICIENT_DATA:
+        form = "contradicted"
+    elif len(shown) == len(found):
+        form = "evidence"
+    first, second = audit.told.pairs[0].groups
+    sign = say("paper", "sign" if len(audit.told.pairs) == 1 else "signs", one=first, two=second)
+    return f"{say('paper', form, settings=_in_settings(shown))} {sign}"
+
+
+def _in_settings(settings: Sequence[tuple[str | None, float | None]]) -> str:
+    """Settings as part of a sentence: "at ε = 1 and 5 and without privacy"."""
+    if any(model is not None for model, _ in settings):
+        return listed([in_setting(*setting) for setting in settings])
+    private = [f"{epsilon:g}" for _, epsilon in settings if epsilon is not None]
+    parts = [f"at ε = {listed(private)}"] if private else []
+    return listed([*parts, *(["without privacy"] if len(private) < len(settings) else [])])
+
+
+def paper_note(audit: Audit, which: str = "note") -> str:
+    """Below the table: its symbols; in the title of a ``strip`` the shortest of them."""
+    seeds = sorted({setting.n_seeds for setting in audit.budgets})
+    n, level = f"{number_range(seeds)} seed{'s' * (seeds != [1])}", audit.plan.confidence_level
+    facts = {"floor": f"{audit.plan.floor:g}".lstrip("0"), "seeds": n, "level": f"{100 * level:g}%"}
+    facts["received"] = say(audit.plan.benefit, "share")
+    pair = f": {', '.join(audit.told.pairs[0].groups)}" * (len(audit.told.pairs) == 1)
+    return say("paper", which, **facts, pair=pair)
+
+
+# The account, the choice of attacks, and all of it together
+
+
+def conclude(audit: Audit, *, disclosed: Sequence[str], more: str | None) -> Audit:
+    """The audit with its words, among them what is disclosed and what more data would show."""
+    budgets = [b.model_copy(update={"headline": headline(audit, b)}) for b in audit.budgets]
+    steps = [*what_would_change(audit, audit.told), *([more] if more is not None else [])]
+    steps += _choosing(audit)
+    first = budgets[audit.telling].headline
+    account, trust = [*_account(audit), *disclosed], [*_trust(audit)]
+    words = {"account": account, "trust": trust, "next_steps": steps}
+    return audit.model_copy(update=words | {"budgets": budgets, "headline": first})
 
 
 def _account(audit: Audit) -> Iterator[str]:
-    """Tell what was found, for whom, and what was not looked at."""
+    """For the people affected: what was found, and what was not looked at."""
     subject, setting, scale = audit.subject, audit.told, audit.proxy.scale
-    weight = "a benefit" if subject.outcome == "benefit" else "a harm"
-    names = subject.groups[:MOST_GROUPS_IN_A_SENTENCE]
-    parts = [f"{_out_of_100(audit.budgets, name)} in {name}" for name in names]
-    more = len(subject.groups) - MOST_GROUPS_IN_A_SENTENCE
-    rest = f" (and {more} further groups)" if more > 0 else ""
-    receive = RECEIVE[audit.plan.benefit]
-    yield f"Out of 100 people, about {listed(parts)}{rest} {receive} (here {weight})."
-    resolved = [name for name, group in setting.groups.items() if group.resolved]
-    if resolved:
-        found = scale.full.format(label=audit.proxy.label, found=_amounts(audit, resolved))
-        unclear = "; for the other groups this could not be told"
-        where = capital(in_setting(setting.model, setting.epsilon))
-        yield f"{where}, {found}{unclear if len(resolved) < len(setting.groups) else ''}."
-    else:
-        reason = f": {setting.reason}" if setting.reason else ""
-        text = f"Whether the model remembers anyone's record cannot be told{reason}"
-        yield f"{text}{_at_most(audit)}."
-    if not setting.verdict.voids:
-        yield _balance(audit)
-        yield from _of_pairs(audit)
+    known = [(name, setting.groups[name].benefit.mean) for name in subject.groups]
+    rates = [f"{of_100(rate)[0]} in {name}" for name, rate in known if rate is not None]
+    facts, n_more = _facts(audit, setting, "outcomes"), len(rates) - MOST_GROUPS_IN_A_SENTENCE
+    if rates:
+        more = f" (and {n_more} further groups)" * (n_more > 0)
+        facts["rates"] = listed(rates[:MOST_GROUPS_IN_A_SENTENCE]) + more
+        facts["here"] = f" (here a {subject.outcome})" if subject.positive_means else ""
+        yield say("account", audit.plan.benefit, **facts)
+    costs = [(name, group.cost.value) for name, group in setting.groups.items() if group.resolved]
+    found = [f"{scale.hundredths(cost)} ({name})" for name, cost in costs if cost is not None]
+    if found:
+        amounts = listed(found[:MOST_GROUPS_IN_A_SENTENCE])
+        yield f"{capital(scale.full.format(label=audit.proxy.label, found=amounts))}."
+    yield from exposure_card(audit, setting).sentences
+    if setting.verdict is Verdict.NO_DIFFERENCE_SHOWN:
+        yield say("account", "no_difference", **_facts(audit, setting, "exposure"))
+    if double := _named(setting, "double_disadvantage"):
+        yield say("account", "double", double=double)
+    drivers = dict.fromkeys(pair.ratio.driven_by for pair in setting.pairs if pair.ratio.group)
+    yield from (say("account", f"ratio_{driver}") for driver in drivers)
     yield from _allowed(audit)
-    missing = subject.n_missing_group
-    people = f"the {missing:,} people whose group is not recorded, " if missing else ""
-    yield (
-        "Not measured: stronger attacks than this proxy, what follows for a person whose "
-        f"record is recognised, whether a prediction is right for an individual, {people}and "
-        "whether those affected find the trade acceptable."
-    )
-
-
-DRIVEN = {
-    "benefits": "the predictions drive it, at exposures that cannot be told apart",
-    "exposures": "the exposures drive it, at similar predictions",
-    "both": "both the exposures and the predictions differ",
-    "together": "neither the exposures nor the predictions differ by themselves",
-}
-
-
-def _balance(audit: Audit) -> str:
-    """Who receives less for their privacy cost, why, and by how much exposures can differ."""
-    pairs, is_harm = audit.told.pairs, audit.subject.outcome == "harm"
-    lower = list(dict.fromkeys(pair.lower_ratio for pair in pairs if pair.lower_ratio))
-    text = "It is not shown that any group receives fewer positive predictions for its privacy cost"
-    parts = [text]
-    if lower:
-        who, whose = _so_many(lower, "receives", "receive"), "its" if len(lower) == 1 else "their"
-        harm = ", which here are a harm, so that this alone is no disadvantage" if is_harm else ""
-        fewer = f"fewer positive predictions for {whose} privacy cost ({listed(lower)}){harm}"
-        drivers = dict.fromkeys(DRIVEN[pair.driven_by] for pair in pairs if pair.driven_by)
-        parts = [f"{capital(who)} {fewer}", listed([*drivers])]
-    doubled = sorted({name for budget in audit.budgets for name in budget.double_disadvantage})
-    if doubled:
-        worse = "more harmful" if is_harm else "fewer positive"
-        who = f"{_so_many(doubled, 'bears', 'bear')} both a higher cost and {worse} predictions"
-        parts.append(f"{who} ({listed(doubled)})")
-    limit = largest([pair.exposure.upper_limit_together for pair in pairs])
-    if limit is not None:
-        parts.append(f"the groups' exposures differ by at most {in_100(limit)}")
-    return "; ".join(parts) + "."
-
-
-def _of_pairs(audit: Audit) -> Iterator[str]:
-    """Whether what differs also differs within labels, and attacks that name different groups."""
-    for pair in audit.told.pairs:
-        placebo, flips = pair.exposure_answer.placebo, pair.coin_flips
-        for differs, what, p in (
-            (pair.more_exposed, "exposures", getattr(placebo, "exposure_p_within_labels", None)),
-            (pair.lower_ratio, "ratios", getattr(flips, "permutation_p_within_labels", None)),
-        ):
-            if differs is None or p is None:
-                continue
-            between = f"{what} of {listed(pair.groups)}"
-            text = f"The {between} also differ among people with the same label (p = {p:.2g})."
-            if p > SIGNIFICANCE:
-                text = f"Among people with the same label, no difference between the {between} is "
-                text += f"shown (p = {p:.2g}); the mix of labels may be the reason."
-            yield text
-    for pair in audit.told.pairs:
-        answer = pair.exposure_answer
-        if answer.contradicted:  # of two deciding attacks, which come first among the costs
-            others = [cost.cost for cost in audit.costs[:2] if cost.cost != answer.attack]
-            yield (
-                f"The attacks contradict each other about {listed(pair.groups)}: "
-                f"{proxy_named(answer.attack).phrase} finds one more exposed, and "
-                f"{listed([proxy_named(name).phrase for name in others])} the other, each beyond "
-                "its error."
-            )
+    yield say("account", "not_measured")
 
 
 def _allowed(audit: Audit) -> Iterator[str]:
@@ -433,93 +825,10 @@ def _allowed(audit: Audit) -> Iterator[str]:
     budget = audit.told if audit.told in bounded else max(bounded, key=lambda b: b.budget)
     bounds = [(name, g.allowed) for name, g in budget.groups.items() if g.allowed is not None]
     bounds = bounds[:MOST_GROUPS_IN_A_SENTENCE]
-    spent = listed([f"{bound.spent:.2g} ({name})" for name, bound in bounds])
-    where = capital(in_setting(budget.model, budget.epsilon))
-    text = f"{where}, training spent on average an epsilon of {spent}"
     right = [f"{50 + 100 * b.advantage:.1f} ({n})" for n, b in bounds if b.advantage is not None]
-    if right:
-        text += f", which allows an attacker who sees every step about {listed(right)} right "
-        text += "guesses in 100"
-    is_estimate = any(bound.mode == "refreshed" for _, bound in bounds)
-    yield text + (" (an estimate)." if is_estimate else ".")
-
-
-# How sure it is, and what to do
-
-
-def _trust(audit: Audit) -> Iterator[str]:
-    splits = audit.told.n_splits
-    yield (
-        f"{splits} random split{'s' if splits > 1 else ''} of the records; intervals and "
-        "comparisons are about people like these, not about these records alone."
-    )
-    yield _coin_flips(audit)
-    yield from (finding.sentence for finding in audit.declarations)
-    if not audit.declarations:
-        yield "What the release says about its splits agrees with its own counts."
-    if len(audit.costs) > 1:
-        measured = [cost for cost in audit.costs if cost.cost != proxies.SPENT.name]
-        n_resolved = sum(cost.n_resolved > 0 for cost in measured)
-        alarms = [
-            proxy_named(cost.cost).short
-            for cost in audit.costs
-            if cost.p_value_over_costs is not None
-            and cost.p_value_over_costs <= SIGNIFICANCE
-            and (cost.lower_ratio or cost.double_disadvantage)
-        ]
-        yield (
-            f"{n_resolved} of {len(measured)} costs {'shows' if n_resolved == 1 else 'show'} "
-            "memory of someone's record; judged together, these show unequal ratios or a double "
-            f"disadvantage: {listed(alarms or ['none'])}."
-        )
-    if audit.family_p is not None:
-        yield (
-            "Judged together with the other attributes of the same records, its strongest "
-            f"comparison has p = {audit.family_p:.2g}."
-        )
-    few = [name for name, group in audit.told.groups.items() if group.too_few]
-    if few:
-        yield f"Too few people to tell anything by this cost: {listed(few)}."
-
-
-def _coin_flips(audit: Audit) -> str:
-    """How often placebo groups raise the alarm, from the count that decides."""
-    verdict, pairs = audit.told.verdict, audit.told.pairs
-    rows, count = [pair.exposure_answer.placebo for pair in pairs], "n_exposure"
-    is_exposure = not verdict.is_alarm and any(pair.more_exposed for pair in pairs)
-    if verdict is Verdict.DOUBLE_DISADVANTAGE:
-        count = "n_double"
-    elif not is_exposure:
-        rows, count = [pair.coin_flips for pair in pairs], "n_shown"
-    counts = [(getattr(row, count), row.n_draws) for row in rows if row is not None]
-    counts = [(n, n_draws) for n, n_draws in counts if n is not None]
-    if not counts:
-        return "This release lacks the made-up-groups check."
-    n, n_draws = max(counts)
-    if not verdict.is_alarm and not is_exposure:
-        return f"{n_draws} made-up groups: {n} raised an alarm."
-    did = "found exposures to differ" if is_exposure else "raised this alarm"
-    times, most = "once" if n == 1 else f"{n} times", math.ceil(SIGNIFICANCE * n_draws)
-    return (
-        f"The same audit on {n_draws} made-up groups {did} {times} (a sound test: up to about "
-        f"{most})."
-    )
-
-
-def _less_exposed(audit: Audit) -> str | None:
-    """What the budget of least exposure would change, where the told one exposes people."""
-    setting, scale = audit.told, audit.proxy.scale
-    others = [b for b in audit.budgets if b.model == setting.model and b.budget < setting.budget]
-    if not any(group.resolved for group in setting.groups.values()) or not others:
-        return None
-    best = min(others, key=lambda budget: budget.largest_cost)
-    before, after = setting.largest_cost, best.largest_cost
-    accuracies = setting.accuracy.mean, best.accuracy.mean
-    if not after < before or accuracies[0] is None or accuracies[1] is None:
-        return None
-    found = f"{scale.hundredths(max(after, 0.0))} instead of {scale.hundredths(before)}"
-    where = capital(in_setting(best.model, best.epsilon))
-    return (
-        f"{where}, {scale.short.format(found=found)}, in the most exposed group; the model is "
-        f"right {100 * accuracies[1]:.1f} instead of {100 * accuracies[0]:.1f} times in 100."
-    )
+    facts = {"where": capital(in_setting(budget.model, budget.epsilon)), "right": listed(right)}
+    facts |= {"estimate": " (an estimate)" * any(b.mode == "refreshed" for _, b in bounds)}
+    if own := [f"{b.promised:.3g} ({n})" for n, b in bounds if b.promised is not None]:
+        yield say("account", "promised", **facts, promised=listed(own))
+    if own := [f"{b.spent:.2g} ({n})" for n, b in bounds if b.spent is not None]:
+        yield say("account", "allowed_right" if right else "allowed", **facts, spent=listed(own))
