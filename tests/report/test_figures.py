@@ -23,27 +23,41 @@ def test_rows_are_the_audits_numbers():
     audit = mixed_audit()
     rows = {name: spec_of(audit, name)["datasets"]["rows"] for name in CHARTS}
     first, women = audit.budgets[0], audit.budgets[0].groups["women"]
-    gap, disparity = rows["figure1"][:2]
+    gap, disparity, null = rows["figure1"][:3]
     assert gap["mean"] == pytest.approx(first.demographic_parity_gap.mean)
     published = audit.published[0].budgets[0].pairs[0].pcer_disparity
     assert (disparity["low"], disparity["high"]) == pytest.approx(published.ci)
-    assert disparity["unsure"] == "not resolved"
+    assert (null["mean"], null["low"]) == pytest.approx(
+        (published.null_mean, published.null_interval[0])
+    )
+    filled = [row["filled"] for row in rows["figure1"] if row["series"] == disparity["series"]]
+    found = [pair.pcer_disparity for b in audit.published[0].budgets for pair in b.pairs]
+    assert filled == [each.is_beyond_null for each in found]
+    assert {True, False} == set(filled)
     own = [row for row in rows["costs"] if row["attack"] == audit.proxy.label]
     assert own[1]["mean"] == pytest.approx(women.cost.value)
     costs = spec_of(audit, "costs")
     assert costs["facet"]["sort"] == ["overfitting gap", "threshold attack", "LiRA"]
-    # No chart needs colour: groups have shapes, untrusted settings hollow points and labels.
+    # No chart needs colour: groups and curves have shapes, what is no evidence is hollow.
     assert '"shape": {"field": "group"' in json.dumps(costs)
     assert '["circle", "square"]' in json.dumps(costs)
-    figure1 = json.dumps(spec_of(audit, "figure1"))
-    assert '[\\"0.1\\", \\"not\\", \\"resolved\\"]' in figure1
-    assert "fillOpacity" in figure1
+    assert "fillOpacity" in json.dumps(spec_of(audit, "figure1"))
+
+
+def test_settings_below_the_floor_are_shaded():
+    plan = QUICK.model_copy(update={"floor": 0.1})
+    for audit, shaded in (
+        (mixed_audit(), {False}),
+        (pcer.audit(mixed_audit().sources[0], plan), {True}),
+    ):
+        rows = spec_of(audit, "figure1")["datasets"]["rows"]
+        assert {row["floored"] for row in rows} == shaded
 
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_every_specification_is_valid_compiles_and_has_words(name):
     spec = spec_of(mixed_audit(), name)
-    assert "3 floor dominated, not resolved or insufficient" in spec["description"]
+    assert "6 settings. The numbers are in the tables." in spec["description"]
     assert "var(--" not in json.dumps(spec, allow_nan=False)
     assert mixed_audit().plot(name).to_dict()["datasets"]["rows"]  # Altair checks the schema
     with pytest.raises(InputError, match=f"plot draws {next(iter(CHARTS))}, "):

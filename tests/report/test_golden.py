@@ -9,48 +9,58 @@ from pathlib import Path
 
 import pcer
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report
-from pcer.report.changes import change_parts, changes_to_junit
-from pcer.report.outlooks import outlook_parts
-from pcer.report.pictures import exposures_svg, finding_svg, floors_svg
-from pcer.report.text import full_parts, overview_part, short_parts
+from pcer.report.changes import change_view, changes_to_junit, trend_view
+from pcer.report.choices import choice_svg, choice_view
+from pcer.report.outlooks import outlook_view
+from pcer.report.pictures import finding_svg, floors_svg
+from pcer.report.tables import summary_table
+from pcer.report.text import summary_line, terminal_text, view_of
 from tests.commands import run
 from tests.pages import ROOT, audited, mixed_audit, mixed_release, with_attacks
 
 GOLDEN = Path(__file__).parent / "golden"
 BY_HAND = ROOT / "tests" / "releases" / "by-hand.release.json"
-VERBS = ("audit", "verify", "compare", "plan", "release", "datasets", "train", "demo", "receipt")
+VERBS = (
+    *("plan", "train", "release", "audit", "recommend", "compare", "trend", "verify", "demo"),
+    "receipt",
+)
 
 
-def text(parts) -> str:
-    return "\n\n".join(map(str, parts)) + "\n"
+def text(shown, width=80) -> str:
+    return terminal_text(shown, width) + "\n"
 
 
 def outputs() -> dict[str, str]:
     """By file name: one release of six settings, and small ones of what has other outputs."""
     audit, small = mixed_audit(), audited(BY_HAND)
-    policy = pcer.Policy(min_splits=9, largest_exposure=0.02, strict=True)
+    policy = pcer.Policy(min_splits=9, largest_exposure=51, strict=True)
     judged = pcer.audit(small.sources[0], pcer.Plan(resamples=60, null_draws=20, policy=policy))
     changes = pcer.compare(audit.sources[0], with_attacks(mixed_release(n_seeds=3)))
+    choice = pcer.recommend(audit.sources[0], largest_exposure=53, least_accuracy=70)
     sizes = pcer.detectable({"women": 1_200, "men": 3_400}, target=0.01)
     found = {
-        "short.txt": text(short_parts(audit, 80)),
-        "narrow.txt": text(short_parts(audit, 40)),
-        "full.txt": text(full_parts(audit, 80)),
-        "several.txt": text([overview_part([audit, small], 80)]),
+        "short.txt": text(view_of(audit)),
+        "narrow.txt": text(view_of(audit), 40),
+        "full.txt": text(view_of(audit, "full")),
+        "paper.txt": text(view_of(audit, "paper")),
+        "summary.txt": f"{summary_line(audit)}\n",
+        "several.txt": text([summary_table([audit, small])]),
         "tables.tex": to_latex_tables([small]),
         "page.md": to_markdown_page([judged]),
-        "junit.xml": to_junit([audit, judged], ["disparity_shown", "double_disadvantage"]),
+        "junit.xml": to_junit([audit, judged], ["exposure_differs", "double_disadvantage"]),
         "page.html": to_report([small], small.sources[:1]),
         "finding.svg": finding_svg(audit),
-        "quiet.svg": finding_svg(audit, setting=0),
-        "exposures.svg": exposures_svg(audit),
         "floors.svg": floors_svg(audit),
         "notebook.html": small._repr_html_() + "\n" + small.sources[0]._repr_html_(),
         "release.txt": f"{small.sources[0]}\n",
-        "compare.txt": text(change_parts(changes, 80)),
+        "compare.txt": text(change_view(changes)),
         "compare.xml": changes_to_junit(changes),
-        "plan.txt": text(outlook_parts(sizes, 80)),
-        "help.txt": "".join(run(v, "--help", COLUMNS="100").stdout for v in VERBS),
+        "trend.txt": text(trend_view(pcer.trend([small.sources[0], small.sources[0]]))),
+        "opinion.md": judged.opinion(),
+        "plan.txt": text(outlook_view(sizes)),
+        "recommend.txt": text(choice_view(choice)),
+        "choice.svg": choice_svg(choice),
+        "help.txt": "".join(run(*v, "-h", COLUMNS="100").stdout for v in ((), *zip(VERBS))),
     }
     version = f"pcer {pcer.__version__}"
     return {name: content.replace(version, "pcer VERSION") for name, content in found.items()}

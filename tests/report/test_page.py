@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pcer
+from pcer.auditing import words
 from pcer.errors import shown
 from pcer.report.page import FORMS, ROWS, explained, glossary, pack, to_report, unpack
 from pcer.report.table import template
@@ -30,12 +31,41 @@ def page():
     return render(pages.mixed_audit())
 
 
-def test_every_disparity_stands_beside_its_label(page):
-    for title in ("As published", "Floor sensitivity, by", "Is there a disparity?"):
+def test_every_disparity_stands_beside_what_it_is_worth(page):
+    """The verdict of its setting, or whether it is beyond its null."""
+    worth = {
+        "Do the ratios differ?": 'class="badge',
+        "As published": r">(none|beyond<br>the null)<",
+    }
+    for title, mark in worth.items():
         table = page.partition(f'">{title}')[2].partition("</table>")[0]
         rows = re.findall(r"<tr><th scope=.row.>.*?</tr>", table)
         assert len(rows) == 6
-        assert all('class="badge' in row for row in rows), title
+        assert all(re.search(mark, row) for row in rows), title
+
+
+def test_every_setting_has_its_own_finding_and_one_is_shown(page):
+    """Without a script, too: everything is in the page, and the strongest is not hidden."""
+    audit = pages.mixed_audit()
+    views = re.findall(r'<div class="finding (\w+)" data-setting="(\d)"[^>]*?( hidden)?>', page)
+    assert [int(number) for _, number, _ in views] == [5, 4, 3, 2, 1, 0]
+    assert [number for _, number, hidden in views if not hidden] == [str(audit.telling)]
+    text = Html(page).text
+    for (severity, number, _), part in zip(views, text.split("Exposure: can an")[1:], strict=True):
+        budget = audit.budgets[int(number)]
+        assert severity == budget.verdict.severity
+        assert budget.headline in text
+        for card in (words.outcomes_card, words.how_sure_card):
+            assert card(audit, budget).answer in part
+
+
+def test_the_papers_numbers_are_unfolded_up_to_twelve_rows(page):
+    assert re.search(r'<p class="evidence">Δ PCER [^<]+minus: for women', page)
+    several = render(pcer.audit(pages.many_groups([*"abcdefg"]), QUICK))
+    for text, n_rows, is_folded in ((page, 6, False), (several, 14, True)):
+        part = text.partition('<div class="paper">')[2].partition("</table>")[0]
+        assert part.count("<tr>") == 1 + n_rows
+        assert ("<details>" in part) == is_folded
 
 
 def test_size():
@@ -79,9 +109,11 @@ def test_many_releases_have_a_matrix_that_links_to_each():
     page = render(pages.mixed_audit(), pcer.audit(other, QUICK))
     assert page.index('class="matrix"') < page.index('<section id="release-1"')
     matrix = page.partition('<table class="matrix">')[2].partition("</table>")[0]
-    links = re.findall(r'<a class="badge (\w+)" href="#(release-\d)">([a-z ]+)</a>', matrix)
-    assert len(links) == (1 + 6) + (1 + 2)
-    assert all(verdict.replace("_", " ") == words for verdict, _, words in links)
+    links = re.findall(r'<a class="cell (\w+)( strongest)?" href="#(release-\d)">(.+?)</a>', matrix)
+    assert len(links) == 6 + 2
+    assert [severity for severity, strongest, *_ in links if strongest] == ["red", "blue"]
+    for _, _, _, answers in links:  # both, and nothing else
+        assert re.fullmatch("<span>[^<]+</span>" * 2, answers)
     for target in ("release-1", "release-2"):
         assert page.count(f'<section id="{target}"') == 1
     ids = re.findall(r'\bid="([^"]+)"', re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL))
@@ -98,9 +130,9 @@ def test_one_page_is_of_one_plan():
 def test_every_term_finds_itself_where_it_is_not_known():
     assert len(glossary()) == template("glossary.toml").count("[[term]]")
     for id, term in glossary().items():
-        words = "p = 0.03" if term["name"] == "p" else term["name"]
-        assert f'aria-describedby="{id}"' in explained(words, set())
-        assert "<dfn" not in explained(words, {*glossary()})
+        text = "p = 0.03" if term["name"] == "p" else term["name"]
+        assert f'aria-describedby="{id}"' in explained(text, set())
+        assert "<dfn" not in explained(text, {*glossary()})
 
 
 NAMES = st.sampled_from(["a", "b", "c", FORMS, ROWS, "pcer:", "pcer:pcer:forms", ""])

@@ -10,7 +10,8 @@ from rich.cells import cell_len
 
 import pcer
 from pcer.report import to_latex_tables
-from pcer.report.table import Table, isolated, latex_text, markdown_text, to_text
+from pcer.report.table import Table, isolated, latex_text, markdown_text
+from pcer.report.text import terminal_text
 from tests.pages import ROOT
 
 WIDE = Table(
@@ -27,14 +28,14 @@ WIDE = Table(
 
 @pytest.mark.parametrize("width", range(20, 101, 8))
 def test_a_table_folds_and_no_number_breaks(width):
-    text = to_text(WIDE, width)
+    text = terminal_text([WIDE], width)
     assert max(map(cell_len, text.splitlines())) <= width
     for number in ("−12,345.678", "[0.0002,", "0.0066]", "<.001", "12,345"):
         assert number in text.split()
 
 
 def test_a_table_too_wide_stands_in_two_parts_and_then_as_lists():
-    whole, halves, lists = (to_text(WIDE, width).splitlines() for width in (100, 72, 40))
+    whole, halves, lists = (terminal_text([WIDE], width).splitlines() for width in (100, 72, 40))
     assert sum("group" in line for line in whole) == 1
     assert sum("group" in line for line in halves) == 2
     assert lists[1:4] == [
@@ -43,7 +44,7 @@ def test_a_table_too_wide_stands_in_two_parts_and_then_as_lists():
         "  second: 0.0034 [0.0002, 0.0066]",
     ]
     long = Table("Names", ("group", "n"), (("African-American-or-Other-People", "1"),))
-    letters = "".join(part for part in to_text(long, 30).split() if part not in ("1", "n"))
+    letters = "".join(part for part in terminal_text([long], 30).split() if part not in ("1", "n"))
     assert "African-American-or-Other-People" in letters
     # A setting is named once in a table and always in a list.
     assert ["\n".join(lines).count("ε = 0.5") for lines in (whole, lists)] == [1, 2]

@@ -74,8 +74,8 @@ DIGITS = 0.0123456789012345
 @pytest.mark.parametrize(
     "named",
     [
-        {"margin": DIGITS, "policy": pcer.Policy(largest_difference=DIGITS)},
-        {"policy": pcer.Policy(largest_exposure=2.0**63)},
+        {"margin": DIGITS, "policy": pcer.Policy(largest_difference=1 + DIGITS)},
+        {"policy": pcer.Policy(largest_exposure=50 + DIGITS)},
         {"floors": [DIGITS / 10, DIGITS], "floor": DIGITS},
     ],
 )
@@ -158,6 +158,10 @@ def swap_digests(audits: Audits) -> None:
     audits[0]["release_sha256"], audits[1]["release_sha256"] = two, one
 
 
+def alone() -> Any:
+    return json.loads(pcer.audit(RELEASES[0], PLAN).to_json())
+
+
 AUDIT_EDITS: dict[str, Callable[[Audits], Any]] = {
     "the unfavourable audit is dropped": lambda a: a.pop(0),
     "all but one are dropped": lambda a: a.__delitem__(slice(1, None)),
@@ -168,6 +172,7 @@ AUDIT_EDITS: dict[str, Callable[[Audits], Any]] = {
     "no digest of the release": lambda a: a[0].pop("release_sha256"),
     "another digest of the plan": put("plan_sha256", "0" * 64),
     "a family of one": put("family", lambda f: f[:1]),
+    "the best of a family judged alone": lambda a: a.__setitem__(0, alone()),
     "a better family p": put("family_p", 0.9),
     "no policy": put("plan", "policy", None),
     "a milder policy": put("plan", "policy", "min_splits", 1),
@@ -178,6 +183,7 @@ AUDIT_EDITS: dict[str, Callable[[Audits], Any]] = {
     "nothing declared": put("declarations", []),
     "a cost less": put("costs", []),
     "settings exchanged": put("budgets", lambda rows: rows[::-1]),
+    "a number of 400 digits": put("budgets", 0, "accuracy", "mean", 10**399),
     "groups exchanged": put("budgets", 0, "pairs", 0, "groups", lambda two: two[::-1]),
 }
 
@@ -197,6 +203,8 @@ def test_the_audits_themselves_agree_and_an_omission_is_found(audits):
     for named in (RELEASES[:2], [*RELEASES, OTHER], [*RELEASES, RELEASES[0]]):
         assert verify_audits(audits, named) is not None
     assert verify_audits(audits, RELEASES, plan_sha256="0" * 64) is not None
+    assert verify_audits([alone()], RELEASES[:1]) is None
+    assert "family" in str(verify_audits([alone()], RELEASES[:1], family=[OTHER]))
 
 
 @pytest.fixture(scope="module")
@@ -256,9 +264,9 @@ OURS = f"pcer {pcer.__version__}"
 HEAD = "in the head of the page"
 NUMBERS = (
     *('<tr><th scope="row">0.1</th>', '"plan":{"floors":', '"resamples":', '"pooled_exposure":'),
-    *('<h2 id="provenance">', '<h1 id="release-1-title"', '<details class="numbers"'),
-    *('<figure class="hero"', '<figure class="exposures"', '<figure class="floors"'),
-    '<dl class="card">',
+    *('<h2 id="provenance">', '<h1 class="headline">', '<details class="numbers"'),
+    *('<div class="card exposure">', '<figure class="exposures"', '<figure class="floors"'),
+    '<div class="paper">',
 )
 PAGE_EDITS: list[tuple[Callable[[str], str], str]] = [
     (replaced(f'"{OURS}"', '"x 1"'), f"says 'x 1', rendered again it says '{OURS}'"),
@@ -306,6 +314,9 @@ def test_a_page_agrees_and_one_release_more_or_less_is_found(whole_page, differe
     assert difference(both, RELEASES[:2], plan_sha256=PLAN.sha256) is None
     assert RELEASES[1].sha256 in difference(both, RELEASES[:1])
     assert PLAN.sha256 in difference(both, plan_sha256="0" * 64)
+    one = to_report(pcer.audit(RELEASES[:1], PLAN, family=[OTHER]), RELEASES[:1], [OTHER])
+    assert difference(one, RELEASES[:1], family=[OTHER]) is None
+    assert OTHER.sha256 in difference(one, RELEASES[:1])  # a decoy weakens what the others show
     with pytest.raises(InputError):
         difference(both, RELEASES)
 
@@ -314,8 +325,9 @@ def test_a_page_agrees_and_one_release_more_or_less_is_found(whole_page, differe
     ("old", "new", "message"),
     [
         ('id="pcer-report"', 'id="other"', "not a report of pcer"),
-        ('"version":3,"plan"', '"version":3,"study":"x","plan"', "the version that wrote it"),
-        ('"format":"pcer-report","version":3', '"format":"pcer-report","version":4', "upgrade"),
+        ('"version":4,"plan"', '"version":4,"study":"x","plan"', "the version that wrote it"),
+        ('"format":"pcer-report","version":4', '"format":"pcer-report","version":5', "upgrade"),
+        ('"format":"pcer-report","version":4', '"format":"pcer-report","version":3', "again"),
         ('"releases":[{', '"releases":[{"x":1,', "not a field of this format"),
         ('"pcer:rows":[[0,', '"pcer:rows":[[0,0,0,0,', "is damaged"),
         ('"pcer:rows":[[0,', '"pcer:rows":[[77,', "is damaged"),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from pcer.report.notebook import save_page, to_chart, to_frame, to_notebook, to_plain
+from pcer.report.flat import to_metrics
+from pcer.report.notebook import PaperView, save_page, to_chart, to_frame, to_notebook, to_plain
+from pcer.report.opinion import to_opinion
 from pcer.report.page import to_report
 from pcer.report.pictures import finding_svg
 from pcer.report.text import to_junit, to_latex_tables, to_markdown_page
 from pcer.report.verify import verify_audits, verify_report
 
 __all__ = [
+    "PaperView",
     "finding_svg",
     "save_page",
     "to_chart",
@@ -16,7 +19,9 @@ __all__ = [
     "to_junit",
     "to_latex_tables",
     "to_markdown_page",
+    "to_metrics",
     "to_notebook",
+    "to_opinion",
     "to_plain",
     "to_report",
     "verify_audits",

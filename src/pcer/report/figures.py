@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pcer.auditing.file import Audit, BudgetResult, rounded
+from pcer.auditing.file import Audit, rounded
 from pcer.auditing.planner import Outlook, OutlookPoint
 from pcer.auditing.words import listed
 from pcer.errors import InputError, not_installed
@@ -38,12 +38,23 @@ LONGEST_NAME, LONGEST_LABEL, MOST_LABELS = 60, 150, 24
 HUNDREDTHS = "replace(format(100 * datum.value, '~g'), '-', '−')"
 # Marks of groups in their order, so that no chart needs colour.
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down")
-PARITY, DISPARITY = "demographic parity gap (left)", "PCER disparity (right)"
-BLUE, RED = LIGHT["series-0"], LIGHT["series-1"]
+PARITY, DISPARITY, NULL = "DP-Gap (left)", "Δ PCER (right)", "if nothing memorised"
+# Colours of measures, which are none of the first groups'.
+PURPLE, OLIVE = LIGHT["series-5"], LIGHT["series-4"]
+GREY, FLOORED = "#7a7a7a", "#fff3bf"
+READING = "Hollow: no evidence, within its null. Yellow: floor-dominated."
+# Colour, mark and shift to the side of every curve of Figure 1.
+CURVES = {
+    PARITY: (PURPLE, "circle", -6),
+    DISPARITY: (OLIVE, "square", 0),
+    NULL: (GREY, "diamond", 6),
+}
 OUTLOOK = "outlook"  # what a planner's picture is called in files
 EVERY, ANY = "exposure, in every group", "difference, between any two"
-MOST_LINES = 6  # more groups would not be told apart: then one line stands for all
+MOST_LINES = 6  # with more groups, one line stands for all
 ROWS = alt.NamedData("rows")
+# Names that every object of JavaScript has, which Vega trips over; a space that nobody sees helps.
+OF_OBJECTS = re.compile(r'(?<=")(__\w+__|constructor|\w+(Of|String|Property|Enumerable))(?=\\?")')
 
 
 def draw_figures(audits: Sequence[Audit], releases: Sequence[Release]) -> dict[str, bytes]:
@@ -67,11 +78,8 @@ def chart_spec(audit: Audit, release: Release, name: str) -> Spec | None:
     if found is None:
         return None
     chart, rows, what = found
-    n, unsure = len(audit.budgets), sum(budget.verdict.voids for budget in audit.budgets)
-    description = (
-        f"{what}, {n} privacy budget{'s' if n > 1 else ''}, of which {unsure} floor dominated, "
-        "not resolved or insufficient. The numbers are in the tables."
-    )
+    n = len(audit.budgets)
+    description = f"{what}, {n} setting{'s' * (n > 1)}. The numbers are in the tables."
     return _described(chart, description, {"rows": rounded(rows)})
 
 
@@ -111,12 +119,14 @@ def complete(spec: Spec, rows: dict[str, Any]) -> Spec:
 def _described(chart: AnyChart, description: str, rows: dict[str, Any]) -> Spec:
     spec: Spec = chart.to_dict(validate=False)
     spec = {key: value for key, value in spec.items() if key not in ("config", "$schema")}
-    return complete(spec | {"description": description}, rows)
+    whole = complete(spec | {"description": description}, rows)
+    return dict(json.loads(OF_OBJECTS.sub(r"\g<0> ", json.dumps(whole))))
 
 
-def series(names: Sequence[str]) -> alt.Scale:
-    """A colour for every name."""
-    colours = [LIGHT[f"series-{k % N_SERIES}"] for k in range(len(names))]
+def series(names: Sequence[str], places: Sequence[int] | None = None) -> alt.Scale:
+    """A colour for every name, by its place: a group's among all groups is the page's colour."""
+    of_names = range(len(names)) if places is None else places
+    colours = [LIGHT[f"series-{k % N_SERIES}"] for k in of_names]
     return alt.Scale(domain=list(names), range=colours)
 
 
@@ -126,54 +136,72 @@ def legend() -> alt.Legend:
 
 
 def figure1(audit: Audit, release: Release) -> Drawing:
-    """The paper's Figure 1: outcome gap and disparity by the gap, on two axes over the budgets."""
+    """The paper's Figure 1, a panel for each pair: DP-Gap and Δ PCER by the gap over the budgets.
+
+    Settings whose gaps are below the floor in most seeds are shaded, as in the paper. Beside Δ PCER
+    stands what it would be if nothing were memorised; it is filled only where it is beyond that.
+    """
     names = [pair_name(pair.groups) for pair in audit.budgets[0].pairs[: tables.MOST_PAIRS]]
     labels, rows = tables.setting_labels(audit), []
     for budget, pair, published in tables.setting_pairs(audit):
-        at = {"setting": labels[audit.budgets.index(budget)], "pair": pair_name(pair.groups)}
-        gap, disparity = budget.demographic_parity_gap, published.pcer_disparity
-        rows.append(at | {"series": PARITY, "unsure": ""} | _interval(gap.mean, gap.ci))
-        found = _interval(disparity.mean, disparity.ci)
-        rows.append(at | {"series": DISPARITY, "unsure": _unsure(budget)} | found)
-    # Vega-Lite has no panels of two axes by a field, so that each pair is a chart of its own.
+        setting, shares = labels[audit.budgets.index(budget)], dict[float, float | None]()
+        shares |= {row.floor: row.floor_dominated_share for row in published.floors}
+        is_floored = (shares.get(audit.plan.floor) or 0.0) > 0.5
+        at = {"setting": setting, "pair": pair_name(pair.groups), "floored": is_floored}
+        gap, found = budget.demographic_parity_gap, published.pcer_disparity
+        for name, mean, ends, filled in (
+            (PARITY, gap.mean, gap.ci, True),
+            (DISPARITY, found.mean, found.ci, found.is_beyond_null is True),
+            (NULL, found.null_mean, found.null_interval, False),
+        ):
+            rows.append(at | {"series": name, "filled": filled} | _interval(mean, ends))
+    # Vega-Lite has no panels of two axes by a field, so each pair is a separate chart.
     panels = []
     for name in names:
         base = alt.Chart(ROWS).transform_filter(f"datum.pair == {json.dumps(name)}")
-        sides = [_side(audit, base, series) for series in (PARITY, DISPARITY)]
-        layers = alt.layer(*sides).resolve_scale(y="independent")
-        panels.append(layers.properties(width=WIDTH, height=HEIGHT, title=name))
+        shade = base.transform_filter("datum.floored").mark_rect(color=FLOORED)
+        right = alt.layer(*(_curve(audit, base, each) for each in (NULL, DISPARITY)))
+        layers = alt.layer(
+            shade.encode(x=_settings_axis(audit)), _curve(audit, base, PARITY), right
+        ).resolve_scale(y="independent")
+        title = alt.TitleParams(name, subtitle=READING)
+        panels.append(layers.properties(width=WIDTH, height=HEIGHT, title=title))
     chart = alt.concat(*panels, columns=2) if len(panels) > 1 else panels[0]
-    return chart, rows, "Outcome gap and disparity with interval"
+    return chart, rows, "Parity gap and Δ PCER with intervals, and Δ PCER if nothing were memorised"
 
 
-def _side(audit: Audit, base: alt.Chart, series: str) -> AnyChart:
-    """Means joined by a line, with intervals; the two sides stand a little apart."""
-    side, colour = ("left", BLUE) if series == PARITY else ("right", RED)
+def _curve(audit: Audit, base: alt.Chart, series: str) -> AnyChart:
+    """Means joined by a line, with intervals; the curves stand a little apart."""
+    side = "left" if series == PARITY else "right"
+    colours, shapes, shifts = ({name: look[k] for name, look in CURVES.items()} for k in range(3))
+    colour: Any = colours[series]
+    shift: dict[str, Any] = {"xOffset": shifts[series]}
     base = base.transform_filter(f"datum.series == '{series}' && isValid(datum.mean)")
-    axis = alt.Axis(title=series, titleColor=colour, labelColor=colour, orient=side, grid=False)  # type: ignore[arg-type]
-    x = _settings_axis(audit, with_verdicts=True)
-    y, low = alt.Y("mean:Q", axis=axis, scale=alt.Scale(zero=True)), alt.Y("low:Q")
-    colours = alt.Scale(domain=[PARITY, DISPARITY], range=[BLUE, RED])
-    shapes = alt.Scale(domain=[PARITY, DISPARITY], range=["circle", "square"])
+    title = PARITY if series == PARITY else DISPARITY
+    ink: Any = colours[title]
+    axis = alt.Axis(title=title, titleColor=ink, labelColor=ink, orient=side, grid=False)  # type: ignore[arg-type]
+    x, low = _settings_axis(audit), alt.Y("low:Q")
+    y = alt.Y("mean:Q", axis=axis, scale=alt.Scale(zero=True))
     look: dict[str, Any] = {"title": None, "legend": legend()}
-    shift: dict[str, Any] = {"xOffset": -4 if side == "left" else 4}
+    scale = alt.Scale(domain=list(CURVES), range=list(colours.values()))
+    marks = alt.Scale(domain=list(CURVES), range=list(shapes.values()))
     return alt.layer(
-        base.mark_rule(color=colour, strokeDash=[3, 3]).encode(y=alt.datum(0)),
+        base.mark_rule(color=ink, strokeDash=[3, 3]).encode(y=alt.datum(0)),
         base.mark_line(color=colour, strokeWidth=1.2, **shift).encode(x=x, y=y),
         base.mark_rule(color=colour, strokeWidth=1.5, **shift).encode(x=x, y=low, y2="high:Q"),
         base.mark_point(filled=True, size=60, strokeWidth=1.6, opacity=1, **shift).encode(
             x=x,
             y=y,
-            color=alt.Color("series:N", scale=colours, **look),
-            stroke=alt.Stroke("series:N", scale=colours, **look),
-            shape=alt.Shape("series:N", scale=shapes, **look),
-            fillOpacity=alt.when("datum.unsure != ''").then(alt.value(0)).otherwise(alt.value(1)),
+            color=alt.Color("series:N", scale=scale, **look),
+            stroke=alt.Stroke("series:N", scale=scale, **look),
+            shape=alt.Shape("series:N", scale=marks, **look),
+            fillOpacity=alt.when("datum.filled").then(alt.value(1)).otherwise(alt.value(0)),
         ),
     )
 
 
 def costs_chart(audit: Audit, release: Release) -> Drawing | None:
-    """Cost estimates with intervals, a panel for every attack that the release carries."""
+    """Exposure with intervals, a panel for every attack that the release carries."""
     rows = [
         {"setting": setting, "group": isolated(group), "attack": proxy.label}
         | _interval(value, interval)
@@ -181,14 +209,15 @@ def costs_chart(audit: Audit, release: Release) -> Drawing | None:
     ]
     if not rows:
         return None
-    names = [isolated(audit.subject.groups[g]) for g in tables.shown_groups(audit)]
-    shapes = alt.Scale(domain=names, range=[SHAPES[k % len(SHAPES)] for k in range(len(names))])
+    places = tables.shown_groups(audit)
+    names = [isolated(audit.subject.groups[g]) for g in places]
+    shapes = alt.Scale(domain=names, range=[SHAPES[g % len(SHAPES)] for g in places])
     look: dict[str, Any] = {"title": None, "legend": legend()}
-    colour = alt.Color("group:N", scale=series(names), **look)
-    stroke = alt.Stroke("group:N", scale=series(names), **look)
+    colour = alt.Color("group:N", scale=series(names, places), **look)
+    stroke = alt.Stroke("group:N", scale=series(names, places), **look)
     at = {"x": _settings_axis(audit), "xOffset": alt.XOffset("group:N", sort=names)}
     axis = alt.Axis(labelExpr=HUNDREDTHS, tickCount=5)
-    low = alt.Y("low:Q", title="hundredths of its unit, beyond chance", axis=axis)
+    low = alt.Y("low:Q", title="hundredths of its unit, above chance", axis=axis)
     shape, mean = alt.Shape("group:N", scale=shapes, **look), alt.Y("mean:Q")
     base = alt.Chart()
     layers = alt.layer(
@@ -199,7 +228,7 @@ def costs_chart(audit: Audit, release: Release) -> Drawing | None:
         ),
         data=ROWS,
     )
-    what, attacks = "Cost estimates with intervals", list(dict.fromkeys(r["attack"] for r in rows))
+    what, attacks = "Exposure with intervals", list(dict.fromkeys(r["attack"] for r in rows))
     if len(attacks) == 1:
         return layers.properties(width=WIDTH, height=HEIGHT), rows, what
     width = CELL if len(audit.budgets) <= MOST_LABELS // 3 else 2 * CELL
@@ -220,21 +249,12 @@ def _interval(mean: float | None, ci: tuple[float, float] | None) -> dict[str, A
     return {"mean": mean, "low": low, "high": high}
 
 
-def _unsure(budget: BudgetResult) -> str:
-    """The label without which a setting's disparity must not be shown; empty if it needs none."""
-    return budget.verdict.words if budget.verdict.voids else ""
-
-
-def _settings_axis(audit: Audit, *, with_verdicts: bool = False) -> alt.X:
-    """Settings in ascending order, no-DP last; below each the label that it needs, if asked."""
+def _settings_axis(audit: Audit) -> alt.X:
+    """Settings in ascending order, no-DP last."""
     labels = tables.setting_labels(audit)
     many = any(budget.model is not None for budget in audit.budgets)
     crowded = len(labels) > MOST_LABELS
     axis = alt.Axis(labelAngle=-90 if many else 0, labelOverlap=crowded, labelLimit=LONGEST_LABEL)
-    if with_verdicts:
-        pairs = zip(labels, audit.budgets, strict=True)
-        words = {name: [name, *_unsure(budget).split()] for name, budget in pairs}
-        axis.labelExpr = f"{json.dumps(words)}[datum.label]"
     title = "model and privacy budget ε" if many else "privacy budget ε"
     return alt.X("setting:N", title=title, sort=labels, axis=axis)
 

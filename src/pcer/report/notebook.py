@@ -9,62 +9,119 @@ from __future__ import annotations
 import html
 import importlib.util
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pcer.auditing.compare_words import Changes
+from pcer.auditing.compare import Changes, Trend
 from pcer.auditing.file import Audit
 from pcer.auditing.planner import Outlook
-from pcer.auditing.words import NOTHING, budget_name, number_range
+from pcer.auditing.recommend import Recommendation
+from pcer.auditing.words import NOTHING, budget_name, number_range, say
 from pcer.errors import InputError, clipped
-from pcer.files import write_files
-from pcer.release.format import Release
+from pcer.files import as_shown, write_files
+from pcer.release.format import Release, Shown
 from pcer.release.panel import carried_costs, panels
 from pcer.release.proxies import proxy_named
-from pcer.report.changes import change_parts, change_table
-from pcer.report.outlooks import outlook_parts, outlook_tables
+from pcer.report.changes import change_view, trend_view
+from pcer.report.choices import choice_svg, choice_view
+from pcer.report.outlooks import outlook_view
 from pcer.report.page import to_report
-from pcer.report.pictures import finding_svg
-from pcer.report.table import Table, isolated, to_html, to_text, wrapped
-from pcer.report.tables import MOST_ROWS, finding_table, isolate_names
-from pcer.report.text import WIDTH, brief_parts, finding
+from pcer.report.pictures import PALETTE, environment, finding_svg
+from pcer.report.table import Table, isolated, to_html
+from pcer.report.tables import MOST_ROWS, isolate_names
+from pcer.report.text import Lines, terminal_text, to_latex_tables, view_of
 
 MOST_TEXT = 4_000  # characters of a sentence; names of others may be long, and many
 # What a frame can be made with; the first that is installed, unless another is named.
 BACKENDS = ("pandas", "polars", "pyarrow")
 
 
-def to_notebook(shown: Audit | Changes | Outlook | Release) -> str:
-    """Small HTML: for an audit headline, picture and table, for a release what is in it."""
+def to_notebook(shown: Shown) -> str:
+    """Small HTML: for an audit what a terminal shows and a picture, for a release what is in it."""
     if isinstance(shown, Audit):
-        title, headline, sure = (isolate_names(text, shown) for text in finding(shown))
-        table = finding_table(shown, most_rows=MOST_ROWS)
-        return _box(title, [headline], [table], picture=finding_svg(shown), last=sure)
-    if isinstance(shown, Outlook):
-        return _box(shown.title, shown.sentences, outlook_tables(shown))
-    if isinstance(shown, Changes):
-        return _box(shown.title, [shown.headline, *shown.account], [change_table(shown)])
-    return _box(shown.title, _release_facts(shown), [release_table(shown)])
+        first, *rest = view_of(shown)
+        return _box([first, finding_svg(shown), *rest], partial(isolate_names, audit=shown))
+    if isinstance(shown, Trend):
+        first, *rest = trend_view(shown)
+        return _box([first, finding_svg(shown.versions[-1], versions=shown.settings), *rest])
+    first, *rest = _view(shown)
+    picture = [choice_svg(as_shown(shown))] if isinstance(shown, Recommendation) else []
+    return _box([first, *picture, *rest])
 
 
-def to_plain(shown: Audit | Changes | Outlook | Release) -> str:
+def trend_page(trend: Trend) -> str:
+    """One offline HTML file: what a notebook shows of a trend."""
+    page = environment().get_template("trend.html")
+    return page.render(trend=as_shown(trend), palette=PALETTE, body=to_notebook(trend)) + "\n"
+
+
+def to_plain(shown: Shown) -> str:
     """What a notebook shows, as lines of text."""
-    if isinstance(shown, Release):
-        lines = "\n".join(wrapped(line, WIDTH) for line in (shown.title, *_release_facts(shown)))
-        return f"{lines}\n\n{to_text(release_table(shown), WIDTH)}"
-    parts: Any = {Audit: brief_parts, Outlook: outlook_parts, Changes: change_parts}
-    return "\n\n".join(map(str, parts[type(shown)](shown, WIDTH)))
+    return terminal_text(_view(shown))
 
 
-def to_chart(audit: Audit | Outlook, name: str) -> Any:
-    """One chart as an Altair chart, with its rows in it."""
+def _view(shown: Shown) -> list[Lines | Table]:
+    views: Any = {Audit: view_of, Changes: change_view, Outlook: outlook_view, Trend: trend_view}
+    views[Recommendation] = choice_view
+    return list(views.get(type(shown), release_view)(shown))
+
+
+class PaperView:
+    """The paper's view of an audit, which displays and prints itself."""
+
+    def __init__(self, audit: Audit) -> None:
+        self.audit = audit
+
+    def __repr__(self) -> str:
+        return f"<PaperView: {self.audit.title}>"
+
+    def __str__(self) -> str:
+        return terminal_text(view_of(as_shown(self.audit), "paper"))
+
+    def _repr_html_(self) -> str:
+        audit = as_shown(self.audit)
+        return _box(view_of(audit, "paper"), partial(isolate_names, audit=audit))
+
+    def to_latex(self) -> str:
+        """Its tables as LaTeX."""
+        return to_latex_tables([self.audit], "paper")
+
+
+class Picture:
+    """The finding's picture, an SVG: displays itself, and needs no other package."""
+
+    def __init__(self, audit: Audit) -> None:
+        self.title, self._svg = audit.title, finding_svg(as_shown(audit))
+
+    def __repr__(self) -> str:
+        return f"<Picture: {self.title}; save('finding.svg') writes it>"
+
+    def _repr_svg_(self) -> str:
+        return self._svg
+
+    _repr_html_ = _repr_svg_
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as ``*.svg``."""
+        if not os.fspath(path).lower().endswith(".svg"):
+            raise InputError(
+                f"{os.fspath(path)}: the picture is an SVG; name it *.svg.", field="path"
+            )
+        write_files({path: self._svg})
+
+
+def to_chart(audit: Audit | Outlook, name: str | None) -> Any:
+    """The finding's picture, or one chart as an Altair chart, with its rows in it."""
+    if name is None and isinstance(audit, Audit):
+        return Picture(audit)
     from pcer.report import figures
 
     if isinstance(audit, Outlook):
         return figures.spec_chart(figures.outlook_spec(audit))
-    spec = figures.chart_spec(audit, _sources(audit)[0], name)
+    spec = figures.chart_spec(audit, _sources(audit)[0], str(name))
     if spec is None:
         raise InputError(f"this audit has nothing to draw for {name!r}: no exposure is known.")
     return figures.spec_chart(spec)
@@ -89,18 +146,23 @@ def _sources(audit: Audit) -> tuple[Release, list[Release]]:
     return release, family
 
 
-def _release_facts(release: Release) -> list[str]:
+def release_view(release: Release) -> list[Lines | Table]:
+    """What is in a release, without a finding."""
     settings = panels(release)
     budgets = {budget_name(run.epsilon): run.budget for run in release.runs}
     splits = number_range(sorted({panel.n_splits for panel in settings}))
-    costs = [proxy_named(name).short for name in ("overfitting_gap", *carried_costs(settings))]
+    gap = ["overfitting_gap"] * any(np.isfinite(s.test_accuracy).any() for s in settings)
+    costs = [proxy_named(name).short for name in (*gap, *carried_costs(settings))]
     kind = release.training.split_kind
-    return [
-        f"Budgets: {', '.join(sorted(budgets, key=budgets.__getitem__))}. Splits per setting: "
+    facts = [
+        f"Settings: {', '.join(sorted(budgets, key=budgets.__getitem__))}. Splits per setting: "
         f"{splits}, {kind or 'not said to be random'}.",
-        f"Costs that it carries: {', '.join(costs)}.",
-        "Statistics of groups, for pcer.audit(release): it has no finding of its own.",
+        f"Attacks: {', '.join(costs)}.",
+        "Statistics of groups, without a finding; see pcer.audit(release).",
     ]
+    if n := release.subject.n_missing_group:
+        facts.insert(2, say("how_sure", "missing", n=f"{n:,}"))
+    return [Lines(release.title, facts), release_table(release)]
 
 
 def release_table(release: Release) -> Table:
@@ -125,24 +187,38 @@ def release_table(release: Release) -> Table:
     )
 
 
-def _box(
-    title: str, lines: Iterable[str], tables: Iterable[Table], *, picture: str = "", last: str = ""
-) -> str:
-    def paragraph(text: str, mark: str = "{}") -> str:
-        text = html.escape(isolated(clipped(text, MOST_TEXT)))
-        return f'<p style="margin:.3em 0">{mark.format(text)}</p>' if text else ""
+def _box(shown: Iterable[Lines | Table | str], isolate: Callable[[str], str] = isolated) -> str:
+    """Sentences, tables and pictures below each other; a picture is text already."""
 
-    head = paragraph(title, "<strong>{}</strong>")
-    parts = [head, *map(paragraph, lines), picture, *map(to_html, tables), paragraph(last)]
-    inside = "\n".join(part for part in parts if part)
+    def paragraph(text: str, mark: str = "{}") -> str:
+        text = html.escape(isolate(clipped(text, MOST_TEXT)))
+        return f'<p style="margin:.3em 0">{mark.format(text)}</p>'
+
+    parts = []
+    for each in shown:
+        if isinstance(each, Lines):
+            parts += [paragraph(each.title, "<strong>{}</strong>"), *map(paragraph, each.sentences)]
+        else:
+            parts.append(to_html(each) if isinstance(each, Table) else each)
+    inside = "\n".join(parts)
     return f'<div class="pcer" style="max-width:44em;line-height:1.4">\n{inside}\n</div>'
 
 
-FRAMES = ("groups", "pairs", "settings", "costs")
+# By frame the columns that most need.
+FRAMES = {
+    "groups": "model epsilon group n_train positive_rate_mean cost_value cost_upper_bound "
+    "detectable_cost p_value resolved",
+    "pairs": "model epsilon first second verdict exposure_answer exposure_difference_value "
+    "exposure_p_value outcomes_answer outcomes_difference_value",
+    "settings": "model epsilon groups n_splits accuracy_mean demographic_parity_gap_mean "
+    "equalized_odds_gap_mean pcer_spread_mean verdict headline",
+    "costs": "cost n_cells n_resolved more_exposed lower_ratio double_disadvantage p_value "
+    "p_value_over_costs ratio_p_over_costs detected_in",
+}
 Fields = dict[str, Any]
 
 
-def to_frame(audit: Audit, what: str = "groups", backend: str | None = None) -> Any:
+def to_frame(audit: Audit, what: str, backend: str | None, *, full: bool) -> Any:
     """A native data frame, a row for each of ``what``; see ``Audit.to_frame``."""
     import narwhals as nw
 
@@ -158,6 +234,8 @@ def to_frame(audit: Audit, what: str = "groups", backend: str | None = None) -> 
         )
     rows = [dict(_flat("", row)) for row in _frame_rows(audit, what)]
     names = dict.fromkeys(name for row in rows for name in row)
+    few = [] if full else FRAMES[what].split()
+    names = {name: None for name in few if name in names} or names
     columns = {name: [row.get(name) for row in rows] for name in names}
     return nw.from_dict(columns, backend=wanted).to_native()
 
@@ -177,13 +255,13 @@ def _frame_rows(audit: Audit, what: str) -> Iterator[Fields]:
                 yield at | names | pair.model_dump(exclude=LEFT_OUT)
         else:
             rest = budget.model_dump(exclude={"model", "epsilon", "groups", "pairs"})
-            yield at | {"worse_off": budget.worse_off} | rest | {"verdict": budget.verdict.value}
+            yield at | {"groups": budget.named} | rest | {"verdict": budget.verdict.value}
 
 
 # Fields of a pair that have their own columns, or whose columns the frame has already.
-LEFT_OUT: Any = {"groups": True, "floors": True, "exposure_answer": {"placebo"}}
+LEFT_OUT: Any = {"groups": True, "floors": True, "exposure": {"placebo"}}
 # Records that not every row has; a frame has their columns where one row does.
-OPTIONAL = {"null_gap", "allowed", "equivalence", "coin_flips"}
+OPTIONAL = {"null_gap", "allowed", "equivalence", "placebo"}
 
 
 def _flat(prefix: str, fields: Fields) -> Iterator[tuple[str, Any]]:
@@ -198,4 +276,4 @@ def _flat(prefix: str, fields: Fields) -> Iterator[tuple[str, Any]]:
             low, high = value or (None, None)
             yield from ((f"{name}_low", low), (f"{name}_high", high))
         else:
-            yield name, ", ".join(value) if isinstance(value, list) else value
+            yield name, ", ".join(map(str, value)) if isinstance(value, list) else value

@@ -9,22 +9,17 @@ from pcer.auditing.words import NOTHING, largest
 from pcer.files import as_shown
 from pcer.report.changes import quantity
 from pcer.report.table import Table
-from pcer.report.text import Part, lines_part, table_part
+from pcer.report.text import Lines
 
 
-def outlook_parts(outlook: Outlook, width: int) -> list[Part]:
-    """What a terminal shows: the answer in words, then the numbers."""
+def outlook_view(outlook: Outlook) -> list[Lines | Table]:
+    """The answer in words, who could be shown how much, and the curve over splits."""
     outlook = as_shown(outlook)
-    parts = [table_part(table, width) for table in outlook_tables(outlook)]
-    return [lines_part(outlook.title, outlook.sentences, width, indent=0), *parts]
-
-
-def outlook_tables(outlook: Outlook) -> list[Table]:
-    """Who could be shown how much; and the curve over splits."""
     heads = ("splits", "an exposure,\nin every group", "a difference,\nbetween any two")
     curve = outlook.over_splits
     rows = tuple((f"{point.n_splits:,}", *map(in_100, hardest(point))) for point in curve)
-    return [_amounts(outlook), Table("With other numbers of splits, in 100", heads, rows)]
+    splits = Table("With other numbers of splits, in points", heads, rows)
+    return [Lines(outlook.title, outlook.sentences), _amounts(outlook), splits]
 
 
 def in_100(amount: float | None) -> str:
@@ -61,7 +56,7 @@ def _amounts(outlook: Outlook) -> Table:
     if outlook.target is not None:
         heads += [f"{what} to\nshow {in_100(outlook.target)}" for what in ("splits", "people")]
     cells = tuple(row[: len(heads)] for row in rows)
-    title = "Smallest that would be shown 4 times in 5, in 100"
+    title = "Smallest that would be seen 4 times in 5, in points"
     return Table(title, tuple(heads), cells, note=_note(outlook))
 
 
@@ -71,12 +66,12 @@ def _note(outlook: Outlook) -> str:
     family = outlook.n_settings
     tests = f" {family} settings are audited together." if family > 1 else ""
     base = max((pair.base for pair in outlook.pairs), default=0.0)
-    lower = f" The less exposed group has {in_100(base)} in 100." if base > 0 else ""
+    lower = f" The less exposed group has {in_100(base)} points." if base > 0 else ""
     about = (
         "An exposure is asked about these records, a difference about people like these."
         if outlook.proxy.is_from_counts
         else "Both are asked about people like these. For other numbers of splits these are upper "
-        "limits: a release does not say which part of its error splits cause."
+        "bounds: a release does not say which part of its error splits cause."
     )
     dash = "A dash: not even the largest there can be; or no number is enough."
     return f"{cost}{at}{tests}{lower} {about} {dash}"

@@ -17,26 +17,33 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from pcer._version import __version__
-from pcer.auditing.file import Audit, parse_plan
+from pcer.auditing import words
+from pcer.auditing.file import AUDIT_AGAIN, Audit, BudgetResult, parse_plan
 from pcer.auditing.plan import Plan
 from pcer.auditing.verdict import BUDGET_VERDICTS
-from pcer.auditing.words import NOTHING, listed, number_range, short_setting
 from pcer.errors import InputError, shown, spelt
 from pcer.files import MAX_VALUES, as_shown, parse_json, require_format
 from pcer.release.format import Release, parse_release
 from pcer.release.panel import carried_costs, panels
 from pcer.report import tables
-from pcer.report.pictures import PALETTE, environment, exposures_svg, finding_svg, floors_svg
+from pcer.report.pictures import (
+    NARROW,
+    PALETTE,
+    WIDE,
+    drawn_groups,
+    environment,
+    exposure_words,
+    finding_svg,
+    floors_svg,
+    look,
+)
 from pcer.report.table import Table, isolated, template, to_html
 
 FORMAT: Final = "pcer-report"
-VERSION: Final = 3
+VERSION: Final = 4
 GENERATOR = f"pcer {__version__}"
-MOST_GROUPS = 6  # groups on the card; the tables have all
-MECHANISMS = {
-    "none": "trained without differential privacy",
-    "unknown": "how it was trained is not said",
-}
+MOST_PAPER_ROWS = 12  # of the paper's numbers that stand there unfolded
+SIZES = {"wide": WIDE, "narrow": NARROW}  # of the picture; a page shows the one that fits
 
 
 def to_report(
@@ -61,14 +68,13 @@ def to_report(
     }
     audits, releases = as_shown([*audits]), as_shown([*releases])
     pairs = enumerate(zip(audits, releases, strict=True), start=1)
-    title, several = audits[0].title, len(audits) > 1
-    script = template("report.js")
+    title, several, script = audits[0].title, len(audits) > 1, template("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     rows = tuple((name.replace("_", " "), _plain(v)) for name, v in plan.model_dump().items())
     plan_table = Table("Plan: fixed before looking", ("setting", "value"), rows, 2)
     page = environment().get_template("report.html")
     filled = page.render(
-        title=f"Privacy cost and benefit: {len(audits)} releases" if several else title,
+        title=f"Exposure and outcomes: {len(audits)} releases" if several else title,
         matrix=_matrix(audits) if several else {},
         sections=[_section(audit, release, k) for k, (audit, release) in pairs],
         level=2 if several else 1,
@@ -88,7 +94,10 @@ def to_report(
 
 
 def _section(audit: Audit, release: Release, number: int) -> dict[str, Any]:
-    """Everything that the page shows of one release: two screens, and a folded appendix."""
+    """Everything that the page shows of one release: the finding, what is behind it, an appendix.
+
+    The finding stands there once for each setting, and one of them is shown.
+    """
     marked: set[str] = set()  # terms are explained where they first stand
 
     def plain(line: str) -> str:
@@ -99,81 +108,85 @@ def _section(audit: Audit, release: Release, number: int) -> dict[str, Any]:
 
     groups = tables.table_groups(audit)
     if carried_costs(panels(release)):
-        groups["Every cost"].insert(1, tables.estimates_table(audit, release))
+        groups["Every attack"].insert(1, tables.estimates_table(audit, release))
+    paper, *groups["As published"] = groups["As published"]
+    views = [_view(audit, each) for each in audit.budgets]
+    sure = {*views[audit.telling]["cards"][-1].sentences}
+    said = {*words.what_would_change(audit, audit.told)}
     return {
         "id": f"release-{number}",
         "title": plain(tables.subject_name(audit)),
         "audit": audit,
         "plain": plain,
         "marking": marking,
-        "settings": [_setting(audit, k) for k in range(len(audit.budgets))],
-        "exposures": exposures_svg(audit),
+        "views": [views[audit.budgets.index(each)] for each in tables.least_private_first(audit)],
+        "pictures": {size: finding_svg(audit, width=width) for size, width in SIZES.items()},
         "floors": floors_svg(audit),
         "numbers": tables.numbers_table(audit),
-        "card": _card(audit, release),
+        "paper": paper,
+        "evidence": words.paper_words(audit),
+        "is_folded": len(paper.rows) > MOST_PAPER_ROWS,
+        "trust": [audit.choice, *(line for line in audit.trust if line not in sure)],
+        "next": [line for line in audit.next_steps if line not in said],
         "facts": tables.facts(audit),
-        "advice": tables.advice(audit),
         "tables": groups,
-        "verdicts": {
-            (budget.model or "", budget.budget): budget.verdict for budget in audit.budgets
+    }
+
+
+def _view(audit: Audit, budget: BudgetResult) -> dict[str, Any]:
+    """The finding in one setting: header, headline, badge, what would change it, three cards."""
+    groups = {}
+    for name in drawn_groups(audit, budget):
+        group = budget.groups[name]
+        rate = group.benefit.mean
+        groups[name] = {
+            "name": isolated(name),
+            "rate": words.NOTHING if rate is None else words.of_100(rate)[0],
+            "share": 100 * (rate or 0.0),
+            "exposure": exposure_words(audit.proxy, group),
+            "is_clear": group.is_clear,
+            **look(audit, name),
+        }
+    makers = (words.exposure_card, words.outcomes_card, words.how_sure_card)
+    return {
+        "number": audit.budgets.index(budget),
+        "is_first": budget is audit.told,
+        "budget": budget,
+        "label": words.short_setting(budget.model, budget.epsilon),
+        "title": isolated(words.setting_title(budget)),
+        "subject": [isolated(part) for part in words.subject_line(audit, budget)],
+        "badge": words.badge(audit, budget),
+        "change": " ".join(words.what_would_change(audit, budget)),
+        "cards": [make(audit, budget) for make in makers],
+        "unit": audit.proxy.scale.counted.format(label=audit.proxy.label),
+        "groups": {
+            axis: [groups[name] for name in words.in_order(budget, axis) if name in groups]
+            for axis in ("exposure", "outcomes")
         },
-    }
-
-
-def _setting(audit: Audit, k: int) -> dict[str, Any]:
-    """One setting: its name, in tables too, its verdict, its advice, its picture."""
-    budget = audit.budgets[k]
-    reason = f" Reason: {budget.reason}." if budget.reason else ""
-    words = "" if k == audit.telling else f"{budget.advice}{reason}"
-    return {
-        "name": isolated(tables.setting_of(budget)),
-        "label": short_setting(budget.model, budget.epsilon),
-        "verdict": budget.verdict,
-        "advice": explained(tables.isolate_names(words, audit), set()),
-        "picture": finding_svg(audit, setting=k),
-        "is_first": k == audit.telling,
-    }
-
-
-def _card(audit: Audit, release: Release) -> dict[str, str]:
-    """What a reader needs to ask further."""
-    subject, setting = audit.subject, audit.told
-    seeds = number_range(sorted({budget.n_seeds for budget in audit.budgets}))
-    n, mechanism = len(audit.budgets), release.training.mechanism
-    models = ", ".join(name for name in audit.models if name is not None)
-    trained = MECHANISMS.get(mechanism, f"trained with {mechanism}")
-    settings = f"{n} setting{'s' if n > 1 else ''} of {seeds} models."
-    people = f", {subject.n_records:,} records" if subject.n_records else ""
-    missing = f", {subject.n_missing_group:,} without a group" if subject.n_missing_group else ""
-    positive = release.subject.positive_label
-    means = "" if positive is None else f" A positive prediction: {positive}."
-    groups = []
-    for name in subject.groups[:MOST_GROUPS]:
-        train, test = setting.groups[name].n_train, setting.groups[name].n_test
-        is_known = train is not None and test is not None
-        groups.append(f"{name} ({f'{train + test:,.0f}' if is_known else 'size not said'})")  # type: ignore[operator]
-    more = len(subject.groups) - len(groups)
-    rest = f" and {more} more" if more else ""
-    return {
-        "Model": "; ".join([*([models] if models else []), trained, settings]),
-        "Data": f"{subject.dataset}{people}{missing}.{means}",
-        "Compared": f"{subject.attribute}: {', '.join(groups)}{rest}.",
-        "Cost": audit.choice,
+        "n_more": len(budget.groups) - len(groups),
     }
 
 
 def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
-    """Settings of all releases with their names, and how many have each verdict."""
+    """Both answers of every release in every setting, and how many releases have each verdict."""
     verdicts = [audit.verdict for audit in audits]
     counts = [(verdict, verdicts.count(verdict)) for verdict in BUDGET_VERDICTS]
-    counted = listed([f"{count} {verdict.words}" for verdict, count in counts if count])
-    named: dict[tuple[str, float], str] = {}
+    counted = words.listed([f"{count} {verdict.words}" for verdict, count in counts if count])
+    names: dict[tuple[str, float], str] = {}
+    rows = []
     for audit in audits:
+        cells: dict[tuple[str, float], dict[str, Any]] = {}
         for budget, label in zip(audit.budgets, tables.setting_labels(audit), strict=True):
-            is_bare = budget.model is None and budget.epsilon is not None
-            named[budget.model or "", budget.budget] = f"ε = {label}" if is_bare else label
-    settings = [(key, named[key]) for key in sorted(named)]
-    return {"counted": f"Of {len(audits)} releases: {counted}.", "settings": settings}
+            key, is_bare = (budget.model or "", -budget.budget), budget.model is None
+            bare = "without privacy" if budget.epsilon is None else f"ε = {label}"
+            names[key] = bare if is_bare else label
+            cards = (words.exposure_card, words.outcomes_card)
+            answers = [tables.isolate_names(make(audit, budget).answer, audit) for make in cards]
+            is_strongest = budget is audit.told
+            cells[key] = {"budget": budget, "answers": answers, "is_strongest": is_strongest}
+        rows.append(cells)
+    settings = [(key, names[key]) for key in sorted(names)]
+    return {"counted": f"Of {len(audits)} releases: {counted}.", "settings": settings, "rows": rows}
 
 
 def _provenance_table(audits: Sequence[Audit], releases: Sequence[Release]) -> Table:
@@ -191,7 +204,7 @@ def _provenance_table(audits: Sequence[Audit], releases: Sequence[Release]) -> T
 
 def _plain(value: Any) -> str:
     if value is None:
-        return NOTHING
+        return words.NOTHING
     if isinstance(value, list):
         return ", ".join(_plain(item) for item in value)
     if isinstance(value, dict):
@@ -200,9 +213,9 @@ def _plain(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _in_page(table: Table, id: str) -> str:
-    marks = {verdict.words: f"badge {verdict.value}" for verdict in BUDGET_VERDICTS}
-    return to_html(table, id=id, marks=marks)
+def _in_page(table: Table, id: str, within: str = "") -> str:
+    marks = {verdict.words: f"badge {verdict.severity}" for verdict in BUDGET_VERDICTS}
+    return to_html(table, id=id, within=within, marks=marks)
 
 
 @cache
@@ -213,16 +226,12 @@ def glossary() -> dict[str, dict[str, str]]:
 
 
 def explained(text: str, seen: set[str]) -> str:
-    """Text as escaped HTML, each term marked where it first stands and added to ``seen``.
-
-    >>> explained("no-DP & <b>", set())
-    '<dfn tabindex="0" aria-describedby="term-differential-privacy">no-DP</dfn> &amp; &lt;b&gt;'
-    """
+    """Text as escaped HTML, each term marked where it first stands and added to ``seen``."""
     # The name of the group that matched is the id of its term.
     ids = {id.replace("-", "_"): id for id in glossary()}
-    words = (rf"(?P<{group}>\b{glossary()[id]['words']}\b)" for group, id in ids.items())
+    terms = (rf"(?P<{group}>\b{glossary()[id]['words']}\b)" for group, id in ids.items())
     parts, end = [], 0
-    for match in re.finditer("|".join(words), text):
+    for match in re.finditer("|".join(terms), text):
         id = ids[str(match.lastgroup)]
         if id in seen:
             continue
@@ -248,7 +257,7 @@ def read_payload(text: str, *, file: str) -> Payload:
         raise InputError(f"{file} is not a report of pcer: it carries no release to check.")
     place = f"{file}: pcer-report"
     data = parse_json(text.partition(start)[2].partition(end)[0], file=place)
-    require_format(data, file=place, name=FORMAT, version=VERSION)
+    require_format(data, file=place, name=FORMAT, version=VERSION, if_older=AUDIT_AGAIN)
     if unknown := sorted(set(data) - {"format", "version", *Payload._fields}):
         raise InputError(
             f"{place} holds {unknown[0]!r}, which {GENERATOR} does not write; verify the page with "
@@ -269,11 +278,7 @@ def read_payload(text: str, *, file: str) -> Payload:
 
 
 def script_json(tree: Any) -> str:
-    r"""JSON that is safe inside a script element: no character of it can end the element.
-
-    >>> script_json({"a": "</script>&"})
-    '{"a":"\\u003c/script\\u003e\\u0026"}'
-    """
+    """JSON that is safe inside a script element: no character of it can end the element."""
     text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, spelt(character))

@@ -1,4 +1,4 @@
-"""The page's three pictures: the finding, exposure over settings, the floors. SVG, no script.
+"""Two pictures: exposure in every setting, and what floors do to the ratio. SVG, no script.
 
 They are the same in the page, in a notebook and beside Markdown: same audit, same bytes. They can
 be read without colour, as every mark has its name and its value in words. Ink is ``currentColor``
@@ -15,8 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pcer.auditing.file import Audit, BudgetResult, FloorRow, GroupResult, PairResult
-from pcer.auditing.verdict import Verdict
-from pcer.auditing.words import bounds, listed, setting_name, signed
+from pcer.auditing.words import bounds, budget_name, say, signed
 from pcer.errors import clipped
 from pcer.release.proxies import Proxy
 from pcer.report import tables
@@ -25,18 +24,16 @@ from pcer.report.table import isolated, pair_name
 if TYPE_CHECKING:
     import jinja2
 
-WIDTH = 440  # in pixels that text is laid out for: a telephone's, enlarged elsewhere
+NARROW, WIDE = 440, 1160  # in pixels that text is laid out for: a telephone's, a screen's
 CLAIM_SIZE, TEXT_SIZE, NOTE_SIZE = 15, 12, 11
 # Average width of a letter in a wide font, and height of a line, as shares of the font's size.
 LETTER, BOLD_LETTER, LINE = 0.55, 0.6, 1.32
-LETTER_WIDTH, LONGEST_NAME = 7, 26
+LETTER_WIDTH, BOLD_WIDTH, LONGEST_NAME = 7, 8, 26
 MARK_MARGIN = 7  # room for half a point at both ends of an axis
 MOST_GROUPS, MOST_SETTINGS = 5, 12
-# Heights in the finding: from group to group, and from a group's name to its mark.
-ROW, TEXT_TO_MARK = 36, 13
-MARK_ROW, SETTING_GAP, FLOOR_ROW = 14, 9, 30
+MARK_ROW, SETTING_GAP, FLOOR_ROW = 11, 4, 30
 NARROWEST, WIDEST = 62, 170  # room for the names of settings
-# Colours by role, for light and for dark; told apart with any colour vision.
+# Colours by role, for light and dark; distinct with any colour vision.
 PALETTE = {
     "ink": ("#1f2933", "#e6e9ec"),
     "muted": ("#52606d", "#a9b4c0"),
@@ -60,236 +57,113 @@ Drawn = dict[str, Any]  # what a template places: words, coordinates, looks
 Placing = Callable[[float | None], float | None]  # where a value lies on an axis
 
 
-def finding_svg(audit: Audit, *, setting: int | None = None) -> str:
-    """Draw what each group receives in one setting, and how exposed it is.
+def finding_svg(audit: Audit, *, width: int = NARROW, versions: Sequence[BudgetResult] = ()) -> str:
+    """Draw every group's exposure in every setting, all on one scale, with a key.
 
     Args:
-        audit: whose words and numbers are drawn, and what its training allows where it knows.
-        setting: position in ``audit.budgets``; the one that the headline is about if None.
+        audit: whose numbers are drawn.
+        width: in pixels that text is laid out for.
+        versions: one setting over versions, to be drawn instead.
     """
-    budget = audit.told if setting is None else audit.budgets[setting]
-    names, allowed = _drawn_groups(audit, budget), _allowed(audit, budget)
-    received, proxy = tables.wording()[audit.plan.benefit]["who"], audit.proxy
-    groups, rows = [budget.groups[name] for name in names], []
-    for name in names:
-        mean = budget.groups[name].benefit.mean
-        value = "not known" if mean is None else f"{round(100 * mean)} of 100"
-        row = _group_row(audit, budget, name, value, f"{value} {received}")
-        rows.append(row | {"bar": None if mean is None else round(mean * WIDTH, 1)})
-    counted = f"People of 100 {received} (a {audit.subject.outcome})"
-    first = _panel(0, benefit_claim(audit, budget), counted, rows)
-    ends = _ends([*allowed.values(), *(g.cost.upper_limit_together for g in groups)], groups)
-    place = _placing(ends, 0)
-    second = _panel(
-        first["bottom"] + 22,
-        exposure_claim(budget),
-        proxy.scale.counted.format(label=proxy.label),
-        [_exposed_row(audit, budget, name, place, allowed.get(name)) for name in names],
-        _ticks(proxy, ends, 0),
-    )
-    notes = [f"Line: {100 * audit.plan.confidence_level:g} % interval, for people like these."]
-    if not all(group.resolved for group in groups):
-        notes.append("Open point: not shown. Tick: the most it can be.")
-    if allowed:
-        notes.append("Bracket: what the training allows, an estimate.")
-    further = _further(len(audit.subject.groups) - len(names), "groups")
-    other = f"{tables.setting_of(budget)}: {budget.verdict.words}. {exposure_claim(budget)}"
-    return _drawn(
-        "finding.svg",
-        _lines(" ".join(notes) + further, second["axis_y"] + 18, NOTE_SIZE),
-        title=audit.headline if budget is audit.told else other,
-        titles=" ".join(row["title"] + "." for row in (*first["rows"], *second["rows"])),
-        panels=[first, second],
-    )
-
-
-def benefit_claim(audit: Audit, budget: BudgetResult) -> str:
-    """Who receives less, or is harmed more, beyond chance."""
-    helps = audit.subject.outcome == "benefit"
-    less = f"{'fewer' if helps else 'more'} {tables.wording()[audit.plan.benefit]['unequal']}"
-    worse = [
-        next(name for name in pair.groups if name != pair.better_off)
-        for pair in budget.pairs
-        if pair.better_off is not None
-    ]
-    return f"{_few(worse)}: {less}" if worse else f"No group is shown to get {less}"
-
-
-def exposure_claim(budget: BudgetResult) -> str:
-    """Who is more exposed beyond chance, after every downgrade."""
-    is_shown = any(group.resolved for group in budget.groups.values())
-    if budget.verdict is Verdict.INSUFFICIENT_DATA or not is_shown:
-        return "Nobody is shown to be recognised"
-    if budget.verdict is Verdict.NOT_RESOLVED:
-        return "Nothing can be concluded about who is more exposed"
-    higher = [pair.more_exposed for pair in budget.pairs if pair.more_exposed]
-    if not higher:
-        return "No group is shown to be easier to recognise"
-    return f"{_few(higher)}: easier to recognise"
-
-
-def _panel(
-    top: float, claim: str, counted: str, rows: list[Drawn], ticks: Sequence[Drawn] = ()
-) -> Drawn:
-    """A claim, what is counted, rows below each other, and an axis where there are ticks."""
-    claims = _lines(claim, top + CLAIM_SIZE, CLAIM_SIZE)
-    words = _lines(counted, claims[-1]["y"] + 18, TEXT_SIZE)
-    top = words[-1]["y"] + 8
-    for k, row in enumerate(rows):
-        text_y = top + ROW * k + 12
-        row |= {"text_y": text_y, "y": text_y + TEXT_TO_MARK}
-    bottom = top + ROW * len(rows)
-    panel = {"claim": claims, "words": words, "ticks": ticks, "rows": rows}
-    return panel | {"bottom": bottom, "axis_y": bottom + 14}
-
-
-def _exposed_row(
-    audit: Audit, budget: BudgetResult, name: str, place: Placing, allowed: float | None
-) -> Drawn:
-    group = budget.groups[name]
-    is_shown = group.resolved and budget.verdict not in tables.UNSURE
-    mark = _mark(audit, group, place, is_shown=is_shown)
-    limit, title = None if is_shown else place(group.cost.upper_limit_together), mark["words"]
-    if allowed is not None:
-        title += f"; the training allows about {_amount(audit.proxy, allowed)}"
-    row = _group_row(audit, budget, name, mark["words"], title)
-    return row | mark | {"limit": limit, "allowed": place(allowed)}
-
-
-def _group_row(audit: Audit, budget: BudgetResult, name: str, value: str, title: str) -> Drawn:
-    """A group's name and value, without marks yet."""
-    is_worse = name in budget.worse_off
-    doubled = budget.verdict is Verdict.DOUBLE_DISADVANTAGE
-    # A lower ratio of harms is no disadvantage by itself.
-    worse = "worse off" if doubled or audit.subject.outcome == "benefit" else "lower ratio"
-    short = _short_name(name)
-    words = {"value": value, "title": f"{short}: {title}", "is_worse": is_worse}
-    return {"name": short + (f" ({worse})" if is_worse else ""), **words, **_look(audit, name)}
-
-
-def _mark(audit: Audit, group: GroupResult, place: Placing, *, is_shown: bool) -> Drawn:
-    """A group's exposure: its point, its interval, and both in words."""
-    ends = group.cost.interval
-    return {
-        "x": place(group.cost.value),
-        "span": None if ends is None else [place(end) for end in ends],
-        "words": exposure_words(audit.proxy, group, is_shown=is_shown),
-        "is_shown": is_shown,
-    }
-
-
-def exposure_words(proxy: Proxy, group: GroupResult, *, is_shown: bool) -> str:
-    """A group's exposure in few words: its value and interval, or the most it can be."""
-    cost = group.cost
-    if group.too_few:
-        return "too few people to tell"
-    if cost.value is None:
-        return "not known"
-    if not is_shown:
-        limit = cost.upper_limit_together
-        return "not shown" + ("" if limit is None else f"; at most {_amount(proxy, limit)}")
-    if cost.interval is None:
-        return _amount(proxy, cost.value)
-    low, high = (_amount(proxy, end) for end in cost.interval)
-    return f"{_amount(proxy, cost.value)} ({low} to {high})"
-
-
-def _allowed(audit: Audit, budget: BudgetResult) -> dict[str, float]:
-    """By group, the exposure that the training itself allows, where the audit knows it.
-
-    It stands on the scale of an attacker who compares two people; on others there is none.
-    """
-    if not audit.proxy.scale.unit.startswith("AUC"):
-        return {}
-    bounds = {name: group.allowed for name, group in budget.groups.items() if group.allowed}
-    return {name: b.advantage for name, b in bounds.items() if b.advantage is not None}
-
-
-def exposures_svg(audit: Audit) -> str:
-    """Draw every group's exposure in every setting; empty where there is one setting only."""
-    if len(audit.budgets) < 2:
-        return ""
-    names, settings = _drawn_groups(audit, audit.told), drawn_settings(audit)
-    called = _row_names(settings)
-    left = _room(called)
-    claim = _lines(spread_claim(audit), CLAIM_SIZE, CLAIM_SIZE)
-    keys = _keys(audit, names, claim[-1]["y"] + 20)
-    ends = _ends([], [budget.groups[name] for budget in settings for name in names])
-    place = _placing(ends, left)
-    top, places = keys[-1]["y"] + 12, []
+    names, settings = drawn_groups(audit, audit.told), [*versions] or drawn_settings(audit)
+    called = [f"version {n}" for n, _ in enumerate(versions, 1)] or _row_names(settings)
+    scale, left = audit.proxy.scale, _room(called)
+    ends = _ends(audit.proxy, [b.groups[name] for b in settings for name in names])
+    place, ticks = _placing(ends, left, width), _ticks(audit.proxy, ends, left, width)
+    title = say("chart", "versions" if versions else "title" if len(settings) > 1 else "one")
+    keys = _keys(audit, names, title, width)
+    counted = scale.counted.format(label=audit.proxy.label)
+    lines = say("chart", "lines", level=f"{100 * audit.plan.confidence_level:g}%")
+    note = f"{counted}. {lines} {_zoom(audit, ticks)}".strip()
+    notes = _lines(note, keys[-1]["y"] + 19, TEXT_SIZE, width)
+    top, places = notes[-1]["y"] + 8, list[Drawn]()
     for budget, row_name in zip(settings, called, strict=True):
         ys = [round(top + 8 + MARK_ROW * k, 1) for k in range(len(names))]
-        setting = isolated(tables.setting_of(budget))
-        marks = []
+        setting, marks = isolated(tables.setting_of(budget)), []
         for name, y in zip(names, ys, strict=True):
             group = budget.groups[name]
-            mark = _mark(audit, group, place, is_shown=group.resolved)
-            title = f"{setting}, {_short_name(name)}: {mark['words']}"
-            marks.append(mark | {"y": y, "title": title} | _look(audit, name))
-        places.append({"name": row_name, "y": round((ys[0] + ys[-1]) / 2 + 4, 1), "marks": marks})
+            title_of = f"{setting}, {_short_name(name)}: {exposure_words(audit.proxy, group)}"
+            span = None if group.cost.interval is None else [*map(place, group.cost.interval)]
+            mark = {"x": place(group.cost.value), "span": span, "is_clear": group.is_clear}
+            marks.append(mark | {"y": y, "title": title_of} | look(audit, name))
+        middle = round((ys[0] + ys[-1]) / 2 + 4, 1)
+        setting_at = len(places) if versions else audit.budgets.index(budget)
+        places.append({"name": row_name, "y": middle, "marks": marks, "setting": setting_at})
         top += MARK_ROW * len(names) + SETTING_GAP
-    bottom = ys[-1] + 10
-    words = f"{100 * audit.plan.confidence_level:g} % intervals, for people like these. "
-    words += "Open: not shown." + _further(len(audit.subject.groups) - len(names), "groups")
-    words += _further(len(audit.budgets) - len(settings), "settings")
+    further = _further(len(audit.subject.groups) - len(names), "groups")
+    further += "" if versions else _further(len(audit.budgets) - len(settings), "settings")
     return _drawn(
-        "exposures.svg",
-        _lines(words, bottom + 32, NOTE_SIZE),
-        left=left,
-        claim=claim,
+        "finding.svg",
+        _lines(further.strip(), top + (30 if further else 12), NOTE_SIZE, width),
+        width=width,
+        claim=title,
         keys=keys,
+        words=notes,
         places=places,
-        ticks=_ticks(audit.proxy, ends, left),
-        axis_y=round(bottom + 14, 1),
+        ticks=ticks,
+        axis_y=round(top + 12, 1),
     )
+
+
+def _zoom(audit: Audit, ticks: Sequence[Drawn]) -> str:
+    """Which part of the whole scale is drawn, where it is less than half; else nothing."""
+    scale, values = audit.proxy.scale, [tick["value"] for tick in ticks]
+    whole = scale.largest * scale.per_unit
+    if not values or not values[-1] - values[0] < whole / 2 < math.inf:
+        return ""
+    base = 50.0 if scale.is_advantage else 0.0
+    form = "zoomed_coin" if scale.is_advantage else "zoomed"
+    low, high = (_number(value + base) for value in (values[0], values[-1]))
+    return say("chart", form, low=low, high=high, most=f"{whole + base:g}")
+
+
+def exposure_words(proxy: Proxy, group: GroupResult) -> str:
+    """A group's exposure in few words: its value and interval."""
+    cost = group.cost
+    if group.too_few or cost.value is None:
+        return say("chart", "too_few" if group.too_few else "not_known")
+    ends = [_amount(proxy, end) for end in cost.interval or ()]
+    between = " to " if "−" in "".join(ends) else "–"
+    return _amount(proxy, cost.value) + (f" ({between.join(ends)})" if ends else "")
 
 
 def drawn_settings(audit: Audit) -> list[BudgetResult]:
     """All settings; of too many those of the model that the headline is about, and not too many."""
-    if len(audit.budgets) <= MOST_SETTINGS:
-        return list(audit.budgets)
-    same = [budget for budget in audit.budgets if budget.model == audit.told.model]
+    settings = tables.least_private_first(audit)
+    if len(settings) <= MOST_SETTINGS:
+        return settings
+    same = [budget for budget in settings if budget.model == audit.told.model]
     at = same.index(audit.told)
     start = max(0, min(at - MOST_SETTINGS // 2, len(same) - MOST_SETTINGS))
     return same[start : start + MOST_SETTINGS]
 
 
-def spread_claim(audit: Audit) -> str:
-    """From the smallest to the largest exposure that a setting has, where any is shown."""
-    settings = drawn_settings(audit)
-    if not any(group.resolved for budget in settings for group in budget.groups.values()):
-        return "No exposure is shown in any setting"
-    finite = [budget for budget in settings if math.isfinite(budget.largest_cost)]
-    ends = []
-    for pick in (min, max):
-        budget = pick(finite, key=lambda budget: budget.largest_cost)
-        cost = _amount(audit.proxy, max(budget.largest_cost, 0.0))
-        ends.append(f"{cost} at {isolated(tables.setting_of(budget))}")
-    return f"Largest exposure: {', '.join(ends)}"
-
-
 def _row_names(settings: Sequence[BudgetResult]) -> list[str]:
-    """Names as rows have room for them; a single model is named by the claim alone."""
-    if len({budget.model for budget in settings}) == 1:
-        return [setting_name(None, budget.epsilon) for budget in settings]
-    names = map(tables.setting_of, settings)
-    return [isolated(n if len(n) <= LONGEST_NAME else "…" + n[-LONGEST_NAME:]) for n in names]
+    """Names as rows have room for them; a single model goes without saying."""
+    several, names = len({budget.model for budget in settings}) > 1, []
+    for budget in settings:
+        privacy = "without privacy" if budget.epsilon is None else budget_name(budget.epsilon)
+        name = f"{budget.model}, {privacy}" if several else privacy
+        names.append(isolated(name if len(name) <= LONGEST_NAME else "…" + name[-LONGEST_NAME:]))
+    return names
 
 
 def _room(names: Sequence[str]) -> int:
     return min(WIDEST, max(NARROWEST, LETTER_WIDTH * max(map(len, names)) + 8))
 
 
-def _keys(audit: Audit, names: Sequence[str], y: float) -> list[Drawn]:
-    """Names beside their shapes, in as many lines as they need."""
-    keys: list[Drawn] = []
-    x = float(MARK_MARGIN)
-    for name in names:
-        text = _short_name(name)
-        room = 24.0 + LETTER_WIDTH * len(text)
-        if x + room > WIDTH and x > MARK_MARGIN:
+def _keys(audit: Audit, names: Sequence[str], title: str, width: int) -> list[Drawn]:
+    """Behind the title: names beside their shapes, what hollow means; in lines as they need."""
+    hollow = {"colour": "currentColor", "shape": CIRCLE, "is_hollow": True}
+    keys = [{"text": _short_name(name), "is_hollow": False, **look(audit, name)} for name in names]
+    form = "hollow" if audit.proxy.scale.coin else "hollow_gain"
+    keys.append({"text": say("chart", form), **hollow})
+    x, y = BOLD_LETTER * CLAIM_SIZE * len(title) + 30, float(CLAIM_SIZE)
+    for key in keys:
+        room = 28.0 + (LETTER_WIDTH if key["is_hollow"] else BOLD_WIDTH) * len(key["text"])
+        if x + room > width and x > MARK_MARGIN:
             x, y = float(MARK_MARGIN), y + 18
-        keys.append({"x": x, "y": y, "text": text, **_look(audit, name)})
+        key |= {"x": round(x, 1), "y": y}
         x += room
     return keys
 
@@ -309,18 +183,19 @@ def floors_svg(audit: Audit) -> str:
         f"ratio{at}; down: the second"
     )
     words = _lines(shapes, claim[-1]["y"] + 18, TEXT_SIZE)
-    step, top = (WIDTH - left) / len(floors), words[-1]["y"] + 42
+    step, top = (NARROW - left) / len(floors), words[-1]["y"] + 42
     rows = [
         {"name": name, "y": round(top + FLOOR_ROW * k, 1), "marks": _floor_marks(audit, *found[k])}
         for k, name in enumerate(names)
     ]
-    note = "Open: no disparity is shown in this setting, or the interval holds 0. "
-    note += "Shaded: every cost is below the floor, only the rate difference is left."
+    note = "Hollow: the ratios are not shown to differ in this setting, or the interval holds 0. "
+    note += "Shaded: every exposure is below the floor, only the rate difference is left."
     every = len(audit.budgets[0].pairs if several else audit.budgets)
     note += _further(every - len(rows), "pairs" if several else "settings")
     return _drawn(
         "floors.svg",
         _lines(note, top + FLOOR_ROW * len(rows) + 6, NOTE_SIZE),
+        width=NARROW,
         step=round(step - 4, 1),
         xs=[round(left + step * (k + 0.5), 1) for k in range(len(floors))],
         floors=[f"{floor:g}" for floor in floors],
@@ -341,7 +216,7 @@ def floor_claim(audit: Audit) -> str:
 
 
 def _floor_marks(audit: Audit, budget: BudgetResult, pair: PairResult) -> list[Drawn]:
-    """Filled only where the audit shows a disparity, and the interval at this floor too."""
+    """Filled only where the ratios differ, and the interval at this floor has no 0."""
     marks = []
     for floor, row in tables.floor_rows(audit, pair):
         ahead = pair.groups[0 if (row.mean or 0) > 0 else 1]
@@ -353,25 +228,25 @@ def _floor_marks(audit: Audit, budget: BudgetResult, pair: PairResult) -> list[D
             {
                 "text": signed(row.mean),
                 "title": f"{setting}, floor {floor:g}, {pair_name(pair.groups)}: {numbers}",
-                "colour": _look(audit, ahead)["colour"],
+                "colour": look(audit, ahead)["colour"],
                 "shape": (UP if row.mean > 0 else DOWN) if row.mean else None,
-                "is_shown": pair.disparity_shown and not holds_zero,
+                "is_shown": pair.ratio.answer == "differs" and not holds_zero,
                 "is_floored": share == 1,
             }
         )
     return marks
 
 
-def _drawn_groups(audit: Audit, budget: BudgetResult) -> list[str]:
+def drawn_groups(audit: Audit, budget: BudgetResult) -> list[str]:
     """Groups in the subject's order; of too many those that the verdict names, then the first."""
     names = audit.subject.groups
-    first = sorted(names, key=lambda name: name not in budget.worse_off)[:MOST_GROUPS]
+    first = sorted(names, key=lambda name: name not in budget.named)[:MOST_GROUPS]
     return [name for name in names if name in first]
 
 
-def _lines(text: str, y: float, size: int) -> list[Drawn]:
+def _lines(text: str, y: float, size: int, width: int = NARROW) -> list[Drawn]:
     """A text broken into lines, the first at ``y``."""
-    letters = int(WIDTH / ((BOLD_LETTER if size == CLAIM_SIZE else LETTER) * size))
+    letters = int(width / ((BOLD_LETTER if size == CLAIM_SIZE else LETTER) * size))
     parts = textwrap.wrap(text, letters, break_on_hyphens=False) or [""]
     return [{"y": round(y + k * LINE * size, 1), "text": part} for k, part in enumerate(parts)]
 
@@ -380,33 +255,44 @@ def _further(n: int, what: str) -> str:
     return f" {n} further {what} are in the tables." if n else ""
 
 
-def _ends(marks: Iterable[float | None], groups: Iterable[GroupResult]) -> tables.Ends:
-    """Both ends of an axis: 0, every mark, and every group's exposure with its interval."""
+def _ends(proxy: Proxy, groups: Iterable[GroupResult]) -> tables.Ends:
+    """Both ends of an axis: 0, every group's exposure with its interval, then a round number."""
     costs = ((group.cost.value, *(group.cost.interval or ())) for group in groups)
-    values = [0.0, *(mark for mark in chain(marks, *costs) if mark is not None)]
+    values = [0.0, *(value for value in chain(*costs) if value is not None)]
     low, high = min(values), max(values)
-    return (low, high) if high > low else (low, low + 0.01)
+    step = _step(proxy, (low, max(high, low + 0.01))) / proxy.scale.per_unit
+    return low, step * max(1, math.ceil(high / step - 1e-9))
 
 
-def _placing(ends: tables.Ends, left: float) -> Placing:
+def _step(proxy: Proxy, ends: tables.Ends) -> float:
+    """From tick to tick of an axis, as it is written."""
+    return round_step(proxy.scale.per_unit * (ends[1] - ends[0]) / 5)
+
+
+def _placing(ends: tables.Ends, left: float, width: int) -> Placing:
     """Where a value lies on an axis from a place to the right end."""
     (low, high), start = ends, left + MARK_MARGIN
-    room = WIDTH - left - 2 * MARK_MARGIN
+    room = width - left - 2 * MARK_MARGIN
     return lambda v: None if v is None else round(start + room * (v - low) / (high - low), 1)
 
 
-def _ticks(proxy: Proxy, ends: tables.Ends, left: float) -> list[Drawn]:
-    """About four round numbers, of people in 100 or of the cost's own unit, and the base's name."""
+def _ticks(proxy: Proxy, ends: tables.Ends, left: float, width: int) -> list[Drawn]:
+    """About four round numbers, of people in 100 or of the exposure's own unit; 0 has a name."""
     unit, is_advantage = proxy.scale.per_unit, proxy.scale.is_advantage
     low, high = (unit * end for end in ends)
-    step, place, ticks = round_step((high - low) / 4), _placing(ends, left), []
+    step, place, ticks = _step(proxy, ends), _placing(ends, left, width), []
     for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1):
         x = place(k * step / unit) or 0.0
-        text = f"{k * step + (50 if is_advantage else 0):g}".replace("-", "−")
-        text += (" = guessing" if is_advantage else " = nothing") if k == 0 else ""
-        anchor = "start" if x < left + 20 else "end" if x > WIDTH - 20 else "middle"
-        ticks.append({"x": x, "text": text, "anchor": anchor, "is_base": k == 0})
+        text = _number(k * step + (50 if is_advantage else 0))
+        text += (" = coin" if is_advantage else " = nothing") if k == 0 else ""
+        anchor = "start" if x < left + 20 else "end" if x > width - 20 else "middle"
+        tick = {"x": x, "text": text, "anchor": anchor, "is_base": k == 0}
+        ticks.append(tick | {"value": k * step})
     return ticks
+
+
+def _number(value: float) -> str:
+    return f"{value:g}".replace("-", "−")
 
 
 def round_step(least: float) -> float:
@@ -424,11 +310,10 @@ def _amount(proxy: Proxy, cost: float) -> str:
     return proxy.scale.hundredths(cost).replace("-", "−")
 
 
-def _look(audit: Audit, name: str) -> Drawn:
-    """A group's colour and shape."""
+def look(audit: Audit, name: str) -> Drawn:
+    """A group's colour and shape, in every picture, card and notebook."""
     position = audit.subject.groups.index(name)
-    colour = f"series-{position % N_SERIES}"
-    shape = SHAPES[position % len(SHAPES)]
+    colour, shape = f"series-{position % N_SERIES}", SHAPES[position % len(SHAPES)]
     return {"colour": f"var(--{colour}, {LIGHT[colour]})", "shape": shape}
 
 
@@ -437,17 +322,10 @@ def _short_name(name: str) -> str:
     return isolated(clipped(name, LONGEST_NAME))
 
 
-def _few(names: Iterable[str]) -> str:
-    """The first names, and how many more there are."""
-    short = list(dict.fromkeys(_short_name(name) for name in names))
-    more = [f"{len(short) - 2} more"] if len(short) > 3 else []
-    return listed([*(short[:2] if more else short), *more])
-
-
 def _drawn(template: str, notes: list[Drawn], **marks: Any) -> str:
     """A template with its marks, as high as its last line of notes needs."""
     height, form = round(notes[-1]["y"] + 6), environment().get_template(template)
-    return form.render(width=WIDTH, height=height, notes=notes, **marks)
+    return form.render(height=height, notes=notes, **marks)
 
 
 @cache

@@ -39,23 +39,15 @@ class Table:
 SOFT_HYPHEN, MAY_BREAK, ISOLATES = "\u00ad", "\u200b", "\u2068\u2069"
 # What our own cells hold besides text: breaks, and the bounds of names from right to left.
 LAYOUT = f"\n{SOFT_HYPHEN}{MAY_BREAK}{ISOLATES}"
-
-
 # An interval, a budget, a number with its error or its unit: never on two lines.
 TOGETHER = re.compile(r"\[[^][ ]+ [^][ ]+\]|ε = \S+|\S+ ± \S+|[\d.,]+ (%|of \d+|in 100)")
 # Stands for a space where a line must not break; of no script, so in nobody's text.
 UNBROKEN_SPACE = "\ue000"
-
-
 BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
 
 
 def isolated(name: str) -> str:
-    """A name that cannot turn the direction of the text around it, nor break its line.
-
-    >>> isolated("women")
-    'women'
-    """
+    """A name that cannot turn the direction of the text around it, nor break its line."""
     name = name.replace("\u2028", " ").replace("\u2029", " ")
     turns = any(
         character in BIDI_CONTROLS or unicodedata.bidirectional(character) in ("R", "AL", "AN")
@@ -74,17 +66,12 @@ def pair_name(groups: Sequence[str]) -> str:
     return " − ".join(isolated(name) for name in groups)
 
 
-def to_text(table: Table, width: int) -> str:
-    """The table for a terminal: readable without colour, no line wider than ``width``.
+def table_body(table: Table, width: int) -> str:
+    """The table for a terminal without its title: readable without colour, no line too wide.
 
     Where it is too wide its columns stand below each other in two parts, and where that does not
     do either every row becomes a list. Nothing is cut, and a number never breaks.
     """
-    return f"{wrapped(table.title, width)}\n{table_body(table, width)}"
-
-
-def table_body(table: Table, width: int) -> str:
-    """A table for a terminal, without its title."""
     body = [_grid(part, width) if part else _stack(table, width) for part in _parts(table, width)]
     note = [wrapped(table.note, width)] if table.note else []
     return "\n".join(["\n\n".join(body), *note])
@@ -107,11 +94,16 @@ def wrapped(text: str, width: int, *, indent: int = 0, hanging: int = 0) -> str:
 
 def to_markdown(table: Table) -> str:
     """The table as a Markdown pipe table under a heading."""
+    return f"### {markdown_text(table.title)}\n\n{pipe_table(table)}"
+
+
+def pipe_table(table: Table) -> str:
+    """The table in Markdown without its title, its note below it."""
     marks = [":--" if index < table.n_labels else "--:" for index in range(len(table.columns))]
     cells = [[markdown_text(cell) for cell in row] for row in (table.columns, *table.rows)]
     lines = [f"| {' | '.join(row)} |" for row in (cells[0], marks, *cells[1:])]
     note = f"\n\n{markdown_text(table.note)}" if table.note else ""
-    return f"### {markdown_text(table.title)}\n\n" + "\n".join(lines) + note + "\n"
+    return "\n".join(lines) + note + "\n"
 
 
 def to_latex(table: Table) -> str:
@@ -127,11 +119,14 @@ def to_latex(table: Table) -> str:
     return LATEX_TABLE % (latex_text(caption), align, head, "\n".join(body))
 
 
-def to_html(table: Table, *, id: str = "", marks: Mapping[str, str] | None = None) -> str:
+def to_html(
+    table: Table, *, id: str = "", within: str = "", marks: Mapping[str, str] | None = None
+) -> str:
     """The table as HTML: a caption, column and row headers, every cell escaped.
 
-    With an ``id`` it is a region of our own page that scrolls by keyboard, and ``marks`` are the
-    classes of cells by their text. Without one every style is an attribute: for notebooks.
+    With an ``id`` it is a region of our own page that scrolls by keyboard, ``within`` is the id of
+    what tells it from others of its caption, and ``marks`` are the classes of cells by their text.
+    Without one every style is an attribute: for notebooks.
     """
     every = (table.columns, *table.rows)
     head, *rows = (_html_row(table, row, marks or {}, inline=not id) for row in every)
@@ -141,29 +136,22 @@ def to_html(table: Table, *, id: str = "", marks: Mapping[str, str] | None = Non
         note = f'\n<p style="margin:.3em 0"><small>{note}</small></p>' if note else ""
         style = 'style="border-collapse:collapse;margin:.8em 0 .2em"'
         return f'<table {style}><caption style="text-align:left">{caption}</caption>\n{body}{note}'
+    names = f"{id} {within}".strip()
     return (
-        f'<div class="table" role="region" tabindex="0" aria-labelledby="{html.escape(id)}">\n'
-        f'<table><caption id="{html.escape(id)}">{caption}</caption>\n{body}\n</div>'
+        f'<div class="table" role="region" tabindex="0" aria-labelledby="{names}">\n'
+        f'<table><caption id="{id}">{caption}</caption>\n{body}\n</div>'
         + (f'\n<p class="note">{note}</p>' if note else "")
     )
 
 
 def markdown_text(text: str) -> str:
-    r"""Text that Markdown (and the HTML inside it) shows as it is.
-
-    >>> markdown_text("a|b <b>*x*</b>")
-    'a\\|b &lt;b&gt;\\*x\\*&lt;/b&gt;'
-    """
+    """Text that Markdown (and the HTML inside it) shows as it is."""
     safe = _plain(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|#~$!{}])", r"\\\1", safe).replace("\n", " ")
 
 
 def latex_text(text: str) -> str:
-    r"""Text that LaTeX typesets as it is; the signs of this field become mathematics.
-
-    >>> latex_text("50% ± 2_x")
-    '50\\% $\\pm$ 2\\_x'
-    """
+    """Text that LaTeX typesets as it is; the signs of this field become mathematics."""
     return "".join(_LATEX.get(character, character) for character in _plain(text))
 
 
@@ -307,6 +295,7 @@ _LATEX = {
     "−": r"$-$",
     "ε": r"$\varepsilon$",
     "Δ": r"$\Delta$",
+    "δ": r"$\delta$",
     "≥": r"$\ge$",
     "·": r"$\cdot$",
     "—": "---",

@@ -6,9 +6,11 @@ the renderers escape them.
 
 from __future__ import annotations
 
-import tomllib
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, partial
+from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,19 +19,27 @@ from pcer.auditing import file, words
 from pcer.auditing.algorithm1 import Comparison, ProxyAgreement, agreement, comparisons
 from pcer.auditing.file import Audit, BudgetResult, GroupResult, PairResult, PublishedPair, Summary
 from pcer.auditing.measure import measure_costs
-from pcer.auditing.verdict import Verdict
 from pcer.release import Release, panels, proxies
 from pcer.release.proxies import GAP, Proxy, proxy_named
-from pcer.report.table import MAY_BREAK, SOFT_HYPHEN, Table, isolated, pair_name, template
+from pcer.report.table import MAY_BREAK, SOFT_HYPHEN, Table, isolated, pair_name
 from pcer.statistics import interval_quantile
 
 MOST_ROWS = 24  # in a table that is read without asking for everything
+MOST_STRIP_ROWS = 12  # of the paper's numbers, likewise
+FEW_ROWS = 4  # where words are counted
+BAR = "█"  # a tenth of a group
 MOST_GAP_COLUMNS = 2
-MOST_PAIRS = 5  # pairs that charts show; more would not be told apart, and the tables have all
+MOST_PAIRS = 5  # pairs that charts show; the tables have all
 LONGEST_HEADER = 12
 HUNDREDTHS = 100.0
-# Where nothing is said about anyone's exposure.
-UNSURE = (Verdict.NOT_RESOLVED, Verdict.INSUFFICIENT_DATA)
+SYMBOLS = ("R", "δ", "PCER")  # of the paper, by group
+MEASURES = {
+    "pcer_disparity": "Δ PCER",
+    "pcer_disparity_null": "Δ PCER if nothing memorised",
+    "demographic_parity_gap": "parity gap",
+    "equalized_odds_gap": "odds gap",
+}
+EVIDENCE = {True: "beyond\nthe null", False: "none", None: words.NOTHING}
 P_BOTH = "p\n(alone)"  # heads a column of adjusted p-values with those of single tests in brackets
 
 
@@ -61,12 +71,16 @@ def facts(audit: Audit) -> list[str]:
         f"A positive prediction {weight} the person. Mechanism: {subject.mechanism}. "
         f"Split {subject.split_kind or 'not said to be random'}.",
         f"Records per run, train + test: {', '.join(sizes)}.",
-        f"Budgets: {len(audit.budgets)}; seeds per budget: {words.number_range(seeds)}; "
-        f"distinct splits per budget: {words.number_range(splits)}.",
+        f"Settings: {len(audit.budgets)}; seeds of each: {words.number_range(seeds)}; "
+        f"distinct splits of each: {words.number_range(splits)}.",
     ]
-    if subject.n_missing_group:
-        lines.append(f"{subject.n_missing_group:,} records have no known group and are left out.")
-    return [*lines, *subject.notes]
+    return [*lines, *left_out(audit), *subject.notes]
+
+
+def left_out(audit: Audit) -> list[str]:
+    """How many people have no group and are in no number; nothing where everybody has one."""
+    n = audit.subject.n_missing_group
+    return [words.say("how_sure", "missing", n=f"{n:,}")] if n else []
 
 
 def advice(audit: Audit) -> list[str]:
@@ -74,8 +88,7 @@ def advice(audit: Audit) -> list[str]:
     budgets = sorted(audit.budgets, key=lambda budget: budget.verdict is not audit.verdict)
     by_text: dict[str, list[str]] = {}
     for budget in budgets:
-        reason = f" Reason: {budget.reason}." if budget.reason else ""
-        text = f"{budget.verdict.words}: {budget.advice}{reason}"
+        text = budget.verdict.words + (f". Reason: {budget.reason}." if budget.reason else ".")
         by_text.setdefault(text, []).append(setting_of(budget))
     return [f"{', '.join(names)} — {text}" for text, names in by_text.items()]
 
@@ -84,18 +97,22 @@ def table_groups(audit: Audit) -> dict[str, list[Table]]:
     """All tables of an audit in reading order, by the heading that they stand under."""
     return {
         "Every test": [resolution_table(audit), pairs_table(audit), differences_table(audit)],
-        "Every cost": [
-            *([costs_table(audit)] if len(audit.costs) > 1 else []),
-            *([agreement_table(audit, found)] if (found := agreement(audit)) else []),
-        ],
-        "The floor": [floors_table(audit)],
-        "As published": [
-            published_table(audit),
-            *([] if audit.cost == GAP.name else [floors_table(audit, as_published=True)]),
-            *(_algorithm_table(audit, published) for published in audit.published),
-            *(_rankings_table(audit, compared) for compared in comparisons(audit)),
-        ],
+        "Every attack": [costs_table(audit)] if len(audit.costs) > 1 else [],
+        "The floor": [] if audit.cost == GAP.name else [floors_table(audit)],
+        "As published": paper_tables(audit),
     }
+
+
+def paper_tables(audit: Audit) -> list[Table]:
+    """The paper's view, the gap being the exposure: its numbers come first."""
+    return [
+        paper_numbers(audit),
+        published_table(audit),
+        floors_table(audit, as_published=True),
+        *(_algorithm_table(audit, published) for published in audit.published),
+        *(_rankings_table(audit, compared) for compared in comparisons(audit)),
+        *([agreement_table(audit, found)] if (found := agreement(audit)) else []),
+    ]
 
 
 def tables(audit: Audit) -> list[Table]:
@@ -103,21 +120,27 @@ def tables(audit: Audit) -> list[Table]:
     return [table for group in table_groups(audit).values() for table in group]
 
 
-def finding_table(audit: Audit, *, most_rows: int | None = None) -> Table:
-    """Per setting and group what it receives and how exposed it is, in people out of 100.
+def finding_table(audit: Audit, *, most_rows: int | None = None, bars: bool = False) -> Table:
+    """Per setting and group the outcome rate and the exposure, in people out of 100.
 
     Of more than ``most_rows`` only those of the setting that the headline is about are shown, and
-    of its groups first those that are worse off or most exposed.
+    of its groups first those that it names and the most exposed. ``bars`` draw outcome rates.
     """
     names = audit.subject.groups
-    n_all, received = len(audit.budgets) * len(names), wording()[audit.plan.benefit]["head"]
-    settings = audit.budgets if most_rows is None or n_all <= most_rows else [audit.told]
+    n_all, received = len(audit.budgets) * len(names), words.templates()[audit.plan.benefit]["head"]
+    is_whole = most_rows is None or n_all <= most_rows
+    settings = least_private_first(audit) if is_whole else [audit.told]
     several, items = len(settings) > 1, list[tuple[BudgetResult, str, GroupResult]]()
     for budget in settings:
         cost = {name: group.cost.value or 0.0 for name, group in budget.groups.items()}
-        first = sorted(names, key=lambda name: (name not in budget.worse_off, -cost[name]))
+        first = sorted(names, key=lambda name: (name not in budget.named, -cost[name]))
         shown = (name for name in names if name in first[:most_rows])
         items += [(budget, name, budget.groups[name]) for name in shown]
+
+    def outcome(_: BudgetResult, __: str, group: GroupResult) -> str:
+        rate = group.benefit.mean
+        bar = "" if rate is None or not bars else f"{BAR * round(10 * rate)} "
+        return bar + _amount(proxies.ACCURACY, rate, 0)
 
     def exposure(_: BudgetResult, __: str, group: GroupResult) -> str:
         ends = ", ".join(_exposure(audit, end) for end in group.cost.interval or ())
@@ -126,60 +149,55 @@ def finding_table(audit: Audit, *, most_rows: int | None = None) -> Table:
     columns: list[Column] = [
         ("setting", lambda budget, *_: setting_of(budget)),
         ("group", lambda _, name, group: name),
-        (received, lambda *at: _amount(proxies.ACCURACY, at[2].benefit.mean, 0)),
+        (received, outcome),
         (f"{audit.proxy.scale.column}\n{_interval_head(audit)}", exposure),
-        ("at\nmost", lambda *at: _exposure(audit, at[2].cost.upper_limit)),
-        ("shown?", _is_shown),
+        ("at\nmost", lambda *at: _exposure(audit, at[2].cost.upper_bound)),
+        ("detected", _is_detected),
     ]
-    n_left, is_advantage = n_all - len(items), audit.proxy.scale.is_advantage
     values = {
         "at": "" if several else f": {setting_of(settings[0])}",
-        "chance": "; guessing gives 50" if is_advantage else "",
-        "more": f" {n_left} further rows are in the full table." if n_left else "",
+        "chance": audit.proxy.scale.coin,
+        "more": f" {words.say('paper', 'detected')}{_further(n_all - len(items))}",
     }
     return _made(audit, "finding", columns[not several :], items, 1 + several, **values)
 
 
 def _interval_head(audit: Audit) -> str:
-    return f"[{100 * audit.plan.confidence_level:g} % interval]"
+    return f"[{100 * audit.plan.confidence_level:g}% interval]"
 
 
-def _is_shown(budget: BudgetResult, name: str, group: GroupResult) -> str:
-    if group.too_few:
-        return "too few"
-    if not group.resolved or budget.verdict in UNSURE:
-        return "no"
-    is_double = budget.verdict is Verdict.DOUBLE_DISADVANTAGE
-    worse = ", doubly disadvantaged" if is_double else ", worse off"
-    return "yes" + worse * (name in budget.worse_off)
+def _is_detected(budget: BudgetResult, _: str, group: GroupResult) -> str:
+    if words.answer_of(budget, "exposure") == "cannot_tell":
+        return "cannot tell"
+    return "too few" if group.too_few else words.yes_no(group.resolved)
 
 
-def _exposure(audit: Audit, cost: float | None) -> str:
-    """A cost in people out of 100 or its own unit, all of one audit with the same decimals."""
+def _exposure(audit: Audit, cost: float | None, digits: int | None = None) -> str:
+    """An exposure in people out of 100 or its own unit, all of one audit with the same decimals."""
     if cost is None:
         return words.NOTHING
     scale = audit.proxy.scale
-    costs = (g.cost.value or 0.0 for budget in audit.budgets for g in budget.groups.values())
-    is_coarse = scale.is_advantage or scale.per_unit * max(map(abs, costs)) >= 1
-    return words.decimals(50 * scale.is_advantage + scale.per_unit * cost, 1 if is_coarse else 2)
+    if digits is None:
+        costs = (g.cost.value or 0.0 for budget in audit.budgets for g in budget.groups.values())
+        is_coarse = scale.is_advantage or scale.per_unit * max(map(abs, costs)) >= 1
+        digits = 1 if is_coarse else 2
+    return words.decimals(50 * scale.is_advantage + scale.per_unit * cost, digits)
 
 
 def numbers_table(audit: Audit) -> Table:
     """The numbers behind the pictures, in people of 100, with more digits than they print."""
-    scale = audit.proxy.scale
-    base = 50 if scale.is_advantage else 0
     rows = []
     for budget in audit.budgets:
         for name, group in budget.groups.items():
             ends, received = group.cost.interval or (None, None), group.benefit.mean
-            costs = (group.cost.value, *ends, group.cost.upper_limit_together)
-            numbers = [
-                None if received is None else HUNDREDTHS * received,
-                *(None if cost is None else base + scale.per_unit * cost for cost in costs),
+            costs = (group.cost.value, *ends, group.cost.upper_bound)
+            cells = [
+                _amount(proxies.ACCURACY, received, 4),
+                *(_exposure(audit, c, 4) for c in costs),
             ]
-            cells = ("" if number is None else f"{number:z.4f}" for number in numbers)
-            rows.append((setting_of(budget), name, *cells, words.yes_no(group.resolved)))
-    columns = ("receives, of 100", "exposure, in 100", "low", "high", "at most", "shown")
+            plain = (cell.replace("−", "-") for cell in cells)  # as other programs read them
+            rows.append((setting_of(budget), name, *plain, words.yes_no(group.resolved)))
+    columns = ("outcome, of 100", "exposure, of 100", "low", "high", "at most", "detected")
     return Table("Numbers of the pictures", ("setting", "group", *columns), tuple(rows), 2)
 
 
@@ -198,55 +216,53 @@ def _titled(
     audit: Audit, name: str, heads: Sequence[str], rows: Iterable[Any], n: int, **values: Any
 ) -> Table:
     """Cells under the title and over the note that they have in ``words.toml``."""
-    scale, level = audit.proxy.scale, f"{100 * audit.plan.confidence_level:g}"
-    unit = "hundredths" if scale.per_unit == HUNDREDTHS else f"units of {scale.unit}"
+    level, unit = f"{100 * audit.plan.confidence_level:g}", audit.proxy.scale.points
     found = {"audit": audit, "gap": GAP, "level": level, "unit": unit}
-    title, note = (text.format(**found, **values) for text in wording()[name].values())
+    title, note = (text.format(**found, **values) for text in words.templates()[name].values())
     return Table(title, tuple(heads), tuple(rows), n, note)
 
 
-@cache
-def wording() -> dict[str, dict[str, str]]:
-    """Titles and notes of tables, and what benefits are called."""
-    return tomllib.loads(template("words.toml"))
-
-
 def resolution_table(audit: Audit) -> Table:
-    """Per setting and group: is the cost signal, or chance? People of 100, costs in hundredths."""
-    scale = audit.proxy.scale
-    received = audit.plan.benefit.replace("_", "\n", 1).replace("_", " ")
+    """Per setting and group: is its exposure detected? In the units of ``finding_table``."""
+    received, scale = words.templates()[audit.plan.benefit]["head"], audit.proxy.scale
 
     def cost(_: BudgetResult, __: str, group: GroupResult) -> str:
         found = group.cost
         error = "" if found.value is None else f" ± {_amount(scale, found.standard_error)}"
-        return f"{_amount(scale, found.value)}{error}\n{_amounts(scale, found.interval)}"
+        ends = ", ".join(_exposure(audit, end, 2) for end in found.interval or ())
+        return f"{_exposure(audit, found.value, 2)}{error}\n[{ends or 'no interval'}]"
 
     columns: list[Column] = [
         ("ε", lambda budget, *_: _short(budget)),
         ("group", lambda _, name, group: name),
         (received, lambda *at: _amount(proxies.ACCURACY, at[2].benefit.mean, 1)),
-        ("gap", lambda *at: _amount(proxies.ACCURACY, at[2].overfitting_gap.mean)),
-        (f"cost ± error\n{_interval_head(audit)}", cost),
-        ("noise\nlevel", lambda *at: _amount(scale, at[2].noise_level)),
-        ("at\nmost", lambda *at: _amount(scale, at[2].cost.upper_limit)),
-        (f"detect{SOFT_HYPHEN}able", lambda *at: _amount(scale, at[2].detectable_cost)),
-        (P_BOTH, lambda *at: _both_p(at[2])),
-        ("resolved", lambda *at: words.yes_no(at[2].resolved)),
+        ("gap,\nof 100", lambda *at: _amount(proxies.ACCURACY, at[2].overfitting_gap.mean)),
+        (f"{scale.column}\n± error\n{_interval_head(audit)}", cost),
+        ("noise\nlevel", lambda *at: _exposure(audit, at[2].noise_level, 2)),
+        ("at\nmost", lambda *at: _exposure(audit, at[2].cost.upper_bound, 2)),
+        (f"detect{SOFT_HYPHEN}able", lambda *at: _exposure(audit, at[2].detectable_cost, 2)),
+        (f"detection,\n{P_BOTH}", lambda *at: _both_p(at[2])),
+        ("detected", _is_detected),
     ]
     groups = ((budget, *group) for budget in audit.budgets for group in budget.groups.items())
-    return _made(audit, "signal", columns, groups, 2)
+    return _made(audit, "signal", columns, groups, 2, chance=scale.coin)
 
 
-def _pairs_table(audit: Audit, name: str, columns: Sequence[Column], **values: str) -> Table:
-    """A row for every setting and pair; beside disparities stands the setting's verdict.
+def _pairs_table(
+    audit: Audit, name: str, columns: Sequence[Column], *, by_gap: bool = False, **values: str
+) -> Table:
+    """A row for every setting and pair; beside disparities stands what they are worth.
 
+    That is the setting's verdict, and of the paper's numbers whether they are beyond their null.
     Cells are made of the setting, the pair, and the paper's numbers of the pair.
     """
     several = len(audit.subject.groups) > 2
     labels: list[Column] = [("ε", lambda budget, *_: _short(budget))]
     if several:
         labels.append(("groups", lambda _, pair, __: pair_name(pair.groups)))
-    if name != "differences":
+    if by_gap:
+        labels.append(("evidence", lambda *at: EVIDENCE[at[2].pcer_disparity.is_beyond_null]))
+    elif name != "differences":
         verdict = "verdict of\nthe setting" if several else "verdict"
         labels.append((verdict, lambda budget, *_: budget.verdict.words))
     return _made(audit, name, [*labels, *columns], setting_pairs(audit), len(labels), **values)
@@ -254,33 +270,29 @@ def _pairs_table(audit: Audit, name: str, columns: Sequence[Column], **values: s
 
 def setting_pairs(audit: Audit) -> Iterator[tuple[BudgetResult, PairResult, PublishedPair]]:
     """Every setting with each of its pairs, and the paper's numbers of that pair."""
-    published = {
-        (model.model, budget.epsilon): budget.pairs
-        for model in audit.published
-        for budget in model.budgets
-    }
+    published = {(m.model, b.epsilon): b.pairs for m in audit.published for b in m.budgets}
     for budget in audit.budgets:
         found = published[budget.model, budget.epsilon]
         yield from ((budget, *pairs) for pairs in zip(budget.pairs, found, strict=True))
 
 
 def pairs_table(audit: Audit) -> Table:
-    """Per setting and pair: is a disparity shown, who is worse off, the pooled estimate."""
+    """Per setting and pair: do the ratios differ, who has the lower one, the pooled estimate."""
 
     def double(_: BudgetResult, pair: PairResult, __: PublishedPair) -> str:
-        p = words.both_p(pair.double_disadvantage_p, pair.double_disadvantage_p_alone)
-        return f"{pair.double_disadvantage or words.NOTHING}\n{p}"
+        double = pair.double_disadvantage
+        return f"{double.group or words.NOTHING}\n{_both_p(double)}"
 
     def pooled(_: BudgetResult, pair: PairResult, __: PublishedPair) -> str:
         if pair.pooled.disparity is None:
             return words.NOTHING
-        label = "" if pair.pooled.costs_resolved else " (n.r.)"
+        label = "" if pair.pooled.costs_resolved else " (n.d.)"
         return f"{words.signed(pair.pooled.disparity)}{label}\n{words.bounds(pair.pooled.ci)}"
 
     columns: list[Column] = [
-        ("cross\nproduct", lambda _, pair, __: words.signed(pair.cross_product.value)),
-        (P_BOTH, lambda _, pair, __: _both_p(pair.cross_product)),
-        ("lower\nratio", lambda _, pair, __: pair.lower_ratio or words.NOTHING),
+        ("cross\nproduct", lambda _, pair, __: words.signed(pair.ratio.cross_product)),
+        (f"ratio,\n{P_BOTH}", lambda _, pair, __: _both_p(pair.ratio)),
+        ("lower\nratio", lambda _, pair, __: pair.ratio.group or words.NOTHING),
         (f"doubly dis{SOFT_HYPHEN}advantaged,\n{P_BOTH}", double),
         ("pooled\ndisparity", pooled),
         (
@@ -293,16 +305,25 @@ def pairs_table(audit: Audit) -> Table:
 
 
 def differences_table(audit: Audit) -> Table:
-    """Per setting and pair: by how much exposures and benefits differ, for people like these."""
+    """Per setting and pair: by how much exposures and outcomes differ, for people like these."""
     scale, rates = audit.proxy.scale, proxies.ACCURACY
     received = audit.plan.benefit.replace("_", " ")
     columns: list[Column] = [
-        ("cost, first\nminus second", lambda _, pair, __: _difference(scale, pair.exposure)),
-        ("at most,\neither way", lambda _, pair, __: _amount(scale, pair.exposure.upper_limit)),
-        (P_BOTH, lambda _, pair, __: _both_p(pair.exposure)),
-        (f"{received},\nfirst minus second", lambda *at: _difference(rates, at[1].benefit)),
-        (P_BOTH, lambda _, pair, __: _both_p(pair.benefit)),
-        ("driven by", lambda _, pair, __: pair.driven_by or words.NOTHING),
+        (
+            "exposure, first\nminus second",
+            lambda _, pair, __: _difference(scale, pair.exposure.difference),
+        ),
+        (
+            "at most,\neither way",
+            lambda _, pair, __: _amount(scale, pair.exposure.difference.upper_bound),
+        ),
+        (f"exposure,\n{P_BOTH}", lambda _, pair, __: _both_p(pair.exposure)),
+        (
+            f"{received},\nfirst minus second",
+            lambda *at: _difference(rates, at[1].outcomes.difference),
+        ),
+        (f"outcomes,\n{P_BOTH}", lambda _, pair, __: _both_p(pair.outcomes)),
+        ("driven by", lambda _, pair, __: pair.ratio.driven_by or words.NOTHING),
     ]
     pairs = audit.budgets[0].pairs
     only = f"{pair_name(pairs[0].groups)}. " if len(pairs) == 1 else ""
@@ -320,17 +341,18 @@ def floors_table(audit: Audit, *, as_published: bool = False) -> Table:
 
     def cell(k: int, budget: BudgetResult, *pairs: Any) -> str:
         _, row = floor_rows(audit, pairs[as_published])[k]
-        above = share = None
+        above = share = null = None
         if isinstance(row, file.FloorRow):
-            above, share = row.n_positive_seeds, row.floor_dominated_share
+            above, share, null = row.n_positive_seeds, row.floor_dominated_share, row.null_mean
         counts = words.NOTHING if above is None else f"{above}/{budget.n_seeds}"
-        floored = words.NOTHING if share is None else f"{100 * share:.0f} %"
-        return f"{words.plus_minus(row)}\n{words.bounds(row.ci)}\n{counts}; {floored}"
+        floored = words.NOTHING if share is None else f"{100 * share:.0f}%"
+        nothing = "" if null is None else f"\n({words.signed(null)})"
+        return f"{words.plus_minus(row)}\n{words.bounds(row.ci)}\n{counts}; {floored}{nothing}"
 
     floors = enumerate(audit_floors(audit))
     columns: list[Column] = [(f"floor {floor:g}", partial(cell, k)) for k, floor in floors]
     columns.append(("slope", lambda _, *pairs: words.decimals(pairs[as_published].floor_slope, 2)))
-    return _pairs_table(audit, "floors", columns, by=by, more=more)
+    return _pairs_table(audit, "floors", columns, by_gap=as_published, by=by, more=more)
 
 
 def audit_floors(audit: Audit) -> list[float]:
@@ -345,46 +367,137 @@ def floor_rows(audit: Audit, pair: PairResult | PublishedPair) -> list[tuple[flo
     return sorted(rows.items())
 
 
+def paper_numbers(audit: Audit, *, brief: bool = False) -> Table:
+    """The paper's numbers, its gap being the exposure: a row for every setting.
+
+    More than two groups: a row for every setting and group, compared with the reference group.
+    ``brief`` is for 80 columns: both groups in one cell, fewer digits, the null's mean alone.
+    """
+    names, rows = audit.subject.groups, list[tuple[str, ...]]()
+    published = {(m.model, budget.epsilon): budget for m in audit.published for budget in m.budgets}
+    every = list(published.values())
+    disparities = (pair.pcer_disparity for budget in every for pair in budget.pairs)
+    nulls = [end for found in disparities for end in found.null_interval or ()]
+    digits = _digits([found.mean for budget in every for found in budget.pcer.values()])
+    digits = max(0, digits - brief)
+    pair = audit.budgets[0].pairs[0].groups
+    shown = [pair] if len(names) == 2 else [(name,) for name in names]
+    for budget in least_private_first(audit):
+        found = published[budget.model, budget.epsilon]
+        epsilon = "none" if budget.epsilon is None else words.short_budget(budget.epsilon)
+        setting = epsilon if budget.model is None else f"{budget.model}, {epsilon}"
+        pairs = {pair.groups[1]: pair.pcer_disparity for pair in found.pairs}
+        for group in shown:
+            at, disparity = [budget.groups[name] for name in group], pairs.get(group[-1])
+            numbers = [
+                [words.no_zero(each.benefit.mean, 2 if brief else 3) for each in at],
+                [words.no_zero(each.overfitting_gap.mean, 4) for each in at],
+                [words.decimals(found.pcer[name].mean, digits) for name in group],
+            ]
+            gaps = (budget.demographic_parity_gap, budget.equalized_odds_gap)
+            rows.append(
+                (
+                    *(setting, *(() if len(names) == 2 else group)),
+                    *([" ".join(cells) for cells in numbers] if brief else chain(*numbers)),
+                    *_with_null(disparity, (digits, _digits(nulls)), brief=brief),
+                    *(words.no_zero(gap.mean, 3) if group == shown[0] else "" for gap in gaps),
+                )
+            )
+    broken = [name.replace("-", f"-{MAY_BREAK}") for name in shown[0]]
+    per_group = [[s] if brief or len(names) > 2 else [f"{s}\n{n}" for n in broken] for s in SYMBOLS]
+    level = f"[{100 * audit.plan.confidence_level:g}%]"
+    last = (f"Δ PCER\n{level}", "if nothing\nmemorised", "parity\ngap", "odds\ngap")
+    heads = ("ε", *(() if len(names) == 2 else ("group",)), *chain(*per_group), *last)
+    title, n_labels = "The paper's numbers", 1 + (len(names) > 2)
+    return Table(title, heads, tuple(rows), n_labels, words.paper_note(audit))
+
+
+def paper_strip(audit: Audit, *, most_rows: int | None) -> Table:
+    """The paper's numbers for 80 columns, under them whether they are evidence.
+
+    Of more than ``most_rows`` only those of the setting that the headline is about are shown.
+    """
+    table = paper_numbers(audit, brief=True)
+    rows, n_all = table.rows, len(table.rows)
+    if most_rows is not None and n_all > most_rows:
+        n = n_all // len(audit.budgets)
+        start = n * least_private_first(audit).index(audit.told)
+        rows = rows[start : start + min(n, most_rows)]
+    title, note = words.paper_note(audit, "strip"), words.paper_words(audit)
+    return replace(table, title=title, rows=rows, note=note + _further(n_all - len(rows)))
+
+
+def _further(n: int) -> str:
+    return f" {n} more rows: full table." if n else ""
+
+
+def _digits(values: Iterable[float | None]) -> int:
+    """Decimals that give the largest of some numbers three digits."""
+    largest = max([1.0, *(abs(v) for v in values if v is not None)])
+    return max(0, 2 - math.floor(math.log10(largest)))
+
+
+def _with_null(
+    found: file.Disparity | None, digits: tuple[int, int], *, brief: bool
+) -> tuple[str, str]:
+    """A disparity with its interval, and what it would be if nothing were memorised."""
+    if found is None:
+        return "reference", ""
+    cells = list[str]()
+    rows = ((found.mean, found.ci), (found.null_mean, found.null_interval))
+    for (mean, ends), n in zip(rows, digits, strict=True):
+        texts = [f"{v:+z.{n}f}".replace("-", "−") for v in (mean, *(ends or ())) if v is not None]
+        is_short = len(texts) < 3 or (brief and bool(cells))
+        cells.append((texts or [words.NOTHING])[0] if is_short else "{} [{}, {}]".format(*texts))
+    return cells[0], cells[1]
+
+
 def published_table(audit: Audit) -> Table:
-    """The paper's columns for every setting and pair, the gap being the cost."""
+    """The paper's columns for every setting and pair, the gap being its privacy cost."""
 
     def rate(found: Summary, digits: int) -> str:
-        return f"{words.rate_plus_minus(found, digits)}\n{words.rate_bounds(found.ci, digits)}"
+        return f"{words.plus_minus(found, digits)}\n{words.bounds(found.ci, digits)}"
 
     def gap(name: str, budget: BudgetResult, *_: Any) -> str:
-        return rate(budget.groups[name].overfitting_gap, 4)
+        found = budget.groups[name]
+        null = "" if found.null_gap is None else f"\n({words.no_zero(found.null_gap.mean, 4)})"
+        return rate(found.overfitting_gap, 4) + null
 
     def disparity(_: BudgetResult, __: PairResult, published: PublishedPair) -> str:
         found = published.pcer_disparity
         return f"{words.plus_minus(found)}\n{words.bounds(found.ci)}"
 
+    def null(_: BudgetResult, __: PairResult, published: PublishedPair) -> str:
+        found = published.pcer_disparity
+        return f"{words.signed(found.null_mean)}\n{words.bounds(found.null_interval)}"
+
     columns: list[Column] = [
         ("accuracy", lambda budget, *_: rate(budget.accuracy, 3)),
-        ("DP gap", lambda budget, *_: rate(budget.demographic_parity_gap, 3)),
-        ("EO gap", lambda budget, *_: rate(budget.equalized_odds_gap, 3)),
+        ("parity\ngap", lambda budget, *_: rate(budget.demographic_parity_gap, 3)),
+        ("odds\ngap", lambda budget, *_: rate(budget.equalized_odds_gap, 3)),
     ]
     for name in audit.subject.groups if len(audit.subject.groups) <= MOST_GAP_COLUMNS else ():
         # A long name may break after its hyphens, where a terminal would cut anywhere.
         head = name.replace("-", f"-{MAY_BREAK}") if len(name) > LONGEST_HEADER else name
-        columns.append((f"gap\n{head}", partial(gap, name)))
-    columns.append(("PCER\ndisparity", disparity))
-    return _pairs_table(audit, "published", columns)
+        columns.append((f"δ\n{head}", partial(gap, name)))
+    columns += [("Δ PCER", disparity), ("if nothing\nmemorised", null)]
+    return _pairs_table(audit, "published", columns, by_gap=True)
 
 
 def costs_table(audit: Audit) -> Table:
-    """What every carried cost says, the audit's own first."""
+    """What every carried attack says, the audit's own first."""
 
     def names(groups: Sequence[str]) -> str:
         return ", ".join(groups) or words.NOTHING
 
     columns: list[Column] = [
-        ("cost", lambda story: proxy_named(story.cost).label),
-        ("resolved", lambda story: f"{story.n_resolved} of {story.n_cells}"),
+        ("attack", lambda story: proxy_named(story.cost).label),
+        ("detected", lambda story: f"{story.n_resolved} of {story.n_cells}"),
         ("more\nexposed", lambda story: names(story.more_exposed)),
         ("lower\nratio", lambda story: names(story.lower_ratio)),
         (f"doubly dis{SOFT_HYPHEN}advantaged", lambda story: names(story.double_disadvantage)),
         ("p", lambda story: words.p_value(story.p_value)),
-        ("p over\ncosts", lambda story: words.p_value(story.p_value_over_costs)),
+        ("p over\nattacks", lambda story: words.p_value(story.p_value_over_costs)),
     ]
     return _made(audit, "costs", columns, zip(audit.costs, strict=True), 1)
 
@@ -417,7 +530,7 @@ def estimates_table(audit: Audit, release: Release) -> Table:
         ends = _amounts(proxy.scale, interval) if interval else ""
         line = f"{isolated(group)}: {_amount(proxy.scale, value)} {ends}"
         rows.setdefault((setting, proxy.label), []).append(line)
-    heads = ("ε", "proxy", f"cost {_interval_head(audit)}")
+    heads = ("ε", "attack", f"exposure {_interval_head(audit)}")
     cells = ((*key, "\n".join(lines)) for key, lines in rows.items())
     return _titled(audit, "estimates", heads, cells, 3)
 
@@ -434,7 +547,7 @@ def agreement_table(audit: Audit, attacks: Sequence[ProxyAgreement]) -> Table:
 
     columns: list[Column] = [
         ("attack", lambda row: proxy_named(row.proxy).label),
-        ("r of\ncosts", lambda row: words.decimals(row.correlation, 2)),
+        ("r of\nexposures", lambda row: words.decimals(row.correlation, 2)),
         ("same sign of\ndisparity", lambda row: share(row.n_same_sign, row)),
         ("larger\ndisparity", lambda row: share(row.n_larger_disparity, row)),
         ("r of dis-\nparities", lambda row: words.decimals(row.disparity_correlation, 2)),
@@ -444,19 +557,20 @@ def agreement_table(audit: Audit, attacks: Sequence[ProxyAgreement]) -> Table:
 
 
 def _algorithm_table(audit: Audit, published: file.AsPublished) -> Table:
-    """Algorithm 1 of one model: which budget has the smallest disparity at each floor."""
+    """Algorithm 1 of one model, by the gap: which budget has the smallest disparity per floor."""
     found = published.algorithm1
     rows = []
     for row in found.equitable_budget:
-        word = "yes" if row.floor in found.informative_floors else "no: not below a resolved cost"
+        word = "yes" if row.floor in found.informative_floors else "no: not below a detected gap"
         if row.repeats_demographic_parity:
-            word = "no: above every cost, so it repeats demographic parity"
+            word = "no: above every gap, so it repeats the parity gap"
         rows.append((f"{row.floor:g}", words.budget_list(row.budgets), word))
-    informative = "no floor is informative, since no cost is resolved"
+    informative = "no floor is informative, since no gap is detected"
     if found.informative_verdict:
         informative = f"over the informative floors: {found.informative_verdict.words}"
     heads, model = ("floor", "budget", "informative?"), _of_model(audit, published.model)
-    values = {"model": model, "found": found, "informative": informative}
+    verdict = "No disparity is known" if found.verdict is None else found.verdict.words
+    values = {"model": model, "found": found, "verdict": verdict, "informative": informative}
     return _titled(audit, "algorithm", heads, rows, 3, **values)
 
 
@@ -464,7 +578,7 @@ def _rankings_table(audit: Audit, compared: Comparison) -> Table:
     """Budgets of one model by each measure, and where PCER and the others part ways."""
     rows = [
         (
-            row.measure.replace("_", " "),
+            MEASURES[row.measure],
             " < ".join(words.short_budget(epsilon) for epsilon in row.budgets) or words.NOTHING,
             words.yes_no(compared.ranking_disagreement.get(row.measure)),
         )
@@ -474,14 +588,14 @@ def _rankings_table(audit: Audit, compared: Comparison) -> Table:
     refuted = [words.short_budget(row.epsilon) for row in compared.equal_gap_claims if row.refuted]
     given = ((pair, r) for pair, r in compared.correlations.items() if r is not None)
     correlations = ", ".join(f"{r:+z.2f} ({pair_name(pair)})" for pair, r in given)
-    descriptive = "Correlation of disparity and rate difference over budgets, descriptive only:"
+    descriptive = "Correlation of Δ PCER and rate difference over budgets, descriptive only:"
     values = {
         "model": _of_model(audit, compared.model),
         "turned": ", ".join(turned) or "no budget",
         "refuted": ", ".join(refuted) or "no budget",
         "more": f"{descriptive} {correlations}." if correlations else "",
     }
-    heads = ("measure", "budgets, smallest first", "other best budget\nthan PCER")
+    heads = ("measure", "budgets, smallest first", "other best budget\nthan Δ PCER")
     return _titled(audit, "rankings", heads, rows, 3, **values)
 
 
@@ -489,16 +603,16 @@ def summary_table(audits: Sequence[Audit]) -> Table:
     """One line per release: for several at once."""
     rows = []
     for audit in audits:
-        others: dict[str, list[str]] = {}
-        for budget in audit.budgets:
-            if budget.verdict is not audit.verdict:
-                others.setdefault(budget.verdict.words, []).append(_short(budget))
-        settings = "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in others.items())
-        subject, worse = audit.subject, ", ".join(audit.worse_off)
-        found = (audit.verdict.words, worse or words.NOTHING, settings or words.NOTHING)
-        rows.append((subject.dataset, subject.attribute, *found))
-    heads = ("dataset", "attribute", "verdict", "worse off", "other settings")
+        cards = (words.exposure_card, words.outcomes_card)
+        answers = [card(audit, audit.told).answer for card in cards]
+        rows.append((subject_name(audit), *answers, audit.verdict.words))
+    heads = ("release", "exposure", "outcomes", "verdict")
     return Table("All releases", heads, tuple(rows), len(heads))
+
+
+def least_private_first(audit: Audit) -> list[BudgetResult]:
+    """Settings in the order in which people read them, model by model."""
+    return sorted(audit.budgets, key=lambda b: (audit.models.index(b.model), -b.budget))
 
 
 def shown_groups(audit: Audit) -> list[int]:
@@ -544,6 +658,6 @@ def _amounts(scale: proxies.Scale, ci: Ends | None) -> str:
     return f"[{_amount(scale, ci[0])}, {_amount(scale, ci[1])}]" if ci else "[no interval]"
 
 
-def _difference(scale: proxies.Scale, found: file.GroupDifference) -> str:
+def _difference(scale: proxies.Scale, found: file.Difference) -> str:
     sign = "+" if found.value is not None and found.value > 0 else ""
     return f"{sign}{_amount(scale, found.value)}\n{_amounts(scale, found.interval)}"

@@ -1,21 +1,22 @@
 """Audits as text: for a terminal, as Markdown, LaTeX and JUnit.
 
-The sentences are the audit's own. A terminal shows the finding first, one sharp table, then how
-sure it is and what to do, in 80 columns and fewer; the raw numbers come with everything else.
+A view lists what is shown in reading order, and each format renders that list. The sentences are
+the audit's: both answers first, then one table, the paper's numbers, how sure, what can be done.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 from xml.etree import ElementTree as Xml
 
+from pcer.auditing import words
 from pcer.auditing.file import Audit
-from pcer.auditing.verdict import Verdict
+from pcer.auditing.plan import Policy
+from pcer.auditing.policy import STRICT_RULES, statement_met
 from pcer.files import as_shown
+from pcer.release.proxies import proxy_named
 from pcer.report import tables
-from pcer.report.pictures import finding_svg
 from pcer.report.table import (
     Table,
     latex_text,
@@ -28,112 +29,119 @@ from pcer.report.table import (
 
 WIDTH = 80
 NARROWEST = 24  # in fewer columns the terminal itself breaks lines
+UNBROKEN = 10_000  # columns where lines are not to be broken
+# Of limits that are no success or accuracy of 100.
+UNITS = {"min_splits": " splits", "most_spent": " of epsilon"}
+UNITS |= dict.fromkeys(("largest_difference", "largest_outcome_gap"), " points")
+View = Literal["summary", "brief", "short", "full", "paper"]
 
 
-class Part(NamedTuple):
-    """Lines under a title; both fit."""
+class Lines(NamedTuple):
+    """Sentences under a title."""
 
     title: str
-    body: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.title}\n{self.body}".strip("\n")
+    sentences: list[str]
 
 
-def lines_part(title: str, lines: Iterable[str], width: int, *, indent: int = 2) -> Part:
-    """Sentences under a title."""
-    body = "\n".join(wrapped(line, width, indent=indent) for line in lines)
-    return Part(wrapped(title, width), body)
+def view_of(audit: Audit, view: View = "short") -> list[Lines | Table]:
+    """What a view of an audit shows, in reading order; what has nothing to say is left out.
 
-
-def table_part(table: Table, width: int) -> Part:
-    """A table under its title."""
-    return Part(wrapped(table.title, width), table_body(table, width))
-
-
-def finding(audit: Audit) -> tuple[str, str, str]:
-    """The finding in three lines: what was found about what, the headline, how sure."""
-    return audit.title, audit.headline, " ".join(audit.trust[:2])
-
-
-def brief_parts(
-    audit: Audit, width: int, *, most_rows: int | None = tables.MOST_ROWS
-) -> list[Part]:
-    """The finding and the sharp table."""
-    title, *lines = finding(audit)
-    return [
-        lines_part(title, lines, width, indent=0),
-        *([lines_part("Policy", audit.policy_lines, width)] if audit.policy_lines else []),
-        table_part(tables.finding_table(audit, most_rows=most_rows), width),
+    The short one stands wherever nobody asked for more. ``brief`` is a short one of few words, with
+    bars for formats that have no picture; the paper's has the gap as exposure.
+    """
+    if view == "summary":
+        return [Lines(tables.subject_name(audit), [summary_line(audit)])]
+    told, is_full, is_brief = audit.told, view == "full", view == "brief"
+    if view == "paper":
+        above = [words.paper_words(audit), *tables.left_out(audit)]
+        first = Lines(f"The paper's view: {tables.subject_name(audit)}", above)
+        return [first, *tables.paper_tables(audit)]
+    about = [*words.subject_line(audit, told), words.in_setting(told.model, told.epsilon)]
+    most_rows = tables.FEW_ROWS if is_brief else None if is_full else tables.MOST_ROWS
+    against = [each.sentence for each in audit.declarations if each.caps_verdict]
+    sure = [*words.how_sure_card(audit, told).sentences, *against, *tables.left_out(audit)]
+    shown: list[Lines | Table] = [
+        Lines(" · ".join(about), [audit.headline, verdict_line(audit), *audit.policy_lines]),
+        tables.finding_table(audit, most_rows=most_rows, bars=is_brief),
+        tables.paper_strip(audit, most_rows=most_rows and min(most_rows, tables.MOST_STRIP_ROWS)),
+        Lines("How sure", sure if is_brief else [*audit.trust, audit.choice]),
+        Lines("What can be done", audit.next_steps),
     ]
+    if is_full:
+        shown += [
+            Lines("In plain words", audit.account),
+            Lines("Every setting", tables.advice(audit)),
+            Lines("What was audited", tables.facts(audit)),
+            *tables.tables(audit),
+        ]
+    return [each for each in shown if isinstance(each, Table) or each.sentences]
 
 
-def short_parts(audit: Audit, width: int) -> list[Part]:
-    """What a terminal shows unasked."""
-    return [
-        *brief_parts(audit, width),
-        lines_part("Can it be trusted?", [" ".join([audit.choice, *audit.trust[2:]])], width),
-        lines_part("What can be done", audit.next_steps, width),
-    ]
+def verdict_line(audit: Audit) -> str:
+    """The verdict in words, and its name for ``--fail-on`` and the docs."""
+    return f"{words.badge(audit, audit.told)} [{audit.verdict.value}]"
 
 
-def full_parts(audit: Audit, width: int) -> list[Part]:
-    """Everything: the account, the advice, what was audited, every table with raw numbers."""
-    return [
-        *brief_parts(audit, width, most_rows=None),
-        *(lines_part(title, lines, width) for title, lines in _sections(audit).items()),
-        *(table_part(table, width) for table in tables.tables(audit)),
-    ]
+def summary_line(audit: Audit) -> str:
+    """One line for chats: what was audited, both answers, the verdict."""
+    where = words.in_setting(audit.told.model, audit.told.epsilon)
+    found = [audit.headline, *tables.left_out(audit), verdict_line(audit)]
+    return f"{tables.subject_name(audit)}, {where}: {' '.join(found)}"
 
 
-def overview_part(audits: Sequence[Audit], width: int) -> Part:
-    """One row for every release."""
-    return table_part(tables.summary_table(audits), width)
+def terminal_parts(shown: Iterable[Lines | Table], width: int) -> Iterator[tuple[str, str]]:
+    """Title and body of each, which fit; of sentences only the first are not indented."""
+    for k, each in enumerate(shown):
+        if isinstance(each, Table):
+            body = table_body(each, width)
+        else:
+            body = "\n".join(wrapped(line, width, indent=2 * (k > 0)) for line in each.sentences)
+        yield wrapped(each.title, width), body
 
 
-def to_markdown_page(audits: Sequence[Audit]) -> str:
-    """Audits as one Markdown page."""
+def terminal_text(shown: Iterable[Lines | Table], width: int = WIDTH) -> str:
+    """What a terminal shows, as text."""
+    parts = terminal_parts(shown, width)
+    return "\n\n".join(f"{title}\n{body}".strip("\n") for title, body in parts)
+
+
+def to_markdown_page(audits: Sequence[Audit], view: View = "brief") -> str:
+    """Audits as one Markdown page that GitHub shows; in the brief view at most 400 words each."""
     parts = []
     for audit in map(as_shown, audits):
-        # The picture carries itself; its words are the headline.
-        picture = base64.b64encode(finding_svg(audit).encode()).decode()
-        words = markdown_text(audit.headline)
-        parts += [f"## {markdown_text(audit.title)}\n", f"{words}\n"]
-        parts.append(f"![{words}](data:image/svg+xml;base64,{picture})\n")
-        parts.append(to_markdown(tables.finding_table(audit)))
-        policy = {"Policy": audit.policy_lines} if audit.policy_lines else {}
-        for title, lines in (policy | _sections(audit)).items():
-            items = "\n".join(f"- {markdown_text(line)}" for line in lines)
-            parts.append(f"### {title}\n\n{items}\n")
-        parts += [to_markdown(table) for table in tables.tables(audit)]
+        first, *rest = view_of(audit, view)
+        head, *more = map(markdown_text, first.sentences)  # type: ignore[union-attr]
+        parts += [f"## {markdown_text(first.title)}\n", f"**{head}**\n", *(f"{m}\n" for m in more)]
+        for shown in rest:
+            parts.append(to_markdown(shown) if isinstance(shown, Table) else _markdown_list(shown))
         parts.append(f"Release digest (SHA-256): `{audit.release_sha256}`\n")
     return "\n".join(parts)
 
 
-def to_latex_tables(audits: Sequence[Audit]) -> str:
-    """Audits as LaTeX: the account as text, then booktabs tables."""
+def _markdown_list(shown: Lines) -> str:
+    items = "\n".join(f"- {markdown_text(line)}" for line in shown.sentences)
+    return f"### {shown.title}\n\n{items}\n"
+
+
+def to_latex_tables(audits: Sequence[Audit], view: View = "full") -> str:
+    """Audits as LaTeX: sentences as paragraphs, booktabs tables."""
     parts = ["% Needs \\usepackage[T1]{fontenc} and \\usepackage{booktabs,graphicx}.\n"]
-    for audit in map(as_shown, audits):
-        parts.append(rf"\paragraph{{{latex_text(audit.title)}.}}")
-        parts.append(latex_text(" ".join([*_sentences(audit), *tables.advice(audit)])) + "\n")
-        every = (tables.finding_table(audit), *tables.tables(audit))
-        parts += [to_latex(table) for table in every]
+    for shown in (each for audit in map(as_shown, audits) for each in view_of(audit, view)):
+        if isinstance(shown, Table):
+            parts.append(to_latex(shown))
+        else:
+            parts.append(rf"\paragraph{{{latex_text(shown.title)}.}}")
+            parts.append(latex_text(" ".join(shown.sentences)) + "\n")
     return "\n".join(parts)
 
 
 def to_junit(audits: Sequence[Audit], fail_on: Sequence[str]) -> str:
-    """One suite per release, one test per setting and one for the floor grid.
-
-    Args:
-        audits: what was audited.
-        fail_on: outcomes that count as a failure, of ``FailOn``.
-    """
+    """One suite per release, one test for every rule, ``fail_on`` among them, or per setting."""
     suites = []
     for audit in map(as_shown, audits):
-        properties = {"verdict": audit.verdict.value, "worse off": ", ".join(audit.worse_off)}
-        shown = (tables.finding_table(audit), tables.floors_table(audit))
-        output = "\n".join([*_sentences(audit), "", *map(to_markdown, shown)])
+        properties = {"verdict": audit.verdict.value, "groups": ", ".join(audit.told.named)}
         name = f"pcer {tables.subject_name(audit)}"
+        output = terminal_text(view_of(audit, "full"), UNBROKEN)
         suites.append((name, properties, list(_cases(audit, fail_on, name)), output))
     return junit_text(suites)
 
@@ -161,43 +169,36 @@ def junit_text(suites: Iterable[tuple[str, dict[str, str], list[Case], str]]) ->
             found = Xml.SubElement(suite, "testcase", {"classname": case.suite, "name": case.name})
             if case.failure:
                 Xml.SubElement(found, "failure", {"message": case.failure}).text = case.text
+            else:
+                Xml.SubElement(found, "system-out").text = case.text
         Xml.SubElement(suite, "system-out").text = output
     Xml.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, "unicode") + "\n"
 
 
 def _cases(audit: Audit, fail_on: Sequence[str], suite: str) -> Iterator[Case]:
-    """Every setting, Algorithm 1 of every model, and every broken rule of the policy."""
-    policy = audit.plan.policy
-    failing = {*fail_on, *(policy.fail_on if policy is not None else ())}
-    for budget in audit.budgets:
-        worse = f": {', '.join(budget.worse_off)}" if budget.worse_off else ""
-        failure = f"{budget.verdict.words}{worse}" if budget.verdict.value in failing else None
-        text = f"{budget.reason}. {budget.advice}" if budget.reason else budget.advice
-        yield Case(suite, tables.setting_of(budget), failure, text)
-    for published in audit.published:
-        found = published.algorithm1.verdict
-        failure = found.words if found is Verdict.FLOOR_SENSITIVE and found in failing else None
-        of_model = f", {published.model}" if published.model is not None else ""
-        text = found.advice(audit.subject.outcome)
-        yield Case(suite, f"Algorithm 1 over the floor grid{of_model}", failure, text)
-    for broken in audit.broken_rules:
-        yield Case(suite, f"Policy: {broken.rule}", broken.sentence, broken.sentence)
-    if policy is not None and not audit.broken_rules:
-        yield Case(suite, "Policy", None, audit.policy_lines[0])
+    """Every rule, which fails where it is broken; without rules every setting with both answers."""
+    policy = audit.plan.policy or Policy()
+    for budget in audit.budgets if policy == Policy() and not fail_on else ():
+        yield Case(suite, tables.setting_of(budget), None, budget.headline)
+    for statement in dict.fromkeys([*fail_on, *policy.fail_on]):
+        met = statement_met(audit, statement)
+        yield Case(suite, f"fail_on: {statement}", met, met or words.say("policy", "not_met"))
+    for key, limit in policy.model_dump(exclude={"fail_on"}, exclude_defaults=True).items():
+        # what has a case of its own is not part of strictness
+        parts = [part for part in STRICT_RULES if getattr(policy, part, None) is None]
+        rules = [key, *parts] if key == "strict" else [key]
+        broken = [each.sentence for each in audit.broken_rules if each.rule in rules]
+        text = " ".join(broken) or _kept(key, limit)
+        yield Case(suite, f"policy: {key}", text if broken else None, text)
 
 
-def _sections(audit: Audit) -> dict[str, list[str]]:
-    """Everything that is said below the finding, by its title."""
-    return {
-        "In plain words": audit.account,
-        "Can it be trusted?": [audit.choice, *audit.trust],
-        "What can be done": audit.next_steps,
-        "Advice": tables.advice(audit),
-        "What was audited": tables.facts(audit),
-    }
-
-
-def _sentences(audit: Audit) -> list[str]:
-    first = [audit.headline, *audit.policy_lines, *audit.account]
-    return [*first, audit.choice, *audit.trust, *audit.next_steps]
+def _kept(rule: str, limit: Any) -> str:
+    """A rule that holds, its limit in the page's units."""
+    if rule == "strict":
+        return words.say("policy", "kept_strict")
+    if rule == "required_costs":
+        names = [proxy_named(attack).phrase for attack in limit]
+        return words.say("policy", "kept_required_costs", limit=words.listed(names))
+    unit = UNITS.get(rule, " of 100").removesuffix("s" * (limit == 1))
+    return words.say("policy", "kept", rule=rule, limit=f"{limit:g}{unit}")

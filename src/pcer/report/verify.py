@@ -1,9 +1,10 @@
-"""Recompute an audit from its release and name the first number that differs."""
+"""Recompute an audit and name the first difference."""
 
 from __future__ import annotations
 
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -70,7 +71,7 @@ def verify_audits(
         plan = parse_plan(tree.get("plan"), file="audit: plan")
         if another := _another_plan(plan, plan_sha256):
             return another
-        if difference := verify_audit(tree, [*releases, *family]):
+        if difference := verify_audit(tree, releases, family=family):
             return f"at {prefix}{difference}"
     return None
 
@@ -81,19 +82,17 @@ def _another_plan(plan: Plan, plan_sha256: str | None) -> str | None:
     return f"from what was named: its plan has the digest {plan.sha256}"
 
 
-def verify_audit(found: dict[str, Any], releases: Sequence[Release]) -> Difference | None:
+def verify_audit(
+    found: dict[str, Any], releases: Sequence[Release], *, family: Sequence[Release] = ()
+) -> Difference | None:
     """Recompute one audit (plain objects) and return its first difference, or None.
 
-    The release is found by its digest; with a single release a digest that does not
-    fit is itself the difference.
-
-    Raises:
-        InputError: the plan cannot be read, or none of several releases has the digest.
+    What was named counts as its family, whatever it says itself.
     """
     plan = parse_plan(found.get("plan"), file="audit: plan")
     digest = str(found.get("release_sha256"))
-    by_digest = {release.sha256: release for release in releases}
-    if digest not in by_digest and len(releases) > 1:
+    by_digest = {release.sha256: release for release in (*releases, *family)}
+    if digest not in by_digest and len(by_digest) > 1:
         raise InputError(f"None of the releases has the digest {digest} that the audit names.")
     named = found.get("family")
     members = [*map(str, named)] if isinstance(named, list) and digest in by_digest else []
@@ -102,8 +101,10 @@ def verify_audit(found: dict[str, Any], releases: Sequence[Release]) -> Differen
             f"The audit was judged in a family of {len(members)} releases, and the one with "
             f"the digest {missing[0]} is missing; name all of them."
         )
-    family = [by_digest[member] for member in members if member != digest]
-    recomputed = audit(by_digest.get(digest, releases[0]), plan, family=family)
+    own = by_digest.get(digest, releases[0])
+    data = own.provenance.data_digest
+    same = [each for each in releases if data and each.provenance.data_digest == data]
+    recomputed = audit(own, plan, family=[*same, *family])
     # A plan's numbers are written as given, not rounded as results are.
     both = found["plan"], parse_json(canonical_json(plan.model_dump()), file="plan")
     if both[0] != both[1]:
@@ -138,8 +139,8 @@ def verify_report(
     for release in (*releases, *family):
         if release.sha256 not in held:
             raise InputError(f"{path} does not carry the release with digest {release.sha256}.")
-    named = {release.sha256 for release in releases}
-    for release in carried.releases:
+    named = {release.sha256 for release in (*releases, *family)}
+    for release in (*carried.releases, *carried.family):
         if held[release.sha256] > 1:
             return f"from a page of pcer: it holds release {release.sha256} twice"
         if releases and release.sha256 not in named:
@@ -200,7 +201,7 @@ def first_difference(found: Any, expected: Any, *, path: str) -> Difference | No
         differences = (first_difference(a, b, path=f"{path}[{k}]") for k, (a, b) in pairs)
         return next(filter(None, differences), None)
     if isinstance(expected, float) and type(found) in (int, float):
-        same = _same_digits(float(found), expected)
+        same = abs(found) <= sys.float_info.max and _same_digits(float(found), expected)
     else:
         same = type(found) is type(rounded(expected)) and found == rounded(expected)
     return None if same else Difference(path, found, rounded(expected))

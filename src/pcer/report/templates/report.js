@@ -5,17 +5,22 @@
     term.dataset.tip = document.getElementById(term.getAttribute("aria-describedby")).textContent;
   }
 
-  // The chosen setting: its picture and verdict, and its rows in the tables.
+  // The chosen setting: all that is said of it, and its rows in the tables.
   const show = (section, chosen) => {
-    for (const view of section.querySelectorAll(".setting")) view.hidden = view.dataset.setting !== chosen;
-    const { label } = section.querySelector(".setting:not([hidden])").dataset;
-    for (const row of section.querySelectorAll(".appendix tbody tr")) {
-      row.classList.toggle("chosen", row.cells[0].textContent === label);
+    for (const view of section.querySelectorAll("[data-setting]")) view.hidden = view.dataset.setting !== chosen;
+    for (const name of section.querySelectorAll("[data-place]")) name.classList.toggle("chosen", name.dataset.place === chosen);
+    const { label } = section.querySelector(".finding:not([hidden])").dataset;
+    for (const row of section.querySelectorAll(".paper tbody tr, .appendix tbody tr")) {
+      row.classList.toggle("chosen", [label, label.replace(/no-DP$/, "none")].includes(row.cells[0].textContent));
     }
   };
-  document.addEventListener("change", ({ target }) => {
-    if (target.matches(".choose-setting")) show(target.closest("section.release"), target.value);
-  });
+  for (const form of document.querySelectorAll(".choose")) {
+    const menu = form.querySelector("select");
+    form.hidden = false;
+    form.parentElement.classList.add("has-menu");
+    show(form.closest("section.release"), menu.value);
+    menu.addEventListener("change", () => show(form.closest("section.release"), menu.value));
+  }
   document.addEventListener("submit", (event) => event.preventDefault());
 
   // A table as a file. A spreadsheet must not run a name that looks like a formula.
