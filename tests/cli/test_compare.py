@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pcer
+from pcer.report.notebook import trend_page
 from tests.commands import GOOD, run
 from tests.pages import HOSTILE, Html, many_groups
 from tests.worlds.two_models import TwoModels, draw_both
@@ -40,8 +41,8 @@ def test_worse_is_exit_1_and_everything_is_named(files, changes):
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert max(map(len, run("compare", *files, COLUMNS="40").stdout.splitlines())) <= 40
     for old, new, words in (
-        (files[1], files[0], ["Improved: in g1"]),
-        (files[0], files[0], ["cannot be told", "has risen by more than"]),
+        (files[1], files[0], ["Improved: exposure of g1 fell"]),
+        (files[0], files[0], ["same release", "nothing changed"]),
     ):
         done = run("compare", old, new)
         assert (done.returncode, done.stderr) == (0, "")
@@ -56,17 +57,41 @@ def test_json_and_junit(files, changes, tmp_path):
     suite = ElementTree.parse(xml).getroot().find("testsuite")
     said = {one.get("name"): one.get("value") for one in suite.iter("property")}
     assert (said["verdict"], said["old sha256"]) == ("worse", changes.old.release_sha256)
+    said = [each.text for each in suite.iter("failure")]
+    assert [text.split(" rose ")[0].split(" grew ")[0] for text in said] == [
+        "Exposure of g1",
+        "The exposure difference between g0 and g1",
+    ]
     cases = suite.iter("testcase")
     failed = [case.get("name") for case in cases if case.find("failure") is not None]
     assert failed == ["exposure in g1", "difference of g0 and g1"]
-    assert suite.get("failures") == "2"
+    assert (suite.get("tests"), suite.get("failures")) == ("4", "2")
     assert changes.headline in suite.findtext("system-out")
+
+
+def test_a_trend_is_printed_written_and_exits_1_where_the_last_is_worse(files, tmp_path):
+    old, new = files
+    page, out = tmp_path / "trend.html", tmp_path / "trend.json"
+    done = run("trend", old, old, new, "--html", page, "--json", out, COLUMNS="60")
+    assert (done.returncode, done.stderr) == (1, f"pcer: {new} is worse than {old}.\n")
+    found = pcer.trend([pcer.read_release(path) for path in (old, old, new)])
+    assert json.loads(out.read_text()) == found.to_tree()
+    assert max(map(len, done.stdout.splitlines()[:-1])) <= 60  # the last names a file
+    elements = Html(page.read_text(encoding="utf-8")).elements
+    tags = [tag for tag, _ in elements]
+    assert {"svg", "table"} <= {*tags}
+    assert "script" not in tags
+    assert sum(tag == "g" for tag in tags) == 3 * 2  # a mark for every version and group
+    assert run("trend", new, old, "-q").returncode == 0
+    hostile = many_groups(HOSTILE, dataset=HOSTILE[0], attribute=HOSTILE[3])
+    assert {*tags} >= {tag for tag, _ in Html(trend_page(pcer.trend([hostile] * 2))).elements}
 
 
 def test_a_notebook_shows_changes_and_an_outlook_and_other_peoples_names_are_text(changes):
     release = many_groups(HOSTILE, dataset=HOSTILE[0], attribute=HOSTILE[3])
     outlooks = [pcer.detectable({women: 1_200, "men": 3_400}) for women in ("w", "<b>women</b>")]
-    for plain, hostile in ((changes, pcer.compare(release, release)), outlooks):
+    others = pcer.compare(release, release, settings="1=none")
+    for plain, hostile in ((changes, others), outlooks):
         tags = [{tag for tag, _ in Html(one._repr_html_()).elements} for one in (plain, hostile)]
         assert {"table"} <= tags[1] <= tags[0]
         assert max(map(len, str(hostile).splitlines())) <= 80
@@ -83,7 +108,7 @@ def test_sizes_or_a_release_give_tables_that_fit_sentences_and_json(tmp_path):
     found = pcer.detectable({"Women": 1200, "Men": 3400}, target=0.005)
     flat = " ".join(done.stdout.split())
     assert flat.startswith("What 20 splits could show: Women 1,200, Men 3,400")
-    parts = ("Smallest that would be shown", "other numbers of splits", *found.sentences)
+    parts = ("Smallest that would be seen", "other numbers of splits", *found.sentences)
     assert all(" ".join(part.split()) in flat for part in parts)
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert max(map(len, run(*SIZES, COLUMNS="40").stdout.splitlines())) <= 40

@@ -44,12 +44,12 @@ def test_no_output_holds_what_cannot_be_seen(hostile, tmp_path):
         "data": re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.S)[1],
         "markdown": to_markdown_page([audit]).replace("\\_", "_"),
         "latex": to_latex_tables([audit]),
-        "junit": to_junit([audit], ["not_resolved"]),
+        "junit": to_junit([audit], ["none_detected"]),
         "json": audit.to_json(),
         "release": release.to_json(),
         "terminal": passed("audit", tmp_path / "h.release.json", "--full").stdout,
     }
-    assert "d\\u202e [b] (a\\u2029)" in outputs["terminal"]
+    assert "d\\u202e [b] · a\\u2029 · " in outputs["terminal"]
     for name, text in outputs.items():
         assert not unseen(text, besides=LAYOUT if name == "page" else "\n"), name
     backslash = {"page": "\\", "junit": "\\", "markdown": r"\\", "latex": r"\textbackslash{}"}
@@ -61,10 +61,15 @@ def test_no_output_holds_what_cannot_be_seen(hostile, tmp_path):
     assert verify_report(path, [release]) is None
 
 
-@pytest.mark.parametrize("names", [("var(--evil)", "b"), ("var(--ink)", "var(--series-1)")])
-def test_a_group_may_be_named_like_a_colour(names):
-    """One that is not there was a KeyError, and one that is there became its own colour."""
-    release = renamed(release_of(n_seeds=3), list(names))
+COLOURS, OF_OBJECTS = ["var(--evil)", "var(--ink)"], ["toString", "__proto__"]
+
+
+@pytest.mark.parametrize("names", [COLOURS, OF_OBJECTS, ["constructor", "valueOf"]])
+def test_a_group_or_model_may_be_named_like_a_colour_or_a_part_of_every_object(names):
+    """One was a KeyError, one became its own colour, and the others undid the picture."""
+    tree = release_of(n_seeds=3)
+    tree["runs"] = [run | {"model": names[0]} for run in tree["runs"]]
+    release = renamed(tree, names)
     files = draw_figures([pcer.audit(release)], [release])
     svg = " ".join(data.decode() for name, data in files.items() if name.endswith(".svg"))
     assert all(name in svg for name in names)
@@ -84,6 +89,22 @@ def test_unknown_fields_and_file_names_are_spelt(tmp_path):
     differs = passed("verify", audits, path, code=1).stdout
     assert r".\u001b[2J: the file says 1, recomputed 'nothing'" in differs
     assert not unseen(differs)
+
+
+def test_an_audit_is_never_a_page_whatever_it_is_called(tmp_path):
+    tree = release_of(n_seeds=3)
+    tree["subject"]["notes"] = [note := "<script>alert(1)</script><h1>All is well.</h1>"]
+    release, audit = tmp_path / "x.release.json", tmp_path / "x.audit.JSON"
+    release.write_text(json.dumps(tree))
+    passed("audit", release, "--json", audit)
+    text = audit.read_text()
+    assert ("<" in text, json.loads(text)["subject"]["notes"]) == (False, [note])
+    for as_written in (text, text.replace("\\u003c", "<")):  # now, and by earlier versions
+        audit.write_text(as_written)
+        assert "every number agrees" in passed("verify", audit, release).stdout
+    for name in ("report.HTML", "report.Htm", "report.xhtml", "x.svg", "x", "x.json."):
+        (tmp_path / name).write_text(audit.read_text())
+        assert name in refusal("verify", tmp_path / name, release)
 
 
 def test_a_file_may_have_a_bracket_in_its_name(tmp_path):

@@ -11,7 +11,7 @@ from pcer import read_release
 from pcer.cli import train as cli_train
 from pcer.data import TablePlan, read_table
 from pcer.errors import shown
-from pcer.report.table import to_text
+from pcer.report.text import terminal_text
 from tests.commands import passed, refusal
 
 REQUEST = ("--attribute", "sex", "--outcome", "benefit", "--split-kind", "random")
@@ -43,7 +43,8 @@ def test_every_format_gives_the_same_release_and_stdout_holds_it_alone(tmp_path)
 def test_several_attributes_give_several_files(tmp_path):
     race = np.random.default_rng(0).choice(["x", "y"], 1_000)
     people(1_000, race=race, seed=7, epsilon=2.0).to_parquet(tmp_path / "p.parquet")
-    more = ("--attribute", "race", "--dp-delta", "1e-5", "--note", "A note.")
+    more = ("--attribute", "race", "--attribute", "sex & race", "--dp-delta", "1e-5")
+    more += ("--note", "A note.")
     request = ("release", tmp_path / "p.parquet", *REQUEST, *more, "--out")
     passed(*request, tmp_path / "new")
     names = sorted(path.name for path in (tmp_path / "new").iterdir())
@@ -58,10 +59,55 @@ def test_several_attributes_give_several_files(tmp_path):
     assert "cannot be written" in refusal(*request, tmp_path / "file/x")
 
 
+def test_nobody_is_found_by_subtracting_files_of_a_folder(tmp_path):
+    rng = np.random.default_rng(1)
+    race = rng.choice(["x", "y"], 2_000).astype(object)
+    frame = people(2_000, race=race, own=np.where(race == "x", "in my own words", race))
+    frame.loc[frame.index[frame["own"] == "in my own words"][1:], "own"] = "z"
+    frame["race"] = np.where(frame["sex"] == "F", race, "z")  # men have no other
+    frame.loc[frame.index[frame["sex"] == "M"][:3], "race"] = "y"
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    request = ("release", tmp_path / "p.csv", *REQUEST, "--out", tmp_path / "out")
+    both = passed(*request, "--attribute", "race")
+    assert "not written: attribute 'race'" in both.stderr  # men less z are three people
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["p.sex.release.json"]
+    release = read_release(tmp_path / "out" / "p.sex.release.json")
+    assert "fewer than two groups" in release.disclosure.not_written["race"]
+    alone = ("release", tmp_path / "p.csv", *REQUEST[2:], "--out", tmp_path / "out", "--attribute")
+    assert "attribute 'race': fewer than two groups" in refusal(*alone, "race")
+    frame.assign(id=range(len(frame))).to_csv(tmp_path / "p.csv", index=False)
+    assert "cannot be checked with" in refusal(*alone, "race", "--record-id", "id")
+    file = tmp_path / "out" / "p.sex.release.json"  # of any other name
+    file = file.rename(file.with_name("sex.json"))
+    assert "attribute 'race': fewer than two groups" in refusal(*alone, "race")
+    file.rename(file.with_name("p.sex.release.json"))
+    passed(*alone, "own")  # which tells nothing beside the other
+    text = (tmp_path / "out" / "p.own.release.json").read_text()
+    assert "1 small group" in text
+    assert "my own words" not in text
+    frame.drop(columns="sex").assign(own=1).to_csv(tmp_path / "p.csv", index=False)
+    assert "'sex' exists already, and the table has no such column" in refusal(*alone, "race")
+
+
+def test_a_release_that_is_there_already_may_have_names_for_readers(tmp_path):
+    race = np.random.default_rng(0).choice([1, 2], 2_000)
+    people(2_000, race=race).to_csv(tmp_path / "p.csv", index=False)
+    request = ("release", tmp_path / "p.csv", *REQUEST[2:], "--out", tmp_path / "out")
+    names = ("--group-names", "F=Women,M=Men")
+    passed(*request, "--attribute", "sex", *names, "--people", "clerks")
+    found = read_release(tmp_path / "out" / "p.sex.release.json")
+    assert (found.subject.groups, found.subject.people) == (["Women", "Men"], "clerks")
+    assert "not with the groups that these records give" in refusal(*request, "--attribute", "race")
+    passed(*request, "--attribute", "race", "--group-names", "1=White,F=Women,M=Men")
+    assert read_release(tmp_path / "out" / "p.race.release.json").subject.groups == ["White", "2"]
+
+
 @pytest.mark.parametrize("name", ["--attribute", "--outcome", "--split-kind"])
-def test_what_must_be_said_is_asked_for(name):
+def test_what_must_be_said_is_asked_for(name, tmp_path):
+    table = tmp_path / "p.csv"
+    table.write_text("sex,y_true,y_pred,split\n1,1,1,train\n")
     at = REQUEST.index(name)
-    assert name in passed("release", "p.csv", *REQUEST[:at], *REQUEST[at + 2 :], code=2).stderr
+    assert name in refusal("release", table, *REQUEST[:at], *REQUEST[at + 2 :])
     if name != "--attribute":
         assert "maybe" in passed("release", "p.csv", *REQUEST, name, "maybe", code=2).stderr
 
@@ -87,7 +133,7 @@ def test_an_own_table_is_shown_column_by_column_and_names_are_spelt():
         (*evil, "number", "7", "0", ""),
         ("where", "left out", "1", "0", "constant"),
     )
-    told = to_text(table, 80)
+    told = terminal_text([table])
     assert r"x\u001b[31m\u202e" in told
     assert told == shown(told, keep="\n")
 

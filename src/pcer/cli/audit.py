@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -16,36 +17,38 @@ import typer
 from pcer import auditing, report
 from pcer._version import __version__
 from pcer.auditing.audit import judge_tested, run_tests
-from pcer.auditing.file import Audit, parse_plan
+from pcer.auditing.file import Audit, parse_plan, result_json
 from pcer.auditing.plan import Benefit, Plan, Policy
 from pcer.auditing.tests import Tested
-from pcer.auditing.verdict import FailOn
+from pcer.auditing.verdict import GUARDED
 from pcer.cli import parts
-from pcer.cli.parts import ALLOW_LARGE, Files, Given, Outputs, optional, place
+from pcer.cli.parts import ALLOW_LARGE, Files, Given, Outputs, Texts, optional, place
 from pcer.errors import InputError
-from pcer.files import as_shown, canonical_json, many_objects, read_regular, read_text
-from pcer.release.format import LIMITS, Release, read_release, release_schema
+from pcer.files import as_shown, many_objects, parse_record, read_regular, read_text
+from pcer.release.format import LIMITS, Release, read_release, release_files, release_schema
+from pcer.report.flat import by_release
 from pcer.report.page import read_payload
-from pcer.report.table import wrapped
-from pcer.report.tables import subject_name
-from pcer.report.text import full_parts, overview_part, short_parts
+from pcer.report.tables import subject_name, summary_table
+from pcer.report.text import View, summary_line, view_of
 
 # Defaults of the options; making a plan here would slow the start of every verb.
 PLAN = {name: field.default for name, field in Plan.model_fields.items()}
 FLOORS = ",".join(f"{floor:g}" for floor in PLAN["floors"])
-MORE = "Every table, the account and the paper's numbers: pcer audit --full."
-# What verify says, by whether the file is a report.
+MORE = "More: --full (every table), --paper (the paper's view), --html report.html."
+# Answers of verify, by whether the file is a report.
 AGREES = {
     False: "every number agrees with a fresh computation from the release.",
     True: "every byte agrees with a fresh report from the release in it.",
 }
-FAIL_ON_HELP = "Exit with 1 if any budget of any release has it; repeatable: " + ", ".join(FailOn)
-# What makes the schema of each format.
+FAIL_ON_HELP = f"Exit with 1 if it holds in any setting; repeatable: {', '.join(GUARDED)}"
+# Functions that make the schemas.
 SCHEMAS = {
     "release": release_schema,
     "audit": auditing.audit_schema,
     "comparison": auditing.Changes.file_schema,
     "outlook": auditing.Outlook.file_schema,
+    "recommendation": auditing.Recommendation.file_schema,
+    "trend": auditing.Trend.file_schema,
 }
 
 
@@ -58,43 +61,47 @@ def audit(
     releases: list[Path] = typer.Argument(
         metavar="RELEASE|FOLDER...", help="Release files, or folders of *.release.json."
     ),
+    html: Given = place("The report: one offline HTML file."),
     json_path: Given = place("Audit file; several: an array.", "--json"),
-    markdown: Given = place("Tables and account."),
-    latex: Given = place("booktabs tables."),
+    full: bool = optional("Everything: every table, the account.", "--full", default=False),
+    fail_on: Texts = optional(FAIL_ON_HELP, metavar="STATEMENT"),
+    policy_file: Path | None = optional(
+        "Limits that the audit must keep: docs/reports.md.", "--policy", metavar="FILE"
+    ),
+    markdown: Given = place("What is printed, as Markdown."),
+    latex: Given = place("LaTeX tables (booktabs)."),
     junit: Given = place("JUnit XML for CI."),
-    html: Given = place("One self-contained page."),
+    metrics: Given = place("Flat numbers for MLflow, DVC, Prometheus; several: by release."),
+    card: Given = place("Sections of a Hugging Face model card."),
+    opinion: Given = place("The auditor's opinion, as Markdown for a word processor."),
     figures: Given = optional("Every chart as SVG, PNG and PDF.", metavar="DIR"),
-    fail_on: list[FailOn] | None = optional(FAIL_ON_HELP, metavar="VERDICT"),
-    benefit: Benefit = _planned("benefit", "What a group receives."),
-    cost: str = _planned("cost", "What it pays: a cost in the release, or the sharpest of them."),
-    floor: float = _planned("floor", "Smallest cost that counts."),
+    benefit: Benefit = _planned("benefit", "Outcome that counts as a benefit."),
+    cost: str = _planned("cost", "One attack in the release; or sharpest: the strongest two."),
+    floor: float = _planned("floor", "Smallest exposure that counts in a ratio."),
     floors: str = optional("Grid of Algorithm 1, comma-separated.", default=FLOORS),
     resamples: int = _planned("resamples", "Bootstrap resamples."),
     reference_group: Given = _planned(
         "reference_group", "Group that others are compared with.", "--reference"
     ),
-    margin: float | None = _planned("margin", "Difference of costs that counts as equal."),
+    margin: float | None = _planned("margin", "Difference of exposures that counts as equal."),
     rng: int = _planned("rng", "Seed of bootstrap and null draws."),
     family: Files = optional("Judge together with this release; repeatable.", metavar="RELEASE"),
-    policy_file: Path | None = optional(
-        "What is tolerated: docs/reports.md.", "--policy", metavar="FILE"
-    ),
     strict: bool = optional("Shorthand for strict = true in a policy.", "--strict", default=False),
-    full: bool = optional(
-        "Print everything: every table, the whole account.", "--full", default=False
-    ),
+    summary: bool = optional("Print one line, for chats.", "--summary", default=False),
+    paper: bool = optional("The paper's view alone, by its gap.", "--paper", default=False),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
-    """Audit released statistics: print what was found, for whom, and how sure it is."""
-    plan, files = _plan(locals()), _release_files(releases)
+    """Audit a release: who is easier to recognise, who is worse served, and how sure."""
+    plan, view, files = _plan(locals()), _view(locals()), release_files(releases)
     places = {"json": json_path, "markdown": markdown, "latex": latex, "junit": junit}
-    outputs = Outputs(files, **places, html=html, figures=figures)
-    wanted = [choice.value for choice in fail_on or []]
+    places |= {"html": html, "opinion": opinion, "metrics": metrics, "card": card}
+    outputs = Outputs(files, **places, figures=figures)
+    wanted = parse_record(Policy, {"fail_on": fail_on or []}, file="the options").fail_on
     with many_objects():
         audits, read, beside = audit_all(files, plan, allow_large or [], family or [])
-        outputs.write(renderers(audits, read, beside, wanted))
+        outputs.write(renderers(audits, read, beside, wanted, view))
     if not outputs.uses_stdout:
-        print_audits(audits, full=full)
+        print_audits(audits, view)
         outputs.print_places()
     _exit_if_met(audits, wanted)
 
@@ -108,16 +115,15 @@ def verify(
     plan_sha256: Given = optional("Digest that the plan must have.", metavar="DIGEST"),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
-    """Recompute an audit from its releases, one for each; exit 1 and name what differs first."""
-    is_page = audit_file.suffix in (".html", ".htm")
+    """Recompute an audit and report the first difference (exit 1)."""
+    is_page = _is_page(audit_file)
     if not is_page and not releases:
         raise InputError(f"{audit_file} needs the release that it audited; name it after the file.")
     if plan_sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", plan_sha256):
         what = "--plan-sha256 takes the 64 hexadecimal digits of a plan"
         raise InputError(f"{what}, not {plan_sha256!r}.")
     named, beside = (
-        read_releases(_release_files(files or []), allow_large or [])
-        for files in (releases, family)
+        read_releases(release_files(files or []), allow_large or []) for files in (releases, family)
     )
     if difference := _difference(audit_file, named, beside, plan_sha256, is_page=is_page):
         parts.say(f"{audit_file} differs {difference}.")
@@ -125,10 +131,18 @@ def verify(
     parts.say(f"{audit_file}: {AGREES[is_page]}")
 
 
+def _is_page(file: Path) -> bool:
+    """Whether a file is a report by its name; otherwise it must be an audit."""
+    is_page = (ending := file.suffix.lower()) in (".html", ".htm")
+    if not is_page and ending != ".json":  # a browser would show an unchecked page
+        raise InputError(f"{file} must be called *.json, or *.html for a report; rename it.")
+    return is_page
+
+
 def schema(
-    which: Literal["release", "audit", "comparison", "outlook"] = typer.Argument(
-        help="The file format."
-    ),
+    which: Literal[
+        "release", "audit", "comparison", "outlook", "recommendation", "trend"
+    ] = typer.Argument(help="The file format."),
 ) -> None:
     """Print the JSON Schema of a file format."""
     parts.give({parts.STDOUT: json.dumps(SCHEMAS[which](), indent=2, ensure_ascii=False) + "\n"})
@@ -142,7 +156,7 @@ def version() -> None:
 def audit_all(
     files: list[Path], plan: Plan, allow_large: Sequence[Path] = (), family: Sequence[Path] = ()
 ) -> tuple[list[Audit], list[Release], list[Release]]:
-    """Audits, releases, family; all is read first, so that a bad file costs no waiting."""
+    """Audits, releases, family; all files are read first, so that a bad one fails early."""
     paths, total = [*files, *family], len(files)
     releases = read_releases(paths, allow_large)
     tested: list[Tested] = []
@@ -167,30 +181,49 @@ def read_releases(files: Sequence[Path], allow_large: Sequence[Path]) -> list[Re
 
 
 def renderers(
-    audits: list[Audit], releases: list[Release], family: list[Release], wanted: Sequence[str] = ()
+    audits: list[Audit],
+    releases: list[Release],
+    family: list[Release],
+    wanted: Sequence[str] = (),
+    view: View = "short",
 ) -> dict[str, Callable[[], Any]]:
     """What makes the content of every output of an audit, by its option."""
     return {
-        "json": lambda: canonical_json(
+        "json": lambda: result_json(
             audits[0].to_tree() if len(audits) == 1 else [audit.to_tree() for audit in audits]
         ),
-        "markdown": lambda: report.to_markdown_page(audits),
-        "latex": lambda: report.to_latex_tables(audits),
+        "markdown": lambda: report.to_markdown_page(audits, "brief" if view == "short" else view),
+        "latex": lambda: report.to_latex_tables(audits, "paper" if view == "paper" else "full"),
         "junit": lambda: report.to_junit(audits, wanted),
         "html": lambda: report.to_report(audits, releases, family),
+        "metrics": lambda: result_json(by_release(audits)),
+        "card": lambda: import_module("pcer.integrations.card").to_card(*audits),
+        "opinion": lambda: report.to_opinion(audits),
         "figures": lambda: parts.drawing("draw_figures", audits, releases),
     }
 
 
-def print_audits(audits: Sequence[Audit], *, full: bool = False) -> None:
-    """The finding of each, one sharp table, how sure and what to do; or everything."""
-    width = parts.columns()
-    for audited in map(as_shown, audits):
-        parts.show((full_parts if full else short_parts)(audited, width))
-    if len(audits) > 1:
-        parts.show([overview_part(as_shown([*audits]), width)])
-    if not full:
-        typer.echo(wrapped(MORE, width))
+def print_audits(audits: Sequence[Audit], view: View = "short") -> None:
+    """A view of each audit, and a table of several; in the summary a line of each."""
+    audits = as_shown([*audits])
+    for audited in audits:
+        if view == "summary":
+            typer.echo(summary_line(audited))
+        else:
+            parts.show(view_of(audited, view))
+    if len(audits) > 1 and view in ("short", "full"):
+        parts.show([summary_table(audits)])
+    if view == "short":
+        parts.note(MORE, err=False, wraps=True)
+
+
+def _view(options: Mapping[str, Any]) -> View:
+    """The view that is asked for."""
+    views: tuple[View, ...] = ("summary", "paper", "full")
+    view, *more = [view for view in views if options[view]] or ["short"]
+    if more:
+        raise InputError("--summary, --paper and --full exclude each other; choose one.")
+    return view
 
 
 def _plan(options: Mapping[str, Any]) -> Plan:
@@ -206,20 +239,10 @@ def _plan(options: Mapping[str, Any]) -> Plan:
     return plan.model_copy(update={"policy": policy})
 
 
-def _release_files(paths: Sequence[Path]) -> list[Path]:
-    files: list[Path] = []
-    for path in paths:
-        found = sorted(path.glob("*.release.json")) if path.is_dir() else [path]
-        if not found:
-            raise InputError(f"{path} holds no *.release.json; name a release file or its folder.")
-        files += found
-    return files
-
-
 def _difference(
     file: Path, named: list[Release], family: list[Release], digest: Given, *, is_page: bool
 ) -> str | None:
-    """Print what anybody can compare with what they were told, then recompute."""
+    """Print digests for comparison, then recompute."""
     if is_page:
         plan, *carried = read_payload(read_text(file), file=str(file))
         plans, releases, verified = [plan], [*chain(*carried)], partial(report.verify_report, file)
@@ -238,7 +261,7 @@ def _difference(
 
 def _exit_if_met(audits: list[Audit], wanted: list[str]) -> None:
     named = [(subject_name(audited), audited) for audited in audits]
-    met = [f"{name}: {asked}" for name, a in named for asked in wanted if asked in a.outcomes()]
+    met = [f"{name}: {asked}" for name, a in named for asked in wanted if asked in a.statements()]
     notes = ["--fail-on is met: " + "; ".join(met) + "."] if met else []
     notes += [f"policy, {name}: {rule.sentence}" for name, a in named for rule in a.broken_rules]
     for note in notes:

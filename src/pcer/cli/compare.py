@@ -1,28 +1,34 @@
-"""The verbs before and after a model is trained: ``pcer plan`` and ``pcer compare``."""
+"""The verbs before training and between settings and versions: ``pcer plan`` and more."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from pcer.auditing import compare as comparing
-from pcer.auditing.compare_words import ChangeVerdict
-from pcer.auditing.planner import Outlook, detectable
+from pcer.auditing import recommend as recommending
+from pcer.auditing.compare import ChangeVerdict
+from pcer.auditing.planner import Outlook, detectable, release_file
+from pcer.auditing.policy import read_policy
 from pcer.cli import parts
 from pcer.cli.audit import read_releases
 from pcer.cli.parts import ALLOW_LARGE, Files, Given, Outputs, Texts, optional, place
 from pcer.errors import InputError
-from pcer.report.changes import change_parts, changes_to_junit
-from pcer.report.outlooks import outlook_parts
+from pcer.release.format import release_files
+from pcer.report.changes import change_view, changes_to_junit, trend_view
+from pcer.report.choices import choice_view, to_choice_page
+from pcer.report.notebook import trend_page
+from pcer.report.outlooks import outlook_view
 
 
 def compare(
-    old: Path = typer.Argument(metavar="OLD", help="Release to compare with."),
+    old: Path = typer.Argument(metavar="OLD", help="Release to compare with, or its folder."),
     new: Path = typer.Argument(metavar="NEW", help="Release that may be worse."),
-    cost: Given = optional("A cost that both carry; the sharpest unless given."),
+    cost: Given = optional("An attack that both carry; default: the strongest."),
     setting: Texts = optional(
         "Compare this setting, such as 'forest, none' or 0.5; repeatable.", metavar="NAME|OLD=NEW"
     ),
@@ -30,16 +36,63 @@ def compare(
     junit: Given = place("JUnit XML for CI."),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
-    """Is the new model's exposure, or its difference between groups, worse? Exit 1 if so."""
-    outputs = Outputs([old, new], json=json_path, junit=junit)
-    before, after = read_releases([old, new], allow_large or [])
+    """Is the new model worse: higher exposure, or a larger gap between groups? Exit 1 if so."""
+    old, new = files = [release_file(old), release_file(new)]
+    outputs = Outputs(files, json=json_path, junit=junit)
+    before, after = read_releases(files, allow_large or [])
     with parts.about(f"{old} and {new}"):
         found = comparing.compare(before, after, cost=cost, settings=setting)
-    outputs.write({"json": found.to_json, "junit": lambda: changes_to_junit(found)})
-    if not outputs.uses_stdout:
-        parts.show(change_parts(found, parts.columns()))
+    outputs.give(change_view(found), json=found.to_json, junit=lambda: changes_to_junit(found))
     if found.verdict is ChangeVerdict.WORSE:
         parts.note(f"pcer: {new} is worse than {old}.")
+        raise typer.Exit(parts.MET)
+
+
+def recommend(
+    releases: list[Path] = typer.Argument(
+        metavar="RELEASE|FOLDER...", help="Of one attribute, with several settings together."
+    ),
+    largest_exposure: float | None = optional("Most that an attacker is right, of 100 (coin: 50)."),
+    largest_difference: float | None = optional("Of that between two groups, in points."),
+    largest_outcome_gap: float | None = optional("Of outcomes of two groups, in points of 100."),
+    most_spent: float | None = optional("Epsilon that a group spends on average, by receipts."),
+    least_accuracy: float | None = optional("On test records, of 100."),
+    policy: Path | None = optional("Limits from a policy file: docs/reports.md.", metavar="FILE"),
+    json_path: Given = place("Every number.", "--json"),
+    html: Given = place("A page with the chart."),
+    allow_large: Files = ALLOW_LARGE,
+) -> None:
+    """Which setting to train: the most accurate one that holds your limits. Exit 1 if none does."""
+    limits = {name: value for name, value in locals().items() if name in recommending.LIMITS}
+    files, named = release_files(releases), None if policy is None else read_policy(policy)
+    outputs = Outputs(files, json=json_path, html=html)
+    read = read_releases(files, allow_large or [])
+    with parts.about(", ".join(map(str, files))):
+        found = recommending.recommend(read, policy=named, **limits)
+    outputs.give(choice_view(found), json=found.to_json, html=lambda: to_choice_page(found))
+    if found.choice is None:
+        parts.note("pcer: no setting is shown to hold every limit.")
+        raise typer.Exit(parts.MET)
+
+
+def trend(
+    releases: list[Path] = typer.Argument(
+        metavar="OLDEST... NEWEST", help="Releases of one model, in the order of time."
+    ),
+    cost: Given = optional("An attack that all carry; default: the strongest."),
+    setting: Given = optional("One that all have, such as 0.5; default: the least private."),
+    json_path: Given = place("Every number.", "--json"),
+    html: Given = place("One offline page: the chart and the table."),
+    allow_large: Files = ALLOW_LARGE,
+) -> None:
+    """Versions of one model: both answers of each. Exit 1 if the last is worse than the first."""
+    outputs = Outputs(releases := [*map(release_file, releases)], json=json_path, html=html)
+    read = read_releases(releases, allow_large or [])
+    with parts.working("Auditing"):
+        found = comparing.trend(read, cost=cost, setting=setting)
+    outputs.give(trend_view(found), json=found.to_json, html=lambda: trend_page(found))
+    if found.change.verdict is ChangeVerdict.WORSE:
+        parts.note(f"pcer: {releases[-1]} is worse than {releases[0]}.")
         raise typer.Exit(parts.MET)
 
 
@@ -48,28 +101,24 @@ def plan(
         None, metavar="[RELEASE]", help="An earlier release; or give --groups."
     ),
     groups: Given = optional("People of each group, training and test.", metavar="NAME=N,..."),
-    accuracy: Given = optional(
-        "For people not trained on; 0.8 unless given.", metavar="A|NAME=A,..."
-    ),
-    test_size: float | None = optional("Share that a split holds out; 0.3 unless given."),
-    n_splits: int | None = optional("Distinct splits; 20, or those of the release.", "--splits"),
-    n_settings: int | None = optional("Models or budgets that are audited together.", "--settings"),
-    cost: Given = optional("gap; of a release any cost in it, or the sharpest."),
-    exposure: float | None = optional("Of the less exposed group; 0, or as in the release."),
-    target: float | None = optional("Exposure or difference that should be shown."),
-    setting: Given = optional("Of a release with several, such as 'ε = 1'."),
+    accuracy: Given = optional("On test records; default: 0.8.", metavar="A|NAME=A,..."),
+    n_splits: int | None = optional("Distinct splits; default: 20, or the release's.", "--splits"),
+    target: float | None = optional("Exposure or difference to detect."),
     json_path: Given = place("Every number.", "--json"),
+    test_size: float | None = optional("Share that a split holds out; default: 0.3."),
+    n_settings: int | None = optional("Models or budgets that are audited together.", "--settings"),
+    cost: Given = optional("gap; from a release any attack in it; default: the strongest."),
+    exposure: float | None = optional("Of the less exposed group; default: 0, or the release's."),
+    setting: Given = optional("One of several in a release, such as 'ε = 1'."),
     figures: Given = optional("The curve over splits as SVG, PNG and PDF.", metavar="DIR"),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
-    """Before anything is trained: what exposure, and what difference, could be shown."""
-    given = locals()
-    outputs = Outputs([] if release is None else [release], json=json_path, figures=figures)
+    """Before training: how small an exposure or difference an audit could show."""
+    given = locals() | {"release": release and release_file(release)}
+    outputs = Outputs(filter(None, [given["release"]]), json=json_path, figures=figures)
     found = _outlook(given)
-    outputs.write({"json": found.to_json, "figures": lambda: parts.drawing("draw_outlook", found)})
-    if not outputs.uses_stdout:
-        parts.show(outlook_parts(found, parts.columns()))
-        outputs.print_places()
+    pictures = partial(parts.drawing, "draw_outlook", found)
+    outputs.give(outlook_view(found), json=found.to_json, figures=pictures)
 
 
 def _outlook(options: Mapping[str, Any]) -> Outlook:
@@ -80,32 +129,13 @@ def _outlook(options: Mapping[str, Any]) -> Outlook:
         try:
             asked["accuracy"] = float(accuracy)
         except ValueError:
-            asked["accuracy"] = _named(accuracy, float, option="--accuracy")
+            asked["accuracy"] = parts.parse_named(accuracy, float, option="--accuracy")
     if (release is None) == (groups is None):
         raise InputError(
-            "pcer plan needs either a release or --groups with the people of each group, such as "
-            "--groups Women=1200,Men=3400."
+            "pcer plan needs either a release or --groups, such as --groups Women=1200,Men=3400."
         )
     if release is None:
-        return detectable(_named(groups, int, option="--groups"), **asked)
+        return detectable(parts.parse_named(groups, int, option="--groups"), **asked)
     (earlier,) = read_releases([release], options["allow_large"] or [])
     with parts.about(release):
         return detectable(earlier, **asked)
-
-
-def _named(text: str, number: Any, *, option: str) -> dict[str, Any]:
-    """``NAME=NUMBER`` with commas between; the last = counts, so that names may have one."""
-    found: dict[str, Any] = {}
-    for part in text.split(","):
-        name, is_given, value = part.rpartition("=")
-        try:
-            if not is_given or not name.strip() or name.strip() in found:
-                raise ValueError
-            found[name.strip()] = number(value)
-        except ValueError:
-            what = "a whole number" if number is int else "a number"
-            raise InputError(
-                f"{option} must be names with {what} each, every name once, such as "
-                f"Women=...,Men=..., but {part!r} is not."
-            ) from None
-    return found

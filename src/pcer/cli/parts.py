@@ -1,4 +1,4 @@
-"""What the verbs share: options and run files as settings, places to write to, a display, a log."""
+"""Shared by the verbs: options and run files as settings, outputs, a progress display, a log."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import importlib
 import importlib.util
 import platform
 import re
+import shlex
+import sys
 import time
-import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,15 +22,17 @@ from pydantic import Field, create_model
 from rich import progress as bars
 from rich.console import Console
 from rich.status import Status
+from rich.table import Column
 from rich.text import Text
 
 from pcer._version import __version__
+from pcer.auditing.verdict import BUDGET_VERDICTS
 from pcer.cli.process import KEPT, require_stdout
 from pcer.errors import InputError, OutputError, PcerError, not_installed, shown
-from pcer.files import Record, make_folder, parse_record, read_text, write_files
+from pcer.files import Record, make_folder, parse_record, read_toml, write_files
 from pcer.release.disclosure import DisclosureRule
-from pcer.report.table import Table
-from pcer.report.text import NARROWEST, WIDTH, Part, table_part
+from pcer.report.table import Table, wrapped
+from pcer.report.text import NARROWEST, WIDTH, Lines, terminal_parts
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -39,7 +44,9 @@ if TYPE_CHECKING:
 # Exit codes: passed; audited and --fail-on met, or verify differs; input cannot be used.
 PASSED, MET, UNUSABLE = range(3)
 STDOUT, FIGURES = "-", "figures"
-SPEED_SECONDS = 600.0  # speed is that of the last so many seconds
+COUNTED = 52  # columns of a progress line besides what it is doing: bar, count, unit, times
+SPEED_SECONDS = 600.0  # window of the speed estimate
+COLOURS = {"red": "bold red", "amber": "yellow", "blue": "blue", "grey": "dim"}  # of verdicts
 TABLES = ("duckdb", "ibis", "pooch", "pyarrow")
 TRAINING = ("torch", "dp_accounting", "joblib", "opacus", "pyarrow", "sklearn")
 # The kind of every key by table; ``docs/training.md`` says what each means.
@@ -69,11 +76,6 @@ def optional(help: str, *names: str, default: Any = None, **more: Any) -> Any:
     return typer.Option(default, *names, help=help, **more)
 
 
-def required(help: str, *names: str, **more: Any) -> Any:
-    """An option as its argument's default: one that must be given."""
-    return optional(help, *names, default=..., **more)
-
-
 def place(what: str, *names: str) -> Any:
     """An option that names a file to write, or stdout."""
     return optional(f"{what} - is stdout.", *names, metavar="PATH")
@@ -94,7 +96,7 @@ def require_packages(names: Iterable[str], extra: str = "train", by: str = "this
 
 @contextmanager
 def about(files: object) -> Iterator[None]:
-    """Put the name of what is worked on before what is refused of it."""
+    """Prefix errors with the name of the file or option that they are about."""
     try:
         yield
     except PcerError as error:
@@ -109,29 +111,47 @@ def parse_list(text: str, number: Callable[[str], Any], *, option: str, what: st
         raise InputError(f"{option} must be {what}, not {text!r}.") from None
 
 
-def _record(name: str, fields: dict[str, Any]) -> Any:
-    return create_model(name, __base__=Record, **fields)
+def parse_named(text: str | None, kind: type, *, option: str) -> dict[str, Any]:
+    """``NAME=VALUE`` with commas between; the last = counts, so that names may have one."""
+    found: dict[str, Any] = {}
+    for part in text.split(",") if text else ():
+        name, _, value = map(str.strip, part.rpartition("="))
+        try:
+            if not (name and value) or name in found:
+                raise ValueError
+            found[name] = kind(value)
+        except ValueError:
+            examples = {int: "Women=1200,Men=3400", float: "Women=0.8,Men=0.9"}
+            such = examples.get(kind, "1=White,2=Black")
+            raise InputError(
+                f"{option} must be pairs such as {such}, every group once, but {part!r} is not one."
+            ) from None
+    return found
 
 
+# Options of the verbs that write releases; names of groups become a mapping.
+PEOPLE = {"help": "Who they are: defendants.", "metavar": "NOUN"}
+POSITIVE_MEANS = {"help": "Of them: 'are predicted to be charged again'.", "metavar": "VERB"}
+GROUP_NAMES: dict[str, Any] = {
+    "help": "Names for readers: 1=White,2=Black.",
+    "metavar": "GROUP=NAME,...",
+    "callback": lambda text: parse_named(text, str, option="--group-names"),
+}
+
+
+_record: Any = partial(create_model, __base__=Record)
 RUN_TABLES = {
-    table: _record(table, {key: (kind | None, None) for key, kind in keys.items()})
+    table: _record(table, **{key: (kind | None, None) for key, kind in keys.items()})
     for table, keys in KEYS.items()
 }
 RunFile = _record(
-    "RunFile", {t: (kind, Field(default_factory=kind)) for t, kind in RUN_TABLES.items()}
+    "RunFile", **{t: (kind, Field(default_factory=kind)) for t, kind in RUN_TABLES.items()}
 )
 
 
 def read_config(path: Path | None) -> dict[str, Any]:
-    """The settings of a run file by key, None where it does not give one.
-
-    Raises:
-        InputError: one sentence with the file, the key and the remedy.
-    """
-    try:
-        tree = {} if path is None else tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path} is not TOML: {error}; see docs/training.md.") from None
+    """The settings of a run file by key, None where it does not give one."""
+    tree = {} if path is None else read_toml(path, see="docs/training.md")
     found = parse_record(RunFile, tree, file=str(path))
     return {key: value for _, table in found for key, value in table}
 
@@ -144,11 +164,7 @@ def spelling(name: str, options: Mapping[str, Any]) -> str:
 
 
 def from_options(kind: type[Settings], options: Mapping[str, Any], **named: Any) -> Settings:
-    """Settings of the options called like their fields, and of ``named`` in another form.
-
-    An option that is not given, None, leaves the field's default. An error about a value of a run
-    file names the file and its table.
-    """
+    """A settings object from options named like its fields, unless None, and from ``named``."""
     given = {field.name: options.get(field.name) for field in fields(kind)}
     plain = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
     try:
@@ -160,19 +176,30 @@ def from_options(kind: type[Settings], options: Mapping[str, Any], **named: Any)
         raise InputError(str(error)) from None
 
 
+def unanswered(source: str, faults: Iterable[str], more: Sequence[str], field: str) -> InputError:
+    """All that stands in the way, and the user's command with arguments that would do."""
+    command = f" For example: {shlex.join(['pcer', *sys.argv[1:], *more])}" if more else ""
+    return InputError(f"{source}: {' '.join(faults)}{command}", field=field)
+
+
 def disclosure_rule(options: Mapping[str, Any]) -> DisclosureRule:
-    """What the options let out about few people, or about one."""
+    """What the options let a release reveal about few people, or about one."""
     return from_options(DisclosureRule, options, public=bool(options["public_data"]))
 
 
-def say(sentence: str) -> None:
-    """Print one line, with what other people wrote as it can be shown."""
-    typer.echo(shown(sentence))
+def say(sentence: str, *, err: bool = False) -> None:
+    """Print one line, with names made safe to display."""
+    typer.echo(shown(sentence), err=err)
 
 
-def note(sentence: str) -> None:
-    """Print one line on stderr, in the way of ``say``."""
-    typer.echo(shown(sentence), err=True)
+QUIET = ContextVar("QUIET", default=False)  # no progress and no notes: --quiet
+
+
+def note(sentence: str, *, err: bool = True, wraps: bool = False) -> None:
+    """Print one line, or wrap it, on stderr unless it is a hint, where notes are wanted."""
+    lines = wrapped(sentence, columns()).split("\n") if wraps else [sentence]
+    for line in () if QUIET.get() else lines:
+        say(line, err=err)
 
 
 class Outputs:
@@ -207,20 +234,27 @@ class Outputs:
             files = {self.paths[name]: content for name, content in made.items()}
             give(files | {str(Path(folder or "", name)): data for name, data in pictures.items()})
 
+    def give(self, view: Iterable[Lines | Table], **render: Callable[[], Any]) -> None:
+        """Write, and where nothing goes to stdout show what was found, and where the files are."""
+        self.write(render)
+        if not self.uses_stdout:
+            show(view)
+            self.print_places()
+
     def print_places(self) -> None:
-        """Name what a person would open next."""
-        for name, what in (("html", "Report"), (FIGURES, "Figures")):
+        """Print where the report and the figures are."""
+        for name, what in (("html", "Report"), ("opinion", "Opinion"), (FIGURES, "Figures")):
             if name in self.paths:
                 say(f"{what}: {self.paths[name]}")
 
 
 def drawing(name: str, *of: Any) -> dict[str, bytes]:
-    """What a function of ``pcer.report.figures``, which is slow to import, draws."""
+    """Call a function of ``pcer.report.figures``, which is slow to import."""
     return dict(getattr(importlib.import_module("pcer.report.figures"), name)(*of))
 
 
 def give(contents: Mapping[str, str | bytes]) -> None:
-    """Write all files or none, by path; what goes to stdout stands there alone, as UTF-8."""
+    """Write all files or none, by path; stdout gets at most one, as UTF-8."""
     if STDOUT in contents:
         require_stdout()
     write_files({path: content for path, content in contents.items() if path != STDOUT})
@@ -230,7 +264,7 @@ def give(contents: Mapping[str, str | bytes]) -> None:
 
 @contextmanager
 def folder_for(path: str | None, *, parents: bool = False) -> Iterator[None]:
-    """A folder to write into, where one is wanted; a new one does not outlive a failure."""
+    """A folder to write into, if any; a new one is removed after a failure."""
     is_new = path is not None and make_folder(path, parents=parents)
     try:
         yield
@@ -242,33 +276,31 @@ def folder_for(path: str | None, *, parents: bool = False) -> Iterator[None]:
 
 
 def columns() -> int:
-    """How wide to write: as wide as the terminal, or ``COLUMNS``, but never wider than 80."""
+    """Width of output: that of the terminal, or ``COLUMNS``, at most 80."""
     return max(NARROWEST, min(WIDTH, Console().width))
 
 
-def show(parts: Iterable[Part], *, stderr: bool = False) -> None:
-    """Print what fits already, titles in bold, an empty line after each part."""
+def show(shown: Iterable[Lines | Table], *, stderr: bool = False) -> None:
+    """Print as wide as there is room, titles in bold, an empty line after each."""
     console = Console(stderr=stderr)
-    for part in parts:
-        console.print(Text(part.title, style="bold"), soft_wrap=True)
-        console.print(Text(f"{part.body}\n" if part.body else ""), soft_wrap=True)
-
-
-def show_table(table: Table, *, stderr: bool = False) -> None:
-    """Print a table as wide as there is room."""
-    show([table_part(table, columns())], stderr=stderr)
+    for title, body in terminal_parts(shown, columns()):
+        console.print(Text(title, style="bold"), soft_wrap=True)
+        text = Text(f"{body}\n" if body else "")
+        for verdict in BUDGET_VERDICTS:
+            text.highlight_words([f"[{verdict.value}]"], COLOURS[verdict.severity])
+        console.print(text, soft_wrap=True)
 
 
 def working(what: str) -> Status:
-    """A line on stderr while something takes seconds and nothing can be counted."""
-    return Console(stderr=True).status(what)
+    """A status line on stderr during work that cannot be counted."""
+    return Console(stderr=True, quiet=QUIET.get()).status(what)
 
 
 class Display(bars.Progress):
-    """A line on stderr while something is counted: of ``total`` so many are ``done``.
+    """A progress line on stderr: ``done`` of ``total``.
 
-    ``found`` of them were there before; None until that is known. Whoever stops us is told what
-    ``kept_in`` keeps; a ``lasting`` line stays to be read.
+    ``found`` of them existed before; None until that is known. A stopped command says what
+    ``kept_in`` keeps; a ``lasting`` line stays on the screen.
     """
 
     def __init__(
@@ -279,15 +311,16 @@ class Display(bars.Progress):
         lasting: bool = True,
         console: Console | None = None,
     ) -> None:
-        console = console or Console(stderr=True)
+        console = console or Console(stderr=True, quiet=QUIET.get())
+        doing = Column(no_wrap=True, max_width=max(8, console.width - COUNTED))
         super().__init__(
             bars.SpinnerColumn(),
-            bars.TextColumn("{task.description}", markup=False),
-            bars.BarColumn(),
-            bars.MofNCompleteColumn(),
+            bars.TextColumn("{task.description}", markup=False, table_column=doing),
+            bars.BarColumn(bar_width=None),  # as wide as there is room
+            bars.MofNCompleteColumn(table_column=Column(no_wrap=True)),
             bars.TextColumn(unit),
-            bars.TimeElapsedColumn(),
-            bars.TimeRemainingColumn(compact=True),
+            bars.TimeElapsedColumn(table_column=Column(no_wrap=True)),
+            bars.TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
             bars.TextColumn("left"),
             console=console,
             speed_estimate_period=SPEED_SECONDS,
@@ -313,12 +346,12 @@ class Display(bars.Progress):
         return self.tasks[0].elapsed or 0.0
 
     def tell(self, doing: str, *, done: int, total: int, found: int | None = None) -> None:
-        """Show what is being done, and how much of it is done."""
+        """Show the current work and how much of it is done."""
         self.done, self.total, self.found = done, total, found
         self.update(self._task, description=shown(doing), completed=done, total=total)
 
     def counter(self, name: str, *, doing: str = "training") -> Callable[[int, int], None]:
-        """What a sweep calls with (models done, models in all); first with what it found."""
+        """A callback for (models done, models in all); the first call is what was found."""
 
         def count(done: int, total: int) -> None:
             what = doing if done < total else "attacking and counting"
@@ -328,11 +361,11 @@ class Display(bars.Progress):
         return count
 
     def step(self, name: str) -> Callable[[str], None]:
-        """What a sweep calls with what it does after its models are trained and attacked."""
+        """A callback for the steps after the models are trained and attacked."""
         return lambda doing: self.update(self._task, description=shown(f"{doing} {name}"))
 
     def kept(self) -> str:
-        """What the folder keeps of the work; empty where there is no folder."""
+        """What the folder keeps; empty where there is no folder."""
         which = "finished models" if self.found is None else f"{self.done} of {self.total} models"
         return f"{which} are kept in {self._kept_in}" if self._kept_in else ""
 

@@ -1,11 +1,8 @@
-"""A command's process: signals that stop it, its streams, and what its machine gives it.
+"""A command's process: signals that stop it, its streams, and the machine's limits.
 
-SIGTERM or SIGHUP becomes an exception in the main thread, so that workers are ended, locks given
-back and staged files removed on the way out. Should that take long, the process ends without it:
-nothing depends on it, as workers die with their parent and files are written whole or not at all.
-
-Whoever reads standard output may leave early, as ``head`` does: the rest then goes nowhere, and
-the exit code still says what was found. What the system's encoding lacks is written plainly.
+SIGTERM or SIGHUP becomes an exception in the main thread, so that workers end, locks are released
+and staged files removed; if that takes long, the process ends without it. The reader of standard
+output may leave early, as ``head`` does. Characters that an encoding lacks get plain substitutes.
 """
 
 from __future__ import annotations
@@ -25,12 +22,12 @@ from typing import Any, TextIO
 from pcer.errors import OutputError, shown
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
-GRACE_SECONDS = 3.0  # how long the way out may take
-SIGNALLED = 128  # exit codes of what a signal ended begin here, as shells count them
+GRACE_SECONDS = 3.0  # time for cleaning up
+SIGNALLED = 128  # added to a signal's number for the exit code, as shells do
 PIPE_CLOSED = (errno.EPIPE, errno.ESHUTDOWN, *([errno.EINVAL] if os.name == "nt" else []))
-# Signs of our tables for encodings that lack them.
-PLAIN = {"─": "-", "−": "-", "–": "-", "—": "-", "±": "+-", "ε": "e", "…": "..."}
-# Words of system errors, by what the machine lacks.
+# Substitutes for encodings that lack these characters.
+PLAIN = dict.fromkeys("─−–—·", "-") | {"±": "+-", "ε": "e", "…": "...", "Δ": "D", "δ": "d"}
+# Patterns of system errors, by what the machine lacks.
 LACKS = {
     "memory": r"allocate memory|out of memory|failed to map segment|bad.alloc",
     "processes or threads": r"can't start new thread|resource temporarily unavailable",
@@ -38,12 +35,12 @@ LACKS = {
     "room on the disk": r"no space left on device",
 }
 
-# What running commands keep, as words for whoever stops them; the innermost last.
+# What running commands keep, in words for a stopped command; the innermost last.
 KEPT: list[Callable[[], str]] = []
 
 
 class Stopped(BaseException):
-    """A signal asks us to stop, with what is kept; only ``main`` catches it."""
+    """A signal asked us to stop; carries what is kept. Only ``main`` catches it."""
 
     def __init__(self, signal_number: int, kept: str = "") -> None:
         super().__init__(signal_number, kept)
@@ -54,19 +51,19 @@ class Stopped(BaseException):
         """Say on stderr, once, that we were stopped and what is kept."""
         if not self._is_shown:
             self._is_shown = True
-            kept = f"; {self.kept}; run the same command again to go on" if self.kept else ""
+            kept = f"; {self.kept}; run the same command again to resume" if self.kept else ""
             print(shown(f"pcer: stopped{kept}."), file=sys.stderr, flush=True)
 
 
 def listen() -> None:
-    """From now on the signals stop us; one that we were started to ignore (nohup) stays ignored."""
+    """Handle the signals from now on; one that was ignored at the start (nohup) stays ignored."""
     for number in SIGNALS:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _stop)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    for each in SIGNALS:  # often it comes twice: to us, and to our group
+    for each in SIGNALS:  # it often comes twice: to us and to our group
         signal.signal(each, signal.SIG_IGN)
     stopped = Stopped(number, KEPT[-1]() if KEPT else "")
     backstop = threading.Timer(GRACE_SECONDS, _leave, [stopped])
@@ -82,12 +79,12 @@ def _leave(stopped: Stopped) -> None:
 
 
 class _Pipe(io.FileIO):
-    """A file or a pipe that stops taking part once it could not be written to."""
+    """A file or a pipe that drops everything after a failed write."""
 
     is_gone = False
 
     def write(self, data: Any) -> int:
-        """Write, or drop what nobody can receive."""
+        """Write, or drop what cannot be received."""
         if not self.is_gone:
             try:
                 return super().write(data)
@@ -102,7 +99,7 @@ class _Pipe(io.FileIO):
 
 
 def steady(stream: TextIO | None) -> TextIO:
-    """One of the interpreter's own streams, made steady; a stream that is closed goes nowhere."""
+    """Wrap stdout or stderr so that writing cannot fail; a closed stream drops everything."""
     if stream is None:
         return open(os.devnull, "w", encoding="utf-8")
     if not isinstance(stream, io.TextIOWrapper) or stream not in (sys.__stdout__, sys.__stderr__):
@@ -118,7 +115,7 @@ def steady(stream: TextIO | None) -> TextIO:
 
 
 def _plainly(error: UnicodeError) -> tuple[str, int]:
-    """What to write for characters that an encoding lacks."""
+    """Substitutes for characters that an encoding lacks."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lacking = error.object[error.start : error.end]
@@ -126,7 +123,7 @@ def _plainly(error: UnicodeError) -> tuple[str, int]:
 
 
 def require_width() -> None:
-    """Forget a width that no terminal has, which would leave pages empty."""
+    """Ignore an impossible width, which would leave pages empty."""
     width = os.environ.get("COLUMNS", "80")
     if not (width.isdecimal() and 20 <= int(width) < 100_000):
         del os.environ["COLUMNS"]

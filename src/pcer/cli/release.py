@@ -4,28 +4,42 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from secrets import token_bytes
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from pcer.cli import parts
-from pcer.cli.parts import Given, Texts, disclosure_rule, from_options, optional, place, required
+from pcer.cli.parts import Given, Texts, disclosure_rule, from_options, optional, place
 from pcer.errors import InputError
 from pcer.release.disclosure import LEAST_PEOPLE
-from pcer.release.format import Outcome, SplitKind
+from pcer.release.format import Outcome, Release, SplitKind
+from pcer.release.small_groups import releases_beside
 from pcer.report.table import Table, wrapped
-from pcer.report.text import lines_part
+from pcer.report.text import Lines
 from pcer.store.secret import SECRET_BYTES, keep_secret, read_secret, state_folder
-
-if TYPE_CHECKING:
-    from pcer.release.format import Release
 
 PUBLIC_HELP = "Anybody may have the records: exact tables of groups of any size."
 LEAST_PEOPLE_HELP = "Of one group, label and part; smaller groups are joined."
-CERTAIN_CELLS_HELP = "Release cells that tell someone's membership with certainty, or coarsen."
+CERTAIN_CELLS_HELP = "Release cells that reveal a membership with certainty, or coarsen."
+# What is asked where an option is missing, and columns that are likely to answer it.
+QUESTION = {
+    "attributes": "which column divides the people into groups (--attribute)?",
+    "outcome": "is a positive prediction good or bad for the person (--outcome benefit or harm)?",
+    "split_kind": "were train and test drawn at random (--split-kind random or other)?",
+    "y_true": "which column holds the true labels (--label)?",
+    "y_pred": "which column holds the predicted labels (--prediction; or --score)?",
+    "split": "which column says train or test (--split)?",
+}
+LIKELY = {
+    "y_true": ("label", "target", "y", "truth"),
+    "y_pred": ("prediction", "predicted", "pred", "yhat", "y_hat"),
+    "split": ("part", "set", "subset", "fold", "partition"),
+}
+NO_ANSWER = {"y_pred": None}  # where a score is given instead
 CAUTION = (
     "These are records of real people who did not consent to this use, some of them about "
     "decisions over their lives. Use them to examine methods, never to judge a person."
@@ -34,13 +48,18 @@ CAUTION = (
 
 def release(
     table: str = typer.Argument(help="CSV or Parquet file, or a pattern in quotes."),
-    attributes: list[str] = required("Column of a protected attribute; repeatable.", "--attribute"),
-    outcome: Outcome = required("A positive prediction is a benefit or a harm."),
-    split_kind: SplitKind = required("random if train and test were drawn at random, else other."),
+    attributes: Texts = optional(
+        "Column of a protected attribute, or several crossed ('sex & race'); repeatable.",
+        "--attribute",
+    ),
+    outcome: Outcome | None = optional("Is a positive prediction good or bad for the person?"),
+    split_kind: SplitKind | None = optional(
+        "random if train and test were drawn at random, else other."
+    ),
     y_true: Given = optional("Column of the true labels.", "--label"),
     y_pred: Given = optional("Column of the predicted labels.", "--prediction"),
     y_score: Given = optional("Column of probabilities, instead of predicted labels.", "--score"),
-    threshold: float | None = optional("Positive from here on, with --score."),
+    threshold: float | None = optional("Positive from this probability on, with --score."),
     positive_label: Given = optional(
         "The positive label, unless labels are 0 and 1.", "--positive"
     ),
@@ -51,39 +70,59 @@ def release(
     membership_score: Given = optional("Column of an attack's score, higher for members."),
     loss: Given = optional("Column of the loss, lower for members."),
     record_id: Given = optional(
-        "Column naming a record in all models, to compare it; with --score."
+        "Column that names a record in all models: allows stronger attacks."
     ),
-    groups: Given = optional("Order of the groups, with commas between."),
-    dataset: Given = optional("Name of the data; the file's name."),
+    groups: Given = optional("Order of the groups, comma-separated."),
+    group_names: Given = optional(**parts.GROUP_NAMES),
+    people: Given = optional(**parts.PEOPLE),
+    positive_means: Given = optional(**parts.POSITIVE_MEANS),
+    dataset: Given = optional("Name of the data; default: the file's."),
     mechanism: Given = optional("How the models were trained."),
     dp_delta: float | None = optional("Delta of models with a budget."),
     notes: Texts = optional("Sentence that travels with the release; repeatable.", "--note"),
     public_data: bool = optional(PUBLIC_HELP, "--public-data", default=False),
     least_people: int = optional(LEAST_PEOPLE_HELP, default=LEAST_PEOPLE, min=1),
     certain_cells: bool = optional(CERTAIN_CELLS_HELP, default=True),
-    secret_file: Path | None = optional("Secret that keys splits' names, with --record-id."),
+    secret_file: Path | None = optional("Secret that keys the names of records and splits."),
     backend: Given = optional("duckdb, pyspark, or an Ibis address with ://."),
-    out: str = optional("Folder, or a .json file; - is stdout.", default="."),
+    out: str = optional("Folder, or a .json file; - is stdout.", "--out", "-o", default="."),
 ) -> None:
-    """Count a table of predictions, of any size, into a release per protected attribute."""
-    options = locals()
+    """Make a release per protected attribute from a table of predictions of any size."""
     parts.require_packages(parts.TABLES)
     from pcer.tables import PredictionColumns, ReleaseFacts, releases_from_table
 
+    _require_answers(table, options := locals())
     options |= {"dataset": dataset or _stem(table), "groups": groups and groups.split(",")}
-    named = {} if y_score is None else {"y_pred": None}
-    columns = from_options(PredictionColumns, options, **named)
-    secret = given_secret(secret_file, is_needed=record_id is not None and not public_data)
+    columns = from_options(PredictionColumns, options, **({} if y_score is None else NO_ANSWER))
+    secret = given_secret(secret_file, is_needed=not public_data)
     facts = from_options(ReleaseFacts, options, disclosure=disclosure_rule(options), secret=secret)
+    paths = _paths(attributes or [], options["dataset"], out)
+    beside = [] if public_data or out == parts.STDOUT else releases_beside(paths.values())
     with parts.working("Counting") as status:
-        made = releases_from_table(
-            table, columns, facts, backend=backend, on_step=lambda s: status.update(s.capitalize())
-        )
-    _write(made, out)
+        how: Any = {"backend": backend, "on_step": lambda doing: status.update(doing.capitalize())}
+        made = releases_from_table(table, columns, facts, beside=beside, **how)
+    _write(made, paths, out)
+
+
+def _require_answers(table: str, options: Mapping[str, Any]) -> None:
+    """Ask at once for all that is missing, and for columns that are not there."""
+    from pcer.data.own_table import ATTRIBUTES
+    from pcer.tables.source import open_predictions
+
+    columns = [*open_predictions(table, backend=options["backend"])[0].columns]
+    there = {*columns} if options["y_score"] is None else {*columns, "y_pred"}
+    if asked := [name for name in QUESTION if not options[name] and name not in there]:
+        likely = {
+            name: next((column for column in columns if column.lower() in names), "COLUMN")
+            for name, names in (LIKELY | {"attributes": ATTRIBUTES}).items()
+        } | {"outcome": "benefit", "split_kind": "random"}
+        flags = {"attributes": "--attribute", "y_true": "--label", "y_pred": "--prediction"}
+        given = ((flags.get(n, f"--{n.replace('_', '-')}"), likely[n]) for n in asked)
+        raise parts.unanswered(table, map(QUESTION.__getitem__, asked), [*chain(*given)], asked[0])
 
 
 def datasets(json_path: Given = place("The list as JSON.", "--json")) -> None:
-    """List the benchmark datasets: sizes, licences, which are here, and what they are about."""
+    """List the benchmark datasets: sizes, licences, cautions, and which are on this machine."""
     parts.require_packages(parts.TABLES)
     from pcer.data import describe_datasets
 
@@ -102,12 +141,12 @@ def _show_datasets(rows: Sequence[Mapping[str, Any]]) -> None:
         whole = (row["name"], row["title"], n_records, groups, row["outcome"], row["at_hand"])
         cells.append(whole)
     heads = ("name", "task", "records", "attributes: groups", "outcome", "where")
-    parts.show_table(Table("Benchmark datasets", heads, tuple(cells), n_labels=2))
-    width = parts.columns()
-    for row in rows:
-        lines = (f"{row['source']}.", f"Licence: {row['licence']}.", row["caution"])
-        parts.show([lines_part(row["name"], lines, width)])
-    typer.echo(wrapped(CAUTION, width))
+    about = (
+        Lines(row["name"], [f"{row['source']}.", f"Licence: {row['licence']}.", row["caution"]])
+        for row in rows
+    )
+    parts.show([Table("Benchmark datasets", heads, tuple(cells), n_labels=2), *about])
+    typer.echo(wrapped(CAUTION, parts.columns()))
     typer.echo('In Python: pcer.data.load("compas").')
 
 
@@ -128,27 +167,34 @@ def given_secret(file: Path | None, *, is_needed: bool) -> bytes:
     return read_secret(path)
 
 
-def _write(made: Mapping[str, Release], out: str) -> None:
+def _paths(attributes: Sequence[str], dataset: str, out: str) -> dict[str, Path]:
+    """Where each release goes; "-" is standard output."""
+    if out == parts.STDOUT or out.endswith(".json"):
+        if len(attributes) > 1:
+            raise InputError("several attributes make several releases; give --out a folder.")
+        return {attributes[0]: Path(out)}
+    return {name: Path(out, file_name(dataset, name)) for name in attributes}
+
+
+def _write(made: Mapping[str, Release], paths: Mapping[str, Path], out: str) -> None:
     """Write all releases or none, and say on stderr what is in them."""
-    is_file = out == parts.STDOUT or out.endswith(".json")
-    if is_file and len(made) > 1:
-        raise InputError("several attributes make several releases; give --out a folder.")
-    releases = {
-        out if is_file else str(Path(out, file_name(r.subject.dataset, r.subject.attribute))): r
-        for r in made.values()
-    }
+    is_file = Path(out) in paths.values()
     with parts.folder_for(None if is_file else out, parents=True):
-        parts.give({path: release.to_json() for path, release in releases.items()})
-    for path, release in releases.items():
-        if path != parts.STDOUT:
-            parts.note(f"{path}: {release.title}, groups {', '.join(release.subject.groups)}.")
+        parts.give({str(paths[name]): release.to_json() for name, release in made.items()})
+    for name, release in made.items():
+        if out != parts.STDOUT:
+            groups = ", ".join(release.subject.groups)
+            parts.note(f"{paths[name]}: {release.title}, groups {groups}.")
+    note_not_written(made.values())
+
+
+def note_not_written(releases: Iterable[Release]) -> None:
+    """Say which attributes have no release, and why."""
+    for reason in {r: 0 for each in releases for r in each.not_written.values()}:
+        parts.note(f"pcer: not written: {reason}")
 
 
 def file_name(dataset: str, attribute: str) -> str:
-    """What a release is called.
-
-    >>> file_name("my loans", "sex & age")
-    'my-loans.sex-age.release.json'
-    """
+    """What a release is called: ``my-loans.sex-age.release.json``."""
     plain = (re.sub(r"[^\w-]+", "-", part) for part in (dataset, attribute))
     return ".".join([*plain, "release", "json"])

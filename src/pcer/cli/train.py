@@ -5,8 +5,6 @@ And for one person whose record was trained on: ``pcer receipt``.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import inspect
 import math
 import os
@@ -23,21 +21,20 @@ import typer
 from pcer.auditing.plan import Plan
 from pcer.cli import parts
 from pcer.cli.audit import audit_all, renderers
-from pcer.cli.parts import KEYS, Given, from_options, optional, required, spelling
-from pcer.cli.release import file_name, given_secret
+from pcer.cli.parts import KEYS, Given, Texts, from_options, optional, spelling
+from pcer.cli.release import QUESTION, file_name, given_secret, note_not_written
 from pcer.errors import InputError
 from pcer.files import as_shown, make_folder, write_files
 from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, DEFAULT_SPLITS, NO_DP
 from pcer.models import object_named
-from pcer.release.format import LIMITS, Outcome
+from pcer.release.format import LIMITS, Outcome, Release
+from pcer.release.small_groups import Attribute, renamed, require_no_others
 from pcer.report.table import Table, wrapped
-from pcer.report.text import brief_parts
+from pcer.report.text import view_of
 from pcer.store.secret import new_secret, read_secret, secret_name, secret_path, state_folder
 
 if TYPE_CHECKING:
-    from pcer.data import GroupedDataset, OwnTable
-    from pcer.data.dataset import ProtectedAttribute
-    from pcer.release.format import Release
+    from pcer.data import GroupedDataset, OwnTable, ProtectedAttribute
     from pcer.sweep import ReceiptIndex, SettingReceipts, Sweep
     from pcer.train import NamedModule
 
@@ -45,35 +42,48 @@ BUDGETS = ",".join("none" if epsilon == NO_DP else f"{epsilon:g}" for epsilon in
 SEEDS_HELP = (
     f"Splits, and models per budget; default: {DEFAULT_SEEDS}, of an estimator {DEFAULT_SPLITS}."
 )
+MOST_VALUES = 5  # of a label, in a question
 MOST_MODELS = 100_000  # of one sweep: all of them are listed in memory
 FOR_ESTIMATORS = ("joblib", "pooch", "pyarrow", "sklearn")
 # Settings that an estimator has no use for, with the value that does no harm.
 OF_NETWORKS = {"budgets": BUDGETS} | dict.fromkeys(
     [
         *("epochs", "expected_batch", "learning_rate", "clip_norm", "hidden", "receipts", "rule"),
-        *("device", "block_size", "engine", "address", *sorted({*KEYS["train"]} - {"settings"})),
+        *("device", "block_size", "engine", "address", "grid"),
+        *sorted({*KEYS["train"]} - {"settings"}),
     ]
 )
 # Settings that a module has no use for, with the value that does no harm.
-NOT_FOR_MODULES = {"device": "cpu", "engine": "local"} | dict.fromkeys(
+NOT_FOR_MODULES = {"engine": "local"} | dict.fromkeys(
     ("hidden", "receipts", "refresh_every", "budget_per_person", "block_size", "address")
 )
 # What the norms mean for the receipt.
 MODES = {
     "exact": "Norms of your gradient were computed at every step, so the receipt is a bound.",
     "held": (
-        "At every step your gradient was clipped at its last computed norm, so that what is "
-        "accounted is what happened, and the receipt is a bound."
+        "At every step your gradient was clipped at its last computed norm, so the accounting is "
+        "exact and the receipt is a bound."
     ),
     "refreshed": (
-        "Norms of your gradient were computed now and then and taken as unchanged in between, so "
-        "the receipt is an estimate and not a bound."
+        "Norms of your gradient were computed at some steps and assumed constant in between, so "
+        "the receipt is an estimate, not a bound."
     ),
 }
 
-ALL_BARE = "All models of {0} were trained without privacy: no bound exists."
+# Asked of a user's own table.
+QUESTIONS = {
+    "attributes": QUESTION["attributes"],
+    "label": "which column is predicted (--label)?",
+    "positive": "which value of {label} is positive (--positive): {values}?",
+    "outcome": QUESTION["outcome"],
+}
+ALL_BARE = "All models of {0} were trained without privacy, so there is no bound."
 NOT_TRAINED_ON = "No private model of {0} was trained on record {1}: nothing was spent."
 
+ABOUT_SECRET = (
+    "It is for noise, splits and digests. Keep it private: anyone who has it can remove the noise. "
+    "It is needed to resume; delete it when done."
+)
 RUN = "The run"
 _model, _training, _run, _table = (
     partial(optional, rich_help_panel=panel)
@@ -83,53 +93,57 @@ _model, _training, _run, _table = (
 
 def train(
     source: str = typer.Argument(metavar="NAME|FILE", help="Dataset, or your table."),
-    attributes: list[str] = required(
-        "Protected attribute; repeatable.", "--attribute", rich_help_panel=RUN
-    ),
-    out: Path = required("Folder for the releases.", "--out", "-o", rich_help_panel=RUN),
-    budgets: str = _model("Epsilons; none is no privacy.", default=BUDGETS),
+    attributes: Texts = _run("Protected attribute; repeatable.", "--attribute"),
+    out: Path = _run("Folder for the releases.", "--out", "-o", default=Path("out")),
+    budgets: str = _model("Epsilons; none: without privacy.", default=BUDGETS),
     seeds: int | None = _model(SEEDS_HELP, min=1),
     estimator: Given = _model("A scikit-learn estimator.", metavar="MODULE:NAME"),
     module: Given = _model(
-        "What makes a torch module, trained through Opacus.", metavar="MODULE:NAME"
+        "A function that makes a torch module; trained by Opacus.", metavar="MODULE:NAME"
     ),
     epochs: int | None = _training("Passes over the data."),
     expected_batch: int | None = _training("Expected batch size.", "--batch"),
     learning_rate: float | None = _training("Of SGD."),
     clip_norm: float | None = _training("Largest norm of one gradient."),
-    hidden: Given = _training("Units of the hidden layers."),
-    rule: Given = _training("What a step clips and samples."),
+    hidden: Given = _training("Units of hidden layers (64-32), or none."),
+    rule: Given = _training("dp-sgd, held, group-clip:... or group-sample:..."),
     receipts: Literal["exact", "refreshed", "held"] | None = _training(
-        "Account what each person spends; held is a rule of training too."
+        "Account for what each person spends; held also changes training."
     ),
+    grid: Texts = _training("Vary settings: clip-norm=1,2,4; repeatable.", metavar="KEY=VALUES"),
     device: Given = _training("cpu, cuda or cuda:N."),
-    secret_file: Path | None = _run("Secret behind the noise; own tables get a new one."),
-    config: Path | None = _run("Everything else, as TOML: docs/training.md.", metavar="FILE"),
+    secret_file: Path | None = _run("Secret behind the noise; default: a new one."),
+    config: Path | None = _run("Other settings, as TOML: docs/training.md.", metavar="FILE"),
     label: Given = _table("Column to predict."),
-    positive: Given = _table("Its positive value."),
-    outcome: Outcome | None = _table("What a positive is for the person."),
+    positive: Given = _table("Its positive value; others are negative."),
+    outcome: Outcome | None = _table("Is a positive prediction good or bad for the person?"),
+    drop: Texts = _table("Column to leave out; repeatable."),
+    people: Given = _table(**parts.PEOPLE),
+    positive_means: Given = _table(**parts.POSITIVE_MEANS),
+    group_names: Given = _table(**parts.GROUP_NAMES),
 ) -> None:
     """Train one model per privacy budget and seed. Interrupted runs resume."""
-    given = locals()
-    for path in _trained({**parts.read_config(config), **given}):
+    given, file = locals(), parts.read_config(config)
+    given["drop"] = [*(file["drop"] or ()), *(drop or ())] or None
+    for path in _trained({**file, **given}):
         parts.say(f"wrote {path}")
     if receipts:
-        parts.say(f"kept receipts, for their owner only: pcer receipt {out} --record ID")
-    parts.say(f"next: pcer audit {out}")
+        parts.note(f"receipts, for their owner only: pcer receipt {out} --record ID", err=False)
+    parts.note(f"next: pcer audit {out}", err=False)
 
 
 def demo(
     out: Path = optional("Folder for the results.", "--out", "-o", default=Path("pcer-demo")),
     seeds: int = optional("Splits, and models per budget.", min=1, default=DEFAULT_SEEDS),
 ) -> None:
-    """Train and audit COMPAS here: six budgets, real DP-SGD, bundled data."""
+    """Train networks on COMPAS with DP-SGD at six settings, and audit them."""
     named = {"source": "compas", "attributes": ["race"], "out": out, "budgets": BUDGETS}
     options = dict.fromkeys(inspect.signature(train).parameters) | parts.read_config(None) | named
     paths = _trained(options | {"seeds": seeds}, verb="demo")
     audits, releases, family = audit_all(paths, Plan())
     outputs = parts.Outputs(json=str(out / "compas.audit.json"), html=str(out / "report.html"))
     outputs.write(renderers(audits, releases, family))
-    parts.show(brief_parts(as_shown(audits[0]), parts.columns()))
+    parts.show(view_of(as_shown(audits[0])))
     parts.say(f"Release: {paths[0]}")
     outputs.print_places()
 
@@ -140,17 +154,19 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
         return _fitted(options)
     if options["settings"] and options["module"] is None:
         raise InputError(
-            f"{spelling('settings', options)} are of an estimator or a module; name one with "
+            f"{spelling('settings', options)} needs an estimator or a module; name one with "
             "--estimator or --module."
         )
     parts.require_packages(parts.TRAINING)
     from pcer.sweep import run_sweep
     from pcer.train import EngineFlags
+    from pcer.train.run import require_engine
 
     flags = from_options(EngineFlags, options)
+    require_engine(flags)
     sweep, out = _sweep(options), options["out"]
-    name, n_models = sweep.dataset.name, len(sweep.budgets) * len(sweep.seeds)
-    _note_if_large(sweep.dataset, sweep.attributes, n_models, len(sweep.budgets))
+    name, n_models = sweep.dataset.name, sweep.n_models
+    _note_if_large(sweep.dataset, sweep.attributes, n_models, n_models // len(sweep.seeds))
     with parts.Display("models", kept_in=out) as state:
         state.tell(f"calibrating {name}", done=0, total=n_models)
         paths = run_sweep(
@@ -182,18 +198,19 @@ def _note_if_large(
 def _sweep(options: Mapping[str, Any]) -> Sweep:
     """The sweep that the options of ``pcer train`` ask for."""
     from pcer.sweep import Sweep
-    from pcer.train import TrainConfig, parse_budgets
+    from pcer.train import TrainConfig, parse_budgets, parse_hidden
 
-    module = _module(options)
+    module, grid = _module(options), _grid(options)
     budgets, n_seeds = parse_budgets(options["budgets"]), options["seeds"] or DEFAULT_SEEDS
-    if (n_models := len(budgets) * n_seeds) > MOST_MODELS:
+    n_models = math.prod([len(budgets), n_seeds, *map(len, grid.values())])
+    if n_models > MOST_MODELS:
         raise InputError(
-            f"--budgets times --seeds make {n_models:,} models, more than the {MOST_MODELS:,} "
-            "that one sweep holds; ask for fewer."
+            f"--budgets times --seeds{' times --grid' if grid else ''} make {n_models:,} models, "
+            f"more than the {MOST_MODELS:,} that one sweep holds; ask for fewer."
         )
     dataset, hidden = _load(options["source"], options), options["hidden"]
     if hidden is not None:
-        hidden = parts.parse_list(hidden, int, option="--hidden", what="whole numbers with commas")
+        hidden = parse_hidden(hidden)
     return from_options(
         Sweep,
         options,
@@ -201,49 +218,93 @@ def _sweep(options: Mapping[str, Any]) -> Sweep:
         budgets=budgets,
         seeds=tuple(range(n_seeds)),
         config=from_options(TrainConfig, {**options, "hidden": hidden}),
+        grid=grid,
         disclosure=parts.disclosure_rule(options),
         secret=_secret(options, dataset),  # the last: one may be made
         module=module,
     )
 
 
+def _grid(options: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+    """What ``--grid`` varies; a learning rate that is given beside it holds for all models."""
+    from pcer.sweep.grid import parse_grid
+
+    grid = parse_grid(options["grid"] or ())
+    for name in (name for name in grid if options.get(name) is not None):
+        raise InputError(f"{spelling(name, options)} and --grid both give it; leave one out.")
+    if grid and options["learning_rate"] is not None:
+        grid["learning_rate"] = (options["learning_rate"],)
+    return grid
+
+
 def _load(source: str, options: Mapping[str, Any]) -> GroupedDataset:
+    """The data to train on, with people and groups called as the options say."""
+    dataset = _read(source, options)
+    words: dict[str, Any] = {k: options[k] for k in ("people", "positive_means") if options[k]}
+    if names := options["group_names"]:
+        own = [dataset.attribute(name) for name in options["attributes"]]
+        shown = renamed([Attribute(a.name, a.group_names, a.codes) for a in own], names)
+        named = zip(own, shown, strict=True)
+        words["attributes"] = tuple(replace(a, group_names=new.groups) for a, new in named)
+    return replace(dataset, **words) if words else dataset
+
+
+def _read(source: str, options: Mapping[str, Any]) -> GroupedDataset:
     """One of the benchmarks by name, or a person's own table, whose columns are accounted for."""
     from pcer.data import TablePlan, load, read_table
     from pcer.data.benchmarks import names
+    from pcer.data.own_table import TableFault, guessed
 
     if source in names():
-        return load(source)
+        dataset = load(source)
+        if not options["attributes"]:
+            named = " or ".join(f"--attribute {each.name}" for each in dataset.attributes)
+            raise InputError(f"{source}: whom should be compared? Add {named}.", field="attributes")
+        return dataset
     if not Path(source).exists():
         raise InputError(
             f"{source} is neither a dataset ({', '.join(names())}) nor a file; check the name."
         )
-    for name in ("label", "positive", "outcome"):
-        if options[name] is None:
-            raise InputError(f"{source}: say with --{name} what is predicted and what it means.")
+    asked = [name for name in QUESTIONS if not options[name]]
     marks, public = (*TablePlan.missing, *(options["missing"] or ())), bool(options["public_data"])
-    plan = from_options(TablePlan, options, missing=marks, public=public)
+    faults, more = list[str](), list[str]()  # all at once, and arguments that would do
     with parts.working("Reading"):
-        own = read_table(source, plan)
-    parts.show_table(account_table(own), stderr=True)
-    return own.dataset
+        if asked:
+            likely, values = guessed(source, options["label"], options["attributes"] or ())
+            words = {"label": likely["label"], "values": " or ".join(values[:MOST_VALUES])}
+            faults += [QUESTIONS[name].format(**words) for name in asked]
+            more += [part for name in asked for part in (f"--{name.rstrip('s')}", likely[name])]
+            answers = {name: likely[name] for name in asked}
+            own = options["attributes"] or [likely["attributes"]]
+            options = {**options, **answers, "attributes": own}
+        plan = from_options(TablePlan, options, missing=marks, public=public)
+        try:
+            table = read_table(source, plan)
+        except TableFault as fault:
+            faults.append(str(fault).removeprefix(f"{source}: "))
+            more += [part for column in fault.columns for part in ("--drop", column)]
+    if faults:
+        raise parts.unanswered(source, faults, more, next(iter(asked), "drop"))
+    parts.show([account_table(table)], stderr=True)
+    return table.dataset
 
 
 def account_table(own: OwnTable) -> Table:
     """What became of every column of a person's own table, to be shown before training."""
+    from pcer.data.own_table import alike_as_one
+
     rows = tuple(
         (line.column, line.role, f"{line.n_values:,}", f"{line.n_missing:,}", line.remark)
-        for line in own.account
+        if n == 1
+        else (f"{n:,} columns", line.role, "", "", line.remark)
+        for line, n in alike_as_one(own.account)
     )
     heads = ("column", "taken as", "values", "missing", "remark")
     return Table(f"Columns of {own.dataset.name}", heads, rows, n_labels=2)
 
 
 def _secret(options: Mapping[str, Any], dataset: GroupedDataset) -> bytes:
-    """The secret behind noise, splits and digests: as given, or one that is made and kept.
-
-    A folder that was begun finds its secret again by the name that it keeps of it.
-    """
+    """The secret behind noise, splits and digests: as given, or made, kept and found by name."""
     from pcer.sweep import begun_with
 
     if options["secret_file"] is not None:
@@ -253,11 +314,8 @@ def _secret(options: Mapping[str, Any], dataset: GroupedDataset) -> bytes:
     name = begun_with(options["out"], dataset, options["attributes"])
     if name is None:
         secret = new_secret()
-        parts.note(
-            f"{secret_path(secret_name(secret))}: made a secret for noise, splits and digests. "
-            "Keep it from others: who has it can take the noise out. It is needed to resume; "
-            "destroy it when done."
-        )
+        parts.note(f"made a secret: {secret_path(secret_name(secret))}")
+        parts.note(ABOUT_SECRET, wraps=True)
         return secret
     if not secret_path(name).exists():
         raise InputError(
@@ -276,8 +334,8 @@ def _module(options: Mapping[str, Any]) -> NamedModule | None:
     _refuse(
         NOT_FOR_MODULES,
         options,
-        "not for modules: Opacus trains what --module makes, one after another on this machine's "
-        "cores; leave it out.",
+        "not for modules: Opacus trains what --module makes, one after another on this machine; "
+        "leave it out.",
     )
     from pcer.train import NamedModule
 
@@ -308,17 +366,20 @@ def _fitted(options: Mapping[str, Any]) -> list[Path]:
     estimator = _estimator(options)
     dataset, out = _load(options["source"], options), options["out"]
     attributes = [dataset.attribute(name) for name in options["attributes"]]
-    paths = [out / file_name(dataset.name, attribute.name) for attribute in attributes]
+    paths = {each.name: out / file_name(dataset.name, each.name) for each in attributes}
     work = out / file_name(dataset.name, "scores").removesuffix(".release.json")
-    for path in paths:
+    for path in paths.values():
         if path.exists() and not work.exists():
-            raise InputError(f"{path} is there already; remove it, or choose another folder.")
+            raise InputError(f"{path} exists already; remove it, or choose another folder.")
+    if not dataset.public:
+        require_no_others(paths.values(), dataset.name)
     make_folder(out, parents=True)
     made = _fitted_releases(options, dataset, attributes, estimator, work)
-    write_files({path: release.to_json() for path, release in zip(paths, made, strict=True)})
+    write_files({paths[name]: release.to_json() for name, release in made.items()})
     if not options["keep_scores"]:
         shutil.rmtree(work)
-    return paths
+    note_not_written(made.values())
+    return [paths[name] for name in made]
 
 
 def _estimator(options: Mapping[str, Any]) -> Any:
@@ -330,7 +391,7 @@ def _estimator(options: Mapping[str, Any]) -> Any:
             return make(**_model_settings(options))
         except (TypeError, ValueError) as error:
             what = name.partition(":")[2]
-            raise InputError(f"{what} does not take this: {error}.") from None
+            raise InputError(f"{what} does not accept its settings: {error}.") from None
 
 
 def _fitted_releases(
@@ -339,23 +400,24 @@ def _fitted_releases(
     attributes: Iterable[ProtectedAttribute],
     estimator: Any,
     work: Path,
-) -> list[Release]:
-    """Fits are made once, for the first attribute; the others find them."""
+) -> dict[str, Release]:
+    """Releases by attribute, of models that are fitted once."""
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from pcer.models import Options, release_from_estimator
+    from pcer.models import Options
+    from pcer.models.estimator import releases_from_estimator
 
     secret = given_secret(options["secret_file"], is_needed=not dataset.public)
-    keyed = hmac.new(secret, b"pcer splits", hashlib.sha256).digest()[:8]
-    random_state = int.from_bytes(keyed, "little") if secret else 0
     n_splits = options["seeds"] or DEFAULT_SPLITS
     _note_if_large(dataset, options["attributes"], n_splits, 1)
     shared = from_options(
         Options,
-        {**options, "budgets": None},
+        {**options, "budgets": None, "group_names": None},  # the dataset has those names
         dataset=dataset.name,
+        people=dataset.people,
+        positive_means=dataset.positive_means,
         notes=dataset.notes,
         n_jobs=options["jobs"] or os.cpu_count(),
         store=work,
@@ -364,30 +426,25 @@ def _fitted_releases(
     )
     model = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), estimator)
     with parts.Display("models", kept_in=options["out"]) as state:
-        return [
-            release_from_estimator(
-                model,
-                np.array(dataset.features),
-                np.array(dataset.labels),
-                sensitive_features={
-                    a.name: np.array([*a.group_names, None], dtype=object)[a.codes]
-                },
-                outcome=dataset.outcome,
-                positive_label=1,
-                n_splits=n_splits,
-                random_state=random_state,
-                progress=state.counter(dataset.name, doing="fitting"),
-                options=replace(shared, groups=a.group_names),
-            )
-            for a in attributes
-        ]
+        return releases_from_estimator(
+            model,
+            np.array(dataset.features),
+            np.array(dataset.labels),
+            attributes=[Attribute(a.name, a.group_names, a.codes) for a in attributes],
+            outcome=dataset.outcome,
+            positive_label=1,
+            n_splits=n_splits,
+            random_state=None,
+            progress=state.counter(dataset.name, doing="fitting"),
+            options=shared,
+        )
 
 
 def receipt(
     folder: Path = typer.Argument(metavar="FOLDER", help="Of a sweep with receipts."),
-    record: str = required("Id of the record; in your own table its row, from 0."),
+    record: str = optional("Id of the record; in your own table its row, from 0.", default=...),
 ) -> None:
-    """Print what was promised to one person, what was spent, and what it allows; for them only."""
+    """Print one person's receipt: the promise, what was spent, what it allows."""
     parts.require_packages(parts.TRAINING)
     from pcer.sweep import person_receipts
 
@@ -396,26 +453,27 @@ def receipt(
         is_bare = index.has_models_without_privacy and not index.settings
         typer.echo((ALL_BARE if is_bare else NOT_TRAINED_ON).format(index.dataset, record))
         return
-    parts.show_table(receipt_table(index, rows, record))
+    parts.show([receipt_table(index, rows, record)])
     for sentence in receipt_words(index, rows):
         typer.echo(wrapped(sentence, parts.columns(), hanging=2))
 
 
 def receipt_table(index: ReceiptIndex, rows: Sequence[SettingReceipts], record: str) -> Table:
-    """One line for each budget; the numbers are of the models that were trained on the person."""
+    """One line for each budget, over the models that were trained on the person."""
     from pcer.sweep import right_guesses
 
     cells = []
     for row in rows:
         if len(row.receipt):
             most = float(row.receipt.max())
-            # In whole numbers, rounded up; who never had a gradient cannot be told from a coin.
+            # Rounded up to whole numbers; without any gradient a guess is a coin's.
             guesses = math.ceil(100 * right_guesses(most, index.dp_delta)) if most else 50
             spent = (row.realised.mean(), row.realised.max(), most)
-            models = f"{len(row.receipt)}"
-            first = (f"{row.setting.epsilon:g}", f"{row.nominal:.3f}", models)
-            cells.append((*first, *(f"{epsilon:.3f}" for epsilon in spent), f"{guesses}"))
+            first = (f"{row.setting.epsilon:g}", f"{row.nominal:.3f}", f"{len(row.receipt)}")
+            named = () if row.setting.model is None else (row.setting.model,)
+            cells.append((*named, *first, *(f"{e:.3f}" for e in spent), f"{guesses}"))
     heads = (
+        *(("model",) if any(row.setting.model for row in rows) else ()),
         *("promised\nepsilon", f"the same\nby {index.accountant}", "models\nwith you"),
         *("spent,\nmean", "spent,\nmost", "receipt,\nmost", "guesses right\nof 100, at most"),
     )
@@ -426,22 +484,22 @@ def receipt_words(index: ReceiptIndex, rows: Sequence[SettingReceipts]) -> list[
     """What the numbers say, and what they do not."""
     several = any(len(row.receipt) > 1 for row in rows) or len(rows) > 1
     outside = [
-        "the mean and the deviation of each feature, which the training records gave"
+        "the mean and the deviation of each feature, computed from the training records"
         * index.standardised,
-        "models that were trained without privacy, for which no bound exists"
+        "models that were trained without privacy, which have no bound"
         * index.has_models_without_privacy,
     ]
     return [
-        "Promised: by one such model nobody's odds that you were trained on change by more than a "
-        f"factor of e^epsilon, but for a chance of {index.dp_delta:g}. That holds for everybody.",
-        "Spent: the same for your own gradients in these runs, as papers print it; it describes "
-        "and bounds nothing.",
-        "Receipt: what was spent, rounded up to levels that were fixed before training, so that it "
-        f"holds after the fact, with the chance {index.dp_delta:g} shared among levels.",
+        "Promised: one such model changes anybody's odds that you were trained on by at most a "
+        f"factor of e^epsilon, except with probability {index.dp_delta:g}. It holds for everyone.",
+        "Spent: the same for your gradients in these runs, as papers print it. It is a "
+        "description, not a bound.",
+        "Receipt: what was spent, rounded up to levels that were fixed before training. It is a "
+        f"bound after the fact, except with probability {index.dp_delta:g}.",
         MODES[index.mode],
-        "Guesses: who knows everything else, sees every step and guesses whether you were trained "
-        "on is right at most so often; a coin is right in 50 of 100.",
-        *(["Every line is about one model; whoever sees several can add them up."] * several),
-        *([f"Outside of it: {'; and '.join(filter(None, outside))}."] if any(outside) else []),
-        "Keep it to yourself: many people's receipts together tell more than each.",
+        "Guesses: an attacker who knows everything else and sees every step guesses whether you "
+        "were trained on, and is right at most this often (coin: 50 of 100).",
+        *(["Every line is about one model; losses to several models add up."] * several),
+        *([f"Not covered: {'; and '.join(filter(None, outside))}."] if any(outside) else []),
+        "Keep your receipt private: many receipts together reveal more than each alone.",
     ]
