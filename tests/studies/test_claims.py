@@ -327,13 +327,18 @@ def truths(remembered, forgotten, tmp_path_factory) -> dict[str, Study]:
 @pytest.mark.parametrize(
     ("truth", "key", "expected", "said"),
     [
-        ("remembered", "B4", HOLDS, "The audit shows the disparity at 5 of 5 budgets."),
+        ("remembered", "B4", HOLDS, "The audit finds that the ratio differs at 5 of 5 budgets."),
         ("remembered", "B6", HOLDS, "LiRA: Female at no-DP, 0.1, 0.5, 1, 5, 10"),
         ("remembered", "C1", FAILS, "0 of 4 intervals lie below 0."),  # more harm in group 0
         ("LiRA against the gap", "B6", UNTESTABLE, "as claimed, but no evidence"),
         ("LiRA against the gap", "B6", UNTESTABLE, "LiRA has the other sign at no-DP"),
         ("forgotten", "T5", NOT_EVIDENCE, "6 of 6 intervals lie above 0."),  # by rates alone
-        ("forgotten", "T5", NOT_EVIDENCE, "The audit shows the disparity at 0 of 6 budgets."),
+        (
+            "forgotten",
+            "T5",
+            NOT_EVIDENCE,
+            "The audit finds that the ratio differs at 0 of 6 budgets.",
+        ),
         ("forgotten", "T10", UNTESTABLE, "the study has no Adult (sex)"),
         ("double disadvantage", "C2", HOLDS, "gap: African-American at no-DP, 0.1, 0.5, 1, 5, 10"),
         ("one seed", "C1", UNTESTABLE, "one seed"),

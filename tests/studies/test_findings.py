@@ -36,19 +36,21 @@ def test_a_planted_truth_is_found_by_every_cost(remembered):
 def test_where_nothing_is_remembered_nothing_is_found_and_sentences_say_so(forgotten):
     facts = facts_of(forgotten)
     assert not any(row.resolved for row in facts.gaps)
-    assert {(row.verdict, row.more_exposed) for row in facts.costs} == {
-        (Verdict.NOT_RESOLVED, None)
-    }
+    assert {row.more_exposed for row in facts.costs} == {None}
+    for row in (*facts.costs, *facts.settings):
+        assert {"none_detected", "outcomes_differ"} <= set(row.statements)
+        assert not {"exposure_differs", "ratio_differs", "double_disadvantage"} & {*row.statements}
     sections = (findings.opening, findings.people_section, findings.method_section)
     told = words([part for section in sections for part in section(facts)])
     assert "| LiRA | 0/24 | 0/20 | 0/12 | 0/12 | 0/12 |" in told
-    assert "**12 settings**: 12 not resolved." in told
+    assert f"**12 settings**: 12 {Verdict.NONE_DETECTED.words}. Exposure differs in 0, out" in told
     assert "**No alarm holds** in any setting." in told
-    assert "At ε 0.1, 0.5, 1, 5, 10, no-DP: not resolved; coin flips not given." in told
+    assert "no group is shown to be easier to recognise, and Non-White is worse served" in told
+    assert "made-up groups with an alarm: not given." in told
 
 
-def test_no_group_is_named_without_its_verdict_coin_flips_and_limits(remembered):
-    """COMPAS with planted coin flips and receipts; found stands beside allowed."""
+def test_no_group_is_named_without_its_verdict_made_up_groups_and_bounds(remembered):
+    """COMPAS with planted made-up groups and receipts; found stands beside allowed."""
     release = remembered.release("compas", "race")
     tree = release.model_dump() | {"version": 2}
     groups = tree["subject"]["groups"]
@@ -70,10 +72,10 @@ def test_no_group_is_named_without_its_verdict_coin_flips_and_limits(remembered)
         assert "differ by at most" in sentences[-1]
         for sentence in sentences[:-1]:
             assert any(f": {verdict.words}" in sentence for verdict in Verdict), sentence
-            assert re.search(r"coin flips \d+( to \d+)? of 200", sentence), sentence
-    told = findings.coins_told(facts)
-    assert "In 6 of 6 settings at least one of them alarms, 1.5 % of all draws" in told
-    assert "(19 of 200) in 0." in told
+            assert re.search(r"an alarm: \d+( to \d+)? of 200", sentence), sentence
+    told = findings.placebos_told(facts)
+    assert "In 6 of 6 settings at least one of them raised an alarm, 1.5% of all draws" in told
+    assert "in 0 at least 19 of 200" in told
     told = words(findings.allowed_section(facts))
     assert "in 5 of 10 groups and settings; in 5 it is above beyond its error." in told
     assert "differs beyond its error in 5 of 5 private settings" in told

@@ -44,7 +44,7 @@ def test_a_complete_study_is_read_in_the_papers_order_and_figure_one_draws_its_a
     budget = study.audit("compas", "race").budgets[0]
     assert (rows[0]["budget"], rows[0]["mean"]) == ("0.1", budget.demographic_parity_gap.mean)
     assert (rows[1]["low"], rows[1]["high"]) == budget.pairs[0].pcer_disparity.ci
-    resolved = budget.verdict is not pcer.Verdict.NOT_RESOLVED
+    resolved = budget.verdict is not pcer.Verdict.NONE_DETECTED
     assert (rows[1]["series"] == "PCER disparity (right axis)") is resolved
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from pcer.cli.app import Verb
 from pcer.cli.parts import (
     TRAINING,
     Display,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
     example = "pcer reproduce --dataset compas --seeds 10 -o compas-study"
-    app.command(epilog=f"Example: {example}")(reproduce)
+    app.command(epilog=f"Example: {example}", cls=Verb)(reproduce)
 
 
 def reproduce(
@@ -72,7 +73,7 @@ def reproduce(
         ),
     ] = False,
 ) -> None:
-    """Run the paper's whole study and put its published figures beside ours; killed, it resumes."""
+    """Run the paper's whole study and compare its published figures. Interrupted runs resume."""
     if sensitivity:
         _sensitivity(out, bool(dataset) or tables_only, seeds, device, jobs)
         return

@@ -126,7 +126,7 @@ class Study:
 
     @property
     def verdicts(self) -> Mapping[tuple[str, str], Audit]:
-        """The audits as ``pcer audit`` makes them: sharpest cost, one family for each dataset."""
+        """The audits as ``pcer audit`` makes them: one family for each dataset."""
 
         def make() -> dict[tuple[str, str], Audit]:
             keys = [(one.dataset, one.attribute) for one in self.configurations]

@@ -187,7 +187,7 @@ def _better_than_rates(view: View) -> Support:
     return Support(
         _is_beyond(agree - alone),
         "Both disparities have the same rates on top. The sign of the rate difference alone, "
-        f"without any privacy cost, is the attack's in {alone[0]}/{len(SETTINGS)}.",
+        f"without any exposure, is the attack's in {alone[0]}/{len(SETTINGS)}.",
     )
 
 

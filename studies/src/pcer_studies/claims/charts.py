@@ -22,20 +22,21 @@ TITLE = "AUC − ½"
 BUDGET_LABELS = [budget_label(e) for e in sorted(BUDGETS)]
 SMALL_CELL, LOW_CELL = 150, 110
 PUBLISHED, OURS = "published", "ours"
-MATRIX_CELL, ROW_HEIGHT = 64, 26
+MATRIX_CELL, ROW_HEIGHT = 76, 26
 SIGNAL = {True: "told from chance", False: "within chance"}
 LOWEST_RATIO = 0.5
 VERDICT_COLOURS = {
     Verdict.DOUBLE_DISADVANTAGE: "#7a1f3d",
-    Verdict.DISPARITY_SHOWN: LIGHT["series-1"],
+    Verdict.EXPOSURE_DIFFERS: "#b3475f",
+    Verdict.RATIO_DIFFERS: LIGHT["series-1"],
     Verdict.EQUAL_WITHIN_MARGIN: LIGHT["series-3"],
-    Verdict.NO_DISPARITY_SHOWN: LIGHT["band"],
+    Verdict.NO_DIFFERENCE_SHOWN: LIGHT["band"],
     Verdict.FLOOR_DOMINATED: LIGHT["series-4"],
-    Verdict.NOT_RESOLVED: LIGHT["shade"],
+    Verdict.NONE_DETECTED: LIGHT["shade"],
     Verdict.INSUFFICIENT_DATA: "white",
 }
 GROUPS = list(dict.fromkeys(name for one in CONFIGURATIONS for name in one.groups))
-WORSE_OFF = "▼"
+EASIER, WORSE_SERVED = "▲", "▼"
 FOUND, ALLOWED = "found by LiRA", "allowed by training"
 
 
@@ -92,7 +93,7 @@ def allowed_points(settings: Sequence[SettingRow]) -> list[ChartRow]:
 
 
 def verdict_cells(settings: Sequence[SettingRow]) -> list[ChartRow]:
-    """One row per setting: the verdict, and who is the more exposed."""
+    """One row per setting: the verdict and both answers."""
     return [
         _at(row.epsilon, setting=row.title, verdict=row.verdict.words, told=_told(row))
         for row in settings
@@ -100,11 +101,12 @@ def verdict_cells(settings: Sequence[SettingRow]) -> list[ChartRow]:
 
 
 def _told(row: SettingRow) -> str:
-    """Whom the verdict names, behind a triangle; then who is the more exposed."""
+    """Who is easier to recognise, and who is worse served, each behind its triangle."""
     names = dict(zip(row.configuration.groups, row.configuration.short, strict=True))
-    worse = [f"{WORSE_OFF}{names[name]}" for name in row.worse_off]
-    exposed = [names[row.more_exposed]] if row.more_exposed else []
-    return " ".join([*worse, *exposed])
+    if row.easier and row.easier == row.worse_served:
+        return f"{EASIER}{WORSE_SERVED}{names[row.easier]}"
+    answers = ((EASIER, row.easier), (WORSE_SERVED, row.worse_served))
+    return " ".join(f"{mark}{names[name]}" for mark, name in answers if name)
 
 
 def _at(epsilon: float, **fields: Any) -> ChartRow:

@@ -19,7 +19,7 @@ from pcer.statistics import sign_test
 from pcer_studies.claims.evidence import (
     costs_differ,
     costs_resolved,
-    disparity_shown,
+    ratio_differs,
     sharper_disparity,
     sharper_double,
     sharper_exposure,
@@ -216,7 +216,7 @@ RACE_CLAIMS = (
     _race_claim(
         "T5",
         excludes_0([disparity_of(ADULT_RACE, e) for e in BUDGETS]),
-        evidence=disparity_shown(ADULT_RACE, BUDGETS),
+        evidence=ratio_differs(ADULT_RACE, BUDGETS),
         also=sharper_disparity(ADULT_RACE, BUDGETS),
     ),
     _race_claim(
@@ -258,7 +258,7 @@ SEX_CLAIMS = (
     _sex_claim(
         "T10",
         excludes_0([disparity_of(ADULT_SEX, e) for e in BUDGETS]),
-        evidence=disparity_shown(ADULT_SEX, BUDGETS),
+        evidence=ratio_differs(ADULT_SEX, BUDGETS),
         also=sharper_disparity(ADULT_SEX, BUDGETS),
     ),
     _sex_claim("T11", paper=_printed_rates(), run=together(_rates(0), _rates(1))),
@@ -392,7 +392,7 @@ COMPAS_CLAIMS = (
     _compas_claim(
         "C1",
         excludes_0(_LATER, sign=-1),
-        evidence=disparity_shown(COMPAS, FROM_HALF),
+        evidence=ratio_differs(COMPAS, FROM_HALF),
         also=sharper_disparity(COMPAS, FROM_HALF),
     ),
     _compas_claim(
@@ -430,12 +430,12 @@ COMPAS_CLAIMS = (
             near([disparity_of(COMPAS, e) for e in FROM_1], (_LEVEL, _LEVEL), _ABOUT),
             larger([(size_of(COMPAS, e), size_of(COMPAS, NO_DP)) for e in FROM_1]),
         ),
-        evidence=disparity_shown(COMPAS, FROM_1),
+        evidence=ratio_differs(COMPAS, FROM_1),
     ),
     _compas_claim(
         "C9",
         above([disparity_of(COMPAS, 5.0, 1e-2)], sign=-1),
-        evidence=disparity_shown(COMPAS, (5.0,)),
+        evidence=ratio_differs(COMPAS, (5.0,)),
     ),
     _compas_claim(
         "C10",
@@ -450,7 +450,7 @@ COMPAS_CLAIMS = (
             largest=True,
             what="half-widths of the interval from 0",
         ),
-        evidence=disparity_shown(COMPAS, FROM_1),
+        evidence=ratio_differs(COMPAS, FROM_1),
     ),
     _compas_claim(
         "C13",
@@ -574,19 +574,19 @@ ACS_CLAIMS = (
     Claim(
         "N5",
         above([at_high_floor(ACS_RACE, e) for e in BUDGETS]),
-        evidence=disparity_shown(ACS_RACE, BUDGETS),
+        evidence=ratio_differs(ACS_RACE, BUDGETS),
         about=(ACS_RACE,),
     ),
     Claim(
         "N6",
         above([disparity_of(ACS_SEX, e) for e in BUDGETS]),
-        evidence=disparity_shown(ACS_SEX, BUDGETS),
+        evidence=ratio_differs(ACS_SEX, BUDGETS),
         about=(ACS_SEX,),
     ),
     Claim(
         "N7",
         above([at_high_floor(ACS_SEX, e) for e in BUDGETS]),
-        evidence=disparity_shown(ACS_SEX, BUDGETS),
+        evidence=ratio_differs(ACS_SEX, BUDGETS),
         about=(ACS_SEX,),
     ),
     Claim("N8", above([_smaller(e) for e in BUDGETS]), about=(ACS_SEX, ADULT_SEX)),
@@ -682,7 +682,7 @@ BIOS_CLAIMS = (
     _bios_claim(
         "B4",
         excludes_0([disparity_of(BIOS, e) for e in (NO_DP, *FROM_HALF)]),
-        evidence=disparity_shown(BIOS, (NO_DP, *FROM_HALF)),
+        evidence=ratio_differs(BIOS, (NO_DP, *FROM_HALF)),
         also=sharper_disparity(BIOS, (NO_DP, *FROM_HALF)),
     ),
     _bios_claim(
@@ -692,7 +692,7 @@ BIOS_CLAIMS = (
             [SETTINGS.index((BIOS, NO_DP))],
             what="width of the interval",
         ),
-        evidence=disparity_shown(BIOS, (NO_DP,)),
+        evidence=ratio_differs(BIOS, (NO_DP,)),
     ),
     _bios_claim(
         "B6",
@@ -720,12 +720,12 @@ BIOS_CLAIMS = (
     _bios_claim(
         "B11",
         above([disparity_of(BIOS, e, HIGH) for e in FROM_HALF]),
-        evidence=disparity_shown(BIOS, FROM_HALF),
+        evidence=ratio_differs(BIOS, FROM_HALF),
     ),
     Claim(
         "B12",
         above([disparity_of(one, e) for one in (BIOS, ADULT_SEX) for e in (NO_DP, *FROM_HALF)]),
-        evidence=disparity_shown(BIOS, (NO_DP, *FROM_HALF), ADULT_SEX),
+        evidence=ratio_differs(BIOS, (NO_DP, *FROM_HALF), ADULT_SEX),
         about=(BIOS, ADULT_SEX),
     ),
     _bios_claim(

@@ -1,6 +1,6 @@
-"""What makes figures evidence: that a model without memory would not show them too.
+"""What makes figures evidence: that a model that memorises nothing would not show them too.
 
-And what sharper costs of the same run say beside them.
+And what sharper attacks on the same models say beside them.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ from pcer_studies.results import GAP
 SHARPER = {
     cost.name: cost.short for cost in (proxies.PAIRED_GAP, proxies.PAIRED_CONFIDENCE, proxies.LIRA)
 }
-"""Costs of the same sweep that see more than the gap does, as they are called in print."""
+"""Attacks on the same models that see more than the gap does, as they are called in print."""
 SHARPEST = proxies.LIRA.name
-"""The cost that an audit takes by default where a release carries it."""
+"""The attack whose sign is asked where a claim says who is the more exposed."""
 
 
-def disparity_shown(
-    one: Configuration, budgets: Sequence[float], *others: Configuration
-) -> LuckTest:
-    """Evidence of a disparity: at every budget it is more than a model without memory shows."""
+def ratio_differs(one: Configuration, budgets: Sequence[float], *others: Configuration) -> LuckTest:
+    """Evidence of a disparity: at every budget it is beyond what nothing memorised gives."""
     settings = [(each, epsilon) for each in (one, *others) for epsilon in budgets]
 
     def ask(view: View) -> Support:
@@ -35,7 +33,7 @@ def disparity_shown(
         if isinstance(view, Paper):
             why = f"The gap of the group with the lower ratio stands out from chance {where}."
         else:
-            why = f"The audit shows the disparity {where}."
+            why = f"The audit finds that the ratio differs {where}."
         return Support(n == len(settings), why)
 
     return ask
@@ -53,16 +51,16 @@ def all_resolved(
 
     def ask(view: View) -> Support:
         n = sum(view.stands_out(*cell) for cell in cells)
-        verb = "stand out from chance" if isinstance(view, Paper) else "are resolved"
+        verb = "stand out from chance" if isinstance(view, Paper) else "are detected"
         return Support(n >= share * len(cells), f"{n} of the {len(cells)} gaps it rests on {verb}.")
 
     return ask
 
 
 def costs_differ(one: Configuration, budgets: Sequence[float]) -> LuckTest:
-    """Evidence that one group bears more: equal costs are refuted at every budget.
+    """Evidence that one group bears more: equal exposures are refuted at every budget.
 
-    Our run is asked twice: by the gap, and by the sharpest cost, which must not say otherwise.
+    Our run is asked twice: by the gap, and by the sharpest attack, which must not say otherwise.
     """
 
     def ask(view: View) -> Support:
@@ -70,7 +68,7 @@ def costs_differ(one: Configuration, budgets: Sequence[float]) -> LuckTest:
         told = (
             "Noise levels taken off, the gaps differ"
             if isinstance(view, Paper)
-            else "The audit finds the costs unequal, in this direction,"
+            else "The audit finds the exposures unequal, in this direction,"
         )
         apart = _sharpest_says_otherwise(view, one, budgets)
         against = f" LiRA has the other sign at {budget_words(apart)}." if apart else ""
@@ -85,13 +83,13 @@ def costs_differ(one: Configuration, budgets: Sequence[float]) -> LuckTest:
 def _sharpest_says_otherwise(
     view: View, one: Configuration, budgets: Sequence[float]
 ) -> list[float]:
-    """Budgets at which the sharpest cost has the other group ahead."""
+    """Budgets at which the sharpest attack has the other group ahead."""
     if not isinstance(view, OurRun) or not view.carries(one, SHARPEST):
         return []
     found = []
     for epsilon in budgets:
         gaps = view.gap(one, epsilon, 0) - view.gap(one, epsilon, 1)
-        difference = view.pair(one, epsilon, SHARPEST).exposure.value
+        difference = view.pair(one, epsilon, SHARPEST).exposure.difference.value
         if difference is not None and difference * float(gaps[0]) < 0:
             found.append(epsilon)
     return found
@@ -103,11 +101,11 @@ def unequal_in_most(view: View) -> Support:
     return Support(2 * n > len(SETTINGS), f"Beyond chance in {n} of {len(SETTINGS)}.")
 
 
-# What sharper costs say.
+# What sharper attacks say.
 
 
 def more_exposed(run: OurRun, one: Configuration, cost: str) -> dict[str, list[float]]:
-    """By group: the budgets at which the audit with this cost finds it the more exposed."""
+    """By group: the budgets at which the audit by this attack finds it the more exposed."""
     found: dict[str, list[float]] = {name: [] for name in one.groups}
     for claim in comparisons(run.audit(one, cost))[0].equal_gap_claims:
         if claim.refuted:
@@ -117,7 +115,7 @@ def more_exposed(run: OurRun, one: Configuration, cost: str) -> dict[str, list[f
 
 
 def sharper_exposure(one: Configuration) -> Remark:
-    """Who is the more exposed by sharper costs, in a sentence."""
+    """Who is the more exposed by sharper attacks, in a sentence."""
 
     def tell(run: OurRun) -> str:
         parts = []
@@ -127,38 +125,38 @@ def sharper_exposure(one: Configuration) -> Remark:
                 f"{group} at {budget_words(budgets)}" for group, budgets in found.items() if budgets
             ]
             parts.append(f"{name}: {' and '.join(said) or 'neither at any budget'}")
-        return f"More exposed by sharper costs: {'; '.join(parts)}."
+        return f"Easier to recognise by sharper attacks: {'; '.join(parts)}."
 
     return tell
 
 
 def sharper_disparity(one: Configuration, budgets: Sequence[float]) -> Remark:
-    """At how many budgets sharper costs show a disparity, and for whom, in a sentence."""
+    """At how many budgets the ratio differs by sharper attacks, and for whom, in a sentence."""
 
     def tell(run: OurRun) -> str:
         parts = []
         for cost, name in SHARPER.items():
-            lower = [run.pair(one, epsilon, cost).lower_ratio for epsilon in budgets]
+            lower = [run.pair(one, epsilon, cost).ratio.group for epsilon in budgets]
             counts = [
                 f"{lower.count(group)} (lower ratio: {group})"
                 for group in one.groups
                 if group in lower
             ]
             parts.append(f"{name} {' and '.join(counts) or 'none'}")
-        return f"Shown by sharper costs, of {len(budgets)} budgets: {'; '.join(parts)}."
+        return f"Ratio differs by sharper attacks, of {len(budgets)} budgets: {'; '.join(parts)}."
 
     return tell
 
 
 def sharper_double(one: Configuration) -> Remark:
-    """Where sharper costs show a double disadvantage, in a sentence."""
+    """Where sharper attacks find a double disadvantage, in a sentence."""
 
     def tell(run: OurRun) -> str:
         parts = []
         for cost, name in (*{GAP: "gap"}.items(), *SHARPER.items()):
             found: dict[str, list[float]] = {}
             for epsilon in BUDGETS:
-                for group in run.budget(one, epsilon, cost).double_disadvantage:
+                if group := run.pair(one, epsilon, cost).double_disadvantage.group:
                     found.setdefault(group, []).append(epsilon)
             said = [f"{group} at {budget_words(where)}" for group, where in found.items()]
             parts.append(f"{name}: {' and '.join(said) or 'nowhere'}")

@@ -1,4 +1,4 @@
-"""What the findings are made of: all 72 gaps beside their noise, all verdicts by every cost."""
+"""What the findings are made of: all 72 gaps beside their noise, both answers by every attack."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pcer_studies.published import NotThere
 from pcer_studies.results import GAP, Study
 
 COSTS = {GAP: "overfitting gap", **SHARPER}
-"""Costs that the findings compare, as they are called in print."""
+"""Attacks that the findings compare, as they are called in print."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +57,13 @@ class GapRow:
 
 @dataclass(frozen=True, kw_only=True)
 class CostRow:
-    """What the audit with one cost says about one setting."""
+    """What the audit by one attack says about one setting."""
 
     cost: str
     configuration: Configuration
     epsilon: float
     resolved: tuple[bool, bool]
-    verdict: Verdict
+    statements: tuple[str, ...]
     more_exposed: str | None
 
     @property
@@ -91,7 +91,7 @@ def _gap_row(run: OurRun, published: PrintedGap) -> GapRow:
 
 
 def cost_rows(study: Study) -> list[CostRow]:
-    """Every setting by every cost that its release carries."""
+    """Every setting by every attack that its release carries."""
     run = OurRun(study)
     rows: list[CostRow] = []
     for cost in COSTS:
@@ -114,16 +114,17 @@ def _cost_row(
         configuration=one,
         epsilon=epsilon,
         resolved=(first.resolved, second.resolved),
-        verdict=budget.verdict,
+        statements=tuple(budget.pairs[0].statements),
         more_exposed=next((name for name, where in exposed.items() if epsilon in where), None),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupCell:
-    """One group in one setting, by the audit's own cost."""
+    """One group in one setting, by the attack whose numbers people see."""
 
     name: str
+    outcome: float
     found: float
     error: float
     resolved: bool
@@ -143,13 +144,15 @@ class SettingRow:
     epsilon: float
     cost: str
     verdict: Verdict
-    worse_off: tuple[str, ...]
-    more_exposed: str | None
+    statements: tuple[str, ...]
+    easier: str | None
+    worse_served: str | None
     driven_by: str | None
     groups: tuple[GroupCell, GroupCell]
     difference: float | None
-    coins: tuple[int, int] | None
-    capped: str | None
+    placebo: tuple[int, int] | None
+    downgraded: str | None
+    predicted: str
 
     @property
     def private(self) -> bool:
@@ -158,7 +161,7 @@ class SettingRow:
 
     @property
     def on_attack_scale(self) -> bool:
-        """Whether its cost is an AUC minus one half, as what training allows is."""
+        """Whether its exposure is an AUC minus one half, as what training allows is."""
         return self.cost in ON_ATTACK_SCALE
 
 
@@ -188,7 +191,13 @@ def _setting_row(
     one: Configuration, audit: Audit, budget: BudgetResult, *, closest: bool
 ) -> SettingRow:
     pair = budget.pairs[0]
-    flips = pair.coin_flips
+    check, subject = pair.exposure.placebo or pair.ratio.placebo, audit.subject
+    placebo = None
+    if check is not None:
+        counts = (check.n_any, check.n_exposure, check.n_ratio, check.n_double)
+        placebo = (max(n or 0 for n in counts), check.n_draws)
+    answers = (pair.double_disadvantage, pair.exposure, pair.ratio, pair.outcomes)
+    about = f"{subject.people or 'people'} {subject.positive_means or 'get a positive prediction'}"
     first, second = (_group_cell(name, budget.groups[name]) for name in one.groups)
     return SettingRow(
         title=f"{one.name}, {CLOSEST_TITLE}" if closest else one.name,
@@ -197,13 +206,15 @@ def _setting_row(
         epsilon=budget.budget,
         cost=audit.cost,
         verdict=budget.verdict,
-        worse_off=tuple(budget.worse_off),
-        more_exposed=pair.more_exposed,
-        driven_by=pair.driven_by,
+        statements=tuple(pair.statements),
+        easier=pair.exposure.group,
+        worse_served=pair.outcomes.group,
+        driven_by=pair.ratio.driven_by,
         groups=(first, second),
-        difference=pair.exposure.upper_limit_together,
-        coins=None if flips is None else (max(flips.n_shown, flips.n_double), flips.n_draws),
-        capped=pair.capped,
+        difference=pair.exposure.difference.upper_bound,
+        placebo=placebo,
+        downgraded=next((one.downgraded for one in answers if one.downgraded), None),
+        predicted=f"Outcome: {about} (a {subject.outcome}).",
     )
 
 
@@ -211,10 +222,11 @@ def _group_cell(name: str, group: GroupResult) -> GroupCell:
     bound = group.allowed
     return GroupCell(
         name=name,
+        outcome=_known(group.benefit.mean),
         found=_known(group.cost.value),
         error=_known(group.cost.standard_error),
         resolved=group.resolved,
-        at_most=group.cost.upper_limit_together,
+        at_most=group.cost.upper_bound,
         allowed=None if bound is None else bound.advantage,
         spent=None if bound is None else bound.spent,
         promised=None if bound is None else bound.nominal,

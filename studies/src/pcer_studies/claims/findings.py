@@ -1,7 +1,7 @@
 """The headline analysis, ``findings.md``: people first, then advice, then method.
 
 Every number is computed from a study, and every sentence that depends on a result is chosen by
-it. A sentence about a group stands with its verdict, its coin flips and its limits.
+it. A sentence about a group stands with its verdict, its made-up groups and its bounds.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from pcer_studies.results import GAP, OTHER_DATA, OTHER_FEATURES, Study, data_no
 FIGURES = "figures"
 """Folder of the figures, beside the page."""
 TOO_MANY = 19
-"""Coin flips of 200 from which an alarm is taken back (docs/reports.md)."""
+"""Made-up groups of 200 from which an alarm is downgraded (docs/reports.md)."""
 HUNDRED = 100
 
 
@@ -54,7 +54,7 @@ class Facts:
     judged: Sequence[Judged]
 
     def of(self, cost: str) -> list[CostRow]:
-        """The settings by one cost."""
+        """The settings by one attack."""
         return [row for row in self.costs if row.cost == cost]
 
     @property
@@ -95,18 +95,19 @@ def write_findings(study: Study) -> tuple[str, dict[str, bytes]]:
 def opening(facts: Facts) -> list[str]:
     """The matrix, and what it says in four lines."""
     return [
-        "# Findings: who pays for privacy here?",
+        "# Findings: who is easier to recognise, who is worse served?",
         f"![The verdict in every setting]({FIGURES}/findings-verdicts.svg)",
-        "*Every setting of the study with the audit's verdict. ▼: whom the verdict names as worse "
-        "off. A letter without it: who is the more exposed, beyond chance (M, F: male, female; W, "
-        "NW: White, Non-White). The audit is `pcer audit` as it comes: the "
-        f"sharpest cost that the releases carry ({_cost_names(facts)}), Holm over budgets, all "
-        "attributes of the same people judged together.*",
+        "*Every setting of the study with the audit's verdict and both answers. ▲: which group is "
+        "easier to recognise. ▼: which group is worse served (fewer helpful or more harmful "
+        "predictions). Each stands only where the groups differ beyond chance (M, F: male, female; "
+        "W, NW: White, Non-White; AA, Ot: African-American, other). The audit is `pcer audit` with "
+        f"its defaults: the strongest attack in the releases ({_cost_names(facts)}), Holm over "
+        "settings, attributes of the same people as one family.*",
         "\n".join(
             [
                 f"- {_verdicts_told(facts)}",
                 f"- {_alarms_told(facts)}",
-                f"- {coins_told(facts)}",
+                f"- {placebos_told(facts)}",
                 f"- {_claims_told(facts)}",
             ]
         ),
@@ -122,55 +123,62 @@ def _cost_names(facts: Facts) -> str:
 def _verdicts_told(facts: Facts) -> str:
     counts = Counter(row.verdict for row in facts.settings)
     told = [f"{counts[v]} {v.words}" for v in BUDGET_VERDICTS if counts[v]]
-    return f"**{len(facts.settings)} settings**: {', '.join(told)}."
+    answers = [
+        f"{what} in {sum(one in row.statements for row in facts.settings)}"
+        for one, what in (
+            ("exposure_differs", "Exposure differs"),
+            ("outcomes_differ", "outcomes differ"),
+            ("ratio_differs", "the ratio differs"),
+        )
+    ]
+    return f"**{len(facts.settings)} settings**: {', '.join(told)}. {listed(answers)}."
 
 
 def _alarms_told(facts: Facts) -> str:
-    """Whom an alarm names, where, with coin flips."""
+    """Whom an alarm names, where, with made-up groups."""
     found = [row for row in facts.settings if row.verdict.is_alarm]
     if not found:
         return "**No alarm holds** in any setting."
-    by_title: dict[tuple[str, Verdict, tuple[str, ...]], list[SettingRow]] = {}
-    for row in found:
-        by_title.setdefault((row.title, row.verdict, row.worse_off), []).append(row)
     told = []
-    for (title, verdict, worse_off), rows in by_title.items():
-        who = f"{listed(worse_off)} worse off" if worse_off else "nobody is worse off by that alone"
-        where = budget_words(sorted(row.epsilon for row in rows))
-        told.append(
-            f"{_marked(facts, rows[0], title)} at {where}: {verdict.words}, {who}. {_trust(rows)}"
-        )
+    for title in facts.titles:
+        for rows in _by_answers([row for row in found if row.title == title]):
+            first, where = rows[0], budget_words(sorted(row.epsilon for row in rows))
+            said = f"{first.verdict.words}; {_answers(first)}. {_trust(rows)}"
+            told.append(f"{_marked(facts, first, title)} at {where}: {said}")
     return "\n  - ".join(["**Alarms that hold:**", *told])
 
 
-def _trust(rows: Sequence[SettingRow]) -> str:
-    """Coin flips, and the largest difference of exposures that the data allow."""
-    coins = [row.coins for row in rows if row.coins is not None]
-    limits = [row.difference for row in rows if row.difference is not None]
-    flips = (
-        f"{_coin_range(coins)} coin flips alarm as well" if coins else "Coin flips are not given"
+def _answers(row: SettingRow) -> str:
+    """Both answers about a setting, in one clause."""
+    if row.easier and row.easier == row.worse_served:
+        return f"{row.easier} is easier to recognise and worse served"
+    easier, worse = (
+        f"{name} is" if name else "no group is shown to be"
+        for name in (row.easier, row.worse_served)
     )
-    apart = f"differ by at most {hundred(max(limits))}" if limits else "may differ by any amount"
-    return f"{flips}; exposures {apart}."
+    return f"{easier} easier to recognise, and {worse} worse served"
 
 
-def coins_told(facts: Facts) -> str:
-    """In how many settings coin flips alarm, by the audit's cost."""
-    tried = [row for row in facts.settings if row.coins is not None]
+def _trust(rows: Sequence[SettingRow]) -> str:
+    """Made-up groups, and the largest difference of exposures that the data allow."""
+    bounds = [points(row, row.difference) for row in rows if row.difference is not None]
+    apart = f"differ by at most {max(bounds):.1f} points" if bounds else "may differ by any amount"
+    return f"Made-up groups with an alarm: {_placebo_range(rows)}. Exposures {apart}."
+
+
+def placebos_told(facts: Facts) -> str:
+    """In how many settings made-up groups raise an alarm."""
+    tried = [row.placebo for row in facts.settings if row.placebo is not None]
     if not tried:
-        return "**Coin flips**: these releases carry none."
-    n_alarms = sum(row.coins[0] for row in tried if row.coins)
-    n_draws = sum(row.coins[1] for row in tried if row.coins)
-    often = [row for row in tried if row.coins and row.coins[0] * 200 >= TOO_MANY * row.coins[1]]
-    some = sum(bool(row.coins and row.coins[0]) for row in tried)
-    capped = [row for row in facts.settings if row.capped]
+        return "**Made-up groups**: these releases lack this check."
+    share = HUNDRED * sum(n for n, _ in tried) / sum(n_draws for _, n_draws in tried)
+    often = sum(n * 200 >= TOO_MANY * n_draws for n, n_draws in tried)
     return (
-        f"**Coin flips.** In every setting {max(row.coins[1] for row in tried if row.coins)} "
-        "attributes were drawn by lot and audited like the real one. In "
-        f"{some} of {len(tried)} settings at least one of them alarms, "
-        f"{HUNDRED * n_alarms / n_draws:.1f} % of all draws; so often that an alarm would be taken "
-        f"back ({TOO_MANY} of 200) in {len(often)}. Alarms that were taken back, for this or "
-        f"another reason: {len(capped)}."
+        f"**Made-up groups.** In every setting {max(n for _, n in tried)} groups were drawn at "
+        f"random and audited like the real ones. In {sum(n > 0 for n, _ in tried)} of {len(tried)} "
+        f"settings at least one of them raised an alarm, {share:.1f}% of all draws; in {often} at "
+        f"least {TOO_MANY} of 200, which downgrade an alarm. Alarms that were downgraded, for this "
+        f"or another reason: {sum(row.downgraded is not None for row in facts.settings)}."
     )
 
 
@@ -181,9 +189,9 @@ def _claims_told(facts: Facts) -> str:
         for wanted in (Judgement.HOLDS, Judgement.FAILS)
     )
     return (
-        f"**The paper.** Of {len(claims)} claims of {markdown_text(PAPER)}, {len(held)} hold "
-        f"before every witness, and {len(refuted)} are refuted by every one. For the rest the data "
-        "cannot tell, or are not the paper's: [claims.md](claims.md)."
+        f"**The paper.** Of {len(claims)} claims of {markdown_text(PAPER)}, {len(held)} hold, "
+        f"and {len(refuted)} fail, in both the paper's figures and our rerun. For the rest the "
+        "data cannot tell, or are not the paper's: [claims.md](claims.md)."
     )
 
 
@@ -191,10 +199,9 @@ def people_section(facts: Facts) -> list[str]:
     """One paragraph for each attribute, and the table that it rests on."""
     return [
         "## Who, attribute by attribute",
-        "Found: how much better than a coin an attacker ranks people who were trained on above "
-        "people who were not, in 100 pairs (LiRA; 0 is chance, 50 is always). At most: what the "
-        "data still allow, with 95 % for all numbers of an audit at once. Coin flips: how many of "
-        "200 attributes drawn by lot alarm.",
+        "Exposure: of 100 pairs of a person who was trained on and one who was not, how many an "
+        "attacker ranks right (coin: 50). At most: its upper bound, 95% for all numbers of an "
+        "audit together. Made-up groups: how many of 200 groups drawn at random raised an alarm.",
         *(_about(facts, title) for title in facts.titles),
         "### The numbers",
         setting_table(facts),
@@ -204,72 +211,64 @@ def people_section(facts: Facts) -> list[str]:
 def _about(facts: Facts, title: str) -> str:
     rows = facts.titled(title)
     parts = [
-        f"**{_marked(facts, rows[0], title)}.** {_outcome(rows[0])}",
-        *(_verdict_sentence(group) for group in _by_verdict(rows)),
+        f"**{_marked(facts, rows[0], title)}.** {rows[0].predicted}",
+        *(_verdict_sentence(group) for group in _by_answers(rows)),
         _unseen(rows),
     ]
     return " ".join(part for part in parts if part)
 
 
-def _outcome(row: SettingRow) -> str:
-    harm = row.configuration.outcome == "harm"
-    return "A positive prediction harms." if harm else "A positive prediction helps."
-
-
-def _by_verdict(rows: Sequence[SettingRow]) -> list[list[SettingRow]]:
+def _by_answers(rows: Sequence[SettingRow]) -> list[list[SettingRow]]:
     """Settings that have the same verdict and name the same groups, strongest first."""
     found: dict[tuple[object, ...], list[SettingRow]] = {}
     for row in rows:
-        found.setdefault((row.verdict, row.worse_off, row.more_exposed), []).append(row)
+        found.setdefault((row.verdict, row.easier, row.worse_served), []).append(row)
     return sorted(found.values(), key=lambda group: BUDGET_VERDICTS.index(group[0].verdict))
 
 
 def _verdict_sentence(rows: Sequence[SettingRow]) -> str:
-    """What the audit says at some budgets, with coin flips."""
+    """What the audit says at some budgets, with made-up groups."""
     first, where = rows[0], budget_words(sorted(row.epsilon for row in rows))
-    who = f", {listed(first.worse_off)}" if first.worse_off else ""
-    driven = f" (driven by {_drivers(rows)})" if first.verdict is Verdict.DISPARITY_SHOWN else ""
-    exposed = f"; {first.more_exposed} the more exposed" if first.more_exposed else ""
-    coins = [row.coins for row in rows if row.coins is not None]
-    flips = f"; coin flips {_coin_range(coins)}" if coins else "; coin flips not given"
-    return f"At {where}: {first.verdict.words}{who}{driven}{exposed}{flips}."
+    driven = f" (driven by {_drivers(rows)})" if first.verdict is Verdict.RATIO_DIFFERS else ""
+    said = f"{first.verdict.words}{driven}; {_answers(first)}"
+    return f"At {where}: {said}; made-up groups with an alarm: {_placebo_range(rows)}."
 
 
 def _drivers(rows: Sequence[SettingRow]) -> str:
     return listed(list(dict.fromkeys(row.driven_by for row in rows if row.driven_by)))
 
 
-def _coin_range(coins: Sequence[tuple[int, int]]) -> str:
-    counts = sorted({n for n, _ in coins})
-    told = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{told} of {coins[0][1]}"
+def _placebo_range(rows: Sequence[SettingRow]) -> str:
+    found = sorted(row.placebo for row in rows if row.placebo is not None)
+    if not found:
+        return "not given"
+    (least, n_draws), (most, _) = found[0], found[-1]
+    return f"{least} of {n_draws}" if least == most else f"{least} to {most} of {n_draws}"
 
 
 def _unseen(rows: Sequence[SettingRow]) -> str:
     """The largest difference that could have gone unseen, with privacy and without."""
     told = []
     for private in (True, False):
-        limits = [r.difference for r in rows if r.private is private and r.difference is not None]
-        if limits:
-            told.append(f"{hundred(max(limits))} {'with' if private else 'without'} privacy")
+        own = [row for row in rows if row.private is private]
+        bounds = [points(row, row.difference) for row in own if row.difference is not None]
+        if bounds:
+            told.append(f"{max(bounds):.1f} points {'with' if private else 'without'} privacy")
     return f"The two groups' exposures differ by at most {' and '.join(told)}." if told else ""
 
 
-def hundred(value: float) -> str:
-    """A share of one half as "x in 100".
-
-    >>> hundred(0.0234)
-    '2.3 in 100'
-    """
-    return f"{HUNDRED * value:.1f} in 100"
+def points(row: SettingRow, value: float) -> float:
+    """An exposure, or a difference of two, in right answers of 100; 0 is a coin's."""
+    return (proxies.proxy_named(row.cost).scale.per_success or HUNDRED) * value
 
 
 def setting_table(facts: Facts) -> str:
-    """Every setting: verdict, what was found, what is allowed, coin flips."""
+    """Every setting: both answers, what was found, what is allowed, made-up groups."""
     lines = [
-        "| | ε | verdict | worse off | found | at most | difference at most | allowed | spent, of "
-        "promised ε | coin flips |",
-        "|---|--:|---|---|--:|--:|--:|--:|--:|--:|",
+        "| | ε | verdict | easier to recognise | worse served | outcome, of 100 | exposure, of 100 "
+        "(coin: 50) | at most | difference at most, points | allowed, of 100 | spent, of promised "
+        "ε | made-up groups with an alarm |",
+        "|---|--:|---|---|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for title in facts.titles:
         for row in facts.titled(title):
@@ -282,26 +281,23 @@ def _cells(facts: Facts, row: SettingRow, title: str) -> tuple[str, ...]:
     return (
         _marked(facts, row, title),
         budget_words((row.epsilon,)).removeprefix("ε "),
-        row.verdict.words + (" (an alarm was taken back)" if row.capped else ""),
-        listed(row.worse_off) if row.worse_off else "–",
-        " / ".join(f"{_percent(g.found)} ± {_percent(g.error)}" for g in pair),
-        _two(pair[0].at_most, pair[1].at_most),
-        "–" if row.difference is None else f"{HUNDRED * row.difference:.1f}",
-        _two(pair[0].allowed, pair[1].allowed),
+        row.verdict.words + (" (an alarm was downgraded)" if row.downgraded else ""),
+        row.easier or "–",
+        row.worse_served or "–",
+        " / ".join(f"{HUNDRED * g.outcome:.0f}" for g in pair),
+        " / ".join(f"{50 + points(row, g.found):.1f} ± {points(row, g.error):.1f}" for g in pair),
+        _two(row, pair[0].at_most, pair[1].at_most),
+        "–" if row.difference is None else f"{points(row, row.difference):.1f}",
+        _two(row, pair[0].allowed, pair[1].allowed),
         _spent(row),
-        "–" if row.coins is None else f"{row.coins[0]} of {row.coins[1]}",
+        _placebo_range([row]).replace("not given", "–"),
     )
 
 
-def _percent(value: float) -> str:
-    """In hundredths, without a negative nought."""
-    return f"{HUNDRED * value:z.1f}".replace("-", "−")
-
-
-def _two(first: float | None, second: float | None) -> str:
+def _two(row: SettingRow, first: float | None, second: float | None) -> str:
     if first is None or second is None:
         return "–"
-    return f"{HUNDRED * first:.1f} / {HUNDRED * second:.1f}"
+    return f"{50 + points(row, first):.1f} / {50 + points(row, second):.1f}"
 
 
 def _spent(row: SettingRow) -> str:
@@ -337,18 +333,18 @@ def allowed_section(facts: Facts) -> list[str]:
     apart = [r for r in rows if _spends_apart(facts.study, r)]
     return [
         "## Found and allowed",
-        "An attack is a lower limit: a better one may find more. Training with privacy gives the "
-        "other side: how much each person's own gradients let through "
+        "An attack gives a lower bound: a better one may find more. Training with privacy gives "
+        "the other side: how much each person's own gradients let through "
         "([receipts.md](../../docs/training.md#receipts-the-privacy-that-each-person-spent)).",
         f"![Found and allowed in every private setting]({FIGURES}/findings-allowed.svg)",
-        "*What LiRA finds (circles, with 95 % intervals) and what the training allows an attacker "
+        "*What LiRA finds (circles, with 95% intervals) and what the training allows an attacker "
         "who sees every step (triangles), on one axis, for every group and private setting.*",
         f"Found is below allowed in {len(cells) - len(above)} of {len(cells)} groups and settings"
         + (f"; in {len(sure)} it is above beyond its error." if above else ".")
         + f" {_ratio_told(cells)}",
         f"What the two groups spent on average differs beyond its error in {len(apart)} of "
         f"{len(rows)} private settings, where the audit finds unequal exposures in "
-        f"{sum(row.more_exposed is not None for row in rows)}. Receipts see small differences "
+        f"{sum(row.easier is not None for row in rows)}. Receipts see small differences "
         "that no attack shows; they are estimates here (norms computed now and then), and no "
         "verdict rests on them.",
     ]
@@ -361,7 +357,7 @@ def _ratio_told(cells: Iterable[tuple[SettingRow, GroupCell]]) -> str:
         if group.allowed:
             shares.setdefault(row.epsilon, []).append(group.found / group.allowed)
     told = [
-        f"{HUNDRED * max(found):.0f} % at {budget_words((e,))}"
+        f"{HUNDRED * max(found):.0f}% at {budget_words((e,))}"
         for e, found in sorted(shares.items())
     ]
     return f"Of what is allowed, at most this share is found: {', '.join(told)}."
@@ -392,17 +388,17 @@ def _key(one: Configuration) -> tuple[str, str]:
 def _advice() -> list[str]:
     return [
         "## What to do",
-        "- **Audit with a cost that can be seen.** Train several seeds with splits of their own "
-        "(two for paired costs, eight for LiRA; the paper has fifty), as `pcer train` does, and "
+        "- **Audit with an attack that can see.** Train several seeds, each with another split "
+        "(two for paired attacks, eight for LiRA; the paper has fifty), as `pcer train` does, and "
         "run `pcer audit`.\n"
-        "- **Read a disparity only with its verdict**, its coin flips and its limit. `not "
-        "resolved` means that this number is no evidence; the limit says how much could still be "
-        "there.\n"
+        "- **Read a difference of PCER only with its verdict**, its made-up groups and its bound. "
+        "`none detected` means that the number is no evidence; the bound says how much could still "
+        "be there.\n"
         "- **Ask for receipts** (`--receipts`) where the budget is small: there attacks fall "
         "silent, and what training allows is the better answer.\n"
-        "- **Choose a budget by a ranking only** if the costs at the chosen budgets are resolved.\n"
-        "- **Report rates and costs per group**, not the ratio alone. Where predictions harm, look "
-        "for double disadvantage itself, which the ratio hides.",
+        "- **Choose a budget by a ranking only** if exposure is detected at the budgets compared.\n"
+        "- **Report outcomes and exposures per group**, not the ratio alone. Where predictions "
+        "harm, look for double disadvantage itself, which the ratio hides.",
     ]
 
 
@@ -410,25 +406,25 @@ def _advice() -> list[str]:
 
 
 def method_section(facts: Facts) -> list[str]:
-    """What the gap can show, published and ours, and the other costs beside it."""
+    """What the gap can show, published and ours, and the other attacks beside it."""
     levels = [row.published.noise_level for row in facts.gaps]
     below = [row for row in facts.gaps if row.published.value <= row.published.noise_level]
     return [
         "## How we know: what a gap is when nothing is memorised",
         "The paper takes a group's overfitting gap, max(0, training accuracy − test accuracy), for "
-        "its privacy cost. Without memory the difference X is chance: mean 0, nearly normal, with "
-        "a standard deviation s that group size and accuracy fix (s² = p(1−p)(1/n_train + "
-        "1/n_test)). Cut at 0 it becomes a positive number: E max(0, X) = s/√(2π) = "
+        "its privacy cost. If nothing is memorised, the difference X is chance: mean 0, nearly "
+        "normal, with a standard deviation s that group size and accuracy fix (s² = p(1−p)"
+        "(1/n_train + 1/n_test)). Cut at 0 it becomes a positive number: E max(0, X) = s/√(2π) = "
         f"{CLIPPED_MEAN:.3f} s, the **noise level**, with standard deviation {CLIPPED_STD:.3f} s. "
         f"For the paper's groups it is {range_words(levels, gap_words)}; the smaller group tends "
         "to have the larger one, which by itself looks like a disparity.",
         f"**Published gaps** are tested as means over {len(SEEDS)} splits against the exact "
-        f"distribution without memory, one-sided, Holm over all {len(facts.gaps)}; the first to "
-        f"stand out must be {standing_out_from(len(facts.gaps)):.2f} times its noise level. "
-        "**Ours** are tested by the audit: exact over random splits, Holm over a configuration "
-        "([method.md](../../docs/method.md)).",
+        f"distribution if nothing is memorised, one-sided, Holm over all {len(facts.gaps)}; the "
+        f"first to stand out must be {standing_out_from(len(facts.gaps)):.2f} times its noise "
+        "level. **Ours** are tested by the audit: exact over random splits, Holm over a "
+        "configuration ([method.md](../../docs/method.md)).",
         f"![Mean gaps over noise level]({FIGURES}/findings-gaps.svg)",
-        "*Every mean gap divided by its noise level, published and ours. Grey: where 95 % of means "
+        "*Every mean gap divided by its noise level, published and ours. Grey: where 95% of means "
         "lie if nothing is memorised. Dashed: where the first published gap stands out.*",
         _by_dataset(facts),
         f"{_gaps_told(facts)} {len(below)} published gaps are not even above their noise level. "
@@ -436,12 +432,12 @@ def method_section(facts: Facts) -> list[str]:
         "A gap at its noise level makes the disparity the difference of positive rates divided by "
         "noise. Its bootstrap interval can then exclude 0 because the rates differ, its sign be "
         "stable over floors because the rates have a sign, and it can agree with a threshold "
-        "attack's because both have the same rates on top. None of this needs memory.",
-        "## The same models by every cost",
-        "Paired costs compare a record with itself, over models that trained on it and models that "
-        "did not; LiRA is the attack of Carlini et al. with the sweep's models as each other's "
-        "shadow models ([attacks.md](../../docs/attacks.md)). Each cost is audited alone, as if it "
-        "were the only one; the page's verdicts are by the sharpest.",
+        "attack's because both have the same rates on top. None of this needs memorisation.",
+        "## The same models by every attack",
+        "Paired attacks compare a record with itself, over models that trained on it and models "
+        "that did not; LiRA is the attack of Carlini et al. with the sweep's models as each "
+        "other's shadow models ([attacks.md](../../docs/attacks.md)). Each attack is "
+        "audited alone, as if it were the only one; the page's verdicts are by the strongest.",
         cost_table(facts),
     ]
 
@@ -450,7 +446,7 @@ def _gaps_told(facts: Facts) -> str:
     private = [row for row in facts.gaps if row.private]
     published = sum(row.published.stands_out for row in facts.gaps)
     return (
-        f"Of the {len(facts.gaps)} published mean gaps {published} can be told from chance, "
+        f"Of the {len(facts.gaps)} published mean gaps {published} differ from chance, "
         f"{count(private, stands_out)} with privacy{_silent(facts)}; of ours "
         f"{sum(row.resolved for row in facts.gaps)}, {count(private, lambda r: r.resolved)} with "
         "privacy."
@@ -466,7 +462,7 @@ def _silent(facts: Facts) -> str:
 
 def _by_dataset(facts: Facts) -> str:
     lines = [
-        "| told from chance | published, no-DP | published, with privacy | ours, no-DP | ours, "
+        "| beyond chance | published, no-DP | published, with privacy | ours, no-DP | ours, "
         "with privacy |",
         "|---|--:|--:|--:|--:|",
     ]
@@ -501,11 +497,11 @@ def _readings(facts: Facts) -> str:
 
 
 def cost_table(facts: Facts) -> str:
-    """What each cost would say alone."""
+    """What each attack would say alone."""
     carried = {row.cost for row in facts.costs}
     lines = [
-        "| cost | costs told from chance | with privacy | unequal between groups | disparity "
-        "shown | double disadvantage |",
+        "| attack | groups detected | with privacy | exposures differ | ratio differs | double "
+        "disadvantage |",
         "|---|--:|--:|--:|--:|--:|",
     ]
     for cost in (GAP, *(cost for cost in SHARPER if cost in carried)):
@@ -515,8 +511,8 @@ def cost_table(facts: Facts) -> str:
             f"{n_resolved(rows)}/{2 * len(rows)}",
             f"{n_resolved(private)}/{2 * len(private)}",
             count(rows, lambda row: row.more_exposed is not None),
-            count(rows, lambda row: row.verdict is Verdict.DISPARITY_SHOWN),
-            count(rows, lambda row: row.verdict is Verdict.DOUBLE_DISADVANTAGE),
+            count(rows, lambda row: "ratio_differs" in row.statements),
+            count(rows, lambda row: "double_disadvantage" in row.statements),
         )
         lines.append(f"| {COSTS[cost]} | {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -527,7 +523,7 @@ def _ending(facts: Facts) -> list[str]:
         "## Limits",
         "One network, four datasets, one training recipe. Seeds of one dataset measure splits and "
         "training, not a new population; budgets share splits, so agreement across budgets is no "
-        "replication. A cost that is not resolved may still be there, and a stronger attack may "
+        "replication. Exposure that is not detected may still be there, and a stronger attack may "
         "find more. A positive rate reflects base rates as well as the model. "
         + _second_reading(facts),
         "## Where this comes from, and how to cite it",
@@ -555,12 +551,12 @@ def named(facts: Facts, one: Configuration) -> str:
 
 
 def stands_out(row: GapRow) -> bool:
-    """Whether a published gap can be told from chance."""
+    """Whether a published gap is beyond chance."""
     return row.published.stands_out
 
 
 def n_resolved(rows: Iterable[CostRow]) -> int:
-    """How many costs are told from chance; each setting has two."""
+    """In how many groups exposure is detected; each setting has two."""
     return sum(sum(row.resolved) for row in rows)
 
 

@@ -130,7 +130,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Support:
-    """Whether figures that bear a claim out are more than a model without memory would show."""
+    """Whether figures that bear a claim out are beyond what nothing memorised would show."""
 
     enough: bool
     why: str
@@ -163,13 +163,13 @@ class Claim:
 
     Attributes:
         key: short name, such as ``C3``.
-        rule: the question that decides it, put to every witness.
+        rule: the question that decides it, put to every source.
         paper: another question for the paper, or why it cannot be asked there.
         run: another question for our run, or why it cannot be asked here.
         evidence: what it needs to be more than chance; None where it is about outcomes or
             about the numbers themselves.
         about: the configurations it is about.
-        also: what sharper costs of the same run say.
+        also: what sharper attacks on the same models say.
     """
 
     key: str
@@ -195,7 +195,7 @@ def _texts() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Side:
-    """A claim before one witness."""
+    """A claim by one source."""
 
     judgement: Judgement
     figure: str
@@ -218,12 +218,12 @@ class Judged:
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """Every witness that was heard."""
+        """Every source that was asked."""
         return (self.paper, self.run, *([self.closest] if self.closest else []))
 
 
 def judge(claim: Claim, paper: Paper, run: OurRun, closest: OurRun | None = None) -> Judged:
-    """Put the claim's question to every witness."""
+    """Put the claim's question to every source."""
     ours, second = _by_run(claim, run), None
     if is_read(claim):
         second = None if closest is None else _by_run(claim, closest)
@@ -325,7 +325,7 @@ def _answered(
     view: View,
     weighed: Callable[[Sequence[ClaimPart]], Judgement],
 ) -> Side:
-    """What one witness says, and what follows."""
+    """What one source says, and what follows."""
     if question is None or isinstance(question, str):
         return Side(Judgement.UNTESTABLE, "", question or "")
     try:

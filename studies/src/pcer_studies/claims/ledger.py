@@ -59,18 +59,18 @@ EXCEPTIONS = (
 
 MEANING = {
     Judgement.HOLDS: "every number is as claimed, each beyond its error; and where the claim is "
-    "about privacy cost, that cost is more than a model without memory would show.",
+    "about exposure, that exposure is more than a model that memorises nothing would show.",
     Judgement.FAILS: "a number lies on the other side, beyond its error: two-sided, Bonferroni "
     "over all numbers of the claim and all that it was picked from.",
-    Judgement.NOT_EVIDENCE: "the numbers are as claimed, but within the error, or a model without "
-    "memory would show them too, or the claim is that nothing can be told from 0, which no test "
-    "bears out.",
+    Judgement.NOT_EVIDENCE: "the numbers are as claimed, but within the error, or a model that "
+    "memorises nothing would show them too, or the claim is that nothing differs from 0, which no "
+    "test bears out.",
     Judgement.UNDECIDED: "some numbers are not as claimed, or an interval does not exclude 0 as "
     "claimed, but chance alone could do that.",
     Judgement.UNTESTABLE: "the numbers are not there, or our records or features are not the "
     "paper's and so cannot refute it; the reason is given.",
 }
-WITNESSES = ("paper", "run", "closest")
+SOURCES = ("paper", "run", "closest")
 
 
 def judge_all(study: Study) -> dict[str, list[Judged]]:
@@ -106,7 +106,7 @@ def _preface(study: Study) -> list[str]:
     rules = "\n".join(f"- **{name.value}**: {text}" for name, text in MEANING.items())
     return [
         "# Claims ledger",
-        f"Every empirical claim of {markdown_text(PAPER)}, in our words, put to two witnesses by "
+        f"Every empirical claim of {markdown_text(PAPER)}, in our words, put to two sources by "
         "one question: **the paper** (its printed numbers) and **our run** of its protocol. Claims "
         "about Adult have a third: **closest**, our run with Adult's features read so that its "
         "figures come closest to the paper's. Definitions, proofs and norms are not here. A "
@@ -123,11 +123,11 @@ def _preface(study: Study) -> list[str]:
         "**Whose data.** Only the paper's own records can refute a claim: other records can bear "
         "it out, and where they do not it cannot be tested here. A claim about Adult is refuted "
         "only where both readings of its features refute it.",
-        "**More than a model without memory would show** means, in our run, the audit's tests "
-        "([method.md](../../docs/method.md), section 5) with the gap as cost; where a claim says "
-        "who pays more, LiRA must not have the other sign. Of a printed gap it means that the mean "
-        "over 50 splits exceeds what group sizes alone give, one-sided, Holm over all 72, and of "
-        "a printed disparity that the gap of the group with the lower ratio does.",
+        "**More than a model that memorises nothing would show** means, in our run, the audit's "
+        "tests ([method.md](../../docs/method.md)) with the gap as attack; where a claim says who "
+        "is the more exposed, LiRA must not have the other sign. Of a printed gap it means that "
+        "the mean over 50 splits exceeds what group sizes alone give, one-sided, Holm over all 72, "
+        "and of a printed disparity that the gap of the group with the lower ratio does.",
         f"**Printed exceptions are no claims**: {'; '.join(EXCEPTIONS)}.",
         "\n".join([f"{origin(study)} Made with `{COMMAND}`.", *map(_line, data_notes(study))]),
     ]
@@ -155,8 +155,8 @@ def _summary(judged: Sequence[Judged]) -> list[str]:
     wrong = sum(one.paper.judgement is Judgement.FAILS for one in slips)
     return [
         "\n".join(table),
-        f"Held by every witness: {_keys(_by_all(claims, Judgement.HOLDS))}. Refuted by every "
-        f"witness: {_keys(_by_all(claims, Judgement.FAILS))}.",
+        f"Held by every source: {_keys(_by_all(claims, Judgement.HOLDS))}. Refuted by every "
+        f"source: {_keys(_by_all(claims, Judgement.FAILS))}.",
         f"Left out of the count: {len(slips)} claims about a printed figure on which nothing "
         f"depends ({_keys(slips)}); {wrong} of them are slips.",
     ]
@@ -172,21 +172,21 @@ def _keys(judged: Iterable[Judged]) -> str:
 
 def _section(title: str, rows: Sequence[Judged]) -> list[str]:
     head = [
-        "| | claim | witness | numbers | decided by | judgement |",
+        "| | claim | source | numbers | decided by | judgement |",
         "|---|---|---|---|---|---|",
     ]
     return [f"## {title}", "\n".join([*head, *(line for one in rows for line in _rows(one))])]
 
 
 def _rows(one: Judged) -> list[str]:
-    """One line for every witness; the first names the claim."""
+    """One line for every source; the first names the claim."""
     lines = []
-    for k, (witness, side) in enumerate(zip(WITNESSES, one.sides, strict=False)):
+    for k, (source, side) in enumerate(zip(SOURCES, one.sides, strict=False)):
         first = (one.claim.key, _claim(one)) if k == 0 else ("", "")
-        mark = _mark(one) if witness == "run" else ""
+        mark = _mark(one) if source == "run" else ""
         cells = (
             *first,
-            f"{witness}{mark}",
+            f"{source}{mark}",
             markdown_text(side.figure) or NOTHING,
             _decided(side),
             _judgement(side),

@@ -385,10 +385,10 @@ class OurRun(View):
         return self.group(one, epsilon, group).resolved
 
     def disparity_is_evidence(self, one: Configuration, epsilon: float) -> bool:
-        """Shown by the audit, with the disparity's sign."""
+        """The audit finds that the ratio differs, with the disparity's sign."""
         pair = self.pair(one, epsilon)
         lower = pair.groups[1 if self.disparity(one, epsilon)[0] > 0 else 0]
-        return pair.disparity_shown and pair.lower_ratio == lower
+        return pair.ratio.answer == "differs" and pair.ratio.group == lower
 
     def costs_differ(self, one: Configuration, epsilon: float) -> bool:
         """Equal costs are refuted by the audit, in the direction of the mean gaps."""

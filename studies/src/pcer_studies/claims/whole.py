@@ -9,7 +9,7 @@ import numpy as np
 from pcer.auditing.words import signed
 from pcer.metrics import FloatArray
 from pcer_studies.claims.datasets import apart, best_parity
-from pcer_studies.claims.evidence import disparity_shown, unequal_in_most
+from pcer_studies.claims.evidence import ratio_differs, unequal_in_most
 from pcer_studies.claims.judgement import Claim, ClaimPart, ClaimQuestion, Reply, Support
 from pcer_studies.claims.rules import (
     ACS_RACE,
@@ -71,7 +71,7 @@ def _some_beyond_chance(view: View) -> Support:
         for one in CONFIGURATIONS
         if all(part.is_as_claimed for part in _chooses_another(one)(view).parts)
     ]
-    sure = [one.name for one in apart if disparity_shown(one, FROM_1)(view).enough]
+    sure = [one.name for one in apart if ratio_differs(one, FROM_1)(view).enough]
     return Support(
         bool(sure), f"Shown at all of ε = 1, 5 and 10 where they differ: {', '.join(sure) or 'no'}."
     )

@@ -306,7 +306,7 @@ def _scaling(found: Sensitivity) -> list[str]:
         "all records: the epsilon does not cover them either, and the test records, which are to "
         "play the people who were not trained on, then had a part in the training. Categories are "
         "encoded from a fixed list of values in both, so that there is no encoder to fit; the "
-        "text encoding of Bios is fitted on all texts, as the paper says of its own.",
+        "text encoding of Bios is fitted on all texts, as the paper says.",
     ]
 
 

@@ -1,6 +1,6 @@
 """Other readings of the features that the paper names for Adult; some need the whole UCI files.
 
-The package carries only the columns of its own reading. The whole table is read from a folder
+The package carries only the columns of our reading. The whole table is read from a folder
 (default: the one named by ``PCER_DATA``) that holds ``adult.data`` and ``adult.test`` as UCI
 publishes them, or the same compressed as ``.gz``.
 """
@@ -59,11 +59,8 @@ CAPITAL = ("capital_gain", "capital_loss")
 PROTECTED = ("race", "sex")
 
 
-@dataclass(frozen=True)
-class Indicators:
+class Indicators(FeatureRule):
     """One indicator per value that occurs; two values give one."""
-
-    column: str
 
     def encode(self, columns: Columns) -> Encoded:
         """Columns named ``column=value``, in alphabetical order."""
@@ -71,11 +68,8 @@ class Indicators:
         return Category(self.column, values).encode(columns)
 
 
-@dataclass(frozen=True)
-class Positions:
+class Positions(FeatureRule):
     """A category as one number: the place of its value in alphabetical order, from 0."""
-
-    column: str
 
     def encode(self, columns: Columns) -> Encoded:
         """One column of that name."""

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pcer.auditing.verdict import Verdict
-from pcer.report.figures import BLUE, RED, Spec, complete, drawn
+from pcer.report.figures import OLIVE, PURPLE, Spec, complete, drawn
 from pcer_studies.numbers import our_number
 from pcer_studies.protocol import BUDGETS, Configuration, budget_label, configuration
 from pcer_studies.published import key_at
@@ -22,8 +22,8 @@ SHADED = 0.1
 
 ORDER = (*sorted(epsilon for epsilon in BUDGETS if not math.isinf(epsilon)), math.inf)
 PARITY, DISPARITY = "DP-Gap (left axis)", "PCER disparity (right axis)"
-NOT_RESOLVED = "PCER disparity, costs not resolved"
-MARKS = {PARITY: (BLUE, "circle"), DISPARITY: (RED, "circle"), NOT_RESOLVED: (RED, "cross")}
+NONE_DETECTED = "PCER disparity, nothing detected"
+MARKS = {PARITY: (PURPLE, "circle"), DISPARITY: (OLIVE, "circle"), NONE_DETECTED: (OLIVE, "cross")}
 
 
 def figure1(study: Study) -> dict[str, bytes]:
@@ -50,10 +50,10 @@ def _rows(study: Study, one: Configuration) -> list[dict[str, Any]]:
     rows = []
     for epsilon in ORDER:
         verdict = study.budget(one.dataset, one.attribute, epsilon).verdict
-        unsure = verdict is Verdict.NOT_RESOLVED
+        unsure = verdict is Verdict.NONE_DETECTED
         for series, quantity in (
             (PARITY, "demographic_parity_gap"),
-            (NOT_RESOLVED if unsure else DISPARITY, "pcer_disparity"),
+            (NONE_DETECTED if unsure else DISPARITY, "pcer_disparity"),
         ):
             number = our_number(study, key_at(one, epsilon, quantity))
             low, high = number.ci or (None, None)
@@ -82,8 +82,8 @@ def _panel(name: str, title: str) -> Spec:
     )
     layers = alt.layer(
         shade,
-        _curve(name, "left", "DP-Gap", BLUE),
-        _curve(name, "right", "PCER disparity", RED),
+        _curve(name, "left", "DP-Gap", PURPLE),
+        _curve(name, "right", "PCER disparity", OLIVE),
     ).resolve_scale(y="independent")
     chart = layers.properties(width=WIDTH, height=HEIGHT, title=title)
     spec: Spec = chart.to_dict(validate=False)

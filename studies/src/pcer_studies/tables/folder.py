@@ -26,8 +26,8 @@ from pcer_studies.tables.layout import paper_tables, to_latex_document, to_markd
 FILES = (
     (
         "`*.release.json`",
-        "what was trained: counts per model, group and split; attack results; coin flips; what "
-        "groups spent",
+        "what was trained: counts per model, group and split; attack results; made-up groups; "
+        "what groups spent",
     ),
     ("`study.json`", "protocol as run, and the versions that trained each dataset"),
     ("`cells.md`, `cells.csv`", "every published figure beside ours, and how many agree"),
@@ -56,7 +56,7 @@ def to_readme(study: Study, comparisons: Sequence[Compared]) -> str:
         "## How it was made",
         f"```console\n$ {_command(study)}   # trains what is missing, then writes every file\n"
         "$ pcer reproduce --tables-only -o FOLDER   # writes every file again from the releases\n"
-        "$ pcer audit FOLDER   # the same models, by the sharpest cost\n```",
+        "$ pcer audit FOLDER   # the same models, by the strongest attack\n```",
         "The same commit, versions and kind of processor give the same releases; another kind "
         "may differ in rounding, and with it in single predictions.",
         to_markdown(_protocol(study)),
@@ -104,8 +104,8 @@ def _verdicts(study: Study) -> Table:
         ("dataset", "attribute", "records", "whose", "verdict"),
         (*rows, *_second_readings(study)),
         n_labels=5,
-        note="The verdict of pcer audit as it comes: the sharpest cost that the releases carry, "
-        "attributes of the same people judged together.",
+        note="The verdict of pcer audit with its defaults: the strongest attack in the releases, "
+        "attributes of the same people as one family.",
     )
 
 

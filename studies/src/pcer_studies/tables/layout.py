@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pcer.auditing.verdict import Verdict
-from pcer.auditing.words import NOTHING, rate_plus_minus, yes_no
+from pcer.auditing.words import NOTHING, plus_minus, yes_no
 from pcer.report.table import latex_text, markdown_text
 from pcer_studies.numbers import OurNumber, best_budgets, our_number, robust_budgets
 from pcer_studies.protocol import (
@@ -80,7 +80,7 @@ ATTACKED = {
     "tab:mia-full": (("adult", "race"), ("adult", "sex"), ("compas", "race")),
     "tab:mia-full-b": (("acs", "race"), ("acs", "sex"), ("bios", "gender")),
 }
-NOT_RESOLVED_MARK = "†"
+NONE_DETECTED_MARK = "†"
 
 
 def paper_tables(study: Study) -> tuple[PaperTable, ...]:
@@ -125,10 +125,7 @@ def _main_row(study: Study, one: Configuration, epsilon: float, *, bold: bool) -
         _rate(study, one, epsilon, "accuracy"),
         Bold(parity) if bold else parity,
         _rate(study, one, epsilon, "equalized_odds_gap"),
-        *(
-            rate_plus_minus(gap.summary, 4)
-            for gap in _of_groups(study, one, epsilon, "overfitting_gap")
-        ),
+        *(plus_minus(gap.summary, 4) for gap in _of_groups(study, one, epsilon, "overfitting_gap")),
         _with_interval(our_number(study, key_at(one, epsilon, "pcer_disparity"))),
     )
 
@@ -218,8 +215,8 @@ def _summary(study: Study) -> PaperTable:
         caption=(
             "Budgets at which the mean DP-Gap, and the size of the mean PCER disparity, is "
             "smallest once rounded as printed; and the budgets whose interval excludes 0 on the "
-            f"same side at floors 0.001 and 0.01. {NOT_RESOLVED_MARK}: no group's cost can be told "
-            f"from the luck of the split at that budget.{_whose(study, study.configurations)}"
+            f"same side at floors 0.001 and 0.01. {NONE_DETECTED_MARK}: no group's "
+            f"exposure is detected at that budget.{_whose(study, study.configurations)}"
         ),
         align="llccc",
         head=(
@@ -242,7 +239,7 @@ def _summary_row(study: Study, one: Configuration) -> TableRow:
         one.title,
         one.attribute,
         _listed(parity),
-        _listed(pcer) + (NOT_RESOLVED_MARK if Verdict.NOT_RESOLVED in verdicts else ""),
+        _listed(pcer) + (NONE_DETECTED_MARK if Verdict.NONE_DETECTED in verdicts else ""),
         "all ε" if robust == BUDGETS else _listed(robust) or "none",
     )
 
@@ -304,7 +301,7 @@ def _attack_row(study: Study, one: Configuration, epsilon: float) -> TableRow:
 
 def _rate(study: Study, one: Configuration, epsilon: float, quantity: str) -> str:
     """Mean ± standard deviation."""
-    return rate_plus_minus(our_number(study, key_at(one, epsilon, quantity)).summary, 3)
+    return plus_minus(our_number(study, key_at(one, epsilon, quantity)).summary, 3)
 
 
 def _of_groups(study: Study, one: Configuration, epsilon: float, quantity: str) -> list[OurNumber]:
@@ -360,9 +357,9 @@ def _signed(value: float | None, digits: int) -> str:
 
 FIGURE_CAPTION = (
     "DP-Gap (left axis) and PCER disparity (right axis) against the budget, mean over seeds with "
-    "95 % bootstrap interval; no-DP on the right. Shaded as in the paper: epsilon 0.1, called "
-    "floor-dominated. A cross marks a disparity at a budget where no group's cost can be told from "
-    "the luck of the split."
+    "95% bootstrap interval; no-DP on the right. Shaded as in the paper: epsilon 0.1, called "
+    "floor-dominated. A cross marks a disparity at a budget where no group's exposure is "
+    "detected."
 )
 PREAMBLE = r"""% Written by pcer reproduce. Compile where figure1.png lies beside it.
 \documentclass{article}
