@@ -6,6 +6,7 @@
     python -m benchmarks.alarms declarations [releases] [seed]
     python -m benchmarks.alarms comparisons [draws] [seed] [only worlds whose name has this]
     python -m benchmarks.alarms references [draws] [seed]
+    python -m benchmarks.alarms signals [draws] [seed]
     python -m benchmarks.alarms apart|coins|planted [--help]
 
 ``README.md`` says which claim each of them backs.
@@ -37,6 +38,7 @@ from tests.worlds.lies import LIES, honest, honest_release, told
 from tests.worlds.people import Kind, NullRelease, NullWorld, draw_null
 from tests.worlds.references import OneModel, draw_model, scores_of
 from tests.worlds.releases import World, simulate, totals
+from tests.worlds.signals import draw_signals, signals_release
 from tests.worlds.splits import (
     HONEST,
     Drawn,
@@ -57,6 +59,7 @@ from pcer import Plan, Verdict, audit, read_release
 from pcer.attacks import attack_models
 from pcer.auditing.checks import check_release
 from pcer.auditing.measure import measure_panel, pairs_of
+from pcer.auditing.policy import is_contradiction
 from pcer.auditing.tests import Alarms, Evidence, alarms, attack_tests, decide
 from pcer.metrics import Counts
 from pcer.release.format import Release, parse_release
@@ -113,7 +116,7 @@ def reseeded(world: World, trained: np.ndarray, shared: np.ndarray, rng) -> np.n
 
 
 def audit_alarms(kind: str, n: int, seed: int) -> Iterator[tuple[bool, bool, bool, bool]]:
-    """(disparity, double disadvantage, naive, has intervals) of each release."""
+    """(exposure or ratio, double disadvantage, naive, has intervals) of each release."""
     rng = np.random.default_rng([seed, len(kind)])
     for _ in range(n):
         world = (
@@ -122,9 +125,9 @@ def audit_alarms(kind: str, n: int, seed: int) -> Iterator[tuple[bool, bool, boo
             else null_world(rng, reseed=reseeded if kind == "one split" else None)
         )
         audit = pcer.audit(simulate(world, rng), AUDIT_PLAN)
-        found = audit.outcomes()
-        shown, double = "disparity_shown" in found, "double_disadvantage" in found
-        yield shown, double, naive(audit), world.n_seeds > 1
+        found = audit.statements()
+        differs = "exposure_differs" in found or "ratio_differs" in found
+        yield differs, "double_disadvantage" in found, naive(audit), world.n_seeds > 1
 
 
 def planted(cost: float, n_splits: int, n_settings: int) -> NullWorld:
@@ -180,18 +183,18 @@ def power(cost: float, n_splits: int, n_settings: int, n: int, seed: int) -> dic
     for _ in range(n):
         drawn = draw_null(planted(cost, n_splits, n_settings), rng)
         found, exact = evidence_of(drawn, AUDIT_PLAN), exact_resolved(drawn)
-        alarm = found.shown | (found.double >= 0)
+        alarm = found.exposures_differ | found.ratios_differ | (found.double >= 0)
         rows.append(
             (
                 found.resolved[:, 0].mean(),
                 exact[:, 0].mean(),
                 (found.resolved != exact).any(),
-                found.shown.mean(),
+                found.exposures_differ.mean(),
                 alarm.mean(),
                 alarm.any(),
             )
         )
-    names = ("resolved", "exact", "differ", "shown", "alarm", "alarm_in_any_setting")
+    names = ("resolved", "exact", "differ", "exposure_differs", "alarm", "alarm_in_any_setting")
     return dict(zip(names, np.mean(rows, axis=0).tolist(), strict=True))
 
 
@@ -204,23 +207,23 @@ def audits(n: int = 2_000, seed: int = 1) -> None:
 
     Then power: of two groups of 10,000 with accuracy .8, split 70/30, the first is remembered. How
     often is it resolved, how often does the exact Mantel-Haenszel test say so that is computed here
-    from binomial coefficients, how often do the two differ, and how often is a disparity or a
-    double disadvantage shown: that question is about people like these, and harder.
+    from binomial coefficients, how often do the two differ, and how often does anything differ
+    between the groups: that question is about people like these, and harder.
     """
     results: dict[str, dict[str, float]] = {}
-    print(f"{'world':<58} {'releases':>8} {'disparity':>10} {'double':>8} {'naive':>8}")
+    print(f"{'world':<58} {'releases':>8} {'differs':>10} {'double':>8} {'naive':>8}")
     for kind in SIMULATED:
         rows = np.array(list(audit_alarms(kind, n if kind != "equal ratio" else n // 4, seed)))
         many = rows[:, 3]
         rates = {
             "releases": len(rows),
-            "disparity_shown": rows[:, 0].mean(),
+            "differs": rows[:, 0].mean(),
             "double_disadvantage": rows[:, 1].mean(),
             "naive_of_those_with_intervals": rows[many, 2].mean(),
         }
         results[kind] = {key: float(value) for key, value in rates.items()}
         print(
-            f"{kind:<58} {len(rows):>8} {rates['disparity_shown']:>10.2%} "
+            f"{kind:<58} {len(rows):>8} {rates['differs']:>10.2%} "
             f"{rates['double_disadvantage']:>8.2%} {rows[many, 2].mean():>8.1%}",
             flush=True,
         )
@@ -235,16 +238,18 @@ def audits(n: int = 2_000, seed: int = 1) -> None:
 BAR = 0.01
 BENEFITS = ("positive_rate", "true_positive_rate", "precision")
 PLANS = [Plan(benefit=benefit) for benefit in BENEFITS]
-UNEQUAL = "unequal rates, remembered alike: double"
+UNEQUAL = "unequal rates, remembered alike"
 FAMILY = "10 attributes of 4 groups, one command"
+OUTCOMES_DIFFER = (UNEQUAL, "2-20 groups of 50 to 50,000", "constants")
 
 
 class Found(NamedTuple):
-    """Which alarms one release, or one command, raises."""
+    """Which statements one release, or one command, makes."""
 
-    shown: bool
-    double: bool
-    differ: bool
+    exposure_differs: bool
+    ratio_differs: bool
+    double_disadvantage: bool
+    outcomes_differ: bool  # a family of its own, and no alarm
 
 
 def put_to(drawn: NullRelease, plan: Plan) -> Found:
@@ -264,9 +269,9 @@ def put_to(drawn: NullRelease, plan: Plan) -> Found:
 def put_together(family: Sequence[NullRelease], plan: Plan) -> Found:
     """The same of several attributes in one command, which stand or fall by Holm over them."""
     evidence = [evidence_of(one, plan) for one in family]
-    p = holm(np.array([one.smallest_p for one in evidence]))
-    kept = [one for one, own in zip(evidence, p, strict=True) if own <= SIGNIFICANCE]
-    return _any([Alarms(one.shown, one.double, one.exposures_differ) for one in kept])
+    p, outcomes_p = (holm(p) for p in np.array([one.smallest_p for one in evidence]).T)
+    found = _any([one for one, own in zip(evidence, p, strict=True) if own <= SIGNIFICANCE])
+    return found._replace(outcomes_differ=bool((outcomes_p <= SIGNIFICANCE).any()))
 
 
 def evidence_of(drawn: NullRelease, plan: Plan) -> Evidence:
@@ -279,11 +284,12 @@ def evidence_of(drawn: NullRelease, plan: Plan) -> Evidence:
     return decide([attack_tests(measured, pairs, random=True)], pairs, outcome=drawn.outcome)
 
 
-def _any(found: Sequence[Alarms]) -> Found:
+def _any(found: Sequence[Alarms | Evidence]) -> Found:
     return Found(
-        shown=any(bool(one.shown.any()) for one in found),
-        double=any(bool((one.double >= 0).any()) for one in found),
-        differ=any(bool(one.differ.any()) for one in found),
+        exposure_differs=any(bool(one.exposures_differ.any()) for one in found),
+        ratio_differs=any(bool(one.ratios_differ.any()) for one in found),
+        double_disadvantage=any(bool((one.double >= 0).any()) for one in found),
+        outcomes_differ=any(bool(one.benefits_differ.any()) for one in found),
     )
 
 
@@ -293,7 +299,7 @@ def chance(n_alarms: int, n: int) -> float:
 
 
 def run(name: str, draw: Draw | None, n: int, seed: int) -> np.ndarray:
-    """(release, kind of alarm)."""
+    """(release, statement)."""
     rng = np.random.default_rng([seed, *name.encode()])
     plans = [PLANS[k % len(PLANS)] for k in range(n)]
     if draw is None:
@@ -301,34 +307,43 @@ def run(name: str, draw: Draw | None, n: int, seed: int) -> np.ndarray:
     return np.array([put_to(draw(rng), plan) for plan in plans])
 
 
-def nulls(n: int = 2_000, seed: int = 1) -> None:
-    """Does an audit alarm where no group is worse off? Simulated releases of many shapes.
+def false_shares(name: str, found: np.ndarray) -> dict[str, np.ndarray]:
+    """(release,) whether it makes a false statement: an alarm, or one about outcomes.
 
-    Every kind of release is drawn anew (``tests/worlds/nulls.py``): people, sizes, splits,
-    settings. An alarm is ``disparity_shown``, ``double_disadvantage`` or "more exposed" in any
-    setting, before any downgrade; of groups with unequal rates that are remembered alike the ratios
-    do differ, so there only a double disadvantage is one. Ten attributes of the same people are
-    one command, and any alarm of any of them counts. The last column is the exact binomial p-value
-    of so many alarms at 5 %; the bar is .01. Everything is put to the three benefits in turn.
+    Groups of unequal rates that are remembered alike have unequal ratios, and exposures alike.
     """
-    print(
-        f"{'kind':<44}{'releases':>9}{'shown':>8}{'double':>8}{'differ':>8}{'any':>8}{'p':>7}{'seconds':>9}"
-    )
+    is_alarm = found[:, [0, 2]].any(axis=1) if name == UNEQUAL else found[:, :3].any(axis=1)
+    return {"alarm": is_alarm, **({} if name in OUTCOMES_DIFFER else {"outcomes": found[:, 3]})}
+
+
+def nulls(n: int = 2_000, seed: int = 1) -> None:
+    """Does an audit make a false statement where no group differs? Simulated releases.
+
+    Every kind of release is drawn anew (``benchmarks/worlds/nulls.py``): people, sizes, splits,
+    settings. An alarm is ``exposure_differs``, ``ratio_differs`` or ``double_disadvantage`` in any
+    setting and pair, before any downgrade; of groups with unequal rates that are remembered alike
+    the ratios do differ, so there it is one of the other two. ``outcomes_differ`` is a family of
+    its own, and counted where outcomes do not differ. Ten attributes of the same people are one
+    command, and any statement about any of them counts. Beside each share stands the exact binomial
+    p-value of so many at 5 %; the bar is .01. All is put to the three benefits in turn.
+    """
+    heads = ("exposure", "ratio", "double", "outcomes", "any alarm", "p", "outcomes p", "seconds")
+    print(f"{'kind':<44}{'releases':>9}" + "".join(f"{head:>11}" for head in heads))
     worlds: dict[str, Draw | None] = {**KINDS, UNEQUAL: unequal_rates, FAMILY: None}
     results: dict[str, dict[str, float]] = {}
     for name, draw in worlds.items():
         start = time.perf_counter()
         found = run(name, draw, n, seed)
-        counted = found[:, 1] if name == UNEQUAL else found.any(axis=1)
-        p, seconds = chance(int(counted.sum()), n), time.perf_counter() - start
-        kinds = dict(zip(Found._fields, found.mean(axis=0).tolist(), strict=True))
-        results[name] = {**kinds, "alarms": float(counted.mean()), "p": p}
-        beyond = "  above the bar" if p < BAR else ""
+        counted = false_shares(name, found)
+        p = {what: chance(int(of.sum()), n) for what, of in counted.items()}
+        shares = dict(zip(Found._fields, found.mean(axis=0).tolist(), strict=True))
+        results[name] = {**shares, "alarms": float(counted["alarm"].mean()), **p}
         print(
             f"{name:<44}{n:>9,}"
-            + "".join(f"{share:>8.2%}" for share in (*kinds.values(), counted.mean()))
-            + f"{p:>7.2f}"
-            f"{seconds:>9.0f}{beyond}",
+            + "".join(f"{share:>11.2%}" for share in (*shares.values(), counted["alarm"].mean()))
+            + f"{p['alarm']:>11.2f}{p.get('outcomes', math.nan):>11.2f}"
+            f"{time.perf_counter() - start:>11.0f}"
+            + ("  above the bar" if min(p.values()) < BAR else ""),
             flush=True,
         )
     write_results("nulls", results)
@@ -341,7 +356,7 @@ ESTIMATED = 20
 
 
 def accused(release: Release) -> bool:
-    return any(one.caps_verdict for one in check_release(release))
+    return any(map(is_contradiction, check_release(release)))
 
 
 def share_found(name: str, n: int, seed: int) -> float:
@@ -394,7 +409,7 @@ def lies(n_lies: int = 200, n_honest: int = 2_000, seed: int = 1) -> None:
     behind them, balanced by label and by both; splits of every shape (random, stratified, clustered
     and declared, folds) with models that remember plainly; estimators through
     ``release_from_estimator``; and pcer's own releases in the repository. An accusation is a
-    finding that caps the verdict.
+    contradiction, which breaks ``--strict``.
     """
     results: dict[str, object] = {}
     for name in LIES:
@@ -491,7 +506,7 @@ def capped_share(world: DrawSplits, n: int, rng: np.random.Generator) -> float:
 def is_capped(drawn: NullRelease) -> bool:
     found = audit(drawn.release(), COUNTS_PLAN)
     capped = any(one.caps_verdict for one in found.declarations)
-    assert capped == (found.verdict is Verdict.NOT_RESOLVED and found.told.reason is not None)
+    assert not capped or found.verdict is Verdict.INSUFFICIENT_DATA
     return capped
 
 
@@ -503,7 +518,7 @@ def declarations(n: int = 2_000, seed: int = 1) -> None:
     the parts; people with several records are kept together and nobody says so. "Capped" is the
     share of releases with a contradiction that caps the verdict; the others are shares with that
     finding. Then half as many of some kinds go through whole audits, with models that remember
-    plainly: how many have the verdict ``not_resolved`` for what the release says.
+    plainly: how many have the verdict ``insufficient_data`` for what the release says.
     """
     results = {}
     for title, worlds in (("true", TRUE), ("false", FALSE)):
@@ -514,7 +529,7 @@ def declarations(n: int = 2_000, seed: int = 1) -> None:
             )
             parts = [f"{check} {share:.2%}" for check, share in results[name].items()]
             print(f"  {name:<34} {', '.join(parts)}", flush=True)
-    print(f"whole audits, {n // 2:,} each: not resolved for what the release says")
+    print(f"whole audits, {n // 2:,} each: nothing told for what the release says")
     for k, name in enumerate(WHOLE):
         share = capped_share({**TRUE, **FALSE}[name], n // 2, np.random.default_rng([seed, 2, k]))
         results[f"{name}, whole audit"] = {"capped": share}
@@ -569,8 +584,8 @@ def verdict_shares(world: TwoModels, n: int, seed: int) -> dict[str, float]:
         both = draw_both(world, np.random.default_rng([seed, draw]))
         with suppress(pcer.InputError):
             (one,) = pcer.compare(*both).settings
-            groups, pairs = ({str(row.verdict) for row in rows} for rows in (one.groups, one.pairs))
-            found[draw] = "worse" in groups | pairs, "worse" in pairs, "improved" in groups | pairs
+            every, pairs = ({str(row.verdict) for row in rows} for rows in (one.rows, one.pairs))
+            found[draw] = "worse" in every, "worse" in pairs, "improved" in every
     return dict(zip(("worse", "difference", "improved"), found.mean(axis=0).tolist(), strict=True))
 
 
@@ -628,9 +643,9 @@ def references(n: int = 1_000, seed: int = 1) -> None:
     """One model that cannot be retrained: what reference models add.
 
     Worlds are drawn by ``tests/worlds/references.py``: all models find the same records hard,
-    each has a view of its own, and training makes the model surer of one group by an amount. Of
-    each world the share in which something is resolved, as an audit tests it: by the scores' AUC
-    alone, and held against reference models; where nothing is remembered, how often that is wrong.
+    each has its view, and training makes the model more confident of one group by an amount. Of
+    each world the share in which something is detected, as an audit tests it: by the scores' AUC
+    alone, and held against reference models; where nothing is memorised, how often that is wrong.
     """
     print(f"{n} draws each; at a true 5 % at most {stats.binom.ppf(0.99, n, 0.05) / n:.1%}")
     rows = {}
@@ -639,6 +654,34 @@ def references(n: int = 1_000, seed: int = 1) -> None:
         told = ", ".join(f"{attack} {share:.1%}" for attack, share in rows[name].items())
         print(f"{name:<50} {told}", flush=True)
     write_results("references", rows)
+
+
+SIGNAL_WORLDS: dict[str, dict[str, float]] = {
+    "nobody memorised": {},
+    "nobody memorised, 4 texts a person": {"n_people": 300},
+    "one group memorised by .5": {"planted": 0.5},
+    "one group memorised by .5, 4 texts a person": {"planted": 0.5, "n_people": 300},
+}
+
+
+def signals(n: int = 1_000, seed: int = 1) -> None:
+    """Exposure alone, by one reference: how often groups differ, or anybody is detected.
+
+    Worlds are drawn by ``tests/worlds/signals.py``: 1,200 texts, target and reference alike but for
+    what is memorised.
+    """
+    print(f"{n} draws each; at a true 5 % at most {stats.binom.ppf(0.99, n, 0.05) / n:.1%}")
+    rows = {}
+    for name, world in SIGNAL_WORLDS.items():
+        shares = np.zeros(2)
+        for k in range(n):
+            (budget,) = audit(signals_release(draw_signals(seed + k, **world)), AUDIT_PLAN).budgets
+            differs = budget.pairs[0].exposure.answer == "differs"
+            shares += differs, any(group.resolved for group in budget.groups.values())
+        rows[name] = dict(zip(("exposure differs", "detected"), shares / n, strict=True))
+        told = ", ".join(f"{what} {share:.1%}" for what, share in rows[name].items())
+        print(f"{name:<50} {told}", flush=True)
+    write_results("signals", rows)
 
 
 def _options(world: object, worlds: Collection[str], **defaults: int) -> argparse.ArgumentParser:
@@ -693,9 +736,10 @@ def count_alarms(
         panel = fleets.exact_panel(scores, rng.permuted(codes, axis=1))
         pairs = tuple((2 * k, 2 * k + 1) for k in range(n))
         found = alarms([panel], pairs, Plan(), cost=attack, outcome="benefit", n_families=n)
-        counted["disparity"] += int(found.shown.sum())
+        counted["exposure"] += int(found.exposures_differ.sum())
+        counted["ratio"] += int(found.ratios_differ.sum())
         counted["double"] += int((found.double >= 0).sum())
-        counted["more exposed"] += int(found.differ.sum())
+        counted["outcomes"] += int(found.benefits_differ.sum())
     return counted
 
 
@@ -715,7 +759,8 @@ def groups_by_coin(words: Sequence[str]) -> None:
     given = parser.parse_args(words)
     how = {"attack": given.attack, "minority": given.minority}
     counted = count_alarms(given.model, given.people, given.audits, given.seed, **how)
-    kinds = ", ".join(f"{kind} {counted[kind]}" for kind in ("disparity", "double", "more exposed"))
+    what = ("exposure", "ratio", "double", "outcomes")
+    kinds = ", ".join(f"{kind} {counted[kind]}" for kind in what)
     print(f"{given.model}, {given.people:,} people, {given.attack}: {kinds} of {given.audits}")
 
 
@@ -729,7 +774,7 @@ def groups_planted(words: Sequence[str]) -> None:
     """``benchmarks.worlds.planted``."""
     worlds = planted_worlds.WORLDS
     given = _options(planted_worlds, worlds, audits=200, jobs=os.cpu_count() or 1).parse_args(words)
-    kinds = ("group 0", "group 1", "disparity", "double", "both", "contradicted")
+    kinds = ("group 0", "group 1", "ratio", "double", "both", "contradicted")
     with ProcessPoolExecutor(given.jobs) as pool:
         for name in given.world or worlds:
             counted = Counter()
@@ -753,6 +798,7 @@ if __name__ == "__main__":
             "declarations": with_numbers(declarations),
             "comparisons": lambda words: comparisons(*map(int, words[:2]), *words[2:]),
             "references": with_numbers(references),
+            "signals": with_numbers(signals),
             "apart": groups_apart,
             "coins": groups_by_coin,
             "planted": groups_planted,

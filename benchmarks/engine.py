@@ -6,6 +6,7 @@
     python -m benchmarks.engine study --device cuda --receipts held   the 1,000 private ones of them
     python -m benchmarks.engine receipts
     python -m benchmarks.engine receipts --shapes compas --modes refreshed held exact
+    python -m benchmarks.engine receipts --modes group-clip group-sample   static rules, no receipts
     python -m benchmarks.engine receipts --epochs 25 --accountant
     python -m benchmarks.engine receipts --device cuda --models 250 --epochs 25 --accountant
     python -m benchmarks.engine modes
@@ -36,6 +37,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from tests.train_cases import steps_per_bin
 from torch import nn
 
 from benchmarks import parser_of, run_verb, write_results
@@ -73,7 +75,8 @@ def make_data(name: str, seeds: range) -> TrainingData:
     labels = features[:, 0] + generator.standard_normal(n) > 0
     n_train = int(0.7 * n)
     rows = {s: generator.permutation(n)[:n_train] for s in seeds}
-    return TrainingData.of(features, labels.astype(int), rows)
+    groups = {"sex": np.where(generator.random(n) < 0.5, "m", "f")}
+    return TrainingData.of(features, labels.astype(int), rows, groups=groups)
 
 
 def engine_turn(name: str, n_models: int) -> Callable[[], float]:
@@ -88,9 +91,9 @@ def engine_turn(name: str, n_models: int) -> Callable[[], float]:
     @torch.no_grad()
     def turn() -> float:
         fleet = fleets.assemble(data, company, config, device=device, secret=b"")
-        slots = fleet.slots.tolist()
+        firsts = fleet.watch.firsts.tolist()
         start = time.process_time()
-        fleets.draw_schedule(data, company, slots, config, device, b"")
+        fleets.draw_schedule(data, company, firsts, config, device, b"")
         device.fit(fleet)
         return (time.process_time() - start) / (n_steps * n_models)
 
@@ -313,6 +316,7 @@ NOISE = {
 }
 """Noise multipliers as ``calibrate`` finds them for 25 epochs: by them norms are refreshed."""
 RECEIPT_MODES = ("refreshed", "held")
+RULES = {"group-clip": "group-clip:sex:m=0.8", "group-sample": "group-sample:sex:m=0.5"}
 
 
 def make_turn(
@@ -323,21 +327,24 @@ def make_turn(
     data = make_data(name, range(-(-n_models // len(PRIVATE_BUDGETS))))
     budgets = list(zip(PRIVATE_BUDGETS, NOISE[name], strict=True))
     models = [Model(s, e, noise) for s in data.seeds for e, noise in budgets][:n_models]
-    config = replace(TrainConfig(epochs=epochs), receipts=mode)
+    settings = {"rule": RULES[mode]} if mode in RULES else {"receipts": mode}
+    config = replace(TrainConfig(epochs=epochs), **settings)
+    with_draws = {*RULES} & {*options.modes}  # of these rules, drawing the batches is a part
     n_steps = config.sampling(data.n_train).n_steps
     clock = time.process_time if options.device == "cpu" else time.perf_counter
 
     @torch.no_grad()
     def turn() -> tuple[float, float]:
+        before = clock()
         fleet = fleets.assemble(data, models, config, device=device, secret=b"")
-        start = clock()
+        start = before if with_draws else clock()
         device.fit(fleet)
         trained = clock()
         if options.accountant:
             fleets.folded(fleet.watch, models, on_host=options.device == "cpu")
         elif fleet.watch.has_book:  # the counts alone
             for index in range(n_models):
-                fleet.watch.steps_per_bin(index)
+                steps_per_bin(fleet.watch, index)
         end = clock()
         return (end - start) / (n_steps * n_models), (end - trained) / (n_steps * n_models)
 
@@ -374,7 +381,7 @@ def receipt_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = parser_of(receipts)
     parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=list(SHAPES))
     parser.add_argument(
-        "--modes", nargs="+", default=RECEIPT_MODES, choices=(*RECEIPT_MODES, "exact")
+        "--modes", nargs="+", default=RECEIPT_MODES, choices=(*RECEIPT_MODES, "exact", *RULES)
     )
     parser.add_argument("--turns", type=int, default=5, help="timed turns of each mode")
     parser.add_argument("--models", type=int, default=10, help="private models of the block")
@@ -392,7 +399,8 @@ def receipts(words: Sequence[str]) -> None:
     with the same private models, a fifth for each of the paper's budgets, schedules and records
     (random: only shapes matter); times are CPU time (on a GPU, time on the clock) of the steps and
     of handing the counts over, the median over turns. With --accountant what is made of the counts
-    is in it too.
+    is in it too; with group-clip or group-sample (half of the people, no receipts) the drawing of
+    the batches is, on both sides. Bars for these: 1.10 and 1.15.
     """
     options = receipt_arguments(words)
     with fleets.one_thread():

@@ -123,7 +123,7 @@ def nearest(x: FloatArray, y: IntArray, at: FloatArray, rng: np.random.Generator
 
 
 def network(x: FloatArray, y: IntArray, at: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """A hidden layer of 60 drawn by lot, the layer above it by least squares."""
+    """A hidden layer of 60 drawn at random, the layer above it by least squares."""
     drawn, shift = rng.normal(size=(x.shape[1], 60)), rng.normal(size=60)
     hidden, seen = (np.maximum(z @ drawn / math.sqrt(x.shape[1]) + shift, 0) for z in (x, at))
     weights = np.linalg.solve(hidden.T @ hidden + np.eye(60), hidden.T @ (2.0 * y - 1))

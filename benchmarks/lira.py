@@ -36,9 +36,9 @@ import numpy as np
 from benchmarks import RESULTS as FOLDER
 from benchmarks import parser_of, run_verb
 from pcer.attacks import BudgetScores, attack_models
+from pcer.attacks.attack import BLOCK
 from pcer.attacks.lira import (
     Others,
-    blocks,
     offline_ratio,
     other_models,
     ratio_parts,
@@ -228,6 +228,13 @@ class Form(StrEnum):
     """The same with one variance in and one out for all records, as they advise for few models."""
     OFFLINE = "offline"
     """Only the out Gaussian: how far above it the target lies."""
+
+
+def blocks(values: FloatArray, member: BoolArray) -> Iterator[tuple[slice, FloatArray, BoolArray]]:
+    """Records a few at a time: which, their values, their membership."""
+    for first in range(0, values.shape[1], BLOCK):
+        block = slice(first, first + BLOCK)
+        yield block, np.asarray(values[:, block], dtype=np.float64), member[:, block]
 
 
 def lira_scores(

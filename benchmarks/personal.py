@@ -18,12 +18,12 @@ from scipy.signal import fftconvolve
 from scipy.stats import binom, t
 
 from benchmarks import lira, parser_of, run_verb
-from pcer.attacks.lira import blocks, other_models, variance_of
+from benchmarks.lira import blocks
+from pcer.attacks.lira import other_models, variance_of
 from pcer.attacks.single import true_label_logit
-from pcer.metrics import BoolArray, FloatArray
+from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.statistics import SIGNIFICANCE, holm
 from pcer.train import TrainConfig
-from pcer.train.fleet import StepCounts
 from pcer.train.receipts import epsilon_of, step_costs
 from pcer.train.rules import N_BINS
 
@@ -213,7 +213,7 @@ class _StepLoss(NamedTuple):
 
 
 def estimate_by_pld(
-    steps_per_bin: StepCounts, *, noise_multiplier: float, sampling_rate: float, dp_delta: float
+    steps_per_bin: IntArray, *, noise_multiplier: float, sampling_rate: float, dp_delta: float
 ) -> FloatArray:
     """(record,) epsilon at delta of each record as if its norms had been fixed beforehand.
 

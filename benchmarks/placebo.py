@@ -1,11 +1,11 @@
-"""Does an attribute drawn by coin flip get an alarm, and what does asking cost?
+"""Do placebo groups raise an alarm, and what does asking cost?
 
     python -m benchmarks.placebo                  all models; Bios and ACS where PCER_DATA has them
     python -m benchmarks.placebo forest tree --exact --flips 50
     python -m benchmarks.placebo cost                     COMPAS (race) and Adult (sex, race)
     python -m benchmarks.placebo cost compas --seeds 20
     python -m benchmarks.placebo permutations                time and memory, the study's shapes
-    python -m benchmarks.placebo permutations --flips 200 compas:50   coin flips on a real sweep
+    python -m benchmarks.placebo permutations --flips 200 compas:50   placebo groups on a real sweep
 
 ``README.md`` says which claim each of them backs.
 """
@@ -49,6 +49,8 @@ from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
 SPLITS, SHARES, SEEDS = (1, 2, 5, 20, 50), (0.5, 0.2), range(50)
 LEVEL, AVERAGE, EACH = 0.05, 0.055, 0.065
 """Alarms that should be; that may be on average over all cells, and for each model and cost."""
+
+OUTCOMES = "outcomes"
 
 Models = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Log odds (model, record), labels, membership."""
@@ -171,21 +173,24 @@ def cells_of(name: str, *, n_flips: int, splits: list[int], exact: bool) -> Iter
                 found = alarms(
                     [panel], pairs, Plan(), cost=cost, outcome="harm", n_families=n_flips
                 )
-                n = int((found.shown | found.differ | (found.double >= 0)).sum())
-                yield Cell(name, n_splits, share, cost, n, n_flips)
+                alarm = found.exposures_differ | found.ratios_differ | (found.double >= 0)
+                yield Cell(name, n_splits, share, cost, int(alarm.sum()), n_flips)
+                if cost == GAP.name:  # outcomes are a family of their own, whatever the attack
+                    n = int(found.benefits_differ.sum())
+                    yield Cell(name, n_splits, share, OUTCOMES, n, n_flips)
 
 
 def told(cells: list[Cell]) -> None:
-    """The tables of docs/method.md."""
+    """The tables of docs/placebo.md."""
     costs, names = (
         list(dict.fromkeys(x)) for x in ([c.cost for c in cells], [c[0] for c in cells])
     )
     print("| cost | " + " | ".join(names) + " | all |")
     print("|---|" + "---:|" * (len(names) + 1))
     for cost in [*costs, "all"]:
+        of_cost = [c for c in cells if c.cost == cost or (cost == "all" and c.cost != OUTCOMES)]
         row = [
-            average([c for c in cells if cost in (c.cost, "all") and name in (c.model, "all")])
-            for name in [*names, "all"]
+            average([c for c in of_cost if name in (c.model, "all")]) for name in [*names, "all"]
         ]
         print(f"| `{cost}` | " + " | ".join(row) + " |")
     p = [
@@ -205,13 +210,14 @@ def average(cells: list[Cell]) -> str:
 
 
 def flips(words: Sequence[str]) -> None:
-    """Does an attribute drawn by coin flip get an alarm? Real models, every cost, 1 to 50 splits.
+    """Do placebo groups raise an alarm? Real models, every cost, 1 to 50 splits.
 
-    The records of real models are divided by lot, half and half and one in five, 200 times each,
-    and every division is audited: the share with any alarm (a disparity or a double disadvantage)
-    should be 5 %. Models are trained here and kept in benchmarks/results. Attacks that rank records
-    are taken to first order, as in a release; ``--exact`` attacks every division anew. Cells are
-    held against 5 % by an exact binomial test, Bonferroni over the cells.
+    The records of real models are divided at random, half and half and one in five, 200 times each,
+    and every division is audited: the share with any alarm (exposures or ratios differ, or a double
+    disadvantage) should be at most 5 %, and so should the share whose outcomes differ. Models are
+    trained here and kept in benchmarks/results. Attacks that rank records are taken to first order,
+    as in a release; ``--exact`` attacks every division anew. Cells are held against 5 % by an exact
+    binomial test, Bonferroni over the cells.
     """
     parser = parser_of(flips)
     parser.add_argument("models", nargs="*", help=f"of {', '.join(MODELS)}; default: all")
@@ -254,13 +260,17 @@ def measure_cost(name: str, n_seeds: int) -> dict[str, float]:
     train_seeds(data, budgets=budgets[-1:], config=TrainConfig(epochs=1), flags=flags)  # compiled
     start = time.process_time()
     scores = train_seeds(data, budgets=budgets, config=sweep.config, flags=flags)
-    trained = time.process_time()
+    trained, allowed = time.process_time(), made.allowed_attributes(sweep, splits)
     with patch.object(attack_costs, "draw_coins", lambda scores: (None, "left out")):
-        made.build_releases(sweep, scores, splits)
+        made.build_releases(sweep, {None: scores}, splits, allowed)
     without = time.process_time()
     steps: list[float] = []
     made.build_releases(
-        sweep, scores, splits, on_step=lambda doing: steps.append(time.process_time())
+        sweep,
+        {None: scores},
+        splits,
+        allowed,
+        on_step=lambda doing: steps.append(time.process_time()),
     )
     end = time.process_time()
     found = {
@@ -274,11 +284,11 @@ def measure_cost(name: str, n_seeds: int) -> dict[str, float]:
 
 
 def cost(words: Sequence[str]) -> None:
-    """What coin flips and permutations add to a sweep, both timed in one run.
+    """What placebo groups and permutations add to a sweep, both timed in one run.
 
-    A sweep of six budgets is trained, and its releases are made twice, with coin flips and without,
-    in this process. CPU seconds, which other programs on the machine hardly change; the share is of
-    the whole sweep without them: training, attacks and counts. It may be 15 % at most.
+    A sweep of six budgets is trained, and its releases are made twice in this process, with placebo
+    groups and without. CPU seconds, which other programs on the machine hardly change; the share is
+    of the whole sweep without them: training, attacks and counts. It may be 15 % at most.
     """
     parser = parser_of(cost)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(SWEEPS)}; default: all")
@@ -336,7 +346,7 @@ def flip(arrays: Arrays, share: float, seed: int, n_draws: int) -> dict[str, lis
 
 
 def permutations(words: Sequence[str]) -> None:
-    """What permutation tests cost beside a sweep, and how often they find a coin flip guilty.
+    """What permutation tests cost beside a sweep, and how often they find a placebo group guilty.
 
     Time: 9,999 draws for one pair, 6 settings and 7 costs, made-up numbers; CPU seconds of this
     process and its peak memory. Flips: attributes of the given share drawn at random among the

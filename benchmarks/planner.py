@@ -1,7 +1,9 @@
-"""Is the planner right? Its predicted power beside that of simulated studies.
+"""Is the planner right, and are choices? Predicted power and limits beside simulated studies.
 
     python -m benchmarks.planner counts [studies per world] [seed]
     python -m benchmarks.planner pilots [--draws 600] [--seed 1] [--fitted]
+    python -m benchmarks.planner choices FILE...   of ``benchmarks.worlds.choosing studies``
+    python -m benchmarks.planner twins FILE...     of ``benchmarks.worlds.choosing twins``
 
 ``README.md`` says which claim each of them backs.
 """
@@ -14,7 +16,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from scipy.optimize import brentq
+from scipy.stats import binom
 from sklearn.base import ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -22,13 +26,27 @@ from tests.worlds.lies import fitted_release
 from tests.worlds.releases import panel_of
 
 from benchmarks import parser_of, run_verb, with_numbers, write_results
+from benchmarks.worlds.choosing import releases_in
 from pcer.attacks import BudgetScores, attack_models
 from pcer.auditing.exact import Strata, memorised
-from pcer.auditing.measure import measure_panel
+from pcer.auditing.measure import deciding_attacks, measure_panel
 from pcer.auditing.plan import Plan
 from pcer.auditing.planner import CountsError, Design, Question, design_of_measured
+from pcer.auditing.recommend import (
+    Candidate,
+    Checked,
+    Levels,
+    answer_of,
+    candidates,
+    choose,
+    held_against,
+    recommend,
+)
 from pcer.auditing.tests import PairDifference, alarms, compare_pairs
+from pcer.auditing.words import setting_name
+from pcer.errors import InputError
 from pcer.metrics import Counts
+from pcer.release.format import Release
 from pcer.release.panel import Panel, PooledExposures, panels
 from pcer.release.proxies import GAP
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, holm
@@ -59,8 +77,7 @@ def draw(rng: np.random.Generator) -> Design:
         group_names=("first", "second"),
         people=np.rint(10 ** rng.uniform(np.log10(200), np.log10(50_000), 2)),
         n_splits=int(rng.choice([1, 2, 5, 20, 50])),
-        n_cost_tests=2 * n_settings,
-        n_pair_tests=n_settings,
+        n_tests=(2 * n_settings, n_settings),
         error=CountsError(
             accuracy=rng.uniform(0.6, 0.97, 2), train_share=float(rng.choice([0.5, 0.7, 0.8, 0.9]))
         ),
@@ -142,9 +159,9 @@ def counts(n: int = 2_000, seed: int = 1) -> None:
         study, found = answers(world, n, np.random.default_rng([seed, world]))
         people = [int(one) for one in study.people]
         for name, answer in found.items():
-            rows.append([people, study.n_splits, study.n_cost_tests, name, *answer])
+            rows.append([people, study.n_splits, study.n_tests[0], name, *answer])
             print(
-                f"{people[0]:>7,} {people[1]:>7,} {study.n_splits:>6} {study.n_cost_tests:>5}  "
+                f"{people[0]:>7,} {people[1]:>7,} {study.n_splits:>6} {study.n_tests[0]:>5}  "
                 f"{name:<10} {answer[0]:>8.4f} {answer[1]:>9.1%} {answer[2]:>5.1%}",
                 flush=True,
             )
@@ -200,6 +217,167 @@ def pilots(arguments: Sequence[str]) -> None:
     print(f"largest miss {max(misses):.1%}, mean {np.mean(misses):.1%}")
 
 
+# Choices. What is true of a setting is the mean over all studies, whose people are drawn anew.
+
+CHOICE_LEVEL = 0.05
+
+
+class Study(NamedTuple):
+    """One study's settings with every number that a limit may be about."""
+
+    settings: list[Candidate]
+    numbers: list[list[Checked]]
+
+    def exposures(self) -> np.ndarray:
+        """(setting, cell) values by attack and group."""
+        own = [[x.value for x in row if x.what == "largest_exposure"] for row in self.numbers]
+        return np.array(own)
+
+    def accuracies(self) -> np.ndarray:
+        """(setting,) values."""
+        return np.array([row[-1].value for row in self.numbers])
+
+
+def study_of(release: Release) -> Study | None:
+    """As ``recommend`` has it; None where the release is refused, as 1 in 100 honest ones is."""
+    try:
+        settings = candidates([release])
+    except InputError:
+        return None
+    attacks = deciding_attacks([one.panel for one in settings], Plan())
+    levels = Levels(SIGNIFICANCE / len(settings), SIGNIFICANCE / len(settings) / 4, attacks)
+    return Study(settings, [[*one.numbers(levels)] for one in settings])
+
+
+def _chosen(study: Study | None, limits: dict[str, float]) -> int:
+    """The choice of ``recommend``; -1 for none."""
+    if study is None:
+        return -1
+    found = choose(study.settings, [held_against(limits, row) for row in study.numbers])
+    return found[0] if found else -1
+
+
+def _by_points(study: Study | None, limits: dict[str, float]) -> int:
+    """The most accurate setting whose point estimates are inside the limits; -1 for none."""
+    if study is None:
+        return -1
+    inside = study.exposures().max(axis=1) <= limits["largest_exposure"]
+    inside &= study.accuracies() >= limits.get("least_accuracy", 0.0)
+    return int(np.argmax(np.where(inside, study.accuracies(), -1.0))) if inside.any() else -1
+
+
+def choices(arguments: Sequence[str]) -> None:
+    """Does the chosen setting hold its limit in truth, and what accuracy is given up?
+
+    Least favourable limits lie just below the true exposure of a setting. The uniform grid goes
+    from the lowest true exposure of a setting to the highest in 20 steps.
+    """
+    parser = parser_of(choices)
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args(arguments)
+    releases = [release for _, release in releases_in(options.files)]
+    studies = Parallel(options.jobs)(delayed(study_of)(release) for release in releases)
+    sound = [one for one in studies if one is not None]
+    exposure = np.mean([one.exposures() for one in sound], axis=0).max(axis=1)
+    accuracy = np.mean([one.accuracies() for one in sound], axis=0)
+    print(f"{len(studies)} studies, {len(studies) - len(sound)} refused")
+    print(f"{'setting':<18} exposure accuracy")
+    for one, x, y in zip(sound[0].settings, exposure, accuracy, strict=True):
+        print(f"{setting_name(one.model, one.epsilon):<18} {x:8.2f} {y:8.2f}")
+    for release, study in [*zip(releases, studies, strict=True)][:3]:  # nothing else is judged
+        asked = {"largest_exposure": float(np.median(exposure))}
+        choice = recommend(release, **asked).choice if study is not None else None
+        one = None if choice is None else study.settings[_chosen(study, asked)]
+        assert choice is None or (choice.model, choice.epsilon) == (one.model, one.epsilon)
+    kinds: dict[str, list[dict[str, float]]] = {
+        "just below a setting": [{"largest_exposure": float(x) - 0.01} for x in exposure],
+        "uniform": [
+            {"largest_exposure": x} for x in np.linspace(exposure.min(), exposure.max(), 20)
+        ],
+    }
+    for less in (0.5, 1.0, 2.0):  # points below the best that holds in truth
+        kinds[f"uniform, accuracy {less:g} below"] = [
+            one | {"least_accuracy": _best(accuracy, exposure, one) - less}
+            for one in kinds["uniform"]
+        ]
+    results: dict[str, object] = {"n_studies": len(studies)}
+    for kind, asked in kinds.items():
+        chosen, points = (
+            np.array([[way(one, limits) for limits in asked] for one in studies])
+            for way in (_chosen, _by_points)
+        )
+        limits = np.array([one["largest_exposure"] for one in asked])
+        best = np.array([_best(accuracy, exposure, one) for one in asked])
+        results[kind] = {
+            way: _judged(picked, limits, best, exposure, accuracy)
+            for way, picked in (("bounds", chosen), ("points", points))
+        }
+        for way, row in results[kind].items():
+            print(
+                f"{kind:<30} {way:<7}",
+                "  ".join(f"{k} {v:.3g}" for k, v in row.items()),
+                flush=True,
+            )
+    write_results("choices", results)
+
+
+def _best(accuracy: np.ndarray, exposure: np.ndarray, limits: dict[str, float]) -> float:
+    """Accuracy of the best setting that holds the limit in truth."""
+    return float(accuracy[exposure <= limits["largest_exposure"] + 1e-9].max(initial=-np.inf))
+
+
+def _judged(
+    chosen: np.ndarray,
+    limits: np.ndarray,
+    best: np.ndarray,
+    exposure: np.ndarray,
+    accuracy: np.ndarray,
+) -> dict[str, float]:
+    """Rates over studies (first axis) and limits; the worst limit with its exact p-value."""
+    is_made = chosen >= 0
+    broken = is_made & (exposure[chosen] > limits + 1e-9)
+    right = is_made & ~broken
+    worst = int(broken.sum(axis=0).max())
+    given_up = (best - accuracy[chosen])[right]
+    return {
+        "recommends": float(is_made.mean()),
+        "breaks the limit": float(broken.mean()),
+        "at the worst limit": worst / len(chosen),
+        "p": float(binom.sf(worst - 1, len(chosen), CHOICE_LEVEL)),
+        "points given up": float(given_up.mean()) if right.any() else math.nan,
+    }
+
+
+def twins(arguments: Sequence[str]) -> None:
+    """Does one of 12 twins hold a limit that another is said to break? At the worst limit there is.
+
+    That is the lowest upper bound of a twin: it holds, and others break most easily.
+    """
+    parser = parser_of(twins)
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args(arguments)
+    for path in options.files:
+        releases = [release for _, release in releases_in([path])]
+        found = Parallel(options.jobs)(delayed(_contradicts)(release) for release in releases)
+        contradicted, n = sum(found), len(found)
+        p = float(binom.sf(contradicted - 1, n, CHOICE_LEVEL))
+        print(
+            f"{path}: {contradicted} of {n} draws contradict themselves (p = {p:.3g})", flush=True
+        )
+
+
+def _contradicts(release: Release) -> bool:
+    study = study_of(release)
+    if study is None:
+        return False
+    exposed = [[x for x in row if x.what == "largest_exposure"] for row in study.numbers]
+    limit = {"largest_exposure": min(max(x.upper for x in row) for row in exposed)}
+    answers = {answer_of(held_against(limit, row)) for row in study.numbers}
+    return {"holds", "breaks"} <= answers
+
+
 # Planted studies: a record is right anyway, right only when trained on (memorised), or wrong. A
 # random split decides who is trained on; what is found is up to the audit's own tests.
 
@@ -218,15 +396,15 @@ def resolved_share(
 ) -> float:
     """How often an exposure of these very records is resolved, in n studies."""
     p = memorised(_strata(design, np.tile(_kinds(design, group, cost), (n, 1)), rng)).p_value
-    return float((p * design.n_cost_tests <= SIGNIFICANCE).mean())
+    return float((p * design.n_tests[0] <= SIGNIFICANCE).mean())
 
 
 def shown_share(
     design: Design, costs: tuple[float, float], *, n: int, rng: np.random.Generator
 ) -> float:
-    """How often two exposures are told apart, people drawn anew in each of n studies."""
+    """How often two exposures differ, people drawn anew in each of n studies."""
     test = _compared(_panel(design, costs, 0, n, rng), n)
-    return float(((test.value > 0) & (test.p_value * design.n_pair_tests <= SHOWN)).mean())
+    return float(((test.value > 0) & (test.p_value * design.n_tests[1] <= SHOWN)).mean())
 
 
 def audited_shares(
@@ -234,17 +412,19 @@ def audited_shares(
 ) -> tuple[float, float]:
     """How often an audit says that the second of two groups is more exposed, in n studies.
 
-    And how often its verdict names that group, which needs a ratio of benefit to cost that differs.
+    And how often its verdict names that group, which must be detected, too.
     Nothing of the audit is written again: counts go through its measurements, its tests and its
     families. In all settings but the first nothing is memorised.
     """
-    seen = [costs] + [(0.0, 0.0)] * (design.n_cost_tests // 2 - 1)
+    seen = [costs] + [(0.0, 0.0)] * (design.n_tests[0] // 2 - 1)
     panels = [_panel(design, one, k, n, rng) for k, one in enumerate(seen)]
     found = alarms(panels, _pairs(n), Plan(), cost=GAP.name, outcome="benefit", n_families=n)
     tests = [_compared(panel, n) for panel in panels]
     p = np.stack([holm(alone) for alone in np.stack([one.p_value for one in tests]).T])
     second = tests[0].value > 0
-    return float(((p[:, 0] <= SHOWN) & second).mean()), float((found.shown[0] & second).mean())
+    return float(((p[:, 0] <= SHOWN) & second).mean()), float(
+        (found.exposures_differ[0] & second).mean()
+    )
 
 
 def _pairs(n: int) -> tuple[tuple[int, int], ...]:
@@ -375,4 +555,4 @@ def pilot_answers(
 
 
 if __name__ == "__main__":
-    run_verb({"counts": with_numbers(counts), "pilots": pilots})
+    run_verb({"counts": with_numbers(counts), "pilots": pilots, "choices": choices, "twins": twins})

@@ -25,6 +25,7 @@ import numpy as np
 import torch
 from scipy.special import betaincinv, ndtr, ndtri
 from scipy.stats import mannwhitneyu, pearsonr, spearmanr
+from tests.train_cases import steps_per_bin
 
 import pcer
 from benchmarks import mean_and_error, parser_of, run_verb, with_numbers, write_results
@@ -35,7 +36,7 @@ from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.sweep import Sweep, run_sweep
 from pcer.sweep.receipts import placed, terms_of
 from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
-from pcer.train.cpu import CpuDevice, CpuStep
+from pcer.train.cpu import CpuDevice
 from pcer.train.engine import assemble, one_thread
 from pcer.train.fleet import Model
 from pcer.train.receipts import Terms, fold, mu_of, unfolded
@@ -125,7 +126,7 @@ def trained(seeds: range) -> Iterator[tuple[dict[str, Scores], FloatArray, Terms
     assert (sampling.sample_rate, sampling.n_steps) == (RATE, N_STEPS)
     terms = Terms(NOISE, RATE, N_STEPS, DELTA)
     for index, seed in enumerate(seeds):
-        steps = fleet.watch.steps_per_bin(index)
+        steps = steps_per_bin(fleet.watch, index)
         kept = fold(torch.from_numpy(steps), terms).numpy()
         mine = chosen(seed)  # canaries come first among the rows of a split
         yield scores_of(seen[index], mine), kept[: len(mine)], terms
@@ -133,12 +134,11 @@ def trained(seeds: range) -> Iterator[tuple[dict[str, Scores], FloatArray, Terms
 
 def noisy_sums(fleet: Any, n: int, learning_rate: float) -> FloatArray:
     """(model, canary, step): the noisy sum of gradients in each canary's direction, in clips."""
-    loop, sums = CpuStep(fleet), []
+    sums = []
     scale = fleet.rule.expected_batch / learning_rate / CLIP
-    before = loop.state.weights[:, :n].clone()
-    for rows, sizes in zip(fleet.schedule.rows, fleet.schedule.sizes, strict=True):
-        loop.advance(rows, sizes)
-        now = loop.state.weights[:, :n].clone()
+    before = fleet.start.weights[:, :n].clone()
+    for state in CpuDevice().states(fleet):
+        now = state.weights[:, :n].clone()
         sums.append(((now - before) * scale).numpy())  # gradients of label 1 point down, steps up
         before = now
     return np.stack(sums, axis=-1).astype(np.float64)
@@ -350,10 +350,11 @@ def differences(found: dict[str, Audit], where: str) -> list[Row]:
         row: Row = {"setting": where, "epsilon": settings[0].epsilon}
         for name, setting in zip(found, settings, strict=True):
             exposure = setting.pairs[0].exposure
-            assert exposure.value is not None
-            assert exposure.standard_error is not None
+            difference = exposure.difference
+            assert difference.value is not None
+            assert difference.standard_error is not None
             row[name] = {
-                "z": exposure.value / exposure.standard_error,
+                "z": difference.value / difference.standard_error,
                 "p": exposure.p_value,
                 "differ": bool(exposure.p_value is not None and exposure.p_value <= LEVEL),
             }

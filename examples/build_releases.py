@@ -27,6 +27,8 @@ FEATURES = ["age", "priors_count", "juv_fel_count", "juv_misd_count", "juv_other
 N_SPLITS = 20
 ABOUT = {
     "groups": ["Other", "African-American"],
+    "people": "defendants",
+    "positive_means": "are predicted to be charged again",
     "notes": ["A positive prediction is two-year recidivism; ProPublica's 6,172 records."],
     "public_data": True,
 }

@@ -62,7 +62,7 @@ def mirror(rng: np.random.Generator, n: int, apart: float = 6.0) -> tuple[np.nda
 
 
 def heavy(rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
-    """Features with three degrees of freedom; groups drawn by coin flips."""
+    """Features with three degrees of freedom; groups drawn at random."""
     features = rng.standard_t(3, size=(n, 20))
     chance = _logistic(0.5 * (features[:, 0] + features[:, 1]))
     return features, (rng.random(n) < chance).astype(np.int64), np.arange(n) % 2
@@ -148,7 +148,7 @@ def audited(panel: Panel) -> Draw:
         difference_error=np.array([tests[attack][1].exposure.error.item() for attack in ATTACKS]),
         alarms=np.array(
             [
-                [one.exposures_differ.item(), one.shown.item(), one.double.item() >= 0]
+                [one.exposures_differ.item(), one.ratios_differ.item(), one.double.item() >= 0]
                 for one in found
             ]
         ),

@@ -1,4 +1,4 @@
-"""Kinds of releases in which no group is worse off, or only by chance: what audits may meet."""
+"""Kinds of releases in which groups differ by chance only: what audits may meet."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ unequal_rates = drawn_as(sizes=(300, 20_000), rates=(0.05, 0.7), people=_somethi
 def attributes(
     rng: np.random.Generator, *, n_attributes: int = 10, n_groups: int = 4
 ) -> list[NullRelease]:
-    """The same people and models, divided by coin flips in several ways."""
+    """The same people and models, divided at random in several ways."""
     n, n_splits = int(rng.choice([1_000, 4_000])), int(rng.choice([1, 3, 10]))
     rows = _something(rng) if rng.random() < 0.7 else _nothing(rng)
     share, right_out, right_in = map(np.array, zip(*rows, strict=True))

@@ -143,7 +143,7 @@ def audit_once(world: World, seed: tuple[int, ...]) -> Counter:
         found = evidence_of(panel, attacks, outcome=world.outcome)
         differs = bool(found.exposures_differ[0, 0])
         counted[name, f"group {found.more_exposed[0, 0]}"] += differs
-        counted[name, "disparity"] += bool(found.shown[0, 0])
+        counted[name, "ratio"] += bool(found.ratios_differ[0, 0])
         counted[name, "double"] += bool(found.double[0, 0] >= 0)
         counted[name, "both"] += differs and bool(found.benefits_differ[0, 0])
         counted[name, "contradicted"] += bool(found.contradicted[0, 0])
@@ -168,6 +168,5 @@ def double_once(seed: int) -> tuple[bool, bool]:
     )
     found = pcer.audit(release, pcer.Plan(resamples=1, null_draws=1)).budgets[0]
     (pair,) = found.pairs
-    answer = pair.exposure_answer
-    is_beyond = answer.answer == "differs" or answer.downgraded is not None
-    return is_beyond and pair.better_off is not None, found.double_disadvantage == ["b"]
+    is_beyond = pair.exposure.answer == "differs" or pair.exposure.downgraded is not None
+    return is_beyond and pair.outcomes.answer == "differ", pair.double_disadvantage.group == "b"
