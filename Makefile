@@ -1,10 +1,10 @@
 # `make demo` to see it, `make check` while you work, `make test` before you show it, `make test-more`
-# for what takes longer. Each does all the set-up it needs.
+# for what takes longer, `make docs` to read it as a site. Each does all the set-up it needs.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo check test test-more clean
+.PHONY: demo check test test-more docs clean
 
 demo: $(VENV)/.train
 	@$(VENV)/bin/pcer demo --out pcer-demo
@@ -17,6 +17,10 @@ test: $(VENV)/.dev
 
 test-more: $(VENV)/.dev
 	@$(VENV)/bin/python -m pytest -m "slow and not gpu"
+
+docs: $(VENV)/.docs
+	@$(VENV)/bin/python -m sphinx -W --keep-going --quiet --jobs 2 --conf-dir docs . docs/_build/html
+	@echo "open docs/_build/html/index.html"
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -34,9 +38,13 @@ $(VENV)/.train: $(VENV)/.core $(VENV)/.torch
 	$(PIP) install --constraint constraints.txt --editable ".[train]"
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.train studies/pyproject.toml
+	$(PIP) install --constraint constraints.txt --editable ".[docs]" --editable ./studies
+	@touch $@
+
 $(VENV)/.dev: $(VENV)/.train studies/pyproject.toml
 	$(PIP) install --constraint constraints.txt --editable ".[dev]" --editable ./studies
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) docs/_build docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
