@@ -27,6 +27,7 @@ from pcer.train import engine as fleets
 from pcer.train import train_seeds
 from pcer.train.devices import choose_device
 from pcer.train.rules import RULES, DpSgd
+from tests import train_cases as cases
 from tests.train_cases import CONFIG, PlainDevice, make_data, make_models, train_block
 
 LOANS = DatasetTask(
@@ -133,7 +134,7 @@ def test_a_rule_of_training_is_a_class_and_a_line(monkeypatch):
         share = (drawn % data.n_records % 2 == 1).double().mean()
         assert abs(share - 1 / 3) < 0.08  # not 1/2
         odd = fleet.watch.records[model] % 2 == 1
-        counts = fleet.watch.steps_per_bin(model)
+        counts = cases.steps_per_bin(fleet.watch, model)
         assert counts[odd, 26:].sum() == 0  # an eighth of 200 bins
         assert counts[~odd, 26:].sum() > 0
     devices = (device, PlainDevice(company))

@@ -1,11 +1,13 @@
-"""Headline, account, JUnit, JSON, page, terminal, Markdown and LaTeX say what the audit says.
+"""Every output says the two answers: JUnit, JSON, page, terminal, opinion, LaTeX, model card.
 
 For every release of the repository, and for 500 that are drawn in every shape.
 """
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
+from html import unescape
 from itertools import combinations, product
 from typing import Any
 from xml.etree import ElementTree
@@ -14,11 +16,11 @@ import numpy as np
 import pytest
 
 import pcer
-from pcer.auditing.file import Audit
-from pcer.auditing.verdict import BUDGET_VERDICTS, FailOn, Verdict, strongest
+from pcer.auditing import words
+from pcer.auditing.file import Audit, BudgetResult
+from pcer.auditing.verdict import BUDGET_VERDICTS, GUARDED, strongest
 from pcer.cli.audit import print_audits
 from pcer.release.format import Release, parse_release
-from pcer.release.proxies import proxy_named
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report
 from pcer.report.table import latex_text, markdown_text
 from tests.pages import ROOT, SAMPLES, Html, renamed
@@ -27,33 +29,27 @@ from tests.worlds.releases import World, simulate
 FILES = [*SAMPLES, ROOT / "tests/releases/version-2.release.json"]
 N_DRAWN, CHUNK, FAMILY, PAGES = 500, 50, 3, 25
 # Most of them run in `make test-more`.
-CHUNKS = [pytest.param(k, marks=pytest.mark.slow if k else ()) for k in range(N_DRAWN // CHUNK)]
 QUICK = pcer.Plan(resamples=20, null_draws=1)
-ALARMS = (Verdict.DOUBLE_DISADVANTAGE, Verdict.DISPARITY_SHOWN)
 
 CLAIMS = {
-    Verdict.DOUBLE_DISADVANTAGE: (
-        r"(?:one group is|\d+ groups are) doubly disadvantaged(?:, by [^(]+)? \((.+?)\)"
-    ),
-    Verdict.DISPARITY_SHOWN: (
-        r"(?:one group receives|\d+ groups receive) less for (?:its|their) privacy cost "
-        r"\((.+?)\): |privacy costs are shared unequally: "
-    ),
-    Verdict.EQUAL_WITHIN_MARGIN: r"privacy costs are equal within ()",
-    Verdict.NO_DISPARITY_SHOWN: r"no group is shown to pay more for what it receives()",
-    Verdict.FLOOR_DOMINATED: r"so little that it lies below the floor()",
-    Verdict.NOT_RESOLVED: r"(?:not shown to remember anyone|Nothing can be concluded)()",
-    Verdict.INSUFFICIENT_DATA: r"This release cannot tell()",
+    "exposure": {
+        "differs": r"^(?:\w+ in group )?(.+?)(?: (?:worker|defendant|professional)s)?"
+        r" are easier to recognise",
+        "no_difference_shown": r"[Nn]o group is shown to be easier|no exposure difference is shown|"
+        r"shows no exposure difference|[Oo]nly other attacks show()",
+        "equal_within_margin": r"All groups are equally easy to recognise()",
+        "none_detected": r"recognised better than|recognises? nobody|no exposure is detected|"
+        r"[Oo]nly other attacks (?!show)()",
+        "cannot_tell": r"cannot tell who is easier to recognise()",
+    },
+    "outcomes": {
+        "differ": r"(?:less|more) often:|worse served:()",
+        "no_difference_shown": r"No difference in outcomes is shown()",
+        "not_given": r"does not give the outcomes()",
+        "cannot_tell": r"cannot tell who is worse served()",
+    },
 }
-"""What a headline says under each verdict, and whom it names."""
-FEWER = r"(?:One group receives|\d+ groups receive) fewer positive predictions for .*?\((.+?)\)"
-BOTH = r"(?:one group|\d+ groups) bears? both a higher cost and .*?predictions \((.+?)\)"
-"""The same in the account."""
-
-
-def names_in(found: str) -> set[str]:
-    """Groups of "women", "women and men", "women, men and over 60"."""
-    return set(re.split(r", | and ", found)) - {""}
+"""What a headline says for each answer, and of no other."""
 
 
 def plain(text: str) -> str:
@@ -64,105 +60,203 @@ def plain(text: str) -> str:
 def check_object(audit: Audit) -> None:
     """The parts of the audit agree among themselves."""
     assert audit.verdict is strongest(budget.verdict for budget in audit.budgets)
-    assert audit.told.verdict is audit.verdict
-    assert audit.worse_off == audit.told.worse_off
+    assert (audit.told.verdict, audit.told.headline) == (audit.verdict, audit.headline)
     pairs = [pair for budget in audit.budgets for pair in budget.pairs]
     for budget in audit.budgets:
-        shared = budget.verdict is Verdict.DISPARITY_SHOWN and audit.subject.outcome == "harm"
-        assert bool(budget.worse_off) == (budget.verdict in ALARMS and not shared)
-        assert set(budget.worse_off) <= set(audit.subject.groups)
-        assert bool(budget.double_disadvantage) == (budget.verdict is Verdict.DOUBLE_DISADVANTAGE)
-        assert budget.verdict in ALARMS or not any(p.disparity_shown for p in budget.pairs)
+        assert budget.verdict is strongest(pair.verdict for pair in budget.pairs)
+        assert bool(budget.named) == budget.verdict.is_alarm
+        check_headline(audit, budget)
     for pair in pairs:
-        answer = pair.exposure_answer
-        assert pair.disparity_shown == (pair.lower_ratio is not None)
-        assert pair.more_exposed == answer.group
-        assert (answer.answer == "differs") == (answer.group is not None)
-        assert answer.downgraded is None or answer.group is None
-        assert pair.double_disadvantage in (None, answer.group)
+        exposure, outcomes, double = pair.exposure, pair.outcomes, pair.double_disadvantage
+        assert (exposure.answer == "differs") == (exposure.group is not None)
+        assert (outcomes.answer == "differ") == (outcomes.group is not None)
+        assert (pair.ratio.answer == "differs") == (pair.ratio.group is not None)
+        for answer in (exposure, outcomes, double, pair.ratio):
+            assert answer.downgraded is None or answer.group is None
+        assert double.group is None or double.group == exposure.group == outcomes.group
         if any(one.caps_verdict for one in audit.declarations):
-            assert (pair.more_exposed, pair.better_off) == (None, None)
-    main = audit.costs[0]
-    assert (main.cost, main.is_main) == (audit.cost, True)
-    if {pair.exposure_answer.attack for pair in pairs} == {audit.cost} == {audit.plan.cost}:
-        for what in ("double_disadvantage", "lower_ratio", "more_exposed"):
-            assert {*getattr(main, what)} == {getattr(pair, what) for pair in pairs} - {None}
+            assert (exposure.answer, outcomes.answer) == ("cannot_tell", "cannot_tell")
+    assert audit.costs[0].cost == audit.cost
 
 
-def check_headline(audit: Audit) -> None:
-    """The headline is of the verdict and of no other, and its subject are the worse off."""
-    searched = {verdict: re.search(claim, audit.headline) for verdict, claim in CLAIMS.items()}
-    said = {verdict: found for verdict, found in searched.items() if found}
-    assert list(said) == [audit.verdict], audit.headline
-    assert names_in(said[audit.verdict].group(1) or "") == set(audit.worse_off)
-
-
-def check_account(audit: Audit) -> None:
-    """The account names whom the verdict names, and claims nothing that the verdict does not."""
-    text, told = " ".join(audit.account), audit.told
-    unequal, both = re.search(FEWER, text), re.search(BOTH, text)
-    lower = {pair.lower_ratio for pair in told.pairs} - {None}
-    named = lower if audit.verdict in ALARMS else set()
-    assert names_in(unequal.group(1) if unequal else "") == named
-    doubled = names_in(both.group(1)) if both else set()
-    assert set(told.double_disadvantage) <= doubled
-    assert bool(doubled) == (audit.verdict is Verdict.DOUBLE_DISADVANTAGE)
-    is_resolved = any(group.resolved for group in told.groups.values())
-    assert ("remembers anyone's record cannot be told" in text) == (not is_resolved)
-    assert not (is_resolved and audit.verdict is Verdict.NOT_RESOLVED)
-    # Other costs never speak louder than the verdict: its own is not among those that alarm.
-    carried = next((one for one in audit.trust if "costs that the release carries" in one), "")
-    if not any(budget.verdict in ALARMS for budget in audit.budgets):
-        alarming = names_in(carried.rpartition(": ")[2].rstrip("."))
-        assert proxy_named(audit.cost).short not in alarming
+def check_headline(audit: Audit, setting: BudgetResult) -> None:
+    """Both answers and no other, the right groups as subjects; weak where it is, at the head."""
+    said = setting.headline
+    for axis, claims in CLAIMS.items():
+        answer = words.answer_of(setting, axis)
+        found = [name for name, claim in claims.items() if re.search(claim, said, re.IGNORECASE)]
+        assert found == [answer], said
+    if words.answer_of(setting, "exposure") == "differs":
+        subject = re.search(CLAIMS["exposure"]["differs"], said, re.IGNORECASE)[1].lower()
+        assert subject in {str(pair.exposure.group).lower() for pair in setting.pairs}
+    weak = said.startswith("This file is too weak to clear the model")
+    assert weak == words.is_weak(audit, setting)
 
 
 def check_junit(audits: Sequence[Audit]) -> None:
-    """Every setting fails by its verdict, and names its groups; the suite says the strongest."""
-    root = ElementTree.fromstring(to_junit(audits, [one.value for one in FailOn]))
+    """Every rule fails where it holds, every setting has its headline; the suite the strongest."""
+    root = ElementTree.fromstring(to_junit(audits, GUARDED))
     for audit, suite in zip(audits, root.findall("testsuite"), strict=True):
         said = {one.get("name"): one.get("value") for one in suite.iter("property")}
         assert said["verdict"] == audit.verdict.value
-        assert said["worse off"] == ", ".join(audit.worse_off)
-        failures = [case.find("failure") for case in suite.findall("testcase")]
-        for budget, failure in zip(audit.budgets, failures, strict=False):
-            assert failure is not None
-            words, _, groups = failure.get("message", "").partition(": ")
-            assert words.replace(" ", "_") == budget.verdict.value
-            assert [one for one in groups.split(", ") if one] == budget.worse_off
+        rules, headlines = suite.findall("testcase"), [each.headline for each in audit.budgets]
+        bare = ElementTree.fromstring(to_junit([audit], [])).iter("testcase")
+        assert [case.findtext("system-out") for case in bare] == headlines
+        failed = {case.get("name") for case in rules if case.find("failure") is not None}
+        assert failed == {f"fail_on: {one}" for one in GUARDED if one in audit.statements()}
+        assert len(rules) == len(GUARDED)
         assert audit.headline in (suite.findtext("system-out") or "")
 
 
 def check_text(audit: Audit, text: str, *, escape=str) -> None:
-    """A rendered text has the headline and the verdict's words, and no claim beyond them."""
+    """A rendered text has the headline, and no answer that no setting has."""
     text = plain(text)
     assert plain(escape(audit.headline)) in text
-    assert audit.verdict.words in text
-    for name in audit.worse_off:
-        assert escape(name) in text
-    if not any(pair.disparity_shown for budget in audit.budgets for pair in budget.pairs):
-        assert not re.search(CLAIMS[Verdict.DISPARITY_SHOWN], text)
-    if Verdict.DOUBLE_DISADVANTAGE.value not in audit.outcomes():
-        assert not re.search(CLAIMS[Verdict.DOUBLE_DISADVANTAGE], text)
-        assert not re.search(r"bears? both a higher cost", text)
+    differing = {words.answer_of(setting, "exposure") for setting in audit.budgets}
+    assert ("are easier to recognise" in text) == ("differs" in differing)
+    if not any(pair.double_disadvantage.group for b in audit.budgets for pair in b.pairs):
+        assert "Double disadvantage: " not in text
+
+
+NUMBER = re.compile(r"[+−]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)")
+OF_SETTINGS = ("accuracy", "parity gap", "odds gap")
+Named = dict[tuple[str, str, str], list[tuple[float, float]]]
+"""By column, setting and group: values as they are printed, each with half its last digit."""
+
+
+def markdown_tables(text: str) -> Iterator[tuple[str, list[list[str]]]]:
+    """Titles and cells, heads first."""
+    for title, lines in re.findall(r"### (.+)\n\n((?:\|.*\n?)+)", text):
+        rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines.splitlines()]
+        cells = [[re.sub(r"\\(.)", r"\1", cell).strip() for cell in row] for row in rows]
+        yield title, [cells[0], *cells[2:]]
+
+
+def html_tables(text: str) -> Iterator[tuple[str, list[list[str]]]]:
+    for table in re.findall(r"<table.*?</table>", text, re.DOTALL):
+        title = re.search(r"<caption.*?>(.*?)</caption>", table, re.DOTALL)
+        rows = re.findall(r"<tr.*?>(.*?)</tr>", table, re.DOTALL)
+        cells = [re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row, re.DOTALL) for row in rows]
+        yield (
+            plain(title[1]) if title else "",
+            [[plain(unescape(re.sub("<.*?>", " ", cell))) for cell in row] for row in cells],
+        )
+
+
+def amount(text: str) -> tuple[float, float]:
+    """A printed number and half of its last digit."""
+    value = text.replace("−", "-").replace(",", "")
+    return float(value), 0.5 * 10.0 ** -len(value.partition(".")[2])
+
+
+def add_named(found: Named, audit: Audit, title: str, rows: list[list[str]]) -> None:
+    """What a table says about settings; tables of single attacks and floors have other names."""
+    heads = [re.split(r" ?[\[±]", head)[0] for head in rows[0]]
+    if heads[0] not in ("setting", "ε", "group") or "attack" in heads or "Floor" in title:
+        return
+    pair = audit.budgets[0].pairs[0].groups
+    for row in rows[1:]:
+        at = dict(zip(heads, row, strict=True))
+        setting = at.get("setting", at.get("ε", title.rpartition(": ")[2]))
+        setting = re.sub("ε = ", "", setting).replace("no-DP", "none")
+        who = at.get("group", at.get("groups", "")).rpartition(" − ")[2]
+        for head, cell in at.items():
+            values = NUMBER.findall(re.split(r"[\[±(]", cell)[0])
+            if head in ("setting", "ε", "group", "groups", "p") or not values:
+                continue
+            several = head in ("R", "δ", "PCER") and len(pair) == len(values)
+            names = [f"{head} {name}" for name in pair] if several else [head]
+            for name, value in zip(names, values, strict=False):
+                key = name, setting, "" if head in OF_SETTINGS else who
+                found.setdefault(key, []).append(amount(value))
+
+
+def check_numbers(audit: Audit, page: str = "") -> None:
+    """Values under one name agree within their rounding; sentences have those of the tables."""
+    found, everything = Named(), to_markdown_page([audit], "full")
+    tables = [*markdown_tables(to_markdown_page([audit])), *markdown_tables(everything)]
+    tables += [*markdown_tables(to_markdown_page([audit], "paper")), *html_tables(page)]
+    for title, rows in tables:
+        add_named(found, audit, title, rows)
+    for name, values in found.items():
+        for (one, first), (other, second) in combinations(values, 2):
+            assert abs(one - other) <= 1.001 * (first + second), (name, values)
+    scale, pairs = audit.proxy.scale, [pair for b in audit.budgets for pair in b.pairs]
+    base = 50 if scale.is_advantage else 0
+    bounds = [(g.cost.upper_bound, base) for b in audit.budgets for g in b.groups.values()]
+    bounds += [(pair.exposure.difference.upper_bound, 0) for pair in pairs]
+    printed = [at + scale.per_unit * bound for bound, at in bounds if bound is not None]
+    limits = [pair.outcomes.difference.upper_bound for pair in pairs]
+    printed += [100 * limit for limit in limits if limit is not None]
+    for value, half in map(amount, re.findall(r"\bat most ([\d.]*\d)", everything)):
+        assert any(abs(value - bound) <= 1.001 * half for bound in printed), value
+    told = "" if audit.told.model is None else f"{audit.told.model}, "
+    told += "none" if audit.told.epsilon is None else f"{audit.told.epsilon:g}"
+    cells = [
+        each for (_, setting, _), values in found.items() if setting == told for each in values
+    ]
+    said = r"(\d[\d.]*) (?:of|points|hundredths)\b[^,.]*, against ([\d.]*\d)"
+    for pair in re.findall(said, audit.headline):
+        for value, half in map(amount, pair):
+            assert any(abs(value - cell) <= 1.001 * (half + other) for cell, other in cells), pair
+
+
+def check_opinion(audit: Audit) -> None:
+    """Both answers are those of the JSON, and every number occurs in it, in the page's units."""
+    text, tree = re.sub(r"\\(.)", r"\1", audit.opinion()), audit.to_tree()
+    rows = re.findall(r"^\| (.+?) \| ([^|]+?) \| ([^|]+?) \| [^|]+ \|$", text, re.MULTILINE)
+    said = {name: answers for name, *answers in rows}
+    for budget in tree["budgets"]:
+        answers = said[words.setting_name(budget["model"], budget["epsilon"])]
+        for axis, answer in zip(("exposure", "outcomes"), answers, strict=True):
+            found = {pair[axis]["answer"] for pair in budget["pairs"]}
+            code, _, named = answer.partition(": ")
+            strongest_of = next(each for each in words.ANSWERS if each in found)
+            assert code.replace(" ", "_") in (strongest_of, "equal_within_margin")
+            groups = [pair[axis]["group"] for pair in budget["pairs"] if pair[axis]["group"]]
+            assert named == words.listed(list(dict.fromkeys(groups)))
+    values, sentences = [*leaves(tree, (int, float))], " ".join(leaves(tree, (str,)))
+    names = [audit.subject.dataset, audit.subject.attribute, *audit.subject.groups]
+    for part in [audit.release_sha256, audit.plan_sha256, *audit.family, *names]:
+        text = text.replace(part, "")
+    for number in NUMBER.findall(text):
+        value, half = amount(number)
+        forms = (form for v in values for form in (v, 100 * v, 50 + 100 * v, 50 + 50 * v))
+        is_unit = number in ("100", "50")
+        occurs = re.search(rf"(?<![\d.]){re.escape(number)}(?![\d]|\.\d)", sentences)
+        assert is_unit or occurs or any(abs(v - value) <= 1.001 * half for v in forms), number
+
+
+def leaves(tree: Any, kinds: tuple[type, ...]) -> Iterator[Any]:
+    """Every number or text of plain objects, names of objects among the texts."""
+    if isinstance(tree, dict):
+        yield from leaves([*tree, *tree.values()], kinds)
+    elif isinstance(tree, list):
+        for each in tree:
+            yield from leaves(each, kinds)
+    elif isinstance(tree, kinds) and not isinstance(tree, bool):
+        yield tree
 
 
 def check_all(audits: Sequence[Audit], printed: str) -> None:
     """Every output but the page."""
     for audit in audits:
         check_object(audit)
-        check_headline(audit)
-        check_account(audit)
+        check_numbers(audit)
+        check_opinion(audit)
     check_junit(audits)
     markdown, latex = to_markdown_page(audits), to_latex_tables(audits)
     for audit in audits if len(audits) == 1 else ():
         check_text(audit, printed)
         check_text(audit, markdown, escape=markdown_text)
         check_text(audit, latex, escape=latex_text)
+        check_text(audit, audit.card(), escape=markdown_text)
     for audit in audits:
-        assert plain(audit.title.partition(": ")[2]) in plain(printed)
-        assert markdown_text(audit.title) in markdown
-        assert latex_text(audit.title) in latex
+        numbers = audit.metrics()
+        assert numbers["pcer_alarm"] == (audit.verdict.severity == "red")
+        assert all(map(math.isfinite, numbers.values()))
+        assert markdown_text(audit.headline) in markdown
+        assert latex_text(audit.headline) in latex
 
 
 # Releases of every shape that the format allows. Not a picture of the world: shapes are drawn so
@@ -196,6 +290,7 @@ def any_release(rng: Rng, *, data_digest: str | None = None) -> tuple[Release, p
     tree |= {"version": 3, "runs": runs, "provenance": {"data_digest": data_digest}}
     about = {"attribute": pick(rng, "sex", "age", "origin"), "n_missing_group": pick(rng, 0, 17)}
     tree["subject"] |= about | {"outcome": pick(rng, "benefit", "harm")}
+    tree["subject"] |= pick(rng, {}, {"people": "workers", "positive_means": "are promoted"})
     tree["training"] = {"split_kind": pick(rng, *["random"] * 8, "other", None)}
     if rng.random() < 0.15:
         units = {name: size * rng.uniform(0.3, 1) for name, size in zip(names, sizes, strict=True)}
@@ -262,7 +357,7 @@ def _add_costs(tree: Tree, settings: list[Tree], rng: Rng) -> None:
 
 
 def _placebo(tree: Tree, settings: list[Tree], rng: Rng) -> Any:
-    """Coin flips that say nothing against an alarm, or much."""
+    """Placebo groups that say nothing against an alarm, or much."""
     speaks = bool(rng.random() < 0.5)
 
     def either(often: Any, otherwise: Any, chance: float, *, always: bool = False) -> Any:
@@ -273,7 +368,7 @@ def _placebo(tree: Tree, settings: list[Tree], rng: Rng) -> Any:
     for setting, proxy, pair in product(settings, sorted(costs), pairs):
         yield setting | {
             **{"proxy": proxy, "groups": [*pair], "n_draws": 200, "n_permutations": 9_999},
-            **{"n_shown": either(40, 9, 0.5), "n_double": either(40, 2, 0.5)},
+            **{"n_ratio": either(40, 9, 0.5), "n_double": either(40, 2, 0.5), "n_any": 12},
             **{"n_exposure": either(40, 9, 0.3), "p_value": either(0.3, 0.001, 0.3)},
             "exposure_p_value": either(0.3, 0.001, 0.3),
             "exposure_p_value_within_labels": either(0.3, 0.001, 0.5, always=True),
@@ -291,14 +386,17 @@ def drawn(chunk: int) -> list[tuple[Release, Audit]]:
     return alone + list(zip(together, pcer.audit(together, plan), strict=True))
 
 
-@pytest.mark.parametrize("chunk", CHUNKS)
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(N_DRAWN // CHUNK))
 def test_drawn_releases_speak_with_one_voice(chunk, capsys):
     audited = [audit for _, audit in drawn(chunk)]
     for group in [*([one] for one in audited[:-FAMILY]), audited[-FAMILY:]]:
         print_audits(group)
         check_all(group, capsys.readouterr().out)
     for release, audit in drawn(chunk)[:: N_DRAWN // PAGES]:
-        check_text(audit, Html(to_report([audit], [release])).text)
+        page = to_report([audit], [release])
+        check_text(audit, Html(page).text)
+        check_numbers(audit, page)
 
 
 @pytest.mark.slow
@@ -306,8 +404,8 @@ def test_the_drawn_ones_have_every_verdict_and_every_cap():
     budgets = [b for chunk in range(4) for _, audit in drawn(chunk) for b in audit.budgets]
     assert {budget.verdict for budget in budgets} == set(BUDGET_VERDICTS)
     assert len({budget.reason for budget in budgets}) >= 8
-    capped = " ".join(pair.capped or "" for budget in budgets for pair in budget.pairs)
-    assert all(why in capped for why in ("made-up groups", "randomly drawn"))
+    reasons = " ".join(pair.exposure.downgraded or "" for b in budgets for pair in b.pairs)
+    assert all(why in reasons for why in ("made-up groups", "randomly drawn"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.removesuffix(".release.json"))
@@ -315,5 +413,7 @@ def test_releases_of_the_repository_speak_with_one_voice(path, capsys):
     release = pcer.read_release(path)
     audit = pcer.audit(release, QUICK)
     print_audits([audit])
+    page = to_report([audit], [release])
     check_all([audit], capsys.readouterr().out)
-    check_text(audit, Html(to_report([audit], [release])).text)
+    check_text(audit, Html(page).text)
+    check_numbers(audit, page)

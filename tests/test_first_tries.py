@@ -1,0 +1,318 @@
+"""What people type first, each as they would: a result, or one sentence with the exact fix.
+
+A try is code that runs in ``here`` (names that a user has at hand), or the words of a command. With
+``Fix`` it is refused once, in words that name what to do; the fix must then work, and where it has
+``AS_SAID`` it is the one that was printed.
+"""
+
+import os
+import re
+import shlex
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.model_selection
+import torch
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+import pcer
+from tests.commands import passed, refusal
+
+
+class Fix(NamedTuple):
+    """What is typed first, what the sentence must say, and what is typed then."""
+
+    first: str
+    says: str
+    then: str
+
+
+PRINTED = re.compile(r".*[Pp]ass (?P<fix>.+?)(?: or .*)?\.$")
+BARE = "release = pcer.release_from_estimator(forest, {}, n_splits=2)"
+ASK = "release = pcer.release_from_estimator(forest, {}, n_splits=2, outcome='benefit'{})"
+READY = "release = pcer.read_release('forest.release.json')\n"
+TRAIN = """
+def train(X, y, seed):
+    weight = torch.zeros(X.shape[1], dtype=X.dtype, requires_grad=True)
+    for _ in range(5):
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(X @ weight, y)
+        weight = (weight - torch.autograd.grad(loss, weight)[0]).detach().requires_grad_()
+    return {}
+"""
+RELEASE = "pcer.release_from_training(train, tX, ty, sensitive_features=g, outcome='benefit'{})"
+SIGNALS = "pcer.release_from_signals(ll, base, {}member=member, split_kind='random', {})"
+PYTHON = [
+    # scikit-learn and fairlearn
+    ASK.format("X, y, sensitive_features=g", ""),
+    ASK.format("X.tolist(), y.tolist(), sensitive_features=g.tolist()", ""),
+    ASK.format("X, y, sensitive_features=g.reshape(-1, 1)", ""),
+    ASK.format("X, y, sensitive_features=np.stack([g, h], axis=1)", ""),
+    ASK.format("df[['age', 'score']], df['paid'], sensitive_features=df['sex']", ""),
+    ASK.format("df[['age', 'score']], df['paid'], sensitive_features=df[['sex', 'region']]", ""),
+    ASK.format("df[['age', 'score', 'code']], df['paid'], sensitive_features='code'", ""),
+    ASK.format("df[['age', 'code', 'zone']], df['paid'], sensitive_features=['code', 'zone']", ""),
+    Fix(
+        ASK.format("df[['age', 'sex']], df['paid'], sensitive_features='sex'", ""),
+        "could not convert string to float",
+        ASK.format(
+            "df[['age', 'sex']], df['paid'], sensitive_features='sex'",
+            ", options=pcer.Options(drop_sensitive=True)",
+        ),
+    ),
+    Fix(
+        ASK.format("df[['age', 'score']], df['paid'], sensitive_features='sex'", ""),
+        "X has age, score",
+        ASK.format("df[['age', 'score']], df['paid'], sensitive_features=df['sex']", ""),
+    ),
+    Fix(
+        ASK.format("X, words, sensitive_features=g", ""),
+        "positive_label='yes'",
+        ASK.format("X, words, sensitive_features=g", ", positive_label='yes'"),
+    ),
+    Fix(
+        "pcer.release_from_estimator(RandomForestClassifier, X, y, sensitive_features=g, "
+        "outcome='benefit')",
+        "give an object: RandomForestClassifier()",
+        ASK.format("X, y, sensitive_features=g", ""),
+    ),
+    *(
+        Fix(
+            ASK.format("X, y, sensitive_features=g", f", {typed}"),
+            "pass options=pcer.Options(",
+            ASK.format("X, y, sensitive_features=g", ", AS_SAID"),
+        )
+        for typed in ("n_jobs=1", "test_size=0.4, dataset='loans'", "epsilon=1, cv=3")
+    ),
+    Fix(
+        BARE.format("X, y, sensitive_features=g"),
+        "Is a positive prediction good or bad for the person?",
+        BARE.format("X, y, sensitive_features=g, AS_SAID"),
+    ),
+    Fix(
+        BARE.format("X, y, g, outcome='benefit'"),
+        "pass sensitive_features= next",
+        BARE.format("X, y, sensitive_features=g, outcome='benefit'"),
+    ),
+    *(
+        Fix(
+            ASK.format(f"X, {labels}, sensitive_features=g", ""),
+            "y contains ",
+            ASK.format(f"X, {labels}, sensitive_features=g", ", AS_SAID"),
+        )
+        for labels in ("2 * y - 1", "np.where(y, 'good', 'bad')")
+    ),
+    Fix(
+        "pcer.release_from_predictions(y, (X[:, 0] > 0) * 1, sensitive_features=g)",
+        "Pass split=, 'train' or 'test' for each. Were the training records drawn at random? ",
+        "pcer.release_from_predictions(y, (X[:, 0] > 0) * 1, sensitive_features=g, split=member, "
+        "split_kind='random', outcome='benefit')",
+    ),
+    # what is done with a release, and an audit
+    READY + "print(pcer.audit(release)); release.save('again.json')",
+    "print(pcer.audit('forest.release.json'))",
+    "for found in pcer.audit('.'): print(found.headline)",
+    "pcer.audit(['forest.release.json', Path('forest.release.json')])",
+    "assert pcer.audit('forest.release.json', cost='LiRA').cost == 'lira_advantage'",
+    "pcer.audit('forest.release.json', cost='Paired Confidence').plot().save('finding.svg')",
+    "assert pcer.audit('forest.release.json').to_frame().shape[1] <= 10",
+    "pcer.detectable(pcer.read_release('forest.release.json'), cost='gap', setting='none')",
+    READY + "pcer.compare(release, release, cost='rmia', settings='No-DP')",
+    "pcer.compare('forest.release.json', Path('forest.release.json'))",
+    "pcer.trend('forest.release.json', '.')",
+    "pcer.detectable('forest.release.json', target=0.05)",
+    *(
+        Fix(
+            f"pcer.audit('forest.release.json', {typed})",
+            "pass plan=pcer.Plan(",
+            "pcer.audit('forest.release.json', AS_SAID)",
+        )
+        for typed in ("policy={'largest_exposure': 52}", "policy='limits.toml'", "floor=0.01")
+    ),
+    Fix("pcer.Policy(largest_exposure=0.52)", "52 for 0.52", "pcer.Policy(largest_exposure=52)"),
+    Fix("pcer.Options(n_job=2)", "takes no n_job, but n_jobs", "pcer.Options(n_jobs=2)"),
+    Fix("pcer.audit(forest)", "release_from_estimator", "pcer.audit('forest.release.json')"),
+    # Opacus and torch
+    TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
+    + RELEASE.format(", n_splits=2, epsilon=1.2"),
+    TRAIN.format(
+        "lambda r: torch.stack([1 - torch.sigmoid(r @ weight), torch.sigmoid(r @ weight)], 1)"
+    )
+    + RELEASE.format(", n_splits=2, epsilon=lambda model: 0.98"),
+    Fix(
+        TRAIN.format("lambda records: records @ weight") + RELEASE.format(", n_splits=2"),
+        "apply the sigmoid",
+        TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
+        + RELEASE.format(", n_splits=2"),
+    ),
+    Fix(
+        TRAIN.format("None") + RELEASE.format(", n_splits=2"),
+        "a function of records to probabilities",
+        TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
+        + RELEASE.format(", n_splits=2"),
+    ),
+    Fix(
+        TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
+        + RELEASE.format(", n_splits=2, options=pcer.Options(store='kept')"),
+        "version=1",
+        TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
+        + RELEASE.format(", n_splits=2, options=pcer.Options(store='kept', version=1)"),
+    ),
+    Fix(
+        TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
+        + RELEASE.format(", n_splits=2, store='more'"),
+        "store is an option: pass options=pcer.Options(store='more', version=1)",
+        TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
+        + RELEASE.format(", n_splits=2, AS_SAID"),
+    ),
+    Fix(
+        TRAIN.format("no_such_name") + RELEASE.format(", n_splits=2"),
+        "; options=pcer.Options(store='kept', version=1) keeps finished splits",
+        TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
+        + RELEASE.format(", n_splits=2, options=pcer.Options(store='kept', version=1)"),
+    ),
+    Fix(
+        "def train(X, y):\n    return LogisticRegression().fit(X, y)\n"
+        + RELEASE.format(", n_splits=2"),
+        "train(X_train, y_train, seed)",
+        "def train(X, y, seed):\n    return LogisticRegression().fit(X, y)\n"
+        + RELEASE.format(", n_splits=2"),
+    ),
+    Fix(
+        "def train(X, y, seed):\n    return LogisticRegression().fit(X, y).predict\n"
+        + RELEASE.format(", n_splits=2"),
+        "return the model's predict_proba",
+        "def train(X, y, seed):\n    return LogisticRegression().fit(X, y).predict_proba\n"
+        + RELEASE.format(", n_splits=2"),
+    ),
+    # large models
+    Fix(
+        "pcer.release_from_signals(ll, [base, base + 1], sensitive_features=g, member=member)",
+        "What are the signals?",
+        "pcer.release_from_signals(ll, [base, base + 1], sensitive_features=g, member=member, "
+        "kind='log_likelihood', split_kind='random')",
+    ),
+    Fix(
+        SIGNALS.format("kind='log_likelihood', ", "sensitive_features=g").replace(
+            "member=member", "member=np.where(member, 'train', 'test')"
+        ),
+        "member=part == 'train'",
+        "part = np.where(member, 'train', 'test')\n"
+        + SIGNALS.format("kind='log_likelihood', ", "sensitive_features=g").replace(
+            "member=member", "member=part == 'train'"
+        ),
+    ),
+    "print(pcer.audit("
+    + SIGNALS.format("kind='log_likelihood', ", "sensitive_features=g, person_id=who")
+    + "))",
+    Fix(
+        SIGNALS.format("kind='loss', ", "sensitive_features=g"),
+        "check the kind",
+        SIGNALS.format("kind='log_likelihood', ", "sensitive_features=g"),
+    ),
+]
+READY_TABLE = (
+    "pcer release predictions.csv --attribute sex --outcome benefit --split-kind random "
+    "--label label --prediction pred --split part"
+)
+MORE = "--epochs 1 --seeds 2 --budgets none"
+COMMANDS = [
+    "pcer audit forest.release.json --cost LiRA",
+    "pcer audit . --summary",
+    "pcer plan forest.release.json --cost gap --setting none",
+    "pcer compare forest.release.json forest.release.json --setting none --cost 'Paired gap'",
+    Fix(f"pcer train loans.csv {MORE}", "For example: ", "as it says"),
+    Fix(f"pcer train loans.csv --attribute sex --label paid {MORE}", "For example: ", "as it says"),
+    Fix("pcer train compas", "--attribute race", f"pcer train compas --attribute race {MORE}"),
+    Fix("pcer release predictions.csv", "For example: ", "as it says"),
+    "pcer plan . --setting none",
+    "pcer compare . forest.release.json",
+    "pcer trend . forest.release.json",
+    Fix("pcer audit predictions.csv", "pcer release predictions.csv", f"{READY_TABLE} -o made"),
+    f"{READY_TABLE} --membership-score myattack --out own",
+]
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """A folder and the names that a user has at hand."""
+    folder, rng, n = tmp_path_factory.mktemp("first"), np.random.default_rng(0), 400
+    X = rng.normal(size=(n, 3))
+    y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
+    g, h = np.where(rng.random(n) < 0.5, "women", "men"), np.where(rng.random(n) < 0.5, "x", "z")
+    df = pd.DataFrame({"age": 50 + 9 * X[:, 0], "score": X[:, 1], "sex": g, "region": h, "paid": y})
+    df["code"], df["zone"] = (g == "men") + 1, (h == "z") + 1
+    df["job"] = [f"job {k}" for k in rng.integers(0, 120, n)]
+    df[["age", "score", "job", "sex", "paid"]].to_csv(folder / "loans.csv", index=False)
+    part = np.where(rng.random(n) < 0.6, "train", "test")
+    table = {"sex": g, "label": y, "pred": (X[:, 0] > 0) * 1, "part": part, "myattack": X[:, 2]}
+    (folder / "limits.toml").write_text("largest_exposure = 52\n")
+    pd.DataFrame(table).to_csv(folder / "predictions.csv", index=False)
+    forest, member = RandomForestClassifier(5), rng.permutation(n) < n // 2
+    base = rng.normal(-50, 9, n)
+    names = {
+        **{
+            "np": np,
+            "pcer": pcer,
+            "sklearn": sklearn,
+            "torch": torch,
+            "Path": type(folder),
+            "X": X,
+            "y": y,
+            "g": g,
+        },
+        **{"h": h, "df": df, "forest": forest, "words": np.where(y, "yes", "no"), "base": base},
+        **{"RandomForestClassifier": RandomForestClassifier, "member": member},
+        **{"LogisticRegression": LogisticRegression, "who": np.arange(n) // 2},
+        **{"tX": torch.tensor(X), "ty": torch.tensor(y).double()},
+        "ll": base + rng.normal(size=n) + 3 * member,
+    }
+    pcer.release_from_estimator(
+        forest, X, y, sensitive_features=g, outcome="benefit", n_splits=8
+    ).save(folder / "forest.release.json")
+    return folder, names
+
+
+@pytest.mark.parametrize("typed", PYTHON, ids=range(len(PYTHON)))
+def test_what_is_typed_first_in_python(typed, here, monkeypatch):
+    folder, names = here
+    monkeypatch.chdir(folder)
+    then = typed
+    if isinstance(typed, Fix):
+        with pytest.raises(pcer.InputError) as caught:
+            exec(typed.first, dict(names))
+        assert typed.says in str(caught.value)
+        assert "\n" not in str(caught.value)
+        found = PRINTED.match(str(caught.value))
+        then = typed.then.replace("AS_SAID", found["fix"] if found else "AS_SAID")
+    exec(then, dict(names))
+
+
+@pytest.mark.parametrize("typed", COMMANDS, ids=range(len(COMMANDS)))
+def test_what_is_typed_first_at_the_command_line(typed, here, monkeypatch, tmp_path):
+    folder, _ = here
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for path in folder.iterdir():
+        os.symlink(path, tmp_path / path.name)
+    then = typed
+    if isinstance(typed, Fix):
+        sentence = refusal(*shlex.split(typed.first)[1:])
+        assert typed.says in sentence
+        told = sentence.partition(typed.says)[2].strip()
+        then = told if typed.then == "as it says" else typed.then
+    done = passed(*shlex.split(then)[1:])
+    assert "Traceback" not in done.stderr
+    if "myattack" in then:
+        assert "myattack" in passed("audit", "own", "--full").stdout
+
+
+def test_three_lines_with_arrays_only_give_a_printed_finding(here):
+    X, y, g = (here[1][name] for name in "Xyg")
+    model = RandomForestClassifier(5)
+    release = pcer.release_from_estimator(model, X, y, sensitive_features=g, outcome="benefit")
+    printed = " ".join(str(found := pcer.audit(release)).split())
+    assert " ".join(found.headline.split()) in printed
+    assert "attacker right" in printed
