@@ -130,7 +130,8 @@ def test_a_run_holds_one_audit_and_all_that_verifies_it(monkeypatch, tmp_path):
     both = pcer.audit([parse_release(tree, file="simulated") for tree in trees], QUICK)
     assert ours.log_audit(both[0], "7") == "7"
     kept = dict(tags)
-    for found, field in ((both, "found"), (both[1], "run")):
+    other_plan = pcer.audit(both[0].sources[0], QUICK.model_copy(update={"policy": pcer.Policy()}))
+    for found, field in ((both, "found"), (both[1], "run"), (other_plan, "run")):
         with pytest.raises(pcer.InputError, match=r"start_run\(nested=True\)") as caught:
             ours.log_audit(found, "7")
         assert (caught.value.field, tags) == (field, kept)

@@ -26,7 +26,7 @@ from pcer.release.format import Release, write_release
 
 FOLDER, REPORT = "pcer", "report.html"  # of the artifacts
 MOST_AT_ONCE = 1_000  # metrics that MLflow takes in one call
-RELEASE_TAG = "pcer_release_sha256"
+RELEASE_TAG, PLAN_TAG = "pcer_release_sha256", "pcer_plan_sha256"
 OWN_RUN = "its own run: with mlflow.start_run(nested=True): log_audit(found)"
 LONGEST_TAG = 5_000  # characters; MLflow keeps 8,000
 # What ``evaluator_config`` must say, and what it may; a model decides by its own threshold.
@@ -46,7 +46,7 @@ def log_audit(found: Audit, run: Any = None, *, model_id: str | None = None) -> 
 
     Raises:
         InputError: MLflow is not installed, the audit does not hold its release, or the run
-            holds the audit of another release: their numbers would be mixed.
+            holds the audit of another release or plan: their numbers would be mixed.
     """
     if not isinstance(found, Audit):
         raise InputError(f"log_audit takes one audit; log each in {OWN_RUN}.", field="found")
@@ -57,8 +57,9 @@ def log_audit(found: Audit, run: Any = None, *, model_id: str | None = None) -> 
     run_id = getattr(getattr(run, "info", None), "run_id", run)
     if run_id is None and (active := mlflow.active_run()) is not None:
         run_id = active.info.run_id
-    client, own = mlflow.MlflowClient(), found.release_sha256
-    if run_id and client.get_run(run_id).data.tags.get(RELEASE_TAG, own) != own:
+    client, tags = mlflow.MlflowClient(), _tags(found)
+    kept = client.get_run(run_id).data.tags if run_id else {}
+    if any(kept.get(name, tags[name]) != tags[name] for name in (RELEASE_TAG, PLAN_TAG)):
         raise InputError(f"The run holds another audit; log this one in {OWN_RUN}.", field="run")
     with tempfile.TemporaryDirectory() as folder:
         found.save_html(Path(folder) / REPORT)  # first: without its release nothing is logged
@@ -72,7 +73,7 @@ def log_audit(found: Audit, run: Any = None, *, model_id: str | None = None) -> 
             for k in range(0, len(numbers), MOST_AT_ONCE):
                 some = dict(numbers[k : k + MOST_AT_ONCE])
                 mlflow.log_metrics(some, run_id=run_id, model_id=model_id)
-            for name, text in _tags(found).items():
+            for name, text in tags.items():
                 client.set_tag(run_id, name, clipped(shown(text), LONGEST_TAG))
             client.log_artifacts(run_id, folder, FOLDER)
     return str(run_id)
@@ -87,7 +88,7 @@ def _tags(found: Audit) -> dict[str, str]:
         "pcer_setting": setting_name(found.told.model, found.told.epsilon),
         "pcer_attack": found.cost,
         RELEASE_TAG: found.release_sha256,
-        "pcer_plan_sha256": found.plan_sha256,
+        PLAN_TAG: found.plan_sha256,
     }
 
 
