@@ -140,7 +140,8 @@ def test_a_release_within_the_policy_is_green_and_one_outside_is_red(
 
 def test_bad_input_is_red_with_its_sentence_and_runs_nothing_of_the_inputs(tmp_path):
     hostile = "$(touch owned); `touch owned` \"'; touch owned #"
-    given = {"releases": hostile, "fail-on": hostile, "folder": "out", "policy": ""}
+    folder = "out=1\nexit-code=0"
+    given = {"releases": hostile, "fail-on": hostile, "folder": folder, "policy": ""}
     _, _, verdict = steps_run(tmp_path, given)
     assert verdict.returncode == 2
     assert "fail_on" in verdict.stdout
