@@ -18,6 +18,7 @@ import yaml
 
 import pcer
 from tests.commands import GOOD, run
+from tests.pages import mixed_release
 from tests.test_pages import blocks
 
 ROOT = Path(__file__).parents[2]
@@ -147,6 +148,24 @@ def test_bad_input_is_red_with_its_sentence_and_runs_nothing_of_the_inputs(tmp_p
     assert "fail_on" in verdict.stdout
     assert "    pcer: " in (tmp_path / "GITHUB_STEP_SUMMARY").read_text()
     assert not list(tmp_path.rglob("owned"))
+
+
+def test_many_broken_rules_leave_a_comment_of_few_words_with_the_first_of_them(tmp_path):
+    rules = {"min_splits": 50, "largest_exposure": 50.5, "largest_outcome_gap": 5}
+    rules |= {"least_accuracy": 99}
+    (tmp_path / "pcer.toml").write_text("".join(f"{key} = {rules[key]}\n" for key in rules))
+    pcer.write_release(mixed_release(), tmp_path / "m.release.json")
+    *_, verdict = steps_run(tmp_path, {"releases": ".", "policy": "pcer.toml"})
+    assert verdict.returncode == 1
+    text = (tmp_path / "pcer-audit" / "comment.md").read_text(encoding="utf-8")
+    whole = (tmp_path / "GITHUB_STEP_SUMMARY").read_text(encoding="utf-8")
+    assert len(text.split()) <= 400 < len(whole.split())
+    *kept, last = text.removeprefix("<!-- pcer: pcer-audit -->\n").splitlines()
+    assert last == "2 more in the job summary."
+    assert [line for line in kept if line not in whole.splitlines()] == []
+    said = text.replace("\\", "")
+    assert [rule for rule in rules if f"\n{rule}: limit" not in said] == []
+    assert "### Outcomes and exposure" in text
 
 
 @pytest.mark.slow
