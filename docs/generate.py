@@ -52,7 +52,7 @@ SECTIONS = {
         ],
     ),
     "notebooks": ("Notebooks", ["docs/notebooks/*.ipynb"]),
-    "reference": ("Reference", ["docs/generated/commands.md", "docs/generated/api/*"]),
+    "reference": ("Reference", ["docs/generated/commands.md", "docs/generated/api/*.rst"]),
     "study": (
         "The paper's study",
         ["studies/docs/[!cf]*.md", "studies/README.md", "studies/paper/README.md"],
@@ -66,8 +66,9 @@ STOP_AT = "BaseModel, Exception, object, str, tuple, dict"
 def write_pages(folder: Path) -> None:
     """Write every generated page below a folder that holds nothing else."""
     shutil.rmtree(folder, ignore_errors=True)
-    (folder / "api").mkdir(parents=True)
+    (folder / "api" / "pcer").mkdir(parents=True)
     pages = {f"api/{module.__name__}.rst": module_page(module) for module in public_modules()}
+    pages |= {f"api/pcer/{name}.rst": text for name, text in name_pages(pcer).items()}
     pages |= {"commands.md": commands_page(), "gallery.rst": gallery_page()}
     for name, text in pages.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -139,11 +140,27 @@ def homes() -> dict[str, str]:
 
 
 def module_page(module: ModuleType) -> str:
-    """A module's docstring and an entry for every public name."""
-    name, places = module.__name__, homes()
-    whole = [f"{name}.{one}" for one in public_names(module) if f"{name}.{one}" in places]
-    entries = [entry(module, one, places[one]) for one in whole]
-    return titled(name, f".. automodule:: {name}\n   :no-members:", *entries)
+    """A module's docstring and its entries; those of the package have pages of their own."""
+    name, shown = module.__name__, entries(module).values()
+    if module is pcer:
+        pages = "".join(f"\n   pcer/{one}" for one in name_pages(module))
+        shown = [f".. toctree::\n   :maxdepth: 1\n{pages}"]
+    return titled(name, f".. automodule:: {name}\n   :no-members:", *shown)
+
+
+def name_pages(module: ModuleType) -> dict[str, str]:
+    """A page for every public name; two that differ in capitals share one, as files may have to."""
+    found, pages = entries(module), {}
+    for name in found:
+        pages.setdefault(name.lower(), []).append(name)
+    return {page: titled(", ".join(n), *(found[one] for one in n)) for page, n in pages.items()}
+
+
+def entries(module: ModuleType) -> dict[str, str]:
+    """The directive for each public name of a module."""
+    places, place = homes(), module.__name__
+    whole = {name: f"{place}.{name}" for name in public_names(module)}
+    return {n: entry(module, one, places[one]) for n, one in whole.items() if one in places}
 
 
 def entry(module: ModuleType, whole: str, home: str) -> str:
