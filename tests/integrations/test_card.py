@@ -35,7 +35,17 @@ def headings(text: str) -> list[str]:
     return re.findall(r"^#+ .+$", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.M), re.M)
 
 
-@pytest.mark.parametrize("make", [lambda: audited(FOREST), hostile_audit], ids=["demo", "hostile"])
+def tiny_audit() -> pcer.Audit:
+    """Exposures so near that their difference, 1e-05 points, is written with an exponent."""
+    tree = many_groups(["a", "b"]).to_tree()
+    for one in tree["runs"]:
+        for g, cell in enumerate(one["groups"].values()):
+            found = {"value": 1e-7 * g, "standard_error": 0.01}
+            cell["exposure"] = {"attack_advantage": found}
+    return pcer.audit(parse_release(tree, file="simulated"), QUICK, cost="attack_advantage")
+
+
+@pytest.mark.parametrize("make", [lambda: audited(FOREST), hostile_audit, tiny_audit])
 def test_hugging_face_reads_back_every_number_and_name(make):
     found = make()
     card = ModelCard(found.card(model="a: 'b' # \"c\"\n---"))

@@ -85,7 +85,8 @@ def _results(audit: Audit, task: str) -> Iterator[str]:
     for name, value in to_metrics(audit).items():
         if "__" not in name:  # those of further settings
             label = _label(name.removeprefix(PREFIX), groups)
-            yield f"    - type: {name}\n      value: {value!r}\n      name: {yaml_text(label)}"
+            # "#": a number with an exponent is one in YAML only with a point
+            yield f"    - type: {name}\n      value: {value:#}\n      name: {yaml_text(label)}"
 
 
 def _label(metric: str, groups: dict[str, str]) -> str:
