@@ -238,6 +238,23 @@ def test_more_splits_decide_an_outcome_gap_as_far_as_they_lower_its_error():
     assert power(one.splits - 1) < 0.8 <= power(one.splits) + 1e-3
 
 
+def test_what_would_decide_a_setting_decides_every_number_that_is_inside_or_one_outside():
+    made = tree(a=(5.0, 3.0, 240, 6, (0.026, 0.012), 0.004))
+    right, error = by_split("a", made), by_split("a", made).std(ddof=1) / math.sqrt(SPLITS)
+
+    def needed(exposure: float, errors: float) -> tuple[int | None, float | None]:
+        limits = {"largest_exposure": exposure, "least_accuracy": right.mean() - errors * error}
+        one = pcer.recommend(released(made), **limits).settings[0]
+        assert one.answer == "open"
+        return one.splits, one.people
+
+    # No number of splits decides the exposure, which is 1 error inside, or outside, its limit.
+    assert needed(53, 0.3) == needed(53, 10)
+    assert needed(53, 10)[1] > N
+    assert needed(52.2, -0.9) == needed(60, -0.9)
+    assert needed(60, -0.9)[0] > SPLITS
+
+
 def test_an_audit_ends_with_a_command_that_some_setting_answers():
     *_, last = pcer.audit(released()).next_steps
     start, limit = last.rsplit(" ", 1)

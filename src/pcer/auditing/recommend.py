@@ -294,8 +294,11 @@ class Candidate:
         """The list of the setting, and why."""
         asked = sorted((x for x in numbers if x.limit is not None), key=lambda x: x.inside)
         answer = answer_of(numbers)
-        told = next(x for x in asked if x.answer == answer)
-        splits, people = self.needed(told, levels) if answer == "open" else (None, None)
+        each = [(x, *self.needed(x, levels)) for x in asked if x.answer == answer]
+        if answer == "open":  # the least that a number outside takes, or the most of all inside
+            each.sort(key=lambda x: (x[1:] == (None, None), x[2] or 0, x[1] or 0), reverse=True)
+            each = [x for x in each if -math.inf < x[0].inside[0] < 0][-1:] or each
+        told, splits, people = each[0]
         form, why = "open_splits" if splits else "open_people" if people else str(answer), ""
         if told.value is None:  # without privacy, of too few people, or not released
             form, why = f"{answer}_unknown", say("recommend", f"lacks_{told.what}")
@@ -331,7 +334,7 @@ class Candidate:
         More splits lower what is above the people's part: none of accuracy's error, all of spent's.
         """
         away, error = abs((told.limit or 0.0) - (told.value or 0.0)), told.standard_error or 0.0
-        if told.value is None or not away * error > 0:
+        if told.answer != "open" or told.value is None or not away * error > 0:
             return None, None
         z, panel = _z(levels.hold if told.inside[0] > 0 else levels.breaks), self.panel
         wanted, now = (away / (z + POWER_QUANTILE)) ** 2, error**2
@@ -375,8 +378,7 @@ def candidates(releases: Sequence[Release]) -> list[Candidate]:
             if fault is not None:
                 raise InputError(f"{setting_name(*key)} {fault}.", field=field)
             splits = dict.fromkeys(run.split for run in own[key].runs)
-            by_split = measure.by_split(100 * right, panel.split).tolist()
-            accuracy = dict(zip(splits, by_split, strict=True))
+            accuracy = dict(zip(splits, measure.by_split(100 * right, panel.split), strict=True))
             found[key] = Candidate(*key, release, panel, inflation, accuracy)
     if len(found) < 2:
         raise InputError("there is one setting only; give several to choose among.", field="runs")
@@ -416,10 +418,7 @@ def choose(settings: Sequence[Candidate], numbers: Sequence[Sequence[Checked]]) 
 
 
 def _concluded(
-    settings: Sequence[Candidate],
-    answers: list[SettingAnswer],
-    limits: dict[str, float],
-    attacks: Sequence[str],
+    settings: Sequence[Candidate], answers: list[SettingAnswer], limits: Any, attacks: Sequence[str]
 ) -> Recommendation:
     """The choice among settings that hold, or the nearest; and the price."""
     account, tied = list[str](), choose(settings, [each.numbers for each in answers])
