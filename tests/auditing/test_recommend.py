@@ -163,6 +163,12 @@ def test_most_spent_reads_receipts_then_promises_and_believes_no_estimate():
     made["bounds"] = bounds(a=1.9, d=2.5)
     found = pcer.recommend(released(made), most_spent=2)
     assert lists(found) == {"a": "holds", "b": "holds", "c": "breaks", "d": "breaks"}
+    made["bounds"] = bounds(a=1.99)  # both parts of an error fall, as a release states their sum
+    one = pcer.recommend(released(made), most_spent=2).settings[0]
+    enough = (stats.norm.isf(0.05 / 4) + 0.84) ** 2
+    assert (one.answer, one.splits) == ("open", math.ceil(SPLITS * enough))
+    assert one.people == pytest.approx(N * enough)
+    assert f"people with {one.splits} splits would decide it" in one.sentence
     made["bounds"] = bounds("refreshed", a=1.9, d=2.5)
     assert lists(pcer.recommend(released(made), most_spent=2))["a"] == "open"
     made["bounds"] = [row | {"kind": "promise", "standard_error": None} for row in bounds(a=3)]

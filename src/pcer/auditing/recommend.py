@@ -85,7 +85,7 @@ class SettingAnswer(Record):
 
     Attributes:
         splits: how many would decide an open setting 4 times in 5; None where none would.
-        people: of the groups in question, how many would where splits would not.
+        people: of the groups in question, how many would where splits alone would not.
         allowed: success of an attacker who sees every training step, by receipts; None without.
     """
 
@@ -299,7 +299,7 @@ class Candidate:
             each.sort(key=lambda x: (x[1:] == (None, None), x[2] or 0, x[1] or 0), reverse=True)
             each = [x for x in each if -math.inf < x[0].inside[0] < 0][-1:] or each
         told, splits, people = each[0]
-        form, why = "open_splits" if splits else "open_people" if people else str(answer), ""
+        form, why = str(answer) + "_people" * bool(people) + "_splits" * bool(splits), ""
         if told.value is None:  # without privacy, of too few people, or not released
             form, why = f"{answer}_unknown", say("recommend", f"lacks_{told.what}")
             if told.attack and not (enough := self.measured(told.attack).enough).all():
@@ -331,7 +331,7 @@ class Candidate:
     def needed(self, told: Checked, levels: Levels) -> tuple[int | None, float | None]:
         """Splits that would decide a number 4 times in 5; where none would, people.
 
-        More splits lower what is above the people's part: none of accuracy's error, all of spent's.
+        More splits lower what is above the people's part: of what is spent, no release says it.
         """
         away, error = abs((told.limit or 0.0) - (told.value or 0.0)), told.standard_error or 0.0
         if told.answer != "open" or told.value is None or not away * error > 0:
@@ -352,7 +352,9 @@ class Candidate:
         if wanted > lasting < now:
             more = panel.n_splits * (now - lasting) / (wanted - lasting)
             return max(math.ceil(more), panel.n_splits + 1), None
-        return None, max(1.0, now / wanted) * float(panel.mean_n[groups].sum())
+        more = max(1.0, now / wanted)
+        splits = math.ceil(more * panel.n_splits) if told.what == SPENT else None
+        return splits, more * float(panel.mean_n[groups].sum())
 
 
 def candidates(releases: Sequence[Release]) -> list[Candidate]:
