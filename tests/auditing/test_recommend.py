@@ -365,6 +365,9 @@ def test_reading_all_models_costs_what_one_accountant_adds_up_and_a_public_model
     stated = tree()
     stated["training"]["joint_privacy"] = TRAINING | {"epsilon_of_the_private_models": 25.7}
     assert pcer.recommend(released(stated), largest_exposure=53).price.together == 25.7
+    for claim in (-5, 1e-9, "25.7", [25.7]):  # less than its noise allows, or no number
+        stated["training"]["joint_privacy"] = TRAINING | {"epsilon_of_the_private_models": claim}
+        assert pcer.recommend(released(stated), largest_exposure=53).price == price
     public = pcer.recommend(
         released(tree(c=(None, None, 246, 3, (0.05, 0.045), 0.004))), largest_exposure=53
     ).price
@@ -372,8 +375,32 @@ def test_reading_all_models_costs_what_one_accountant_adds_up_and_a_public_model
     assert public.fresh < price.fresh  # the largest epsilon of the grid counts
     silent = tree()
     del silent["training"]["joint_privacy"]
-    nothing = pcer.recommend(released(silent), largest_exposure=53).price
-    assert (nothing.together, nothing.fresh, len(nothing.sentences)) == (None, None, 1)
+    unknown(silent)
+
+
+def unknown(made: dict) -> None:
+    price = pcer.recommend(released(made), largest_exposure=53).price
+    assert (price.together, price.fresh, len(price.sentences)) == (None, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("steps", "delta", "noise"),
+    [
+        *((STEPS | {"sample_rate": rate}, 1e-5, 3.0) for rate in (0, 2, "x", [1])),
+        *((STEPS | {"n_steps": n}, 1e-5, 3.0) for n in (-3, 0, 1e300, "425")),
+        *((STEPS, delta, 3.0) for delta in (0, -1, 2, "1e-5", [1])),
+        *((STEPS, 1e-5, noise) for noise in (0, 1e-9, 1e300, None)),
+    ],
+)
+def test_a_price_of_numbers_that_no_training_has_is_not_known(steps, delta, noise):
+    made = tree()
+    made["training"]["joint_privacy"] = {
+        "dp_delta": delta,
+        "trainings": dict.fromkeys("abcd", steps),
+    }
+    for r in made["runs"]:
+        r["noise_multiplier"] = noise
+    unknown(made)
 
 
 # Refusals, files, displays

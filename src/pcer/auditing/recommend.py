@@ -466,10 +466,10 @@ def _price(settings: Sequence[Candidate]) -> Price:
     delta = min((delta for _, delta in known), default=None)
     if delta is not None and len(known) == k:
         one = np.array([each for each, _ in known])
-        if not n_without:  # as the release says; of several releases by the same rule
-            joint: Any = settings[0].release.training.joint_privacy
-            stated = joint.get(JOINT) if settings[0].release is settings[-1].release else None
-            together = stated or float(epsilon_of(np.array(counts) @ one, dp_delta=delta))
+        if not n_without:  # as the release says, but no less than its own noise allows
+            stated = cast(Any, settings[0].release.training.joint_privacy).get(JOINT)
+            together = float(epsilon_of(np.array(counts) @ one, dp_delta=delta))
+            together = max(together, float(stated if isinstance(stated, int | float) else 0.0))
         if k > 1:
             fresh = selection_epsilon(one.max(axis=0), mean=k, dp_delta=delta)
     form = "no_promise" if n_without else "not_known" if together is None else "together"
@@ -487,12 +487,12 @@ def _divergence(setting: Candidate) -> tuple[FloatArray, float] | None:
     """One training's divergence and delta; None where the release does not say all it takes."""
     joint: Any = setting.release.training.joint_privacy
     own = setting.model, setting.epsilon
-    runs = [run for run in setting.release.runs if (run.model, run.epsilon) == own]
+    noises: Any = {x.noise_multiplier for x in setting.release.runs if (x.model, x.epsilon) == own}
     try:
-        steps = joint["trainings"][setting.model or ""]
-        (noise,) = {run.noise_multiplier for run in runs}
-        one = sampled_gaussian(np.array([noise], dtype=np.float64), steps["sample_rate"])[0]
-        return steps["n_steps"] * one, joint["dp_delta"]
+        steps, delta, (noise,) = joint["trainings"][setting.model or ""], joint["dp_delta"], noises
+        rate, n = steps["sample_rate"], steps["n_steps"]
+        is_one = 0.01 <= noise <= 1e6 and 0 < rate <= 1 <= n <= 1e9 and 0 < delta < 1  # a training
+        return (n * sampled_gaussian(np.array([noise]), rate)[0], delta) if is_one else None
     except (KeyError, TypeError, ValueError):  # any JSON may stand there
         return None
 
@@ -511,7 +511,7 @@ def selection_epsilon(
     # Theorem 6 takes the delta of one run at this epsilon, for each order.
     hat = np.log1p(1 / (ORDERS - 1))[:, None]
     log_delta = (ORDERS - 1) * (divergence - hat + np.log1p(-1 / ORDERS)) - np.log(ORDERS)
-    apart = np.log(-np.expm1(-divergence)) / 2  # by total variation
+    apart = np.log(np.maximum(-np.expm1(-divergence), math.ulp(0.0))) / 2  # by total variation
     delta = np.exp(np.minimum(np.minimum(log_delta, apart).min(axis=1), 0.0))
     laws.append((float(epsilon_of(once + mean * delta, dp_delta=dp_delta)), "poisson", None))
     for eta in SHAPES:
