@@ -79,6 +79,27 @@ def test_two_trainings_under_one_secret_share_no_draw(monkeypatch, changes):
         assert np.abs(logits - other).mean() > 10 * np.abs(plain - near).mean()
 
 
+class Scaled(torch.nn.Module):
+    """Holds what it does not print."""
+
+    def __init__(self, n, scale, link):
+        super().__init__()
+        self.layer, self.scale, self.link = torch.nn.Linear(n, 1), scale, link
+
+    def forward(self, x):
+        """One logit."""
+        return self.link(self.layer(x)) * self.scale
+
+
+def test_modules_of_one_text_that_hold_different_values_share_no_draw(monkeypatch):
+    made = [(1.0, torch.tanh), (3.0, torch.tanh), (1.0, torch.sin), (1.0, torch.tanh)]
+    *keys, again = (
+        one_step(monkeypatch, module=lambda n, own=own: Scaled(n, *own))[1] for own in made
+    )
+    assert all(not one & other for one, other in itertools.combinations(keys, 2))
+    assert again == keys[0]
+
+
 def test_stream_digests_know_neither_budgets_nor_other_seeds_and_a_twin_has_its_own_noise():
     many, one = (fleet.stream_digests(make_data(seeds=s), ONE_STEP) for s in (range(4), [2]))
     assert one == {2: many[2]}

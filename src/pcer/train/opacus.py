@@ -78,13 +78,10 @@ class NamedModule:
         Numeric arguments are named; texts may be values of a category.
         """
         module = seeded_module(self, n_features, 0)
+        numbers = {k: x for k, x in self.settings.items() if isinstance(x, bool | int | float)}
         return {
             "module": self.name,
-            "module_settings": {
-                key: value
-                for key, value in self.settings.items()
-                if isinstance(value, bool | int | float) and math.isfinite(value)
-            },
+            "module_settings": {k: x for k, x in numbers.items() if math.isfinite(x)},
             "module_weights": sum(p.numel() for p in module.parameters() if p.requires_grad),
             "module_digest": module_digest(self, n_features),
         }
@@ -95,19 +92,19 @@ class NamedModule:
 
 
 def module_digest(factory: ModuleFactory, n_features: int) -> str:
-    """Digest of a factory's arguments, layers, sources outside torch, and weights of any seed."""
+    """Digest of a factory's arguments, layers, sources outside torch, and what any seed holds."""
     module, reseeded = (seeded_module(factory, n_features, seed) for seed in (0, 1))
     first, second = module.state_dict(), reseeded.state_dict()
     constant = [key for key in first if key in second and _are_equal(first[key], second[key])]
     named = factory if isinstance(factory, NamedModule) else None
     kinds = (named.function() if named else factory, *map(type, module.modules()))
     own = [x for x in kinds if getattr(x, "__module__", "").partition(".")[0] not in SHIPPED]
-    settings = {key: repr(value) for key, value in (named.settings if named else {}).items()}
     content = {
         "layers": str(module),
-        "settings": settings,
+        "settings": {k: repr(x) for k, x in (named.settings if named else {}).items()},
         "sources": sorted({_source_digest(kind) for kind in own}),
         "constant": {k: sha256(first[k].numpy().tobytes()).hexdigest() for k in constant},
+        "plain": sorted(_plain_values(module) & _plain_values(reseeded)),  # not all are printed
     }
     return record_digest(content)
 
@@ -118,6 +115,11 @@ def _source_digest(kind: Any) -> str:
         path = Path(inspect.getsourcefile(kind) or "")
         return file_digest(path) if path.is_file() else record_digest({"": inspect.getsource(kind)})
     return ""
+
+
+def _plain_values(module: nn.Module) -> set[tuple[int, str, str]]:
+    held = [(k, getattr(x, "__name__", x)) for m in module.modules() for k, x in vars(m).items()]
+    return {(n, k, repr(x)) for n, (k, x) in enumerate(held) if isinstance(x, int | float | str)}
 
 
 def _are_equal(first: Tensor, second: Tensor) -> bool:
