@@ -244,6 +244,16 @@ def test_more_splits_decide_an_outcome_gap_as_far_as_they_lower_its_error():
     assert power(one.splits - 1) < 0.8 <= power(one.splits) + 1e-3
 
 
+@pytest.mark.parametrize(("errors", "end"), [(0.5, "lower"), (-0.5, "upper")])
+def test_an_open_number_is_told_with_the_bound_beyond_its_limit(errors, end):
+    right = by_split("a")
+    limit = right.mean() - errors * right.std(ddof=1) / math.sqrt(SPLITS)
+    one = pcer.recommend(released(), least_accuracy=limit).settings[0]
+    may_be = getattr(one.numbers[-1], end)
+    assert one.answer == "open"
+    assert f"is {right.mean():.1f} and may be {may_be:.1f} (limit" in one.sentence
+
+
 def test_what_would_decide_a_setting_decides_every_number_that_is_inside_or_one_outside():
     made = tree(a=(5.0, 3.0, 240, 6, (0.026, 0.012), 0.004))
     right, error = by_split("a", made), by_split("a", made).std(ddof=1) / math.sqrt(SPLITS)

@@ -307,7 +307,7 @@ class Candidate:
                 why = say("recommend", "few", groups=few, least=measure.LEAST_RECORDS)
         elif answer == "open" and told.what == SPENT and not told.standard_error:
             form = "open_promise"
-        at_least = (told.what == ACCURACY) == (answer != "breaks")
+        at_least = (told.what == ACCURACY) == (told.inside[0] >= 0)  # the end towards its limit
         digits = 2 if told.what == SPENT else 1
         attack, end = proxy_named(told.attack or "").label, told.lower if at_least else told.upper
         facts = {"value": decimals(told.value, digits), "end": decimals(end, digits), "why": why}
