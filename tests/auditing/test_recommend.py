@@ -169,6 +169,11 @@ def test_most_spent_reads_receipts_then_promises_and_believes_no_estimate():
     assert (one.answer, one.splits) == ("open", math.ceil(SPLITS * enough))
     assert one.people == pytest.approx(N * enough)
     assert f"people with {one.splits} splits would decide it" in one.sentence
+    made["bounds"] = bounds(a=5.2)  # receipts by another accountant than the promise, which holds
+    answers = [lists(pcer.recommend(released(made), most_spent=x))["a"] for x in (5, 4.9)]
+    assert answers == ["holds", "breaks"]
+    made["bounds"] += [row | {"kind": "promise", "standard_error": None} for row in bounds(a=4.8)]
+    assert lists(pcer.recommend(released(made), most_spent=4.9))["a"] == "holds"
     made["bounds"] = bounds("refreshed", a=1.9, d=2.5)
     assert lists(pcer.recommend(released(made), most_spent=2))["a"] == "open"
     made["bounds"] = [row | {"kind": "promise", "standard_error": None} for row in bounds(a=3)]

@@ -268,16 +268,15 @@ class Candidate:
                 yield checked(DIFFERENCE, sides, attack, per * abs(value), per * error)
         for sides, value, error in zip(apart, *tests.benefit[:2], strict=True):
             yield checked(OUTCOMES, sides, None, 100 * abs(value), 100 * error)
-        # Receipts, or what a rule promises; an estimate bounds nothing, and the epsilon bounds all.
-        rows = sorted(self.bounds, key=lambda x: x.kind == "receipt")
-        spent = {x.group: x for x in rows if x.kind != "realised" and x.mode != "refreshed"}
-        promised = self.epsilon or math.inf
+        # Receipts, up to the promise to a group or to all; an estimate bounds nothing.
+        spent = {x.group: x for x in self.bounds if x.kind == "receipt" and x.mode != "refreshed"}
+        promised = {x.group: x.mean for x in self.bounds if x.kind == "promise"}
         for name in names:
-            found = promised, 0.0, 0.0, promised
+            bound = min(self.epsilon or math.inf, promised.get(name, math.inf))
+            found = bound, 0.0, 0.0, bound
             if (row := spent.get(name)) is not None:
-                value, error = row.mean, row.standard_error or 0.0
-                least = value - z_break * error if row.kind == "receipt" else 0.0
-                found = value, error, least, min(value + z_hold * error, promised)
+                value, error = min(row.mean, bound), row.standard_error or 0.0
+                found = value, error, value - z_break * error, min(value + z_hold * error, bound)
             yield checked(SPENT, (name,), None, *found)
         right = self.versus()
         value, error = right.value[0], math.sqrt(right.variance[0])
