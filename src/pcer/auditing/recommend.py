@@ -437,8 +437,8 @@ def _concluded(
         form, why = "tied", say("recommend", f"tied_{reason}")
     if tied and at > 0:
         lower = settings[0].versus(settings[at])
-        end = float((lower.value + lower.half_width(1 - CONFIDENCE))[0])
-        facts = {"points": f"{abs(end):.2g}", "first": answers[0].name}
+        end = math.ceil(100 * (lower.value + lower.half_width(1 - CONFIDENCE))[0]) / 100
+        facts = {"points": f"{abs(end):g}", "first": answers[0].name}
         account.append(say("recommend", "lower" if end > 0 else "higher", **facts))
     phrases = listed([proxy_named(attack).phrase for attack in attacks])
     setting = ComparedSetting(model=told.model, epsilon=told.epsilon)
