@@ -481,6 +481,7 @@ def test_what_cannot_be_answered_is_one_sentence(edit, limits, field):
     ("limits", "remedy"),
     [
         ({}, "such as largest_exposure=52"),
+        ({"largest_expose": 52}, "recommend takes no largest_expose, but largest_exposure"),
         ({"largest_exposure": 0.52}, "(52 for 0.52)"),
         ({"largest_exposure": 0.02}, "(52 for an advantage of 0.02)"),
         ({"least_accuracy": 0.67}, "(67 for 0.67)"),
@@ -537,6 +538,9 @@ def test_the_verb_writes_json_and_a_page_and_exits_by_the_choice(tmp_path):
     assert n_marks == 5  # four settings by exposure found, one of them by exposure allowed
     found = pcer.recommend(pcer.read_release(path), largest_exposure=53, least_accuracy=70)
     assert found.to_json() == file.read_text()
+    for given in (path, str(path), [path], tmp_path):  # as every other function takes a release
+        again = pcer.recommend(given, largest_exposure=53, least_accuracy=70)
+        assert again.to_json() == found.to_json()
     assert Html(found._repr_html_()).text.count("The price of choosing") == 1
     nothing = run("recommend", path, "--largest-exposure", "50.1", "--json", "-")
     assert (nothing.returncode, json.loads(nothing.stdout)["choice"]) == (1, None)

@@ -20,13 +20,14 @@ import numpy as np
 
 from pcer.auditing import measure, variances
 from pcer.auditing.checks import Facts
-from pcer.auditing.compare import CONFIDENCE, ComparedSetting, Contrast, usable_inflation
+from pcer.auditing.compare import CONFIDENCE, ComparedSetting, Contrast, Given, usable_inflation
 from pcer.auditing.file import Result
 from pcer.auditing.measure import number
 from pcer.auditing.plan import Plan, Policy
+from pcer.auditing.planner import release_at
 from pcer.auditing.tests import compare_pairs
 from pcer.auditing.words import capital, decimals, listed, say, setting_name
-from pcer.errors import InputError
+from pcer.errors import InputError, door
 from pcer.files import Record, parse_record
 from pcer.metrics import FloatArray
 from pcer.release.format import Release
@@ -154,8 +155,9 @@ class Recommendation(Result):
         return f"Which of {len(given)} settings? Hold: {n_hold}, break: {n_break}, open: {n_open}"
 
 
+@door()
 def recommend(
-    releases: Release | Sequence[Release],
+    releases: Given | Sequence[Given],
     *,
     policy: Policy | None = None,
     largest_exposure: float | None = None,
@@ -170,7 +172,7 @@ def recommend(
     smallest epsilon is chosen, then the one whose people spend least, then the most accurate.
 
     Args:
-        releases: of one attribute of the same records, with two or more settings together.
+        releases: of one attribute of the same records, or their paths; two or more settings.
         policy: limits from a policy file; those named here replace them.
         largest_exposure: most that an attacker may be right, of 100 (coin: 50), in any group.
         largest_difference: most by which that may differ between two groups, in points.
@@ -187,7 +189,8 @@ def recommend(
     asked = {} if policy is None else policy.model_dump(include={*LIMITS}, exclude_none=True)
     if not (asked := asked | own):
         raise InputError("name a limit to choose by, such as largest_exposure=52.", field="limits")
-    settings = candidates([releases] if isinstance(releases, Release) else [*releases])
+    named: Any = releases if isinstance(releases, list | tuple) else [releases]
+    settings = candidates([*map(release_at, named)])
     attacks = measure.deciding_attacks([each.panel for each in settings], Plan())
     n_groups = len(settings[0].panel.group_names)
     n_pairs, k = max(n_groups, math.comb(n_groups, 2)), len(attacks)
