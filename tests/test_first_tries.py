@@ -12,14 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import sklearn.model_selection
 import torch
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
 
 import pcer
 from tests.commands import passed, refusal
+from tests.pages import ROOT
 
 
 class Fix(NamedTuple):
@@ -43,6 +47,11 @@ def train(X, y, seed):
     return {}
 """
 RELEASE = "pcer.release_from_training(train, tX, ty, sensitive_features=g, outcome='benefit'{})"
+MADE = (
+    "pcer.release_from_predictions(y, {}, split={}, split_kind='random', sensitive_features=g, "
+    "outcome='benefit'{})"
+)
+SWEEP = ROOT / "studies" / "paper" / "compas.race.release.json"
 SIGNALS = "pcer.release_from_signals(ll, base, {}member=member, split_kind='random', {})"
 PYTHON = [
     # scikit-learn and fairlearn
@@ -110,7 +119,68 @@ PYTHON = [
         "pcer.release_from_predictions(y, (X[:, 0] > 0) * 1, sensitive_features=g, split=member, "
         "split_kind='random', outcome='benefit')",
     ),
+    # pandas, polars, fairlearn's MetricFrame
+    ASK.format("df[['age', 'score']], df[['paid']], sensitive_features=df['sex']", ""),
+    ASK.format("X, y.reshape(-1, 1), sensitive_features=pd.Series(g, dtype='category')", ""),
+    ASK.format("X, pd.Series(y).astype('boolean'), sensitive_features=g == 'men'", ""),
+    ASK.format("pl.DataFrame(X), pl.DataFrame({'y': y}), sensitive_features=pl.Series('s', g)", ""),
+    ASK.format("X, pd.Index(y), sensitive_features=pd.Categorical(g)", ""),
+    ASK.format("pa.table(df[['age']]), pa.array(y), sensitive_features=pa.array(g)", ""),
+    ASK.format("X, y, sensitive_features=g", ", options={'n_jobs': 1, 'dataset': 'loans'}"),
+    ASK.replace("forest", "SVC()").format("X, y, sensitive_features=g", ""),
+    ASK.replace("forest", "GridSearchCV(forest, dict(max_depth=[1, 2]), cv=2)").format(
+        "X, y, sensitive_features=g", ""
+    ),
+    Fix(
+        ASK.format("X, np.eye(2)[y], sensitive_features=g", ""),
+        "such as y[:, 1]",
+        ASK.format("X, np.eye(2)[y][:, 1], sensitive_features=g", ""),
+    ),
+    Fix(
+        ASK.format("X, words, sensitive_features=g", ", positive_label='Yes'"),
+        "y contains 'no' and 'yes', not 'Yes'",
+        ASK.format("X, words, sensitive_features=g", ", AS_SAID"),
+    ),
+    Fix(
+        ASK.format("X, y, sensitive_features=None", ""),
+        "one column, a value for each record",
+        ASK.format("X, y, sensitive_features=g", ""),
+    ),
+    Fix(
+        ASK.replace("forest", "[forest, forest]").format("X, y, sensitive_features=g", ""),
+        "several as a dict by name",
+        ASK.replace("forest", "{{'a': forest, 'b': forest}}").format(
+            "X, y, sensitive_features=g", ""
+        ),
+    ),
+    Fix(
+        ASK.replace("forest", "torch.nn.Linear(3, 1)").format("X, y, sensitive_features=g", ""),
+        "release_from_training",
+        TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
+        + RELEASE.format(", n_splits=2"),
+    ),
+    MADE.format("X[:, 0] > 0", "member", ""),
+    MADE.format("(X[:, 0] > 0) * 1", "np.where(member, 'train', 'test')", ""),
+    Fix(
+        MADE.format("(X[:, 0] > 0) * 1", "np.where(member, 'Train', 'Test')", ""),
+        "recode it, or give a mask",
+        MADE.format("(X[:, 0] > 0) * 1", "np.where(member, 'Train', 'Test') == 'Train'", ""),
+    ),
+    Fix(
+        MADE.format("y_proba=abs(np.tanh(X[:, 0]))", "member", ""),
+        "y_score=",
+        MADE.format("y_score=abs(np.tanh(X[:, 0]))", "member", ""),
+    ),
     # what is done with a release, and an audit
+    "assert pcer.audit('forest.release.json', {'floor': 0.01}).plan.floor == 0.01",
+    "pcer.audit('forest.release.json', plan={'policy': {'largest_exposure': 52}}).broken_rules",
+    f"pcer.recommend('{SWEEP}', largest_exposure=53)",
+    f"pcer.recommend([Path('{SWEEP}')], policy={{'largest_exposure': 53}})",
+    Fix(
+        f"pcer.recommend('{SWEEP}', largest_exposur=53)",
+        "but largest_exposure",
+        f"pcer.recommend('{SWEEP}', largest_exposure=53)",
+    ),
     READY + "print(pcer.audit(release)); release.save('again.json')",
     "print(pcer.audit('forest.release.json'))",
     "for found in pcer.audit('.'): print(found.headline)",
@@ -187,6 +257,15 @@ PYTHON = [
         "def train(X, y, seed):\n    return LogisticRegression().fit(X, y).predict_proba\n"
         + RELEASE.format(", n_splits=2"),
     ),
+    Fix(
+        TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
+        + RELEASE.format(", n_splits=2, epsilon=2, delta=1e-5"),
+        "pass options=pcer.Options(dp_delta=1e-05)",
+        TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
+        + RELEASE.format(", n_splits=2, epsilon=2, AS_SAID"),
+    ),
+    TRAIN.format("lambda records: torch.sigmoid(records @ weight)").replace("y)", "y[:, 0])")
+    + RELEASE.format(", n_splits=2").replace("ty", "ty[:, None]"),
     # large models
     Fix(
         "pcer.release_from_signals(ll, [base, base + 1], sensitive_features=g, member=member)",
@@ -250,11 +329,18 @@ def here(tmp_path_factory):
     table = {"sex": g, "label": y, "pred": (X[:, 0] > 0) * 1, "part": part, "myattack": X[:, 2]}
     (folder / "limits.toml").write_text("largest_exposure = 52\n")
     pd.DataFrame(table).to_csv(folder / "predictions.csv", index=False)
+    df.assign(paid=1000 * X[:, 1]).to_csv(folder / "pay.csv", index=False)
+    df[["age", "score", "job", "sex", "paid"]].to_parquet(folder / "loans.parquet", index=False)
     forest, member = RandomForestClassifier(5), rng.permutation(n) < n // 2
     base = rng.normal(-50, 9, n)
     names = {
         **{
             "np": np,
+            "pd": pd,
+            "pl": pl,
+            "pa": pa,
+            "SVC": SVC,
+            "GridSearchCV": sklearn.model_selection.GridSearchCV,
             "pcer": pcer,
             "sklearn": sklearn,
             "torch": torch,

@@ -31,7 +31,7 @@ def predictions(**changes: object) -> str:
 TABLES = {
     "predictions": (predictions(), None),
     "empty": ("", "is empty; a table needs a header"),
-    "header": ("y_true,y_pred,split,sex\n", "is empty; give at least one record"),
+    "header": ("y_true,y_pred,split,sex\n", "is empty; give records"),
     "one-group": (predictions(sex="F"), "attribute 'sex' has one group only"),
     "labels": (predictions(y_true=[0, 1, 2, 1] * 100), "3 different labels…--positive"),
     "mixed": (predictions(y_true=[0, "one"] * 200), "3 different labels"),

@@ -225,7 +225,7 @@ def test_several_labels_of_which_one_is_positive():
     few = np.where(ROW < 9, "rare", "good")
     for labels, positive, words in (
         (three, None, "contains 3 different labels"),
-        (three, "best", "3 values"),
+        (three, "best", "3 different labels, not 'best'"),
         (few, None, "contains 2 different labels"),  # that of fewer people is not named
         (np.where(codes, 1, -1), None, "contains '-1' and '1'; pass positive_label='1' or '-1'"),
     ):

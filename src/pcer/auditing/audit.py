@@ -73,25 +73,25 @@ def audit(
         PlanError: the plan names a cost, benefit or group that the release does not carry.
     """
     named = {k: v for k, v in (("cost", cost), ("benefit", benefit)) if v is not None}
-    plan = Plan(**((plan or Plan()).model_dump() | named))
+    plan = Plan(**(dict(plan or {}) | named))
     given: Any = release if isinstance(release, list | tuple) else [release]
     is_one = given is not release and not (isinstance(release, str | PathLike) and isdir(release))
-    tested = [run_tests(each, plan) for each in _releases(given)]
-    audits = judge_tested(tested, [run_tests(each, plan) for each in _releases(family)])
+    tested = [run_tests(each, plan) for each in releases_at(given)]
+    audits = judge_tested(tested, [run_tests(each, plan) for each in releases_at(family)])
     if not tested:
         raise InputError("audit takes at least one release, not an empty list.", field="release")
     return next(audits) if is_one else list(audits)
 
 
-def _releases(given: Sequence[Any]) -> Iterator[Release]:
-    """Releases as they are, and those of files and folders."""
-    for each in given:
+def releases_at(given: Any) -> Iterator[Release]:
+    """One or several releases as they are, and those of files and folders."""
+    for each in given if isinstance(given, Sequence) and not isinstance(given, str) else [given]:
         if isinstance(each, str | PathLike):
             yield from map(read_release, release_files([each]))
             continue
         if not isinstance(each, Release):
             raise InputError(
-                f"audit takes a release, its path, a folder, or a list of these, not this "
+                f"give a release, its path, a folder, or a list of these, not this "
                 f"{type(each).__name__}; pcer.release_from_estimator(...) makes a release of an "
                 "estimator and its data, pcer.release_from_predictions(...) of predictions.",
                 field="release",

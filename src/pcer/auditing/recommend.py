@@ -19,12 +19,12 @@ from typing import Any, Final, Literal, NamedTuple, cast
 import numpy as np
 
 from pcer.auditing import measure, variances
+from pcer.auditing.audit import Path, releases_at
 from pcer.auditing.checks import Facts
-from pcer.auditing.compare import CONFIDENCE, ComparedSetting, Contrast, Given, usable_inflation
+from pcer.auditing.compare import CONFIDENCE, ComparedSetting, Contrast, usable_inflation
 from pcer.auditing.file import Result
 from pcer.auditing.measure import number
 from pcer.auditing.plan import Plan, Policy
-from pcer.auditing.planner import release_at
 from pcer.auditing.tests import compare_pairs
 from pcer.auditing.words import capital, decimals, listed, say, setting_name
 from pcer.errors import InputError, door
@@ -157,7 +157,7 @@ class Recommendation(Result):
 
 @door()
 def recommend(
-    releases: Given | Sequence[Given],
+    releases: Release | Path | Sequence[Release | Path],
     *,
     policy: Policy | None = None,
     largest_exposure: float | None = None,
@@ -186,11 +186,10 @@ def recommend(
     limits = (largest_exposure, largest_difference, largest_outcome_gap, most_spent, least_accuracy)
     given = {name: x for name, x in zip(LIMITS, limits, strict=True) if x is not None}
     own = parse_record(Policy, given, file="the limits").model_dump(include={*given})
-    asked = {} if policy is None else policy.model_dump(include={*LIMITS}, exclude_none=True)
+    asked = Policy(**dict(policy or {})).model_dump(include={*LIMITS}, exclude_none=True)
     if not (asked := asked | own):
         raise InputError("name a limit to choose by, such as largest_exposure=52.", field="limits")
-    named: Any = releases if isinstance(releases, list | tuple) else [releases]
-    settings = candidates([*map(release_at, named)])
+    settings = candidates([*releases_at(releases)])
     attacks = measure.deciding_attacks([each.panel for each in settings], Plan())
     n_groups = len(settings[0].panel.group_names)
     n_pairs, k = max(n_groups, math.comb(n_groups, 2)), len(attacks)

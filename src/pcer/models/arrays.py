@@ -79,7 +79,7 @@ def release_from_predictions(
     >>> release.runs[0].groups["a"].train.n
     1
     """
-    options = Options() if options is None else options
+    options = Options.of(options)
     columns = convert.named_columns(sensitive_features, options.attribute)
     name = CROSSING.join(columns) if options.attribute is None else options.attribute
     answers, facts = (y_true, y_pred, y_score), options.facts(outcome, split_kind)
@@ -109,7 +109,7 @@ def releases_from_predictions(
     would reveal few people beside those before it is left out, and ``disclosure.not_written`` of
     the others says why.
     """
-    options = Options() if options is None else options
+    options = Options.of(options)
     columns = convert.named_columns(sensitive_features, None)
     views = [*columns] if attributes is None else attributes
     if not isinstance(views, Mapping):
@@ -167,9 +167,7 @@ def rows_of(
     positive, predicted, logits = _answers(*answers, options)
     n = len(positive)
     if not n:
-        raise InputError(
-            "The table is empty; give at least one record per group and split.", field="y_true"
-        )
+        raise InputError("The table is empty; give records of each group and part.", field="y_true")
     columns = {name: convert.column_of(values, name) for name, values in attributes.items()}
     record = None if record_id is None else convert.required_column(record_id, name="record_id")
     named, membership, attack = options.split_id, options.membership_score, ""
@@ -391,9 +389,7 @@ def _models_of(epsilon: Any, seed: Any, n: int) -> tuple[IntArray, list[RunKey]]
     require_one_length(y_true=np.empty(n), epsilon=amounts, seed=seeds)
     amounts[np.isnan(amounts)] = np.inf
     if (amounts <= 0).any():
-        raise InputError(
-            "epsilon must be above 0; None means a model without privacy.", field="epsilon"
-        )
+        raise InputError("epsilon must be above 0; None means without privacy.", field="epsilon")
     budgets, budget = np.unique(amounts, return_inverse=True)
     numbers, number = np.unique(seeds, return_inverse=True)
     used, run = np.unique(budget * len(numbers) + number, return_inverse=True)
@@ -407,12 +403,12 @@ def _answers(
 ) -> tuple[BoolArray, BoolArray, FloatArray | None]:
     """Labels and answers as positive or not; log odds of the positive label where scores are."""
     if (y_pred is None) == (y_score is None):
-        raise InputError(
-            "Give either y_pred (labels) or y_score (probabilities), not both.", field="y_pred"
-        )
+        raise InputError("Give either y_pred (labels) or y_score (probabilities).", field="y_pred")
     truth = convert.required_column(y_true, name="y_true")
     if y_score is None:
         answers = convert.required_column(y_pred, name="y_pred")
+        if {*truth.names} <= {"0", "1"} and {*answers.names} <= {"False", "True"}:
+            answers = Coded([str(int(name == "True")) for name in answers.names], answers.codes)
         values = sorted({*truth.names, *answers.names})
         where, n = "y_true and y_pred", np.bincount(truth.codes) if values == truth.names else ()
         name = convert.positive_name(values, options.positive_label, where=where, n=n)
@@ -478,7 +474,7 @@ def _parts(split: Any) -> IntArray:
     if set(names) <= set(of_mask):
         names = [of_mask[name] for name in names]
     if unknown := [name for name in names if name not in SPLITS]:
-        reason = f"must hold 'train' or 'test', but holds {len(unknown):,} other values; recode it."
+        reason = f"must be 'train' or 'test', not {len(unknown)} others; recode it, or give a mask."
     elif len(names) < 2:
         reason = f"holds only {names[0]!r}, and exposure needs both; predict the training "
         reason += "records and the test records with the same model."

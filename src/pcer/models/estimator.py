@@ -86,7 +86,7 @@ def release_from_estimator(
     for module, package in (("sklearn", "scikit-learn"), ("joblib", "joblib")):
         if importlib.util.find_spec(module) is None:
             raise not_installed(package, extra="sklearn", needed_by="fitting")
-    options = Options() if options is None else options
+    options = Options.of(options)
     X, features = _named_features(X, sensitive_features, options)
     require_one_index(X=X, y=y, sensitive_features=features, person_id=options.person_id)
     attribute = options.attribute_of(features)
@@ -198,7 +198,7 @@ def releases_from_estimator(
 def _records(
     X: Any, y: Any, attributes: Sequence[Attribute], positive: object, options: Options
 ) -> Records:
-    y = np.asarray(y) if isinstance(y, list | tuple) else y
+    y = np.asarray(y) if isinstance(y, list | tuple) or hasattr(y, "to_pylist") else y  # pyarrow
     classes, (labels, _) = convert.required_column(y, name="y"), convert.values_of(y, name="y")
     persons = None
     if options.person_id is not None:

@@ -168,8 +168,8 @@ def _require_estimator(estimator: Any, where: str) -> None:
         fault = f"is the class {kind}; give an object: {kind}()"
     elif absent := [name for name in methods if not hasattr(estimator, name)]:
         fault = f"({kind}) has no {absent[0]}, and it must be fitted on every split; give "
-        fault += "an estimator with scikit-learn's protocol, or score the records yourself and use "
-        fault += "release_from_predictions"
+        fault += "an estimator with scikit-learn's protocol, several as a dict by name, or what "
+        fault += "trains any other model to release_from_training"
     elif kind == "FrozenEstimator":
         fault = "is frozen and cannot be fitted again; give the estimator inside it"
     elif hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):

@@ -27,9 +27,7 @@ def require_one_length(**columns: Any) -> None:
     lengths = {n: c.shape[0] if hasattr(c, "shape") else len(c) for n, c in given.items()}
     if others := [n for n, length in lengths.items() if length != next(iter(lengths.values()))]:
         listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
-        raise InputError(
-            f"All columns must have one length, but they have: {listed}.", field=others[0]
-        )
+        raise InputError(f"Columns must have one length, but they have: {listed}.", field=others[0])
 
 
 def require_one_index(**columns: Any) -> None:
@@ -40,7 +38,7 @@ def require_one_index(**columns: Any) -> None:
     indexes = {
         name: column.index
         for name, column in columns.items()
-        if type(column).__module__.partition(".")[0] == "pandas"
+        if type(column).__module__.partition(".")[0] == "pandas" and hasattr(column, "index")
     }
     first = next(iter(indexes), "")
     for name, index in indexes.items():

@@ -40,6 +40,12 @@ NOT_TAKEN = {
     ),
 }
 
+# What other packages call an argument.
+HABITS = {
+    **dict.fromkeys(("y_proba", "y_prob"), "probabilities go into y_score="),
+    **dict.fromkeys(("delta", "target_delta"), "pass options=pcer.Options(dp_delta={})"),
+}
+
 
 def option_remedies(function: str, given: Mapping[str, Any]) -> dict[str, str]:
     """By argument that is an option, the call that passes it; or why the function has no use."""
@@ -53,6 +59,7 @@ def option_remedies(function: str, given: Mapping[str, Any]) -> dict[str, str]:
         taken.setdefault("version", "1")
     call = ", ".join(f"{name}={code}" for name, code in taken.items())
     passed = dict.fromkeys(taken, f"{are}: pass options=pcer.Options({call})")
+    passed |= {name: HABITS[name].format(as_code(given[name])) for name in given if name in HABITS}
     return {name: f"{function} does not take {name}; {why}" for name in own} | passed
 
 
@@ -155,6 +162,11 @@ class Options:
                 'give either epsilon or budgets, and as budgets one parameter: {"epsilon": [1]}.',
                 field="budgets",
             )
+
+    @classmethod
+    def of(cls, given: Options | Mapping[str, Any] | None) -> Options:
+        """Options as they are, by name in a dict, or none."""
+        return given if isinstance(given, Options) else cls(**(given or {}))
 
     @property
     def disclosure(self) -> DisclosureRule:

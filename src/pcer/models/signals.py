@@ -60,7 +60,7 @@ def release_from_signals(
     Raises:
         InputError: one sentence that names the argument and the remedy.
     """
-    options = Options() if options is None else options
+    options = Options.of(options)
     options.require_taken("release_from_signals")
     if kind not in SIGNS:
         raise InputError(f"kind must be 'log_likelihood' or 'loss', not {kind!r}.", field="kind")

@@ -49,7 +49,7 @@ def release_from_training(
     Raises:
         InputError: one sentence that names the argument or the split, and the remedy.
     """
-    options = Options() if options is None else options
+    options = Options.of(options)
     options.require_taken("release_from_training")
     if options.store is not None and options.version is None:
         raise InputError(
@@ -88,9 +88,7 @@ class _Trainer:
             fits = isinstance(error, ValueError)
         if not fits:
             fault = "train must be a function: train(X_train, y_train, seed)"
-            raise InputError(
-                f"{fault}; for what has fit use release_from_estimator.", field="train"
-            )
+            raise InputError(f"{fault}; for what has fit, release_from_estimator.", field="train")
         self.train, self.epsilon, self.version = train, epsilon, version
         self.__name__ = getattr(train, "__name__", type(train).__name__)
 

@@ -65,9 +65,7 @@ def cross(columns: list[Coded]) -> Coded:
     crossed = columns[0]
     for other in columns[1:]:
         if len(crossed.codes) != len(other.codes):
-            raise InputError(
-                "All sensitive_features must have one length.", field="sensitive_features"
-            )
+            raise InputError("sensitive_features must have one length.", field="sensitive_features")
         is_gap = (crossed.codes < 0) | (other.codes < 0)
         codes = np.where(is_gap, -1, crossed.codes * len(other.names) + other.codes)
         used = np.unique(codes[~is_gap])
@@ -126,12 +124,14 @@ def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], BoolArray]:
             array = items if isinstance(items, np.ndarray) else np.fromiter(items, dtype=object)
         except TypeError:
             raise InputError(
-                f"{name} must be one column, but a single {type(values).__name__} was given.",
+                f"{name} must be one column, a value for each record, no {type(values).__name__}.",
                 field=name,
             ) from None
+        array = array.reshape(len(array)) if array.shape[1:] == (1,) else array
         missing = np.zeros(array.shape, dtype=bool)
     if array.ndim != 1:
-        raise InputError(f"{name} must be one column, but has {array.ndim} dimensions.", field=name)
+        fault = f"{name} must be one column, but has shape {array.shape}"
+        raise InputError(f"{fault}; choose one of them, such as {name}[:, 1].", field=name)
     if array.dtype.kind == "f":
         missing = missing | np.isnan(array)
     elif array.dtype == object:
@@ -216,17 +216,17 @@ def positive_name(
         for pair in (("0", "1"), ("False", "True")):
             if set(values) <= set(pair):
                 return pair[1]
-        what, fix = f"{len(values):,} different labels", " the positive one"
-        if len(values) == len(n) == 2 and min(n) >= LEAST_PEOPLE:
-            what, fix = "{!r} and {!r}".format(*values), "{1!r} or {0!r}".format(*values)
-        reason = f"contain{'s' * (' and ' not in where)} {what}; pass positive_label={fix}"
-        if where != "y":  # where it is an option
-            reason += " in pcer.Options; probabilities go into y_score"
     else:
         name = text_of(positive)
         if set(values) <= {"False", "True"}:
             name = name.capitalize()  # databases and people write booleans in small letters
         if name in values or len(values) < 2:
             return name
-        reason = f"hold {len(values):,} values, and {name!r} is not among them"
+    what, fix = f"{len(values):,} different labels", " the positive one"
+    if len(values) == len(n) == 2 and min(n) >= LEAST_PEOPLE:
+        what, fix = "{!r} and {!r}".format(*values), "{1!r} or {0!r}".format(*values)
+    what += "" if positive is None else f", not {text_of(positive)!r}"
+    reason = f"contain{'s' * (' and ' not in where)} {what}; pass positive_label={fix}"
+    if where != "y":  # where it is an option
+        reason += " in pcer.Options; probabilities go into y_score"
     raise InputError(f"{where} {reason}.", field="positive_label")

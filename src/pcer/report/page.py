@@ -13,7 +13,7 @@ import json
 import re
 import tomllib
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
 from pcer._version import __version__
@@ -43,6 +43,7 @@ FORMAT: Final = "pcer-report"
 VERSION: Final = 4
 GENERATOR = f"pcer {__version__}"
 MOST_PAPER_ROWS = 12  # of the paper's numbers that stand there unfolded
+BADGES = {verdict.words: f"badge {verdict.severity}" for verdict in BUDGET_VERDICTS}  # of cells
 SIZES = {"wide": WIDE, "narrow": NARROW}  # of the picture; a page shows the one that fits
 
 
@@ -78,7 +79,7 @@ def to_report(
         matrix=_matrix(audits) if several else {},
         sections=[_section(audit, release, k) for k, (audit, release) in pairs],
         level=2 if several else 1,
-        in_page=_in_page,
+        in_page=partial(to_html, marks=BADGES),
         plan=plan_table,
         plan_digest=audits[0].plan_sha256,
         provenance=_provenance_table(audits, releases),
@@ -211,11 +212,6 @@ def _plain(value: Any) -> str:
         entries = [f"{k.replace('_', ' ')} {_plain(v)}" for k, v in value.items() if v or v == 0]
         return "; ".join(entries)
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _in_page(table: Table, id: str, within: str = "") -> str:
-    marks = {verdict.words: f"badge {verdict.severity}" for verdict in BUDGET_VERDICTS}
-    return to_html(table, id=id, within=within, marks=marks)
 
 
 @cache

@@ -113,14 +113,13 @@ def to_markdown_page(audits: Sequence[Audit], view: View = "brief") -> str:
         head, *more = map(markdown_text, first.sentences)  # type: ignore[union-attr]
         parts += [f"## {markdown_text(first.title)}\n", f"**{head}**\n", *(f"{m}\n" for m in more)]
         for shown in rest:
-            parts.append(to_markdown(shown) if isinstance(shown, Table) else _markdown_list(shown))
+            if isinstance(shown, Table):
+                parts.append(to_markdown(shown))
+                continue
+            items = "\n".join(f"- {markdown_text(line)}" for line in shown.sentences)
+            parts.append(f"### {shown.title}\n\n{items}\n")
         parts.append(f"Release digest (SHA-256): `{audit.release_sha256}`\n")
     return "\n".join(parts)
-
-
-def _markdown_list(shown: Lines) -> str:
-    items = "\n".join(f"- {markdown_text(line)}" for line in shown.sentences)
-    return f"### {shown.title}\n\n{items}\n"
 
 
 def to_latex_tables(audits: Sequence[Audit], view: View = "full") -> str:
