@@ -311,6 +311,18 @@ COMMANDS = [
     "pcer trend . forest.release.json",
     Fix("pcer audit predictions.csv", "pcer release predictions.csv", f"{READY_TABLE} -o made"),
     f"{READY_TABLE} --membership-score myattack --out own",
+    Fix("pcer audit", "Example: pcer audit examples/", "pcer audit forest.release.json"),
+    Fix("pcer audti .", "Did you mean 'audit'?", "pcer audit ."),
+    Fix("pcer audit . --htm r.html", "--html", "pcer audit . --html r.html"),
+    Fix("pcer audit . --opinion o.docx", "*.md", "pcer audit . --opinion o.md"),
+    Fix("pcer audit . --html r.pdf", "*.html", "pcer audit . --html r.html"),
+    Fix("pcer compare .", "Missing argument 'NEW'", "pcer compare . forest.release.json"),
+    Fix("pcer schema", "release, audit", "pcer schema audit"),
+    Fix("pcer audit . --benefit tpr", "true_positive", "pcer audit . --benefit true_positive_rate"),
+    Fix("pcer plan --groups a=300,b=400 --target 5%", "number", "pcer plan --groups a=300,b=400"),
+    f"pcer train compas --attribute race {MORE} --epsilon none",
+    f"pcer train loans.parquet --attribute sex --label paid --positive 1 --outcome harm {MORE} "
+    "--drop job",
 ]
 
 
@@ -393,6 +405,14 @@ def test_what_is_typed_first_at_the_command_line(typed, here, monkeypatch, tmp_p
     assert "Traceback" not in done.stderr
     if "myattack" in then:
         assert "myattack" in passed("audit", "own", "--full").stdout
+
+
+def test_a_label_of_many_values_is_told_apart_without_any_of_them(here, monkeypatch):
+    monkeypatch.chdir(here[0])
+    sentence = refusal("train", "pay.csv", "--attribute", "sex", "--label", "paid")
+    assert "label 'paid' must have two values, or up to 50, not 400; join values" in sentence
+    assert "--outcome" in sentence
+    assert not re.search(r"For example|\d\.\d", sentence)
 
 
 def test_three_lines_with_arrays_only_give_a_printed_finding(here):

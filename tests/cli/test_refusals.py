@@ -178,7 +178,7 @@ REFUSED = [
     (f"{NET} --grid hidden=8,none", "grid cannot vary hidden layers of a module"),
     (f"{NETS} --device tpu", "device must be"),
     (f"{PUBLIC} --device cuda", "cuda"),
-    ("train nowhere.csv --attribute race -o out", "neither a dataset"),
+    ("train nowhere.csv --attribute race -o out", "no dataset"),
     (f"{LOANS} --estimator RandomForest", "must be package.module:Name"),
     (f"{LOANS} --estimator nowhere.at.all:X", "nowhere.at.all cannot be imported"),
     (f"{LOANS} --estimator sklearn.tree:Oak", "sklearn.tree has no Oak"),

@@ -159,7 +159,7 @@ FEW = {name: people()[name] for name in ("country", "race", "approved")}
         (
             people(approved=["yes"] * 12),
             {},
-            "label 'approved' must have two values, or up to 50, but has 1;",
+            "label 'approved' must have two values, or up to 50, not 1;",
         ),
         (people(age=["12", "old", "x"] * 4), {}, "column 'age' mixes 4 numbers and 8 other values"),
         (people(age=["1", "x"] * 6, race=["blue"] * 12), {}, "(drop); and attribute 'race' has"),
@@ -172,7 +172,7 @@ FEW = {name: people()[name] for name in ("country", "race", "approved")}
         (
             people(60, approved=NAMES),
             {},
-            "label 'approved' must have two values, or up to 50, but has 60",
+            "label 'approved' must have two values, or up to 50, not 60",
         ),
         (people(), {"label": "passed"}, "has no column 'passed'; it has: age, job"),
         (dict.fromkeys(people(), ()), {}, "has no records"),

@@ -145,7 +145,7 @@ def main() -> None:
     QUIET.set(False)
     try:
         listen()
-        app(prog_name="pcer")
+        sys.exit(app(prog_name="pcer", standalone_mode=False))
     except PcerError as error:
         flag = FLAGS.get(error.field or "")
         sentence = str(error) + ("" if flag is None else f" Here that is {flag}.")
@@ -153,11 +153,15 @@ def main() -> None:
         stopped.tell()
         sys.exit(stopped.exit_code)
     except Exception as error:
-        if (lacking := what_lacks(error)) is None:
+        if hasattr(error, "format_message"):  # of the parser
+            told, ctx = " ".join(error.format_message().split()), getattr(error, "ctx", None)
+            example = ctx and told.startswith("Missing") and ctx.command.epilog
+            hint = example or f"Help: {ctx.command_path if ctx else app.info.name} -h"
+            sentence = f"{told.replace('Value error, ', '').rstrip('.')} ({hint})."
+        elif (lacking := what_lacks(error)) is None:
             raise
-        free = "free some, raise the limit (ulimit), or ask for less at once"
-        sentence = f"this machine gives no more {lacking}; {free}."
-    else:
-        return
+        else:
+            free = "free some, raise the limit (ulimit), or ask for less at once"
+            sentence = f"this machine gives no more {lacking}; {free}."
     parts.say(f"pcer: {sentence}", err=True)
     sys.exit(UNUSABLE)

@@ -219,6 +219,8 @@ class Outputs:
         for name, path in self.paths.items():
             if path == STDOUT and name == FIGURES:
                 raise OutputError("--figures needs a folder; stdout can hold one file only.")
+            if (ending := Path(path).suffix.lower()) in (".docx", ".pdf"):
+                raise OutputError(f"--{name} writes no {ending}; convert a *.md or an *.html file.")
             place = Path(path) if path == STDOUT else Path(path).resolve()
             if place in taken:
                 raise OutputError(f"--{name} {path} {taken[place]}.")

@@ -138,8 +138,7 @@ def _show_datasets(rows: Sequence[Mapping[str, Any]]) -> None:
     for row in rows:
         n_records = f"{row['n_records']:,}" if row["n_records"] else "not known yet"
         groups = "\n".join(f"{name}: {len(groups)}" for name, groups in row["attributes"].items())
-        whole = (row["name"], row["title"], n_records, groups, row["outcome"], row["at_hand"])
-        cells.append(whole)
+        cells.append((row["name"], row["title"], n_records, groups, row["outcome"], row["at_hand"]))
     heads = ("name", "task", "records", "attributes: groups", "outcome", "where")
     about = (
         Lines(row["name"], [f"{row['source']}.", f"Licence: {row['licence']}.", row["caution"]])

@@ -95,7 +95,7 @@ def train(
     source: str = typer.Argument(metavar="NAME|FILE", help="Dataset, or your table."),
     attributes: Texts = _run("Protected attribute; repeatable.", "--attribute"),
     out: Path = _run("Folder for the releases.", "--out", "-o", default=Path("out")),
-    budgets: str = _model("Epsilons; none: without privacy.", default=BUDGETS),
+    budgets: str = _model("Epsilons; none: no privacy.", "--budgets", "--epsilon", default=BUDGETS),
     seeds: int | None = _model(SEEDS_HELP, min=1),
     estimator: Given = _model("A scikit-learn estimator.", metavar="MODULE:NAME"),
     module: Given = _model(
@@ -262,17 +262,15 @@ def _read(source: str, options: Mapping[str, Any]) -> GroupedDataset:
             raise InputError(f"{source}: whom should be compared? Add {named}.", field="attributes")
         return dataset
     if not Path(source).exists():
-        raise InputError(
-            f"{source} is neither a dataset ({', '.join(names())}) nor a file; check the name."
-        )
+        raise InputError(f"{source} is no dataset ({', '.join(names())}) and no file; check it.")
     asked = [name for name in QUESTIONS if not options[name]]
     marks, public = (*TablePlan.missing, *(options["missing"] or ())), bool(options["public_data"])
-    faults, more = list[str](), list[str]()  # all at once, and arguments that would do
+    faults, more, values = list[str](), list[str](), [""]  # all at once; arguments that would do
     with parts.working("Reading"):
         if asked:
             likely, values = guessed(source, options["label"], options["attributes"] or ())
             words = {"label": likely["label"], "values": " or ".join(values[:MOST_VALUES])}
-            faults += [QUESTIONS[name].format(**words) for name in asked]
+            faults += [QUESTIONS[n].format(**words) for n in asked if values or n != "positive"]
             more += [part for name in asked for part in (f"--{name.rstrip('s')}", likely[name])]
             answers = {name: likely[name] for name in asked}
             own = options["attributes"] or [likely["attributes"]]
@@ -284,7 +282,7 @@ def _read(source: str, options: Mapping[str, Any]) -> GroupedDataset:
             faults.append(str(fault).removeprefix(f"{source}: "))
             more += [part for column in fault.columns for part in ("--drop", column)]
     if faults:
-        raise parts.unanswered(source, faults, more, next(iter(asked), "drop"))
+        raise parts.unanswered(source, faults, more if values else [], next(iter(asked), "drop"))
     parts.show([account_table(table)], stderr=True)
     return table.dataset
 

@@ -182,7 +182,7 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
 def guessed(
     table: Any, label: str | None, attributes: Sequence[str]
 ) -> tuple[dict[str, str], list[str]]:
-    """For questions: likely answers, and the label's values, the likely positive one first.
+    """For questions: likely answers, and the label's values, if few, the likely positive first.
 
     The label is the last column of two values, an attribute one that is called like one.
     """
@@ -197,7 +197,7 @@ def guessed(
     values = column_of(_typed(content.column(label), label, plan, file), label).names[::-1]
     values = sorted(values, key=lambda text: text.lower() not in ("1", "true", "yes")) or [""]
     said = {"label": label, "positive": values[0], "outcome": "benefit", "attributes": others[0]}
-    return said, values
+    return said, values if len(values) <= TablePlan.max_categories else []
 
 
 def _typed(column: pa.ChunkedArray, name: str, plan: TablePlan, file: str) -> Column:
@@ -283,7 +283,7 @@ def _faults(
         numbers = [code for code, text in enumerate(learnt) if re.match(_NUMBER, text)]
         n_numbers = int(np.isin(column.codes, numbers).sum())
         if role == "label" and not 2 <= n <= most:
-            fault = f"must have two values, or up to {most}, but has {n:,}; join values"
+            fault = f"must have two values, or up to {most}, not {n:,}; join values, as at a limit"
         elif role == "label" and plan.positive not in column.names:
             fault = f"never has the value {plan.positive!r}; name as positive one of its {n}"
         elif role == "protected attribute" and n < 2:
