@@ -153,6 +153,7 @@ def test_each_statement_is_downgraded_by_its_own_placebos_only(
         assert (answer.group == "g1") == (answer.downgraded is None) == (letter in stands)
     assert (audit.told.reason or "").startswith(reason or "")
     assert (audit.told.reason is None) == (reason is None)
+    assert [claim.refuted for claim in comparisons(audit)[0].equal_gap_claims] == ["E" in stands]
     assert pair.ratio.placebo == pair.exposure.placebo
     counts = pair.ratio.placebo
     given = {"n_ratio": 9, "n_double": 4, **row}

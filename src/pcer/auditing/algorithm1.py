@@ -148,11 +148,9 @@ def _comparison(budgets: Sequence[BudgetResult], published: AsPublished) -> Comp
             known_points.append((disparity, first - second))
             if disparity * (first - second) < 0:
                 opposite.append((budget.epsilon, pair.groups))
-        answer, difference = pair.exposure, pair.exposure.difference.value
-        if answer.p_value is not None and difference is not None:
-            # What placebo groups speak against is refuted all the same: it is about these.
-            refuted = answer.group is not None or answer.downgraded is not None
-            claims.append(EqualGapClaim(budget.epsilon, pair.groups, difference, refuted))
+        group, difference = pair.exposure.group, pair.exposure.difference.value
+        if pair.exposure.p_value is not None and difference is not None:
+            claims.append(EqualGapClaim(budget.epsilon, pair.groups, difference, bool(group)))
     return Comparison(
         model=published.model,
         rankings=rankings,
