@@ -158,3 +158,13 @@ def test_one_budget_is_named_by_algorithm_1_and_by_the_ranking():
     (compared,) = comparisons(audit)
     chosen = {row.floor: row.budgets for row in audit.published[0].algorithm1.equitable_budget}
     assert compared.rankings[0].best == chosen[audit.plan.floor]
+
+
+def test_the_comparison_names_a_budget_once_however_many_pairs_it_is_about():
+    audit = pcer.audit(many_groups([f"group {k}" for k in range(8)]), QUICK)
+    (compared,) = comparisons(audit)
+    budgets = {epsilon for epsilon, _ in compared.opposite}
+    (table,) = (t for t in summary.tables(audit) if t.title.startswith("Comparison"))
+    named = re.search(r"rate difference at: (.*?)\. ", table.note)[1].split(", ")
+    assert len(named) == len(budgets) < len(compared.opposite)
+    assert "-" not in re.sub("no-DP|outcome-only", "", table.note)

@@ -587,12 +587,12 @@ def _rankings_table(audit: Audit, compared: Comparison) -> Table:
     turned = [words.short_budget(epsilon) for epsilon, _ in compared.opposite]
     refuted = [words.short_budget(row.epsilon) for row in compared.equal_gap_claims if row.refuted]
     given = ((pair, r) for pair, r in compared.correlations.items() if r is not None)
-    correlations = ", ".join(f"{r:+z.2f} ({pair_name(pair)})" for pair, r in given)
+    correlations = ", ".join(f"{words.signed(r)} ({pair_name(pair)})" for pair, r in given)
     descriptive = "Correlation of Δ PCER and rate difference over budgets, descriptive only:"
     values = {
         "model": _of_model(audit, compared.model),
-        "turned": ", ".join(turned) or "no budget",
-        "refuted": ", ".join(refuted) or "no budget",
+        "turned": ", ".join(dict.fromkeys(turned)) or "no budget",
+        "refuted": ", ".join(dict.fromkeys(refuted)) or "no budget",
         "more": f"{descriptive} {correlations}." if correlations else "",
     }
     heads = ("measure", "budgets, smallest first", "other best budget\nthan Δ PCER")
