@@ -184,6 +184,15 @@ def test_other_attacks_that_show_a_difference_are_in_headline_badge_and_card():
     assert "exposure_differs" in audit.statements()
 
 
+def test_a_p_value_beside_another_attacks_numbers_names_its_own():
+    release = pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
+    for cost, whose in (("sharpest", " by paired confidence"), ("paired_confidence", "")):
+        audit = pcer.audit(release, QUICK.model_copy(update={"cost": cost}))
+        assert audit.told.pairs[0].exposure.attack == "paired_confidence"
+        (said,) = (each for each in audit.account if each.startswith("They differ by"))
+        assert said.endswith(f"; p < 0.001{whose}).")
+
+
 def test_a_file_that_contradicts_itself_is_no_evidence_in_the_papers_words():
     tree = pcer.read_release(ROOT / "examples" / "compas-forest.release.json").to_tree()
     tree["training"]["stratified_by"] = "both"

@@ -360,6 +360,7 @@ def _facts(
     most = scale.most.format(amount=facts["at_most"])
     facts |= {"bounded": "no bound is known" if bound is None else most}
     by = proxy_named(pair.exposure.attack)
+    facts |= {"whose": f" by {by.phrase}" * (by.name != audit.cost)}
     size = by.scale.difference(abs(pair.exposure.attack_difference or 0.0))
     return facts | {"attack": by.phrase, "by_attack": f"{size} {by.scale.points}"}
 
