@@ -11,6 +11,7 @@ from pcer.report import pictures
 from pcer.report.tables import floors_table, least_private_first
 from tests.pages import (
     QUICK,
+    ROOT,
     hostile_audit,
     many_groups,
     mixed_release,
@@ -70,6 +71,8 @@ def test_the_scale_says_what_part_of_it_is_drawn():
     )
     whole = pcer.audit(with_attacks(mixed_release()), QUICK, cost="attack_advantage")
     assert ", of 50 (coin) to 100" in pictures.finding_svg(whole, width=1160)
+    forest = pcer.audit(ROOT / "examples" / "compas-forest.release.json", QUICK)
+    assert "Zoomed in: 50 to 75, of 50 (coin)" in pictures.finding_svg(forest, width=1160)
 
 
 @pytest.mark.parametrize("draw", [pictures.finding_svg, pictures.floors_svg])

@@ -106,10 +106,10 @@ def finding_svg(audit: Audit, *, width: int = NARROW, versions: Sequence[BudgetR
 
 
 def _zoom(audit: Audit, ticks: Sequence[Drawn]) -> str:
-    """Which part of the whole scale is drawn, where it is less than half; else nothing."""
+    """Which part of the whole scale is drawn, where it is not all of it; else nothing."""
     scale, values = audit.proxy.scale, [tick["value"] for tick in ticks]
     whole = scale.largest * scale.per_unit
-    if not values or not values[-1] - values[0] < whole / 2 < math.inf:
+    if not values or not values[-1] - values[0] < whole < math.inf:
         return ""
     base = 50.0 if scale.is_advantage else 0.0
     form = "zoomed_coin" if scale.is_advantage else "zoomed"
