@@ -23,6 +23,7 @@ import pytest
 import typer
 
 import pcer
+from pcer.auditing.file import ExposureAnswer, OutcomesAnswer, PairResult, RatioAnswer
 from pcer.auditing.policy import read_policy
 from pcer.auditing.verdict import BUDGET_VERDICTS
 from pcer.cli import app as cli
@@ -314,6 +315,13 @@ def test_the_ten_lines_of_the_format_page_are_a_release():
     assert len(text.strip().splitlines()) <= 10
     release = parse_release(json.loads(text), file="docs/format.md")
     assert pcer.audit(release).verdict is pcer.Verdict.NO_DIFFERENCE_SHOWN
+
+
+def test_the_format_page_names_every_field_of_a_pair():
+    page = (ROOT / "docs" / "format.md").read_text()
+    kinds = PairResult, ExposureAnswer, OutcomesAnswer, RatioAnswer
+    named = {name for kind in kinds for name in kind.model_fields} - {"groups"}
+    assert [name for name in sorted(named) if not re.search(rf"`{name}\b", page)] == []
 
 
 def test_every_verdict_is_explained_and_what_is_named_or_linked_exists():
