@@ -243,6 +243,23 @@ def test_a_ratio_that_differs_lends_its_attack_no_difference_of_exposures(alike)
     assert one.detected_in == [0]
 
 
+def test_a_strong_difference_lends_a_weak_one_of_its_attack_nothing():
+    """g1 is exposed more at one budget by an attack that finds g0, clearly, at the other."""
+    release = drawn((6_000, 6_000), (0.5, 0.3), (0.02, 0.02), budgets=(1.0, None), n_seeds=8)
+    for attack in ("rmia_advantage", "lira_advantage", "paired_confidence"):
+        release = pooled(release, attack, (0.02, 0.02), 0.002, epsilons=(1.0, None))
+    release = pooled(release, "paired_gap", (0.05, 0.01), 0.001)
+    release = pooled(release, "paired_gap", (0.010, 0.0138), 0.0011, epsilons=(1.0,))
+    alone = pcer.audit(release, QUICK, cost="paired_gap")
+    assert [budget.pairs[0].exposure.group for budget in alone.budgets] == ["g1", "g0"]
+    assert alone.statements()["double_disadvantage"] == [0]
+    audit = pcer.audit(release, QUICK)
+    (story,) = (one for one in audit.costs if one.cost == "paired_gap")
+    assert (story.more_exposed, story.double_disadvantage) == (["g0"], [])
+    assert "double_disadvantage" not in audit.statements()
+    assert not any("contradict" in sentence for sentence in audit.trust)
+
+
 def test_a_margin_makes_equality_a_verdict():
     release = drawn((30_000, 30_000), (0.4, 0.4), (0.02, 0.02), rng=3)
     plans = [QUICK.model_copy(update={"margin": margin}) for margin in (0.02, 1e-3, None)]

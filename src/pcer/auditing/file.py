@@ -324,7 +324,8 @@ class AsPublished(Record):
 class CostStory(Record):
     """One carried attack put to the same tests; groups are named for any setting.
 
-    p-values are its smallest of each kind; those over attacks are adjusted over all attacks, too.
+    p-values are its smallest of each kind; those over attacks are adjusted over all attacks, too;
+    where such a one is at most .05, groups are named only where they, too, stand after that.
     """
 
     cost: str

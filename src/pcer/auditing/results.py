@@ -519,11 +519,13 @@ def cost_stories(tested: Tested, alone: dict[str, Evidence]) -> list[file.CostSt
         share = metrics.quotient(smallest[:, k], over_costs[k], otherwise=1 / len(names))
         is_detected = evidence.resolved & (evidence.cost_p <= SIGNIFICANCE * share[2])
         differs = evidence.exposures_differ & (evidence.exposure.p_value <= SIGNIFICANCE * share[0])
+        by_ratio = evidence.ratios_differ & (evidence.cross.p_value <= SIGNIFICANCE * share[1])
         lower = np.where(evidence.cross.value > 0, second, first)
+        exposed = differs if exposure_p <= SIGNIFICANCE else evidence.exposures_differ
         chosen = {
-            "more_exposed": evidence.more_exposed[evidence.exposures_differ],
-            "lower_ratio": lower[evidence.ratios_differ],
-            "double_disadvantage": evidence.double[evidence.double >= 0],
+            "more_exposed": evidence.more_exposed[exposed],
+            "lower_ratio": lower[by_ratio if ratio_p <= SIGNIFICANCE else evidence.ratios_differ],
+            "double_disadvantage": evidence.double[exposed & (evidence.double >= 0)],
         }
         stories.append(
             file.CostStory(

@@ -654,7 +654,7 @@ def _differences(audit: Audit, stories: Sequence[CostStory]) -> Iterator[str]:
         facts = {"attacks": listed(by), "s": "s" * (len(by) == 1), "names": listed(of)}
         said.append(say("how_sure", form, **facts))
     if said:
-        is_both = len(audit.subject.groups) == 2 and len({*chain(*found)}) == 2
+        is_both = len(audit.subject.groups) == len({*chain(*found)}) == 2 <= len(found)
         more = say("how_sure", "attacks_contradict") if is_both else ""
         yield say("how_sure", "attacks_differ", n=n, found="; ".join(said) + more)
         return
