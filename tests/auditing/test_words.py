@@ -200,6 +200,16 @@ def test_a_file_that_contradicts_itself_is_no_evidence_in_the_papers_words():
     assert words.paper_words(audit).startswith("This file cannot tell whether Δ PCER is evidence.")
 
 
+@pytest.mark.parametrize("said", [{"stratified_by": "both"}, {"split_kind": "other"}])
+def test_a_file_that_cannot_tell_does_not_say_that_no_attack_detects(said):
+    tree = pcer.read_release(ROOT / "examples" / "compas-forest.release.json").to_tree()
+    audit = pcer.audit(
+        parse_release({**tree, "training": {**tree["training"], **said}}, file="x"), QUICK
+    )
+    assert audit.headline.startswith("This file cannot tell who is easier to recognise.")
+    assert not any(re.search("attacks? detect|none shows", sentence) for sentence in audit.trust)
+
+
 def test_of_several_pairs_the_widest_is_told_with_its_names():
     audit = forced(three_groups(), "differs", "differ", {})
     pairs = audit.told.pairs

@@ -629,7 +629,7 @@ def _trust(audit: Audit) -> Iterator[str]:
     yield from [each.sentence for each in audit.declarations] or [agrees]
     stories = _attacks(audit)
     n, k = len(stories), sum(bool(story.detected_in) for story in stories)
-    if n > 1:
+    if n > 1 and (k or audit.verdict is not Verdict.INSUFFICIENT_DATA):  # else nothing is tested
         form = "attacks_all" if k == n else "attacks_some" if k else "attacks_none"
         yield say("how_sure", form, n=n, k=k, s="s" * (k == 1))
         yield from _differences(audit, stories)
