@@ -160,6 +160,11 @@ def test_attacks_that_contradict_each_other_are_said_to():
         if setting.epsilon == 0.1
     )
     assert "For Female that shows by paired confidence alone." in card  # its RMIA may be a coin
+    # outcomes drive the ratios, and Δ PCER is evidence of memorisation: both are said together
+    least_private, badge = audit.budgets[-1], "PCER differs because predictions do, not privacy"
+    assert least_private.verdict is pcer.Verdict.RATIO_DIFFERS
+    assert words.badge(audit, least_private) == badge
+    assert words.paper_words(audit).startswith("Δ PCER shows memorisation")
 
 
 def test_to_be_flagged_rightly_is_no_harm_and_its_placebos_are_not_those_of_rates():
