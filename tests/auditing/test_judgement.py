@@ -7,6 +7,7 @@ import pytest
 
 import pcer
 from pcer.auditing.algorithm1 import comparisons
+from pcer.auditing.words import paper_words
 from pcer.release import Release, parse_release
 from tests import reference
 from tests.auditing.made import attacked, changed, drawn, pooled
@@ -364,6 +365,7 @@ def test_exposures_without_counts_are_told_and_nothing_else(unequal):
     assert set(audit.statements()) == {"exposure_differs"}
     assert audit.published[0].algorithm1.verdict is None
     assert "gives no counts" in said(audit)
+    assert "takes counts from several seeds" in paper_words(audit)
     (served,) = pcer.audit(parse_release(tested, file="x"), QUICK).told.pairs  # test counts suffice
     assert (served.verdict, served.outcomes.answer) == (DOUBLE, "differ")
     assert served.outcomes.difference.value == other.outcomes.difference.value
