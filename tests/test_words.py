@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 GONE = re.compile(
     r"\b(?:worse[ -]off|this alone|told apart|by lot|taken back|takes back|coin[ -]flips?"
-    r"|of its own|surer|witness\w*|picture of chance|no memory|privacy costs?)\b",
+    r"|of its own|surer|whoever|anew|witness\w*|picture of chance|no memory|privacy costs?)\b",
     re.IGNORECASE,
 )
 TITLE = re.compile(r"Privacy Cost as Equity Input|paper[^.|]*? privacy costs?", re.IGNORECASE)

@@ -34,7 +34,7 @@ def test_what_is_too_large_for_a_reader_is_written_and_said(monkeypatch, tmp_pat
     path.unlink()
     for _ in range(2):  # the second run finds the release
         first = passed(*sweep, 3).stderr.splitlines()[0]
-        assert first.endswith("whoever audits it will need --allow-large.")
+        assert first.endswith("its auditor will need --allow-large.")
     assert "holds 6 tables" in refusal("audit", path)
     passed("audit", path, "--allow-large", path)
 

@@ -475,7 +475,7 @@ def pair_rows(both: BothExposed, *, tail: float) -> Rows:
 def size_rows(
     old: FloatArray, new: FloatArray, change: Contrast, total: Contrast, *, tail: float
 ) -> Rows:
-    """Whether differences grew or shrank in size, whoever is the more exposed.
+    """Whether differences grew or shrank in size, whichever group is the more exposed.
 
     |new| > |old| says two things: with the sign of the new, it is above the old and above its
     opposite. Both must be shown, and either sign could have come: twice the larger p-value.

@@ -191,7 +191,7 @@ def _note_if_large(
     if any(size > getattr(LIMITS, name) for name, size in sizes.items()):
         parts.note(
             f"pcer: a release of {n_models:,} models and {n} groups is larger than what is read by "
-            "default; whoever audits it will need --allow-large."
+            "default; its auditor will need --allow-large."
         )
 
 
