@@ -52,6 +52,14 @@ def test_a_release_that_contradicts_itself_is_named_and_nothing_is_found(lie):
         assert "| cannot tell | cannot tell |" in text
 
 
+def test_made_up_groups_are_taken_on_trust_where_they_are_and_asked_for_where_not():
+    release = pcer.read_release(FOREST)
+    for rows in (release.placebo, []):
+        audit = pcer.audit(release.model_copy(update={"placebo": rows}))
+        taken, asked = ("The check with made-up groups" + end for end in (": ", ", which the"))
+        assert (taken in audit.opinion(), asked in audit.opinion()) == (bool(rows), not rows)
+
+
 def test_names_of_others_are_text_and_several_releases_are_parts_of_one_file(tmp_path):
     text = hostile_audit().opinion()
     assert not re.search(r"(?<!\\)[<>]|&(?:lt|gt|amp);", text)
