@@ -177,6 +177,8 @@ def test_to_be_flagged_rightly_is_no_harm_and_its_placebos_are_not_those_of_rate
     checks = pair.exposure.placebo
     assert checks.n_exposure is not None is not checks.exposure_p
     assert {checks.n_double, checks.n_ratio, checks.n_any, checks.ratio_p} == {None}
+    double = pcer.audit(release, QUICK.model_copy(update={"benefit": "true_positive_rate"}))
+    assert "This release lacks the made-up-groups check of this finding." in double.trust
 
 
 def test_other_attacks_that_show_a_difference_are_in_headline_badge_and_card():

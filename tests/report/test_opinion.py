@@ -56,7 +56,7 @@ def test_made_up_groups_are_taken_on_trust_where_they_are_and_asked_for_where_no
     release = pcer.read_release(FOREST)
     for rows in (release.placebo, []):
         audit = pcer.audit(release.model_copy(update={"placebo": rows}))
-        taken, asked = ("The check with made-up groups" + end for end in (": ", ", which the"))
+        taken, asked = "The check with made-up groups: ", "with made-up groups, which the release"
         assert (taken in audit.opinion(), asked in audit.opinion()) == (bool(rows), not rows)
 
 
