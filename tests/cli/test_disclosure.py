@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pcer
 from pcer.sweep.receipts import read_receipts
-from tests.commands import JOBS, NAMES, config, passed, write_people, write_rows
+from tests.commands import JOBS, NAMES, config, passed, refusal, write_people, write_rows
 
 SAID = ("--label", "approved", "--positive", "yes", "--outcome", "benefit", "--attribute", "sex")
 QUICK = ("--seeds", "2", "--epochs", "1", "--batch", "64", "--budgets")
@@ -41,6 +41,14 @@ def test_no_name_and_no_value_of_a_category_is_in_any_output(tmp_path):
     made_with = made(tmp_path).training.config
     assert made_with["columns"] == {"name": 400, "age": 2, "job": 3, "race": 1}
     assert "features" not in made_with
+
+
+def test_a_question_names_no_value_of_a_label_that_few_records_have(tmp_path):
+    rows = [["ab"[i % 2], i % 7, "own words" if i == 3 else "AB"[i % 3 % 2]] for i in range(40)]
+    told = refusal("train", write_rows(tmp_path / "t.csv", "sex age grade", rows), *SAID[-4:])
+    assert "(--positive): B or A?" in told
+    told = refusal("train", write_rows(tmp_path / "t.csv", "sex age grade", rows[:9]), *SAID[-4:])
+    assert "own words" not in told
 
 
 def test_a_column_of_names_and_a_small_group_are_one_sentence_each(tmp_path):

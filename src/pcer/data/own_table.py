@@ -16,6 +16,7 @@ from pcer.data.task import Category, GroupRule, Number, divide, encode, is_missi
 from pcer.errors import InputError, alike, confusable, require_at_least
 from pcer.metrics import IntArray
 from pcer.release.columns import Coded, column_of
+from pcer.release.disclosure import LEAST_PEOPLE
 from pcer.release.format import Outcome
 
 if TYPE_CHECKING:
@@ -70,9 +71,8 @@ class TablePlan:
             raise InputError("name at least one column in attributes.")
         if self.label in self.attributes:
             raise InputError(f"column {self.label!r} cannot be both label and attribute.")
-        for name in self.drop:
-            if name in self.texts:
-                raise InputError(f"column {name!r} cannot be left out and used; take it from drop.")
+        for name in (name for name in self.drop if name in self.texts):
+            raise InputError(f"column {name!r} cannot be left out and used; take it from drop.")
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -192,12 +192,14 @@ def guessed(
     named = [name for name in n_values if name.lower() in ATTRIBUTES and name != label]
     of_two = [name for name, n in n_values.items() if n == 2 and name not in (*attributes, *named)]
     label = label or (of_two or [*n_values])[-1]
-    others = [name for name in (*named, *of_two, *n_values) if name != label] or [label]
+    rest = [name for name in (*named, *of_two, *n_values) if name != label] or [label]
     plan = TablePlan(label=label, positive="", attributes=("",), outcome="benefit")
-    values = column_of(_typed(content.column(label), label, plan, file), label).names[::-1]
-    values = sorted(values, key=lambda text: text.lower() not in ("1", "true", "yes")) or [""]
-    said = {"label": label, "positive": values[0], "outcome": "benefit", "attributes": others[0]}
-    return said, values if len(values) <= TablePlan.max_categories else []
+    column = column_of(_typed(content.column(label), label, plan, file), label)
+    n = Counter(column.codes.tolist())  # a value of few records may be one person's words
+    kept = [value for k, value in enumerate(column.names) if n[k] >= LEAST_PEOPLE][::-1]
+    kept = sorted(kept, key=lambda text: text.lower() not in ("1", "true", "yes")) or ["VALUE"]
+    said = {"label": label, "positive": kept[0], "outcome": "benefit", "attributes": rest[0]}
+    return said, kept if len(column.names) <= TablePlan.max_categories else []
 
 
 def _typed(column: pa.ChunkedArray, name: str, plan: TablePlan, file: str) -> Column:
