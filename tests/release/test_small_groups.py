@@ -19,6 +19,7 @@ from pcer.release.small_groups import (
     Attribute,
     Model,
     Regrouping,
+    allowed_groups,
     combination,
     regroup,
 )
@@ -164,6 +165,28 @@ def test_two_groups_and_few_without_one_cannot_be_released() -> None:
         regroup(RULE, [attribute("sex", [0, 1, NOBODY])], models(even(20, 30, 4)))
     assert caught.value.field == "least_people"
     assert regroup(RULE, [attribute("sex", [0, 1, NOBODY])], models(even(20, 30, 5)))
+
+
+def test_what_a_coarse_table_hides_is_not_had_from_another_attribute() -> None:
+    rng = np.random.default_rng(1)
+    race, sex = rng.choice(["a", "b", "c"], 900), rng.choice(["f", "m"], 900)
+    label, part = rng.random(900) < 0.5, np.where(rng.random(900) < 0.7, *SPLITS)
+    is_right = (rng.random(900) < 0.75) | ((race == "c") & (part == "train"))  # no error there
+    data = {"features": {"race": race, "sex": sex}, "label": label, "part": part}
+    data["answer"] = np.where(is_right, label, ~label)
+    made = released(data, certain_cells=False)
+    assert made["race"].disclosure.n_coarse_tables == 1
+    assert [*made] == ["race"]  # both sexes less a and b are c
+    assert [*made["race"].not_written] == ["sex"]
+    assert [*released(data)] == ["race", "sex"]
+    columns = [Attribute(k, (*np.unique(v),), np.unique(v, return_inverse=True)[1])
+               for k, v in data["features"].items()]  # fmt: skip
+    model = Model(np.arange(900), (part == "test").astype(np.int64), label)
+    for beside, certain_cells in ((made["race"], True), (released(data)["race"], False)):
+        rule = DisclosureRule(certain_cells=certain_cells)
+        with pytest.raises(InputError, match="'sex' beside others shows") as caught:
+            allowed_groups(rule, columns, [model], [beside])
+        assert caught.value.field == "certain_cells"
 
 
 def test_the_attribute_named_last_gives_way_first() -> None:

@@ -30,6 +30,7 @@ ZERO = 1e-6  # what is smaller is rounding: sums of groups are whole numbers
 SECONDS = 20.0  # for one search; what takes longer is refused
 INFEASIBLE = 2  # the solver's status if there is no such set
 REMEDY = "add people, join groups, release fewer attributes, or declare public_data"
+HIDDEN = "attribute {!r} beside others shows what coarse tables hide; release one, or a crossing."
 
 
 class Attribute(NamedTuple):
@@ -100,19 +101,22 @@ def allowed_groups(
 
     ``beside`` are existing releases of the same records, whose attributes take precedence.
     """
-    found = regroup(rule, renamed(attributes, names or {}), models)
+    coarse = [r for r in beside if r.disclosure is not None and r.disclosure.n_coarse_tables]
+    n = len(attributes) if rule.certain_cells and not coarse else max(1, len(beside))
+    found = regroup(rule, renamed(attributes, names or {})[:n], models)
     for release, own in zip(beside, found, strict=False):
         if set(own.names) != set(release.subject.groups):
             raise InputError(
-                f"a release by {own.attribute.name!r} of the same people is there already, but not "
-                "with the groups that these records give, so what both reveal "
-                "together is unknown; write both by one command, or to another folder.",
+                f"a release by {own.attribute.name!r} of the same people is there, not with the "
+                "groups that these records give; write both by one command, or to another folder.",
                 field="out",
             )
     new = found[len(beside) :]
     left_out = {own.attribute.name: own.note for own in new if not own.is_written}
-    if len(left_out) == len(new):
-        raise InputError(next(iter(left_out.values())), field="least_people")
+    left_out |= {own.name: HIDDEN.format(own.name) for own in attributes[n:]}
+    if len(left_out) == len(attributes) - len(beside):
+        reason, *_ = left_out.values()
+        raise InputError(reason, field="least_people" if new else "certain_cells")
     return Allowed([own.released for own in new if own.is_written], left_out)
 
 
@@ -140,9 +144,8 @@ def same_people(beside: Iterable[Release], dataset: str, digest: str | None) -> 
         elif release.subject.dataset == dataset:
             raise InputError(
                 f"the folder holds a release of {dataset!r} by {release.subject.attribute!r} that "
-                "this one cannot be checked with, and tables of several commands may together "
-                "reveal few people; name all attributes in one command, or choose another folder "
-                "for other people.",
+                "this one cannot be checked with, and tables of both may reveal few people; name "
+                "all attributes in one command, or choose another folder for other people.",
                 field="out",
             )
     return same
@@ -272,8 +275,7 @@ class Regrouping:
         if len(members) == 1:
             return groups[members[0]]
         large = [groups[g] for g in members if not self.is_small[g]]
-        n_small = len(members) - len(large)
-        small = [f"{n_small} small group{'s' if n_small > 1 else ''}"] if n_small else []
+        small = [f"{n} small group{'s' * (n > 1)}"] if (n := len(members) - len(large)) else []
         name = " + ".join([*large, *small])
         if len(name) > LONGEST_NAME:
             name = f"{len(members)} groups together"
