@@ -75,6 +75,18 @@ def test_the_scale_says_what_part_of_it_is_drawn():
     assert "Zoomed in: 50 to 75, of 50 (coin)" in pictures.finding_svg(forest, width=1160)
 
 
+@pytest.mark.parametrize("high", [0.03, 0.049, 0.12, 0.23, 0.24, 0.47])
+def test_the_scale_ends_beyond_every_mark(high):
+    audit = pcer.audit(mixed_release(), QUICK)
+    drawn = {"value": 0.02, "interval": (-0.005, high)}
+    for group in audit.told.groups.values():
+        group.__dict__["cost"] = group.cost.model_copy(update=drawn)
+    text = pictures.finding_svg(audit, width=1160)
+    ends = re.search(r"Zoomed in: (\S+) to (\S+) of a possible 100", text)
+    assert ends[1] == "0"
+    assert 100 * high <= float(ends[2])
+
+
 @pytest.mark.parametrize("draw", [pictures.finding_svg, pictures.floors_svg])
 def test_hostile_names_are_text(draw):
     text = draw(hostile_audit())

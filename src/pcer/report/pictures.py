@@ -260,8 +260,11 @@ def _ends(proxy: Proxy, groups: Iterable[GroupResult]) -> tables.Ends:
     costs = ((group.cost.value, *(group.cost.interval or ())) for group in groups)
     values = [0.0, *(value for value in chain(*costs) if value is not None)]
     low, high = min(values), max(values)
-    step = _step(proxy, (low, max(high, low + 0.01))) / proxy.scale.per_unit
-    return low, step * max(1, math.ceil(high / step - 1e-9))
+    ends = low, max(high, low + 0.01)
+    for _ in range(2):  # an axis that ends at a round number may take a wider step
+        step = _step(proxy, ends) / proxy.scale.per_unit
+        ends = low, step * max(1, math.ceil(high / step - 1e-9))
+    return ends
 
 
 def _step(proxy: Proxy, ends: tables.Ends) -> float:
