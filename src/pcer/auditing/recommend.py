@@ -421,7 +421,10 @@ def choose(settings: Sequence[Candidate], numbers: Sequence[Sequence[Checked]]) 
 
 
 def _concluded(
-    settings: Sequence[Candidate], answers: list[SettingAnswer], limits: Any, attacks: Sequence[str]
+    settings: Sequence[Candidate],
+    answers: list[SettingAnswer],
+    limits: dict[str, float],
+    attacks: Sequence[str],
 ) -> Recommendation:
     """The choice among settings that hold, or the nearest; and the price."""
     account, tied = list[str](), choose(settings, [each.numbers for each in answers])

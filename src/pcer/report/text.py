@@ -106,7 +106,7 @@ def terminal_text(shown: Iterable[Lines | Table], width: int = WIDTH) -> str:
 
 
 def to_markdown_page(audits: Sequence[Audit], view: View = "brief") -> str:
-    """Audits as one Markdown page that GitHub shows; in the brief view about 400 words each."""
+    """Audits as one Markdown page that GitHub shows; in the brief view at most 400 words each."""
     parts = []
     for audit in map(as_shown, audits):
         first, *rest = view_of(audit, view)
