@@ -247,6 +247,7 @@ def check_all(audits: Sequence[Audit], printed: str) -> None:
     check_junit(audits)
     markdown, latex = to_markdown_page(audits), to_latex_tables(audits)
     for audit in audits if len(audits) == 1 else ():
+        assert sum(any(map(str.isalnum, part)) for part in markdown.split()) <= 400
         check_text(audit, printed)
         check_text(audit, markdown, escape=markdown_text)
         check_text(audit, latex, escape=latex_text)

@@ -247,4 +247,4 @@ def test_gaps_agree_with_the_parity_gap_and_r_is_the_benefit_that_was_asked_for(
     tree = release.to_tree()
     tree["subject"]["n_missing_group"] = 12
     shown = str(parse_release(tree, file="x"))
-    assert "12 people without a recorded group are left out." in shown
+    assert "People without a recorded group, left out: 12." in shown

@@ -33,7 +33,7 @@ def test_it_is_short_says_what_the_json_says_and_judges_nobody(path):
     assert audit.release_sha256 in text
     assert audit.plan_sha256 in text
     assert re.search(
-        "^The check with made-up groups: [15] false alarms? in 200.$", text, re.MULTILINE
+        "^The check with made-up groups: [15] alarms? in 200 trials.$", text, re.MULTILINE
     )
     assert "which the release lacks" not in text
     assert passed("audit", path, "--opinion", "-").stdout == text

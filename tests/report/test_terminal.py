@@ -78,7 +78,7 @@ def test_people_without_a_group_are_counted_in_every_output(n_missing):
     texts += [to_markdown_page([audit]), to_latex_tables([audit]), to_junit([audit], [])]
     texts += [to_latex_tables([audit], "paper"), to_report([audit], audit.sources)]
     for text in texts:
-        assert ("1,234 people without a recorded group" in " ".join(text.split())) == bool(
+        assert ("without a recorded group, left out: 1,234." in " ".join(text.split())) == bool(
             n_missing
         )
 

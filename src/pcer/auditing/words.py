@@ -35,6 +35,7 @@ from pcer.statistics import SIGNIFICANCE
 
 MOST_WORDS = 30  # of a headline, a group's name counting as one
 MOST_GROUPS_IN_A_SENTENCE = 4
+MOST_DOUBTS = 2  # of a finding, in a card
 WEAK = 5.0  # right answers of 100 beyond a coin that a file must exclude to clear a model
 FAR = 0.1  # a difference of outcomes is "far" more where its interval's nearer end is this large
 NOUNS = ("women", "men", "girls", "boys")  # names that are no adjectives of people
@@ -558,7 +559,8 @@ def how_sure_card(audit: Audit, setting: BudgetResult) -> Card:
     facts = _false_alarms(setting)
     short = say("how_sure_card", "checked" if facts else "unchecked", **facts)
     against = [each for pair in setting.pairs for each in _against(audit, pair, ALARMING)]
-    sentences = [*how_sure(audit, setting)[:2], *against]
+    more = [say("how_sure_card", "more", n=n)] if (n := len(against) - MOST_DOUBTS) > 0 else []
+    sentences = [*how_sure(audit, setting)[:2], *against[:MOST_DOUBTS], *more]
     return Card(say("how_sure_card", "question"), short, sentences)
 
 
