@@ -79,6 +79,14 @@ def test_two_trainings_under_one_secret_share_no_draw(monkeypatch, changes):
         assert np.abs(logits - other).mean() > 10 * np.abs(plain - near).mean()
 
 
+class Power(list):
+    """A list that is called."""
+
+    def __call__(self, x):
+        """Its first number times the argument."""
+        return self[0] * x
+
+
 class Scaled(torch.nn.Module):
     """Holds what it does not print."""
 
@@ -92,7 +100,14 @@ class Scaled(torch.nn.Module):
 
 
 def test_modules_of_one_text_that_hold_different_values_share_no_draw(monkeypatch):
-    made = [(1.0, torch.tanh), (3.0, torch.tanh), (1.0, torch.sin), (1.0, torch.tanh)]
+    made = [
+        (1.0, torch.tanh),
+        (3.0, torch.tanh),
+        (1.0, torch.sin),
+        (1.0, Power([1])),
+        (1.0, Power([2])),
+    ]
+    made += [(1.0, torch.tanh)]
     *keys, again = (
         one_step(monkeypatch, module=lambda n, own=own: Scaled(n, *own))[1] for own in made
     )
