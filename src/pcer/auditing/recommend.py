@@ -443,7 +443,8 @@ def _concluded(
     if tied and at > 0:
         lower = settings[0].versus(settings[at])
         end = math.ceil(100 * (lower.value + lower.half_width(1 - CONFIDENCE))[0]) / 100
-        facts = {"points": f"{abs(end):g}", "first": answers[0].name}
+        size = f"{abs(end):g} point{'s' * (abs(end) != 1)}"
+        facts = {"points": size, "first": answers[0].name}
         account.append(say("recommend", "lower" if end > 0 else "higher", **facts))
     phrases = listed([proxy_named(attack).phrase for attack in attacks])
     setting = ComparedSetting(model=told.model, epsilon=told.epsilon)
@@ -480,7 +481,7 @@ def _price(settings: Sequence[Candidate]) -> Price:
     facts = {"n": n_models, "others": n_without, "delta": f"{delta or 0:g}", "k": k}
     sentences = [say("recommend", form, epsilon=f"{together or 0:.3g}", **facts)]
     if fresh[0] is not None:
-        law = say("recommend", fresh[1], eta=fresh[2], k=k)
+        law = say("recommend", fresh[1], eta=f"{fresh[2] or 0:g}", k=k)
         sentences.append(say("recommend", "fresh", epsilon=f"{fresh[0]:.3g}", law=law, **facts))
     fields: dict[str, Any] = dict(zip(("fresh", "law", "eta"), fresh, strict=True))
     fields |= {"together": together, "n_models": n_models, "n_without": n_without}
