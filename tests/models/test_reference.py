@@ -69,7 +69,7 @@ def test_the_attack_is_the_slow_one(drawn, release):
 def test_an_audit_rests_on_it_and_says_so(release):
     audit = pcer.audit(release)
     assert audit.cost == "reference_advantage"
-    assert "reference attack, the strongest attack available" in audit.choice
+    assert "reference attack, the file's strongest attack" in audit.choice
     women = audit.budgets[0].groups["women"]
     assert women.resolved
     rows = [one for one in release.pooled_exposure if one.proxy == "reference_advantage"]
