@@ -203,6 +203,11 @@ PYTHON = [
     ),
     Fix("pcer.Policy(largest_exposure=0.52)", "52 for 0.52", "pcer.Policy(largest_exposure=52)"),
     Fix("pcer.Options(n_job=2)", "takes no n_job, but n_jobs", "pcer.Options(n_jobs=2)"),
+    Fix(
+        "pcer.audit(Path('forest.release.json').read_text())",
+        "name the file of a release, not its text",
+        "pcer.audit('forest.release.json')",
+    ),
     Fix("pcer.audit(forest)", "release_from_estimator", "pcer.audit('forest.release.json')"),
     # Opacus and torch
     TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
@@ -300,6 +305,11 @@ MORE = "--epochs 1 --seeds 2 --budgets none"
 COMMANDS = [
     "pcer audit forest.release.json --cost LiRA",
     "pcer audit . --summary",
+    Fix(
+        "pcer verify forest.release.json",
+        "is a release; name its report or audit",
+        "pcer audit forest.release.json --html report.html",
+    ),
     "pcer plan forest.release.json --cost gap --setting none",
     "pcer compare forest.release.json forest.release.json --setting none --cost 'Paired gap'",
     Fix(f"pcer train loans.csv {MORE}", "For example: ", "as it says"),

@@ -80,6 +80,7 @@ def test_the_numbers_are_the_audits_in_units_of_100_under_names_that_others_take
         expected["disparity_is_evidence"] = int("shows memorisation" in said)
     red = ("double_disadvantage", "exposure_differs")
     expected["alarm"] = int(tree["verdict"] in red)
+    expected["left_out"] = tree["subject"]["n_missing_group"]
     known = {f"pcer_{name}": value for name, value in expected.items() if value is not None}
     plain = {name: value for name, value in found.items() if "__" not in name}
     assert plain == pytest.approx(known, rel=1e-9)

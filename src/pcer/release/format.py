@@ -436,6 +436,8 @@ def release_files(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
     """Files as they are named, and of folders every ``*.release.json``, in order."""
     found = list[Path]()
     for path in map(Path, paths):
+        if str(path).startswith("{"):
+            raise InputError("name the file of a release, not its text; save the text first.")
         own = sorted(path.glob("*.release.json")) if path.is_dir() else [path]
         if not own:
             raise InputError(f"{path} holds no *.release.json; name a release file or its folder.")

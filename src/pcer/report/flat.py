@@ -24,6 +24,7 @@ def to_metrics(audit: Audit) -> dict[str, float]:
     by_group = slugs(audit.subject.groups)
     found = dict(_numbers(audit, audit.told, by_group))
     found["alarm"] = int(audit.verdict.severity == "red")
+    found["left_out"] = audit.subject.n_missing_group
     if audit.plan.policy is not None:
         found["broken_rules"] = len(audit.broken_rules)
     if len(audit.budgets) > 1:
