@@ -559,7 +559,7 @@ def how_sure_card(audit: Audit, setting: BudgetResult) -> Card:
     facts = _false_alarms(setting)
     short = say("how_sure_card", "checked" if facts else "unchecked", **facts)
     against = [each for pair in setting.pairs for each in _against(audit, pair, ALARMING)]
-    more = [say("how_sure_card", "more", n=n)] if (n := len(against) - MOST_DOUBTS) > 0 else []
+    more = [say("how_sure_card", "more")] * (len(against) > MOST_DOUBTS)
     sentences = [*how_sure(audit, setting)[:2], *against[:MOST_DOUBTS], *more]
     return Card(say("how_sure_card", "question"), short, sentences)
 
