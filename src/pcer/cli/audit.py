@@ -118,10 +118,7 @@ def verify(
     """Recompute an audit and report the first difference (exit 1)."""
     is_page = _is_page(audit_file)
     if not is_page and not releases:
-        name = f"{audit_file} needs the release that it audited; name it after the file."
-        if audit_file.name.lower().endswith(".release.json"):
-            name = f"{audit_file} is a release; name its report or audit: pcer verify report.html."
-        raise InputError(name)
+        raise InputError(f"{audit_file} needs the release that it audited; name it after the file.")
     if plan_sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", plan_sha256):
         what = "--plan-sha256 takes the 64 hexadecimal digits of a plan"
         raise InputError(f"{what}, not {plan_sha256!r}.")
@@ -139,6 +136,8 @@ def _is_page(file: Path) -> bool:
     is_page = (ending := file.suffix.lower()) in (".html", ".htm")
     if not is_page and ending != ".json":  # a browser would show an unchecked page
         raise InputError(f"{file} must be called *.json, or *.html for a report; rename it.")
+    if file.name.lower().endswith(".release.json"):
+        raise InputError(f"{file} is a release; name its report or audit: pcer verify report.html.")
     return is_page
 
 
