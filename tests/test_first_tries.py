@@ -305,6 +305,7 @@ MORE = "--epochs 1 --seeds 2 --budgets none"
 COMMANDS = [
     "pcer audit forest.release.json --cost LiRA",
     "pcer audit . --summary",
+    "pcer audit forest.release.json --setting none",
     Fix(
         "pcer verify forest.release.json",
         "is a release; name its report or audit",

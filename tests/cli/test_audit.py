@@ -10,6 +10,7 @@ import pytest
 import pcer
 from pcer.auditing.verdict import GUARDED
 from tests.commands import GOOD, SAMPLES, passed, refusal
+from tests.pages import many_groups
 from tests.release.test_format import CELLS, release_of
 from tests.worlds.people import draw_null, memorising, world_of
 
@@ -45,6 +46,28 @@ def test_a_line_for_chats_and_the_papers_view(audited):
     assert passed("audit", GOOD, "--paper", "--latex", "-").stdout == audited.paper().to_latex()
     assert "Algorithm 1" in passed("audit", GOOD, "--paper", "--markdown", "-").stdout
     assert "choose one" in refusal("audit", GOOD, "--paper", "--full")
+
+
+def test_a_named_setting_is_told_after_the_headline_and_never_instead_of_it(tmp_path):
+    several = tmp_path / "several.release.json"
+    pcer.write_release(many_groups(["a", "b"]), several)
+    audit = pcer.audit(several)
+    other = next(each for each in audit.budgets if each is not audit.told)
+    for view in ("--summary", "--full", "--paper"):
+        plain, told = (
+            " ".join(passed("audit", several, view, *more, COLUMNS="300").stdout.split())
+            for more in ((), ("--setting", other.epsilon or "none"))
+        )
+        assert told.startswith(plain[:100])
+        assert f": {other.headline} " in told
+        assert told.count(f"[{other.verdict.value}]") > plain.count(f"[{other.verdict.value}]")
+    same = passed("audit", several, "--setting", audit.told.epsilon or "none", "--summary")
+    assert same.stdout == passed("audit", several, "--summary").stdout
+    out = tmp_path / "audit.json"
+    assert "has no setting '7'; name one of" in refusal(
+        "audit", several, "--setting", "7", "--json", out
+    )
+    assert not out.exists()
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 300])

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,7 +29,7 @@ from pcer.release.format import LIMITS, Release, read_release, release_files, re
 from pcer.report.flat import by_release
 from pcer.report.page import read_payload
 from pcer.report.tables import subject_name, summary_table
-from pcer.report.text import View, summary_line, view_of
+from pcer.report.text import View, setting_line, summary_line, view_of
 
 # Defaults of the options; making a plan here would slow the start of every verb.
 PLAN = {name: field.default for name, field in Plan.model_fields.items()}
@@ -75,6 +75,7 @@ def audit(
     card: Given = place("Sections of a Hugging Face model card."),
     opinion: Given = place("The auditor's opinion, as Markdown for a word processor."),
     figures: Given = optional("Every chart as SVG, PNG and PDF.", metavar="DIR"),
+    setting: Given = optional("Print this setting's answers, too, such as 0.5.", metavar="NAME"),
     benefit: Benefit = _planned("benefit", "Outcome that counts as a benefit."),
     cost: str = _planned("cost", "One attack in the release; or sharpest: the strongest two."),
     floor: float = _planned("floor", "Smallest exposure that counts in a ratio."),
@@ -99,9 +100,10 @@ def audit(
     wanted = parse_record(Policy, {"fail_on": fail_on or []}, file="the options").fail_on
     with many_objects():
         audits, read, beside = audit_all(files, plan, allow_large or [], family or [])
+        also = [setting_line(each, setting) for each in audits if setting is not None]
         outputs.write(renderers(audits, read, beside, wanted, view))
     if not outputs.uses_stdout:
-        print_audits(audits, view)
+        print_audits(audits, view, also)
         outputs.print_places()
     _exit_if_met(audits, wanted)
 
@@ -205,14 +207,14 @@ def renderers(
     }
 
 
-def print_audits(audits: Sequence[Audit], view: View = "short") -> None:
-    """A view of each audit, and a table of several; in the summary a line of each."""
+def print_audits(audits: Sequence[Audit], view: View = "short", also: Sequence[str] = ()) -> None:
+    """A view of each audit, and a line ``also``; a table of several; or a summary of each."""
     audits = as_shown([*audits])
-    for audited in audits:
+    for audited, more in zip(audits, also or repeat(""), strict=False):
         if view == "summary":
-            typer.echo(summary_line(audited))
+            typer.echo(f"{summary_line(audited)} {more}".rstrip())
         else:
-            parts.show(view_of(audited, view))
+            parts.show(view_of(audited, view, more))
     if len(audits) > 1 and view in ("short", "full"):
         parts.show([summary_table(audits)])
     if view == "short":

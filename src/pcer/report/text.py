@@ -14,6 +14,7 @@ from pcer.auditing import words
 from pcer.auditing.file import Audit
 from pcer.auditing.plan import Policy
 from pcer.auditing.policy import STRICT_RULES, statement_met
+from pcer.errors import InputError
 from pcer.files import as_shown
 from pcer.release.proxies import proxy_named
 from pcer.report import tables
@@ -43,17 +44,19 @@ class Lines(NamedTuple):
     sentences: list[str]
 
 
-def view_of(audit: Audit, view: View = "short") -> list[Lines | Table]:
+def view_of(audit: Audit, view: View = "short", also: str = "") -> list[Lines | Table]:
     """What a view of an audit shows, in reading order; what has nothing to say is left out.
 
     The short one stands wherever nobody asked for more. ``brief`` is a short one of few words, with
-    bars for formats that have no picture; the paper's has the gap as exposure.
+    bars for formats that have no picture; the paper's has the gap as exposure. ``also`` is said
+    after the headline.
     """
     if view == "summary":
         return [Lines(tables.subject_name(audit), [summary_line(audit)])]
     told, is_full, is_brief = audit.told, view == "full", view == "brief"
+    more = [also] if also else []
     if view == "paper":
-        above = [words.paper_words(audit), *tables.left_out(audit)]
+        above = [words.paper_words(audit), *tables.left_out(audit), *more]
         first = Lines(f"The paper's view: {tables.subject_name(audit)}", above)
         return [first, *tables.paper_tables(audit)]
     about = [*words.subject_line(audit, told), words.in_setting(told.model, told.epsilon)]
@@ -61,7 +64,7 @@ def view_of(audit: Audit, view: View = "short") -> list[Lines | Table]:
     against = [each.sentence for each in audit.declarations if each.caps_verdict]
     sure = [*words.how_sure_card(audit, told).sentences, *against, *tables.left_out(audit)]
     shown: list[Lines | Table] = [
-        Lines(" · ".join(about), [audit.headline, verdict_line(audit), *audit.policy_lines]),
+        Lines(" · ".join(about), [audit.headline, verdict_line(audit), *audit.policy_lines, *more]),
         tables.finding_table(audit, most_rows=most_rows, bars=is_brief),
         tables.paper_strip(audit, most_rows=most_rows and min(most_rows, tables.MOST_STRIP_ROWS)),
         Lines("How sure", sure if is_brief else [*audit.trust, audit.choice]),
@@ -87,6 +90,18 @@ def summary_line(audit: Audit) -> str:
     where = words.in_setting(audit.told.model, audit.told.epsilon)
     found = [audit.headline, *tables.left_out(audit), verdict_line(audit)]
     return f"{tables.subject_name(audit)}, {where}: {' '.join(found)}"
+
+
+def setting_line(audit: Audit, called: str) -> str:
+    """Both answers in one setting, by any of its names; empty where the headline is about it."""
+    settings = [(each.model, each.epsilon) for each in audit.budgets]
+    if (place := words.setting_called(called, settings)) is None:
+        has = ", ".join(words.short_setting(*setting) for setting in settings)
+        what = f"{tables.subject_name(audit)} has no setting {called!r}"
+        raise InputError(f"{what}; name one of {has}.", field="setting")
+    at, where = audit.budgets[place], words.capital(words.in_setting(*settings[place]))
+    told = f"{where}: {at.headline} {words.badge(audit, at)} [{at.verdict.value}]"
+    return "" if at is audit.told else as_shown(told)
 
 
 def terminal_parts(shown: Iterable[Lines | Table], width: int) -> Iterator[tuple[str, str]]:
