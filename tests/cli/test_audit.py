@@ -61,12 +61,13 @@ def test_a_named_setting_is_told_after_the_headline_and_never_instead_of_it(tmp_
         assert told.startswith(plain[:100])
         assert f": {other.headline} " in told
         assert told.count(f"[{other.verdict.value}]") > plain.count(f"[{other.verdict.value}]")
-    same = passed("audit", several, "--setting", audit.told.epsilon or "none", "--summary")
-    assert same.stdout == passed("audit", several, "--summary").stdout
+    names = [word for each in audit.budgets for word in ("--setting", each.epsilon or "none")]
+    page = passed("audit", several, *names, "--markdown", "-").stdout
+    for each in audit.budgets:
+        assert f": {each.headline} ".replace("[", "\\[") in page
     out = tmp_path / "audit.json"
-    assert "has no setting '7'; name one of" in refusal(
-        "audit", several, "--setting", "7", "--json", out
-    )
+    wrong = refusal("audit", several, "--setting", "7", "--json", out)
+    assert "has no setting, or several, called '7'; it has '1' and 'no-DP'" in wrong
     assert not out.exists()
 
 

@@ -75,7 +75,9 @@ def audit(
     card: Given = place("Sections of a Hugging Face model card."),
     opinion: Given = place("The auditor's opinion, as Markdown for a word processor."),
     figures: Given = optional("Every chart as SVG, PNG and PDF.", metavar="DIR"),
-    setting: Given = optional("Print this setting's answers, too, such as 0.5.", metavar="NAME"),
+    settings: Texts = optional(
+        "Print this setting's answers, too, such as 0.5; repeatable.", "--setting", metavar="NAME"
+    ),
     benefit: Benefit = _planned("benefit", "Outcome that counts as a benefit."),
     cost: str = _planned("cost", "One attack in the release; or sharpest: the strongest two."),
     floor: float = _planned("floor", "Smallest exposure that counts in a ratio."),
@@ -100,8 +102,8 @@ def audit(
     wanted = parse_record(Policy, {"fail_on": fail_on or []}, file="the options").fail_on
     with many_objects():
         audits, read, beside = audit_all(files, plan, allow_large or [], family or [])
-        also = [setting_line(each, setting) for each in audits if setting is not None]
-        outputs.write(renderers(audits, read, beside, wanted, view))
+        also = [[setting_line(each, name) for name in settings or []] for each in audits]
+        outputs.write(renderers(audits, read, beside, wanted, view, also))
     if not outputs.uses_stdout:
         print_audits(audits, view, also)
         outputs.print_places()
@@ -190,13 +192,16 @@ def renderers(
     family: list[Release],
     wanted: Sequence[str] = (),
     view: View = "short",
+    also: Sequence[Sequence[str]] = (),
 ) -> dict[str, Callable[[], Any]]:
     """What makes the content of every output of an audit, by its option."""
     return {
         "json": lambda: result_json(
             audits[0].to_tree() if len(audits) == 1 else [audit.to_tree() for audit in audits]
         ),
-        "markdown": lambda: report.to_markdown_page(audits, "brief" if view == "short" else view),
+        "markdown": lambda: report.to_markdown_page(
+            audits, "brief" if view == "short" else view, also
+        ),
         "latex": lambda: report.to_latex_tables(audits, "paper" if view == "paper" else "full"),
         "junit": lambda: report.to_junit(audits, wanted),
         "html": lambda: report.to_report(audits, releases, family),
@@ -207,12 +212,14 @@ def renderers(
     }
 
 
-def print_audits(audits: Sequence[Audit], view: View = "short", also: Sequence[str] = ()) -> None:
-    """A view of each audit, and a line ``also``; a table of several; or a summary of each."""
+def print_audits(
+    audits: Sequence[Audit], view: View = "short", also: Sequence[Sequence[str]] = ()
+) -> None:
+    """A view of each audit, with lines ``also``; a table of several; or a summary of each."""
     audits = as_shown([*audits])
-    for audited, more in zip(audits, also or repeat(""), strict=False):
+    for audited, more in zip(audits, also or repeat(()), strict=False):
         if view == "summary":
-            typer.echo(f"{summary_line(audited)} {more}".rstrip())
+            typer.echo(" ".join([summary_line(audited), *more]))
         else:
             parts.show(view_of(audited, view, more))
     if len(audits) > 1 and view in ("short", "full"):

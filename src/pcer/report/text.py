@@ -7,6 +7,7 @@ the audit's: both answers first, then one table, the paper's numbers, how sure, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any, Literal, NamedTuple
 from xml.etree import ElementTree as Xml
 
@@ -44,7 +45,7 @@ class Lines(NamedTuple):
     sentences: list[str]
 
 
-def view_of(audit: Audit, view: View = "short", also: str = "") -> list[Lines | Table]:
+def view_of(audit: Audit, view: View = "short", also: Sequence[str] = ()) -> list[Lines | Table]:
     """What a view of an audit shows, in reading order; what has nothing to say is left out.
 
     The short one stands wherever nobody asked for more. ``brief`` is a short one of few words, with
@@ -54,9 +55,8 @@ def view_of(audit: Audit, view: View = "short", also: str = "") -> list[Lines | 
     if view == "summary":
         return [Lines(tables.subject_name(audit), [summary_line(audit)])]
     told, is_full, is_brief = audit.told, view == "full", view == "brief"
-    more = [also] if also else []
     if view == "paper":
-        above = [words.paper_words(audit), *tables.left_out(audit), *more]
+        above = [words.paper_words(audit), *tables.left_out(audit), *also]
         first = Lines(f"The paper's view: {tables.subject_name(audit)}", above)
         return [first, *tables.paper_tables(audit)]
     about = [*words.subject_line(audit, told), words.in_setting(told.model, told.epsilon)]
@@ -64,7 +64,7 @@ def view_of(audit: Audit, view: View = "short", also: str = "") -> list[Lines | 
     against = [each.sentence for each in audit.declarations if each.caps_verdict]
     sure = [*words.how_sure_card(audit, told).sentences, *against, *tables.left_out(audit)]
     shown: list[Lines | Table] = [
-        Lines(" · ".join(about), [audit.headline, verdict_line(audit), *audit.policy_lines, *more]),
+        Lines(" · ".join(about), [audit.headline, verdict_line(audit), *audit.policy_lines, *also]),
         tables.finding_table(audit, most_rows=most_rows, bars=is_brief),
         tables.paper_strip(audit, most_rows=most_rows and min(most_rows, tables.MOST_STRIP_ROWS)),
         Lines("How sure", sure if is_brief else [*audit.trust, audit.choice]),
@@ -93,15 +93,14 @@ def summary_line(audit: Audit) -> str:
 
 
 def setting_line(audit: Audit, called: str) -> str:
-    """Both answers in one setting, by any of its names; empty where the headline is about it."""
+    """Both answers in one setting, which a user calls by any of its names."""
     settings = [(each.model, each.epsilon) for each in audit.budgets]
     if (place := words.setting_called(called, settings)) is None:
-        has = ", ".join(words.short_setting(*setting) for setting in settings)
-        what = f"{tables.subject_name(audit)} has no setting {called!r}"
-        raise InputError(f"{what}; name one of {has}.", field="setting")
+        has = words.listed([repr(words.short_setting(*setting)) for setting in settings])
+        what = f"{tables.subject_name(audit)} has no setting, or several, called {called!r}"
+        raise InputError(f"{what}; it has {has}.", field="setting")
     at, where = audit.budgets[place], words.capital(words.in_setting(*settings[place]))
-    told = f"{where}: {at.headline} {words.badge(audit, at)} [{at.verdict.value}]"
-    return "" if at is audit.told else as_shown(told)
+    return as_shown(f"{where}: {at.headline} {words.badge(audit, at)} [{at.verdict.value}]")
 
 
 def terminal_parts(shown: Iterable[Lines | Table], width: int) -> Iterator[tuple[str, str]]:
@@ -120,11 +119,13 @@ def terminal_text(shown: Iterable[Lines | Table], width: int = WIDTH) -> str:
     return "\n\n".join(f"{title}\n{body}".strip("\n") for title, body in parts)
 
 
-def to_markdown_page(audits: Sequence[Audit], view: View = "brief") -> str:
+def to_markdown_page(
+    audits: Sequence[Audit], view: View = "brief", also: Sequence[Sequence[str]] = ()
+) -> str:
     """Audits as one Markdown page that GitHub shows; in the brief view at most 400 words each."""
     parts = []
-    for audit in map(as_shown, audits):
-        first, *rest = view_of(audit, view)
+    for audit, lines in zip(map(as_shown, audits), also or repeat(()), strict=False):
+        first, *rest = view_of(audit, view, lines)
         head, *more = map(markdown_text, first.sentences)  # type: ignore[union-attr]
         parts += [f"## {markdown_text(first.title)}\n", f"**{head}**\n", *(f"{m}\n" for m in more)]
         for shown in rest:
