@@ -33,6 +33,8 @@ import numpy as np
 from scipy import stats
 from scipy.special import bdtrc, gammaln
 from scipy.stats import hypergeom
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 from tests.worlds import fleets
 from tests.worlds.lies import LIES, honest, honest_release, told
 from tests.worlds.people import Kind, NullRelease, NullWorld, draw_null
@@ -48,7 +50,7 @@ from tests.worlds.splits import (
     splits_by_person,
     true_splits,
 )
-from tests.worlds.two_models import TwoModels, draw_both
+from tests.worlds.two_models import TwoModels, draw_both, draw_fleets
 
 import pcer
 from benchmarks import run_verb, with_numbers, write_results
@@ -541,6 +543,7 @@ TWO_MODELS = TwoModels(people=(500, 900), old=(0.06, 0.06), new=(0.06, 0.06))
 NOTHING_REMEMBERED = replace(TWO_MODELS, old=(0.0, 0.0), new=(0.0, 0.0))
 MUCH_REMEMBERED = replace(TWO_MODELS, old=(0.2, 0.2), new=(0.2, 0.2), right=0.6)
 UNEQUAL_GROUPS = replace(TWO_MODELS, old=(0.03, 0.09), new=(0.03, 0.09))
+BY_SHADOWS = {"LiRA": "lira_advantage", "RMIA": "rmia_advantage"}
 NOT_WORSE = {
     "nothing remembered, same splits": NOTHING_REMEMBERED,
     "the same people remembered, same splits": TWO_MODELS,
@@ -556,10 +559,51 @@ NOT_WORSE = {
     "the same people, other splits": replace(TWO_MODELS, same_splits=False),
     "other people, other splits": replace(TWO_MODELS, same_people=False, same_splits=False),
     "every model as bad or better": replace(TWO_MODELS, new=(0.03, 0.05), remembered="anew"),
-    "paired gap, the same people": replace(TWO_MODELS, with_paired_gap=True),
-    "paired gap, drawn anew": replace(TWO_MODELS, with_paired_gap=True, remembered="anew"),
-    "paired gap, other people": replace(TWO_MODELS, with_paired_gap=True, remembered="others"),
-    "paired gap, nothing remembered": replace(NOTHING_REMEMBERED, with_paired_gap=True),
+    "paired gap, the same people": replace(TWO_MODELS, attack="paired_gap"),
+    "paired gap, drawn anew": replace(TWO_MODELS, attack="paired_gap", remembered="anew"),
+    "paired gap, other people": replace(TWO_MODELS, attack="paired_gap", remembered="others"),
+    "paired gap, nothing remembered": replace(NOTHING_REMEMBERED, attack="paired_gap"),
+    **{
+        f"{name}, {what}": replace(world, attack=attack)
+        for name, attack in BY_SHADOWS.items()
+        for what, world in (
+            ("nothing remembered", NOTHING_REMEMBERED),
+            ("the same people", TWO_MODELS),
+            ("drawn anew", replace(TWO_MODELS, remembered="anew")),
+            ("other people", replace(TWO_MODELS, remembered="others")),
+            ("much remembered, other people", replace(MUCH_REMEMBERED, remembered="others")),
+            ("unequal groups, drawn anew", replace(UNEQUAL_GROUPS, remembered="anew")),
+            ("8 splits, drawn anew", replace(TWO_MODELS, n_splits=8, remembered="anew")),
+        )
+    },
+}
+FORESTS = {
+    "deep forests": RandomForestClassifier(15),
+    "forests": RandomForestClassifier(15, min_samples_leaf=2),
+    "shallow forests": RandomForestClassifier(15, min_samples_leaf=40),
+    "trees": DecisionTreeClassifier(min_samples_leaf=5),
+}
+# Real models: alike, by the same columns or not; and new ones that memorise more.
+REAL = {
+    f"{label}, {name}, {'other' if apart else 'the same'} columns": partial(
+        draw_fleets, model, attack=attack, apart=apart
+    )
+    for label, attack in BY_SHADOWS.items()
+    for name, model in FORESTS.items()
+    for apart in (False, True)
+} | {
+    f"{label}, forests grow from {old} to {new} people a leaf{'' if by_run else ', not paired'}": (
+        partial(
+            draw_fleets,
+            RandomForestClassifier(15, min_samples_leaf=old),
+            new=RandomForestClassifier(15, min_samples_leaf=new),
+            attack=attack,
+            by_run=by_run,
+        )
+    )
+    for label, attack in BY_SHADOWS.items()
+    for old, new in ((40, 25), (3, 2))
+    for by_run in (True, False)
 }
 WORSE = {
     "6 to 12 in 100 in both": replace(TWO_MODELS, new=(0.12, 0.12)),
@@ -568,25 +612,35 @@ WORSE = {
         TWO_MODELS, new=(0.06, 0.12), same_people=False, same_splits=False
     ),
     "6 to 12 in 100 in one, by the paired gap": replace(
-        TWO_MODELS, new=(0.06, 0.12), with_paired_gap=True
+        TWO_MODELS, new=(0.06, 0.12), attack="paired_gap"
+    ),
+    "6 to 12 in 100 in one, by LiRA": replace(
+        TWO_MODELS, new=(0.06, 0.12), attack="lira_advantage"
     ),
 }
 
 
-def verdict_shares(world: TwoModels, n: int, seed: int) -> dict[str, float]:
-    """How often something is worse, a difference is, something improved.
+def verdict_shares(
+    draw: Callable[[np.random.Generator], tuple[Release, Release]], n: int, seed: int
+) -> dict[str, float]:
+    """How often something is worse, a difference is, something improved; errors of group changes.
 
     One in a hundred releases is refused, because its counts happen to contradict a random split:
     then nothing is said.
     """
-    found = np.zeros((n, 3), dtype=bool)
-    for draw in range(n):
-        both = draw_both(world, np.random.default_rng([seed, draw]))
+    found, changes = np.zeros((n, 3), dtype=bool), []
+    for k in range(n):
+        both = draw(np.random.default_rng([seed, k]))
         with suppress(pcer.InputError):
             (one,) = pcer.compare(*both).settings
             every, pairs = ({str(row.verdict) for row in rows} for rows in (one.rows, one.pairs))
-            found[draw] = "worse" in every, "worse" in pairs, "improved" in every
-    return dict(zip(("worse", "difference", "improved"), found.mean(axis=0).tolist(), strict=True))
+            found[k] = "worse" in every, "worse" in pairs, "improved" in every
+            changes.append([(row.change, row.standard_error) for row in one.groups])
+    shares = dict(
+        zip(("worse", "difference", "improved"), found.mean(axis=0).tolist(), strict=True)
+    )
+    of_draws, errors = np.moveaxis(np.array(changes), 2, 0)
+    return {**shares, "error": float(errors.mean()), "spread": float(of_draws.std(axis=0).mean())}
 
 
 def comparisons(n: int = 1_000, seed: int = 1, part: str = "") -> None:
@@ -594,18 +648,24 @@ def comparisons(n: int = 1_000, seed: int = 1, part: str = "") -> None:
 
     Worlds are drawn record by record (``tests/worlds/two_models.py``). Nothing got worse in the
     first: old and new remember as many, the same people or others, on the same splits or not; or
-    they are the same model. Of each the share with anything "worse" stands beside the exact
-    binomial limit of 5 %. In the last worlds the new model remembers more of one group.
+    they are the same model. Real models follow, a fifth as often, on columns that are all alike.
+    Of each the share with anything "worse" stands beside the exact binomial limit of 5 %, and the
+    mean error of a group's change beside how much changes vary. In forests that grow, and in the
+    last worlds, the new model remembers more.
     """
-    limit = stats.binom.ppf(0.99, n, 0.05) / n
-    print(f"{n} draws each; at a true 5 % at most {limit:.1%} with 99 % confidence")
+    worlds = {name: (n, partial(draw_both, world)) for name, world in NOT_WORSE.items()}
+    worlds |= {name: (n // 5, draw) for name, draw in REAL.items()}
+    worlds |= {name: (n, partial(draw_both, world)) for name, world in WORSE.items()}
+    limits = [f"{stats.binom.ppf(0.99, own, 0.05) / own:.1%} of {own}" for own in (n, n // 5)]
+    print(f"at a true 5 % at most {' and '.join(limits)} with 99 % confidence")
     rows = {}
-    for k, (name, world) in enumerate({**NOT_WORSE, **WORSE}.items()):
+    for k, (name, (own, draw)) in enumerate(worlds.items()):
         if part not in name:
             continue
-        rows[name] = verdict_shares(world, n, seed + k)
-        told = ", ".join(f"{what} {share:.1%}" for what, share in rows[name].items())
-        print(f"{name:<50} {told}", flush=True)
+        rows[name] = found = verdict_shares(draw, own, seed + k)
+        told = ", ".join(f"{what} {found[what]:.1%}" for what in [*found][:3])
+        of_change = f"error {found['error']:.4f}, spread {found['spread']:.4f}"
+        print(f"{name:<50} {own:>5} draws: {told}; {of_change}", flush=True)
     same = draw_both(TWO_MODELS, np.random.default_rng(seed))[0]
     print("identical releases:", pcer.compare(same, same).verdict.value)
     write_results("comparisons", rows)

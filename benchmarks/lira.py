@@ -237,6 +237,11 @@ def blocks(values: FloatArray, member: BoolArray) -> Iterator[tuple[slice, Float
         yield block, np.asarray(values[:, block], dtype=np.float64), member[:, block]
 
 
+def all_others(values: FloatArray, member: BoolArray) -> Others:
+    """``other_models`` where every model has a split of its own."""
+    return other_models(values, member, np.arange(len(values)))
+
+
 def lira_scores(
     scaled_logit: FloatArray, member: BoolArray, *, form: Form = Form.SHRUNK
 ) -> FloatArray:
@@ -252,12 +257,12 @@ def lira_scores(
 
     """
     if form is Form.SHRUNK:  # its typical difference is that of all records
-        others = other_models(scaled_logit, member)
+        others = all_others(scaled_logit, member)
         return shrunk_ratio(*ratio_parts(scaled_logit, others), others.n_in, others.n_out)
     ratio = _ratio(scaled_logit, member, form)
     scores = np.empty(scaled_logit.shape)
     for block, values, inside in blocks(scaled_logit, member):
-        scores[:, block] = ratio(values, other_models(values, inside))
+        scores[:, block] = ratio(values, all_others(values, inside))
     return scores
 
 
@@ -270,7 +275,7 @@ def rmia_scores(confidence: FloatArray, member: BoolArray) -> FloatArray:
     """
     scores = np.empty(confidence.shape)
     for block, values, inside in blocks(confidence, member):
-        scores[:, block] = rmia_ratio(values, other_models(values, inside))
+        scores[:, block] = rmia_ratio(values, all_others(values, inside))
     return scores
 
 
@@ -286,7 +291,7 @@ def _common_variances(values: FloatArray, member: BoolArray) -> tuple[FloatArray
     """(target, 1) variances of the other models around each record's mean, in and out."""
     squares, freedom = np.zeros((2, len(values))), np.zeros((2, len(values)))
     for _, part, inside in blocks(values, member):
-        others = other_models(part, inside)
+        others = all_others(part, inside)
         for side, (square, n) in enumerate(
             ((others.squares_in, others.n_in), (others.squares_out, others.n_out))
         ):
@@ -320,7 +325,7 @@ COVERED, ALARM = 1.96, 1.645
 
 def centred_scores(logit: np.ndarray, member: np.ndarray) -> np.ndarray:
     """The shrunk form when no difference is seen: distance from the others' mean, in deviations."""
-    return _standing(logit, other_models(logit, member))
+    return _standing(logit, all_others(logit, member))
 
 
 def hard_scores(logit: np.ndarray, member: np.ndarray) -> np.ndarray:

@@ -18,8 +18,8 @@ from scipy.signal import fftconvolve
 from scipy.stats import binom, t
 
 from benchmarks import lira, parser_of, run_verb
-from benchmarks.lira import blocks
-from pcer.attacks.lira import other_models, variance_of
+from benchmarks.lira import all_others, blocks
+from pcer.attacks.lira import variance_of
 from pcer.attacks.single import true_label_logit
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.statistics import SIGNIFICANCE, holm
@@ -88,7 +88,7 @@ def personal_alarms(scaled_logit: FloatArray, member: BoolArray, *, fpr: float) 
     """
     raised, n_out = np.zeros(member.shape), (~member).sum(axis=0)
     for block, values, inside in blocks(scaled_logit, member):
-        others = other_models(values, inside)
+        others = all_others(values, inside)
         n = np.maximum(others.n_out, LEAST_OUT - 1)
         spread = np.sqrt(variance_of(others.squares_out, others.n_out) * (1 + 1 / n))
         thresholds = others.mean_out + t.isf(fpr, n - 1) * spread

@@ -10,17 +10,18 @@ import pandas as pd
 import polars as pl
 import pytest
 from benchmarks.lira import Form, lira_scores, rmia_scores
+from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
 
 import pcer
 from pcer.attacks import BudgetScores, attack, attack_models, costs, exposure_from_scores
 from pcer.attacks.attack import MODEL_ATTACKS
 from pcer.attacks.costs import weaker_notes, with_costs
-from pcer.attacks.single import confidence_of
+from pcer.attacks.single import auc_advantage, confidence_of
 from pcer.errors import InputError
 from pcer.release.build import Counted, CountedRun, ReleaseFacts, RunKey, build_release
 from pcer.release.format import Release
-from pcer.release.proxies import AUC, PROXIES, Basis, Proxy
+from pcer.release.proxies import AUC, BY_SHADOWS, PROXIES, Basis, Proxy
 from pcer.report.tables import resolution_table
 from pcer.store.processes import run_tasks
 from tests.attacks.one_group import paired_cost, pooled_auc, ranked, rows_of, sweep
@@ -68,22 +69,75 @@ def views() -> list[BudgetScores]:
 
 
 def test_runs_are_those_of_each_groups_records_alone(views):
+    """LiRA's and RMIA's scores are made of everybody and of all models."""
     found = attack_models(views)
     for one, attacked in zip(views, found, strict=True):
         logit = (one.logits * (2.0 * one.labels - 1)).astype(np.float64)
+        everybodys = {
+            "lira_advantage": lira_scores(logit, one.member),
+            "lira_offline_advantage": lira_scores(logit, one.member, form=Form.OFFLINE),
+            "rmia_advantage": rmia_scores(confidence_of(logit), one.member),
+        }
         for (g, name), s in itertools.product(enumerate(one.group_names), (0, 7)):
             own, rows = one.group == g, attacked.runs[s][name]
             loss, inside = np.logaddexp(0, -logit[s])[own], one.member[s, own]
             order = ranked(logit[s, own], inside)
             expected = {cost: attack(order, loss) for cost, attack in MODEL_ATTACKS.items()}
+            for cost, scores in everybodys.items():
+                expected[cost] = auc_advantage(ranked(scores[s, own], inside), scores[s])
             assert list(rows) == [cost for cost, row in expected.items() if row is not None]
             for cost, row in rows.items():
                 assert row.value == pytest.approx(expected[cost].value, abs=1e-14)
                 error = expected[cost].standard_error
                 assert row.standard_error == pytest.approx(error, abs=1e-14)
-            auc = roc_auc_score(inside, logit[s, own]) - 0.5
-            assert rows["auc_advantage"].value == pytest.approx(auc, abs=1e-12)
+            for cost, scores in (("auc_advantage", logit), *everybodys.items()):
+                is_known = ~np.isnan(scores[s, own])
+                places = rankdata(scores[s, own][is_known])  # some scores are infinite
+                auc = roc_auc_score(inside[is_known], places) - 0.5
+                assert rows[cost].value == pytest.approx(auc, abs=1e-12)
     assert "tpr_excess_at_1_percent" in found[1].runs[0]["z"]
+
+
+def several_seeds(n_seeds, rng, *, n_splits=8, n=600) -> BudgetScores:
+    """Models of one split resemble each other; membership plays no part in any."""
+    labels, group = rng.integers(0, 2, n), np.arange(n) % 2
+    split = np.repeat(np.arange(n_splits), n_seeds)
+    inside = np.array([rng.permutation(n) < 0.7 * n for _ in range(n_splits)])
+    luck = rng.normal(size=(n_splits, n)) + rng.normal(size=n)
+    scores = luck[split] + 0.3 * rng.normal(size=(len(split), n))
+    return BudgetScores(
+        logits=scores * (2 * labels - 1),
+        labels=labels,
+        member=inside[split],
+        group=group,
+        group_names=("a", "b"),
+    )
+
+
+def test_models_of_the_targets_own_split_are_no_shadow_models():
+    """Each target is scored as if it were alone in its split, and nothing is found."""
+    made = several_seeds(3, np.random.default_rng(9))
+    assert (made.n_splits, len(made.member)) == (8, 24)
+    (found,) = attack_models([made])
+    logit = made.logits * (2.0 * made.labels - 1)
+    rows = {(row.proxy, row.group): row for row in found.rows}
+    for target in (0, 10):
+        kept = np.flatnonzero((made.split != made.split[target]) | (np.arange(24) == target))
+        own = int(np.searchsorted(kept, target))
+        alone = {
+            "lira_advantage": lira_scores(logit[kept], made.member[kept])[own],
+            "lira_offline_advantage": lira_scores(
+                logit[kept], made.member[kept], form=Form.OFFLINE
+            )[own],
+            "rmia_advantage": rmia_scores(confidence_of(logit[kept]), made.member[kept])[own],
+        }
+        for (name, scores), (g, group) in itertools.product(alone.items(), enumerate("ab")):
+            of_group = (made.group == g) & ~np.isnan(scores)
+            auc = roc_auc_score(made.member[target, of_group], rankdata(scores[of_group])) - 0.5
+            assert found.runs[target][group][name].value == pytest.approx(auc, abs=1e-12)
+            assert abs(rows[name, group].value) < 4 * rows[name, group].null_error
+    (few,) = attack_models([several_seeds(3, np.random.default_rng(9), n_splits=7)])
+    assert "lira_advantage" not in {row.proxy for row in few.rows}  # 21 models, but 7 splits
 
 
 @pytest.mark.parametrize("block", [2048, 999])
@@ -190,9 +244,12 @@ def test_what_is_measured_is_what_the_registry_lists():
     scores = sweep(np.random.default_rng(0), n_models=8, n_records=70_000)
     (found,) = attack_models([scores])
     per_run = {name for rows in found.runs[0].values() for name in rows}
-    pooled = {row.proxy for row in found.rows} - per_run
-    assert per_run == {name for name, one in PROXIES.items() if one.basis is Basis.MODEL}
-    assert pooled == {name for name, one in PROXIES.items() if one.basis is Basis.MODELS}
+    of_one, of_several = (
+        {name for name, one in PROXIES.items() if one.basis is basis}
+        for basis in (Basis.MODEL, Basis.MODELS)
+    )
+    assert per_run == of_one | {proxy.name for proxy in BY_SHADOWS}
+    assert {row.proxy for row in found.rows} - of_one == of_several
 
 
 def test_where_lira_finds_less_than_the_loss_attack_is_said():

@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -248,6 +249,130 @@ def test_models_trained_on_another_share_are_mentioned():
     old, new = draw_both(replace(WORLD, old=(0.0, 0.0), new=(0.0, 0.0)), np.random.default_rng(4))
     found = pcer.compare(old, edited(new, turn))
     assert any("trained on 70 of 100 records and the new ones on 30" in x for x in found.account)
+
+
+# LiRA and RMIA, split by split
+
+
+@pytest.fixture(scope="module")
+def by_lira() -> tuple[Release, Release]:
+    return draw_both(replace(WORLD, attack="lira_advantage"), np.random.default_rng(6))
+
+
+def without_runs(tree, n=None):
+    for run in tree["runs"][:n]:
+        for table in run["groups"].values():
+            del table["exposure"]
+
+
+def people_by_loops(tree, group: str) -> float:
+    """What people add to the variance, of one group, without the rest of the records' error."""
+    of_runs = [run["groups"][group]["exposure"]["lira_advantage"] for run in tree["runs"]]
+    (row,) = (row for row in tree["pooled_exposure"] if row["group"] == group)
+    n, of_one = len(of_runs), sum(run["standard_error"] ** 2 for run in of_runs) / len(of_runs)
+    return max(row["null_error"] ** 2 - of_one / n, 0.0) / (1 - 1 / n)
+
+
+def test_lira_is_paired_on_the_same_splits_and_its_errors_are_the_slow_ones(by_lira):
+    found = pcer.compare(*by_lira)
+    (setting,), trees = found.settings, [json.loads(release.to_json()) for release in by_lira]
+    assert (found.cost, setting.n_paired, found.verdict) == ("lira_advantage", 10, "worse")
+    assert "share 10 splits, which are compared one by one" in " ".join(found.account)
+    audits = [pcer.audit(release, cost="lira_advantage").budgets[0] for release in by_lira]
+    (apart,) = pcer.compare(by_lira[0], edited(by_lira[1], without_runs)).settings
+    added = {row.groups[0]: row.standard_error for row in apart.groups}
+    for row in setting.groups:
+        (name,) = row.groups
+        runs = [
+            [run["groups"][name]["exposure"]["lira_advantage"]["value"] for run in tree["runs"]]
+            for tree in trees
+        ]
+        changes = [new - old for old, new in zip(*runs, strict=True)]
+        change = sum(changes) / 10
+        of_splits = sum((one - change) ** 2 for one in changes) / 9 / 10
+        separation = [next(x["separation"] for x in t["pooled_exposure"]) for t in trees]
+        people = [people_by_loops(tree, name) for tree in trees]
+        old, new = (sum(values) / 10 for values in runs)
+        s, t = (max(x, (old + new) / 2, 0.0) / 0.5 for x in (old, new))
+        p, q = ((1 + x) * own for x, own in zip(separation, people, strict=True))
+        others = 2 * min(1.0, math.sqrt(s * t / ((1 - s) * (1 - t)))) * math.sqrt(p * q)
+        variance = of_splits + max(p + q + others, 2 * sum(people))
+        assert row.standard_error**2 == pytest.approx(variance, rel=1e-9)
+        assert row.standard_error < added[name]
+        assert [row.old, row.new] == pytest.approx([x.groups[name].cost.value for x in audits])
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        without_runs,
+        lambda tree: without_runs(tree, 1),
+        lambda tree: tree["pooled_exposure"][0].update(value=0.2),
+        lambda tree: [row.pop("null_error") for row in tree["pooled_exposure"]],
+        shift_names_of_splits,
+    ],
+)
+def test_lira_without_a_usable_value_of_every_split_is_not_paired(by_lira, edit):
+    (setting,) = pcer.compare(by_lira[0], edited(by_lira[1], edit)).settings
+    assert setting.n_paired is None
+
+
+def test_settings_that_are_not_paired_are_counted(by_lira):
+    """And as many models make an attack as strong, not as many splits."""
+
+    def twice(tree, *, by_run):
+        more = json.loads(json.dumps(tree))
+        if not by_run:
+            without_runs(more)
+        for row in (*more["runs"], *more["pooled_exposure"]):
+            row["model"] = "second"
+        for row in (*tree["runs"], *tree["pooled_exposure"]):
+            row["model"] = "first"
+        tree["runs"] += more["runs"]
+        tree["pooled_exposure"] += more["pooled_exposure"]
+
+    old = edited(by_lira[0], lambda tree: twice(tree, by_run=True))
+    new = edited(by_lira[1], lambda tree: twice(tree, by_run=False))
+    found = pcer.compare(old, new)
+    assert [each.n_paired for each in found.settings] == [10, None]
+    assert "That is so in 1 of 2 settings" in " ".join(found.account)
+
+    def again(tree):
+        tree["runs"] += [run | {"seed": run["seed"] + 10} for run in tree["runs"]]
+
+    assert pcer.compare(by_lira[0], edited(by_lira[1], again)).cost == "overfitting_gap"
+
+
+def test_attacks_that_are_not_calibrated_are_not_paired():
+    """By splits alone the loss attack's AUC misses what records change about each other."""
+    world = replace(WORLD, attack="auc_advantage")
+    (setting,) = pcer.compare(*draw_both(world, np.random.default_rng(6))).settings
+    assert setting.n_paired is None
+
+
+def test_an_audit_takes_one_number_of_lira_over_all_splits(by_lira):
+    releases, plan = (by_lira[1], edited(by_lira[1], without_runs)), pcer.Plan(resamples=9)
+    one, other = (pcer.audit(x, plan).to_json().replace(x.sha256, "") for x in releases)
+    assert one == other
+    bare = edited(by_lira[1], lambda tree: tree.pop("pooled_exposure"))
+    assert {story.cost for story in pcer.audit(bare, plan).costs} == {"overfitting_gap"}
+    with pytest.raises(pcer.PlanError, match="is not in this release"):
+        pcer.audit(bare, cost="lira_advantage")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("remembered", ["same", "anew", "others"])
+def test_lira_of_two_models_alike_alarms_seldom(remembered):
+    """At a true 5 % more than 12 of 120 come in less than 1 %."""
+    world = TwoModels(
+        people=(300, 500), old=(0.06,) * 2, new=(0.06,) * 2, remembered=remembered, n_splits=10
+    )
+    world, n_alarms = replace(world, attack="lira_advantage"), 0
+    for draw in range(120):
+        both = draw_both(world, np.random.default_rng([8, draw]))
+        with suppress(pcer.InputError):  # one in a hundred looks too unbalanced
+            n_alarms += pcer.compare(*both).verdict is ChangeVerdict.WORSE
+    assert n_alarms <= 12
 
 
 # Errors of changes

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
@@ -12,6 +13,7 @@ from pcer.models.splits import random_splits
 from pcer.release.disclosure import Detail, coarsened
 from pcer.release.format import Release
 from pcer.release.panel import panels
+from pcer.release.proxies import BY_SHADOWS
 from tests.models.worlds import release, world
 
 pytestmark = pytest.mark.usefixtures("few_permutations")
@@ -119,6 +121,22 @@ def test_coarse_tables_cannot_be_had_back_from_all_that_is_released(n_splits, n_
                 hidden += people[full[0] != full[1]].sum()
     assert hidden > 10
     assert told == 0
+
+
+def test_lira_of_one_model_says_nothing_of_the_coarse_tables_of_others():
+    """It is made of the others' members: swapping two people of a coarse table would change it."""
+    forest, given = (
+        RandomForestClassifier(5, random_state=0),
+        {"data": world(400, 0), "n_splits": 8},
+    )
+    exact, made = (release(forest, certain_cells=c, least_people=5, **given) for c in (True, False))
+    assert 0 < made.disclosure.n_coarse_tables < 16
+    of_runs = [
+        {cost for run in each.runs for table in run.groups.values() for cost in table.exposure}
+        for each in (exact, made)
+    ]
+    assert of_runs[0] - of_runs[1] == {proxy.name for proxy in BY_SHADOWS}
+    assert {proxy.name for proxy in BY_SHADOWS} <= {row.proxy for row in made.pooled_exposure}
 
 
 def test_rounded_exposures_are_audited_and_nothing_gets_sharper():

@@ -170,7 +170,7 @@ def test_counts_against_a_loop(finished):
     assert release.subject.n_missing_group == int((codes < 0).sum()) > 0
     assert release.subject.notes[0] == "Made for a test."
     assert "the number of training records counts as public" in release.subject.notes[1]
-    assert "LiRA and RMIA need at least 8 seeds" in release.subject.notes[2]
+    assert "LiRA and RMIA need at least 8 splits" in release.subject.notes[2]
 
 
 def test_a_release_says_how_it_was_trained(finished):

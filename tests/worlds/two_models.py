@@ -6,11 +6,12 @@ drawn anew, or others. Retraining turns the answer for some records in every spl
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
-from pcer.attacks import BudgetScores, attack_models
+from pcer.attacks import BudgetScores, attack_models, log_odds
 from pcer.release.format import Release
 from tests.worlds.people import count_records
 from tests.worlds.releases import runs_of, written
@@ -32,7 +33,7 @@ class TwoModels:
     flips: float = 0.02  # of the records, whose answer a retraining turns
     same_people: bool = True
     same_splits: bool = True
-    with_paired_gap: bool = False  # each record compared with itself, one number over all splits
+    attack: str | None = None  # carried besides counts: paired_gap, lira_advantage, rmia_advantage
 
 
 def draw_both(world: TwoModels, rng: np.random.Generator) -> tuple[Release, Release]:
@@ -73,28 +74,88 @@ def _splits(n: int, n_splits: int, rng: np.random.Generator) -> np.ndarray:
 def _release(world: TwoModels, group, label, kinds, splits, name: str, rng) -> Release:
     corrects = ((kinds == 0) | ((kinds == 1) & splits)).astype(bool)
     corrects ^= (kinds != 1) & (rng.random(splits.shape) < world.flips)
-    n_groups, names = len(world.people), [f"g{g}" for g in range(len(world.people))]
-    parts = [count_records(side, corrects, label, group, n_groups) for side in (splits, ~splits)]
+    scores = np.where(corrects, 1.0, -1.0)
+    if world.attack not in (None, "paired_gap"):  # how sure the model is of the true label
+        scores = rng.normal(size=len(label)) + rng.normal(size=splits.shape)
+        scores += 3.0 * ((kinds == 1) & splits)
     digest = "sha256:same" if world.same_people else f"sha256:{rng.integers(1 << 60)}"
-    paired = _paired_gaps(group, label, corrects, splits) if world.with_paired_gap else []
+    return released(
+        Sweep(scores, corrects, splits, label, group), world.attack, name=name, digest=digest
+    )
+
+
+class Sweep(NamedTuple):
+    """One model of every split: scores of the true label and whether right, (split, record)."""
+
+    scores: np.ndarray
+    corrects: np.ndarray
+    splits: np.ndarray
+    label: np.ndarray
+    group: np.ndarray
+
+
+def released(
+    sweep: Sweep, attack: str | None, *, name: str, digest: str, by_run: bool = True, **more
+) -> Release:
+    """Counts, and one attack over all models and in each; ``more`` says what scores are."""
+    n_groups, label = int(sweep.group.max()) + 1, sweep.label
+    names = [f"g{g}" for g in range(n_groups)]
+    parts = [
+        count_records(side, sweep.corrects, label.astype(bool), sweep.group, n_groups)
+        for side in (sweep.splits, ~sweep.splits)
+    ]
+    runs, rows = runs_of(*parts, split=f"{name} "), []
+    if attack is not None:
+        scores = BudgetScores(
+            logits=np.where(label == 1, sweep.scores, -sweep.scores),
+            labels=label.astype(np.int64),
+            member=sweep.splits,
+            group=sweep.group,
+            group_names=tuple(names),
+            predicted=sweep.corrects == (label == 1),
+            has_probabilities=attack != "paired_gap",
+            **more,
+        )
+        (found,) = attack_models([scores])
+        rows = [row.model_dump(exclude_none=True) for row in found.rows if row.proxy == attack]
+        for run, own in zip(runs, found.runs if by_run else (), strict=by_run):
+            for g, by_attack in own.items():
+                kept = [(k, x.model_dump(exclude_none=True)) for k, x in by_attack.items()]
+                run["groups"][g]["exposure"] = {k: x for k, x in kept if k == attack}
     return written(
-        runs_of(*parts, split=f"{name} "),
+        runs,
         names,
         version=3,
         training={"stratified_by": "nothing"},
-        pooled_exposure=paired,
+        pooled_exposure=[row | {"epsilon": None} for row in rows],
         provenance={"data_digest": digest},
     )
 
 
-def _paired_gaps(group, label, corrects, splits) -> list[dict[str, object]]:
-    scores = BudgetScores(
-        logits=np.where(corrects == label, 1.0, -1.0),
-        labels=label.astype(np.int64),
-        member=splits,
-        group=group,
-        group_names=tuple(f"g{g}" for g in range(int(group.max()) + 1)),
-        has_probabilities=False,
-    )
-    rows = attack_models([scores])[0].rows
-    return [row.model_dump(exclude_none=True) | {"epsilon": None} for row in rows]
+def draw_fleets(
+    model, rng: np.random.Generator, *, attack: str, apart=False, new=None, by_run=True, n=600
+) -> tuple[Release, Release]:
+    """Real models on the same 16 splits, old and new; of one kind, unless there is a ``new`` one.
+
+    All columns are alike, so neither of one kind is worse in truth. With ``apart`` the new models
+    see other columns of the same people and memorise other people; else only seeds differ.
+    """
+    label, group = rng.integers(0, 2, n), np.arange(n) % 2
+    columns = rng.normal(size=(n, 8)) + 0.5 * (2 * label - 1)[:, None]
+    label = np.where(rng.random(n) < 0.15, 1 - label, label)
+    splits = _splits(n, 16, rng)
+    releases = []
+    for kind, own in (
+        (model, columns[:, :4]),
+        (model if new is None else new, columns[:, 4 * apart :][:, :4]),
+    ):
+        probability = np.empty(splits.shape)
+        for s, inside in enumerate(splits):
+            fresh = clone(kind).set_params(random_state=int(rng.integers(1 << 30)))
+            fitted = fresh.fit(own[inside], label[inside])
+            probability[s] = fitted.predict_proba(own)[:, 1]
+        sure, corrects = log_odds(probability), (probability >= 0.5) == (label == 1)
+        sweep = Sweep(np.where(label == 1, sure, -sure), corrects, splits, label, group)
+        how = {"name": "split", "digest": "sha256:same", "from_probabilities": True}
+        releases.append(released(sweep, attack, **how, by_run=by_run))
+    return releases[0], releases[1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from pcer.release.panel import Panel, PooledExposures
 
 PAIRED = proxies.PAIRED_GAP.name, proxies.PAIRED_CONFIDENCE.name
 LIRA, OFFLINE, RMIA = proxies.LIRA.name, proxies.LIRA_OFFLINE.name, proxies.RMIA.name
-CALIBRATED = LIRA, OFFLINE, RMIA
+CALIBRATED = {proxy.name for proxy in proxies.BY_SHADOWS}
 EXACTLY = LIRA, RMIA  # attacks that the first placebo groupings also meet exactly
 REFERENCE = proxies.REFERENCE.name
 BLOCK = 2048  # records whose models are compared at a time: memory does not grow with their number
@@ -111,6 +112,17 @@ class BudgetScores:
         """(seed, record) whether label 1 is predicted."""
         return np.asarray(self.logits >= 0) if self.predicted is None else self.predicted
 
+    @cached_property
+    def split(self) -> IntArray:
+        """(seed,) the same number for models that were trained on the same records."""
+        codes: dict[bytes, int] = {}
+        return np.array([codes.setdefault(row.tobytes(), len(codes)) for row in self.member])
+
+    @property
+    def n_splits(self) -> int:
+        """Number of distinct splits."""
+        return int(self.split.max(initial=-1)) + 1
+
     @property
     def released_epsilon(self) -> float | None:
         """The epsilon as a release writes it: None without differential privacy."""
@@ -190,7 +202,7 @@ def _several_models(
     shape, answers = models.member.shape, models.answers
     names = PAIRED[: (1 + models.has_probabilities) if shape[0] > 1 else 0]
     paired, luck = {name: PairedPool(*shape) for name in names}, np.empty(shape)
-    is_calibrated = models.has_probabilities and shape[0] >= lira.LEAST_MODELS
+    is_calibrated = models.has_probabilities and models.n_splits >= lira.LEAST_MODELS
     standing, difference, offline, rmia = np.empty((4, *shape))
     largest = lira.largest_log_odds(models.logits) if models.from_probabilities else math.inf
     for first in range(0, shape[1], BLOCK):
@@ -204,19 +216,19 @@ def _several_models(
         luck[:, block] = pooled.luck_of(confidence, sides)
         if is_calibrated:
             cut = logit if math.isinf(largest) else np.clip(logit, -largest, largest)
-            others = lira.other_models(cut, member)
+            others = lira.other_models(cut, member, models.split)
             standing[:, block], difference[:, block] = lira.ratio_parts(cut, others)
             offline[:, block] = lira.offline_ratio(cut, others)
-            rmia[:, block] = lira.rmia_ratio(confidence, lira.other_models(confidence, member))
+            others = lira.other_models(confidence, member, models.split)
+            rmia[:, block] = lira.rmia_ratio(confidence, others)
     if not is_calibrated:
         return paired, luck, {}
-    n_in = models.member.sum(axis=0)
-    for target, member in enumerate(models.member):
-        n_others_in, n_others = n_in - member, shape[0] - 1
-        has_both = (n_others_in > 0) & (n_others_in < n_others)
+    inside, outside = (lira.of_others(x, models.split) for x in (models.member, ~models.member))
+    for target, (n_in, n_out) in enumerate(zip(inside, outside, strict=True)):
+        member, has_both = models.member[target], (n_in > 0) & (n_out > 0)
         if has_both[member].any() and has_both[~member].any():
             parts = standing[target], difference[target]
-            standing[target] = lira.shrunk_ratio(*parts, n_others_in, n_others - n_others_in)
+            standing[target] = lira.shrunk_ratio(*parts, n_in, n_out)
         else:  # folds: the other models reveal who was out
             standing[target] = np.nan
     return paired, luck, {LIRA: standing, OFFLINE: offline, RMIA: rmia}
@@ -254,12 +266,11 @@ def _ranked_pools(
             for name in names:
                 attack = MODEL_ATTACKS.get(name, of_scores)
                 found[name] = pools[name].add(model, ranked, attack, score)
-        of_run = [name for name in found if name not in CALIBRATED]
         for run, groups in zip(runs, divisions, strict=True):
-            run.append({name: found[name][groups] for name in of_run})
+            run.append({name: own[groups] for name, own in found.items()})
     if LIRA in pools:  # no ratio where a target's other models all had the record in, or all out
-        n_in = models.member.sum(axis=0)
-        pools[LIRA].is_complete = (n_in > 1) & (n_in < n_models - 1)
+        n_in = models.member[np.unique(models.split, return_index=True)[1]].sum(axis=0)
+        pools[LIRA].is_complete = (n_in > 1) & (n_in < models.n_splits - 1)
     return runs, {name: pool for name, pool in pools.items() if pool.has_values}
 
 
@@ -324,13 +335,12 @@ def coin_panel(models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]
     )
     benefit, _ = pooled.record_rates(models.answers, models.labels, models.member, coins.whole)
     found = {name: cost.exposures(coins, benefit) for name, cost in costs.items()}
-    splits: dict[bytes, int] = {}
     return Panel(
         epsilon=models.epsilon,
         model=models.model,
         seeds=tuple(range(len(models.member))),
         group_names=tuple(map(str, range(len(coins) * coins.n_groups))),
-        split=np.array([splits.setdefault(row.tobytes(), len(splits)) for row in models.member]),
+        split=models.split,
         train=train,
         test=test,
         train_accuracy=accuracy(train),

@@ -91,6 +91,10 @@ def with_costs(
         attacked = [
             replace(
                 setting,
+                runs=[
+                    {g: {k: x for k, x in of.items() if k not in without} for g, of in own.items()}
+                    for own in setting.runs
+                ],
                 rows=[row for row in setting.rows if row.proxy not in without],
                 exposure={k: x for k, x in setting.exposure.items() if k not in without},
             )
@@ -101,10 +105,10 @@ def with_costs(
             placebo = check_with_coins(scores, attacked, flips, outcome=facts.outcome, run=run)
         exposures = (exposure for setting in attacked for exposure in setting.runs)
         few = {
-            f"LiRA and RMIA need at least {LEAST_MODELS} seeds per budget and there are "
-            f"{len(view.member)}; they were not run.": None
+            f"LiRA and RMIA need at least {LEAST_MODELS} splits per budget and there are "
+            f"{view.n_splits}; they were not run.": None
             for view in scores
-            if len(view.member) < LEAST_MODELS
+            if view.n_splits < LEAST_MODELS
         }
         released.append(
             replace(
@@ -136,14 +140,13 @@ def not_computed(settings: Sequence[BudgetScores], attacked: Sequence[Attacked])
 
 
 def _reason(setting: BudgetScores, proxy: Proxy) -> str:
-    n_models = len(setting.member)
     if not setting.has_probabilities and proxy.name != PAIRED[0]:
         return (
             "the models give no probabilities (predict_proba, y_score), and other scores are not "
             "comparable between models"
         )
-    if n_models < proxy.least_models:
-        return f"it needs at least {proxy.least_models} splits, and there are {n_models}"
+    if setting.n_splits < proxy.least_models:
+        return f"it needs at least {proxy.least_models} splits, and there are {setting.n_splits}"
     return "no group has records that enough models trained on and enough others held out"
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.attacks.single import log_odds
-from pcer.metrics import BoolArray, FloatArray, quotient
+from pcer.metrics import BoolArray, FloatArray, IntArray, quotient
 from pcer.release import proxies
 
 LEAST_MODELS = proxies.LIRA.least_models
@@ -70,22 +70,31 @@ def largest_log_odds(values: npt.NDArray[np.floating[Any]]) -> float:
     return float(log_odds(np.asarray(1 - h / 2)))
 
 
-def other_models(values: FloatArray, member: BoolArray) -> Others:
-    """Counts, means and squared deviations over the other models; NaN where there are none."""
+def other_models(values: FloatArray, member: BoolArray, split: IntArray) -> Others:
+    """Counts, means and squared deviations over models of other splits; NaN where there are none.
+
+    Models of the target's own split resemble it where it had a record in: they would leak that.
+    """
     centred = values - values[0]  # a shift per record: constant scores become exactly 0
-    n_in, mean_in, squares_in = _without_own(centred, member)
-    n_out, mean_out, squares_out = _without_own(centred, ~member)
+    n_in, mean_in, squares_in = _without_own(centred, member, split)
+    n_out, mean_out, squares_out = _without_own(centred, ~member, split)
     shift = values - centred
     return Others(n_in, n_out, mean_in + shift, mean_out + shift, squares_in, squares_out)
 
 
-def _without_own(values: FloatArray, chosen: BoolArray) -> tuple[FloatArray, ...]:
-    """Count, mean and squared deviations of the chosen models, without the target."""
-    own = values * chosen
-    n = np.subtract(chosen.sum(axis=0), chosen, dtype=np.float64)
-    mean = quotient(own.sum(axis=0) - own, n)
+def of_others(values: npt.NDArray[Any], split: IntArray) -> FloatArray:
+    """(model, record) sums over the models of other splits."""
+    if len(np.unique(split)) == len(split):
+        return np.asarray(np.subtract(values.sum(axis=0), values, dtype=np.float64))
+    return np.array([values[split != own].sum(axis=0) for own in split], dtype=np.float64)
+
+
+def _without_own(values: FloatArray, chosen: BoolArray, split: IntArray) -> tuple[FloatArray, ...]:
+    """Count, mean and squared deviations of the chosen models of other splits."""
+    own, n = values * chosen, of_others(chosen, split)
+    mean = quotient(of_others(own, split), n)
     own *= own
-    squares = own.sum(axis=0) - own
+    squares = of_others(own, split)
     rounding = ROUNDING * squares.max(axis=0)
     squares -= n * mean**2
     return n, mean, np.where(squares > rounding, squares, 0.0)

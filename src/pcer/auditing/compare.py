@@ -49,9 +49,6 @@ from pcer.statistics import SIGNIFICANCE, holm
 
 CONFIDENCE: Final = 0.95  # that all upper bounds of one kind hold together
 LEAST_PAIRED: Final = 8  # splits from which on the spread of their changes is a reliable error
-# Attacks that more splits make stronger: compared only where both have as many.
-BY_SHADOWS: Final = (proxies.LIRA, proxies.LIRA_OFFLINE, proxies.RMIA)
-
 MOST_NAMED: Final = 3  # changes that a headline names
 # Difference of the shares trained on from which on the account mentions it.
 SHARES_DIFFER: Final = 0.01
@@ -314,10 +311,11 @@ def _matches(
 def _choose(matches: Sequence[Match], cost: str | None) -> Proxy:
     """The attack named, or the strongest comparable one that all carry for everyone."""
     sides = [*zip(*matches, strict=True)]
-    as_many = all(len({panel.n_splits for panel in match}) == 1 for match in matches)
+    sizes = ({(panel.n_splits, len(panel.seeds)) for panel in match} for match in matches)
+    as_many = all(len(size) == 1 for size in sizes)
     if cost in (None, SHARPEST):
         for proxy in (*measure.ADVANTAGES[:2], *measure.PAIRED, *measure.ADVANTAGES[2:]):
-            is_fair = as_many or proxy not in BY_SHADOWS
+            is_fair = as_many or proxy not in proxies.BY_SHADOWS
             if is_fair and all(measure.is_carried(side, Plan(), proxy) for side in sides):
                 return proxy
         return GAP
@@ -328,9 +326,9 @@ def _choose(matches: Sequence[Match], cost: str | None) -> Proxy:
                 f"release {n} of {len(sides)} does not carry {named.name}, with an error, for "
                 "every setting and group; name an attack that all have."
             )
-    if named in BY_SHADOWS and not as_many:
+    if named in proxies.BY_SHADOWS and not as_many:
         raise PlanError(
-            f"{named.name} calibrates each record by the other splits, and the releases have "
+            f"{named.name} calibrates each record by the other models, and the releases have "
             "different numbers of them: more splits make a stronger attack, not a worse model; "
             "name another attack."
         )
@@ -512,14 +510,14 @@ def _changed_rows(
         raise PlanError(f"the {which} release cannot be compared: {silent.reason}.")
     names = before.panel.group_names
     order = np.array([after.panel.group_names.index(name) for name in names])
-    old, new = before.exposed, after.exposed.only(order)
-    by_split = old.n_splits == before.panel.n_splits and new.n_splits == after.panel.n_splits
-    is_paired = common is not None and by_split and len(common[0]) >= LEAST_PAIRED
-    if common is not None and is_paired:
-        old = replace(old, per_split=old.per_split[common[0]])
-        new = replace(new, per_split=new.per_split[common[1]])
+    old, new, is_paired = before.exposed, after.exposed, False
+    by_split = before.exposed_by_split(), after.exposed_by_split()
+    if common is not None and len(common[0]) >= LEAST_PAIRED and by_split[0] and by_split[1]:
+        is_paired = True
+        old = replace(by_split[0], per_split=by_split[0].per_split[common[0]])
+        new = replace(by_split[1], per_split=by_split[1].per_split[common[1]])
     largest, same_people = before.proxy.scale.largest, common is not None
-    both = BothExposed(old, new, same_people=same_people, largest=largest, is_paired=is_paired)
+    both = BothExposed(old, new.only(order), same_people, largest=largest, is_paired=is_paired)
     pairs = np.array(measure.pairs_of((before.panel,), Plan()), dtype=np.int64).T
     fails = (1 - CONFIDENCE) / n_settings
     of_groups = group_rows(both, tail=fails / len(names))
@@ -605,6 +603,8 @@ def _account(
     paired = [setting.n_paired for setting in settings if setting.n_paired is not None]
     shared = "splits" if paired else "people" if same_people else "nothing"
     yield say("compare", shared, n=min(paired, default=0))
+    if paired and len(paired) < len(settings):
+        yield say("compare", "not_all", n=len(paired), of=len(settings))
     old, new = train_shares
     if abs(old - new) > SHARES_DIFFER:
         yield say("compare", "shares", old=f"{100 * old:.0f}", new=f"{100 * new:.0f}")

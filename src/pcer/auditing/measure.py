@@ -137,6 +137,27 @@ class Measured:
         exposed = self.exposed
         return exposed is not None and bool((exposed.value[[*groups]] < self.floor).all())
 
+    def exposed_by_split(self) -> Exposed | None:
+        """Exposure split by split, with people's part of its error alone; None if not released so.
+
+        Records make LiRA's error V over M models: V = P + (D - P) / M. P is what people add; D is
+        the variance by records in one model, the rest of which the spread over splits shows. For
+        attacks that do not calibrate, that spread misses what records change about each other.
+        """
+        exposed, panel, runs = self.exposed, self.panel, self.panel.shadowed.get(self.proxy.name)
+        if exposed is None or exposed.n_splits == panel.n_splits:
+            return exposed
+        if runs is None:
+            return None
+        n, of_one = len(runs.value), (runs.standard_error**2).mean(axis=0) * self.inflation
+        people = np.maximum(exposed.of_records - of_one / n, 0.0) * n / (n - 1)
+        is_told = np.isclose(runs.value.mean(axis=0), exposed.value) & np.isfinite(people)
+        if not (is_told | ~self.enough).all():
+            return None
+        apart = 1 + (MUTUAL - 1) * panel.pooled[self.proxy.name].separation
+        per_split = by_split(runs.value, panel.split)
+        return replace(exposed, per_split=per_split, one_split=apart * people, of_records=people)
+
     def memorised_p(self, groups: IntArray | None = None) -> FloatArray:
         """Unadjusted p-values of "is anything memorised about these records?", NaN if unknown."""
         chosen = np.arange(len(self.enough)) if groups is None else groups

@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import math
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -38,7 +38,7 @@ from pcer.release.format import (
     parse_release,
     require_phrases,
 )
-from pcer.release.proxies import proxy_named
+from pcer.release.proxies import BY_SHADOWS, proxy_named
 from pcer.release.small_groups import Attribute
 
 # The cells of a confusion table: a record is in cell 2 x label + prediction.
@@ -199,6 +199,8 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
     detail = np.zeros((len(counted.runs), len(counted.groups)), dtype=np.int64)
     if not rule.certain_cells and not counted.only_sizes:
         detail = disclosure.coarsened(tables)
+    # LiRA of one model tells of the others' members, those of coarse tables among them.
+    without = [] if rule.certain_cells else [proxy.name for proxy in BY_SHADOWS]
     is_told = (detail == Detail.COUNTS) & ~counted.only_sizes
     told = np.where(is_told[:, None, :, None, None], tables, 0)
     memberships = disclosure.given_away(told)
@@ -215,7 +217,7 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         },
         "training": {name: getattr(facts, name) for name in Training.model_fields},
         "runs": [
-            _run(run, counted, facts.dp_delta, detail[index])
+            _run(run, counted, facts.dp_delta, detail[index], without)
             for index, run in enumerate(counted.runs)
         ],
         "pooled_exposure": _pooled(counted, tables, detail),
@@ -242,9 +244,13 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
 
 
 def _run(
-    run: CountedRun, counted: Counted, dp_delta: float | None, detail: IntArray
+    run: CountedRun,
+    counted: Counted,
+    dp_delta: float | None,
+    detail: IntArray,
+    without: Collection[str],
 ) -> dict[str, Any]:
-    """One model, with as much of each group's tables as is released."""
+    """One model, with as much of each group's tables as is released, without some attacks."""
 
     def table(split: int, group: int) -> dict[str, Any]:
         cells = dict(zip(CELLS, run.cells[split, group].tolist(), strict=True))
@@ -258,6 +264,10 @@ def _run(
             shown["positive_rate"] = (cells["tp"] + cells["fp"]) / n
         return shown
 
+    def exposure(group: int, name: str) -> dict[str, Exposure]:
+        own = {} if detail[group] else run.exposure.get(name, {})
+        return {cost: found for cost, found in own.items() if cost not in without}
+
     return {
         "model": run.key.model,
         "epsilon": run.key.epsilon,
@@ -268,7 +278,7 @@ def _run(
         "split": run.key.split,
         "groups": {
             name: {part: table(split, g) for split, part in enumerate(SPLITS)}
-            | {"exposure": {} if detail[g] else dict(run.exposure.get(name, {}))}
+            | {"exposure": exposure(g, name)}
             for g, name in enumerate(counted.groups)
         },
     }

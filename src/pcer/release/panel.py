@@ -6,7 +6,7 @@ A setting is a model and a budget: models by name, unnamed first, and budgets as
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 from pcer.metrics import Counts, FloatArray, IntArray
 from pcer.release.columns import SPLITS
 from pcer.release.format import Confusion, PooledExposure, Release, Run
-from pcer.release.proxies import SPENT
+from pcer.release.proxies import BY_SHADOWS, SPENT
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,6 +56,8 @@ class Panel:
     exposure: dict[str, Exposures]
     pooled: dict[str, PooledExposures]  # by proxy, arrays over the group alone
     model: str | None = None  # name of the model or training rule
+    # LiRA and RMIA of single models: for comparisons, never for audits.
+    shadowed: dict[str, Exposures] = field(default_factory=dict)
 
     @property
     def n_splits(self) -> int:
@@ -116,6 +118,11 @@ def _panel(release: Release, runs: list[Run], pooled: list[PooledExposure]) -> P
     splits = [(type(run.split).__name__, str(run.split)) for run in runs]
     measured = sorted({cost for row in tables for group in row for cost in group.exposure})
     by_attack = {cost: [[g.exposure.get(cost) for g in row] for row in tables] for cost in measured}
+    found = {
+        cost: Exposures(**_arrays(own, ("value", "standard_error")))
+        for cost, own in by_attack.items()
+    }
+    shadowed = {proxy.name: found.pop(proxy.name) for proxy in BY_SHADOWS if proxy.name in found}
     by_key = {(row.proxy, row.group): row for row in pooled}
     return Panel(
         epsilon=runs[0].budget,
@@ -129,20 +136,18 @@ def _panel(release: Release, runs: list[Run], pooled: list[PooledExposure]) -> P
         positive_rate=_array(test, "positive_rate"),
         n_train=_array(train, "n"),
         n_test=_array(test, "n"),
-        exposure={
-            cost: Exposures(**_arrays(found, ("value", "standard_error")))
-            for cost, found in by_attack.items()
-        },
+        exposure=found,
         pooled={
             cost: _pooled([by_key.get((cost, name)) for name in names])
             for cost in sorted({row.proxy for row in pooled})
         },
         model=runs[0].model,
+        shadowed=shadowed,
     )
 
 
 def _pooled(rows: list[PooledExposure | None]) -> PooledExposures:
-    arrays = _arrays([rows], [field.name for field in fields(PooledExposures)])
+    arrays = _arrays([rows], [each.name for each in fields(PooledExposures)])
     by_group = {name: array[0] for name, array in arrays.items()}
     return PooledExposures(**by_group | {"separation": np.nan_to_num(by_group["separation"])})
 

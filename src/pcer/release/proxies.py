@@ -163,6 +163,9 @@ SPENT = Proxy("spent_epsilon", "the spent epsilon", EPSILON, Basis.TRAINING, flo
 RMIA = Proxy("rmia_advantage", "RMIA", AUC, Basis.MODELS, SHADOWS)
 REFERENCE = Proxy("reference_advantage", "the reference attack", AUC, Basis.REFERENCE)
 
+# Attacks that calibrate each record by a setting's other models. Their models are not independent,
+# so audits take one number over all of them, and only those of as many models are comparable.
+BY_SHADOWS = (LIRA, LIRA_OFFLINE, RMIA)
 # Every row above, by name.
 PROXIES: dict[str, Proxy] = {
     row.name: row for row in tuple(globals().values()) if isinstance(row, Proxy)
