@@ -67,7 +67,7 @@ def test_a_named_setting_is_told_after_the_headline_and_never_instead_of_it(tmp_
         assert f": {each.headline} ".replace("[", "\\[") in page
     out = tmp_path / "audit.json"
     wrong = refusal("audit", several, "--setting", "7", "--json", out)
-    assert "has no setting, or several, called '7'; it has '1' and 'no-DP'" in wrong
+    assert "has no single setting called '7'; it has '1' and 'no-DP'" in wrong
     assert not out.exists()
 
 

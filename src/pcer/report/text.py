@@ -97,7 +97,7 @@ def setting_line(audit: Audit, called: str) -> str:
     settings = [(each.model, each.epsilon) for each in audit.budgets]
     if (place := words.setting_called(called, settings)) is None:
         has = words.listed([repr(words.short_setting(*setting)) for setting in settings])
-        what = f"{tables.subject_name(audit)} has no setting, or several, called {called!r}"
+        what = f"{tables.subject_name(audit)} has no single setting called {called!r}"
         raise InputError(f"{what}; it has {has}.", field="setting")
     at, where = audit.budgets[place], words.capital(words.in_setting(*settings[place]))
     return as_shown(f"{where}: {at.headline} {words.badge(audit, at)} [{at.verdict.value}]")
