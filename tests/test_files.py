@@ -113,6 +113,20 @@ def test_a_call_that_fails_leaves_everything_as_it_was(
     assert contents(tmp_path)["a"] == b"new"
 
 
+def test_a_signal_at_the_worst_moment_leaves_nothing_behind(tmp_path, monkeypatch):
+    """The staged file is there, and the call that made it has not come back."""
+
+    def interrupted(*arguments, real=os.open, **more):
+        os.close(real(*arguments, **more))
+        raise KeyboardInterrupt
+
+    (tmp_path / "b").write_text("old")
+    monkeypatch.setattr(os, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_files({tmp_path / "a": "new", tmp_path / "b": "new"})
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("b", "old")]
+
+
 def test_what_cannot_be_put_back_is_named_with_its_old_content(tmp_path, three, monkeypatch):
     """From the second rename on none works: a is replaced, and stays so."""
     monkeypatch.setattr(os, "replace", failing(os.replace, OSError(errno.EIO, "broken"), at=2))

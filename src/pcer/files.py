@@ -13,7 +13,6 @@ import os
 import shlex
 import shutil
 import stat
-import tempfile
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -314,22 +313,23 @@ def write_files(
     staged: dict[Path, Path] = {}  # by target, the new content
     kept: dict[Path, Path] = {}  # by target, the old content
     stuck: dict[Path, Path | None] = {}
-    target = Path()
+    target, made = Path(), list[Path]()
     try:
         for path, content in contents.items():
             target = Path(path)
             if target.is_dir():
                 raise IsADirectoryError("it is a folder")
-            handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-            staged[target] = Path(name)
-            with os.fdopen(handle, "wb") as stream:
+            new = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
+            made.append(new)  # first, or a signal could leave it behind
+            with open(new, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+                staged[target] = new
                 stream.write(content.encode() if isinstance(content, str) else content)
                 stream.flush()
                 os.fsync(stream.fileno())
             if not private:  # as it is made, only its owner can read it
                 mask = os.umask(0)
                 os.umask(mask)
-                os.chmod(name, 0o666 & ~mask)
+                os.chmod(new, 0o666 & ~mask)
         for target in [*staged][:-1]:  # the last needs no undo
             if os.path.lexists(target):
                 kept[target] = staged[target].with_name(f"{staged[target].name}.old")
@@ -351,7 +351,7 @@ def write_files(
         with refused_as(f"{target} cannot be written", WRITABLE + also):
             raise
     finally:
-        for leftover in (*staged.values(), *kept.values()):
+        for leftover in (*made, *kept.values()):
             with suppress(OSError):
                 leftover.unlink(missing_ok=True)
 
