@@ -269,6 +269,8 @@ def red() -> Tree:
     tree = json.loads(FOREST.read_text())
     for part in ROWS[:2]:
         tree[part] = [row for row in tree[part] if row["proxy"] != "rmia_advantage"]
+    for tables in (tables for run in tree["runs"] for tables in run["groups"].values()):
+        del tables["exposure"]["rmia_advantage"]
     receipt = {"kind": "receipt", "mode": "held", "accountant": "rdp", "mean": 3.0}
     receipt |= {"standard_error": 0.01, "n_records": 3000, "nominal": 12, "allowed_advantage": 0.4}
     tree["bounds"] = [receipt | {"group": name} for name in tree["subject"]["groups"]]

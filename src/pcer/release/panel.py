@@ -56,7 +56,7 @@ class Panel:
     exposure: dict[str, Exposures]
     pooled: dict[str, PooledExposures]  # by proxy, arrays over the group alone
     model: str | None = None  # name of the model or training rule
-    # LiRA and RMIA of single models: for comparisons, never for audits.
+    # LiRA and RMIA of single models where ``pooled`` has them: for comparisons, never for audits.
     shadowed: dict[str, Exposures] = field(default_factory=dict)
 
     @property
@@ -122,7 +122,8 @@ def _panel(release: Release, runs: list[Run], pooled: list[PooledExposure]) -> P
         cost: Exposures(**_arrays(own, ("value", "standard_error")))
         for cost, own in by_attack.items()
     }
-    shadowed = {proxy.name: found.pop(proxy.name) for proxy in BY_SHADOWS if proxy.name in found}
+    in_rows = {row.proxy for row in pooled}  # what has no row keeps its old meaning
+    shadowed = {x.name: found.pop(x.name) for x in BY_SHADOWS if x.name in found.keys() & in_rows}
     by_key = {(row.proxy, row.group): row for row in pooled}
     return Panel(
         epsilon=runs[0].budget,
@@ -138,8 +139,7 @@ def _panel(release: Release, runs: list[Run], pooled: list[PooledExposure]) -> P
         n_test=_array(test, "n"),
         exposure=found,
         pooled={
-            cost: _pooled([by_key.get((cost, name)) for name in names])
-            for cost in sorted({row.proxy for row in pooled})
+            cost: _pooled([by_key.get((cost, name)) for name in names]) for cost in sorted(in_rows)
         },
         model=runs[0].model,
         shadowed=shadowed,
