@@ -24,14 +24,18 @@ def write_results(name: str, results: Any) -> None:
 
 def mean_and_error(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
     """Over draws or seeds."""
-    return float(np.mean(values)), float(np.std(values, ddof=1) / math.sqrt(len(values)))
+    return float(np.mean(values)), float(
+        np.std(values, ddof=1) / math.sqrt(len(values))
+    )
 
 
 def run_verb(verbs: Mapping[str, Verb]) -> None:
     """Call the verb that the command line names with the words after it."""
     name, *words = sys.argv[1:] or [""]
     if name not in verbs:
-        raise SystemExit(f"name one of {', '.join(verbs)}; benchmarks/README.md says what each is.")
+        raise SystemExit(
+            f"name one of {', '.join(verbs)}; benchmarks/README.md says what each is."
+        )
     verbs[name](words)
 
 

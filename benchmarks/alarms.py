@@ -92,14 +92,20 @@ def null_world(rng: np.random.Generator, **fixed: object) -> World:
     """A random world of the kind that audits meet, in which nothing is memorised."""
     n_groups = int(rng.integers(2, 6))
     drawn: dict[str, object] = {
-        "sizes": [int(10 ** rng.uniform(np.log10(300), np.log10(40_000))) for _ in range(n_groups)],
+        "sizes": [
+            int(10 ** rng.uniform(np.log10(300), np.log10(40_000)))
+            for _ in range(n_groups)
+        ],
         "label_shares": rng.uniform(0.1, 0.6, n_groups).tolist()
         if rng.random() < 0.7
         else [float(rng.uniform(0.1, 0.6))] * n_groups,
-        "right": [(float(rng.uniform(0.6, 0.97)), float(rng.uniform(0.5, 0.95)))] * n_groups,
+        "right": [(float(rng.uniform(0.6, 0.97)), float(rng.uniform(0.5, 0.95)))]
+        * n_groups,
         "gaps": [0.0] * n_groups,
         "n_seeds": int(rng.choice([1, 2, 3, 5, 10, 20, 50])),
-        "budgets": [(None,), (1.0, None), (0.1, 0.5, 1.0, 5.0, 10.0, None)][int(rng.integers(3))],
+        "budgets": [(None,), (1.0, None), (0.1, 0.5, 1.0, 5.0, 10.0, None)][
+            int(rng.integers(3))
+        ],
         "outcome": "benefit" if rng.random() < 0.5 else "harm",
     }
     return World(**{**drawn, **fixed})  # type: ignore[arg-type]
@@ -109,7 +115,11 @@ def reseeded(world: World, trained: np.ndarray, shared: np.ndarray, rng) -> np.n
     """Another training seed on the same split: most records keep their fate."""
     out = np.zeros_like(shared)
     for label, g, part in np.ndindex(out.shape):
-        n = trained[label, g] if part == 0 else totals(world, label)[g] - trained[label, g]
+        n = (
+            trained[label, g]
+            if part == 0
+            else totals(world, label)[g] - trained[label, g]
+        )
         kept = rng.binomial(shared[label, g, part], SHARED_BY_SEEDS)
         redrawn = rng.binomial(n, 1 - SHARED_BY_SEEDS)
         fresh = rng.binomial(redrawn, world.right[g][label])
@@ -117,7 +127,9 @@ def reseeded(world: World, trained: np.ndarray, shared: np.ndarray, rng) -> np.n
     return out
 
 
-def audit_alarms(kind: str, n: int, seed: int) -> Iterator[tuple[bool, bool, bool, bool]]:
+def audit_alarms(
+    kind: str, n: int, seed: int
+) -> Iterator[tuple[bool, bool, bool, bool]]:
     """(exposure or ratio, double disadvantage, naive, has intervals) of each release."""
     rng = np.random.default_rng([seed, len(kind)])
     for _ in range(n):
@@ -134,7 +146,9 @@ def audit_alarms(kind: str, n: int, seed: int) -> Iterator[tuple[bool, bool, boo
 
 def planted(cost: float, n_splits: int, n_settings: int) -> NullWorld:
     """Of the fifth that is wrong, each is right so often when trained on; only in one group."""
-    kinds = [Kind(y, *right) for y in (0, 1) for right in ((1, 1), (0, cost / 0.2), (0, 0))]
+    kinds = [
+        Kind(y, *right) for y in (0, 1) for right in ((1, 1), (0, cost / 0.2), (0, 0))
+    ]
     shares = [[0.8, 0.2, 0.0], [0.8, 0.0, 0.2]]
     mixed = [[0.6 * one for one in row] + [0.4 * one for one in row] for row in shares]
     return NullWorld(
@@ -149,13 +163,18 @@ def planted(cost: float, n_splits: int, n_settings: int) -> NullWorld:
 def exact_resolved(drawn: NullRelease) -> np.ndarray:
     """(setting, group) by the exact test and Holm, settings in the order of an audit."""
     n_settings, _, n_groups = drawn.train.n.shape
-    p = [[exact_p(drawn, k, g) for g in range(n_groups)] for k in reversed(range(n_settings))]
+    p = [
+        [exact_p(drawn, k, g) for g in range(n_groups)]
+        for k in reversed(range(n_settings))
+    ]
     return holm(np.array(p)) <= SIGNIFICANCE
 
 
 def exact_p(drawn: NullRelease, k: int, g: int) -> float:
     """P(U >= u): U is a sum of hypergeometric counts, one for each split and label."""
-    train, test = ([part[k, :, g].astype(int) for part in one] for one in (drawn.train, drawn.test))
+    train, test = (
+        [part[k, :, g].astype(int) for part in one] for one in (drawn.train, drawn.test)
+    )
     (tp, fp, tn, fn), (test_tp, test_fp, test_tn, test_fn) = train, test
     hits, trained = np.concatenate([tp, tn]), np.concatenate([tp + fn, tn + fp])
     right = hits + np.concatenate([test_tp, test_tn])
@@ -169,17 +188,22 @@ def exact_p(drawn: NullRelease, k: int, g: int) -> float:
     return float(whole[max(0, int(hits.sum() - start.sum())) :].sum())
 
 
-def _mass(k: np.ndarray, total: np.ndarray, right: np.ndarray, trained: np.ndarray) -> np.ndarray:
+def _mass(
+    k: np.ndarray, total: np.ndarray, right: np.ndarray, trained: np.ndarray
+) -> np.ndarray:
     """Hypergeometric probabilities by binomial coefficients, 0 where there can be no such count."""
     ways = (right, k), (total - right, trained - k)
     possible = np.logical_and.reduce([(m >= 0) & (m <= n) for n, m in ways])
     logs = [
-        gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1) for n, m in (*ways, (total, trained))
+        gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1)
+        for n, m in (*ways, (total, trained))
     ]
     return np.where(possible, np.exp(logs[0] + logs[1] - logs[2]), 0.0)
 
 
-def power(cost: float, n_splits: int, n_settings: int, n: int, seed: int) -> dict[str, float]:
+def power(
+    cost: float, n_splits: int, n_settings: int, n: int, seed: int
+) -> dict[str, float]:
     rng = np.random.default_rng([seed, n_splits, n_settings])
     rows = []
     for _ in range(n):
@@ -196,7 +220,14 @@ def power(cost: float, n_splits: int, n_settings: int, n: int, seed: int) -> dic
                 alarm.any(),
             )
         )
-    names = ("resolved", "exact", "differ", "exposure_differs", "alarm", "alarm_in_any_setting")
+    names = (
+        "resolved",
+        "exact",
+        "differ",
+        "exposure_differs",
+        "alarm",
+        "alarm_in_any_setting",
+    )
     return dict(zip(names, np.mean(rows, axis=0).tolist(), strict=True))
 
 
@@ -215,7 +246,9 @@ def audits(n: int = 2_000, seed: int = 1) -> None:
     results: dict[str, dict[str, float]] = {}
     print(f"{'world':<58} {'releases':>8} {'differs':>10} {'double':>8} {'naive':>8}")
     for kind in SIMULATED:
-        rows = np.array(list(audit_alarms(kind, n if kind != "equal ratio" else n // 4, seed)))
+        rows = np.array(
+            list(audit_alarms(kind, n if kind != "equal ratio" else n // 4, seed))
+        )
         many = rows[:, 3]
         rates = {
             "releases": len(rows),
@@ -272,7 +305,9 @@ def put_together(family: Sequence[NullRelease], plan: Plan) -> Found:
     """The same of several attributes in one command, which stand or fall by Holm over them."""
     evidence = [evidence_of(one, plan) for one in family]
     p, outcomes_p = (holm(p) for p in np.array([one.smallest_p for one in evidence]).T)
-    found = _any([one for one, own in zip(evidence, p, strict=True) if own <= SIGNIFICANCE])
+    found = _any(
+        [one for one, own in zip(evidence, p, strict=True) if own <= SIGNIFICANCE]
+    )
     return found._replace(outcomes_differ=bool((outcomes_p <= SIGNIFICANCE).any()))
 
 
@@ -280,10 +315,13 @@ def evidence_of(drawn: NullRelease, plan: Plan) -> Evidence:
     """Every test of an audit of the counts."""
     by_setting = drawn.panels()
     measured = [
-        measure_panel(panel, plan, GAP.name, inflation=drawn.inflation) for panel in by_setting
+        measure_panel(panel, plan, GAP.name, inflation=drawn.inflation)
+        for panel in by_setting
     ]
     pairs = pairs_of(by_setting, plan)
-    return decide([attack_tests(measured, pairs, random=True)], pairs, outcome=drawn.outcome)
+    return decide(
+        [attack_tests(measured, pairs, random=True)], pairs, outcome=drawn.outcome
+    )
 
 
 def _any(found: Sequence[Alarms | Evidence]) -> Found:
@@ -314,8 +352,13 @@ def false_shares(name: str, found: np.ndarray) -> dict[str, np.ndarray]:
 
     Groups of unequal rates that are remembered alike have unequal ratios, and exposures alike.
     """
-    is_alarm = found[:, [0, 2]].any(axis=1) if name == UNEQUAL else found[:, :3].any(axis=1)
-    return {"alarm": is_alarm, **({} if name in OUTCOMES_DIFFER else {"outcomes": found[:, 3]})}
+    is_alarm = (
+        found[:, [0, 2]].any(axis=1) if name == UNEQUAL else found[:, :3].any(axis=1)
+    )
+    return {
+        "alarm": is_alarm,
+        **({} if name in OUTCOMES_DIFFER else {"outcomes": found[:, 3]}),
+    }
 
 
 def nulls(n: int = 2_000, seed: int = 1) -> None:
@@ -329,7 +372,16 @@ def nulls(n: int = 2_000, seed: int = 1) -> None:
     command, and any statement about any of them counts. Beside each share stands the exact binomial
     p-value of so many at 5 %; the bar is .01. All is put to the three benefits in turn.
     """
-    heads = ("exposure", "ratio", "double", "outcomes", "any alarm", "p", "outcomes p", "seconds")
+    heads = (
+        "exposure",
+        "ratio",
+        "double",
+        "outcomes",
+        "any alarm",
+        "p",
+        "outcomes p",
+        "seconds",
+    )
     print(f"{'kind':<44}{'releases':>9}" + "".join(f"{head:>11}" for head in heads))
     worlds: dict[str, Draw | None] = {**KINDS, UNEQUAL: unequal_rates, FAMILY: None}
     results: dict[str, dict[str, float]] = {}
@@ -342,7 +394,10 @@ def nulls(n: int = 2_000, seed: int = 1) -> None:
         results[name] = {**shares, "alarms": float(counted["alarm"].mean()), **p}
         print(
             f"{name:<44}{n:>9,}"
-            + "".join(f"{share:>11.2%}" for share in (*shares.values(), counted["alarm"].mean()))
+            + "".join(
+                f"{share:>11.2%}"
+                for share in (*shares.values(), counted["alarm"].mean())
+            )
             + f"{p['alarm']:>11.2f}{p.get('outcomes', math.nan):>11.2f}"
             f"{time.perf_counter() - start:>11.0f}"
             + ("  above the bar" if min(p.values()) < BAR else ""),
@@ -362,7 +417,9 @@ def accused(release: Release) -> bool:
 
 
 def share_found(name: str, n: int, seed: int) -> float:
-    checks = {LIES[name][1], "split_names"} if "table under" in name else {LIES[name][1]}
+    checks = (
+        {LIES[name][1], "split_names"} if "table under" in name else {LIES[name][1]}
+    )
     hits = 0
     for k in range(n):
         release = parse_release(told(name, np.random.default_rng([seed, k])), file=name)
@@ -418,7 +475,11 @@ def lies(n_lies: int = 200, n_honest: int = 2_000, seed: int = 1) -> None:
         results[name] = share = share_found(name, n_lies, seed)
         print(f"lie    {name:<32} found in {share:.1%} of {n_lies}", flush=True)
     of_lies = [
-        accused(parse_release(honest(np.random.default_rng([seed, 3, k]), strata=strata), file="h"))
+        accused(
+            parse_release(
+                honest(np.random.default_rng([seed, 3, k]), strata=strata), file="h"
+            )
+        )
         for strata in ("label", "both")
         for k in range(n_honest // 10)
     ]
@@ -458,9 +519,15 @@ FALSE: dict[str, DrawSplits] = {
     "one random split, 5 names": partial(repeated_split, strata="nothing", n_names=5),
     "one split by label, 2 names": partial(repeated_split, strata="label", n_names=2),
     "one split by label, 3 names": partial(repeated_split, strata="label", n_names=3),
-    "drift from .2, 1 split": partial(drifting_splits, rate=0.2, drift=0.05, n_splits=1),
-    "drift from .475, 1 split": partial(drifting_splits, rate=0.475, drift=0.05, n_splits=1),
-    "drift from .475, 2 splits": partial(drifting_splits, rate=0.475, drift=0.05, n_splits=2),
+    "drift from .2, 1 split": partial(
+        drifting_splits, rate=0.2, drift=0.05, n_splits=1
+    ),
+    "drift from .475, 1 split": partial(
+        drifting_splits, rate=0.475, drift=0.05, n_splits=1
+    ),
+    "drift from .475, 2 splits": partial(
+        drifting_splits, rate=0.475, drift=0.05, n_splits=2
+    ),
     "drift from .475, 80/20, 1 split": partial(
         drifting_splits, rate=0.475, drift=0.05, n_splits=1, train_share=0.8
     ),
@@ -470,12 +537,18 @@ FALSE: dict[str, DrawSplits] = {
     "drift of 6 from .475, 80/20, 1 split": partial(
         drifting_splits, rate=0.475, drift=0.06, n_splits=1, train_share=0.8
     ),
-    "by person, not said, 1 split": partial(splits_by_person, declared=False, n_splits=1),
-    "by person, not said, 10 splits": partial(splits_by_person, declared=False, n_splits=10),
+    "by person, not said, 1 split": partial(
+        splits_by_person, declared=False, n_splits=1
+    ),
+    "by person, not said, 10 splits": partial(
+        splits_by_person, declared=False, n_splits=10
+    ),
 }
 
 
-def finding_shares(world: DrawSplits, n: int, rng: np.random.Generator) -> dict[str, float]:
+def finding_shares(
+    world: DrawSplits, n: int, rng: np.random.Generator
+) -> dict[str, float]:
     found: dict[str, int] = {"capped": 0}
     for _ in range(n):
         while not (splits := world(rng)).is_usable:
@@ -533,7 +606,9 @@ def declarations(n: int = 2_000, seed: int = 1) -> None:
             print(f"  {name:<34} {', '.join(parts)}", flush=True)
     print(f"whole audits, {n // 2:,} each: nothing told for what the release says")
     for k, name in enumerate(WHOLE):
-        share = capped_share({**TRUE, **FALSE}[name], n // 2, np.random.default_rng([seed, 2, k]))
+        share = capped_share(
+            {**TRUE, **FALSE}[name], n // 2, np.random.default_rng([seed, 2, k])
+        )
         results[f"{name}, whole audit"] = {"capped": share}
         print(f"  {name:<34} {share:.2%}", flush=True)
     write_results("declarations", results)
@@ -552,16 +627,28 @@ NOT_WORSE = {
     "much remembered, other people": replace(MUCH_REMEMBERED, remembered="others"),
     "unequal groups, drawn anew": replace(UNEQUAL_GROUPS, remembered="anew"),
     "three groups, drawn anew": replace(
-        TWO_MODELS, people=(400, 500, 900), old=(0.06,) * 3, new=(0.06,) * 3, remembered="anew"
+        TWO_MODELS,
+        people=(400, 500, 900),
+        old=(0.06,) * 3,
+        new=(0.06,) * 3,
+        remembered="anew",
     ),
     "8 splits, drawn anew": replace(TWO_MODELS, n_splits=8, remembered="anew"),
     "3 splits, not paired": replace(TWO_MODELS, n_splits=3, remembered="anew"),
     "the same people, other splits": replace(TWO_MODELS, same_splits=False),
-    "other people, other splits": replace(TWO_MODELS, same_people=False, same_splits=False),
-    "every model as bad or better": replace(TWO_MODELS, new=(0.03, 0.05), remembered="anew"),
+    "other people, other splits": replace(
+        TWO_MODELS, same_people=False, same_splits=False
+    ),
+    "every model as bad or better": replace(
+        TWO_MODELS, new=(0.03, 0.05), remembered="anew"
+    ),
     "paired gap, the same people": replace(TWO_MODELS, attack="paired_gap"),
-    "paired gap, drawn anew": replace(TWO_MODELS, attack="paired_gap", remembered="anew"),
-    "paired gap, other people": replace(TWO_MODELS, attack="paired_gap", remembered="others"),
+    "paired gap, drawn anew": replace(
+        TWO_MODELS, attack="paired_gap", remembered="anew"
+    ),
+    "paired gap, other people": replace(
+        TWO_MODELS, attack="paired_gap", remembered="others"
+    ),
     "paired gap, nothing remembered": replace(NOTHING_REMEMBERED, attack="paired_gap"),
     **{
         f"{name}, {what}": replace(world, attack=attack)
@@ -571,9 +658,15 @@ NOT_WORSE = {
             ("the same people", TWO_MODELS),
             ("drawn anew", replace(TWO_MODELS, remembered="anew")),
             ("other people", replace(TWO_MODELS, remembered="others")),
-            ("much remembered, other people", replace(MUCH_REMEMBERED, remembered="others")),
+            (
+                "much remembered, other people",
+                replace(MUCH_REMEMBERED, remembered="others"),
+            ),
             ("unequal groups, drawn anew", replace(UNEQUAL_GROUPS, remembered="anew")),
-            ("8 splits, drawn anew", replace(TWO_MODELS, n_splits=8, remembered="anew")),
+            (
+                "8 splits, drawn anew",
+                replace(TWO_MODELS, n_splits=8, remembered="anew"),
+            ),
         )
     },
 }
@@ -633,14 +726,24 @@ def verdict_shares(
         both = draw(np.random.default_rng([seed, k]))
         with suppress(pcer.InputError):
             (one,) = pcer.compare(*both).settings
-            every, pairs = ({str(row.verdict) for row in rows} for rows in (one.rows, one.pairs))
+            every, pairs = (
+                {str(row.verdict) for row in rows} for rows in (one.rows, one.pairs)
+            )
             found[k] = "worse" in every, "worse" in pairs, "improved" in every
             changes.append([(row.change, row.standard_error) for row in one.groups])
     shares = dict(
-        zip(("worse", "difference", "improved"), found.mean(axis=0).tolist(), strict=True)
+        zip(
+            ("worse", "difference", "improved"),
+            found.mean(axis=0).tolist(),
+            strict=True,
+        )
     )
     of_draws, errors = np.moveaxis(np.array(changes), 2, 0)
-    return {**shares, "error": float(errors.mean()), "spread": float(of_draws.std(axis=0).mean())}
+    return {
+        **shares,
+        "error": float(errors.mean()),
+        "spread": float(of_draws.std(axis=0).mean()),
+    }
 
 
 def comparisons(n: int = 1_000, seed: int = 1, part: str = "") -> None:
@@ -656,7 +759,9 @@ def comparisons(n: int = 1_000, seed: int = 1, part: str = "") -> None:
     worlds = {name: (n, partial(draw_both, world)) for name, world in NOT_WORSE.items()}
     worlds |= {name: (n // 5, draw) for name, draw in REAL.items()}
     worlds |= {name: (n, partial(draw_both, world)) for name, world in WORSE.items()}
-    limits = [f"{stats.binom.ppf(0.99, own, 0.05) / own:.1%} of {own}" for own in (n, n // 5)]
+    limits = [
+        f"{stats.binom.ppf(0.99, own, 0.05) / own:.1%} of {own}" for own in (n, n // 5)
+    ]
     print(f"at a true 5 % at most {' and '.join(limits)} with 99 % confidence")
     rows = {}
     for k, (name, (own, draw)) in enumerate(worlds.items()):
@@ -675,11 +780,17 @@ ONE_MODEL = OneModel(n=2_000)
 REFERENCE_WORLDS = {
     "nothing remembered, 4 references": ONE_MODEL,
     "nothing remembered, 1 reference": replace(ONE_MODEL, n_references=1),
-    "nothing remembered, 300 records, 90 % trained on": replace(ONE_MODEL, n=300, train_share=0.9),
+    "nothing remembered, 300 records, 90 % trained on": replace(
+        ONE_MODEL, n=300, train_share=0.9
+    ),
     "0.2 remembered, 4 references": replace(ONE_MODEL, remembered=(0.0, 0.2)),
-    "0.4 remembered, 1 reference": replace(ONE_MODEL, remembered=(0.0, 0.4), n_references=1),
+    "0.4 remembered, 1 reference": replace(
+        ONE_MODEL, remembered=(0.0, 0.4), n_references=1
+    ),
     "0.4 remembered, 4 references": replace(ONE_MODEL, remembered=(0.0, 0.4)),
-    "0.4 remembered, 16 references": replace(ONE_MODEL, remembered=(0.0, 0.4), n_references=16),
+    "0.4 remembered, 16 references": replace(
+        ONE_MODEL, remembered=(0.0, 0.4), n_references=16
+    ),
 }
 ATTACKS = ("auc_advantage", "reference_advantage")
 
@@ -707,11 +818,15 @@ def references(n: int = 1_000, seed: int = 1) -> None:
     each world the share in which something is detected, as an audit tests it: by the scores' AUC
     alone, and held against reference models; where nothing is memorised, how often that is wrong.
     """
-    print(f"{n} draws each; at a true 5 % at most {stats.binom.ppf(0.99, n, 0.05) / n:.1%}")
+    print(
+        f"{n} draws each; at a true 5 % at most {stats.binom.ppf(0.99, n, 0.05) / n:.1%}"
+    )
     rows = {}
     for k, (name, world) in enumerate(REFERENCE_WORLDS.items()):
         rows[name] = resolved_shares(world, n, seed + k)
-        told = ", ".join(f"{attack} {share:.1%}" for attack, share in rows[name].items())
+        told = ", ".join(
+            f"{attack} {share:.1%}" for attack, share in rows[name].items()
+        )
         print(f"{name:<50} {told}", flush=True)
     write_results("references", rows)
 
@@ -730,21 +845,29 @@ def signals(n: int = 1_000, seed: int = 1) -> None:
     Worlds are drawn by ``tests/worlds/signals.py``: 1,200 texts, target and reference alike but for
     what is memorised.
     """
-    print(f"{n} draws each; at a true 5 % at most {stats.binom.ppf(0.99, n, 0.05) / n:.1%}")
+    print(
+        f"{n} draws each; at a true 5 % at most {stats.binom.ppf(0.99, n, 0.05) / n:.1%}"
+    )
     rows = {}
     for name, world in SIGNAL_WORLDS.items():
         shares = np.zeros(2)
         for k in range(n):
-            (budget,) = audit(signals_release(draw_signals(seed + k, **world)), AUDIT_PLAN).budgets
+            (budget,) = audit(
+                signals_release(draw_signals(seed + k, **world)), AUDIT_PLAN
+            ).budgets
             differs = budget.pairs[0].exposure.answer == "differs"
             shares += differs, any(group.resolved for group in budget.groups.values())
-        rows[name] = dict(zip(("exposure differs", "detected"), shares / n, strict=True))
+        rows[name] = dict(
+            zip(("exposure differs", "detected"), shares / n, strict=True)
+        )
         told = ", ".join(f"{what} {share:.1%}" for what, share in rows[name].items())
         print(f"{name:<50} {told}", flush=True)
     write_results("signals", rows)
 
 
-def _options(world: object, worlds: Collection[str], **defaults: int) -> argparse.ArgumentParser:
+def _options(
+    world: object, worlds: Collection[str], **defaults: int
+) -> argparse.ArgumentParser:
     """Options of a world that is simulated in several processes."""
     parser = argparse.ArgumentParser(
         description=world.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -760,11 +883,17 @@ def groups_apart(words: Sequence[str]) -> None:
     options = _options(apart, apart.WORLDS, draws=400, jobs=1).parse_args(words)
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
         for name in options.world or apart.WORLDS:
-            found = list(pool.map(partial(apart.draw, name), range(options.draws), chunksize=2))
+            found = list(
+                pool.map(partial(apart.draw, name), range(options.draws), chunksize=2)
+            )
             alike = apart.WORLDS[name].is_alike
-            own, mixed = (apart.summary([one[k] for one in found], is_alike=alike) for k in (0, 1))
+            own, mixed = (
+                apart.summary([one[k] for one in found], is_alike=alike) for k in (0, 1)
+            )
             separation = np.array([one[2] for one in found])
-            print(f"\n{name}: separation {separation.mean():.2f} (sd {separation.std():.2f})")
+            print(
+                f"\n{name}: separation {separation.mean():.2f} (sd {separation.std():.2f})"
+            )
             for attack, row in own.items():
                 pairs = ((key, x, mixed[attack][key]) for key, x in row.items())
                 cells = [f"{key} {x:.4g} ({y:.4g})" for key, x, y in pairs]
@@ -779,7 +908,13 @@ FLIPPED = (0.15, 0.15)
 
 
 def count_alarms(
-    model: str, n_people: int, n_audits: int, seed: int, *, attack: str, minority: int | None
+    model: str,
+    n_people: int,
+    n_audits: int,
+    seed: int,
+    *,
+    attack: str,
+    minority: int | None,
 ) -> Counter:
     """How many audits of groups by coin alarm, by kind; ten for every draw of people and models.
 
@@ -795,7 +930,9 @@ def count_alarms(
         codes = np.tile(np.arange(n_people) < in_second, (n, 1)).astype(np.int64)
         panel = fleets.exact_panel(scores, rng.permuted(codes, axis=1))
         pairs = tuple((2 * k, 2 * k + 1) for k in range(n))
-        found = alarms([panel], pairs, Plan(), cost=attack, outcome="benefit", n_families=n)
+        found = alarms(
+            [panel], pairs, Plan(), cost=attack, outcome="benefit", n_families=n
+        )
         counted["exposure"] += int(found.exposures_differ.sum())
         counted["ratio"] += int(found.ratios_differ.sum())
         counted["double"] += int((found.double >= 0).sum())
@@ -815,13 +952,17 @@ def groups_by_coin(words: Sequence[str]) -> None:
     parser = _options(groups_by_coin, (), people=2_000, audits=400, seed=0)
     parser.add_argument("--model", choices=planted_worlds.MODELS, default="15nn")
     parser.add_argument("--attack", default="lira_advantage")
-    parser.add_argument("--minority", type=int, help="people in the second group; default: half")
+    parser.add_argument(
+        "--minority", type=int, help="people in the second group; default: half"
+    )
     given = parser.parse_args(words)
     how = {"attack": given.attack, "minority": given.minority}
     counted = count_alarms(given.model, given.people, given.audits, given.seed, **how)
     what = ("exposure", "ratio", "double", "outcomes")
     kinds = ", ".join(f"{kind} {counted[kind]}" for kind in what)
-    print(f"{given.model}, {given.people:,} people, {given.attack}: {kinds} of {given.audits}")
+    print(
+        f"{given.model}, {given.people:,} people, {given.attack}: {kinds} of {given.audits}"
+    )
 
 
 def _audited(task: tuple[str, int]) -> Counter:
@@ -833,7 +974,9 @@ def _audited(task: tuple[str, int]) -> Counter:
 def groups_planted(words: Sequence[str]) -> None:
     """``benchmarks.worlds.planted``."""
     worlds = planted_worlds.WORLDS
-    given = _options(planted_worlds, worlds, audits=200, jobs=os.cpu_count() or 1).parse_args(words)
+    given = _options(
+        planted_worlds, worlds, audits=200, jobs=os.cpu_count() or 1
+    ).parse_args(words)
     kinds = ("group 0", "group 1", "ratio", "double", "both", "contradicted")
     with ProcessPoolExecutor(given.jobs) as pool:
         for name in given.world or worlds:
@@ -842,7 +985,10 @@ def groups_planted(words: Sequence[str]) -> None:
                 _audited, [(name, k) for k in range(given.audits)], chunksize=5
             ):
                 counted.update(audited)
-            print(f"\n{name} (true: {worlds[name].more_exposed}), of {given.audits}", flush=True)
+            print(
+                f"\n{name} (true: {worlds[name].more_exposed}), of {given.audits}",
+                flush=True,
+            )
             print(f"  {'attack':<26}" + "".join(f"{kind:>13}" for kind in kinds))
             for attack in dict.fromkeys(key[0] for key in counted):
                 row = "".join(f"{counted[attack, kind]:>13}" for kind in kinds)

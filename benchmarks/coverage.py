@@ -54,7 +54,13 @@ from benchmarks.lira import (
 from pcer import Plan, audit
 from pcer.attacks import BudgetScores, attack_models, log_odds
 from pcer.auditing import variances as errors
-from pcer.auditing.exact import PLAIN_MEAN, Strata, dispersion, memorised, strata_of_counts
+from pcer.auditing.exact import (
+    PLAIN_MEAN,
+    Strata,
+    dispersion,
+    memorised,
+    strata_of_counts,
+)
 from pcer.auditing.measure import MUTUAL
 from pcer.auditing.tests import PairTests, compare_pairs
 from pcer.auditing.variances import limit_quantile
@@ -138,7 +144,9 @@ def compared(tables: Tables, second: int = 1) -> PairTests:
 
 
 def releases_as_groups(tables: Tables, group: int = 0) -> Strata:
-    train, test = (Counts(*(part[..., group].T for part in counts)) for counts in tables)
+    train, test = (
+        Counts(*(part[..., group].T for part in counts)) for counts in tables
+    )
     return strata_of_counts(train, test)
 
 
@@ -166,13 +174,18 @@ def covered(tables: Tables, truth: Sequence[float]) -> Shares:
     value, error = one.exposed.value, np.sqrt(one.exposed.variance)
     exposure = compare_pairs(one, pairs).exposure
     costs, difference = np.tile(truth, n), truth[1] - truth[0]
-    fails = [_share(one.upper_limit(level=0.95, n_limits=m) < costs - TINY) for m in (1, DOZEN)]
+    fails = [
+        _share(one.upper_limit(level=0.95, n_limits=m) < costs - TINY)
+        for m in (1, DOZEN)
+    ]
     at_most = np.abs(exposure.value) + limit_quantile() * exposure.error
     return Shares(
         interval=_share(np.abs(value - costs) <= INTERVAL * error + TINY),
         limit=1 - fails[0],
         together=(1 - fails[1]) ** DOZEN,
-        difference=_share(np.abs(exposure.value - difference) <= INTERVAL * exposure.error + TINY),
+        difference=_share(
+            np.abs(exposure.value - difference) <= INTERVAL * exposure.error + TINY
+        ),
         difference_limit=_share(at_most >= abs(difference) - TINY),
     )
 
@@ -184,30 +197,46 @@ def _share(holds: np.ndarray) -> float:
 def cell_coverage(n: int, rng: np.random.Generator) -> Results:
     """Two groups of one size; the second is of another cost in half of the cells."""
     cells: list[Cell] = []
-    for (kind, make), k, size, n_splits in product(KINDS.items(), range(len(COSTS)), SIZES, SPLITS):
+    for (kind, make), k, size, n_splits in product(
+        KINDS.items(), range(len(COSTS)), SIZES, SPLITS
+    ):
         other = COSTS[k // 2 if k % 2 else k]
         populations = make(COSTS[k]), make(other)
         tables = joined(
             *(
-                draw_tables(one, draw_people(one, [size], n, rng), n_splits=n_splits, rng=rng)
+                draw_tables(
+                    one, draw_people(one, [size], n, rng), n_splits=n_splits, rng=rng
+                )
                 for one in populations
             )
         )
         tables, truth = usable(tables), [one.cost for one in populations]
         with nobody_added():
             plain = covered(tables, truth).interval
-        cells.append(Cell(kind, truth[0], truth[1], size, n_splits, covered(tables, truth), plain))
-    print(f"\ncoverage of 95 % intervals, {n} releases a cell; lowest (mean) over costs and models")
+        cells.append(
+            Cell(
+                kind, truth[0], truth[1], size, n_splits, covered(tables, truth), plain
+            )
+        )
+    print(
+        f"\ncoverage of 95 % intervals, {n} releases a cell; lowest (mean) over costs and models"
+    )
     print(f"{'people':>8}" + "".join(f"{f'{s} splits':>18}" for s in SPLITS))
     for size in SIZES:
-        row = [[c.shares.interval for c in cells if c[3:5] == (size, s)] for s in SPLITS]
+        row = [
+            [c.shares.interval for c in cells if c[3:5] == (size, s)] for s in SPLITS
+        ]
         shown = [f"{min(shares):.1%} ({np.mean(shares):.1%})" for shares in row]
         print(f"{size:>8}" + "".join(f"{text:>18}" for text in shown))
     for least, name in product((300, 0), Shares._fields):
         told = [c for c in cells if c.people >= least]
         _summarise(f"{name}, {least or 11} people or more", told, name)
     _summarise("interval, nobody added", cells, None)
-    return {"coverage": [cell._asdict() | {"shares": cell.shares._asdict()} for cell in cells]}
+    return {
+        "coverage": [
+            cell._asdict() | {"shares": cell.shares._asdict()} for cell in cells
+        ]
+    }
 
 
 def _summarise(title: str, cells: Sequence[Cell], name: str | None) -> None:
@@ -225,7 +254,9 @@ def _summarise(title: str, cells: Sequence[Cell], name: str | None) -> None:
 def printed(n: int, rng: np.random.Generator) -> Results:
     """The same from the audit file: what is printed, and whether all limits hold together."""
     n_groups, n_audits = 8, max(1, n // 40)
-    print(f"\nas audits print it: {n_audits} audits of {n_groups} groups each; limits together")
+    print(
+        f"\nas audits print it: {n_audits} audits of {n_groups} groups each; limits together"
+    )
     rows = {}
     for name, size, n_splits in product(
         ("accuracy .7", "accuracy .97", "soft"), (300, 3_000), (1, 5)
@@ -246,7 +277,10 @@ def printed(n: int, rng: np.random.Generator) -> Results:
 
 
 def _audited(
-    populations: Sequence[Population], size: int, n_splits: int, rng: np.random.Generator
+    populations: Sequence[Population],
+    size: int,
+    n_splits: int,
+    rng: np.random.Generator,
 ) -> list[np.ndarray]:
     """Of one audit: intervals, bounds alone, differences, bounds and differences together."""
     parts = [
@@ -263,28 +297,45 @@ def _audited(
         for one in budget.pairs
     ]
     return [
-        np.array([one.interval[0] - TINY <= c <= one.interval[1] + TINY for one, c in costs]),
+        np.array(
+            [one.interval[0] - TINY <= c <= one.interval[1] + TINY for one, c in costs]
+        ),
         np.array([one.upper_bound_pointwise >= c - TINY for one, c in costs]),
-        np.array([one.interval[0] - TINY <= d <= one.interval[1] + TINY for one, d in pairs]),
+        np.array(
+            [one.interval[0] - TINY <= d <= one.interval[1] + TINY for one, d in pairs]
+        ),
         np.array([one.upper_bound >= c - TINY for one, c in costs]),
         np.array([one.upper_bound >= abs(d) - TINY for one, d in pairs]),
     ]
 
 
 def placebo_groups(n: int, rng: np.random.Generator) -> Results:
-    print(f"\nalarms of placebo groups, {n} each: difference of costs / cross product / double")
+    print(
+        f"\nalarms of placebo groups, {n} each: difference of costs / cross product / double"
+    )
     many = (1, 2, 5, 20, 50)
     print(f"{'':<38}" + "".join(f"{f'{s} splits':>20}" for s in many))
     rows = []
     for (name, population), sizes in product(PLACEBOS.items(), GROUPS):
         alarms = []
         for n_splits in many:
-            flips = [draw_placebo_groups(population, sizes, 20, rng) for _ in range(n // 20)]
-            tables = draw_tables(population, np.concatenate(flips), n_splits=n_splits, rng=rng)
+            flips = [
+                draw_placebo_groups(population, sizes, 20, rng) for _ in range(n // 20)
+            ]
+            tables = draw_tables(
+                population, np.concatenate(flips), n_splits=n_splits, rng=rng
+            )
             exposure, benefit, cross = (one.p_value for one in compared(tables))
             both = np.maximum(exposure, benefit)
             alarms.append([float((p <= 0.05).mean()) for p in (exposure, cross, both)])
-            rows.append({"kind": name, "groups": sizes, "splits": n_splits, "alarms": alarms[-1]})
+            rows.append(
+                {
+                    "kind": name,
+                    "groups": sizes,
+                    "splits": n_splits,
+                    "alarms": alarms[-1],
+                }
+            )
         text = "".join(f"{' / '.join(f'{a:.1%}' for a in one):>20}" for one in alarms)
         print(f"{name:<38}{sizes!s}\n{'':<38}{text}")
     for k, name in enumerate(("difference of costs", "cross product", "double")):
@@ -300,11 +351,17 @@ def small_groups(n: int, rng: np.random.Generator) -> Results:
     for accuracy, n_splits in product((0.9, 0.97, 0.99), (1, 5)):
         nothing = certain(0.0, accuracy=accuracy)
         drawn = draw_people(nothing, [100] * 6, n, rng)
-        tables = usable(draw_tables(nothing, drawn, n_splits=n_splits, rng=rng, train_share=0.9))
-        p = np.stack([memorised(releases_as_groups(tables, g)).p_value for g in range(6)], axis=1)
+        tables = usable(
+            draw_tables(nothing, drawn, n_splits=n_splits, rng=rng, train_share=0.9)
+        )
+        p = np.stack(
+            [memorised(releases_as_groups(tables, g)).p_value for g in range(6)], axis=1
+        )
         resolved = np.stack([holm(row) <= 0.05 for row in p])
         crosses = [compared(tables, g).cross for g in range(1, 6)]
-        crossed = np.stack([holm(row) for row in np.stack([c.p_value for c in crosses], axis=1)])
+        crossed = np.stack(
+            [holm(row) for row in np.stack([c.p_value for c in crosses], axis=1)]
+        )
         sign = np.stack([c.value for c in crosses], axis=1)
         worse = np.where(sign > 0, resolved[:, 1:], resolved[:, [0]])
         shown = ((crossed <= 0.05) & worse).any(axis=1)
@@ -314,12 +371,17 @@ def small_groups(n: int, rng: np.random.Generator) -> Results:
             "shown": float(shown.mean()),
             "shown without the exact test": float((crossed <= 0.05).any(axis=1).mean()),
         }
-        print(f"{name:<28}" + ", ".join(f"{key} {value:.1%}" for key, value in rows[name].items()))
+        print(
+            f"{name:<28}"
+            + ", ".join(f"{key} {value:.1%}" for key, value in rows[name].items())
+        )
     return {"small_groups": rows}
 
 
 def spread(n: int, rng: np.random.Generator) -> Results:
-    print("\nspread over splits: contradictions among random splits of records, and by person")
+    print(
+        "\nspread over splits: contradictions among random splits of records, and by person"
+    )
     rows = {}
     kinds = {
         "nothing memorised": certain(0.0),
@@ -327,16 +389,22 @@ def spread(n: int, rng: np.random.Generator) -> Results:
         "memorised .25": certain(0.25),
         "soft .2": soft(0.2),
     }
-    for (name, population), size, n_splits in product(kinds.items(), (100, 1_000), (2, 5, 20, 50)):
+    for (name, population), size, n_splits in product(
+        kinds.items(), (100, 1_000), (2, 5, 20, 50)
+    ):
         drawn = draw_people(population, [size], n, rng)
-        records = releases_as_groups(draw_tables(population, drawn, n_splits=n_splits, rng=rng))
+        records = releases_as_groups(
+            draw_tables(population, drawn, n_splits=n_splits, rng=rng)
+        )
         of_records = dispersion(records)
         by_person = dispersion(Strata(*(5 * part for part in records)))
         rows[f"{name}, {size} people, {n_splits} splits"] = row = {
             "below_.001": float((of_records.p_value < 0.001).mean()),
             "below_.05": float((of_records.p_value < 0.05).mean()),
             "five records a person": float(
-                ((by_person.p_value < 0.001) & ~(by_person.mean_p_value < PLAIN_MEAN)).mean()
+                (
+                    (by_person.p_value < 0.001) & ~(by_person.mean_p_value < PLAIN_MEAN)
+                ).mean()
             ),
         }
         print(
@@ -358,11 +426,17 @@ def planted(gap: float) -> Population:
 
 
 def power(n: int, rng: np.random.Generator) -> Results:
-    print(f"\nexact test, 10,000 records, accuracy .8, 70/30, {n} releases: resolved at .05 alone,")
-    print("and with Holm over six settings of that group and of one that is not memorised")
+    print(
+        f"\nexact test, 10,000 records, accuracy .8, 70/30, {n} releases: resolved at .05 alone,"
+    )
+    print(
+        "and with Holm over six settings of that group and of one that is not memorised"
+    )
     rows = {}
     for gap, n_splits in ((0.0, 1), (0.0, 50), (0.03, 1), (0.005, 50)):
-        p = np.stack([exact_p(one, n, n_splits, rng) for one in [gap] * 6 + [0.0] * 6], axis=1)
+        p = np.stack(
+            [exact_p(one, n, n_splits, rng) for one in [gap] * 6 + [0.0] * 6], axis=1
+        )
         adjusted = np.stack([holm(row) for row in p])
         found = [float((one[:, :6] <= 0.05).mean()) for one in (p, adjusted)]
         rows[f"gap {gap}, {n_splits} splits"] = found
@@ -403,7 +477,9 @@ Row = tuple[float, float, float, float, float, float]
 """Of one group: cost, its error, that of records alone, covariance, benefit, its variance."""
 
 
-def made_up(rng: np.random.Generator, n: int, n_models: int, luck: float = 0.2) -> Drawn:
+def made_up(
+    rng: np.random.Generator, n: int, n_models: int, luck: float = 0.2
+) -> Drawn:
     labels, group = (rng.random(n) < 0.4).astype(np.int64), rng.integers(0, 2, n)
     member = splits(labels, n_models, rng)
     level = rng.normal(0.5, 1.5, n) + rng.normal(0, 0.5, (n_models, 2))[:, labels]
@@ -442,7 +518,9 @@ def forests(rng: np.random.Generator, n: int, n_models: int) -> Drawn:
     return _fitted(rng, n, n_models, lambda: RandomForestClassifier(15))
 
 
-def _fitted(rng: np.random.Generator, n: int, n_models: int, make: Callable[[], object]) -> Drawn:
+def _fitted(
+    rng: np.random.Generator, n: int, n_models: int, make: Callable[[], object]
+) -> Drawn:
     features, labels, group = _adult()
     rows = rng.choice(len(labels), n, replace=False)
     features, labels, group = features[rows], labels[rows], group[rows]
@@ -482,7 +560,12 @@ def measure_draw(world: str, n: int, n_models: int, seed: int) -> dict[str, list
         spread = 1 / size + (1 / held_out - 1 / size) / n_models
         for row in found.rows:
             if row.group == name:
-                numbers = row.value, row.standard_error, row.null_error, row.benefit_covariance
+                numbers = (
+                    row.value,
+                    row.standard_error,
+                    row.null_error,
+                    row.benefit_covariance,
+                )
                 own = (*numbers, benefit, benefit * (1 - benefit) * spread)
                 rows.setdefault(row.proxy, []).append(own)
     return rows
@@ -533,7 +616,9 @@ def people(arguments: Sequence[str]) -> None:
     300 draws tell 95 % from 92.5 or 97.5 %.
     """
     parser = parser_of(people)
-    parser.add_argument("worlds", nargs="*", help=f"of {', '.join(WORLDS)}; default: all")
+    parser.add_argument(
+        "worlds", nargs="*", help=f"of {', '.join(WORLDS)}; default: all"
+    )
     parser.add_argument("--models", type=int, nargs="+", default=[2, 5, 20])
     parser.add_argument("--records", type=int, default=1000)
     parser.add_argument("--draws", type=int, default=300)
@@ -543,8 +628,15 @@ def people(arguments: Sequence[str]) -> None:
     for world in options.worlds or WORLDS:
         for n_models in options.models:
             start, n = time.perf_counter(), options.records
-            with ProcessPoolExecutor(options.jobs, mp_context=get_context("fork")) as pool:
-                several = repeat(world), repeat(n), repeat(n_models), range(options.draws)
+            with ProcessPoolExecutor(
+                options.jobs, mp_context=get_context("fork")
+            ) as pool:
+                several = (
+                    repeat(world),
+                    repeat(n),
+                    repeat(n_models),
+                    range(options.draws),
+                )
                 found = list(pool.map(measure_draw, *several, chunksize=4))
             seconds = time.perf_counter() - start
             print(
@@ -553,9 +645,14 @@ def people(arguments: Sequence[str]) -> None:
             for cost in found[0]:
                 one = coverage_of_cost(np.array([draw[cost] for draw in found]))
                 results[f"{world} {n} {n_models} {cost}"] = one
-                told_of = [(k, f"{x:.2f}" if k == "width" else f"{x:.1%}") for k, x in one.items()]
+                told_of = [
+                    (k, f"{x:.2f}" if k == "width" else f"{x:.1%}")
+                    for k, x in one.items()
+                ]
                 cells = "  ".join(f"{name} {share}" for name, share in told_of[2:])
-                print(f"  {cost:<24}{one['a']:+.3f} {one['b']:+.3f}  {cells}", flush=True)
+                print(
+                    f"  {cost:<24}{one['a']:+.3f} {one['b']:+.3f}  {cells}", flush=True
+                )
     write_results("people", results)
 
 
@@ -580,7 +677,10 @@ def measure_false_split(task: FalseSplit) -> list[SweepCell]:
             if row.standard_error:
                 cell = {"kind": kind, "draw": draw, "epsilon": epsilon_name(epsilon)}
                 cell |= {"attribute": attribute, "group": row.group, "proxy": row.proxy}
-                cell |= {"n_records": row.n_records, "z": row.value / row.standard_error}
+                cell |= {
+                    "n_records": row.n_records,
+                    "z": row.value / row.standard_error,
+                }
                 cell |= {"value": row.value, "error": row.standard_error}
                 cell |= {"null_z": row.value / row.null_error}
                 cells.append(cell)
@@ -600,7 +700,9 @@ def coverage_of_cells(z: np.ndarray) -> dict[str, object]:
     from scipy.stats import binom
 
     n_covered = int((np.abs(z) <= NORMAL_95).sum())
-    low, high = (binom.ppf(q, len(z), NOMINAL) for q in ((1 - RANGE) / 2, (1 + RANGE) / 2))
+    low, high = (
+        binom.ppf(q, len(z), NOMINAL) for q in ((1 - RANGE) / 2, (1 + RANGE) / 2)
+    )
     return {
         "cells": len(z),
         "covered": n_covered / len(z),
@@ -628,10 +730,14 @@ def against_expected(
     return np.array([(c["value"] + effects[place(c)]) / c["error"] for c in cells])
 
 
-def grouped(cells: list[SweepCell], *names: str) -> dict[tuple[object, ...], np.ndarray]:
+def grouped(
+    cells: list[SweepCell], *names: str
+) -> dict[tuple[object, ...], np.ndarray]:
     found: dict[tuple[object, ...], list[float]] = {}
     for cell in cells:
-        found.setdefault(tuple(cell[name] for name in names), []).append(float(str(cell["z"])))
+        found.setdefault(tuple(cell[name] for name in names), []).append(
+            float(str(cell["z"]))
+        )
     return {key: np.array(z) for key, z in found.items()}
 
 
@@ -662,14 +768,20 @@ def sweeps(arguments: Sequence[str]) -> None:
     to the same test.
     """
     parser = parser_of(sweeps)
-    parser.add_argument("source", help="compas:50, or NAME.scores of pcer train --keep-scores")
-    parser.add_argument("--records", help="labels and groups, from benchmarks.lira records")
+    parser.add_argument(
+        "source", help="compas:50, or NAME.scores of pcer train --keep-scores"
+    )
+    parser.add_argument(
+        "--records", help="labels and groups, from benchmarks.lira records"
+    )
     parser.add_argument("--attribute", action="append", help="repeatable; default: all")
     parser.add_argument("--seeds", type=int, help="only so many of the sweep's seeds")
     parser.add_argument("--rotations", type=int, default=12)
     parser.add_argument("--fresh", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--out", type=Path, help="JSON file; default in benchmarks/results")
+    parser.add_argument(
+        "--out", type=Path, help="JSON file; default in benchmarks/results"
+    )
     options = parser.parse_args(arguments)
     arrays = _SHARED["sweep"] = read(options.source, records=options.records)
     arrays["logits"] = arrays["logits"][:, : options.seeds]
@@ -678,24 +790,33 @@ def sweeps(arguments: Sequence[str]) -> None:
     n_budgets, n_seeds, _ = arrays["logits"].shape
     draws = false_draws(n_seeds, rotations=options.rotations, fresh=options.fresh)
     draws["true"] = [0]
-    tasks = [(k, d, b) for k, found in draws.items() for d, b in product(found, range(n_budgets))]
+    tasks = [
+        (k, d, b)
+        for k, found in draws.items()
+        for d, b in product(found, range(n_budgets))
+    ]
     cells = list(run_tasks(tasks, options.jobs))
     true = {place(c): float(str(c["value"])) for c in cells if c["kind"] == "true"}
     effects = {key: value / (n_seeds - 1) for key, value in true.items()}
     cells = [c for c in cells if c["kind"] != "true"]
     results = {}
-    print(f"{name_of(options.source)}, {n_seeds} seeds: 95 % intervals that hold chance")
+    print(
+        f"{name_of(options.source)}, {n_seeds} seeds: 95 % intervals that hold chance"
+    )
     for (kind, proxy), z in grouped(cells, "kind", "proxy").items():
         chosen = [c for c in cells if (c["kind"], c["proxy"]) == (kind, proxy)]
         results[f"{kind} {proxy}"] = whole = coverage_of_cells(z)
         show_coverage(f"{kind} {proxy}", whole)
-        whole["null_error"] = coverage_of_cells(np.array([float(str(c["null_z"])) for c in chosen]))
+        whole["null_error"] = coverage_of_cells(
+            np.array([float(str(c["null_z"])) for c in chosen])
+        )
         show_coverage("    by the null error", whole["null_error"])
         if kind == "rotated":
             whole["of_expected"] = coverage_of_cells(against_expected(chosen, effects))
             show_coverage("    of what rotation expects", whole["of_expected"])
         whole["by_budget"] = {
-            eps: coverage_of_cells(part) for (eps,), part in grouped(chosen, "epsilon").items()
+            eps: coverage_of_cells(part)
+            for (eps,), part in grouped(chosen, "epsilon").items()
         }
         for epsilon, part in whole["by_budget"].items():
             show_coverage(f"    eps {epsilon}", part)

@@ -43,7 +43,14 @@ from torch import nn
 from benchmarks import parser_of, run_verb, write_results
 from pcer.data import load, split
 from pcer.sweep.receipts import terms_of
-from pcer.train import Budget, EngineFlags, ReceiptMode, TrainConfig, TrainingData, train_seeds
+from pcer.train import (
+    Budget,
+    EngineFlags,
+    ReceiptMode,
+    TrainConfig,
+    TrainingData,
+    train_seeds,
+)
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.cpu import CpuDevice
@@ -106,10 +113,15 @@ def opacus_turn(name: str, mode: str, loader: str, n_steps: int) -> Callable[[],
 
     data = make_data(name, range(1))
     rows = data.train_rows[0]
-    features, labels = torch.from_numpy(data.features[rows]), torch.from_numpy(data.labels[rows])
+    features, labels = (
+        torch.from_numpy(data.features[rows]),
+        torch.from_numpy(data.labels[rows]),
+    )
     units = (features.shape[1], 64, 32)
     layers = [(nn.Linear(a, b), nn.ReLU()) for a, b in pairwise(units)]
-    module: Any = nn.Sequential(*(part for layer in layers for part in layer), nn.Linear(32, 1))
+    module: Any = nn.Sequential(
+        *(part for layer in layers for part in layer), nn.Linear(32, 1)
+    )
     criterion: Any = nn.BCEWithLogitsLoss()
     dataset = torch.utils.data.TensorDataset(features, labels)
     private = PrivacyEngine().make_private(
@@ -167,7 +179,9 @@ def ratios(name: str, n_models: int, n_turns: int, n_steps: int) -> Row:
         "shape": name,
         "median_us": {key: 1e6 * value for key, value in median.items()},
         "rivals": rivals,
-        "ratios": {who: _ratio(times[key], times["engine"]) for who, key in rivals.items()},
+        "ratios": {
+            who: _ratio(times[key], times["engine"]) for who, key in rivals.items()
+        },
     }
 
 
@@ -175,7 +189,9 @@ def _ratio(theirs: list[float], ours: list[float]) -> float:
     return statistics.median(t / o for t, o in zip(theirs, ours, strict=True))
 
 
-def study(name: str, share: float, n_seeds: int, flags: EngineFlags, receipts: str) -> Row:
+def study(
+    name: str, share: float, n_seeds: int, flags: EngineFlags, receipts: str
+) -> Row:
     """Train a share of a dataset's models and say how long all of them take.
 
     With receipts, of those with privacy.
@@ -237,13 +253,17 @@ def _peak_below(pid: int) -> int:
                 lines = Path(f"/proc/{child}/status").read_text("utf-8").splitlines()
             except OSError:
                 lines = []
-            peaks = (int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+            peaks = (
+                int(line.split()[1]) for line in lines if line.startswith("VmHWM:")
+            )
             total += 1024 * sum(peaks) + _peak_below(child)
     return total
 
 
 def print_ratios(rows: list[Row]) -> None:
-    print("CPU time per model-step; Opacus with hooks, its fastest mode, and its fastest mode with")
+    print(
+        "CPU time per model-step; Opacus with hooks, its fastest mode, and its fastest mode with"
+    )
     print("batches cut by index instead of by its data loader")
     for row in rows:
         us = row["median_us"]
@@ -262,23 +282,37 @@ def print_study(rows: list[Row]) -> None:
             f"{row['all_models']:7}{row['all_train_s']:9.1f}"
         )
     print(f"whole study: {sum(row['all_train_s'] for row in rows):.1f} s of training")
-    print(f"peak memory: {max(row['peak_mib'] for row in rows):,.0f} MiB over all processes")
+    print(
+        f"peak memory: {max(row['peak_mib'] for row in rows):,.0f} MiB over all processes"
+    )
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = parser_of(timed)
     parser.add_argument("part", choices=("ratios", "study"))
-    parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=list(SHAPES))
+    parser.add_argument(
+        "--shapes", nargs="+", default=list(SHAPES), choices=list(SHAPES)
+    )
     parser.add_argument("--turns", type=int, default=5, help="timed turns of each side")
-    parser.add_argument("--steps", type=int, default=20, help="steps of Opacus in a turn")
-    parser.add_argument("--models", type=int, default=24, help="models of the engine's block")
-    parser.add_argument("--share", type=float, default=1.0, help="share of the study to train")
+    parser.add_argument(
+        "--steps", type=int, default=20, help="steps of Opacus in a turn"
+    )
+    parser.add_argument(
+        "--models", type=int, default=24, help="models of the engine's block"
+    )
+    parser.add_argument(
+        "--share", type=float, default=1.0, help="share of the study to train"
+    )
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=None)
-    parser.add_argument("--block-size", type=int, default=None, help="models that step together")
+    parser.add_argument(
+        "--block-size", type=int, default=None, help="models that step together"
+    )
     parser.add_argument("--receipts", default="none", choices=list(ReceiptMode))
-    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/engine.json"))
+    parser.add_argument(
+        "--json", type=Path, default=Path("benchmarks/results/engine.json")
+    )
     return parser.parse_args(words)
 
 
@@ -288,21 +322,35 @@ def timed(words: Sequence[str]) -> None:
     start = time.perf_counter()
     if options.part == "ratios":
         with fleets.one_thread():
-            rows = [ratios(s, options.models, options.turns, options.steps) for s in options.shapes]
+            rows = [
+                ratios(s, options.models, options.turns, options.steps)
+                for s in options.shapes
+            ]
         print_ratios(rows)
     else:
-        flags = EngineFlags(device=options.device, jobs=options.jobs, block_size=options.block_size)
+        flags = EngineFlags(
+            device=options.device, jobs=options.jobs, block_size=options.block_size
+        )
         if options.device != "cpu":  # imports and the device's context are not training
             import pcer.train.cuda  # noqa: F401
 
             torch.zeros(1, device=options.device)
         rows = [
-            study(s, options.share, options.seeds, flags, options.receipts) for s in options.shapes
+            study(s, options.share, options.seeds, flags, options.receipts)
+            for s in options.shapes
         ]
         print_study(rows)
-    machine = {"machine": platform.processor() or platform.machine(), "torch": torch.__version__}
+    machine = {
+        "machine": platform.processor() or platform.machine(),
+        "torch": torch.__version__,
+    }
     settings = {key: str(value) for key, value in vars(options).items()}
-    report = {**machine, "settings": settings, "rows": rows, "seconds": time.perf_counter() - start}
+    report = {
+        **machine,
+        "settings": settings,
+        "rows": rows,
+        "seconds": time.perf_counter() - start,
+    }
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(report, indent=1) + "\n")
 
@@ -329,7 +377,9 @@ def make_turn(
     models = [Model(s, e, noise) for s in data.seeds for e, noise in budgets][:n_models]
     settings = {"rule": RULES[mode]} if mode in RULES else {"receipts": mode}
     config = replace(TrainConfig(epochs=epochs), **settings)
-    with_draws = {*RULES} & {*options.modes}  # of these rules, drawing the batches is a part
+    with_draws = {*RULES} & {
+        *options.modes
+    }  # of these rules, drawing the batches is a part
     n_steps = config.sampling(data.n_train).n_steps
     clock = time.process_time if options.device == "cpu" else time.perf_counter
 
@@ -346,7 +396,9 @@ def make_turn(
             for index in range(n_models):
                 steps_per_bin(fleet.watch, index)
         end = clock()
-        return (end - start) / (n_steps * n_models), (end - trained) / (n_steps * n_models)
+        return (end - start) / (n_steps * n_models), (end - trained) / (
+            n_steps * n_models
+        )
 
     return turn
 
@@ -354,7 +406,10 @@ def make_turn(
 def receipt_ratios(name: str, options: argparse.Namespace) -> Row:
     """Time training alone and every mode in turns."""
     epochs = options.epochs or max(1, -(-20_000 // SHAPES[name][0]))
-    turns = {mode: make_turn(name, mode, epochs, options) for mode in ("none", *options.modes)}
+    turns = {
+        mode: make_turn(name, mode, epochs, options)
+        for mode in ("none", *options.modes)
+    }
     times: dict[str, list[float]] = {mode: [] for mode in turns}
     after: dict[str, list[float]] = {mode: [] for mode in turns}
     for index in range(options.turns + 1):
@@ -367,9 +422,15 @@ def receipt_ratios(name: str, options: argparse.Namespace) -> Row:
     return {
         "shape": name,
         "epochs": epochs,
-        "n_steps": TrainConfig(epochs=epochs).sampling(int(0.7 * SHAPES[name][0])).n_steps,
-        "median_us": {mode: 1e6 * statistics.median(found) for mode, found in times.items()},
-        "fold_us": {mode: 1e6 * statistics.median(found) for mode, found in after.items()},
+        "n_steps": TrainConfig(epochs=epochs)
+        .sampling(int(0.7 * SHAPES[name][0]))
+        .n_steps,
+        "median_us": {
+            mode: 1e6 * statistics.median(found) for mode, found in times.items()
+        },
+        "fold_us": {
+            mode: 1e6 * statistics.median(found) for mode, found in after.items()
+        },
         "ratios": {
             mode: statistics.median(a / b for a, b in both)
             for mode, both in zip(options.modes, beside, strict=True)
@@ -379,16 +440,27 @@ def receipt_ratios(name: str, options: argparse.Namespace) -> Row:
 
 def receipt_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = parser_of(receipts)
-    parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=list(SHAPES))
     parser.add_argument(
-        "--modes", nargs="+", default=RECEIPT_MODES, choices=(*RECEIPT_MODES, "exact", *RULES)
+        "--shapes", nargs="+", default=list(SHAPES), choices=list(SHAPES)
+    )
+    parser.add_argument(
+        "--modes",
+        nargs="+",
+        default=RECEIPT_MODES,
+        choices=(*RECEIPT_MODES, "exact", *RULES),
     )
     parser.add_argument("--turns", type=int, default=5, help="timed turns of each mode")
-    parser.add_argument("--models", type=int, default=10, help="private models of the block")
-    parser.add_argument("--epochs", type=int, default=None, help="default: a few, by shape")
+    parser.add_argument(
+        "--models", type=int, default=10, help="private models of the block"
+    )
+    parser.add_argument(
+        "--epochs", type=int, default=None, help="default: a few, by shape"
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--accountant", action="store_true", help="fold the counts too")
-    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/receipts_cost.json"))
+    parser.add_argument(
+        "--json", type=Path, default=Path("benchmarks/results/receipts_cost.json")
+    )
     return parser.parse_args(words)
 
 
@@ -420,11 +492,18 @@ def receipts(words: Sequence[str]) -> None:
         )
     for mode in ("none", *options.modes):
         total = sum(1e-6 * row["median_us"][mode] * row["n_steps"] for row in rows)
-        print(f"{len(rows) * options.models:,} models, {mode}: {options.models * total:.2f} s")
-    machine = {"machine": platform.processor() or platform.machine(), "torch": torch.__version__}
+        print(
+            f"{len(rows) * options.models:,} models, {mode}: {options.models * total:.2f} s"
+        )
+    machine = {
+        "machine": platform.processor() or platform.machine(),
+        "torch": torch.__version__,
+    }
     settings = {key: str(value) for key, value in vars(options).items()}
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps({**machine, "settings": settings, "rows": rows}, indent=1))
+    options.json.write_text(
+        json.dumps({**machine, "settings": settings, "rows": rows}, indent=1)
+    )
 
 
 LEAST_R, MOST_ERROR = 0.999, 0.02
@@ -434,7 +513,9 @@ def mode_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = parser_of(modes)
     parser.add_argument("--dataset", default="compas")
     parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--every", type=int, default=None, help="steps; default: as training does")
+    parser.add_argument(
+        "--every", type=int, default=None, help="steps; default: as training does"
+    )
     parser.add_argument("--budgets", type=float, nargs="+", default=PRIVATE_BUDGETS)
     return parser.parse_args(words)
 
@@ -454,7 +535,9 @@ def modes(words: Sequence[str]) -> None:
     flags, found = EngineFlags(jobs=1), {}
     for mode, steps in (("exact", None), ("refreshed", options.every)):
         config = replace(TrainConfig(), receipts=mode, refresh_every=steps)
-        found[mode] = train_seeds(data, budgets=options.budgets, config=config, flags=flags)
+        found[mode] = train_seeds(
+            data, budgets=options.budgets, config=config, flags=flags
+        )
     assert np.array_equal(found["exact"].logits, found["refreshed"].logits)
     results = {}
     print(f"{options.dataset}, {options.seeds} models a budget")

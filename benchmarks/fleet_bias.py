@@ -56,7 +56,12 @@ RATE = 0.05
 """False alarms of the learners' part; 200 models tell no smaller one of a single person."""
 TIE = 1e-9
 """Far below any difference of scores."""
-COSTS = ("lira_advantage", "lira_offline_advantage", "rmia_advantage", "paired_confidence")
+COSTS = (
+    "lira_advantage",
+    "lira_offline_advantage",
+    "rmia_advantage",
+    "paired_confidence",
+)
 NAMES = ("a", "b")
 Found = dict[str, float]
 
@@ -84,16 +89,27 @@ QUICK = Size(400, 100, (8, 20, 50, 100))
 
 
 def people(rng: np.random.Generator, n: int, differ: bool) -> People:
-    features, group = rng.normal(size=(n, FEATURES)), (rng.random(n) < GROUP_B).astype(np.int64)
+    features, group = (
+        rng.normal(size=(n, FEATURES)),
+        (rng.random(n) < GROUP_B).astype(np.int64),
+    )
     noise = rng.normal(size=n) * np.where(differ & (group == 1), 6.0, 1.0)
-    return People(features, (features[:, :TELLING].sum(axis=1) + noise > 0).astype(np.int64), group)
+    return People(
+        features,
+        (features[:, :TELLING].sum(axis=1) + noise > 0).astype(np.int64),
+        group,
+    )
 
 
-def logistic(x: FloatArray, y: IntArray, at: FloatArray, rng: np.random.Generator) -> FloatArray:
+def logistic(
+    x: FloatArray, y: IntArray, at: FloatArray, rng: np.random.Generator
+) -> FloatArray:
     return at @ _logistic_weights(x, y)
 
 
-def noisy(x: FloatArray, y: IntArray, at: FloatArray, rng: np.random.Generator) -> FloatArray:
+def noisy(
+    x: FloatArray, y: IntArray, at: FloatArray, rng: np.random.Generator
+) -> FloatArray:
     weights = _logistic_weights(x, y)
     return at @ (weights + rng.normal(0, 0.3, len(weights)))
 
@@ -104,28 +120,40 @@ def _logistic_weights(x: FloatArray, y: IntArray, penalty: float = 3.0) -> Float
     for _ in range(7):
         chance = expit(x @ weights)
         slope = x.T @ (y - chance) - penalty * weights
-        bend = (x * (chance * (1 - chance))[:, None]).T @ x + penalty * np.eye(len(weights))
+        bend = (x * (chance * (1 - chance))[:, None]).T @ x + penalty * np.eye(
+            len(weights)
+        )
         weights += np.linalg.solve(bend, slope)
     return weights
 
 
-def tree(x: FloatArray, y: IntArray, at: FloatArray, rng: np.random.Generator) -> FloatArray:
-    grown = DecisionTreeClassifier(min_samples_leaf=5, random_state=int(rng.integers(2**31)))
+def tree(
+    x: FloatArray, y: IntArray, at: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    grown = DecisionTreeClassifier(
+        min_samples_leaf=5, random_state=int(rng.integers(2**31))
+    )
     leaves = grown.fit(x, y).apply(at)
     ones = grown.tree_.value[leaves, 0, 1] * grown.tree_.n_node_samples[leaves]
     return np.log((ones + 0.5) / (grown.tree_.n_node_samples[leaves] - ones + 0.5))
 
 
-def nearest(x: FloatArray, y: IntArray, at: FloatArray, rng: np.random.Generator) -> FloatArray:
+def nearest(
+    x: FloatArray, y: IntArray, at: FloatArray, rng: np.random.Generator
+) -> FloatArray:
     far = (x**2).sum(axis=1) - 2 * at @ x.T
     ones = y[np.argpartition(far, 7, axis=1)[:, :7]].sum(axis=1)
     return np.log((ones + 0.5) / (7 - ones + 0.5))
 
 
-def network(x: FloatArray, y: IntArray, at: FloatArray, rng: np.random.Generator) -> FloatArray:
+def network(
+    x: FloatArray, y: IntArray, at: FloatArray, rng: np.random.Generator
+) -> FloatArray:
     """A hidden layer of 60 drawn at random, the layer above it by least squares."""
     drawn, shift = rng.normal(size=(x.shape[1], 60)), rng.normal(size=60)
-    hidden, seen = (np.maximum(z @ drawn / math.sqrt(x.shape[1]) + shift, 0) for z in (x, at))
+    hidden, seen = (
+        np.maximum(z @ drawn / math.sqrt(x.shape[1]) + shift, 0) for z in (x, at)
+    )
     weights = np.linalg.solve(hidden.T @ hidden + np.eye(60), hidden.T @ (2.0 * y - 1))
     return 3 * seen @ weights
 
@@ -140,7 +168,9 @@ LEARNERS: dict[str, Learner] = {
 }
 
 
-def scores(learner: Learner, drawn: People, member: BoolArray, rng: np.random.Generator):
+def scores(
+    learner: Learner, drawn: People, member: BoolArray, rng: np.random.Generator
+):
     """(model, person) log odds of the true label, by a model of each split."""
     x, y, _ = drawn
     found = [learner(x[row], y[row], x, rng) for row in member]
@@ -148,7 +178,11 @@ def scores(learner: Learner, drawn: People, member: BoolArray, rng: np.random.Ge
 
 
 def stranger_scores(
-    learner: Learner, drawn: People, n_models: int, differ: bool, rng: np.random.Generator
+    learner: Learner,
+    drawn: People,
+    n_models: int,
+    differ: bool,
+    rng: np.random.Generator,
 ) -> tuple[FloatArray, BoolArray]:
     """Scores and membership (model, person), the others being drawn anew for every model.
 
@@ -162,7 +196,10 @@ def stranger_scores(
         for s in range(n_models):
             rows = own[member[s, own]]
             x, y, _ = people(rng, n_train - len(rows), differ)
-            x, y = np.vstack([x, drawn.features[rows]]), np.append(y, drawn.labels[rows])
+            x, y = (
+                np.vstack([x, drawn.features[rows]]),
+                np.append(y, drawn.labels[rows]),
+            )
             found[s, own] = learner(x, y, drawn.features[own], rng)
     return found * (2 * drawn.labels - 1), member
 
@@ -175,7 +212,9 @@ def personal_auc(values: FloatArray, member: BoolArray) -> FloatArray:
     return np.divide(wins, pairs, out=np.full(len(pairs), np.nan), where=pairs > 0)
 
 
-def lira_by_others(values: FloatArray, shadow: FloatArray, inside: BoolArray) -> FloatArray:
+def lira_by_others(
+    values: FloatArray, shadow: FloatArray, inside: BoolArray
+) -> FloatArray:
     """(target, person) the library's ratio, calibrated by shadow models that are no targets."""
     moments = [_moments(shadow, side, len(values)) for side in (inside, ~inside)]
     others = Others(*(part for pair in zip(*moments, strict=True) for part in pair))
@@ -189,7 +228,9 @@ def _moments(values: FloatArray, side: BoolArray, n_targets: int) -> list[FloatA
     return [np.tile(part, (n_targets, 1)) for part in (n, mean, squares)]
 
 
-def group_costs(values: FloatArray, member: BoolArray, drawn: People) -> dict[str, FloatArray]:
+def group_costs(
+    values: FloatArray, member: BoolArray, drawn: People
+) -> dict[str, FloatArray]:
     """By cost, what pcer says of both groups."""
     scores = BudgetScores(
         logits=values * (2 * drawn.labels - 1),
@@ -198,7 +239,9 @@ def group_costs(values: FloatArray, member: BoolArray, drawn: People) -> dict[st
         group=drawn.group,
         group_names=NAMES,
     )
-    found = {(row.proxy, row.group): row.value for row in attack_models([scores])[0].rows}
+    found = {
+        (row.proxy, row.group): row.value for row in attack_models([scores])[0].rows
+    }
     return {cost: np.array([found[cost, name] for name in NAMES]) for cost in COSTS}
 
 
@@ -208,10 +251,14 @@ def by_group(number: FloatArray, drawn: People) -> FloatArray:
 
 def pooled_auc(score: FloatArray, member: BoolArray, drawn: People) -> FloatArray:
     parts = [drawn.group == k for k in range(len(NAMES))]
-    return np.array([clustered_auc(score[:, part], member[:, part]).value[0] for part in parts])
+    return np.array(
+        [clustered_auc(score[:, part], member[:, part]).value[0] for part in parts]
+    )
 
 
-def paired_confidence(values: FloatArray, member: BoolArray, drawn: People) -> FloatArray:
+def paired_confidence(
+    values: FloatArray, member: BoolArray, drawn: People
+) -> FloatArray:
     sure, known = expit(values), member.any(axis=0) & ~member.all(axis=0)
     mean = [_moments(sure, side, 1)[1][0] for side in (member, ~member)]
     return by_group(np.where(known, mean[0] - mean[1], np.nan), drawn)
@@ -226,7 +273,8 @@ def halves_spread(values: FloatArray, member: BoolArray) -> float:
     """Standard deviation over people of their AUC beyond noise: two halves of the models agree."""
     half = len(values) // 2
     first, second = (
-        personal_auc(values[part], member[part]) for part in (slice(half), slice(half, None))
+        personal_auc(values[part], member[part])
+        for part in (slice(half), slice(half, None))
     )
     known = np.isfinite(first + second)
     return math.sqrt(max(0.0, float(np.cov(first[known], second[known])[0, 1])))
@@ -244,14 +292,18 @@ def persons(values: FloatArray, member: BoolArray, truth: FloatArray) -> Found:
     }
 
 
-def one_more(learner: Learner, drawn: People, differ: bool, n: int, rng: np.random.Generator):
+def one_more(
+    learner: Learner, drawn: People, differ: bool, n: int, rng: np.random.Generator
+):
     """What one more stranger in the training set adds to people's confidence, by group."""
     n_train = round(SHARE * len(drawn.labels))
     more, total = n_train // 5, np.zeros(len(drawn.labels))
     for _ in range(n):
         x, y, _ = people(rng, n_train + more, differ)
         for sign, rows in ((1, slice(None)), (-1, slice(n_train))):
-            logit = learner(x[rows], y[rows], drawn.features, rng) * (2 * drawn.labels - 1)
+            logit = learner(x[rows], y[rows], drawn.features, rng) * (
+                2 * drawn.labels - 1
+            )
             total += sign * expit(logit) / more / n
     return by_group(total, drawn)
 
@@ -269,7 +321,10 @@ def above_own(values: FloatArray, member: BoolArray, rate: float) -> float:
     Distribution-free: with n models without the person, the k-th lowest score is exceeded by one
     more such model with chance 1 - k/(n + 1); between two such ranks their shares are mixed.
     """
-    out, n_out = np.sort(np.where(member, np.inf, values), axis=0), (~member).sum(axis=0)
+    out, n_out = (
+        np.sort(np.where(member, np.inf, values), axis=0),
+        (~member).sum(axis=0),
+    )
     rank = (1 - rate) * (n_out + 1)
     found = [_above_rank(values, member, out, np.floor(rank) + step) for step in (0, 1)]
     part = rank - np.floor(rank)
@@ -314,16 +369,26 @@ def found_at(values: FloatArray, member: BoolArray, rate: float) -> Found:
 def measure_rates(name: str, differ: bool, draw: int, size: Size) -> dict[str, object]:
     """The part about small rates alone."""
     rng = np.random.default_rng([draw, list(LEARNERS).index(name), differ, 2])
-    learner, drawn, n = LEARNERS[name], people(rng, size.n_people, differ), size.n_models
+    learner, drawn, n = (
+        LEARNERS[name],
+        people(rng, size.n_people, differ),
+        size.n_models,
+    )
     sets = [splits(drawn.labels, models, rng, share=SHARE) for models in (n, 2 * n)]
-    (values, fleet), (shadow, same) = ((scores(learner, drawn, one, rng), one) for one in sets)
+    (values, fleet), (shadow, same) = (
+        (scores(learner, drawn, one, rng), one) for one in sets
+    )
     return {"rates": small_rates(values, fleet, shadow, same, rng)}
 
 
 def measure(name: str, differ: bool, draw: int, size: Size) -> dict[str, object]:
     """One draw of people, all its models, and what each way of looking says."""
     rng = np.random.default_rng([draw, list(LEARNERS).index(name), differ])
-    learner, drawn, n = LEARNERS[name], people(rng, size.n_people, differ), size.n_models
+    learner, drawn, n = (
+        LEARNERS[name],
+        people(rng, size.n_people, differ),
+        size.n_models,
+    )
     fleet = splits(drawn.labels, n, rng, share=SHARE)
     values = scores(learner, drawn, fleet, rng)
     same = splits(drawn.labels, 2 * n, rng, share=SHARE)
@@ -340,15 +405,22 @@ def measure(name: str, differ: bool, draw: int, size: Size) -> dict[str, object]
         "other people": lira_by_others(values, strange, inside),
     }
     found: dict[str, FloatArray] = {
-        **{f"lira, {who}": pooled_auc(one, fleet, drawn) for who, one in attacks.items()},
+        **{
+            f"lira, {who}": pooled_auc(one, fleet, drawn)
+            for who, one in attacks.items()
+        },
         **{f"own auc, {who}": by_group(one, drawn) - 0.5 for who, one in truth.items()},
         "paired, same people": paired_confidence(shadow, same, drawn),
         "paired, other people": paired_confidence(strange, inside, drawn),
         "own auc, by coins": by_group(personal_auc(by_coins, coins), drawn) - 0.5,
         "one more": one_more(learner, drawn, differ, n, rng),
-        "deviation": by_group(_deviation(values, fleet) / _deviation(strange, inside), drawn),
+        "deviation": by_group(
+            _deviation(values, fleet) / _deviation(strange, inside), drawn
+        ),
     }
-    found |= {f"{k}, by coins": v for k, v in group_costs(by_coins, coins, drawn).items()}
+    found |= {
+        f"{k}, by coins": v for k, v in group_costs(by_coins, coins, drawn).items()
+    }
     spread: dict[str, Found] = {
         "other people": {"spread beyond noise": halves_spread(strange, inside)},
         "same people": {"spread beyond noise": halves_spread(shadow, same)},
@@ -358,9 +430,14 @@ def measure(name: str, differ: bool, draw: int, size: Size) -> dict[str, object]
         costs = [group_costs(*one, drawn) for one in sets]
         own = [by_group(personal_auc(*one), drawn) - 0.5 for one in sets]
         each = [persons(*one, truth["same people"]) for one in sets]
-        found |= {f"{cost}, {models}": np.mean([c[cost] for c in costs], axis=0) for cost in COSTS}
+        found |= {
+            f"{cost}, {models}": np.mean([c[cost] for c in costs], axis=0)
+            for cost in COSTS
+        }
         found[f"own auc, {models}"] = np.mean(own, axis=0)
-        spread[str(models)] = {key: float(np.mean([e[key] for e in each])) for key in each[0]}
+        spread[str(models)] = {
+            key: float(np.mean([e[key] for e in each])) for key in each[0]
+        }
     rates = small_rates(values, fleet, shadow, same, rng)
     told = {key: [float(v) for v in one] for key, one in found.items()}
     return {"costs": told, "people": spread, "rates": rates}
@@ -420,7 +497,9 @@ def known_rates(kind: Kind, rate: float = 0.01) -> Found:
     }
 
 
-def seen_rates(kind: Kind, n_models: int, rng: np.random.Generator, rate: float = 0.01) -> Found:
+def seen_rates(
+    kind: Kind, n_models: int, rng: np.random.Generator, rate: float = 0.01
+) -> Found:
     """The same from a fleet of models."""
     n = len(kind.level)
     member = splits(np.zeros(n, dtype=np.int64), n_models, rng, share=SHARE)
@@ -434,16 +513,24 @@ def ratio_and_error(over: FloatArray, under: FloatArray) -> tuple[float, float]:
     return ratio, mean_and_error((over - ratio * under) / under.mean())[1]
 
 
-MEASURES = {"lira": "lira_advantage", "own auc": "own auc", "paired": "paired_confidence"}
+MEASURES = {
+    "lira": "lira_advantage",
+    "own auc": "own auc",
+    "paired": "paired_confidence",
+}
 """What has a truth: its name there, and in a fleet."""
 
 
 def summary(draws: list[dict], size: Size) -> dict[str, object]:
     """Means and errors over draws: of groups, of their difference, of bias, of people."""
     costs = {
-        key: _of_groups(np.array([d["costs"][key] for d in draws])) for key in draws[0]["costs"]
+        key: _of_groups(np.array([d["costs"][key] for d in draws]))
+        for key in draws[0]["costs"]
     }
-    told = {key: {k: mean_and_error(v) for k, v in one.items()} for key, one in costs.items()}
+    told = {
+        key: {k: mean_and_error(v) for k, v in one.items()}
+        for key, one in costs.items()
+    }
     ratios, bias = {}, {}
     for known, fleet in MEASURES.items():
         same, other = (costs[f"{known}, {who} people"] for who in ("same", "other"))
@@ -457,11 +544,15 @@ def summary(draws: list[dict], size: Size) -> dict[str, object]:
                 k: mean_and_error(seen[k] - other[k]) for k in same
             }
     people_told = {
-        who: {key: mean_and_error([d["people"][who][key] for d in draws]) for key in one}
+        who: {
+            key: mean_and_error([d["people"][who][key] for d in draws]) for key in one
+        }
         for who, one in draws[0]["people"].items()
     }
     coins_less = {
-        k: mean_and_error(costs["own auc, by coins"][k] - costs[f"own auc, {size.fleets[-1]}"][k])
+        k: mean_and_error(
+            costs["own auc, by coins"][k] - costs[f"own auc, {size.fleets[-1]}"][k]
+        )
         for k in (*NAMES, "b-a")
     }
     return {
@@ -476,7 +567,10 @@ def summary(draws: list[dict], size: Size) -> dict[str, object]:
 
 
 def rates_of(draws: list[dict]) -> dict[str, tuple[float, float]]:
-    return {key: mean_and_error([d["rates"][key] for d in draws]) for key in draws[0]["rates"]}
+    return {
+        key: mean_and_error([d["rates"][key] for d in draws])
+        for key in draws[0]["rates"]
+    }
 
 
 def _of_groups(values: FloatArray) -> dict[str, FloatArray]:
@@ -495,18 +589,29 @@ def print_world(title: str, told: dict, size: Size) -> None:
     print(f"{'':18}" + "".join(f"{column:>16}" for column in columns))
     for known, fleet in MEASURES.items():
         for name in (*NAMES, "b-a"):
-            keys = [f"{known}, {c}" for c in columns[:2]] + [f"{fleet}, {c}" for c in columns[2:]]
-            print(f"{known:12}{name:6}" + "".join(f"{shown(costs[k][name]):>16}" for k in keys))
+            keys = [f"{known}, {c}" for c in columns[:2]] + [
+                f"{fleet}, {c}" for c in columns[2:]
+            ]
+            print(
+                f"{known:12}{name:6}"
+                + "".join(f"{shown(costs[k][name]):>16}" for k in keys)
+            )
     for truth in ("same people", "other people"):
         for known, name in product(MEASURES, (*NAMES, "b-a")):
-            cells = [shown(told["bias"][f"{known}, {n}, {truth}"][name]) for n in size.fleets]
+            cells = [
+                shown(told["bias"][f"{known}, {n}, {truth}"][name]) for n in size.fleets
+            ]
             label = f"{known} {name} less that of {truth}"
             print(f"{label:50}" + "".join(f"{cell:>16}" for cell in cells))
     for key in ("spread", "spread beyond noise", "largest", "largest, in truth"):
-        cells = [shown(who[c][key]) if key in who.get(c, {}) else "" for c in columns[:-1]]
+        cells = [
+            shown(who[c][key]) if key in who.get(c, {}) else "" for c in columns[:-1]
+        ]
         print(f"{key:18.18}" + "".join(f"{cell:>16}" for cell in cells))
     for known, one in told["same over other"].items():
-        print(f"{known}, same over other people:", {g: shown(v) for g, v in one.items()})
+        print(
+            f"{known}, same over other people:", {g: shown(v) for g, v in one.items()}
+        )
     print("own auc, by coins less by size:", _shown(told["by coins less by size"]))
     print("one more stranger:", _shown(costs["one more"]))
     print("deviation, same over other people:", _shown(costs["deviation"]))
@@ -521,13 +626,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("learners", nargs="*", help=f"of {', '.join(LEARNERS)}; default: all")
-    parser.add_argument("--quick", action="store_true", help="3 draws, 100 models a fleet")
-    parser.add_argument("--rates", action="store_true", help="only the part about small rates")
+    parser.add_argument(
+        "learners", nargs="*", help=f"of {', '.join(LEARNERS)}; default: all"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="3 draws, 100 models a fleet"
+    )
+    parser.add_argument(
+        "--rates", action="store_true", help="only the part about small rates"
+    )
     parser.add_argument("--draws", type=int)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=math.inf, help="start no draw after that")
-    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/fleet_bias.json"))
+    parser.add_argument(
+        "--seconds", type=float, default=math.inf, help="start no draw after that"
+    )
+    parser.add_argument(
+        "--json", type=Path, default=Path("benchmarks/results/fleet_bias.json")
+    )
     options = parser.parse_args()
     size, n_draws = (QUICK, 3) if options.quick else (FULL, 80)
     results, start = small_rates_told(), time.monotonic()
@@ -545,31 +660,41 @@ def main() -> None:
         draws = [one for (_, of), one in both if of == world and one is not None]
         if options.rates:
             results[title] = {"rates": rates_of(draws), "n_draws": len(draws)}
-            print(f"{title}, {len(draws)} draws, found at {RATE:.0%}: {_shown(rates_of(draws))}")
+            print(
+                f"{title}, {len(draws)} draws, found at {RATE:.0%}: {_shown(rates_of(draws))}"
+            )
         else:
             results[title] = summary(draws, size)
             print_world(title, results[title], size)
     print(f"{time.monotonic() - start:.0f} s")
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps({"size": size._asdict(), **results}, indent=1) + "\n")
+    options.json.write_text(
+        json.dumps({"size": size._asdict(), **results}, indent=1) + "\n"
+    )
 
 
 def small_rates_told() -> dict[str, object]:
     """Print and return what is known, and what fleets see, of made-up people."""
     rng, told = np.random.default_rng(7), {}
-    print("made-up people, share found at 1 % false alarms: worked out, seen by 20, 50, 200 models")
+    print(
+        "made-up people, share found at 1 % false alarms: worked out, seen by 20, 50, 200 models"
+    )
     for name, kind in kinds(rng).items():
         seen = {n: seen_rates(kind, n, rng) for n in (20, 50, 200)}
         told[name] = {"known": known_rates(kind), "seen": seen}
         for key in ("own thresholds", "one threshold, LiRA", "one threshold, loss"):
             cells = "  ".join(f"{seen[n][key]:.3f}" for n in seen)
             print(f"  {name:24}{key:22}{told[name]['known'][key]:.3f}  {cells}")
-        false = "  ".join(f"{one['own thresholds, false alarms']:.4f}" for one in seen.values())
+        false = "  ".join(
+            f"{one['own thresholds, false alarms']:.4f}" for one in seen.values()
+        )
         print(f"  {name:24}{'false alarms, own':27}  {false}", flush=True)
     return {"made up": told}
 
 
 if __name__ == "__main__":
-    from benchmarks import fleet_bias  # by its name, so that other processes find its functions
+    from benchmarks import (
+        fleet_bias,
+    )  # by its name, so that other processes find its functions
 
     fleet_bias.main()

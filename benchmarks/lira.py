@@ -85,7 +85,9 @@ def sweep(name: str, seeds: str) -> Arrays:
         return dict(arrays)
 
 
-def trained(dataset: GroupedDataset, seeds: range, budgets: tuple[float, ...]) -> Predictions:
+def trained(
+    dataset: GroupedDataset, seeds: range, budgets: tuple[float, ...]
+) -> Predictions:
     """One model of the defaults per budget and seed."""
     from pcer.data import split
     from pcer.train import TrainingData, train_seeds
@@ -124,7 +126,9 @@ def kept(folder: Path, *, records: str | None = None) -> Arrays:
             if model["seed"] in rows:
                 logits[budgets.index(_budget(model)), rows[model["seed"]]] = row
     if np.isnan(logits).any():
-        raise SystemExit(f"{folder} does not hold every budget for every seed; train it again.")
+        raise SystemExit(
+            f"{folder} does not hold every budget for every seed; train it again."
+        )
     return {
         "logits": logits,
         "member": member,
@@ -186,7 +190,9 @@ def epsilon_name(budget: float) -> str:
     return "no-DP" if math.isinf(budget) else f"{budget:g}"
 
 
-def _redrawn(row: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _redrawn(
+    row: np.ndarray, labels: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
     drawn = np.empty_like(row)
     for label in (0, 1):
         drawn[labels == label] = rng.permutation(row[labels == label])
@@ -205,7 +211,9 @@ def _people(folder: Path, records: str | None, n_records: int) -> Arrays:
         with np.load(records) as arrays:
             people = dict(arrays)
     if len(people["labels"]) != n_records:
-        raise SystemExit(f"{folder} is about {n_records} records, not those of {records}.")
+        raise SystemExit(
+            f"{folder} is about {n_records} records, not those of {records}."
+        )
     return people
 
 
@@ -230,7 +238,9 @@ class Form(StrEnum):
     """Only the out Gaussian: how far above it the target lies."""
 
 
-def blocks(values: FloatArray, member: BoolArray) -> Iterator[tuple[slice, FloatArray, BoolArray]]:
+def blocks(
+    values: FloatArray, member: BoolArray
+) -> Iterator[tuple[slice, FloatArray, BoolArray]]:
     """Records a few at a time: which, their values, their membership."""
     for first in range(0, values.shape[1], BLOCK):
         block = slice(first, first + BLOCK)
@@ -258,7 +268,9 @@ def lira_scores(
     """
     if form is Form.SHRUNK:  # its typical difference is that of all records
         others = all_others(scaled_logit, member)
-        return shrunk_ratio(*ratio_parts(scaled_logit, others), others.n_in, others.n_out)
+        return shrunk_ratio(
+            *ratio_parts(scaled_logit, others), others.n_in, others.n_out
+        )
     ratio = _ratio(scaled_logit, member, form)
     scores = np.empty(scaled_logit.shape)
     for block, values, inside in blocks(scaled_logit, member):
@@ -287,7 +299,9 @@ def _ratio(values: FloatArray, member: BoolArray, form: Form) -> Ratio:
     return _plain_ratio if form is Form.PLAIN else offline_ratio
 
 
-def _common_variances(values: FloatArray, member: BoolArray) -> tuple[FloatArray, FloatArray]:
+def _common_variances(
+    values: FloatArray, member: BoolArray
+) -> tuple[FloatArray, FloatArray]:
     """(target, 1) variances of the other models around each record's mean, in and out."""
     squares, freedom = np.zeros((2, len(values))), np.zeros((2, len(values)))
     for _, part, inside in blocks(values, member):
@@ -316,7 +330,9 @@ def _fixed_ratio(
     return np.where(others.squares_in + others.squares_out > 0, ratio, np.nan)
 
 
-def _log_density(values: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
+def _log_density(
+    values: FloatArray, mean: FloatArray, variance: FloatArray
+) -> FloatArray:
     return np.asarray(-0.5 * (np.log(variance) + (values - mean) ** 2 / variance))
 
 
@@ -381,13 +397,19 @@ def measure(task: Task) -> list[dict[str, object]]:
             for form, score in FORMS.items():
                 one = clustered_auc(score(logit, inside), inside)
                 cell = {"attribute": attribute, "group": group, "form": form}
-                found.append({**cell, "value": one.value[0], "error": one.standard_error[0]})
+                found.append(
+                    {**cell, "value": one.value[0], "error": one.standard_error[0]}
+                )
     return found
 
 
-def tasks_of(n_seeds: int, n_budgets: int, options: argparse.Namespace) -> Iterator[Task]:
+def tasks_of(
+    n_seeds: int, n_budgets: int, options: argparse.Namespace
+) -> Iterator[Task]:
     starts = range(options.skip, n_seeds - options.set_size + 1, options.set_size)
-    false = false_draws(options.set_size, rotations=options.rotations, fresh=options.fresh)
+    false = false_draws(
+        options.set_size, rotations=options.rotations, fresh=options.fresh
+    )
     draws = {"true": [0], **false}
     for first in starts:
         for kind, numbers in draws.items():
@@ -399,7 +421,9 @@ def tasks_of(n_seeds: int, n_budgets: int, options: argparse.Namespace) -> Itera
 def run(tasks: list[Task], jobs: int) -> Iterator[dict[str, object]]:
     context = get_context("fork")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        for number, (task, cells) in enumerate(zip(tasks, pool.map(measure, tasks), strict=True)):
+        for number, (task, cells) in enumerate(
+            zip(tasks, pool.map(measure, tasks), strict=True)
+        ):
             print(f"\r{number + 1} of {len(tasks)}", end="", file=sys.stderr)
             epsilon = epsilon_name(float(_SHARED["sweep"]["budgets"][task.budget]))
             origin = {"set": task.rows[0], "kind": task.kind, "draw": task.draw}
@@ -413,14 +437,18 @@ def mark_resolved(cells: list[dict[str, object]]) -> None:
         key = tuple(cell[name] for name in ("set", "kind", "draw", "attribute", "form"))
         families.setdefault(key, []).append(cell)
     for family in families.values():
-        value, error = (np.array([c[name] for c in family], float) for name in ("value", "error"))
+        value, error = (
+            np.array([c[name] for c in family], float) for name in ("value", "error")
+        )
         for cell, p in zip(family, holm(upper_p(value, error)), strict=True):
             cell["resolved"] = bool(p <= SIGNIFICANCE)
 
 
 def summarise(cells: list[dict[str, object]]) -> dict[str, float]:
     """One row of the tables: sets (and draws) of one form, budget and group."""
-    value, error = (np.array([c[name] for c in cells], float) for name in ("value", "error"))
+    value, error = (
+        np.array([c[name] for c in cells], float) for name in ("value", "error")
+    )
     first = np.array([c["set"] for c in cells])
     per_set = np.array([value[first == s].mean() for s in np.unique(first)])
     z, claimed = value / error, float(np.sqrt((error**2).mean()))
@@ -443,13 +471,18 @@ def _spread(values: np.ndarray) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else math.nan
 
 
-def table(cells: list[dict[str, object]], kind: str, names: tuple[str, ...]) -> list[dict]:
+def table(
+    cells: list[dict[str, object]], kind: str, names: tuple[str, ...]
+) -> list[dict]:
     """Rows by the given names, in the order in which they first occur."""
     rows: dict[tuple[object, ...], list[dict[str, object]]] = {}
     for cell in cells:
         if cell["kind"] == kind:
             rows.setdefault(tuple(cell[name] for name in names), []).append(cell)
-    return [dict(zip(names, key, strict=True)) | summarise(found) for key, found in rows.items()]
+    return [
+        dict(zip(names, key, strict=True)) | summarise(found)
+        for key, found in rows.items()
+    ]
 
 
 HEAD = (
@@ -480,15 +513,29 @@ TITLES = {
 
 def form_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser = parser_of(forms)
-    parser.add_argument("source", help="NAME.scores of pcer train --keep-scores, or compas:50")
-    parser.add_argument("--records", help="labels and groups, from benchmarks.lira records")
+    parser.add_argument(
+        "source", help="NAME.scores of pcer train --keep-scores, or compas:50"
+    )
+    parser.add_argument(
+        "--records", help="labels and groups, from benchmarks.lira records"
+    )
     parser.add_argument("--attribute", action="append", help="repeatable; default: all")
-    parser.add_argument("--set-size", type=int, default=50, help="seeds per set (default 50)")
-    parser.add_argument("--skip", type=int, default=50, help="first seeds left out (default 50)")
-    parser.add_argument("--rotations", type=int, default=20, help="per set (default 20)")
-    parser.add_argument("--fresh", type=int, default=20, help="draws per set (default 20)")
+    parser.add_argument(
+        "--set-size", type=int, default=50, help="seeds per set (default 50)"
+    )
+    parser.add_argument(
+        "--skip", type=int, default=50, help="first seeds left out (default 50)"
+    )
+    parser.add_argument(
+        "--rotations", type=int, default=20, help="per set (default 20)"
+    )
+    parser.add_argument(
+        "--fresh", type=int, default=20, help="draws per set (default 20)"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
-    parser.add_argument("--out", type=Path, help="JSON file; default in benchmarks/results")
+    parser.add_argument(
+        "--out", type=Path, help="JSON file; default in benchmarks/results"
+    )
     return parser.parse_args(arguments)
 
 
@@ -523,7 +570,9 @@ def forms(arguments: Sequence[str]) -> None:
             whole = ("form", "attribute", "group", "epsilon")
             results[kind] = table(cells, kind, whole)
             show(results[kind], title)
-            results[f"{kind}_by_budget"] = table(cells, kind, ("form", "attribute", "epsilon"))
+            results[f"{kind}_by_budget"] = table(
+                cells, kind, ("form", "attribute", "epsilon")
+            )
             show(results[f"{kind}_by_budget"], f"{title} All groups together.")
     out = options.out or FOLDER / f"lira_forms-{name_of(options.source)}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -597,7 +646,9 @@ def sets(n: int) -> None:
 
 def trace(n: int) -> None:
     for row in exposures(planted_models("trace", n), slice(0, n), "true"):
-        print(f"{row.group:9} {row.proxy:24} {row.value:+.4f} +- {row.standard_error:.4f}")
+        print(
+            f"{row.group:9} {row.proxy:24} {row.value:+.4f} +- {row.standard_error:.4f}"
+        )
 
 
 def planted(words: Sequence[str]) -> None:
@@ -620,7 +671,9 @@ if __name__ == "__main__":
     run_verb(
         {
             "train": lambda words: sweep(*words),
-            "records": lambda words: np.savez_compressed(words[1], **records_of(words[0])),
+            "records": lambda words: np.savez_compressed(
+                words[1], **records_of(words[0])
+            ),
             "forms": forms,
             "planted": planted,
         }

@@ -71,7 +71,9 @@ class PersonalAlarms(NamedTuple):
     known: BoolArray
 
 
-def personal_alarms(scaled_logit: FloatArray, member: BoolArray, *, fpr: float) -> PersonalAlarms:
+def personal_alarms(
+    scaled_logit: FloatArray, member: BoolArray, *, fpr: float
+) -> PersonalAlarms:
     """Name a record where models without it would score so high with chance ``fpr`` only.
 
     One threshold for a whole group lets most false alarms fall on the few people whose scores are
@@ -120,7 +122,9 @@ def count_guesses(scaled_logit: FloatArray, member: BoolArray) -> Guesses:
     means, squares = [], np.zeros(member.shape[1])
     with np.errstate(divide="ignore", invalid="ignore"):
         for chosen in (member[:half], ~member[:half]):
-            means.append((scaled_logit[:half] * chosen).sum(axis=0) / chosen.sum(axis=0))
+            means.append(
+                (scaled_logit[:half] * chosen).sum(axis=0) / chosen.sum(axis=0)
+            )
             squares += (((scaled_logit[:half] - means[-1]) * chosen) ** 2).sum(axis=0)
         score = (scaled_logit[half:] - (means[0] + means[1]) / 2) / np.sqrt(squares)
     n = n_right = n_candidates = 0
@@ -128,12 +132,16 @@ def count_guesses(scaled_logit: FloatArray, member: BoolArray) -> Guesses:
         order = np.flatnonzero(np.isfinite(row))
         order = order[np.argsort(row[order], kind="stable")]
         own = int(GUESSED_SHARE * len(order))
-        n_right += int(inside[order[len(order) - own :]].sum()) + int((~inside[order[:own]]).sum())
+        n_right += int(inside[order[len(order) - own :]].sum()) + int(
+            (~inside[order[:own]]).sum()
+        )
         n, n_candidates = n + own, n_candidates + len(order)
     return Guesses(n, n, n_right, n_candidates)
 
 
-def worst_case_p(guesses: Guesses, *, epsilon: float, inclusion: float, dp_delta: float) -> float:
+def worst_case_p(
+    guesses: Guesses, *, epsilon: float, inclusion: float, dp_delta: float
+) -> float:
     """Largest chance of at least so many right guesses under (epsilon, delta)-privacy.
 
     One-run auditing (Steinke, Nasr and Jagielski). A guess "in" is right with odds of at most
@@ -145,7 +153,9 @@ def worst_case_p(guesses: Guesses, *, epsilon: float, inclusion: float, dp_delta
     """
     if epsilon >= LARGEST_EPSILON or guesses.n_right == 0:
         return 1.0
-    odds = np.exp(epsilon) * np.array([inclusion / (1 - inclusion), (1 - inclusion) / inclusion])
+    odds = np.exp(epsilon) * np.array(
+        [inclusion / (1 - inclusion), (1 - inclusion) / inclusion]
+    )
     counts = zip((guesses.n_in, guesses.n_out), odds / (1 + odds), strict=True)
     law = fftconvolve(*(binom.pmf(np.arange(n + 1), n, chance) for n, chance in counts))
     tail = np.append(np.minimum(np.cumsum(np.maximum(law, 0.0)[::-1])[::-1], 1.0), 0.0)
@@ -159,7 +169,9 @@ def lower_bound(guesses: Guesses, *, inclusion: float, dp_delta: float) -> float
     """Epsilon below which so many right guesses are implausible (95 %); rounded down."""
 
     def plausible(epsilon: float) -> bool:
-        p = worst_case_p(guesses, epsilon=epsilon, inclusion=inclusion, dp_delta=dp_delta)
+        p = worst_case_p(
+            guesses, epsilon=epsilon, inclusion=inclusion, dp_delta=dp_delta
+        )
         return p > SIGNIFICANCE
 
     low, high = 0.0, LARGEST_EPSILON
@@ -182,7 +194,9 @@ def alarm(words: Sequence[str]) -> None:
     arrays = lira.read(parser.parse_args(words).source)
     member, inclusion = arrays["member"], float(arrays["member"].mean())
     delta, rows = TrainConfig().dp_delta, []
-    for budget, logits in zip(arrays["budgets"].tolist(), arrays["logits"], strict=True):
+    for budget, logits in zip(
+        arrays["budgets"].tolist(), arrays["logits"], strict=True
+    ):
         logit = true_label_logit(logits, arrays["labels"])
         for name in lira.attributes(arrays):
             for k, group in enumerate(arrays[f"names_{name}"].tolist()):
@@ -197,7 +211,9 @@ def alarm(words: Sequence[str]) -> None:
     for (budget, name, group, _, bound), p in zip(rows, adjusted, strict=True):
         broken = "  ALARM" if p <= SIGNIFICANCE else ""
         claim = lira.epsilon_name(budget)
-        print(f"{claim:>6} {name:<14}{group:<22} at least {bound:.3f}  p {p:.3f}{broken}")
+        print(
+            f"{claim:>6} {name:<14}{group:<22} at least {bound:.3f}  p {p:.3f}{broken}"
+        )
 
 
 class _StepLoss(NamedTuple):
@@ -209,11 +225,17 @@ class _StepLoss(NamedTuple):
 
     @property
     def losses(self) -> FloatArray:
-        return np.asarray(INTERVAL * (self.first + np.arange(len(self.chance))), dtype=np.float64)
+        return np.asarray(
+            INTERVAL * (self.first + np.arange(len(self.chance))), dtype=np.float64
+        )
 
 
 def estimate_by_pld(
-    steps_per_bin: IntArray, *, noise_multiplier: float, sampling_rate: float, dp_delta: float
+    steps_per_bin: IntArray,
+    *,
+    noise_multiplier: float,
+    sampling_rate: float,
+    dp_delta: float,
 ) -> FloatArray:
     """(record,) epsilon at delta of each record as if its norms had been fixed beforehand.
 
@@ -258,7 +280,9 @@ def pld(words: Sequence[str]) -> None:
     steps[np.arange(len(bins)), bins] = n_steps
     divergence = steps @ step_costs(noise, rate)
     renyi = epsilon_of(divergence, dp_delta=delta)
-    ours = estimate_by_pld(steps, noise_multiplier=noise, sampling_rate=rate, dp_delta=delta)
+    ours = estimate_by_pld(
+        steps, noise_multiplier=noise, sampling_rate=rate, dp_delta=delta
+    )
     print(f"{'norm / clip':>12} {'Renyi':>8} {'estimate':>9} {'dp-accounting':>14}")
     for position, *row in zip(bins, renyi, ours, strict=True):
         theirs = _composed(noise * N_BINS / position, rate, n_steps, delta)
@@ -323,7 +347,9 @@ def _window(steps: FloatArray, bins: list[_StepLoss]) -> tuple[int, int]:
         upper = np.minimum(upper, (above - math.log(TAIL)) / slope)
         lower = np.maximum(lower, -(below - math.log(TAIL)) / slope)
     first = math.floor(lower.min() / INTERVAL)
-    return first, next_fast_len(math.ceil(upper.max() / INTERVAL) - first + 1, real=True)
+    return first, next_fast_len(
+        math.ceil(upper.max() / INTERVAL) - first + 1, real=True
+    )
 
 
 def _log_moment(one: _StepLoss, slope: float) -> float:
@@ -333,14 +359,22 @@ def _log_moment(one: _StepLoss, slope: float) -> float:
     return float(most + math.log(np.dot(np.exp(exponent - most), one.chance)))
 
 
-def _log_transform(one: _StepLoss, size: int) -> np.ndarray[tuple[int], np.dtype[np.complex128]]:
+def _log_transform(
+    one: _StepLoss, size: int
+) -> np.ndarray[tuple[int], np.dtype[np.complex128]]:
     """Logarithm of the Fourier transform of a step's losses, wrapped into a window of this size."""
     place = (one.first + np.arange(len(one.chance))) % size
-    with np.errstate(divide="ignore"):  # where it is 0 its logarithm is minus infinity, as wanted
-        return np.asarray(np.log(rfft(np.bincount(place, one.chance, size)).astype(np.complex128)))
+    with np.errstate(
+        divide="ignore"
+    ):  # where it is 0 its logarithm is minus infinity, as wanted
+        return np.asarray(
+            np.log(rfft(np.bincount(place, one.chance, size)).astype(np.complex128))
+        )
 
 
-def _epsilon(chance: FloatArray, first: int, infinite: FloatArray, dp_delta: float) -> FloatArray:
+def _epsilon(
+    chance: FloatArray, first: int, infinite: FloatArray, dp_delta: float
+) -> FloatArray:
     """(record,) least epsilon whose hockey-stick divergence is at most delta.
 
     Going down from the largest loss, the mass above minus e^loss times the mass that the other
@@ -352,7 +386,9 @@ def _epsilon(chance: FloatArray, first: int, infinite: FloatArray, dp_delta: flo
     other = _sums_above(chance * np.exp(shift - losses))
     delta = above - np.exp(losses - shift) * other
     exceeds = delta > dp_delta
-    last = exceeds.shape[1] - 1 - exceeds[:, ::-1].argmax(axis=1)  # the largest loss that exceeds
+    last = (
+        exceeds.shape[1] - 1 - exceeds[:, ::-1].argmax(axis=1)
+    )  # the largest loss that exceeds
     rows = np.arange(len(chance))
     with np.errstate(divide="ignore", invalid="ignore"):
         found = shift + np.log((above[rows, last] - dp_delta) / other[rows, last])

@@ -73,11 +73,16 @@ def study(name: str, budget: float) -> Models:
     return made["logits"][0], made["labels"], made["member"]
 
 
-def trees(make: Callable[[int], object], features: np.ndarray, labels: np.ndarray) -> Models:
+def trees(
+    make: Callable[[int], object], features: np.ndarray, labels: np.ndarray
+) -> Models:
     """Models of scikit-learn on 50 random splits within labels."""
     from sklearn.model_selection import train_test_split
 
-    ids, member = np.arange(len(labels)), np.zeros((len(SEEDS), len(labels)), dtype=bool)
+    ids, member = (
+        np.arange(len(labels)),
+        np.zeros((len(SEEDS), len(labels)), dtype=bool),
+    )
     logits = np.empty(member.shape)
     for s in SEEDS:
         rows, _ = train_test_split(ids, train_size=0.7, stratify=labels, random_state=s)
@@ -94,7 +99,9 @@ def readme_forest() -> Models:
 
     data = load("compas")
     return trees(
-        lambda s: RandomForestClassifier(n_estimators=100, min_samples_leaf=3, random_state=s),
+        lambda s: RandomForestClassifier(
+            n_estimators=100, min_samples_leaf=3, random_state=s
+        ),
         data.features,
         data.labels,
     )
@@ -152,7 +159,9 @@ def panel_of(scores: BudgetScores, codes: np.ndarray, *, exact: bool) -> Panel:
     return attack_models([scores], [Divisions(codes, 2)])[0].coins
 
 
-def cells_of(name: str, *, n_flips: int, splits: list[int], exact: bool) -> Iterator[Cell]:
+def cells_of(
+    name: str, *, n_flips: int, splits: list[int], exact: bool
+) -> Iterator[Cell]:
     logits, labels, member = models_of(name)
     for n_splits in splits:
         for share in SHARES:
@@ -165,17 +174,28 @@ def cells_of(name: str, *, n_flips: int, splits: list[int], exact: bool) -> Iter
                 group_names=("a", "b"),
                 from_probabilities="forest" in name or name == "tree",
             )
-            rng = np.random.default_rng([list(MODELS).index(name), n_splits, round(10 * share)])
+            rng = np.random.default_rng(
+                [list(MODELS).index(name), n_splits, round(10 * share)]
+            )
             codes = placebo_groupings(group, n_flips, rng)
             panel = panel_of(scores, codes, exact=exact)
             pairs = tuple((2 * k, 2 * k + 1) for k in range(n_flips))
             for cost in (GAP.name, *panel.pooled):
                 found = alarms(
-                    [panel], pairs, Plan(), cost=cost, outcome="harm", n_families=n_flips
+                    [panel],
+                    pairs,
+                    Plan(),
+                    cost=cost,
+                    outcome="harm",
+                    n_families=n_flips,
                 )
-                alarm = found.exposures_differ | found.ratios_differ | (found.double >= 0)
+                alarm = (
+                    found.exposures_differ | found.ratios_differ | (found.double >= 0)
+                )
                 yield Cell(name, n_splits, share, cost, int(alarm.sum()), n_flips)
-                if cost == GAP.name:  # outcomes are a family of their own, whatever the attack
+                if (
+                    cost == GAP.name
+                ):  # outcomes are a family of their own, whatever the attack
                     n = int(found.benefits_differ.sum())
                     yield Cell(name, n_splits, share, OUTCOMES, n, n_flips)
 
@@ -188,13 +208,17 @@ def told(cells: list[Cell]) -> None:
     print("| cost | " + " | ".join(names) + " | all |")
     print("|---|" + "---:|" * (len(names) + 1))
     for cost in [*costs, "all"]:
-        of_cost = [c for c in cells if c.cost == cost or (cost == "all" and c.cost != OUTCOMES)]
+        of_cost = [
+            c for c in cells if c.cost == cost or (cost == "all" and c.cost != OUTCOMES)
+        ]
         row = [
-            average([c for c in of_cost if name in (c.model, "all")]) for name in [*names, "all"]
+            average([c for c in of_cost if name in (c.model, "all")])
+            for name in [*names, "all"]
         ]
         print(f"| `{cost}` | " + " | ".join(row) + " |")
     p = [
-        binomtest(c.n_alarms, c.n_flips, LEVEL, alternative="greater").pvalue * len(cells)
+        binomtest(c.n_alarms, c.n_flips, LEVEL, alternative="greater").pvalue
+        * len(cells)
         for c in cells
     ]
     worst = cells[int(np.argmin(p))]
@@ -220,7 +244,9 @@ def flips(words: Sequence[str]) -> None:
     binomial test, Bonferroni over the cells.
     """
     parser = parser_of(flips)
-    parser.add_argument("models", nargs="*", help=f"of {', '.join(MODELS)}; default: all")
+    parser.add_argument(
+        "models", nargs="*", help=f"of {', '.join(MODELS)}; default: all"
+    )
     parser.add_argument("--flips", type=int, default=200)
     parser.add_argument("--splits", type=int, nargs="+", default=list(SPLITS))
     parser.add_argument("--exact", action="store_true")
@@ -257,7 +283,9 @@ def measure_cost(name: str, n_seeds: int) -> dict[str, float]:
     rows = {seed: part.train for seed, part in splits.items()}
     data = TrainingData.of(dataset.features, dataset.labels, rows, allow_missing=True)
     flags, budgets = EngineFlags(jobs=1), tuple(sorted(DEFAULT_BUDGETS))
-    train_seeds(data, budgets=budgets[-1:], config=TrainConfig(epochs=1), flags=flags)  # compiled
+    train_seeds(
+        data, budgets=budgets[-1:], config=TrainConfig(epochs=1), flags=flags
+    )  # compiled
     start = time.process_time()
     scores = train_seeds(data, budgets=budgets, config=sweep.config, flags=flags)
     trained, allowed = time.process_time(), made.allowed_attributes(sweep, splits)
@@ -291,14 +319,19 @@ def cost(words: Sequence[str]) -> None:
     of the whole sweep without them: training, attacks and counts. It may be 15 % at most.
     """
     parser = parser_of(cost)
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(SWEEPS)}; default: all")
+    parser.add_argument(
+        "names", nargs="*", help=f"of {', '.join(SWEEPS)}; default: all"
+    )
     parser.add_argument("--seeds", type=int, default=50)
     options = parser.parse_args(words)
     results = {}
     for name in options.names or SWEEPS:
         results[name] = one = measure_cost(name, options.seeds)
         parts = ", ".join(f"{what} {x:.1f}" for what, x in list(one.items())[:-1])
-        print(f"  {name:<8}{parts} CPU s: {one['share']:.1%} (allowed {ALLOWED:.0%})", flush=True)
+        print(
+            f"  {name:<8}{parts} CPU s: {one['share']:.1%} (allowed {ALLOWED:.0%})",
+            flush=True,
+        )
     write_results("placebo_cost", results)
 
 
@@ -318,10 +351,15 @@ def time_draws(n_records: int, size: int) -> dict[str, float]:
     group = (np.arange(n_records) < size).astype(np.int64)
     cpu, clock = time.process_time(), time.perf_counter()
     permutation_tests(exposure, benefit, group, (0, 1))
-    return {"cpu_seconds": time.process_time() - cpu, "seconds": time.perf_counter() - clock}
+    return {
+        "cpu_seconds": time.process_time() - cpu,
+        "seconds": time.perf_counter() - clock,
+    }
 
 
-def flip(arrays: Arrays, share: float, seed: int, n_draws: int) -> dict[str, list[float]]:
+def flip(
+    arrays: Arrays, share: float, seed: int, n_draws: int
+) -> dict[str, list[float]]:
     """By cost, p-values of the difference of exposures and of the cross product."""
     n = len(arrays["labels"])
     group = (np.random.default_rng(seed).permutation(n) < share * n).astype(np.int64)
@@ -368,12 +406,19 @@ def permutations(words: Sequence[str]) -> None:
             )
     else:
         arrays = read(options.source)
-        draws = [flip(arrays, options.share, seed, options.draws) for seed in range(options.flips)]
+        draws = [
+            flip(arrays, options.share, seed, options.draws)
+            for seed in range(options.flips)
+        ]
         for cost in draws[0]:
             found = np.array([one[cost] for one in draws])
             shares = (found <= LEVEL).mean(axis=0).tolist()
-            results[cost] = dict(zip(("exposure", "cross product"), shares, strict=True))
-            print(f"  {cost:<24} exposure {shares[0]:.1%}  cross product {shares[1]:.1%}")
+            results[cost] = dict(
+                zip(("exposure", "cross product"), shares, strict=True)
+            )
+            print(
+                f"  {cost:<24} exposure {shares[0]:.1%}  cross product {shares[1]:.1%}"
+            )
     write_results("permutations", results)
 
 

@@ -62,12 +62,16 @@ NOISE = (0.1, 0.3)
 """Share of labels that are wrong, in each group of a fitted world."""
 
 
-def fitted_study(model: ClassifierMixin, draw: int, *, n: int = 800, n_splits: int = 20) -> Panel:
+def fitted_study(
+    model: ClassifierMixin, draw: int, *, n: int = 800, n_splits: int = 20
+) -> Panel:
     """A study of a fitted model; the second group's labels are noisier."""
     rng = np.random.default_rng([24, draw])
     x, group = rng.normal(size=(n, 20)), rng.integers(0, 2, n)
     y = (x[:, 0] + x[:, 1] > 0) ^ (rng.random(n) < np.array(NOISE)[group])
-    release = fitted_release(model, x, y.astype(int), group=group, n_splits=n_splits, draw=draw)
+    release = fitted_release(
+        model, x, y.astype(int), group=group, n_splits=n_splits, draw=draw
+    )
     return panels(release)[0]
 
 
@@ -79,7 +83,8 @@ def draw(rng: np.random.Generator) -> Design:
         n_splits=int(rng.choice([1, 2, 5, 20, 50])),
         n_tests=(2 * n_settings, n_settings),
         error=CountsError(
-            accuracy=rng.uniform(0.6, 0.97, 2), train_share=float(rng.choice([0.5, 0.7, 0.8, 0.9]))
+            accuracy=rng.uniform(0.6, 0.97, 2),
+            train_share=float(rng.choice([0.5, 0.7, 0.8, 0.9])),
         ),
     )
 
@@ -87,7 +92,9 @@ def draw(rng: np.random.Generator) -> Design:
 def draw_alike(rng: np.random.Generator) -> Design:
     """Two groups of the same accuracy, so that they receive the same."""
     study = draw(rng)
-    return replace(study, error=replace(study.error, accuracy=study.error.accuracy[[0, 0]]))
+    return replace(
+        study, error=replace(study.error, accuracy=study.error.accuracy[[0, 0]])
+    )
 
 
 def amount(study: Design, question: Question, power: float) -> float | None:
@@ -98,7 +105,9 @@ def amount(study: Design, question: Question, power: float) -> float | None:
     return float(brentq(lambda c: question.power(study, c) - power, 0.0, largest))
 
 
-def exposure(study: Design, power: float, n: int, rng: np.random.Generator) -> tuple | None:
+def exposure(
+    study: Design, power: float, n: int, rng: np.random.Generator
+) -> tuple | None:
     question = Question(groups=(0,))
     if (cost := amount(study, question, power)) is None:
         return None
@@ -107,7 +116,9 @@ def exposure(study: Design, power: float, n: int, rng: np.random.Generator) -> t
     return cost, question.power(study, cost), found
 
 
-def difference(study: Design, power: float, n: int, rng: np.random.Generator) -> tuple | None:
+def difference(
+    study: Design, power: float, n: int, rng: np.random.Generator
+) -> tuple | None:
     base = float(rng.choice([0.0, 0.01]))
     question = Question(groups=(0, 1), base=base)
     if (cost := amount(study, question, power)) is None:
@@ -117,14 +128,18 @@ def difference(study: Design, power: float, n: int, rng: np.random.Generator) ->
     return cost, question.power(study, cost), found
 
 
-def through_audit(study: Design, power: float, n: int, rng: np.random.Generator) -> dict:
+def through_audit(
+    study: Design, power: float, n: int, rng: np.random.Generator
+) -> dict:
     """By question, the amount, the power predicted for exposures, and how often it was found."""
     question = Question(groups=(0, 1))
     if (cost := amount(study, question, power)) is None:
         return {}
     predicted = question.power(study, cost)
     found = audited_shares(study, (0.0, cost), n=n, rng=rng)
-    return {name: (cost, predicted, one) for name, one in zip(AUDITED, found, strict=True)}
+    return {
+        name: (cost, predicted, one) for name, one in zip(AUDITED, found, strict=True)
+    }
 
 
 QUESTIONS = {"exposure": exposure, "difference": difference}
@@ -154,7 +169,9 @@ def counts(n: int = 2_000, seed: int = 1) -> None:
     group, which also has the error of what groups receive.
     """
     rows = []
-    print(f"{'people':>15} {'splits':>6} {'tests':>5}  question    {'amount':>7} predicted found")
+    print(
+        f"{'people':>15} {'splits':>6} {'tests':>5}  question    {'amount':>7} predicted found"
+    )
     for world in range(2 * N_WORLDS):
         study, found = answers(world, n, np.random.default_rng([seed, world]))
         people = [int(one) for one in study.people]
@@ -168,7 +185,9 @@ def counts(n: int = 2_000, seed: int = 1) -> None:
     for name in (*QUESTIONS, *AUDITED):
         misses = np.array([abs(row[-2] - row[-1]) for row in rows if row[3] == name])
         largest, mean = misses.max(), misses.mean()
-        print(f"{name}: largest miss {largest:.1%}, mean {mean:.1%}, of {len(misses)} worlds")
+        print(
+            f"{name}: largest miss {largest:.1%}, mean {mean:.1%}, of {len(misses)} worlds"
+        )
     write_results("planner", rows)
 
 
@@ -196,7 +215,9 @@ def pilots(arguments: Sequence[str]) -> None:
     parser = parser_of(pilots)
     parser.add_argument("--draws", type=int, default=600)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--fitted", action="store_true", help="models of scikit-learn: slow")
+    parser.add_argument(
+        "--fitted", action="store_true", help="models of scikit-learn: slow"
+    )
     options = parser.parse_args(arguments)
     misses = []
     print(f"{'world':<24} {'attack':<18} question     amount predicted found")
@@ -207,7 +228,9 @@ def pilots(arguments: Sequence[str]) -> None:
     )
     for name, studies in worlds:
         for attack in ATTACKS:
-            for question, one in zip(ASKED, pilot_answers(studies, attack), strict=True):
+            for question, one in zip(
+                ASKED, pilot_answers(studies, attack), strict=True
+            ):
                 misses.append(abs(one.predicted - one.found))
                 print(
                     f"{name:<24} {attack:<18} {question:<10} {one.amount:>8.4f} "
@@ -230,7 +253,10 @@ class Study(NamedTuple):
 
     def exposures(self) -> np.ndarray:
         """(setting, cell) values by attack and group."""
-        own = [[x.value for x in row if x.what == "largest_exposure"] for row in self.numbers]
+        own = [
+            [x.value for x in row if x.what == "largest_exposure"]
+            for row in self.numbers
+        ]
         return np.array(own)
 
     def accuracies(self) -> np.ndarray:
@@ -245,7 +271,9 @@ def study_of(release: Release) -> Study | None:
     except InputError:
         return None
     attacks = deciding_attacks([one.panel for one in settings], Plan())
-    levels = Levels(SIGNIFICANCE / len(settings), SIGNIFICANCE / len(settings) / 4, attacks)
+    levels = Levels(
+        SIGNIFICANCE / len(settings), SIGNIFICANCE / len(settings) / 4, attacks
+    )
     return Study(settings, [[*one.numbers(levels)] for one in settings])
 
 
@@ -263,7 +291,11 @@ def _by_points(study: Study | None, limits: dict[str, float]) -> int:
         return -1
     inside = study.exposures().max(axis=1) <= limits["largest_exposure"]
     inside &= study.accuracies() >= limits.get("least_accuracy", 0.0)
-    return int(np.argmax(np.where(inside, study.accuracies(), -1.0))) if inside.any() else -1
+    return (
+        int(np.argmax(np.where(inside, study.accuracies(), -1.0)))
+        if inside.any()
+        else -1
+    )
 
 
 def choices(arguments: Sequence[str]) -> None:
@@ -285,15 +317,23 @@ def choices(arguments: Sequence[str]) -> None:
     print(f"{'setting':<18} exposure accuracy")
     for one, x, y in zip(sound[0].settings, exposure, accuracy, strict=True):
         print(f"{setting_name(one.model, one.epsilon):<18} {x:8.2f} {y:8.2f}")
-    for release, study in [*zip(releases, studies, strict=True)][:3]:  # nothing else is judged
+    for release, study in [*zip(releases, studies, strict=True)][
+        :3
+    ]:  # nothing else is judged
         asked = {"largest_exposure": float(np.median(exposure))}
         choice = recommend(release, **asked).choice if study is not None else None
         one = None if choice is None else study.settings[_chosen(study, asked)]
-        assert choice is None or (choice.model, choice.epsilon) == (one.model, one.epsilon)
+        assert choice is None or (choice.model, choice.epsilon) == (
+            one.model,
+            one.epsilon,
+        )
     kinds: dict[str, list[dict[str, float]]] = {
-        "just below a setting": [{"largest_exposure": float(x) - 0.01} for x in exposure],
+        "just below a setting": [
+            {"largest_exposure": float(x) - 0.01} for x in exposure
+        ],
         "uniform": [
-            {"largest_exposure": x} for x in np.linspace(exposure.min(), exposure.max(), 20)
+            {"largest_exposure": x}
+            for x in np.linspace(exposure.min(), exposure.max(), 20)
         ],
     }
     for less in (0.5, 1.0, 2.0):  # points below the best that holds in truth
@@ -322,9 +362,13 @@ def choices(arguments: Sequence[str]) -> None:
     write_results("choices", results)
 
 
-def _best(accuracy: np.ndarray, exposure: np.ndarray, limits: dict[str, float]) -> float:
+def _best(
+    accuracy: np.ndarray, exposure: np.ndarray, limits: dict[str, float]
+) -> float:
     """Accuracy of the best setting that holds the limit in truth."""
-    return float(accuracy[exposure <= limits["largest_exposure"] + 1e-9].max(initial=-np.inf))
+    return float(
+        accuracy[exposure <= limits["largest_exposure"] + 1e-9].max(initial=-np.inf)
+    )
 
 
 def _judged(
@@ -360,11 +404,14 @@ def twins(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     for path in options.files:
         releases = [release for _, release in releases_in([path])]
-        found = Parallel(options.jobs)(delayed(_contradicts)(release) for release in releases)
+        found = Parallel(options.jobs)(
+            delayed(_contradicts)(release) for release in releases
+        )
         contradicted, n = sum(found), len(found)
         p = float(binom.sf(contradicted - 1, n, CHOICE_LEVEL))
         print(
-            f"{path}: {contradicted} of {n} draws contradict themselves (p = {p:.3g})", flush=True
+            f"{path}: {contradicted} of {n} draws contradict themselves (p = {p:.3g})",
+            flush=True,
         )
 
 
@@ -372,7 +419,9 @@ def _contradicts(release: Release) -> bool:
     study = study_of(release)
     if study is None:
         return False
-    exposed = [[x for x in row if x.what == "largest_exposure"] for row in study.numbers]
+    exposed = [
+        [x for x in row if x.what == "largest_exposure"] for row in study.numbers
+    ]
     limit = {"largest_exposure": min(max(x.upper for x in row) for row in exposed)}
     answers = {answer_of(held_against(limit, row)) for row in study.numbers}
     return {"holds", "breaks"} <= answers
@@ -395,7 +444,9 @@ def resolved_share(
     design: Design, group: int, cost: float, *, n: int, rng: np.random.Generator
 ) -> float:
     """How often an exposure of these very records is resolved, in n studies."""
-    p = memorised(_strata(design, np.tile(_kinds(design, group, cost), (n, 1)), rng)).p_value
+    p = memorised(
+        _strata(design, np.tile(_kinds(design, group, cost), (n, 1)), rng)
+    ).p_value
     return float((p * design.n_tests[0] <= SIGNIFICANCE).mean())
 
 
@@ -404,7 +455,9 @@ def shown_share(
 ) -> float:
     """How often two exposures differ, people drawn anew in each of n studies."""
     test = _compared(_panel(design, costs, 0, n, rng), n)
-    return float(((test.value > 0) & (test.p_value * design.n_tests[1] <= SHOWN)).mean())
+    return float(
+        ((test.value > 0) & (test.p_value * design.n_tests[1] <= SHOWN)).mean()
+    )
 
 
 def audited_shares(
@@ -418,7 +471,9 @@ def audited_shares(
     """
     seen = [costs] + [(0.0, 0.0)] * (design.n_tests[0] // 2 - 1)
     panels = [_panel(design, one, k, n, rng) for k, one in enumerate(seen)]
-    found = alarms(panels, _pairs(n), Plan(), cost=GAP.name, outcome="benefit", n_families=n)
+    found = alarms(
+        panels, _pairs(n), Plan(), cost=GAP.name, outcome="benefit", n_families=n
+    )
     tests = [_compared(panel, n) for panel in panels]
     p = np.stack([holm(alone) for alone in np.stack([one.p_value for one in tests]).T])
     second = tests[0].value > 0
@@ -436,7 +491,11 @@ def _compared(panel: Panel, n: int) -> PairDifference:
 
 
 def _panel(
-    design: Design, costs: tuple[float, float], setting: int, n: int, rng: np.random.Generator
+    design: Design,
+    costs: tuple[float, float],
+    setting: int,
+    n: int,
+    rng: np.random.Generator,
 ) -> Panel:
     """Studies of two groups each, n of them, as one setting of 2n groups; people drawn anew."""
     people = (
@@ -444,7 +503,9 @@ def _panel(
         for g, cost in enumerate(costs)
     )
     drawn = zip(*(_strata(design, kinds, rng) for kinds in people), strict=True)
-    total, trained, correct, hits = (np.stack(both, axis=-1).reshape(-1, 2 * n) for both in drawn)
+    total, trained, correct, hits = (
+        np.stack(both, axis=-1).reshape(-1, 2 * n) for both in drawn
+    )
     train, test = _tables(trained, hits), _tables(total - trained, correct - hits)
     return panel_of(train, test, epsilon=1.0 + setting)
 
@@ -468,10 +529,19 @@ def _strata(design: Design, kinds: np.ndarray, rng: np.random.Generator) -> Stra
     """Counts of every split of n studies (study, kind) as n groups; everybody has one label."""
     (right, known, _), total = kinds.T, kinds.sum(axis=1)
     shape = (1, int(design.n_splits), len(kinds))
-    trained = np.broadcast_to(np.rint(design.error.train_share * total).astype(int), shape)
+    trained = np.broadcast_to(
+        np.rint(design.error.train_share * total).astype(int), shape
+    )
     right_in = rng.hypergeometric(right, total - right, trained, size=shape)
-    known_in = rng.hypergeometric(known, total - right - known, trained - right_in, size=shape)
-    parts = (np.broadcast_to(total, shape), trained, right + known_in, right_in + known_in)
+    known_in = rng.hypergeometric(
+        known, total - right - known, trained - right_in, size=shape
+    )
+    parts = (
+        np.broadcast_to(total, shape),
+        trained,
+        right + known_in,
+        right_in + known_in,
+    )
     return Strata(*(np.asarray(part, dtype=float) for part in parts))
 
 
@@ -511,23 +581,40 @@ class Answer(NamedTuple):
 def drawn_study(world: DrawnWorld, rng: np.random.Generator) -> Panel:
     """New people, new splits, new models."""
     n, group = sum(world.people), np.repeat([0, 1], world.people)
-    own, memory = rng.normal(1.0, 1.5, n), rng.exponential(np.array(world.memory)[group])
-    member = np.array([rng.permutation(n) < round(0.7 * n) for _ in range(world.n_splits)])
+    own, memory = (
+        rng.normal(1.0, 1.5, n),
+        rng.exponential(np.array(world.memory)[group]),
+    )
+    member = np.array(
+        [rng.permutation(n) < round(0.7 * n) for _ in range(world.n_splits)]
+    )
     logits = own + memory * member + rng.normal(size=member.shape)
     parts = [
-        [np.stack([x[:, group == g].sum(axis=1) for g in (0, 1)], axis=1) for x in (side, right)]
+        [
+            np.stack([x[:, group == g].sum(axis=1) for g in (0, 1)], axis=1)
+            for x in (side, right)
+        ]
         for side, right in ((m, m & (logits > 0)) for m in (member, ~member))
     ]
-    panel = panel_of(*(_tables(*map(np.float64, part)) for part in parts), epsilon=math.inf)
+    panel = panel_of(
+        *(_tables(*map(np.float64, part)) for part in parts), epsilon=math.inf
+    )
     labels = np.ones(n, dtype=np.int64)
     scores = BudgetScores(
-        logits=logits, labels=labels, member=member, group=group, group_names=panel.group_names
+        logits=logits,
+        labels=labels,
+        member=member,
+        group=group,
+        group_names=panel.group_names,
     )
     rows = attack_models([scores])[0].rows
     pooled = {}
     for name in ATTACKS:
         own_rows = [row for row in rows if row.proxy == name]
-        columns = {field: np.array([getattr(row, field) for row in own_rows]) for field in FIELDS}
+        columns = {
+            field: np.array([getattr(row, field) for row in own_rows])
+            for field in FIELDS
+        }
         pooled[name] = PooledExposures(**columns)
     return replace(panel, pooled=pooled)
 
@@ -555,4 +642,11 @@ def pilot_answers(
 
 
 if __name__ == "__main__":
-    run_verb({"counts": with_numbers(counts), "pilots": pilots, "choices": choices, "twins": twins})
+    run_verb(
+        {
+            "counts": with_numbers(counts),
+            "pilots": pilots,
+            "choices": choices,
+            "twins": twins,
+        }
+    )

@@ -73,19 +73,27 @@ def simulated(share: float, n: int, rng: np.random.Generator) -> Scores:
 
     def draw(size: int, here: float) -> FloatArray:
         joins = rng.random((size, N_STEPS)) < RATE
-        return log_ratio(here * joins + NOISE * rng.standard_normal((size, N_STEPS)), share)
+        return log_ratio(
+            here * joins + NOISE * rng.standard_normal((size, N_STEPS)), share
+        )
 
     lots = [min(2_000, n - done) for done in range(0, n, 2_000)]
-    return Scores(*(np.concatenate([draw(k, here) for k in lots]) for here in (share, 0.0)))
+    return Scores(
+        *(np.concatenate([draw(k, here) for k in lots]) for here in (share, 0.0))
+    )
 
 
 def canary_data(seeds: range) -> TrainingData:
     """Canaries with a feature each, and fillers without any, whose gradient is in the bias only."""
     shares = np.concatenate([np.full(n, SHARES[name]) for name, n in CANARIES.items()])
-    norms = np.where(shares == 1, 10 * CLIP, shares * SLACK * CLIP)  # the whole is clipped to it
+    norms = np.where(
+        shares == 1, 10 * CLIP, shares * SLACK * CLIP
+    )  # the whole is clipped to it
     n_fillers = N_TRAIN - len(shares) // 2
     features = np.zeros((len(shares) + n_fillers, len(shares)), dtype=np.float32)
-    np.fill_diagonal(features, np.sqrt((2 * norms) ** 2 - 1))  # the gradient is (x, 1)/2 at p = 1/2
+    np.fill_diagonal(
+        features, np.sqrt((2 * norms) ** 2 - 1)
+    )  # the gradient is (x, 1)/2 at p = 1/2
     labels = np.concatenate([np.ones(len(shares)), np.arange(n_fillers) % 2])
     fillers = np.arange(len(shares), len(features))
     return TrainingData.of(
@@ -98,7 +106,8 @@ def chosen(seed: int) -> FloatArray:
     rng = np.random.default_rng([seed, 1])
     starts = np.cumsum([0, *CANARIES.values()])
     picks = [
-        rng.permutation(n)[: n // 2] + a for n, a in zip(CANARIES.values(), starts, strict=False)
+        rng.permutation(n)[: n // 2] + a
+        for n, a in zip(CANARIES.values(), starts, strict=False)
     ]
     return np.sort(np.concatenate(picks))
 
@@ -139,7 +148,9 @@ def noisy_sums(fleet: Any, n: int, learning_rate: float) -> FloatArray:
     before = fleet.start.weights[:, :n].clone()
     for state in CpuDevice().states(fleet):
         now = state.weights[:, :n].clone()
-        sums.append(((now - before) * scale).numpy())  # gradients of label 1 point down, steps up
+        sums.append(
+            ((now - before) * scale).numpy()
+        )  # gradients of label 1 point down, steps up
         before = now
     return np.stack(sums, axis=-1).astype(np.float64)
 
@@ -154,7 +165,9 @@ def scores_of(seen: FloatArray, inside: FloatArray) -> dict[str, Scores]:
     return found
 
 
-def through_engine(n_models: int) -> tuple[dict[str, Scores], dict[str, tuple[float, float]]]:
+def through_engine(
+    n_models: int,
+) -> tuple[dict[str, Scores], dict[str, tuple[float, float]]]:
     """Scores of all models, and for each norm the largest receipt and realised epsilon."""
     parts: dict[str, list[Scores]] = {name: [] for name in SHARES}
     booked: dict[str, list[FloatArray]] = {name: [] for name in SHARES}
@@ -164,8 +177,15 @@ def through_engine(n_models: int) -> tuple[dict[str, Scores], dict[str, tuple[fl
             for name, own in zip(SHARES, np.split(kept, ends[:-1]), strict=True):
                 parts[name].append(scores[name])
                 booked[name].append(np.array(unfolded(own, terms.ladder)[::-1]))
-        print(f"  {min(first + BLOCK, n_models)} of {n_models} models", file=sys.stderr, flush=True)
-    whole = {name: Scores(*map(np.concatenate, zip(*p, strict=True))) for name, p in parts.items()}
+        print(
+            f"  {min(first + BLOCK, n_models)} of {n_models} models",
+            file=sys.stderr,
+            flush=True,
+        )
+    whole = {
+        name: Scores(*map(np.concatenate, zip(*p, strict=True)))
+        for name, p in parts.items()
+    }
     most = {name: np.concatenate(b, axis=1).max(axis=1) for name, b in booked.items()}
     return whole, {name: (float(a), float(b)) for name, (a, b) in most.items()}
 
@@ -186,10 +206,13 @@ def found_mu(scores: Scores) -> tuple[float, float]:
     auc = mannwhitneyu(scores.inside, scores.outside).statistic / (n * m)
     one, two = auc / (2 - auc), 2 * auc**2 / (1 + auc)
     error = math.sqrt(
-        (auc * (1 - auc) + (n - 1) * (one - auc**2) + (m - 1) * (two - auc**2)) / (n * m)
+        (auc * (1 - auc) + (n - 1) * (one - auc**2) + (m - 1) * (two - auc**2))
+        / (n * m)
     )
     z = ndtri(auc)
-    return math.sqrt(2) * z, math.sqrt(2) * error * math.sqrt(2 * math.pi) * math.exp(z * z / 2)
+    return math.sqrt(2) * z, math.sqrt(2) * error * math.sqrt(2 * math.pi) * math.exp(
+        z * z / 2
+    )
 
 
 def gaussian_epsilon(mu: float) -> float:
@@ -197,7 +220,9 @@ def gaussian_epsilon(mu: float) -> float:
     low, high = 0.0, 200.0
     for _ in range(80):
         middle = (low + high) / 2
-        delta = ndtr(-middle / mu + mu / 2) - math.exp(middle) * ndtr(-middle / mu - mu / 2)
+        delta = ndtr(-middle / mu + mu / 2) - math.exp(middle) * ndtr(
+            -middle / mu - mu / 2
+        )
         low, high = (middle, high) if delta > DELTA else (low, middle)
     return high
 
@@ -240,7 +265,10 @@ def row(name: str, scores: Scores, receipt: float, realised: float) -> dict[str,
         "mu_accounted": own,
     }
     lower = max(found["counted_lower_bound"], found["gaussian_lower_bound"])
-    found["holds"], found["near"] = lower <= receipt, bool(abs(mu / own - 1) <= TOLERANCE)
+    found["holds"], found["near"] = (
+        lower <= receipt,
+        bool(abs(mu / own - 1) <= TOLERANCE),
+    )
     print(
         f"  {name:<6} {found['guesses']:>8,} {receipt:>8.3f} {realised:>8.3f} "
         f"{found['counted_lower_bound']:>8.3f} {found['gaussian_lower_bound']:>8.3f} "
@@ -274,27 +302,33 @@ def canaries(n_models: int = 400, n_draws: int = 100_000) -> None:
         f"noise {NOISE:g}, rate {RATE:g}, {N_STEPS:,} steps, delta {DELTA:g}: promised "
         f"{terms.nominal:.3f} by rdp"
     )
-    head = (
-        "  norm    guesses  receipt realised  counted gaussian estimate      mu            booked"
-    )
+    head = "  norm    guesses  receipt realised  counted gaussian estimate      mu            booked"
     results: dict[str, Any] = {"nominal": terms.nominal}
     print(f"the mechanism alone\n{head}")
     rng = np.random.default_rng(0)
     results["mechanism"] = {
         name: row(
-            name, simulated(share, n_draws if share < 0.5 else n_draws // 4, rng), *accounted(share)
+            name,
+            simulated(share, n_draws if share < 0.5 else n_draws // 4, rng),
+            *accounted(share),
         )
         for name, share in SHARES.items()
     }
     scores, booked = through_engine(n_models)
     print(f"through the engine, {n_models:,} models\n{head}")
-    results["engine"] = {name: row(name, scores[name], *booked[name]) for name in SHARES}
+    results["engine"] = {
+        name: row(name, scores[name], *booked[name]) for name in SHARES
+    }
     write_results("canaries", results)
 
 
 ATTRIBUTES = {"compas": ("race",), "adult": ("sex", "race")}
 BUDGETS = (0.1, 0.5, 1.0, 5.0, 10.0)
-COSTS = {"receipts": "spent_epsilon", "LiRA": "lira_advantage", "gap": "overfitting_gap"}
+COSTS = {
+    "receipts": "spent_epsilon",
+    "LiRA": "lira_advantage",
+    "gap": "overfitting_gap",
+}
 LEVEL, ONE_SIDED = 0.05, 1.645
 Row = dict[str, Any]
 
@@ -314,7 +348,9 @@ def releases(name: str, options: argparse.Namespace, folder: Path) -> dict[str, 
 
 def audits(path: Path) -> dict[str, Audit]:
     release = pcer.read_release(path)
-    return {name: pcer.audit(release, pcer.Plan(cost=cost)) for name, cost in COSTS.items()}
+    return {
+        name: pcer.audit(release, pcer.Plan(cost=cost)) for name, cost in COSTS.items()
+    }
 
 
 def groups_of(setting: BudgetResult, where: str) -> list[Row]:
@@ -356,14 +392,18 @@ def differences(found: dict[str, Audit], where: str) -> list[Row]:
             row[name] = {
                 "z": difference.value / difference.standard_error,
                 "p": exposure.p_value,
-                "differ": bool(exposure.p_value is not None and exposure.p_value <= LEVEL),
+                "differ": bool(
+                    exposure.p_value is not None and exposure.p_value <= LEVEL
+                ),
             }
         rows.append(row)
     return rows
 
 
 def show(groups: list[Row], pairs: list[Row]) -> None:
-    print("found by LiRA, its lower 95 % limit, and allowed (AUC - 1/2); spent: the mean receipt")
+    print(
+        "found by LiRA, its lower 95 % limit, and allowed (AUC - 1/2); spent: the mean receipt"
+    )
     for row in groups:
         print(
             f"  {row['setting']:12} {row['epsilon']:>5g} {row['group']:18} {row['found']:7.4f} "
@@ -371,9 +411,14 @@ def show(groups: list[Row], pairs: list[Row]) -> None:
             f"{row['spent']:8.4f} ± {row['spent_error']:.4f}  "
             f"{'below' if row['holds'] else 'ABOVE'}"
         )
-    print("difference of the groups in errors; *: shown, Holm over the settings of a release")
+    print(
+        "difference of the groups in errors; *: shown, Holm over the settings of a release"
+    )
     for row in pairs:
-        parts = [f"{name} {row[name]['z']:+6.1f}{'* '[not row[name]['differ']]}" for name in COSTS]
+        parts = [
+            f"{name} {row[name]['z']:+6.1f}{'* '[not row[name]['differ']]}"
+            for name in COSTS
+        ]
         print(f"  {row['setting']:12} {row['epsilon']:>5g}  {'  '.join(parts)}")
     for name in COSTS:
         n = sum(row[name]["differ"] for row in pairs)
@@ -383,13 +428,19 @@ def show(groups: list[Row], pairs: list[Row]) -> None:
 
 def allowed_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = parser_of(found_allowed)
-    parser.add_argument("--datasets", nargs="+", default=list(ATTRIBUTES), choices=list(ATTRIBUTES))
+    parser.add_argument(
+        "--datasets", nargs="+", default=list(ATTRIBUTES), choices=list(ATTRIBUTES)
+    )
     parser.add_argument("--seeds", type=int, default=50)
-    parser.add_argument("--receipts", default="held", choices=("held", "exact", "refreshed"))
+    parser.add_argument(
+        "--receipts", default="held", choices=("held", "exact", "refreshed")
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=None)
     parser.add_argument("--folder", type=Path, default=None, help="keeps the releases")
-    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/found_allowed.json"))
+    parser.add_argument(
+        "--json", type=Path, default=Path("benchmarks/results/found_allowed.json")
+    )
     return parser.parse_args(words)
 
 
@@ -411,21 +462,27 @@ def found_allowed(words: Sequence[str]) -> None:
     groups, pairs = [], []
     with tempfile.TemporaryDirectory() as spare:
         for name in options.datasets:
-            for attribute, path in releases(name, options, options.folder or Path(spare)).items():
+            for attribute, path in releases(
+                name, options, options.folder or Path(spare)
+            ).items():
                 found, where = audits(path), f"{name} {attribute}"
                 for setting in found["LiRA"].budgets:
                     groups += groups_of(setting, where)
                 pairs += differences(found, where)
     show(groups, pairs)
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps({"groups": groups, "pairs": pairs}, indent=1) + "\n")
+    options.json.write_text(
+        json.dumps({"groups": groups, "pairs": pairs}, indent=1) + "\n"
+    )
 
 
 DATASETS = ("compas", "adult")
 Pair = tuple[float, float]
 
 
-def correlations(spent: FloatArray, loss: FloatArray, member: BoolArray) -> dict[str, Pair]:
+def correlations(
+    spent: FloatArray, loss: FloatArray, member: BoolArray
+) -> dict[str, Pair]:
     """Of every person's epsilon with the loss, within each model; arrays (seed, record)."""
     kinds = {"loss": pearsonr, "log loss": pearsonr, "rank": spearmanr}
     found: dict[str, list[float]] = {kind: [] for kind in kinds}
@@ -447,7 +504,11 @@ def group_means(values: FloatArray, chosen: BoolArray, codes: IntArray) -> Float
 
 
 def payers(
-    spent: FloatArray, right: BoolArray, member: BoolArray, codes: IntArray, names: tuple[str, ...]
+    spent: FloatArray,
+    right: BoolArray,
+    member: BoolArray,
+    codes: IntArray,
+    names: tuple[str, ...],
 ) -> Row:
     """Who is predicted worst, who spends most, and by how much more than the best predicted."""
     accuracy = group_means(right, ~member & (codes >= 0), codes)
@@ -461,17 +522,25 @@ def payers(
         "paid by the worst": mean_and_error(paid[:, worst]),
         "paid by the best": mean_and_error(paid[:, best]),
         "worst over best": mean_and_error(paid[:, worst] / paid[:, best]),
-        "seeds in which the worst pays more": int((paid[:, worst] > paid[:, best]).sum()),
+        "seeds in which the worst pays more": int(
+            (paid[:, worst] > paid[:, best]).sum()
+        ),
     }
 
 
-def groupings(dataset: GroupedDataset) -> Iterator[tuple[str, IntArray, tuple[str, ...]]]:
+def groupings(
+    dataset: GroupedDataset,
+) -> Iterator[tuple[str, IntArray, tuple[str, ...]]]:
     """The label, every attribute of two groups, and both together."""
     yield "label", dataset.labels, ("label 0", "label 1")
     for attribute in dataset.attributes:
         if len(attribute.group_names) == 2:
             yield attribute.name, attribute.codes, attribute.group_names
-            both = [f"{name}, label {label}" for name in attribute.group_names for label in (0, 1)]
+            both = [
+                f"{name}, label {label}"
+                for name in attribute.group_names
+                for label in (0, 1)
+            ]
             known = attribute.codes >= 0
             codes = np.where(known, 2 * attribute.codes + dataset.labels, -1)
             yield f"{attribute.name} and label", codes, tuple(both)
@@ -490,11 +559,15 @@ def measure(name: str, budgets: list[float], n_seeds: int, mode: str) -> list[Ro
         flags=EngineFlags(jobs=1),
     )
     table = []
-    for budget, kept, logits in zip(found.budgets, found.receipts, found.logits, strict=True):
+    for budget, kept, logits in zip(
+        found.budgets, found.receipts, found.logits, strict=True
+    ):
         terms = terms_of(budget, data.n_train, config)
         realised, _ = unfolded(placed(kept, found.member), terms.ladder)
         row = budget_row(dataset, realised, terms.nominal, logits, found.member)
-        table.append(row | {"dataset": name, "epsilon": budget.epsilon, "n_seeds": n_seeds})
+        table.append(
+            row | {"dataset": name, "epsilon": budget.epsilon, "n_seeds": n_seeds}
+        )
     return table
 
 
@@ -510,7 +583,9 @@ def budget_row(
     return {
         "nominal": nominal,
         "mean": mean_and_error(np.nanmean(spent, axis=1)),
-        "share at the promise": mean_and_error((spent >= nominal).sum(axis=1) / member.sum(axis=1)),
+        "share at the promise": mean_and_error(
+            (spent >= nominal).sum(axis=1) / member.sum(axis=1)
+        ),
         "r": correlations(spent, loss, member),
         "groups": {
             name: payers(spent, right, member, codes, names)
@@ -525,8 +600,12 @@ def shown(pair: Pair, digits: int = 3) -> str:
 
 def print_row(row: Row) -> None:
     r = "  ".join(f"{kind} {shown(pair)}" for kind, pair in row["r"].items())
-    print(f"{row['dataset']} at {row['epsilon']:g} ({row['nominal']:.3f} by rdp): r with {r}")
-    print(f"  mean {shown(row['mean'])}, at the promise {shown(row['share at the promise'])}")
+    print(
+        f"{row['dataset']} at {row['epsilon']:g} ({row['nominal']:.3f} by rdp): r with {r}"
+    )
+    print(
+        f"  mean {shown(row['mean'])}, at the promise {shown(row['share at the promise'])}"
+    )
     for name, one in row["groups"].items():
         print(
             f"  {name:15} worst predicted: {one['worst']} (by {shown(one['accuracy less'])}), "
@@ -552,11 +631,19 @@ def claims(words: Sequence[str]) -> None:
     are over seeds, which share their people: they are about splits and training.
     """
     parser = parser_of(claims)
-    parser.add_argument("datasets", nargs="*", help=f"of {', '.join(DATASETS)}; default: both")
-    parser.add_argument("--budgets", type=float, nargs="+", default=[0.5, 1.0, 5.0, 10.0])
+    parser.add_argument(
+        "datasets", nargs="*", help=f"of {', '.join(DATASETS)}; default: both"
+    )
+    parser.add_argument(
+        "--budgets", type=float, nargs="+", default=[0.5, 1.0, 5.0, 10.0]
+    )
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--mode", default="refreshed", choices=("refreshed", "held", "exact"))
-    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/receipt_claims.json"))
+    parser.add_argument(
+        "--mode", default="refreshed", choices=("refreshed", "held", "exact")
+    )
+    parser.add_argument(
+        "--json", type=Path, default=Path("benchmarks/results/receipt_claims.json")
+    )
     options = parser.parse_args(words)
     found = []
     for name in options.datasets or DATASETS:
@@ -568,4 +655,10 @@ def claims(words: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    run_verb({"canaries": with_numbers(canaries), "found_allowed": found_allowed, "claims": claims})
+    run_verb(
+        {
+            "canaries": with_numbers(canaries),
+            "found_allowed": found_allowed,
+            "claims": claims,
+        }
+    )

@@ -120,7 +120,9 @@ class Auditor:
         self.process.wait()
 
 
-def measure_in_turn(old: Path, release: Path, repeats: int) -> list[tuple[float, float]]:
+def measure_in_turn(
+    old: Path, release: Path, repeats: int
+) -> list[tuple[float, float]]:
     """(earlier, today's) seconds, in turn."""
     import pcer
 
@@ -164,7 +166,9 @@ def best_of(job: Callable[[], object], *, repeats: int = 3) -> float:
 def time_import() -> float:
     code = "import time; s = time.perf_counter(); import pcer; print(time.perf_counter() - s)"
     runs = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
         for _ in range(5)
     ]
     return min(float(run.stdout) for run in runs)
@@ -214,19 +218,31 @@ def audit_since(old: str, repeats: str = "15") -> None:
     earlier, today = zip(*pairs, strict=True)
     ratio = statistics.median(now / before for before, now in pairs)
     for name, seconds in (("earlier", earlier), ("today", today)):
-        print(f"{name:<8} best {min(seconds):.3f} s, median {statistics.median(seconds):.3f} s")
+        print(
+            f"{name:<8} best {min(seconds):.3f} s, median {statistics.median(seconds):.3f} s"
+        )
     best = min(today) / min(earlier)
     print(f"median ratio {ratio:.2f}, ratio of best {best:.2f} (bar: {MOST_TIMES:g})")
     spots = hot_spots(tree)
     for name, share in spots:
         print(f"  {share:>6.1%}  {name}")
-    results = {"earlier": earlier, "today": today, "median_ratio": ratio, "hot_spots": spots}
+    results = {
+        "earlier": earlier,
+        "today": today,
+        "median_ratio": ratio,
+        "hot_spots": spots,
+    }
     write_results("audit_time", results)
 
 
 N_SEEDS, N_FEATURES = 50, 19
 BUDGETS = (0.1, 0.5, 1.0, 5.0, 10.0, math.inf)
-STUDY_SHAPES = {"adult": (46_033, 2), "acs": (50_000, 2), "compas": (6_172, 1), "bios": (37_900, 1)}
+STUDY_SHAPES = {
+    "adult": (46_033, 2),
+    "acs": (50_000, 2),
+    "compas": (6_172, 1),
+    "bios": (37_900, 1),
+}
 """Records and protected attributes of each dataset."""
 BATCH, STEPS_PER_MODEL, TIMED_STEPS = 256, 3_150, 200
 
@@ -248,11 +264,16 @@ def made_up(n_records: int, n_attributes: int) -> tuple[SimpleNamespace, Predict
         )
         for k in range(n_attributes)
     }
-    dataset = SimpleNamespace(labels=rng.integers(0, 2, n_records), attribute=attributes.get)
-    sweep = SimpleNamespace(dataset=dataset, attributes=tuple(attributes), config=TrainConfig())
+    dataset = SimpleNamespace(
+        labels=rng.integers(0, 2, n_records), attribute=attributes.get
+    )
+    sweep = SimpleNamespace(
+        dataset=dataset, attributes=tuple(attributes), config=TrainConfig()
+    )
     return sweep, Predictions(
         budgets=tuple(
-            Budget(epsilon=e, noise_multiplier=0.0, epsilon_by_accountant={}) for e in BUDGETS
+            Budget(epsilon=e, noise_multiplier=0.0, epsilon_by_accountant={})
+            for e in BUDGETS
         ),
         seeds=tuple(range(N_SEEDS)),
         logits=np.stack([level.astype(np.float32) + part for part in noise]),
@@ -269,7 +290,8 @@ def time_attacks(name: str, n_processes: int) -> dict[str, float]:
     cpu, clock = time.process_time(), time.perf_counter()
     attributes = [sweep.dataset.attribute(one) for one in sweep.attributes]
     tasks = [
-        (attack_models, (_settings(sweep, attributes, scores, b),)) for b in range(len(BUDGETS))
+        (attack_models, (_settings(sweep, attributes, scores, b),))
+        for b in range(len(BUDGETS))
     ]
     list(run_tasks(tasks, n_processes=n_processes))
     return {
@@ -286,7 +308,13 @@ def opacus_step() -> float:
     from torch import nn
 
     torch.set_num_threads(1)
-    layers = [nn.Linear(N_FEATURES, 64), nn.ReLU(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 1)]
+    layers = [
+        nn.Linear(N_FEATURES, 64),
+        nn.ReLU(),
+        nn.Linear(64, 32),
+        nn.ReLU(),
+        nn.Linear(32, 1),
+    ]
     model = GradSampleModule(nn.Sequential(*layers))
     plain = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     optimizer = DPOptimizer(
@@ -320,19 +348,35 @@ def attacks(words: Sequence[str]) -> None:
     found = {}
     for name in STUDY_SHAPES if options.study else ["adult"]:
         found[name] = one = time_attacks(name, options.processes)
-        print(f"  {name:<8}{one['cpu_seconds']:8.1f} CPU s {one['seconds']:8.1f} s on the clock")
+        print(
+            f"  {name:<8}{one['cpu_seconds']:8.1f} CPU s {one['seconds']:8.1f} s on the clock"
+        )
     total = sum(one["cpu_seconds"] for one in found.values())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     clock = sum(one["seconds"] for one in found.values())
-    print(f"  {'all':<8}{total:8.1f} CPU s {clock:8.1f} s on the clock, peak {peak:.2f} GB")
-    results = {"processes": options.processes, "cores": os.cpu_count(), "peak_gb": peak, **found}
+    print(
+        f"  {'all':<8}{total:8.1f} CPU s {clock:8.1f} s on the clock, peak {peak:.2f} GB"
+    )
+    results = {
+        "processes": options.processes,
+        "cores": os.cpu_count(),
+        "peak_gb": peak,
+        **found,
+    }
     if options.opacus:
         step = opacus_step()
         price = step * STEPS_PER_MODEL * len(BUDGETS) * N_SEEDS
         results |= {"opacus_step_seconds": step, "ordinary_lira_seconds": price}
-        print(f"  ordinary LiRA: 300 shadow models with Opacus at {1e3 * step:.2f} ms a step:")
-        print(f"  {'':<8}{price:8.0f} CPU s, {price / found['adult']['cpu_seconds']:,.0f} times")
-    results |= {"python": platform.python_version(), "numpy": importlib.metadata.version("numpy")}
+        print(
+            f"  ordinary LiRA: 300 shadow models with Opacus at {1e3 * step:.2f} ms a step:"
+        )
+        print(
+            f"  {'':<8}{price:8.0f} CPU s, {price / found['adult']['cpu_seconds']:,.0f} times"
+        )
+    results |= {
+        "python": platform.python_version(),
+        "numpy": importlib.metadata.version("numpy"),
+    }
     write_results("attacks", results)
 
 
@@ -370,7 +414,9 @@ def write_table(folder: Path, n_rows: int) -> str:
 
     folder.mkdir(parents=True, exist_ok=True)
     step = -(-n_rows // N_FILES)
-    with duckdb.connect(config={"threads": THREADS, "memory_limit": "1GB"}) as connection:
+    with duckdb.connect(
+        config={"threads": THREADS, "memory_limit": "1GB"}
+    ) as connection:
         for part in range(N_FILES):
             path = folder / f"part-{part:02}.parquet"
             rows = f"range({part * step}, {min((part + 1) * step, n_rows)}) t(i)"
@@ -501,7 +547,9 @@ def in_turns(pattern: str) -> dict[str, tuple[float, float]]:
         for name, count in WAYS.items():
             start = (time.perf_counter(), time.process_time())
             count(pattern)
-            times[name].append((time.perf_counter() - start[0], time.process_time() - start[1]))
+            times[name].append(
+                (time.perf_counter() - start[0], time.process_time() - start[1])
+            )
     return {
         name: tuple(statistics.median(column) for column in zip(*values, strict=True))
         for name, values in times.items()
@@ -549,7 +597,11 @@ def tables(words: Sequence[str]) -> None:
         for plain in ("sql", "sql by answer"):
             ratio = seconds["pcer"][kind] / seconds[plain][kind]
             print(f"pcer / {TITLES[plain]}, {name}: {ratio:.2f}", flush=True)
-    fairlearn = largest_for_fairlearn(pattern, n_rows) if not options.without_fairlearn else None
+    fairlearn = (
+        largest_for_fairlearn(pattern, n_rows)
+        if not options.without_fairlearn
+        else None
+    )
     if fairlearn is not None:
         timed = (fairlearn["rows"], fairlearn["seconds"], fairlearn["bytes"])
         print(line("fairlearn MetricFrame", *timed))
@@ -570,7 +622,9 @@ def tables(words: Sequence[str]) -> None:
     print(machine, versions)
 
 
-def fit_by_hand(estimator: Any, X: np.ndarray, y: np.ndarray, rows: np.ndarray, seed: int) -> Any:
+def fit_by_hand(
+    estimator: Any, X: np.ndarray, y: np.ndarray, rows: np.ndarray, seed: int
+) -> Any:
     from sklearn.base import clone
 
     model = clone(estimator).set_params(random_state=seed).fit(X[rows], y[rows])
@@ -621,9 +675,15 @@ def estimator(n_splits: int = 20, n_jobs: int = 2) -> None:
     for run in (by_hand, by_pcer):
         began = [clock() for clock in clocks.values()]
         run()
-        spent.append([clock() - then for clock, then in zip(clocks.values(), began, strict=True)])
-    for name, hand, ours in [*zip(clocks, *spent, strict=True)][: 2 if n_jobs == 1 else 1]:
-        print(f"seconds {name}: by hand {hand:.1f}, by pcer {ours:.1f}, ratio {ours / hand:.3f}")
+        spent.append(
+            [clock() - then for clock, then in zip(clocks.values(), began, strict=True)]
+        )
+    for name, hand, ours in [*zip(clocks, *spent, strict=True)][
+        : 2 if n_jobs == 1 else 1
+    ]:
+        print(
+            f"seconds {name}: by hand {hand:.1f}, by pcer {ours:.1f}, ratio {ours / hand:.3f}"
+        )
 
 
 if __name__ == "__main__":

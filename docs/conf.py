@@ -16,12 +16,26 @@ copyright = f"{author}, Apache-2.0"
 version = release = generate.pcer.__version__
 root_doc = "docs/index"
 include_patterns = [
-    *("README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md"),
+    *(
+        "README.md",
+        "SECURITY.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "benchmarks/README.md",
+    ),
     *("docs/*.md", "docs/notebooks/*.ipynb", "docs/generated/**"),
     # The study's long tables are no pages: ``generate.link_files`` lets links lead to the files.
     *("studies/README.md", "studies/docs/[!cf]*.md", "studies/paper/README.md"),
 ]
-exclude_patterns = [".*", "src", "tests", "docs/_build", "dist", "build", "**/__pycache__"]
+exclude_patterns = [
+    ".*",
+    "src",
+    "tests",
+    "docs/_build",
+    "dist",
+    "build",
+    "**/__pycache__",
+]
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 
 # Notebooks are shown as they were executed; tests/test_pages.py runs them.
@@ -55,7 +69,9 @@ html_theme_options = {
 }
 
 
-def signature(app: object, what: str, name: str, thing: object, *given: object) -> object:
+def signature(
+    app: object, what: str, name: str, thing: object, *given: object
+) -> object:
     """Records are made of files, or by the arguments that their docstring lists."""
     return ("", None) if hasattr(thing, "model_fields") else None
 
@@ -66,4 +82,6 @@ def setup(app: object) -> None:
     app.connect("source-read", generate.link_files)
     app.connect("autodoc-process-signature", signature)
     app.connect("autodoc-process-docstring", generate.as_restructured)
-    app.connect("build-finished", lambda app, error: error or generate.write_reports(app.outdir))
+    app.connect(
+        "build-finished", lambda app, error: error or generate.write_reports(app.outdir)
+    )

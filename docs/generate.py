@@ -38,21 +38,43 @@ GALLERY = {
         "sweep.png",
         "Networks on Bias in Bios, from ε = 0.1 to training without privacy.",
     ),
-    "study": (STUDY, "study.png", "The whole study: eight releases, both answers of each."),
+    "study": (
+        STUDY,
+        "study.png",
+        "The whole study: eight releases, both answers of each.",
+    ),
 }
 # By section: its title, and the pages under it in order, as patterns from the repository's root.
 SECTIONS = {
     "guide": (
         "Guide",
         [
-            *("docs/models.md", "docs/datasets.md", "docs/opacus.md", "docs/training.md"),
-            *("docs/receipts.md", "docs/reports.md", "docs/compare.md", "docs/choosing.md"),
-            *("docs/large-models.md", "docs/integrations.md", "docs/method.md", "docs/attacks.md"),
+            *(
+                "docs/models.md",
+                "docs/datasets.md",
+                "docs/opacus.md",
+                "docs/training.md",
+            ),
+            *(
+                "docs/receipts.md",
+                "docs/reports.md",
+                "docs/compare.md",
+                "docs/choosing.md",
+            ),
+            *(
+                "docs/large-models.md",
+                "docs/integrations.md",
+                "docs/method.md",
+                "docs/attacks.md",
+            ),
             *("docs/placebo.md", "docs/security.md", "docs/format.md", "docs/*.md"),
         ],
     ),
     "notebooks": ("Notebooks", ["docs/notebooks/*.ipynb"]),
-    "reference": ("Reference", ["docs/generated/commands.md", "docs/generated/api/*.rst"]),
+    "reference": (
+        "Reference",
+        ["docs/generated/commands.md", "docs/generated/api/*.rst"],
+    ),
     "study": (
         "The paper's study",
         ["studies/docs/[!cf]*.md", "studies/README.md", "studies/paper/README.md"],
@@ -67,7 +89,9 @@ def write_pages(folder: Path) -> None:
     """Write every generated page below a folder that holds nothing else."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "api" / "pcer").mkdir(parents=True)
-    pages = {f"api/{module.__name__}.rst": module_page(module) for module in public_modules()}
+    pages = {
+        f"api/{module.__name__}.rst": module_page(module) for module in public_modules()
+    }
     pages |= {f"api/pcer/{name}.rst": text for name, text in name_pages(pcer).items()}
     pages |= {"commands.md": commands_page(), "gallery.rst": gallery_page()}
     for name, text in pages.items():
@@ -84,7 +108,9 @@ def write_reports(folder: str | os.PathLike[str]) -> None:
     place.mkdir(exist_ok=True)
     for name, (paths, _, _) in GALLERY.items():
         releases = [pcer.read_release(path) for path in paths]
-        (place / f"{name}.html").write_text(to_report(pcer.audit(releases), releases), "utf-8")
+        (place / f"{name}.html").write_text(
+            to_report(pcer.audit(releases), releases), "utf-8"
+        )
 
 
 def titled(title: str, *blocks: str) -> str:
@@ -94,10 +120,19 @@ def titled(title: str, *blocks: str) -> str:
 
 def section(title: str, patterns: list[str]) -> str:
     """A page that lists others; a page that somebody adds appears without an edit."""
-    found = [path for one in patterns for path in sorted(ROOT.glob(one), key=lambda p: p.stem)]
+    found = [
+        path
+        for one in patterns
+        for path in sorted(ROOT.glob(one), key=lambda p: p.stem)
+    ]
     once = dict.fromkeys(path for path in found if path.stem != "index")
     pages = [path.relative_to(ROOT).with_suffix("") for path in once]
-    lines = [".. toctree::", "   :maxdepth: 1", "", *(f"   /{page.as_posix()}" for page in pages)]
+    lines = [
+        ".. toctree::",
+        "   :maxdepth: 1",
+        "",
+        *(f"   /{page.as_posix()}" for page in pages),
+    ]
     return titled(title, "\n".join(lines))
 
 
@@ -115,16 +150,22 @@ def public_modules() -> list[ModuleType]:
     rooms = [one.name for one in pkgutil.iter_modules(pcer.__path__) if one.ispkg]
     names = ["pcer", *(f"pcer.{room}" for room in rooms if room != "cli")]
     fronts = [one for one in map(importlib.import_module, names) if public_names(one)]
-    exported = [getattr(front, name) for front in fronts for name in public_names(front)]
+    exported = [
+        getattr(front, name) for front in fronts for name in public_names(front)
+    ]
     return [*fronts, *(one for one in exported if isinstance(one, ModuleType))]
 
 
 def public_names(module: ModuleType) -> list[str]:
     """What a module exports; without ``__all__`` the functions and classes that it defines."""
     own = (
-        n for n, one in vars(module).items() if getattr(one, "__module__", "") == module.__name__
+        n
+        for n, one in vars(module).items()
+        if getattr(one, "__module__", "") == module.__name__
     )
-    return list(getattr(module, "__all__", (name for name in own if not name.startswith("_"))))
+    return list(
+        getattr(module, "__all__", (name for name in own if not name.startswith("_")))
+    )
 
 
 def homes() -> dict[str, str]:
@@ -135,7 +176,9 @@ def homes() -> dict[str, str]:
         for module in public_modules()
         for name in public_names(module)
     }
-    described = {name: one for name, one in full.items() if not isinstance(one, ModuleType)}
+    described = {
+        name: one for name, one in full.items() if not isinstance(one, ModuleType)
+    }
     return {name: first.setdefault(id(one), name) for name, one in described.items()}
 
 
@@ -153,14 +196,19 @@ def name_pages(module: ModuleType) -> dict[str, str]:
     found, pages = entries(module), {}
     for name in found:
         pages.setdefault(name.lower(), []).append(name)
-    return {page: titled(", ".join(n), *(found[one] for one in n)) for page, n in pages.items()}
+    return {
+        page: titled(", ".join(n), *(found[one] for one in n))
+        for page, n in pages.items()
+    }
 
 
 def entries(module: ModuleType) -> dict[str, str]:
     """The directive for each public name of a module."""
     places, place = homes(), module.__name__
     whole = {name: f"{place}.{name}" for name in public_names(module)}
-    return {n: entry(module, one, places[one]) for n, one in whole.items() if one in places}
+    return {
+        n: entry(module, one, places[one]) for n, one in whole.items() if one in places
+    }
 
 
 def entry(module: ModuleType, whole: str, home: str) -> str:
@@ -214,7 +262,10 @@ def as_restructured(
         else:
             if not found or not found[-1].startswith("   "):
                 found += [".. list-table::", "   :header-rows: 1", ""]
-            found += [f"   {' ' if number else '*'} - {cell}" for number, cell in enumerate(cells)]
+            found += [
+                f"   {' ' if number else '*'} - {cell}"
+                for number, cell in enumerate(cells)
+            ]
     lines[:] = found
 
 
@@ -234,7 +285,9 @@ def verb_section(verb: typer.core.TyperCommand, parent: typer.Context) -> Iterat
     """One verb: what it does, how it is called, what it takes."""
     context = typer.Context(verb, info_name=verb.name, parent=parent)
     with redirect_stdout(StringIO()):
-        verb.get_help(context)  # looks up defaults that are slow to import; rich prints it
+        verb.get_help(
+            context
+        )  # looks up defaults that are slow to import; rich prints it
     yield f"## pcer {verb.name}"
     yield plain(verb.help)
     usage = " ".join([context.command_path, *verb.collect_usage_pieces(context)])
@@ -262,5 +315,7 @@ def gallery_page() -> str:
         f"   :class: report\n\n`{words} <../../reports/{name}.html>`__"
         for name, (_, image, words) in GALLERY.items()
     ]
-    lead = "Reports as ``pcer audit RELEASE... --html report.html`` writes them. Open one:"
+    lead = (
+        "Reports as ``pcer audit RELEASE... --html report.html`` writes them. Open one:"
+    )
     return titled("Gallery", lead, *pictures)

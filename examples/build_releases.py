@@ -29,7 +29,9 @@ ABOUT = {
     "groups": ["Other", "African-American"],
     "people": "defendants",
     "positive_means": "are predicted to be charged again",
-    "notes": ["A positive prediction is two-year recidivism; ProPublica's 6,172 records."],
+    "notes": [
+        "A positive prediction is two-year recidivism; ProPublica's 6,172 records."
+    ],
     "public_data": True,
 }
 
@@ -74,7 +76,12 @@ def predictions(features: pd.DataFrame, label: pd.Series, seed: int) -> pd.DataF
     model = make_pipeline(StandardScaler(), LogisticRegression())
     model.fit(features.iloc[train], label.iloc[train])
     split = np.where(np.isin(ids, train), "train", "test")
-    columns = {"record": ids, "seed": seed, "split": split, "guess": model.predict(features)}
+    columns = {
+        "record": ids,
+        "seed": seed,
+        "split": split,
+        "guess": model.predict(features),
+    }
     return pd.DataFrame(columns)
 
 
@@ -93,7 +100,9 @@ def main(path: str) -> None:
         ),
     }
     for name, release in releases.items():
-        pcer.write_release(release, Path(__file__).parent / f"compas-{name}.release.json")
+        pcer.write_release(
+            release, Path(__file__).parent / f"compas-{name}.release.json"
+        )
 
 
 if __name__ == "__main__":

@@ -24,8 +24,21 @@ ADULT_COLUMNS = (
     *("capital_gain", "capital_loss", "hours_per_week", "income"),
 )
 COMPAS_COLUMNS = (
-    *("age", "race", "juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count"),
-    *("days_b_screening_arrest", "c_charge_degree", "is_recid", "score_text", "two_year_recid"),
+    *(
+        "age",
+        "race",
+        "juv_fel_count",
+        "juv_misd_count",
+        "juv_other_count",
+        "priors_count",
+    ),
+    *(
+        "days_b_screening_arrest",
+        "c_charge_degree",
+        "is_recid",
+        "score_text",
+        "two_year_recid",
+    ),
 )
 
 
@@ -46,7 +59,9 @@ def compas_rows(folder: Path) -> Iterable[dict[str, str]]:
         yield from csv.DictReader(stream)
 
 
-def write_extract(name: str, columns: Sequence[str], rows: Iterable[dict[str, str]]) -> None:
+def write_extract(
+    name: str, columns: Sequence[str], rows: Iterable[dict[str, str]]
+) -> None:
     """Write the named columns as compressed CSV, and print size and digest."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")

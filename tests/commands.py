@@ -34,13 +34,23 @@ def config(**tables: dict[str, Any]) -> tuple[str, str]:
     """Options that name a run file with these tables."""
     lines = []
     for table, keys in tables.items():
-        plain = {key: value for key, value in keys.items() if not isinstance(value, dict)}
-        lines += [f"[{table}]", *(f"{key} = {json.dumps(value)}" for key, value in plain.items())]
+        plain = {
+            key: value for key, value in keys.items() if not isinstance(value, dict)
+        }
+        lines += [
+            f"[{table}]",
+            *(f"{key} = {json.dumps(value)}" for key, value in plain.items()),
+        ]
         for name in keys.keys() - plain.keys():
             settings = keys[name].items()
-            lines += [f"[{table}.{name}]", *(f"{k} = {json.dumps(v)}" for k, v in settings)]
+            lines += [
+                f"[{table}.{name}]",
+                *(f"{k} = {json.dumps(v)}" for k, v in settings),
+            ]
     text = "\n".join(lines) + "\n"
-    path = Path(_run_files.name, f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.toml")
+    path = Path(
+        _run_files.name, f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.toml"
+    )
     path.write_text(text, encoding="utf-8")
     return "--config", str(path)
 
@@ -51,7 +61,9 @@ def write_rows(path: Path, header: str, rows: list[list[object]]) -> Path:
     return path
 
 
-def write_people(path: Path, n: int = 400, *, small: int = 0, named: bool = False) -> Path:
+def write_people(
+    path: Path, n: int = 400, *, small: int = 0, named: bool = False
+) -> Path:
     """A table to train on; the first ``small`` are a group of their own, seven have no age."""
     rng, rows = random.Random(3), []
     for i in range(n):
@@ -160,7 +172,9 @@ def title(pid: int) -> str:
 
 def marked(mark: str) -> set[int]:
     """Living processes whose environment holds a text."""
-    processes = [p for p in Path("/proc").glob("[0-9]*") if mark.encode() in _read(p / "environ")]
+    processes = [
+        p for p in Path("/proc").glob("[0-9]*") if mark.encode() in _read(p / "environ")
+    ]
     return alive({int(path.name) for path in processes})
 
 

@@ -55,8 +55,25 @@ def make_plain_release() -> dict[str, Any]:
         for seed in range(3):
             groups = copy.deepcopy(TABLES)
             groups["Other"]["train"]["tp"] += seed
-            runs.append({"epsilon": epsilon, "seed": seed, "split": f"s{seed}", "groups": groups})
-    subject = {"dataset": "compas", "attribute": "race", "groups": [*TABLES], "outcome": "harm"}
+            runs.append(
+                {
+                    "epsilon": epsilon,
+                    "seed": seed,
+                    "split": f"s{seed}",
+                    "groups": groups,
+                }
+            )
+    subject = {
+        "dataset": "compas",
+        "attribute": "race",
+        "groups": [*TABLES],
+        "outcome": "harm",
+    }
     training = {"mechanism": "none", "split_kind": "random"}
-    tree = {"format": "pcer-release", "version": 1, "subject": subject, "training": training}
+    tree = {
+        "format": "pcer-release",
+        "version": 1,
+        "subject": subject,
+        "training": training,
+    }
     return {**tree, "runs": runs}

@@ -16,7 +16,10 @@ ROOT = Path(__file__).parents[1]
 SAMPLES = [
     *sorted(ROOT.glob("examples/*.release.json")),
     *sorted(ROOT.glob("studies/paper/*.release.json")),
-    *(ROOT / "tests" / "releases" / f"{n}.release.json" for n in ("counts", "rates", "by-hand")),
+    *(
+        ROOT / "tests" / "releases" / f"{n}.release.json"
+        for n in ("counts", "rates", "by-hand")
+    ),
 ]
 """Every release in the repository that can be read."""
 
@@ -70,15 +73,21 @@ def mixed_audit() -> pcer.Audit:
 @cache
 def hostile_audit() -> pcer.Audit:
     """The audit of a release whose every name is somebody's attempt."""
-    return pcer.audit(many_groups(HOSTILE, dataset=HOSTILE[3], attribute=HOSTILE[1]), QUICK)
+    return pcer.audit(
+        many_groups(HOSTILE, dataset=HOSTILE[3], attribute=HOSTILE[1]), QUICK
+    )
 
 
 def mixed_release(n_seeds: int = 6, **subject: Any) -> Release:
     """Two groups; at the small budgets nothing is memorised, at the large ones a lot."""
     rng = np.random.default_rng(1)
     shape = {"sizes": (6_000, 3_000), "right": [(0.85, 0.7)] * 2, "n_seeds": n_seeds}
-    quiet = World(**shape, label_shares=[0.35, 0.35], gaps=(0, 0), budgets=(0.1, 0.5, 1.0))
-    loud = World(**shape, label_shares=[0.45, 0.2], gaps=(0.005, 0.06), budgets=(5.0, 10.0, None))
+    quiet = World(
+        **shape, label_shares=[0.35, 0.35], gaps=(0, 0), budgets=(0.1, 0.5, 1.0)
+    )
+    loud = World(
+        **shape, label_shares=[0.45, 0.2], gaps=(0.005, 0.06), budgets=(5.0, 10.0, None)
+    )
     first, second = (simulate(world, rng).to_tree() for world in (quiet, loud))
     for run in second["runs"]:
         run["split"] += " of the second half"
@@ -92,7 +101,9 @@ def many_groups(names: list[str], n_seeds: int = 2, **subject: Any) -> Release:
     k = len(names)
     rates = {"label_shares": [0.3] * k, "right": [(0.8, 0.7)] * k}
     gaps = [0.02 * g for g in range(k)]
-    world = World(sizes=[2_000] * k, **rates, gaps=gaps, n_seeds=n_seeds, budgets=(1.0, None))
+    world = World(
+        sizes=[2_000] * k, **rates, gaps=gaps, n_seeds=n_seeds, budgets=(1.0, None)
+    )
     tree = simulate(world, np.random.default_rng(2)).to_tree()
     tree["subject"] |= subject
     return renamed(tree, names)
@@ -115,7 +126,9 @@ def with_attacks(release: Release) -> Release:
             cell["exposure"] = {"attack_advantage": found}
     row = {"epsilon": None, "proxy": "lira_advantage", "standard_error": 0.1}
     values = zip(tree["subject"]["groups"], (0.1, 0.12), strict=True)
-    tree["pooled_exposure"] = [row | {"group": name, "value": value} for name, value in values]
+    tree["pooled_exposure"] = [
+        row | {"group": name, "value": value} for name, value in values
+    ]
     return parse_release(tree, file="simulated")
 
 
@@ -123,5 +136,7 @@ def with_models(release: Release, names: list[str]) -> Release:
     """The same runs and attack results under the name of each model."""
     tree = release.to_tree() | {"version": 2}
     for rows in ("runs", "pooled_exposure"):
-        tree[rows] = [{**row, "model": name} for name in names for row in tree.get(rows, [])]
+        tree[rows] = [
+            {**row, "model": name} for name in names for row in tree.get(rows, [])
+        ]
     return parse_release(tree, file="simulated")

@@ -15,7 +15,10 @@ Stratum = tuple[int, int, int, int]
 
 def by_label(train: Confusion, test: Confusion) -> list[Stratum]:
     """The strata of one split: positive labels, then negative ones."""
-    rows = ((train.tp, train.fn, test.tp, test.fn), (train.tn, train.fp, test.tn, test.fp))
+    rows = (
+        (train.tp, train.fn, test.tp, test.fn),
+        (train.tn, train.fp, test.tn, test.fp),
+    )
     return [(sum(row), row[0] + row[1], row[0] + row[2], row[0]) for row in rows]
 
 
@@ -46,8 +49,12 @@ def split_luck(train: Confusion, test: Confusion) -> tuple[float, float]:
     for total, trained, correct, _ in by_label(train, test):
         if total == 0:
             continue
-        with np.errstate(all="ignore"):  # scipy computes a kurtosis too, and divides by 0 in it
-            law_mean, law_variance = stats.hypergeom(total, correct, trained).stats("mv")
+        with np.errstate(
+            all="ignore"
+        ):  # scipy computes a kurtosis too, and divides by 0 in it
+            law_mean, law_variance = stats.hypergeom(total, correct, trained).stats(
+                "mv"
+            )
         # difference = X/n_train - (K - X)/n_test, with X the correct ones that were trained on
         mean += float(law_mean) / train.n - (correct - float(law_mean)) / test.n
         if total > 1:
@@ -55,7 +62,9 @@ def split_luck(train: Confusion, test: Confusion) -> tuple[float, float]:
     return mean, variance
 
 
-def cost_and_error(release: Release, epsilon: float | None, name: str) -> tuple[float, ...]:
+def cost_and_error(
+    release: Release, epsilon: float | None, name: str
+) -> tuple[float, ...]:
     """Cost of a group, runs of one split averaged first, its error, and the luck of one split."""
     by_split: dict[object, list[tuple[float, float, float]]] = {}
     sizes = []
@@ -64,10 +73,14 @@ def cost_and_error(release: Release, epsilon: float | None, name: str) -> tuple[
             train, test = run.groups[name].train, run.groups[name].test
             luck, variance = split_luck(train, test)
             x = accuracy(train) - accuracy(test) - luck
-            u = rate_variance(accuracy(train), train.n) + rate_variance(accuracy(test), test.n)
+            u = rate_variance(accuracy(train), train.n) + rate_variance(
+                accuracy(test), test.n
+            )
             by_split.setdefault(run.split, []).append((x, variance, u))
             sizes.append(train.n + test.n)
-    xs, vs, us = ([mean([row[k] for row in rows]) for rows in by_split.values()] for k in range(3))
+    xs, vs, us = (
+        [mean([row[k] for row in rows]) for rows in by_split.values()] for k in range(3)
+    )
     cost = mean(xs)
     people = rate_variance(cost, mean(sizes))
     return cost, math.sqrt(cost_variance(xs, max(mean(vs), mean(us)), people)), mean(vs)
@@ -156,6 +169,9 @@ def cross_variance(first: dict[str, float], second: dict[str, float]) -> float:
     gradient = [second["cost"], -second["benefit"], -first["cost"], first["benefit"]]
     matrix = np.zeros((4, 4))
     for k, side in ((0, first), (2, second)):
-        matrix[k, k], matrix[k + 1, k + 1] = side["benefit_variance"], side["cost_variance"]
+        matrix[k, k], matrix[k + 1, k + 1] = (
+            side["benefit_variance"],
+            side["cost_variance"],
+        )
         matrix[k, k + 1] = matrix[k + 1, k] = side["covariance"]
     return float(gradient @ matrix @ gradient)

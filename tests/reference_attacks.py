@@ -13,7 +13,9 @@ def beats(a, b) -> float:
 
 def auc(score, member) -> float:
     """Pairs won, ties counting half."""
-    inside, outside = ([s for s, m in zip(score, member, strict=True) if m == k] for k in (1, 0))
+    inside, outside = (
+        [s for s, m in zip(score, member, strict=True) if m == k] for k in (1, 0)
+    )
     return statistics.fmean(beats(a, b) for a in inside for b in outside)
 
 
@@ -23,7 +25,9 @@ def auc_parts(score, member) -> list[float]:
     The squares sum to the variance of DeLong, DeLong and Clarke-Pearson.
     """
     known = [r for r in range(len(score)) if not np.isnan(score[r])]
-    inside, outside = ([r for r in known if member[r] == side] for side in (True, False))
+    inside, outside = (
+        [r for r in known if member[r] == side] for side in (True, False)
+    )
     value = auc(score[known], member[known])
     parts = [0.0] * len(score)
     for r in known:
@@ -36,11 +40,15 @@ def auc_parts(score, member) -> list[float]:
 def threshold_parts(loss, member) -> tuple[float, list[float]]:
     """Advantage at the mean training loss; each record's guess, and how it moves the threshold."""
     n = len(loss)
-    inside, outside = ([r for r in range(n) if member[r] == side] for side in (True, False))
+    inside, outside = (
+        [r for r in range(n) if member[r] == side] for side in (True, False)
+    )
     mean = statistics.fmean(loss[r] for r in inside)
 
     def shares(cut):
-        return tuple(sum(loss[r] <= cut + 1e-12 for r in s) / len(s) for s in (inside, outside))
+        return tuple(
+            sum(loss[r] <= cut + 1e-12 for r in s) / len(s) for s in (inside, outside)
+        )
 
     width = statistics.pstdev(loss[r] for r in inside) / n**0.2
     (low_in, low_out), (high_in, high_out) = shares(mean - width), shares(mean + width)
@@ -70,7 +78,9 @@ def few_models(n_models) -> float:
 def two_way_error(values, parts, n_records) -> float:
     """Records' parts summed over models and squared; plus what models vary beyond their parts."""
     n_models = len(values)
-    of_records = sum(sum(column) ** 2 for column in zip(*parts, strict=True)) / n_models**2
+    of_records = (
+        sum(sum(column) ** 2 for column in zip(*parts, strict=True)) / n_models**2
+    )
     of_records *= n_records / (n_records - 1)
     of_models = statistics.variance(values) / n_models
     of_both = sum(part**2 for row in parts for part in row) / n_models**2
@@ -93,7 +103,9 @@ def paired(values, member) -> tuple[float, float, float, int]:
     n_models, n_records = values.shape
     differences = {}
     for r in range(n_records):
-        inside, outside = (values[member[:, r] == side, r].tolist() for side in (True, False))
+        inside, outside = (
+            values[member[:, r] == side, r].tolist() for side in (True, False)
+        )
         if inside and outside:
             differences[r] = statistics.fmean(inside) - statistics.fmean(outside)
     value, n = statistics.fmean(differences.values()), len(differences)
@@ -110,7 +122,9 @@ def separation(values, member, group, first, second) -> float:
     for r in range(n_records):
         own = []
         for s in range(n_models):
-            alike = [values[t, r] for t in range(n_models) if member[t, r] == member[s, r]]
+            alike = [
+                values[t, r] for t in range(n_models) if member[t, r] == member[s, r]
+            ]
             own.append(float(values[s, r]) - statistics.fmean(alike))
         luck.append(own)
 
@@ -149,8 +163,12 @@ def luck_of_many(values, member, differences, value) -> float:
     of_models = sum(sum(row) ** 2 for row in beyond)
     of_both = sum(part**2 for row in beyond for part in row)
     share = float(member[:, list(differences)].mean())
-    own = (1 - (1 + share) / n_models) ** 2  # how far a model stands out of what it is part of
-    return (few_models(n_models) * of_models - of_both) * n_models / (n_models - 1) / own
+    own = (
+        1 - (1 + share) / n_models
+    ) ** 2  # how far a model stands out of what it is part of
+    return (
+        (few_models(n_models) * of_models - of_both) * n_models / (n_models - 1) / own
+    )
 
 
 def luck_of_few(values, member, differences, value) -> float:
@@ -168,7 +186,9 @@ def luck_of_few(values, member, differences, value) -> float:
         told = min(len(one), len(other)) > 1
         apart = told and statistics.fmean(one) + sign * statistics.fmean(other)
         of_models.append(apart**2)
-        of_both.append(told and sum(statistics.variance(x) / len(x) for x in (one, other)))
+        of_both.append(
+            told and sum(statistics.variance(x) / len(x) for x in (one, other))
+        )
     both = [statistics.fmean(part) / (2 * n_models) for part in (of_models, of_both)]
     return few_models(n_models) * both[0] - both[1]
 
@@ -208,8 +228,12 @@ def cut_log_odds(probability):
     if any(p in (0.0, 1.0) for p in every):
         inner = [min(p, 1 - p) for p in every if p not in (0.0, 1.0)]
         h = np.quantile(inner, 0.01) if inner else 0.02
-        probability = [[min(max(float(p), h / 2), 1 - h / 2) for p in row] for row in probability]
-    return np.array([[math.log(p) - math.log1p(-p) for p in row] for row in probability])
+        probability = [
+            [min(max(float(p), h / 2), 1 - h / 2) for p in row] for row in probability
+        ]
+    return np.array(
+        [[math.log(p) - math.log1p(-p) for p in row] for row in probability]
+    )
 
 
 def shrunk_lira(values, member):
@@ -282,7 +306,9 @@ def distances(exposure, benefit, first) -> tuple[float, float]:
     for rows in (first, rest):
         both = [float(exposure[r]) for r in rows], [float(benefit[r]) for r in rows]
         spread = [*map(statistics.variance, both), statistics.covariance(*both)]
-        summaries.append((*map(statistics.fmean, both), *(x / len(rows) for x in spread)))
+        summaries.append(
+            (*map(statistics.fmean, both), *(x / len(rows) for x in spread))
+        )
     (c_i, r_i, v_i, u_i, w_i), (c_j, r_j, v_j, u_j, w_j) = summaries
     of_i = c_j**2 * u_i + r_j**2 * v_i - 2 * c_j * r_j * w_i
     of_j = c_i**2 * u_j + r_i**2 * v_j - 2 * c_i * r_i * w_j
@@ -301,6 +327,8 @@ def step_down(real, drawn) -> list[float]:
     adjusted, so_far = [0.0] * len(real), 0.0
     for place, h in enumerate(order):
         largest = [max(row[g] for g in order[place:]) for row in drawn]
-        so_far = max(so_far, sum(d >= real[h] * (1 - 1e-6) for d in largest) / len(drawn))
+        so_far = max(
+            so_far, sum(d >= real[h] * (1 - 1e-6) for d in largest) / len(drawn)
+        )
         adjusted[h] = so_far
     return adjusted

@@ -15,8 +15,12 @@ def divergence(noise: float, rate: float, order: float, *, above: bool) -> float
     """Renyi divergence of one step by adaptive integration, in either direction."""
     weights = [math.log1p(-rate), math.log(rate)]
 
-    def log_ratio(x: float) -> float:  # of the mixture to the plain noise, x in its deviations
-        return float(np.logaddexp(weights[0], weights[1] + x / noise - 1 / (2 * noise**2)))
+    def log_ratio(
+        x: float,
+    ) -> float:  # of the mixture to the plain noise, x in its deviations
+        return float(
+            np.logaddexp(weights[0], weights[1] + x / noise - 1 / (2 * noise**2))
+        )
 
     def integrand(x: float) -> float:
         power = order if above else 1 - order
@@ -25,7 +29,10 @@ def divergence(noise: float, rate: float, order: float, *, above: bool) -> float
     ends = [-14, *sorted({0, order / noise, (1 - order) / noise}), 14 + order / noise]
     ends = [x for x in ends if x >= -14]
     parts = itertools.pairwise(ends)
-    total = sum(quad(integrand, a, b, epsabs=1e-14, epsrel=1e-12, limit=400)[0] for a, b in parts)
+    total = sum(
+        quad(integrand, a, b, epsabs=1e-14, epsrel=1e-12, limit=400)[0]
+        for a, b in parts
+    )
     return math.log(total) / (order - 1)
 
 
@@ -40,13 +47,17 @@ def renyi(steps: np.ndarray, noise: float, rate: float) -> RdpAccountant:
     return accountant
 
 
-def receipt(steps: np.ndarray, costs: np.ndarray, orders: np.ndarray, levels, nominal: float):
+def receipt(
+    steps: np.ndarray, costs: np.ndarray, orders: np.ndarray, levels, nominal: float
+):
     """The lowest level that a record has kept, looking at one level after the other."""
     if all(count == 0 for count in steps[1:]):
         return 0.0
     for level in sorted(levels):
         column = list(orders).index(level.order)
-        spent = sum(float(costs[b, column]) * int(count) for b, count in enumerate(steps))
+        spent = sum(
+            float(costs[b, column]) * int(count) for b, count in enumerate(steps)
+        )
         if spent <= level.divergence and level.epsilon < nominal:
             return level.epsilon
     return nominal
@@ -55,7 +66,9 @@ def receipt(steps: np.ndarray, costs: np.ndarray, orders: np.ndarray, levels, no
 def allowed_advantage(mu: np.ndarray) -> float:
     """Mean over all pairs, a pair at a time."""
     chances = [
-        0.5 * math.erfc(-math.sqrt(a * a + b * b) / 2 / math.sqrt(2)) for a in mu for b in mu
+        0.5 * math.erfc(-math.sqrt(a * a + b * b) / 2 / math.sqrt(2))
+        for a in mu
+        for b in mu
     ]
     return sum(chances) / len(chances) - 0.5
 

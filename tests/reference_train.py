@@ -37,7 +37,9 @@ def matrices(module: nn.Module) -> list[Tensor]:
 
 def record_gradient(module: nn.Module, features: Tensor, label: Tensor) -> list[Tensor]:
     """Gradient of one record's loss by autograd."""
-    loss = nn.functional.binary_cross_entropy_with_logits(module(features[None])[0, 0], label)
+    loss = nn.functional.binary_cross_entropy_with_logits(
+        module(features[None])[0, 0], label
+    )
     return list(torch.autograd.grad(loss, list(module.parameters())))
 
 
@@ -55,7 +57,10 @@ def philox_4x64(key: tuple[int, int], counter: int) -> list[int]:
 def box_muller(radius_bits: int, angle_bits: int) -> tuple[float, float]:
     """Two normal variables from two signed 32-bit whole numbers."""
     uniform = (abs(radius_bits) + 0.5) / 2**31
-    radius, angle = math.sqrt(-2 * math.log(min(uniform, 1.0))), math.pi * angle_bits / 2**31
+    radius, angle = (
+        math.sqrt(-2 * math.log(min(uniform, 1.0))),
+        math.pi * angle_bits / 2**31,
+    )
     return radius * math.cos(angle), radius * math.sin(angle)
 
 
@@ -93,7 +98,9 @@ def train_by_rule(
     seen: list[list[int]] = []
     for step, batch in enumerate(drawn):
         gradients = [record_gradient(module, features[i], labels[i]) for i in range(n)]
-        norms = [math.sqrt(sum(float(g.square().sum()) for g in one)) for one in gradients]
+        norms = [
+            math.sqrt(sum(float(g.square().sum()) for g in one)) for one in gradients
+        ]
         seen.append([norm_bin(norm, clip) for norm in norms])
         if step % every == 0:
             bins = [norm_bin(norm, clip) for norm in norms]

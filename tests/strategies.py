@@ -17,7 +17,9 @@ costs = st.floats(0.0, 0.5)
 floors = st.sampled_from([1e-4, 1e-3, 1e-2, 1e-1])
 
 
-def arrays(elements: st.SearchStrategy[float], *, n_groups: int) -> st.SearchStrategy[np.ndarray]:
+def arrays(
+    elements: st.SearchStrategy[float], *, n_groups: int
+) -> st.SearchStrategy[np.ndarray]:
     return st.lists(elements, min_size=n_groups, max_size=n_groups).map(np.array)
 
 
@@ -32,8 +34,13 @@ def releases(draw: st.DrawFn) -> Release:
     """Small valid releases of counts; every run has a split of its own."""
     tree = make_plain_release()
     names = [f"g{k}" for k in range(draw(st.integers(2, 3)))]
-    budgets = draw(st.lists(st.sampled_from([0.1, 1.0, 10.0, None]), min_size=1, unique=True))
-    tree["subject"] |= {"groups": names, "outcome": draw(st.sampled_from(["benefit", "harm"]))}
+    budgets = draw(
+        st.lists(st.sampled_from([0.1, 1.0, 10.0, None]), min_size=1, unique=True)
+    )
+    tree["subject"] |= {
+        "groups": names,
+        "outcome": draw(st.sampled_from(["benefit", "harm"])),
+    }
     tree["training"] = {"split_kind": "random"}
     cells = st.fixed_dictionaries({"train": confusions(), "test": confusions()})
     tree["runs"] = [

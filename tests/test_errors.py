@@ -15,7 +15,11 @@ from pcer.errors import LONGEST_SENTENCE, InputError, alike, confusable, shown
 @given(st.text(st.characters(codec=None), max_size=30))
 def test_every_character_against_a_loop(text):
     def one(letter: str) -> str:
-        if letter in "\u200c\u200d" or letter.isprintable() or unicodedata.category(letter) == "Zs":
+        if (
+            letter in "\u200c\u200d"
+            or letter.isprintable()
+            or unicodedata.category(letter) == "Zs"
+        ):
             return letter
         units = letter.encode("utf-16-be", "surrogatepass")
         return "".join(f"\\u{units[k : k + 2].hex()}" for k in range(0, len(units), 2))

@@ -81,7 +81,9 @@ def test_a_cost_is_a_row_and_a_function(monkeypatch, plain_release):
 
 def test_a_chart_is_a_function_and_a_line(monkeypatch, plain_release):
     def my_chart(audit: pcer.Audit, release: Release) -> Drawing:
-        rows = [{"epsilon": str(s.epsilon), "gap": s.accuracy.mean} for s in audit.budgets]
+        rows = [
+            {"epsilon": str(s.epsilon), "gap": s.accuracy.mean} for s in audit.budgets
+        ]
         base = alt.Chart(alt.NamedData("rows")).encode(x="epsilon:N", y="gap:Q")
         return base.mark_line() + base.mark_point(), rows, "Accuracy over the budgets"
 
@@ -138,7 +140,13 @@ def test_a_rule_of_training_is_a_class_and_a_line(monkeypatch):
         assert counts[odd, 26:].sum() == 0  # an eighth of 200 bins
         assert counts[~odd, 26:].sum() > 0
     devices = (device, PlainDevice(company))
-    found, plain = (train_block(data, models, config, device=where) for where in devices)
+    found, plain = (
+        train_block(data, models, config, device=where) for where in devices
+    )
     np.testing.assert_allclose(found, plain, atol=2e-4, rtol=2e-4)
-    with pytest.raises(pcer.errors.InputError, match=r"through Opacus, .* rule 'gentle'"):
-        train_seeds(data, budgets=(1.0,), config=config, module=lambda n: torch.nn.Linear(n, 1))
+    with pytest.raises(
+        pcer.errors.InputError, match=r"through Opacus, .* rule 'gentle'"
+    ):
+        train_seeds(
+            data, budgets=(1.0,), config=config, module=lambda n: torch.nn.Linear(n, 1)
+        )

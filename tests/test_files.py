@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from pcer.errors import InputError, OutputError, shown
-from pcer.files import Record, as_shown, canonical_json, parse_json, read_text, write_files
+from pcer.files import (
+    Record,
+    as_shown,
+    canonical_json,
+    parse_json,
+    read_text,
+    write_files,
+)
 from pcer.release.format import read_release
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -27,7 +34,13 @@ PLAIN = st.recursive(
 
 
 def n_values(tree: Any) -> int:
-    inside = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+    inside = (
+        tree.values()
+        if isinstance(tree, dict)
+        else tree
+        if isinstance(tree, list)
+        else ()
+    )
     return 1 + sum(n_values(part) for part in inside)
 
 
@@ -47,7 +60,9 @@ def test_pipes_and_devices_are_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
         for read in (read_release, read_text):
-            with pytest.raises(InputError, match=r"only regular files are read|Is a directory"):
+            with pytest.raises(
+                InputError, match=r"only regular files are read|Is a directory"
+            ):
                 read(path)
 
 
@@ -65,7 +80,9 @@ def test_a_file_that_grows_is_not_read_without_end(tmp_path, monkeypatch):
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
 
 
 def failing(call, error, *, at: int, until: int = 1_000) -> Mock:
@@ -104,7 +121,11 @@ def test_a_call_that_fails_leaves_everything_as_it_was(
         monkeypatch.setattr(call, failing(os.replace, kind, at=at, until=at))
         with pytest.raises((OutputError, KeyboardInterrupt)) as caught:
             write_files(three)
-        told = rf"{named} cannot be written \(Input/output" if isinstance(kind, OSError) else "^$"
+        told = (
+            rf"{named} cannot be written \(Input/output"
+            if isinstance(kind, OSError)
+            else "^$"
+        )
         assert re.search(told, str(caught.value))
         assert contents(tmp_path) == OLD
         monkeypatch.undo()
@@ -124,12 +145,18 @@ def test_a_signal_at_the_worst_moment_leaves_nothing_behind(tmp_path, monkeypatc
     monkeypatch.setattr(os, "open", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_files({tmp_path / "a": "new", tmp_path / "b": "new"})
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("b", "old")]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [
+        ("b", "old")
+    ]
 
 
-def test_what_cannot_be_put_back_is_named_with_its_old_content(tmp_path, three, monkeypatch):
+def test_what_cannot_be_put_back_is_named_with_its_old_content(
+    tmp_path, three, monkeypatch
+):
     """From the second rename on none works: a is replaced, and stays so."""
-    monkeypatch.setattr(os, "replace", failing(os.replace, OSError(errno.EIO, "broken"), at=2))
+    monkeypatch.setattr(
+        os, "replace", failing(os.replace, OSError(errno.EIO, "broken"), at=2)
+    )
     with pytest.raises(OutputError) as caught:
         write_files(three)
     said = str(caught.value)
@@ -183,7 +210,9 @@ def test_every_text_in_a_record_is_shown_wherever_it_stands():
 
     def made(name: str) -> Outer:
         parts = {name: [Inner(word=name), Inner()]}
-        return Outer(name=name, parts=parts, either=Inner(word=name), loose={"deep": [name]})
+        return Outer(
+            name=name, parts=parts, either=Inner(word=name), loose={"deep": [name]}
+        )
 
     evil = made("a\x1b[2Jb\u202e")
     told = as_shown(evil)

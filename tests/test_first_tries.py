@@ -36,7 +36,9 @@ class Fix(NamedTuple):
 
 PRINTED = re.compile(r".*[Pp]ass (?P<fix>.+?)(?: or .*)?\.$")
 BARE = "release = pcer.release_from_estimator(forest, {}, n_splits=2)"
-ASK = "release = pcer.release_from_estimator(forest, {}, n_splits=2, outcome='benefit'{})"
+ASK = (
+    "release = pcer.release_from_estimator(forest, {}, n_splits=2, outcome='benefit'{})"
+)
 READY = "release = pcer.read_release('forest.release.json')\n"
 TRAIN = """
 def train(X, y, seed):
@@ -52,7 +54,9 @@ MADE = (
     "outcome='benefit'{})"
 )
 SWEEP = ROOT / "studies" / "paper" / "compas.race.release.json"
-SIGNALS = "pcer.release_from_signals(ll, base, {}member=member, split_kind='random', {})"
+SIGNALS = (
+    "pcer.release_from_signals(ll, base, {}member=member, split_kind='random', {})"
+)
 PYTHON = [
     # scikit-learn and fairlearn
     ASK.format("X, y, sensitive_features=g", ""),
@@ -60,9 +64,16 @@ PYTHON = [
     ASK.format("X, y, sensitive_features=g.reshape(-1, 1)", ""),
     ASK.format("X, y, sensitive_features=np.stack([g, h], axis=1)", ""),
     ASK.format("df[['age', 'score']], df['paid'], sensitive_features=df['sex']", ""),
-    ASK.format("df[['age', 'score']], df['paid'], sensitive_features=df[['sex', 'region']]", ""),
-    ASK.format("df[['age', 'score', 'code']], df['paid'], sensitive_features='code'", ""),
-    ASK.format("df[['age', 'code', 'zone']], df['paid'], sensitive_features=['code', 'zone']", ""),
+    ASK.format(
+        "df[['age', 'score']], df['paid'], sensitive_features=df[['sex', 'region']]", ""
+    ),
+    ASK.format(
+        "df[['age', 'score', 'code']], df['paid'], sensitive_features='code'", ""
+    ),
+    ASK.format(
+        "df[['age', 'code', 'zone']], df['paid'], sensitive_features=['code', 'zone']",
+        "",
+    ),
     Fix(
         ASK.format("df[['age', 'sex']], df['paid'], sensitive_features='sex'", ""),
         "could not convert string to float",
@@ -74,7 +85,9 @@ PYTHON = [
     Fix(
         ASK.format("df[['age', 'score']], df['paid'], sensitive_features='sex'", ""),
         "X has age, score",
-        ASK.format("df[['age', 'score']], df['paid'], sensitive_features=df['sex']", ""),
+        ASK.format(
+            "df[['age', 'score']], df['paid'], sensitive_features=df['sex']", ""
+        ),
     ),
     Fix(
         ASK.format("X, words, sensitive_features=g", ""),
@@ -121,12 +134,21 @@ PYTHON = [
     ),
     # pandas, polars, fairlearn's MetricFrame
     ASK.format("df[['age', 'score']], df[['paid']], sensitive_features=df['sex']", ""),
-    ASK.format("X, y.reshape(-1, 1), sensitive_features=pd.Series(g, dtype='category')", ""),
+    ASK.format(
+        "X, y.reshape(-1, 1), sensitive_features=pd.Series(g, dtype='category')", ""
+    ),
     ASK.format("X, pd.Series(y).astype('boolean'), sensitive_features=g == 'men'", ""),
-    ASK.format("pl.DataFrame(X), pl.DataFrame({'y': y}), sensitive_features=pl.Series('s', g)", ""),
+    ASK.format(
+        "pl.DataFrame(X), pl.DataFrame({'y': y}), sensitive_features=pl.Series('s', g)",
+        "",
+    ),
     ASK.format("X, pd.Index(y), sensitive_features=pd.Categorical(g)", ""),
-    ASK.format("pa.table(df[['age']]), pa.array(y), sensitive_features=pa.array(g)", ""),
-    ASK.format("X, y, sensitive_features=g", ", options={'n_jobs': 1, 'dataset': 'loans'}"),
+    ASK.format(
+        "pa.table(df[['age']]), pa.array(y), sensitive_features=pa.array(g)", ""
+    ),
+    ASK.format(
+        "X, y, sensitive_features=g", ", options={'n_jobs': 1, 'dataset': 'loans'}"
+    ),
     ASK.replace("forest", "SVC()").format("X, y, sensitive_features=g", ""),
     ASK.replace("forest", "GridSearchCV(forest, dict(max_depth=[1, 2]), cv=2)").format(
         "X, y, sensitive_features=g", ""
@@ -147,14 +169,18 @@ PYTHON = [
         ASK.format("X, y, sensitive_features=g", ""),
     ),
     Fix(
-        ASK.replace("forest", "[forest, forest]").format("X, y, sensitive_features=g", ""),
+        ASK.replace("forest", "[forest, forest]").format(
+            "X, y, sensitive_features=g", ""
+        ),
         "several as a dict by name",
         ASK.replace("forest", "{{'a': forest, 'b': forest}}").format(
             "X, y, sensitive_features=g", ""
         ),
     ),
     Fix(
-        ASK.replace("forest", "torch.nn.Linear(3, 1)").format("X, y, sensitive_features=g", ""),
+        ASK.replace("forest", "torch.nn.Linear(3, 1)").format(
+            "X, y, sensitive_features=g", ""
+        ),
         "release_from_training",
         TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
         + RELEASE.format(", n_splits=2"),
@@ -164,7 +190,9 @@ PYTHON = [
     Fix(
         MADE.format("(X[:, 0] > 0) * 1", "np.where(member, 'Train', 'Test')", ""),
         "recode it, or give a mask",
-        MADE.format("(X[:, 0] > 0) * 1", "np.where(member, 'Train', 'Test') == 'Train'", ""),
+        MADE.format(
+            "(X[:, 0] > 0) * 1", "np.where(member, 'Train', 'Test') == 'Train'", ""
+        ),
     ),
     Fix(
         MADE.format("y_proba=abs(np.tanh(X[:, 0]))", "member", ""),
@@ -199,16 +227,30 @@ PYTHON = [
             "pass plan=pcer.Plan(",
             "pcer.audit('forest.release.json', AS_SAID)",
         )
-        for typed in ("policy={'largest_exposure': 52}", "policy='limits.toml'", "floor=0.01")
+        for typed in (
+            "policy={'largest_exposure': 52}",
+            "policy='limits.toml'",
+            "floor=0.01",
+        )
     ),
-    Fix("pcer.Policy(largest_exposure=0.52)", "52 for 0.52", "pcer.Policy(largest_exposure=52)"),
-    Fix("pcer.Options(n_job=2)", "takes no n_job, but n_jobs", "pcer.Options(n_jobs=2)"),
+    Fix(
+        "pcer.Policy(largest_exposure=0.52)",
+        "52 for 0.52",
+        "pcer.Policy(largest_exposure=52)",
+    ),
+    Fix(
+        "pcer.Options(n_job=2)", "takes no n_job, but n_jobs", "pcer.Options(n_jobs=2)"
+    ),
     Fix(
         "pcer.audit(Path('forest.release.json').read_text())",
         "name the file of a release, not its text",
         "pcer.audit('forest.release.json')",
     ),
-    Fix("pcer.audit(forest)", "release_from_estimator", "pcer.audit('forest.release.json')"),
+    Fix(
+        "pcer.audit(forest)",
+        "release_from_estimator",
+        "pcer.audit('forest.release.json')",
+    ),
     # Opacus and torch
     TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
     + RELEASE.format(", n_splits=2, epsilon=1.2"),
@@ -217,7 +259,8 @@ PYTHON = [
     )
     + RELEASE.format(", n_splits=2, epsilon=lambda model: 0.98"),
     Fix(
-        TRAIN.format("lambda records: records @ weight") + RELEASE.format(", n_splits=2"),
+        TRAIN.format("lambda records: records @ weight")
+        + RELEASE.format(", n_splits=2"),
         "apply the sigmoid",
         TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
         + RELEASE.format(", n_splits=2"),
@@ -269,7 +312,9 @@ PYTHON = [
         TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
         + RELEASE.format(", n_splits=2, epsilon=2, AS_SAID"),
     ),
-    TRAIN.format("lambda records: torch.sigmoid(records @ weight)").replace("y)", "y[:, 0])")
+    TRAIN.format("lambda records: torch.sigmoid(records @ weight)").replace(
+        "y)", "y[:, 0])"
+    )
     + RELEASE.format(", n_splits=2").replace("ty", "ty[:, None]"),
     # large models
     Fix(
@@ -314,23 +359,47 @@ COMMANDS = [
     "pcer plan forest.release.json --cost gap --setting none",
     "pcer compare forest.release.json forest.release.json --setting none --cost 'Paired gap'",
     Fix(f"pcer train loans.csv {MORE}", "For example: ", "as it says"),
-    Fix(f"pcer train loans.csv --attribute sex --label paid {MORE}", "For example: ", "as it says"),
-    Fix("pcer train compas", "--attribute race", f"pcer train compas --attribute race {MORE}"),
+    Fix(
+        f"pcer train loans.csv --attribute sex --label paid {MORE}",
+        "For example: ",
+        "as it says",
+    ),
+    Fix(
+        "pcer train compas",
+        "--attribute race",
+        f"pcer train compas --attribute race {MORE}",
+    ),
     Fix("pcer release predictions.csv", "For example: ", "as it says"),
     "pcer plan . --setting none",
     "pcer compare . forest.release.json",
     "pcer trend . forest.release.json",
-    Fix("pcer audit predictions.csv", "pcer release predictions.csv", f"{READY_TABLE} -o made"),
+    Fix(
+        "pcer audit predictions.csv",
+        "pcer release predictions.csv",
+        f"{READY_TABLE} -o made",
+    ),
     f"{READY_TABLE} --membership-score myattack --out own",
-    Fix("pcer audit", "Example: pcer audit examples/", "pcer audit forest.release.json"),
+    Fix(
+        "pcer audit", "Example: pcer audit examples/", "pcer audit forest.release.json"
+    ),
     Fix("pcer audti .", "Did you mean 'audit'?", "pcer audit ."),
     Fix("pcer audit . --htm r.html", "--html", "pcer audit . --html r.html"),
     Fix("pcer audit . --opinion o.docx", "*.md", "pcer audit . --opinion o.md"),
     Fix("pcer audit . --html r.pdf", "*.html", "pcer audit . --html r.html"),
-    Fix("pcer compare .", "Missing argument 'NEW'", "pcer compare . forest.release.json"),
+    Fix(
+        "pcer compare .", "Missing argument 'NEW'", "pcer compare . forest.release.json"
+    ),
     Fix("pcer schema", "release, audit", "pcer schema audit"),
-    Fix("pcer audit . --benefit tpr", "true_positive", "pcer audit . --benefit true_positive_rate"),
-    Fix("pcer plan --groups a=300,b=400 --target 5%", "number", "pcer plan --groups a=300,b=400"),
+    Fix(
+        "pcer audit . --benefit tpr",
+        "true_positive",
+        "pcer audit . --benefit true_positive_rate",
+    ),
+    Fix(
+        "pcer plan --groups a=300,b=400 --target 5%",
+        "number",
+        "pcer plan --groups a=300,b=400",
+    ),
     f"pcer train compas --attribute race {MORE} --epsilon none",
     f"pcer train loans.parquet --attribute sex --label paid --positive 1 --outcome harm {MORE} "
     "--drop job",
@@ -343,17 +412,30 @@ def here(tmp_path_factory):
     folder, rng, n = tmp_path_factory.mktemp("first"), np.random.default_rng(0), 400
     X = rng.normal(size=(n, 3))
     y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
-    g, h = np.where(rng.random(n) < 0.5, "women", "men"), np.where(rng.random(n) < 0.5, "x", "z")
-    df = pd.DataFrame({"age": 50 + 9 * X[:, 0], "score": X[:, 1], "sex": g, "region": h, "paid": y})
+    g, h = (
+        np.where(rng.random(n) < 0.5, "women", "men"),
+        np.where(rng.random(n) < 0.5, "x", "z"),
+    )
+    df = pd.DataFrame(
+        {"age": 50 + 9 * X[:, 0], "score": X[:, 1], "sex": g, "region": h, "paid": y}
+    )
     df["code"], df["zone"] = (g == "men") + 1, (h == "z") + 1
     df["job"] = [f"job {k}" for k in rng.integers(0, 120, n)]
     df[["age", "score", "job", "sex", "paid"]].to_csv(folder / "loans.csv", index=False)
     part = np.where(rng.random(n) < 0.6, "train", "test")
-    table = {"sex": g, "label": y, "pred": (X[:, 0] > 0) * 1, "part": part, "myattack": X[:, 2]}
+    table = {
+        "sex": g,
+        "label": y,
+        "pred": (X[:, 0] > 0) * 1,
+        "part": part,
+        "myattack": X[:, 2],
+    }
     (folder / "limits.toml").write_text("largest_exposure = 52\n")
     pd.DataFrame(table).to_csv(folder / "predictions.csv", index=False)
     df.assign(paid=1000 * X[:, 1]).to_csv(folder / "pay.csv", index=False)
-    df[["age", "score", "job", "sex", "paid"]].to_parquet(folder / "loans.parquet", index=False)
+    df[["age", "score", "job", "sex", "paid"]].to_parquet(
+        folder / "loans.parquet", index=False
+    )
     forest, member = RandomForestClassifier(5), rng.permutation(n) < n // 2
     base = rng.normal(-50, 9, n)
     names = {
@@ -372,7 +454,13 @@ def here(tmp_path_factory):
             "y": y,
             "g": g,
         },
-        **{"h": h, "df": df, "forest": forest, "words": np.where(y, "yes", "no"), "base": base},
+        **{
+            "h": h,
+            "df": df,
+            "forest": forest,
+            "words": np.where(y, "yes", "no"),
+            "base": base,
+        },
         **{"RandomForestClassifier": RandomForestClassifier, "member": member},
         **{"LogisticRegression": LogisticRegression, "who": np.arange(n) // 2},
         **{"tX": torch.tensor(X), "ty": torch.tensor(y).double()},
@@ -421,7 +509,10 @@ def test_what_is_typed_first_at_the_command_line(typed, here, monkeypatch, tmp_p
 def test_a_label_of_many_values_is_told_apart_without_any_of_them(here, monkeypatch):
     monkeypatch.chdir(here[0])
     sentence = refusal("train", "pay.csv", "--attribute", "sex", "--label", "paid")
-    assert "label 'paid' must have two values, or up to 50, not 400; join values" in sentence
+    assert (
+        "label 'paid' must have two values, or up to 50, not 400; join values"
+        in sentence
+    )
     assert "--outcome" in sentence
     assert not re.search(r"For example|\d\.\d", sentence)
 
@@ -429,7 +520,9 @@ def test_a_label_of_many_values_is_told_apart_without_any_of_them(here, monkeypa
 def test_three_lines_with_arrays_only_give_a_printed_finding(here):
     X, y, g = (here[1][name] for name in "Xyg")
     model = RandomForestClassifier(5)
-    release = pcer.release_from_estimator(model, X, y, sensitive_features=g, outcome="benefit")
+    release = pcer.release_from_estimator(
+        model, X, y, sensitive_features=g, outcome="benefit"
+    )
     printed = " ".join(str(found := pcer.audit(release)).split())
     assert " ".join(found.headline.split()) in printed
     assert "attacker right" in printed

@@ -14,12 +14,18 @@ from tests.strategies import arrays, costs, floors, rates
 
 
 def table(*cells: tuple[int, int, int, int]) -> Counts:
-    return Counts(*(np.array(column, dtype=float) for column in zip(*cells, strict=True)))
+    return Counts(
+        *(np.array(column, dtype=float) for column in zip(*cells, strict=True))
+    )
 
 
 def test_rates_by_hand():
     counts = table((3, 1, 4, 2), (1, 1, 1, 1))
-    rates = {"positive_rate": 4 / 10, "true_positive_rate": 3 / 5, "false_positive_rate": 1 / 5}
+    rates = {
+        "positive_rate": 4 / 10,
+        "true_positive_rate": 3 / 5,
+        "false_positive_rate": 1 / 5,
+    }
     for name, rate in {**rates, "precision": 3 / 4, "accuracy": 7 / 10}.items():
         assert getattr(metrics, name)(counts).tolist() == [rate, 1 / 2]
 
@@ -29,7 +35,9 @@ def test_a_rate_nobody_qualifies_for_is_not_a_number():
     assert np.isnan(metrics.true_positive_rate(counts)).all()
     assert np.isnan(metrics.precision(counts)).all()
     assert np.isnan(metrics.normalised_disparity(np.zeros(2))).all()
-    assert np.isnan(metrics.equalized_odds_gap(np.array([np.nan, 0.5]), np.array([0.1, 0.1])))
+    assert np.isnan(
+        metrics.equalized_odds_gap(np.array([np.nan, 0.5]), np.array([0.1, 0.1]))
+    )
 
 
 def test_disparity_of_more_groups_is_against_the_reference():
@@ -50,7 +58,10 @@ def test_floor_degeneracy_is_exact(rate, cost, floor):
     ratio = metrics.pcer(rate, cost, floor=floor)
     assert metrics.floor_dominated(cost, floor=floor)
     assert metrics.pcer_disparity(ratio)[0] == rate[0] / floor - rate[1] / floor
-    assert np.sign(metrics.pcer_disparity(ratio)[0]) in (0.0, np.sign(rate[0] - rate[1]))
+    assert np.sign(metrics.pcer_disparity(ratio)[0]) in (
+        0.0,
+        np.sign(rate[0] - rate[1]),
+    )
 
 
 @given(st.floats(0.01, 1), arrays(st.floats(0.001, 0.5), n_groups=2))
@@ -88,15 +99,28 @@ def test_axioms(rate, cost, factor):
 @pytest.mark.parametrize("n_groups", [2, 5])
 def test_equal_to_fairlearn(n_groups):
     assert fairlearn.__version__ == "0.15.0"
-    rng, each = np.random.default_rng(n_groups), np.arange(4 * n_groups)  # every cell has someone
+    rng, each = (
+        np.random.default_rng(n_groups),
+        np.arange(4 * n_groups),
+    )  # every cell has someone
     truth, guess = (np.append(each // k % 2, rng.integers(0, 2, 500)) for k in (2, 1))
-    named = {"sensitive_features": np.append(each // 4, rng.integers(0, n_groups, 500)).astype(str)}
+    named = {
+        "sensitive_features": np.append(
+            each // 4, rng.integers(0, n_groups, 500)
+        ).astype(str)
+    }
     names, counts = metrics.group_counts(truth, guess, **named)
-    frame = oracle.MetricFrame(metrics=oracle.selection_rate, y_true=truth, y_pred=guess, **named)
+    frame = oracle.MetricFrame(
+        metrics=oracle.selection_rate, y_true=truth, y_pred=guess, **named
+    )
     assert list(names) == list(frame.by_group.index)
-    assert metrics.positive_rate(counts) == pytest.approx(frame.by_group.to_numpy(), abs=1e-12)
+    assert metrics.positive_rate(counts) == pytest.approx(
+        frame.by_group.to_numpy(), abs=1e-12
+    )
     for name in ("demographic_parity_difference", "equalized_odds_difference"):
-        ours, theirs = (getattr(room, name)(truth, guess, **named) for room in (metrics, oracle))
+        ours, theirs = (
+            getattr(room, name)(truth, guess, **named) for room in (metrics, oracle)
+        )
         assert ours == pytest.approx(theirs, abs=1e-12)
 
 
@@ -104,7 +128,10 @@ def test_bad_records_are_refused():
     with pytest.raises(InputError) as caught:
         metrics.pcer(np.ones(2), np.ones(2), floor=0.0)
     assert caught.value.field == "floor"
-    for y_pred, groups, field in (([0, 2], ["a", "b"], "y_pred"), ([0, 1], ["a"], "y_true")):
+    for y_pred, groups, field in (
+        ([0, 2], ["a", "b"], "y_pred"),
+        ([0, 1], ["a"], "y_true"),
+    ):
         with pytest.raises(InputError) as caught:
             metrics.group_counts([0, 1], y_pred, sensitive_features=groups)
         assert caught.value.field == field

@@ -67,7 +67,11 @@ def check_object(audit: Audit) -> None:
         assert bool(budget.named) == budget.verdict.is_alarm
         check_headline(audit, budget)
     for pair in pairs:
-        exposure, outcomes, double = pair.exposure, pair.outcomes, pair.double_disadvantage
+        exposure, outcomes, double = (
+            pair.exposure,
+            pair.outcomes,
+            pair.double_disadvantage,
+        )
         assert (exposure.answer == "differs") == (exposure.group is not None)
         assert (outcomes.answer == "differ") == (outcomes.group is not None)
         assert (pair.ratio.answer == "differs") == (pair.ratio.group is not None)
@@ -84,10 +88,16 @@ def check_headline(audit: Audit, setting: BudgetResult) -> None:
     said = setting.headline
     for axis, claims in CLAIMS.items():
         answer = words.answer_of(setting, axis)
-        found = [name for name, claim in claims.items() if re.search(claim, said, re.IGNORECASE)]
+        found = [
+            name
+            for name, claim in claims.items()
+            if re.search(claim, said, re.IGNORECASE)
+        ]
         assert found == [answer], said
     if words.answer_of(setting, "exposure") == "differs":
-        subject = re.search(CLAIMS["exposure"]["differs"], said, re.IGNORECASE)[1].lower()
+        subject = re.search(CLAIMS["exposure"]["differs"], said, re.IGNORECASE)[
+            1
+        ].lower()
         assert subject in {str(pair.exposure.group).lower() for pair in setting.pairs}
     weak = said.startswith("This file is too weak to clear the model")
     assert weak == words.is_weak(audit, setting)
@@ -99,11 +109,18 @@ def check_junit(audits: Sequence[Audit]) -> None:
     for audit, suite in zip(audits, root.findall("testsuite"), strict=True):
         said = {one.get("name"): one.get("value") for one in suite.iter("property")}
         assert said["verdict"] == audit.verdict.value
-        rules, headlines = suite.findall("testcase"), [each.headline for each in audit.budgets]
+        rules, headlines = (
+            suite.findall("testcase"),
+            [each.headline for each in audit.budgets],
+        )
         bare = ElementTree.fromstring(to_junit([audit], [])).iter("testcase")
         assert [case.findtext("system-out") for case in bare] == headlines
-        failed = {case.get("name") for case in rules if case.find("failure") is not None}
-        assert failed == {f"fail_on: {one}" for one in GUARDED if one in audit.statements()}
+        failed = {
+            case.get("name") for case in rules if case.find("failure") is not None
+        }
+        assert failed == {
+            f"fail_on: {one}" for one in GUARDED if one in audit.statements()
+        }
         assert len(rules) == len(GUARDED)
         assert audit.headline in (suite.findtext("system-out") or "")
 
@@ -114,7 +131,9 @@ def check_text(audit: Audit, text: str, *, escape=str) -> None:
     assert plain(escape(audit.headline)) in text
     differing = {words.answer_of(setting, "exposure") for setting in audit.budgets}
     assert ("are easier to recognise" in text) == ("differs" in differing)
-    if not any(pair.double_disadvantage.group for b in audit.budgets for pair in b.pairs):
+    if not any(
+        pair.double_disadvantage.group for b in audit.budgets for pair in b.pairs
+    ):
         assert "Double disadvantage: " not in text
 
 
@@ -128,7 +147,9 @@ def markdown_tables(text: str) -> Iterator[tuple[str, list[list[str]]]]:
     """Titles and cells, heads first."""
     for title, lines in re.findall(r"### (.+)\n\n((?:\|.*\n?)+)", text):
         rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines.splitlines()]
-        cells = [[re.sub(r"\\(.)", r"\1", cell).strip() for cell in row] for row in rows]
+        cells = [
+            [re.sub(r"\\(.)", r"\1", cell).strip() for cell in row] for row in rows
+        ]
         yield title, [cells[0], *cells[2:]]
 
 
@@ -139,7 +160,10 @@ def html_tables(text: str) -> Iterator[tuple[str, list[list[str]]]]:
         cells = [re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row, re.DOTALL) for row in rows]
         yield (
             plain(title[1]) if title else "",
-            [[plain(unescape(re.sub("<.*?>", " ", cell))) for cell in row] for row in cells],
+            [
+                [plain(unescape(re.sub("<.*?>", " ", cell))) for cell in row]
+                for row in cells
+            ],
         )
 
 
@@ -152,7 +176,11 @@ def amount(text: str) -> tuple[float, float]:
 def add_named(found: Named, audit: Audit, title: str, rows: list[list[str]]) -> None:
     """What a table says about settings; tables of single attacks and floors have other names."""
     heads = [re.split(r" ?[\[±]", head)[0] for head in rows[0]]
-    if heads[0] not in ("setting", "ε", "group") or "attack" in heads or "Floor" in title:
+    if (
+        heads[0] not in ("setting", "ε", "group")
+        or "attack" in heads
+        or "Floor" in title
+    ):
         return
     pair = audit.budgets[0].pairs[0].groups
     for row in rows[1:]:
@@ -183,7 +211,9 @@ def check_numbers(audit: Audit, page: str = "") -> None:
             assert abs(one - other) <= 1.001 * (first + second), (name, values)
     scale, pairs = audit.proxy.scale, [pair for b in audit.budgets for pair in b.pairs]
     base = 50 if scale.is_advantage else 0
-    bounds = [(g.cost.upper_bound, base) for b in audit.budgets for g in b.groups.values()]
+    bounds = [
+        (g.cost.upper_bound, base) for b in audit.budgets for g in b.groups.values()
+    ]
     bounds += [(pair.exposure.difference.upper_bound, 0) for pair in pairs]
     printed = [at + scale.per_unit * bound for bound, at in bounds if bound is not None]
     limits = [pair.outcomes.difference.upper_bound for pair in pairs]
@@ -193,18 +223,25 @@ def check_numbers(audit: Audit, page: str = "") -> None:
     told = "" if audit.told.model is None else f"{audit.told.model}, "
     told += "none" if audit.told.epsilon is None else f"{audit.told.epsilon:g}"
     cells = [
-        each for (_, setting, _), values in found.items() if setting == told for each in values
+        each
+        for (_, setting, _), values in found.items()
+        if setting == told
+        for each in values
     ]
     said = r"(\d[\d.]*) (?:of|points|hundredths)\b[^,.]*, against ([\d.]*\d)"
     for pair in re.findall(said, audit.headline):
         for value, half in map(amount, pair):
-            assert any(abs(value - cell) <= 1.001 * (half + other) for cell, other in cells), pair
+            assert any(
+                abs(value - cell) <= 1.001 * (half + other) for cell, other in cells
+            ), pair
 
 
 def check_opinion(audit: Audit) -> None:
     """Both answers are those of the JSON, and every number occurs in it, in the page's units."""
     text, tree = re.sub(r"\\(.)", r"\1", audit.opinion()), audit.to_tree()
-    rows = re.findall(r"^\| (.+?) \| ([^|]+?) \| ([^|]+?) \| [^|]+ \|$", text, re.MULTILINE)
+    rows = re.findall(
+        r"^\| (.+?) \| ([^|]+?) \| ([^|]+?) \| [^|]+ \|$", text, re.MULTILINE
+    )
     said = {name: answers for name, *answers in rows}
     for budget in tree["budgets"]:
         answers = said[words.setting_name(budget["model"], budget["epsilon"])]
@@ -213,7 +250,9 @@ def check_opinion(audit: Audit) -> None:
             code, _, named = answer.partition(": ")
             strongest_of = next(each for each in words.ANSWERS if each in found)
             assert code.replace(" ", "_") in (strongest_of, "equal_within_margin")
-            groups = [pair[axis]["group"] for pair in budget["pairs"] if pair[axis]["group"]]
+            groups = [
+                pair[axis]["group"] for pair in budget["pairs"] if pair[axis]["group"]
+            ]
             assert named == words.listed(list(dict.fromkeys(groups)))
     values, sentences = [*leaves(tree, (int, float))], " ".join(leaves(tree, (str,)))
     names = [audit.subject.dataset, audit.subject.attribute, *audit.subject.groups]
@@ -221,10 +260,14 @@ def check_opinion(audit: Audit) -> None:
         text = text.replace(part, "")
     for number in NUMBER.findall(text):
         value, half = amount(number)
-        forms = (form for v in values for form in (v, 100 * v, 50 + 100 * v, 50 + 50 * v))
+        forms = (
+            form for v in values for form in (v, 100 * v, 50 + 100 * v, 50 + 50 * v)
+        )
         is_unit = number in ("100", "50")
         occurs = re.search(rf"(?<![\d.]){re.escape(number)}(?![\d]|\.\d)", sentences)
-        assert is_unit or occurs or any(abs(v - value) <= 1.001 * half for v in forms), number
+        assert (
+            is_unit or occurs or any(abs(v - value) <= 1.001 * half for v in forms)
+        ), number
 
 
 def leaves(tree: Any, kinds: tuple[type, ...]) -> Iterator[Any]:
@@ -267,13 +310,21 @@ def check_all(audits: Sequence[Audit], printed: str) -> None:
 GROUPS = ("women", "men", "under 30", "over 60", "newcomers", "the rest")
 MODELS = ("forest", "linear", "tree")
 BUDGETS = (0.1, 0.5, 1.0, 5.0, 10.0, None)
-POOLED = ("lira_advantage", "paired_confidence", "paired_gap", "rmia_advantage", "their_attack")
+POOLED = (
+    "lira_advantage",
+    "paired_confidence",
+    "paired_gap",
+    "rmia_advantage",
+    "their_attack",
+)
 SOMETIMES = {"benefit_covariance": 0.0, "null_error": 0.01, "separation": 0.5}
 
 Tree, Rng = dict[str, Any], np.random.Generator
 
 
-def any_release(rng: Rng, *, data_digest: str | None = None) -> tuple[Release, pcer.Plan]:
+def any_release(
+    rng: Rng, *, data_digest: str | None = None
+) -> tuple[Release, pcer.Plan]:
     """Draw a release and a plan that it can be audited by."""
     names = list(GROUPS[: pick(rng, 2, 2, 2, 2, 3, 3, 6)])
     few, many = pick(rng, (30, 80), (100, 600), (2_000, 9_000), (20_000, 60_000))
@@ -283,30 +334,54 @@ def any_release(rng: Rng, *, data_digest: str | None = None) -> tuple[Release, p
     budgets = [BUDGETS[k] for k in sorted(rng.permutation(len(BUDGETS))[:n_budgets])]
     shape = {"sizes": sizes, "budgets": budgets, "n_seeds": pick(rng, 1, 2, 3, 5)}
     # Now and then all seeds are of one split: each gets the same right, but for whom it remembers.
-    shape |= {"reseed": pick(rng, lambda world, trained, right, rng: right, *[None] * 9)}
+    shape |= {
+        "reseed": pick(rng, lambda world, trained, right, rng: right, *[None] * 9)
+    }
     tree, runs = Tree(), list[Tree]()
     for model in models:
         tree = renamed(_simulated(shape, rng), names).to_tree()
-        runs += [run | {"model": model, "split": f"{model} {run['split']}"} for run in tree["runs"]]
+        runs += [
+            run | {"model": model, "split": f"{model} {run['split']}"}
+            for run in tree["runs"]
+        ]
     tree |= {"version": 3, "runs": runs, "provenance": {"data_digest": data_digest}}
-    about = {"attribute": pick(rng, "sex", "age", "origin"), "n_missing_group": pick(rng, 0, 17)}
+    about = {
+        "attribute": pick(rng, "sex", "age", "origin"),
+        "n_missing_group": pick(rng, 0, 17),
+    }
     tree["subject"] |= about | {"outcome": pick(rng, "benefit", "harm")}
-    tree["subject"] |= pick(rng, {}, {"people": "workers", "positive_means": "are promoted"})
+    tree["subject"] |= pick(
+        rng, {}, {"people": "workers", "positive_means": "are promoted"}
+    )
     tree["training"] = {"split_kind": pick(rng, *["random"] * 8, "other", None)}
     if rng.random() < 0.15:
-        units = {name: size * rng.uniform(0.3, 1) for name, size in zip(names, sizes, strict=True)}
+        units = {
+            name: size * rng.uniform(0.3, 1)
+            for name, size in zip(names, sizes, strict=True)
+        }
         tree["training"] |= {"unit_of_split": "person", "effective_units": units}
     if rng.random() < 0.1:
-        tree["training"]["stratified_by"] = pick(rng, "both", "group")  # which it was not
-    form = pick(rng, *["counts"] * 7, "rates", "rates", "no sizes", "some coarse", "no benefit")
-    for run, name in product(runs, names[form == "some coarse" :] if form != "counts" else ()):
+        tree["training"]["stratified_by"] = pick(
+            rng, "both", "group"
+        )  # which it was not
+    form = pick(
+        rng, *["counts"] * 7, "rates", "rates", "no sizes", "some coarse", "no benefit"
+    )
+    for run, name in product(
+        runs, names[form == "some coarse" :] if form != "counts" else ()
+    ):
         tables = run["groups"][name]
-        run["groups"][name] = {part: _rates(tables[part], part, form) for part in tables}
+        run["groups"][name] = {
+            part: _rates(tables[part], part, form) for part in tables
+        }
     settings = [{"model": model, "epsilon": e} for model in models for e in budgets]
     _add_costs(tree, settings, rng)
     tree["placebo"] = list(_placebo(tree, settings, rng)) if rng.random() < 0.5 else []
     benefits = ("positive_rate", "positive_rate", "true_positive_rate", "precision")
-    said = {"floor": pick(rng, 0.001, 0.001, 0.05), "margin": pick(rng, None, None, 0.02, 0.2)}
+    said = {
+        "floor": pick(rng, 0.001, 0.001, 0.05),
+        "margin": pick(rng, None, None, 0.02, 0.2),
+    }
     said |= {"benefit": pick(rng, *benefits) if form == "counts" else benefits[0]}
     said |= {"cost": pick(rng, "sharpest", "sharpest", "overfitting_gap")}
     plan = pcer.Plan(resamples=1, null_draws=1, **said)
@@ -324,7 +399,9 @@ def _simulated(shape: Tree, rng: Rng) -> Tree:
     right = rng.choice([0.6, 0.8, 0.95, 1.0], n, p=[0.35, 0.35, 0.2, 0.1])
     remembered = pick(rng, 0.0, 0.02, 0.3, 1.0) * rng.choice([0.0, 0.2, 1.0], n)
     gaps, shares = ((1 - right) * remembered).tolist(), rng.uniform(0.1, 0.6, n)
-    world = World(**shape, label_shares=shares, right=[(r, r) for r in right.tolist()], gaps=gaps)
+    world = World(
+        **shape, label_shares=shares, right=[(r, r) for r in right.tolist()], gaps=gaps
+    )
     return simulate(world, rng).to_tree()
 
 
@@ -344,7 +421,9 @@ def _add_costs(tree: Tree, settings: list[Tree], rng: Rng) -> None:
         for run in tree["runs"]:
             for g, tables in enumerate(run["groups"].values()):
                 value = float(rng.normal(0.03 * g, 0.01))
-                tables["exposure"] = {"auc_advantage": {"value": value, "standard_error": 0.01}}
+                tables["exposure"] = {
+                    "auc_advantage": {"value": value, "standard_error": 0.01}
+                }
     tree["pooled_exposure"] = []
     for proxy in POOLED[: pick(rng, *[0] * 8, 1, 2, 3, 4, 5)]:
         error = pick(rng, None, *[0.002, 0.02] * 5)
@@ -361,15 +440,26 @@ def _placebo(tree: Tree, settings: list[Tree], rng: Rng) -> Any:
     """Placebo groups that say nothing against an alarm, or much."""
     speaks = bool(rng.random() < 0.5)
 
-    def either(often: Any, otherwise: Any, chance: float, *, always: bool = False) -> Any:
+    def either(
+        often: Any, otherwise: Any, chance: float, *, always: bool = False
+    ) -> Any:
         return often if (speaks or always) and rng.random() < chance else otherwise
 
     costs = {row["proxy"] for row in tree["pooled_exposure"]} | {"overfitting_gap"}
     pairs = combinations(tree["subject"]["groups"], 2)
     for setting, proxy, pair in product(settings, sorted(costs), pairs):
         yield setting | {
-            **{"proxy": proxy, "groups": [*pair], "n_draws": 200, "n_permutations": 9_999},
-            **{"n_ratio": either(40, 9, 0.5), "n_double": either(40, 2, 0.5), "n_any": 12},
+            **{
+                "proxy": proxy,
+                "groups": [*pair],
+                "n_draws": 200,
+                "n_permutations": 9_999,
+            },
+            **{
+                "n_ratio": either(40, 9, 0.5),
+                "n_double": either(40, 2, 0.5),
+                "n_any": 12,
+            },
             **{"n_exposure": either(40, 9, 0.3), "p_value": either(0.3, 0.001, 0.3)},
             "exposure_p_value": either(0.3, 0.001, 0.3),
             "exposure_p_value_within_labels": either(0.3, 0.001, 0.5, always=True),
@@ -379,7 +469,10 @@ def _placebo(tree: Tree, settings: list[Tree], rng: Rng) -> Any:
 @cache
 def drawn(chunk: int) -> list[tuple[Release, Audit]]:
     """Releases of every shape and their audits; the last few are one family."""
-    made = [any_release(np.random.default_rng([14, chunk, k])) for k in range(CHUNK - FAMILY)]
+    made = [
+        any_release(np.random.default_rng([14, chunk, k]))
+        for k in range(CHUNK - FAMILY)
+    ]
     alone = [(release, pcer.audit(release, plan)) for release, plan in made]
     rng = np.random.default_rng([14, chunk])
     together = [any_release(rng, data_digest="same")[0] for _ in range(FAMILY)]
@@ -402,14 +495,20 @@ def test_drawn_releases_speak_with_one_voice(chunk, capsys):
 
 @pytest.mark.slow
 def test_the_drawn_ones_have_every_verdict_and_every_cap():
-    budgets = [b for chunk in range(4) for _, audit in drawn(chunk) for b in audit.budgets]
+    budgets = [
+        b for chunk in range(4) for _, audit in drawn(chunk) for b in audit.budgets
+    ]
     assert {budget.verdict for budget in budgets} == set(BUDGET_VERDICTS)
     assert len({budget.reason for budget in budgets}) >= 8
-    reasons = " ".join(pair.exposure.downgraded or "" for b in budgets for pair in b.pairs)
+    reasons = " ".join(
+        pair.exposure.downgraded or "" for b in budgets for pair in b.pairs
+    )
     assert all(why in reasons for why in ("made-up groups", "randomly drawn"))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.removesuffix(".release.json"))
+@pytest.mark.parametrize(
+    "path", FILES, ids=lambda path: path.name.removesuffix(".release.json")
+)
 def test_releases_of_the_repository_speak_with_one_voice(path, capsys):
     release = pcer.read_release(path)
     audit = pcer.audit(release, QUICK)

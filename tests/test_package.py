@@ -48,7 +48,9 @@ ALL_LINES, ALL_FILES, ALL_CODE = 27_085, 126, 19_080
 ABOVE = {
     ("top",): 1_095,  # Rényi divergences; what is missing from a call is asked for
     ("release",): 2_060,  # differences of tables, searched whole; LiRA by model
-    ("auditing",): 6_910,  # choosing with its price; opinion and trend; LiRA split by split
+    (
+        "auditing",
+    ): 6_910,  # choosing with its price; opinion and trend; LiRA split by split
     ("report",): 3_190,  # flat metrics, the page of a choice, a named setting
     ("store", "sweep"): 1_570,  # grids
     ("models",): 2_060,  # training functions and signals
@@ -59,10 +61,26 @@ ABOVE = {
 
 # A room imports only rooms above it, and the modules that stand before all rooms.
 ROOMS = [
-    *("release", "auditing", "report", "attacks", "store", "models", "data", "tables", "train"),
+    *(
+        "release",
+        "auditing",
+        "report",
+        "attacks",
+        "store",
+        "models",
+        "data",
+        "tables",
+        "train",
+    ),
     *("sweep", "integrations", "cli"),
 ]
-MODULES = ["_version", "errors", "metrics", "files", "statistics"]  # likewise, in this order
+MODULES = [
+    "_version",
+    "errors",
+    "metrics",
+    "files",
+    "statistics",
+]  # likewise, in this order
 
 BARE = ("torch", "sklearn", "pandas", "polars", "pyarrow", "opacus", "ray", "numba")
 
@@ -91,7 +109,9 @@ def n_code(text: str) -> int:
 
 @pytest.mark.parametrize("rooms", BUDGETS, ids="+".join)
 def test_a_room_keeps_to_its_budget(rooms):
-    texts = [path.read_text() for path in SOURCE.rglob("*.py") if room_of(path) in rooms]
+    texts = [
+        path.read_text() for path in SOURCE.rglob("*.py") if room_of(path) in rooms
+    ]
     n_lines, n_files = BUDGETS[rooms]
     assert sum(len(text.splitlines()) for text in texts) <= ABOVE.get(rooms, n_lines)
     assert len(texts) <= n_files
@@ -121,7 +141,9 @@ VAGUE = r"(ahead|caps|changed|shifts|stated|promises|evenness|spent|shown|told)\
 def test_names_and_docstrings_are_read_without_their_neighbours():
     paths = list(SOURCE.rglob("*.py"))
     assert [path for path in paths if re.fullmatch(VAGUE, path.name)] == []
-    docs = [(path, doc) for path in paths for doc in docstrings(ast.parse(path.read_text()))]
+    docs = [
+        (path, doc) for path in paths for doc in docstrings(ast.parse(path.read_text()))
+    ]
     needy = r"\s*(The same|Of)\b"
     assert [(p.name, doc.lineno) for p, doc in docs if re.match(needy, doc.value)] == []
 
@@ -148,7 +170,11 @@ def rooms_of(modules: set[str]) -> set[str]:
 
 
 def test_the_folder_shows_the_rooms():
-    assert {path.stem for path in SOURCE.glob("*.py")} == {*MODULES, "__init__", "__main__"}
+    assert {path.stem for path in SOURCE.glob("*.py")} == {
+        *MODULES,
+        "__init__",
+        "__main__",
+    }
     assert {path.parent.name for path in SOURCE.glob("*/__init__.py")} == set(ROOMS)
 
 
@@ -156,7 +182,9 @@ def test_the_folder_shows_the_rooms():
 def test_a_room_imports_only_rooms_above_it_and_no_file_comes_back_to_itself(room):
     above, graph = {*MODULES, *ROOMS[: ROOMS.index(room)]}, {}
     for path in (SOURCE / room).glob("*.py"):
-        inside = {name for name in imported(path) if f"{name}.".startswith(f"pcer.{room}.")}
+        inside = {
+            name for name in imported(path) if f"{name}.".startswith(f"pcer.{room}.")
+        }
         assert rooms_of(imported(path) - inside) <= above, path
         graph[f"pcer.{room}.{path.stem}".removesuffix(".__init__")] = inside
     assert tuple(TopologicalSorter(graph).static_order())
@@ -182,8 +210,13 @@ def test_exports():
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_front_exports_what_it_names_and_hides_no_file_of_the_room(room):
     front = importlib.import_module(f"pcer.{room}")
-    order = {name: (not name.isupper(), not name[0].isupper(), name) for name in front.__all__}
-    assert front.__all__ == sorted(front.__all__, key=order.get)  # constants, classes, functions
+    order = {
+        name: (not name.isupper(), not name[0].isupper(), name)
+        for name in front.__all__
+    }
+    assert front.__all__ == sorted(
+        front.__all__, key=order.get
+    )  # constants, classes, functions
     assert all(getattr(front, name) is not None for name in front.__all__)
     files = {path.stem for path in (SOURCE / room).glob("*.py")} & set(front.__all__)
     assert all(isinstance(getattr(front, name), ModuleType) for name in files)
@@ -205,8 +238,12 @@ def test_the_data_room_is_there_when_asked_for():
 def test_ray_is_imported_in_one_file_and_only_when_asked_for():
     for path in SOURCE.rglob("*.py"):
         text = path.read_text()
-        assert path.name == "ray.py" or not re.search("import ray\n|from ray", text), path
-    run_python("import sys, pcer.sweep, pcer.train.ray\nassert 'ray' not in sys.modules\n")
+        assert path.name == "ray.py" or not re.search("import ray\n|from ray", text), (
+            path
+        )
+    run_python(
+        "import sys, pcer.sweep, pcer.train.ray\nassert 'ray' not in sys.modules\n"
+    )
 
 
 def test_import_needs_nothing_of_the_trainer():
@@ -221,7 +258,17 @@ def test_import_needs_nothing_of_the_trainer():
 
 # What ``pip install ".[sklearn]"`` does not bring.
 SKLEARN_LACKS = (
-    *("torch", "numba", "opacus", "dp_accounting", "ibis", "duckdb", "pyarrow", "pooch", "ray"),
+    *(
+        "torch",
+        "numba",
+        "opacus",
+        "dp_accounting",
+        "ibis",
+        "duckdb",
+        "pyarrow",
+        "pooch",
+        "ray",
+    ),
     *("pandas", "polars"),
 )
 
@@ -281,21 +328,39 @@ def test_audit_runs_in_a_bare_environment(tmp_path):
     assert install.returncode == 0, install.stderr
     subprocess.run([*pip, "--no-deps", ROOT], check=True)
     subprocess.run([python, "-m", "pip", "check"], check=True)
-    weight = sum(path.stat().st_size for path in (tmp_path / "venv" / "lib").rglob("*.*"))
+    weight = sum(
+        path.stat().st_size for path in (tmp_path / "venv" / "lib").rglob("*.*")
+    )
     assert weight <= 300e6
     for name in (*BARE, "altair", "vl_convert"):
-        gone = subprocess.run([python, "-c", f"import {name}"], capture_output=True, check=False)
+        gone = subprocess.run(
+            [python, "-c", f"import {name}"], capture_output=True, check=False
+        )
         assert gone.returncode == 1, name
     release = ROOT / "tests" / "releases" / "counts.release.json"
     done = subprocess.run(
-        [tmp_path / "venv" / "bin" / "pcer", "audit", release, "--json", "-", "--html", "r.html"],
+        [
+            tmp_path / "venv" / "bin" / "pcer",
+            "audit",
+            release,
+            "--json",
+            "-",
+            "--html",
+            "r.html",
+        ],
         capture_output=True,
         check=True,
         cwd=tmp_path,
     )
     assert (tmp_path / "r.html").read_text(encoding="utf-8").endswith("</html>\n")
     assert json.loads(done.stdout) == pcer.audit(pcer.read_release(release)).to_tree()
-    drawing = [tmp_path / "venv" / "bin" / "pcer", "audit", release, "--figures", tmp_path / "f"]
+    drawing = [
+        tmp_path / "venv" / "bin" / "pcer",
+        "audit",
+        release,
+        "--figures",
+        tmp_path / "f",
+    ]
     refused = subprocess.run(drawing, capture_output=True, text=True, check=False)
     assert refused.returncode == 2
     assert refused.stderr == (
@@ -303,14 +368,18 @@ def test_audit_runs_in_a_bare_environment(tmp_path):
         'install ".[figures]"\n'
     )
     assert not (tmp_path / "f").exists()
-    subprocess.run([*pip, "-c", ROOT / "constraints.txt", f"{ROOT}[figures]"], check=True)
+    subprocess.run(
+        [*pip, "-c", ROOT / "constraints.txt", f"{ROOT}[figures]"], check=True
+    )
     subprocess.run(drawing, capture_output=True, check=True)
     write_study(tmp_path / "study", n_seeds=2, configurations=CONFIGURATIONS[2:3])
     command = [
         tmp_path / "venv" / "bin" / "pcer",
         *("reproduce", "--tables-only", "--no-report", "-o", "study"),
     ]
-    alone = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True)
+    alone = subprocess.run(
+        command, check=False, cwd=tmp_path, capture_output=True, text=True
+    )
     assert alone.returncode == 2
     assert 'pip install ".[train]" ./studies' in alone.stderr
     studies = ["install", "--quiet", "--no-deps", ROOT / "studies"]
@@ -334,7 +403,9 @@ def core_needs() -> set[str]:
 
 def test_the_auditors_lock_is_the_core_at_the_versions_that_were_tested():
     lines = (ROOT / "auditor.lock").read_text().replace("\\\n", " ").splitlines()
-    locked = {line.split("==")[0]: line for line in lines if line and not line.startswith("#")}
+    locked = {
+        line.split("==")[0]: line for line in lines if line and not line.startswith("#")
+    }
     pins = (ROOT / "constraints.txt").read_text().splitlines()
     versions = dict(pin.split("==") for pin in pins if not pin.startswith("#"))
     tested = {canonicalize_name(name): version for name, version in versions.items()}

@@ -40,13 +40,23 @@ TRAINED = "a-private-sweep"  # its last digits are those of one type of processo
 # Their Python needs packages that are not here; tests/integrations/test_mlflow.py runs it.
 AWAY = {"docs/integrations.md"}
 # Pages and notebooks that audit a whole study, or train.
-LONG = {"study", "opacus", "training", "models", TRAINED, "scikit-learn-in-five-minutes"}
+LONG = {
+    "study",
+    "opacus",
+    "training",
+    "models",
+    TRAINED,
+    "scikit-learn-in-five-minutes",
+}
 
 
 def short_first(pages: list[str] | list[Path]) -> list[Any]:
     """Cases, those that take long marked so."""
     slow = {True: pytest.mark.slow, False: ()}
-    return [pytest.param(p, marks=slow[Path(p).stem in LONG], id=Path(p).stem) for p in pages]
+    return [
+        pytest.param(p, marks=slow[Path(p).stem in LONG], id=Path(p).stem)
+        for p in pages
+    ]
 
 
 # What the pages presume: names in their Python, files of their commands.
@@ -59,7 +69,10 @@ def readme(folder: Path) -> Names:
     from sklearn.linear_model import LogisticRegression
 
     rng = np.random.default_rng(0)
-    truth, sex = rng.integers(0, 2, 400), pd.Series(rng.choice(["f", "m"], 400), name="sex")
+    truth, sex = (
+        rng.integers(0, 2, 400),
+        pd.Series(rng.choice(["f", "m"], 400), name="sex"),
+    )
     features = rng.normal(size=(400, 3)) + truth[:, None]
     return {"model": LogisticRegression(), "X": features, "y": truth, "sex": sex}
 
@@ -68,7 +81,9 @@ def scored_twice(n: int, n_models: int, rng: np.random.Generator) -> pd.DataFram
     """People, each in the training or the test part of every model."""
     person = {"sex": rng.choice(["f", "m"], n), "race": rng.choice(["x", "z"], n)}
     person |= {"y_true": rng.integers(0, 2, n), "id": np.arange(n)}
-    frame = pd.DataFrame({name: np.tile(values, n_models) for name, values in person.items()})
+    frame = pd.DataFrame(
+        {name: np.tile(values, n_models) for name, values in person.items()}
+    )
     split = rng.choice(["train", "test"], len(frame), p=[0.7, 0.3])
     return frame.assign(split=split, seed=np.repeat(np.arange(n_models), n))
 
@@ -87,17 +102,28 @@ def attacks(folder: Path) -> Names:
 
     sys.modules |= dict.fromkeys(TOOLBOX, toolbox := MagicMock())
     attack = toolbox.MembershipInferenceBlackBox.return_value
-    attack.infer = lambda x, y, *, probabilities: np.asarray(x)[:, :1]  # one for every record
+    attack.infer = lambda x, y, *, probabilities: np.asarray(x)[
+        :, :1
+    ]  # one for every record
     rng, data = np.random.default_rng(0), make_data()
     labels, codes = data.labels.astype(int), rng.integers(0, 2, 300)
     member = np.array([rng.permutation(300) < 210 for _ in range(8)])
-    logits = (rng.normal(size=member.shape) + member * (2 * labels - 1)).astype(np.float32)
+    logits = (rng.normal(size=member.shape) + member * (2 * labels - 1)).astype(
+        np.float32
+    )
     names = {"logits": logits, "labels": labels, "member": member}
-    scores = BudgetScores(**names, group=codes, group_names=("Other", "African-American"))
+    scores = BudgetScores(
+        **names, group=codes, group_names=("Other", "African-American")
+    )
     (found,) = attack_models([scores])
     exposure = np.array([list(found.exposure.values())])
     names |= {"np": np, "scores": scores, "codes": codes, "exposure": exposure}
-    names |= {"benefit": found.benefit[None], "model": None, "x": data.features, "y": labels}
+    names |= {
+        "benefit": found.benefit[None],
+        "model": None,
+        "x": data.features,
+        "y": labels,
+    }
     names |= {"train": np.flatnonzero(member[0]), "test": np.flatnonzero(~member[0])}
     return {**names, "race": np.array(scores.group_names)[codes]}
 
@@ -109,12 +135,17 @@ STAGES: dict[str, Callable[[Path], Names]] = {
     "docs/attacks.md": attacks,
     "docs/choosing.md": lambda here: {
         "_": shutil.copy(
-            ROOT / "studies/paper/compas.race.release.json", here / "compas.release.json"
+            ROOT / "studies/paper/compas.race.release.json",
+            here / "compas.release.json",
         )
     },
-    "docs/compare.md": lambda here: {"_": shutil.copytree(ROOT / "examples", here / "examples")},
+    "docs/compare.md": lambda here: {
+        "_": shutil.copytree(ROOT / "examples", here / "examples")
+    },
     "docs/datasets.md": lambda folder: {"_": write_people(folder / "loans.csv")},
-    "docs/opacus.md": lambda folder: {"_": importlib.import_module("torch").manual_seed(0)},
+    "docs/opacus.md": lambda folder: {
+        "_": importlib.import_module("torch").manual_seed(0)
+    },
     "studies/docs/study.md": lambda folder: {
         "_": shutil.copytree(ROOT / "studies" / "paper", folder / "pcer-study")
     },
@@ -127,7 +158,9 @@ STAGES: dict[str, Callable[[Path], Names]] = {
 
 def blocks(page: str, language: str) -> list[str]:
     text = (ROOT / page).read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+    return re.findall(
+        rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE
+    )
 
 
 def pages_with(language: str, pages: list[str]) -> list[str]:
@@ -136,13 +169,19 @@ def pages_with(language: str, pages: list[str]) -> list[str]:
 
 def test_no_page_shows_code_in_a_way_that_nobody_runs():
     for page in (*PAGES, *OTHERS):
-        marks = re.findall(r"^ *```(\w+)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+        marks = re.findall(
+            r"^ *```(\w+)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE
+        )
         assert set(marks) <= {"python", "console", "text", "json", "toml", "yaml"}, page
         assert len(marks) == sum(len(blocks(page, one)) for one in set(marks)), page
 
 
-@pytest.mark.parametrize("page", short_first(pages_with("python", sorted({*PAGES} - AWAY))))
-def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    "page", short_first(pages_with("python", sorted({*PAGES} - AWAY)))
+)
+def test_the_python_of_a_page_runs_from_top_to_bottom(
+    page, tmp_path, monkeypatch, capsys
+):
     """A page whose code needs a name or a file gets it in ``STAGES``."""
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "page", **STAGES.get(page, lambda folder: {})(tmp_path)}
@@ -167,8 +206,12 @@ def test_the_policies_and_run_files_of_a_page_can_be_read(page, tmp_path):
 
 
 SHOWN: dict[str, Callable[[dict[str, Any], str], bool]] = {
-    "docs/choosing.md": lambda names, told: told == "".join(blocks("docs/choosing.md", "text")),
-    "docs/compare.md": lambda names, told: told == "".join(blocks("docs/compare.md", "text")),
+    "docs/choosing.md": lambda names, told: (
+        told == "".join(blocks("docs/choosing.md", "text"))
+    ),
+    "docs/compare.md": lambda names, told: (
+        told == "".join(blocks("docs/compare.md", "text"))
+    ),
     "docs/training.md": lambda names, told: names["found"].logits.shape == (2, 3, 400),
     "docs/models.md": lambda names, told: (
         told.split("\n")[1] == "['bayes', 'forest']"
@@ -197,7 +240,9 @@ def commands(page: str) -> Iterator[list[str]]:
 
 GROUP = typer.main.get_command(cli.app)
 CONTEXT = typer.Context(GROUP, info_name="pcer")
-ELLIPSIS = shlex.split("--label approved --positive yes --outcome benefit --attribute sex -o out")
+ELLIPSIS = shlex.split(
+    "--label approved --positive yes --outcome benefit --attribute sex -o out"
+)
 """What stands for three dots in a command."""
 
 
@@ -208,7 +253,9 @@ def test_commands_parse(page):
         if words[0].endswith("pcer"):
             verb = GROUP.get_command(CONTEXT, words[1])
             assert verb is not None, words
-            spelt = chain.from_iterable(ELLIPSIS if w == "..." else [w] for w in words[2:])
+            spelt = chain.from_iterable(
+                ELLIPSIS if w == "..." else [w] for w in words[2:]
+            )
             verb.make_context(words[1], [*spelt], parent=CONTEXT)
         else:
             check_other(*words)
@@ -221,17 +268,25 @@ def check_other(program: str, *words: str) -> None:
         assert all(f"\n{target}:" in makefile for target in words), words
     elif program.endswith("pip") or (program, words[0]) == ("uv", "pip"):
         verb, *rest = words[program == "uv" :]
-        assert (verb, [word for word in rest if not can_be_installed(word)]) == ("install", [])
+        assert (verb, [word for word in rest if not can_be_installed(word)]) == (
+            "install",
+            [],
+        )
     elif program.startswith("python"):
         assert words[0] == "-m"
         assert importlib.util.find_spec(words[1]) is not None, words
     elif program != "mlflow":  # tests/integrations/test_mlflow.py starts its server
-        assert f"{program} {' '.join(words)}" in ("uv venv --python 3.11", ". .venv/bin/activate")
+        assert f"{program} {' '.join(words)}" in (
+            "uv venv --python 3.11",
+            ". .venv/bin/activate",
+        )
 
 
 def can_be_installed(word: str) -> bool:
     """Only what lies in a clone, with extras that exist; torch by its pin."""
-    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     if found := re.fullmatch(r"\.(?:\[([\w,]+)\])?", word):
         return {*(found[1] or "").split(",")} <= {"", *known}
     if word == "$(grep '^torch==' constraints.txt)":
@@ -240,7 +295,16 @@ def can_be_installed(word: str) -> bool:
 
 
 QUICK = {
-    *("audit", "compare", "datasets", "plan", "receipt", "recommend", "release", "schema"),
+    *(
+        "audit",
+        "compare",
+        "datasets",
+        "plan",
+        "receipt",
+        "recommend",
+        "release",
+        "schema",
+    ),
     *("trend", "verify"),
 }
 """Verbs that end within seconds; the others train, and are parsed only."""
@@ -259,21 +323,39 @@ QUICK_PAGES = [page for page in (*PAGES, *OTHERS) if any(map(is_quick, commands(
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory) -> Path:
     """The files that commands are shown with: releases, predictions, a sweep with receipts."""
-    folder, forest = tmp_path_factory.mktemp("stage"), ROOT / "examples/compas-forest.release.json"
+    folder, forest = (
+        tmp_path_factory.mktemp("stage"),
+        ROOT / "examples/compas-forest.release.json",
+    )
     for name in ("compas", "m", "old", "new", "pilot"):
         shutil.copy(forest, folder / f"{name}.release.json")
     pcer.write_release(mixed_release(), folder / "sweep.release.json")
-    shutil.copytree(ROOT / "examples", folder / "releases", ignore=shutil.ignore_patterns("*.py"))
+    shutil.copytree(
+        ROOT / "examples", folder / "releases", ignore=shutil.ignore_patterns("*.py")
+    )
     (folder / "parts").mkdir()
     rng = np.random.default_rng(0)
     frame = scored_twice(400, 4, rng).rename(columns={"id": "person"})
     chance = rng.uniform(size=len(frame))
     loss = -np.log(np.where(frame["y_true"] == 1, chance, 1 - chance))
-    predicted = {"y_pred": (chance >= 0.5).astype(int), "probability": chance, "loss": loss}
+    predicted = {
+        "y_pred": (chance >= 0.5).astype(int),
+        "probability": chance,
+        "loss": loss,
+    }
     for name in ("predictions.parquet", "parts/one.parquet"):
         frame.assign(**predicted).to_parquet(folder / name)
     small = ("--attribute", "race", "--budgets", "1", "--seeds", "3", "--epochs", "1")
-    more = ("--batch", "512", "--hidden", "4", "--receipts", "held", "-o", folder / "out")
+    more = (
+        "--batch",
+        "512",
+        "--hidden",
+        "4",
+        "--receipts",
+        "held",
+        "-o",
+        folder / "out",
+    )
     rdp = config(train={"accountant": "rdp"}, engine={"jobs": 1})
     passed("train", "compas", *small, *more, *rdp)
     return folder
@@ -295,11 +377,15 @@ def test_nothing_says_to_install_pcer_from_an_index():
     index = re.compile(r"pip install (?:-\S+ |[\w.]+ )*['\"]?pcer\b")
     texts = [
         *(ROOT / page for page in (*PAGES, *OTHERS, "CHANGELOG.md", "pyproject.toml")),
-        *chain.from_iterable((ROOT / room).rglob("*.py") for room in ("src", "studies/src")),
+        *chain.from_iterable(
+            (ROOT / room).rglob("*.py") for room in ("src", "studies/src")
+        ),
         *ROOT.glob("docs/notebooks/*.ipynb"),
         *ROOT.glob("examples/*.py"),
     ]
-    assert [path for path in texts if index.search(path.read_text(encoding="utf-8"))] == []
+    assert [
+        path for path in texts if index.search(path.read_text(encoding="utf-8"))
+    ] == []
 
 
 def test_readme_shows_real_output():
@@ -330,7 +416,11 @@ def test_every_verdict_is_explained_and_what_is_named_or_linked_exists():
     page = (ROOT / "docs" / "security.md").read_text()
     for file, name in re.findall(r"`(\w+/test_\w+\.py)::(\w+)`", page):
         assert f"def {name}(" in (ROOT / "tests" / file).read_text(), name
-    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("studies/**/*.md")):
+    for page in (
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("studies/**/*.md"),
+    ):
         for target, anchor in re.findall(r"\]\(([^)#:]*)(#[^)]*)?\)", page.read_text()):
             place = page.parent / target if target else page
             assert place.exists(), (page, target)
@@ -340,7 +430,9 @@ def test_every_verdict_is_explained_and_what_is_named_or_linked_exists():
 def anchors(page: Path) -> set[str]:
     """The headings of a page as GitHub and the site spell them in addresses."""
     heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {"#" + re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+    return {
+        "#" + re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads
+    }
 
 
 def test_examples_are_canonical_and_random():
@@ -386,7 +478,9 @@ def sentences(path: Path) -> Iterator[str]:
             skipped.add(id(node.value))
         elif isinstance(node, ast.JoinedStr):
             skipped |= {id(part) for part in node.values}
-            parts = [p.value if isinstance(p, ast.Constant) else "…" for p in node.values]
+            parts = [
+                p.value if isinstance(p, ast.Constant) else "…" for p in node.values
+            ]
             yield "".join(parts)
         elif isinstance(node, ast.Constant) and id(node) not in skipped:
             yield str(node.value)
@@ -401,21 +495,38 @@ def test_library_errors_do_not_speak_command_line():
     """A string that is nothing but a flag is an argument for another program."""
     for path in LIBRARY.rglob("*.py"):
         if path.parent.name != "cli":
-            told = [text for text in sentences(path) if flags(text) and not ALONE.fullmatch(text)]
+            told = [
+                text
+                for text in sentences(path)
+                if flags(text) and not ALONE.fullmatch(text)
+            ]
             assert not told, path
 
 
 def test_every_flag_in_a_sentence_or_a_shown_command_exists():
-    verbs = {name: GROUP.get_command(CONTEXT, name) for name in GROUP.list_commands(CONTEXT)}
+    verbs = {
+        name: GROUP.get_command(CONTEXT, name) for name in GROUP.list_commands(CONTEXT)
+    }
     known = {
-        name: {"--help", *chain.from_iterable(one.opts + one.secondary_opts for one in verb.params)}
+        name: {
+            "--help",
+            *chain.from_iterable(one.opts + one.secondary_opts for one in verb.params),
+        }
         for name, verb in verbs.items()
     }
     every = set().union(*known.values(), *(one.opts for one in GROUP.params))
     pages = [ROOT / "CHANGELOG.md", ROOT / "README.md", *ROOT.glob("docs/*.md")]
-    pages += [*ROOT.glob("studies/docs/*.md"), *LIBRARY.rglob("*.py"), *STUDY.rglob("*.py")]
+    pages += [
+        *ROOT.glob("studies/docs/*.md"),
+        *LIBRARY.rglob("*.py"),
+        *STUDY.rglob("*.py"),
+    ]
     for page in pages:
-        texts = sentences(page) if page.suffix == ".py" else [page.read_text(encoding="utf-8")]
+        texts = (
+            sentences(page)
+            if page.suffix == ".py"
+            else [page.read_text(encoding="utf-8")]
+        )
         speaks = {LIBRARY / "cli", STUDY} & {*page.parents}  # command line
         for text in texts:
             assert not speaks or flags(text) <= every, page
@@ -439,7 +550,10 @@ def code_cells(book: dict[str, Any]) -> list[dict[str, Any]]:
 def told_by(book: dict[str, Any]) -> list[str]:
     """What every output of the code says in plain text, printed or shown."""
     outputs = [output for cell in code_cells(book) for output in cell["outputs"]]
-    return ["".join(o["text"] if "text" in o else o["data"].get("text/plain", "")) for o in outputs]
+    return [
+        "".join(o["text"] if "text" in o else o["data"].get("text/plain", ""))
+        for o in outputs
+    ]
 
 
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
@@ -448,7 +562,10 @@ def test_what_is_kept_is_small_and_says_nothing_of_when_and_where(path):
     book = json.loads(text)
     assert len(text.encode()) < 300_000
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    assert book["metadata"] == {"kernelspec": kernel, "language_info": {"name": "python"}}
+    assert book["metadata"] == {
+        "kernelspec": kernel,
+        "language_info": {"name": "python"},
+    }
     for cell in code_cells(book):
         assert cell["execution_count"] is None
         for output in cell["outputs"]:
@@ -458,7 +575,9 @@ def test_what_is_kept_is_small_and_says_nothing_of_when_and_where(path):
             assert not FOREIGN.search(shown.replace("\\n", "\n")), FOREIGN.search(shown)
     assert all(cell["metadata"] == {} for cell in book["cells"])
     assert "<svg" in text
-    words = "\n".join("".join(c["source"]) for c in book["cells"] if c["cell_type"] == "markdown")
+    words = "\n".join(
+        "".join(c["source"]) for c in book["cells"] if c["cell_type"] == "markdown"
+    )
     for target in re.findall(r"\]\(([^)#]+)\)", words):
         assert (path.parent / target).exists(), target
 
@@ -468,12 +587,16 @@ def test_a_notebook_still_says_what_it_shows(path, tmp_path, monkeypatch):
     """Word for word, where it trains nothing; else but for digits. scripts/notebooks renews it."""
     for package in ("nbclient", "ipykernel"):
         if importlib.util.find_spec(package) is None:
-            assert "PCER_CI" not in os.environ, f"CI must run this test, but there is no {package}"
+            assert "PCER_CI" not in os.environ, (
+                f"CI must run this test, but there is no {package}"
+            )
             pytest.skip(f"there is no {package}")
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
     run = runpy.run_path(str(ROOT / "scripts" / "notebooks"))["run_notebook"]
     both = json.dumps(run(path, tmp_path)), path.read_text(encoding="utf-8")
     now, kept = (told_by(json.loads(text)) for text in both)
     for texts in (now, kept) if path.stem == TRAINED else ():
-        texts[:] = [re.sub(r"[\d.,−-]+", "#", re.sub(r"[ ─]+", " ", text)) for text in texts]
+        texts[:] = [
+            re.sub(r"[\d.,−-]+", "#", re.sub(r"[ ─]+", " ", text)) for text in texts
+        ]
     assert now == kept

@@ -15,7 +15,9 @@ import yaml
 import pcer
 from tests.pages import ROOT
 
-WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"))
+WORKFLOW = yaml.safe_load(
+    (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+)
 SCRIPT = ROOT / "scripts" / "release"
 
 
@@ -42,7 +44,9 @@ def test_a_tag_runs_the_script_and_attests_what_it_built():
 def test_another_tag_and_a_folder_in_use_are_refused(tmp_path):
     (tmp_path / "old.whl").touch()
     for arguments in ((tmp_path / "new", "v0.0.1"), (tmp_path,)):
-        done = subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [SCRIPT, *arguments], capture_output=True, text=True, check=False
+        )
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert [*tmp_path.iterdir()] == [tmp_path / "old.whl"]
 
@@ -52,14 +56,25 @@ def test_another_tag_and_a_folder_in_use_are_refused(tmp_path):
 def test_the_steps_of_a_release(tmp_path):
     out, version = tmp_path / "dist", pcer.__version__
     command = [SCRIPT, out, f"v{version}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=tmp_path
+    )
     if "No matching distribution" in done.stderr and "PCER_CI" not in os.environ:
         pytest.skip(f"no package index: {done.stderr[-200:]}")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("PASSED") == 4  # by twine: wheel and sdist, of pcer and of the study
-    assert "Double disadvantage: African-American" in done.stdout  # the audit of the examples
-    digests = dict(line.split()[::-1] for line in (out / "SHA256SUMS").read_text().splitlines())
-    found = {f"./{p.name}": hashlib.sha256(p.read_bytes()).hexdigest() for p in out.glob("pcer*")}
+    assert (
+        done.stdout.count("PASSED") == 4
+    )  # by twine: wheel and sdist, of pcer and of the study
+    assert (
+        "Double disadvantage: African-American" in done.stdout
+    )  # the audit of the examples
+    digests = dict(
+        line.split()[::-1] for line in (out / "SHA256SUMS").read_text().splitlines()
+    )
+    found = {
+        f"./{p.name}": hashlib.sha256(p.read_bytes()).hexdigest()
+        for p in out.glob("pcer*")
+    }
     assert digests == found
     bill = json.loads((out / f"pcer-{version}.cdx.json").read_text(encoding="utf-8"))
     parts = {part["name"].lower(): part["version"] for part in bill["components"]}
@@ -68,12 +83,20 @@ def test_the_steps_of_a_release(tmp_path):
     assert (subject["name"], subject["version"]) == ("pcer", version)
     assert not {"pcer", "pip", "setuptools"} & parts.keys()
     assert "file://" not in json.dumps(bill)
-    assert {name: pins[name] for name in ("numpy", "pydantic", "scipy")}.items() <= parts.items()
+    assert {
+        name: pins[name] for name in ("numpy", "pydantic", "scipy")
+    }.items() <= parts.items()
     assert not {"torch", "pandas", "scikit-learn"} & parts.keys()
     wheel = zipfile.ZipFile(out / f"pcer-{version}-py3-none-any.whl").namelist()
-    assert {name.split("/")[0] for name in wheel} == {"pcer", f"pcer-{version}.dist-info"}
+    assert {name.split("/")[0] for name in wheel} == {
+        "pcer",
+        f"pcer-{version}.dist-info",
+    }
     with tarfile.open(out / f"pcer-{version}.tar.gz") as sdist:
-        names = {Path(name).relative_to(f"pcer-{version}").as_posix() for name in sdist.getnames()}
+        names = {
+            Path(name).relative_to(f"pcer-{version}").as_posix()
+            for name in sdist.getnames()
+        }
     assert {"README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml"} <= names
     assert not [name for name in names if name.startswith(("docs", "tests"))]
 

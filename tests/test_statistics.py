@@ -11,10 +11,16 @@ from pcer.statistics import bootstrap_sums, generator, percentile_interval, sign
 def test_bootstrap_distribution_is_scipys():
     values = np.random.default_rng(1).normal(size=23)
     theirs = stats.bootstrap(
-        (values,), np.mean, n_resamples=999, method="percentile", rng=np.random.default_rng(7)
+        (values,),
+        np.mean,
+        n_resamples=999,
+        method="percentile",
+        rng=np.random.default_rng(7),
     )
     ours = bootstrap_sums(values, resamples=999, rng=np.random.default_rng(7)) / 23
-    assert np.sort(ours) == pytest.approx(np.sort(theirs.bootstrap_distribution), abs=1e-12)
+    assert np.sort(ours) == pytest.approx(
+        np.sort(theirs.bootstrap_distribution), abs=1e-12
+    )
     interval = percentile_interval(ours, confidence_level=0.95)
     assert interval == pytest.approx(tuple(theirs.confidence_interval), abs=1e-12)
 
@@ -30,7 +36,9 @@ def test_resampled_sums_against_a_loop_in_blocks_of_any_size(monkeypatch):
         assert np.array_equal(again, whole)
 
 
-@pytest.mark.parametrize(("positive", "negative"), [(0, 0), (5, 0), (28, 22), (25, 25), (3, 17)])
+@pytest.mark.parametrize(
+    ("positive", "negative"), [(0, 0), (5, 0), (28, 22), (25, 25), (3, 17)]
+)
 def test_sign_test_is_the_exact_binomial_test(positive, negative):
     n = positive + negative
     expected = stats.binomtest(positive, n).pvalue if n else 1.0

@@ -14,14 +14,18 @@ GONE = re.compile(
     r"|of its own|surer|whoever|anew|witness\w*|picture of chance|no memory|privacy costs?)\b",
     re.IGNORECASE,
 )
-TITLE = re.compile(r"Privacy Cost as Equity Input|paper[^.|]*? privacy costs?", re.IGNORECASE)
+TITLE = re.compile(
+    r"Privacy Cost as Equity Input|paper[^.|]*? privacy costs?", re.IGNORECASE
+)
 """The paper's title, and words that are said to be the paper's."""
 PATTERNS = (
     *("*.md", "docs/*.md", "docs/notebooks/*.ipynb", "studies/*.md", "studies/*/*.md"),
     *("src/pcer/**/*.py", "src/pcer/**/*.toml", "src/pcer/report/templates/*"),
     *("tests/**/golden/*", "examples/*.py"),
 )
-FILES = sorted({path for pattern in PATTERNS for path in ROOT.glob(pattern) if path.is_file()})
+FILES = sorted(
+    {path for pattern in PATTERNS for path in ROOT.glob(pattern) if path.is_file()}
+)
 PAPERS_OWN = ("glossary", "paper")
 """In the names of files that may say what the paper says."""
 
@@ -37,7 +41,9 @@ def texts(path: Path) -> Iterator[str]:
             yield node.value
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix()
+)
 def test_old_phrases_stay_out(path):
     found = {
         phrase.lower()
@@ -50,7 +56,9 @@ def test_old_phrases_stay_out(path):
 
 
 def test_pages_are_few_and_short():
-    pages = {path.name: path.read_text(encoding="utf-8") for path in ROOT.glob("docs/*.md")}
+    pages = {
+        path.name: path.read_text(encoding="utf-8") for path in ROOT.glob("docs/*.md")
+    }
     assert len(pages) <= 16
     assert [name for name, text in pages.items() if len(text.split()) > 2_500] == []
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 90

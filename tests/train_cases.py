@@ -24,9 +24,19 @@ def make_data(n=300, n_features=9, seeds=range(4), share=0.7, **changes):
     features = generator.normal(3, 2, (n, n_features)).astype(np.float32)
     labels = (features[:, 0] + generator.normal(0, 1, n) > 3).astype(int)
     n_train = round(n * share)
-    rows = {s: np.random.Generator(np.random.PCG64(s)).permutation(n)[:n_train] for s in seeds}
-    groups = {"sex": np.array(["f", "m", ""])[np.arange(n) % 5 % 3]}  # the last is not known
-    parts = {"features": features, "labels": labels, "train_rows": rows, "groups": groups}
+    rows = {
+        s: np.random.Generator(np.random.PCG64(s)).permutation(n)[:n_train]
+        for s in seeds
+    }
+    groups = {
+        "sex": np.array(["f", "m", ""])[np.arange(n) % 5 % 3]
+    }  # the last is not known
+    parts = {
+        "features": features,
+        "labels": labels,
+        "train_rows": rows,
+        "groups": groups,
+    }
     return TrainingData.of(**{**parts, **changes})
 
 
@@ -91,7 +101,10 @@ def moved(fleet, **to):
 def moved_watch(watch, **to):
     """The same rule, before the first step."""
     again = copy.copy(watch)
-    again.clip, place = watch.clip.to(**to), {k: v for k, v in to.items() if k == "device"}
+    again.clip, place = (
+        watch.clip.to(**to),
+        {k: v for k, v in to.items() if k == "device"},
+    )
     again.records, again.firsts = watch.records.to(**place), watch.firsts.to(**place)
     again.bounds = None if watch.bounds is None else watch.bounds.to(**to)
     again.until = None if watch.until is None else watch.until.to(**place)
@@ -108,13 +121,17 @@ def steps_per_bin(watch, model):
 def plain_states(fleet, company):
     """The state after every step, by the plain functions of ``step``."""
     private = company[: len(fleet.noise)]
-    bits = [stream(seed=m.seed, epsilon=m.epsilon, purpose=Purpose.NOISE) for m in private]
+    bits = [
+        stream(seed=m.seed, epsilon=m.epsilon, purpose=Purpose.NOISE) for m in private
+    ]
     state, half = fleet.start, fleet.layout.width // 2
     for at, rows in enumerate(fleet.schedule.rows.cpu()):
         for due in fleet.watch.due(at):
             bins = fleets.norm_bins_plainly(fleet, state.weights, due.models)
             fleet.watch.refresh(due, at, bins)
-        words = np.array([one.random_raw(half) for one in bits], dtype=np.uint64).reshape(-1, half)
+        words = np.array(
+            [one.random_raw(half) for one in bits], dtype=np.uint64
+        ).reshape(-1, half)
         total = fleets.batch_sum(fleet, state.weights, rows, at)
         state = fleets.step(fleet, state, total, torch.from_numpy(words.view(np.int32)))
         yield state

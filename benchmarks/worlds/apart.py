@@ -46,13 +46,17 @@ COVERED = 1.96
 class World(NamedTuple):
     """How people are drawn and which models are trained on them."""
 
-    people: Callable[[np.random.Generator, int], tuple[np.ndarray, ...]]  # features, labels, groups
+    people: Callable[
+        [np.random.Generator, int], tuple[np.ndarray, ...]
+    ]  # features, labels, groups
     model: Callable[[int], Any]  # from a seed, an estimator
     n: int
     is_alike: bool = True  # whether both groups have one distribution
 
 
-def mirror(rng: np.random.Generator, n: int, apart: float = 6.0) -> tuple[np.ndarray, ...]:
+def mirror(
+    rng: np.random.Generator, n: int, apart: float = 6.0
+) -> tuple[np.ndarray, ...]:
     """Two groups of one kind, ``apart`` standard deviations from each other."""
     group, features = np.arange(n) % 2, rng.normal(size=(n, 5))
     chance = _logistic(2 * (features[:, 1] + features[:, 2] * features[:, 3]))
@@ -83,8 +87,12 @@ def _logistic(x: np.ndarray) -> np.ndarray:
 
 
 WORLDS = {
-    "t(3) logistic": World(heavy, lambda seed: LogisticRegression(C=100.0, max_iter=300), 600),
-    "tree": World(mirror, lambda seed: DecisionTreeClassifier(random_state=seed), 1_000),
+    "t(3) logistic": World(
+        heavy, lambda seed: LogisticRegression(C=100.0, max_iter=300), 600
+    ),
+    "tree": World(
+        mirror, lambda seed: DecisionTreeClassifier(random_state=seed), 1_000
+    ),
     "knn 600": World(mirror, lambda seed: KNeighborsClassifier(5), 600),
     "knn 2000": World(mirror, lambda seed: KNeighborsClassifier(5), 2_000),
     "svm": World(mirror, lambda seed: SVC(), 1_500),
@@ -102,9 +110,13 @@ WORLDS = {
         is_alike=False,
     ),
     "mixed tree": World(
-        partial(mirror, apart=0.0), lambda seed: DecisionTreeClassifier(random_state=seed), 1_000
+        partial(mirror, apart=0.0),
+        lambda seed: DecisionTreeClassifier(random_state=seed),
+        1_000,
     ),
-    "mixed knn": World(partial(mirror, apart=0.0), lambda seed: KNeighborsClassifier(5), 1_000),
+    "mixed knn": World(
+        partial(mirror, apart=0.0), lambda seed: KNeighborsClassifier(5), 1_000
+    ),
 }
 
 
@@ -131,24 +143,37 @@ class Draw(NamedTuple):
     value: np.ndarray  # (attack, group)
     alone: np.ndarray  # (attack, group) error of one group's exposure
     difference_error: np.ndarray  # (attack,)
-    alarms: np.ndarray  # (attack, kind) of each alone; the last row is of the two that decide
+    alarms: (
+        np.ndarray
+    )  # (attack, kind) of each alone; the last row is of the two that decide
 
 
 def audited(panel: Panel) -> Draw:
     """What an audit says of one setting with two groups."""
     pairs = ((0, 1),)
     measured = {attack: measure_panel(panel, Plan(), attack) for attack in ATTACKS}
-    tests = {attack: attack_tests([one], pairs, random=True) for attack, one in measured.items()}
-    said = [[tests[attack]] for attack in ATTACKS] + [[tests[attack] for attack in DECIDING]]
+    tests = {
+        attack: attack_tests([one], pairs, random=True)
+        for attack, one in measured.items()
+    }
+    said = [[tests[attack]] for attack in ATTACKS] + [
+        [tests[attack] for attack in DECIDING]
+    ]
     found = [decide(attacks, pairs, outcome="benefit") for attacks in said]
     exposed = [measured[attack].exposed for attack in ATTACKS]
     return Draw(
         value=np.array([one.value for one in exposed]),
         alone=np.array([np.sqrt(one.alone) for one in exposed]),
-        difference_error=np.array([tests[attack][1].exposure.error.item() for attack in ATTACKS]),
+        difference_error=np.array(
+            [tests[attack][1].exposure.error.item() for attack in ATTACKS]
+        ),
         alarms=np.array(
             [
-                [one.exposures_differ.item(), one.ratios_differ.item(), one.double.item() >= 0]
+                [
+                    one.exposures_differ.item(),
+                    one.ratios_differ.item(),
+                    one.double.item() >= 0,
+                ]
                 for one in found
             ]
         ),
@@ -158,7 +183,10 @@ def audited(panel: Panel) -> Draw:
 def draw(name: str, seed: int) -> tuple[Draw, Draw, float]:
     """An audit, the same with groups taken for mixed, and the separation."""
     panel = draw_panel(WORLDS[name], np.random.default_rng([seed, *name.encode()]))
-    mixed = {attack: replace(one, separation=np.zeros(2)) for attack, one in panel.pooled.items()}
+    mixed = {
+        attack: replace(one, separation=np.zeros(2))
+        for attack, one in panel.pooled.items()
+    }
     separation = float(panel.pooled[ATTACKS[0]].separation[0])
     return audited(panel), audited(replace(panel, pooled=mixed)), separation
 

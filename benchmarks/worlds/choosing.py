@@ -56,7 +56,10 @@ PAPER = TrainConfig(accountant="rdp")
 GRID: Grid = {
     "paper": (PAPER, (math.inf, 10.0, 5.0, 1.0, 0.5)),
     "slow": (replace(PAPER, learning_rate=0.0125), (0.1,)),
-    "clip 4": (replace(PAPER, clip_norm=4.0, learning_rate=0.0125), (10.0, 5.0, 1.0, 0.5)),
+    "clip 4": (
+        replace(PAPER, clip_norm=4.0, learning_rate=0.0125),
+        (10.0, 5.0, 1.0, 0.5),
+    ),
     "long": (replace(PAPER, epochs=100), (math.inf, 10.0)),
     "fast": (replace(PAPER, learning_rate=0.2), (math.inf, 5.0)),
 }
@@ -92,7 +95,9 @@ def records_of(name: str, file: str | None = None) -> Records:
 
     dataset = load(name)
     attribute = dataset.attribute(ATTRIBUTES[name])
-    return Records(dataset.features, dataset.labels, attribute.codes, attribute.group_names)
+    return Records(
+        dataset.features, dataset.labels, attribute.codes, attribute.group_names
+    )
 
 
 def noise_for(epsilon: float, config: TrainConfig, n_train: int) -> float:
@@ -102,7 +107,9 @@ def noise_for(epsilon: float, config: TrainConfig, n_train: int) -> float:
     sampling = config.sampling(n_train)
 
     def beyond(noise: float) -> float:
-        steps = sampling.n_steps * sampled_gaussian(np.array([noise]), sampling.sample_rate)
+        steps = sampling.n_steps * sampled_gaussian(
+            np.array([noise]), sampling.sample_rate
+        )
         return float(epsilon_of(steps, dp_delta=config.dp_delta)[0]) - epsilon
 
     return math.ceil(1000 * brentq(beyond, 0.3, 500.0, xtol=1e-4) + 0.1) / 1000
@@ -111,9 +118,15 @@ def noise_for(epsilon: float, config: TrainConfig, n_train: int) -> float:
 def drawn(records: Records, study: int, n_people: int) -> tuple[IntArray, IntArray]:
     """Rows of one study's people, and (split, training record) positions among them."""
     rng, n = np.random.default_rng([28, study]), len(records.labels)
-    rows = np.sort(rng.choice(n, n_people, replace=False)) if n_people < n else np.arange(n)
+    rows = (
+        np.sort(rng.choice(n, n_people, replace=False))
+        if n_people < n
+        else np.arange(n)
+    )
     n_train = round(SHARE * len(rows))
-    return rows, np.array([np.sort(rng.permutation(len(rows))[:n_train]) for _ in range(N_SPLITS)])
+    return rows, np.array(
+        [np.sort(rng.permutation(len(rows))[:n_train]) for _ in range(N_SPLITS)]
+    )
 
 
 def trained(
@@ -146,9 +159,13 @@ def trained(
             for epsilon, noise in zip(epsilons, noises, strict=True)
         ]
         models = fleet.plan_models(budgets, data.seeds)
-        blocks = fleet.cut_blocks(models, block_size=flags.models_per_block(len(models)))
+        blocks = fleet.cut_blocks(
+            models, block_size=flags.models_per_block(len(models))
+        )
         for secret in secrets:
-            results = run_blocks(data, blocks, config=config, flags=flags, secret=secret)
+            results = run_blocks(
+                data, blocks, config=config, flags=flags, secret=secret
+            )
             whole = fleet.gather_predictions(
                 results, budgets=budgets, seeds=data.seeds, member=data.member
             )
@@ -156,7 +173,9 @@ def trained(
     for k, study in enumerate(studies):
         own = slice(k * N_SPLITS, (k + 1) * N_SPLITS)
         logits = np.concatenate([part[:, own][..., at[study]] for part in found])
-        labels, group = (part[people[study][0]] for part in (records.labels, records.group))
+        labels, group = (
+            part[people[study][0]] for part in (records.labels, records.group)
+        )
         yield study, Study(logits, labels, data.member[own][:, at[study]], group)
 
 
@@ -186,12 +205,18 @@ def measured(study: Study, names: tuple[str, ...]) -> dict[str, FloatArray]:
         rows = {(row.proxy, row.group): row for row in attack_models([scores])[0].rows}
         pooled.append(
             [
-                [[getattr(rows[attack, name], key) for key in FIELDS + COUNTS] for name in names]
+                [
+                    [getattr(rows[attack, name], key) for key in FIELDS + COUNTS]
+                    for name in names
+                ]
                 for attack in ATTACKS
             ]
         )
     # (setting, part, group, cell, split) and (setting, attack, group, field)
-    return {"counts": np.array(counts, np.int16), "pooled": np.array(pooled, np.float64)}
+    return {
+        "counts": np.array(counts, np.int16),
+        "pooled": np.array(pooled, np.float64),
+    }
 
 
 def run_and_keep(
@@ -221,16 +246,27 @@ def run_and_keep(
     whole = {**facts, "settings": settings, "groups": records.names}
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         for first in range(0, len(studies), size):
-            for study, models in trained(records, studies[first : first + size], grid, **options):
+            for study, models in trained(
+                records, studies[first : first + size], grid, **options
+            ):
                 futures[study] = pool.submit(measured, models, records.names)
-            print(f"{len(futures)} trained, {time.perf_counter() - begun:.0f} s", flush=True)
+            print(
+                f"{len(futures)} trained, {time.perf_counter() - begun:.0f} s",
+                flush=True,
+            )
             is_last = len(futures) == len(studies)
             done = [k for k, future in futures.items() if is_last or future.done()]
             if done:
                 found = [futures[k].result() for k in done]
-                arrays = {key: np.stack([each[key] for each in found]) for key in found[0]}
-                part = path.with_name(f"{path.stem}.part.npz")  # a kill must not leave half a file
-                np.savez_compressed(part, studies=done, facts=json.dumps(whole), **arrays)
+                arrays = {
+                    key: np.stack([each[key] for each in found]) for key in found[0]
+                }
+                part = path.with_name(
+                    f"{path.stem}.part.npz"
+                )  # a kill must not leave half a file
+                np.savez_compressed(
+                    part, studies=done, facts=json.dumps(whole), **arrays
+                )
                 part.replace(path)
     print(f"{len(futures)} studies in {path}, {time.perf_counter() - begun:.0f} s")
 
@@ -240,21 +276,30 @@ def releases_in(paths: Sequence[str]) -> Iterator[tuple[int, Release]]:
     for path in paths:
         kept = np.load(path)
         facts = json.loads(str(kept["facts"]))
-        arrays = zip(kept["studies"].tolist(), kept["counts"], kept["pooled"], strict=True)
+        arrays = zip(
+            kept["studies"].tolist(), kept["counts"], kept["pooled"], strict=True
+        )
         for study, counts, pooled in arrays:
             yield study, _release(facts, study, counts, pooled)
 
 
-def _release(facts: Mapping[str, Any], study: int, counts: IntArray, pooled: FloatArray) -> Release:
+def _release(
+    facts: Mapping[str, Any], study: int, counts: IntArray, pooled: FloatArray
+) -> Release:
     names, runs, rows = facts["groups"], [], []
     settings = facts["settings"]
     if "twins" in facts:
-        settings = [settings[0] | {"model": f"twin {k:02}"} for k in range(facts["twins"])]
+        settings = [
+            settings[0] | {"model": f"twin {k:02}"} for k in range(facts["twins"])
+        ]
     for k, setting in enumerate(settings):
         key = {"model": setting["model"], "epsilon": setting["epsilon"]}
         for split in range(N_SPLITS):
             parts = [
-                [Confusion(**dict(zip(CELLS, cells.tolist(), strict=True))) for cells in part]
+                [
+                    Confusion(**dict(zip(CELLS, cells.tolist(), strict=True)))
+                    for cells in part
+                ]
                 for part in counts[k, ..., split]
             ]
             groups = {
@@ -263,7 +308,13 @@ def _release(facts: Mapping[str, Any], study: int, counts: IntArray, pooled: Flo
             }
             noise = setting["noise_multiplier"] or None
             runs.append(
-                Run(**key, seed=split, split=str(split), noise_multiplier=noise, groups=groups)
+                Run(
+                    **key,
+                    seed=split,
+                    split=str(split),
+                    noise_multiplier=noise,
+                    groups=groups,
+                )
             )
         for attack, of_groups in zip(ATTACKS, pooled[k], strict=True):
             for name, values in zip(names, of_groups.tolist(), strict=True):
@@ -317,22 +368,33 @@ def twins(arguments: Sequence[str]) -> None:
 def _options(verb: Any, number: str, arguments: Sequence[str]) -> Any:
     parser = parser_of(verb)
     parser.add_argument("file")
-    parser.add_argument(number, default="200", help="how many, or a range such as 100-149")
+    parser.add_argument(
+        number, default="200", help="how many, or a range such as 100-149"
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=16)
-    parser.add_argument("--records", help="what `records` wrote; default: the package's data")
+    parser.add_argument(
+        "--records", help="what `records` wrote; default: the package's data"
+    )
     parser.add_argument("--data", default="adult", choices=ATTRIBUTES)
     parser.add_argument("--epsilon", default="5")
     return parser.parse_args(arguments)
 
 
 def _run(
-    options: Any, given: str, data: str, grid: Grid, facts: Mapping[str, Any], **more: Any
+    options: Any,
+    given: str,
+    data: str,
+    grid: Grid,
+    facts: Mapping[str, Any],
+    **more: Any,
 ) -> None:
     first, last = given.split("-") if "-" in given else (0, int(given) - 1)
     chosen, kept = range(int(first), int(last) + 1), records_of(data, options.records)
     more = {**more, "n_people": N_PEOPLE, "device": options.device}
-    run_and_keep(Path(options.file), kept, chosen, grid, facts, jobs=options.jobs, **more)
+    run_and_keep(
+        Path(options.file), kept, chosen, grid, facts, jobs=options.jobs, **more
+    )
 
 
 if __name__ == "__main__":

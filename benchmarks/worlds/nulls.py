@@ -38,7 +38,9 @@ def _something(rng: np.random.Generator) -> People:
 
 
 def _strongly(rng: np.random.Generator) -> People:
-    return memorising(float(rng.choice([0.1, 0.26])), 0.7, spread=float(rng.choice([0.5, 1.0])))
+    return memorising(
+        float(rng.choice([0.1, 0.26])), 0.7, spread=float(rng.choice([0.5, 1.0]))
+    )
 
 
 def _either(rng: np.random.Generator) -> People:
@@ -56,7 +58,9 @@ def any_world(
 ) -> NullWorld:
     """Groups of any number below the second, any size, and rates between these or one rate."""
     n = int(rng.integers(*n_groups))
-    shares = [float(rng.uniform(0.1, 0.6))] * n if rates is None else rng.uniform(*rates, n)
+    shares = (
+        [float(rng.uniform(0.1, 0.6))] * n if rates is None else rng.uniform(*rates, n)
+    )
     records = np.rint(np.exp(rng.uniform(*np.log(sizes), n))).astype(int).tolist()
     shape = {
         "n_splits": int(rng.choice(N_SPLITS)),
@@ -74,8 +78,13 @@ def drawn_as(**fields: object) -> Draw:
 
 def folds(rng: np.random.Generator) -> NullRelease:
     """One to four cross-validations of 5 folds; something or nothing remembered."""
-    n_splits, strata = 5 * int(rng.integers(1, 5)), str(rng.choice(["nothing", "label"]))
-    return draw_null(any_world(rng, n_splits=n_splits, n_folds=5, stratified_by=strata), rng)
+    n_splits, strata = (
+        5 * int(rng.integers(1, 5)),
+        str(rng.choice(["nothing", "label"])),
+    )
+    return draw_null(
+        any_world(rng, n_splits=n_splits, n_folds=5, stratified_by=strata), rng
+    )
 
 
 def constants(rng: np.random.Generator) -> NullRelease:
@@ -84,17 +93,27 @@ def constants(rng: np.random.Generator) -> NullRelease:
     n = len(drawn.group_names)
     kind = str(rng.choice(["positive", "negative", "right", "some groups"]))
     where = rng.random(n) < 0.5 if kind == "some groups" else np.ones(n, dtype=bool)
-    say = kind if kind != "some groups" else str(rng.choice(["positive", "negative", "right"]))
+    say = (
+        kind
+        if kind != "some groups"
+        else str(rng.choice(["positive", "negative", "right"]))
+    )
 
     def said(counts: Counts) -> Counts:
         """The same people with a constant answer in some groups."""
-        positive, negative, none = counts.tp + counts.fn, counts.fp + counts.tn, 0 * counts.tp
+        positive, negative, none = (
+            counts.tp + counts.fn,
+            counts.fp + counts.tn,
+            0 * counts.tp,
+        )
         told = {
             "positive": Counts(tp=positive, fp=negative, tn=none, fn=none),
             "negative": Counts(tp=none, fp=none, tn=negative, fn=positive),
             "right": Counts(tp=positive, fp=none, tn=negative, fn=none),
         }[say]
-        return Counts(*(np.where(where, new, old) for new, old in zip(told, counts, strict=True)))
+        return Counts(
+            *(np.where(where, new, old) for new, old in zip(told, counts, strict=True))
+        )
 
     return replace(drawn, train=said(drawn.train), test=said(drawn.test))
 
@@ -122,7 +141,9 @@ def attributes(
     kind = rng.choice(len(rows), n, p=share / share.sum())
     label = rng.random(n) < rng.uniform(0.2, 0.6)
     member = np.stack([rng.permutation(n) < 0.7 * n for _ in range(n_splits)])
-    right = rng.random((n_splits, n)) < np.where(member, right_in[kind], right_out[kind])
+    right = rng.random((n_splits, n)) < np.where(
+        member, right_in[kind], right_out[kind]
+    )
     codes = rng.integers(0, n_groups, (n_attributes, n))
     outcome: Outcome = "benefit" if rng.random() < 0.5 else "harm"
     return [
@@ -138,7 +159,12 @@ def attributes(
 
 MANY = {"n_groups": (2, 21), "sizes": (50, 50_000)}
 SIX = {"n_groups": (6, 7), "sizes": (100, 100), "rates": (0.4, 0.4), "train_share": 0.9}
-TWINS = {"n_groups": (2, 3), "sizes": (100, 5_000), "people": _strongly, "are_twins": True}
+TWINS = {
+    "n_groups": (2, 3),
+    "sizes": (100, 5_000),
+    "people": _strongly,
+    "are_twins": True,
+}
 
 KINDS: dict[str, Draw] = {
     "2-20 groups of 50 to 50,000": drawn_as(**MANY, rates=(0.05, 0.6), people=_nothing),
@@ -151,7 +177,10 @@ KINDS: dict[str, Draw] = {
     },
     "twins, one split": drawn_as(**TWINS, n_splits=1),
     "twins, 1 to 50 splits": drawn_as(**TWINS),
-    **{f"stratified by {by}": drawn_as(stratified_by=by) for by in ("label", "group", "both")},
+    **{
+        f"stratified by {by}": drawn_as(stratified_by=by)
+        for by in ("label", "group", "both")
+    },
     "5-fold cross-validation": folds,
     "constants": constants,
     "duplicates by person": duplicates,

@@ -58,12 +58,16 @@ class World(NamedTuple):
     outcome: str = "benefit"
 
 
-def flipped(rng: np.random.Generator, *, shares: tuple[float, float] = (0.0, 0.3)) -> People:
+def flipped(
+    rng: np.random.Generator, *, shares: tuple[float, float] = (0.0, 0.3)
+) -> People:
     """Labels of one group are flipped more often, three times in ten or a little."""
     return people(rng, N_PEOPLE, flipped=shares)
 
 
-def noisier(rng: np.random.Generator, *, noise: tuple[float, float] = (0.5, 3.0)) -> People:
+def noisier(
+    rng: np.random.Generator, *, noise: tuple[float, float] = (0.5, 3.0)
+) -> People:
     """Many weak features, and labels that follow them loosely in one group."""
     features, group = rng.normal(size=(N_PEOPLE, 20)), rng.integers(0, 2, N_PEOPLE)
     luck = rng.logistic(size=N_PEOPLE) * np.array(noise)[group]
@@ -112,15 +116,24 @@ WORLDS = {
         for model in ("forest", "boosting", "1nn")
     },
     **{
-        f"hardly more flipped labels, {model}": World(partial(flipped, shares=(0.1, 0.2)), model)
+        f"hardly more flipped labels, {model}": World(
+            partial(flipped, shares=(0.1, 0.2)), model
+        )
         for model in ("1nn", "tree", "forest", "extra trees", "boosting", "15nn")
     },
-    **{f"noisier labels, {model}": World(noisier, model) for model in ("forest", "logistic")},
     **{
-        f"hardly noisier labels, {model}": World(partial(noisier, noise=(1.0, 2.0)), model)
+        f"noisier labels, {model}": World(noisier, model)
+        for model in ("forest", "logistic")
+    },
+    **{
+        f"hardly noisier labels, {model}": World(
+            partial(noisier, noise=(1.0, 2.0)), model
+        )
         for model in ("forest", "logistic", "boosting")
     },
-    "double disadvantage in a harm task, logistic": World(harmed, "logistic", 1, "harm"),
+    "double disadvantage in a harm task, logistic": World(
+        harmed, "logistic", 1, "harm"
+    ),
     "80 people, 5nn": World(few, "5nn", None),
 }
 
@@ -139,7 +152,9 @@ def audit_once(world: World, seed: tuple[int, ...]) -> Counter:
     scores = scores_of(fleet(MODELS[world.model], drawn, N_SPLITS, rng))
     panel, counted = exact_panel(scores, drawn.group[None]), Counter()
     chosen = {DEFAULT: deciding_attacks([panel], Plan())}
-    for name, attacks in (chosen | {attack: (attack,) for attack in panel.pooled}).items():
+    for name, attacks in (
+        chosen | {attack: (attack,) for attack in panel.pooled}
+    ).items():
         found = evidence_of(panel, attacks, outcome=world.outcome)
         differs = bool(found.exposures_differ[0, 0])
         counted[name, f"group {found.more_exposed[0, 0]}"] += differs
@@ -168,5 +183,10 @@ def double_once(seed: int) -> tuple[bool, bool]:
     )
     found = pcer.audit(release, pcer.Plan(resamples=1, null_draws=1)).budgets[0]
     (pair,) = found.pairs
-    is_beyond = pair.exposure.answer == "differs" or pair.exposure.downgraded is not None
-    return is_beyond and pair.outcomes.answer == "differ", pair.double_disadvantage.group == "b"
+    is_beyond = (
+        pair.exposure.answer == "differs" or pair.exposure.downgraded is not None
+    )
+    return (
+        is_beyond and pair.outcomes.answer == "differ",
+        pair.double_disadvantage.group == "b",
+    )

@@ -80,7 +80,13 @@ def __getattr__(name: str) -> Any:
     """Load the trainer's half on first use."""
     if name == "data":
         return importlib.import_module("pcer.data")
-    if name in ("release_from_estimator", "release_from_training", "release_from_signals"):
-        room = importlib.import_module(f"pcer.models.{name.removeprefix('release_from_')}")
+    if name in (
+        "release_from_estimator",
+        "release_from_training",
+        "release_from_signals",
+    ):
+        room = importlib.import_module(
+            f"pcer.models.{name.removeprefix('release_from_')}"
+        )
         return getattr(room, name)
     raise AttributeError(f"module 'pcer' has no attribute {name!r}")

@@ -47,8 +47,14 @@ def shown(text: str, *, keep: str = "") -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    unseen = [letter for letter in set(text) - {*JOINERS, *keep} if not _is_seen(letter)]
-    return text.translate({ord(letter): spelt(letter) for letter in unseen}) if unseen else text
+    unseen = [
+        letter for letter in set(text) - {*JOINERS, *keep} if not _is_seen(letter)
+    ]
+    return (
+        text.translate({ord(letter): spelt(letter) for letter in unseen})
+        if unseen
+        else text
+    )
 
 
 def clipped(text: str, longest: int = 60) -> str:
@@ -58,7 +64,9 @@ def clipped(text: str, longest: int = 60) -> str:
 
 def spelt(character: str) -> str:
     """A character by its number, as JSON writes it: those beyond 16 bits as two halves."""
-    return re.sub("....", r"\\u\g<0>", character.encode("utf-16-be", "surrogatepass").hex())
+    return re.sub(
+        "....", r"\\u\g<0>", character.encode("utf-16-be", "surrogatepass").hex()
+    )
 
 
 def alike(name: str) -> str:
@@ -116,7 +124,9 @@ class OutputError(PcerError):
     """A result could not be written; no partial file is left."""
 
 
-def door(remedies: Remedies = lambda function, given: {}) -> Callable[[Function], Function]:
+def door(
+    remedies: Remedies = lambda function, given: {},
+) -> Callable[[Function], Function]:
     """A public function that asks for what is missing, and says where a wrong argument belongs."""
 
     def wrap(function: Function) -> Function:
@@ -139,10 +149,16 @@ def door(remedies: Remedies = lambda function, given: {}) -> Callable[[Function]
 
 
 def _misfits(
-    name: str, takes: Mapping[str, Any], given: Any, named: Mapping[str, Any], remedies: Remedies
+    name: str,
+    takes: Mapping[str, Any],
+    given: Any,
+    named: Mapping[str, Any],
+    remedies: Remedies,
 ) -> dict[str, str]:
     """What is wrong with a call, by argument: unknown, without its name, or missing."""
-    placed = [key for key, each in takes.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
+    placed = [
+        key for key, each in takes.items() if each.kind is each.POSITIONAL_OR_KEYWORD
+    ]
     unknown = {key: value for key, value in named.items() if key not in takes}
     every = [key for key in takes if key != "self"]
     known, faults = remedies(name, unknown), dict[str, str]()
@@ -150,7 +166,9 @@ def _misfits(
         likely = ", ".join(get_close_matches(key, every) or every)
         faults[key] = known.get(key, f"{name} takes no {shown(key)}, but {likely}")
     for key, each in takes.items():
-        is_given = key in (*placed[: len(given)], *named) or each.kind is each.VAR_POSITIONAL
+        is_given = (
+            key in (*placed[: len(given)], *named) or each.kind is each.VAR_POSITIONAL
+        )
         if each.default is each.empty and not is_given:
             faults[key] = QUESTIONS.get(key, f"{name} needs {key}")
     if len(given) > len(placed) and (key := "sensitive_features") in takes:
@@ -195,9 +213,13 @@ def require_at_least(minimum: int, **arguments: int) -> None:
     _require(rule, lambda v: type(v) is int and v >= minimum, arguments)
 
 
-def _require(rule: str, holds: Callable[[Any], bool], arguments: Mapping[str, float]) -> None:
+def _require(
+    rule: str, holds: Callable[[Any], bool], arguments: Mapping[str, float]
+) -> None:
     for name, value in arguments.items():
         with suppress(TypeError):  # of what is no number
             if holds(value):
                 continue
-        raise InputError(f"{name} must {rule}, but {value!r:.60} was given.", field=name)
+        raise InputError(
+            f"{name} must {rule}, but {value!r:.60} was given.", field=name
+        )

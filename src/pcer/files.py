@@ -84,11 +84,15 @@ def as_shown(value: AnyTree) -> AnyTree:
         made = shown(tree)
     elif isinstance(tree, Record):
         parts = ((name, getattr(tree, name)) for name in type(tree).model_fields)
-        changed = {name: new for name, part in parts if (new := as_shown(part)) is not part}
+        changed = {
+            name: new for name, part in parts if (new := as_shown(part)) is not part
+        }
         made = tree.model_copy(update=changed) if changed else tree
     elif isinstance(tree, dict):
         made = {as_shown(key): as_shown(part) for key, part in tree.items()}
-        made = tree if all(tree.get(key) is part for key, part in made.items()) else made
+        made = (
+            tree if all(tree.get(key) is part for key, part in made.items()) else made
+        )
     elif type(tree) in (list, tuple):
         made = type(tree)(map(as_shown, tree))
         made = tree if all(map(operator.is_, made, tree)) else made
@@ -108,13 +112,17 @@ def many_objects() -> Iterator[None]:
             gc.enable()
 
 
-def read_regular(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> bytes:
+def read_regular(
+    path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES
+) -> bytes:
     """Read one regular file; pipes and devices, which may never end, are refused."""
     file = os.fspath(path)
     try:
         # without waiting for somebody to write into a pipe
         at_once = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | at_once)) as stream:
+        with open(
+            path, "rb", opener=lambda name, flags: os.open(name, flags | at_once)
+        ) as stream:
             status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise InputError(
@@ -123,7 +131,9 @@ def read_regular(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BY
                 )
             data = stream.read(-1 if max_bytes is None else max_bytes + 1)
     except OSError as error:
-        raise InputError(f"{file} cannot be read ({error.strerror}); check the path.") from None
+        raise InputError(
+            f"{file} cannot be read ({error.strerror}); check the path."
+        ) from None
     size = max(status.st_size, len(data))  # files of /proc report 0
     if max_bytes is not None and size > max_bytes:
         raise InputError(
@@ -133,7 +143,9 @@ def read_regular(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BY
     return data
 
 
-def read_text(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> str:
+def read_text(
+    path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES
+) -> str:
     """Read one UTF-8 file, or raise InputError with one sentence."""
     data, file = read_regular(path, max_bytes=max_bytes), os.fspath(path)
     if Path(file).suffix.lower() in TABLES:
@@ -146,7 +158,9 @@ def read_text(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES
         raise InputError(f"{file} is not UTF-8 text; save it again as UTF-8.") from None
 
 
-def read_json(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> Any:
+def read_json(
+    path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES
+) -> Any:
     """Parse one JSON file into plain objects; None reads any size."""
     return parse_json(read_text(path, max_bytes=max_bytes), file=os.fspath(path))
 
@@ -161,11 +175,18 @@ def parse_json(text: str, *, file: str, max_values: int | None = MAX_VALUES) -> 
             f"by default; {ALLOW}."
         )
     try:
-        tree = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
+        tree = json.loads(
+            text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys
+        )
         level: list[Any] = [[tree]]
         for _ in range(MOST_LEVELS + 1):
             values = (node.values() if type(node) is dict else node for node in level)
-            level = [value for inner in values for value in inner if type(value) in (dict, list)]
+            level = [
+                value
+                for inner in values
+                for value in inner
+                if type(value) in (dict, list)
+            ]
         if level:
             raise RecursionError
         return tree
@@ -175,7 +196,9 @@ def parse_json(text: str, *, file: str, max_values: int | None = MAX_VALUES) -> 
             f"{error.colno}; write the file again with the tool that made it."
         ) from None
     except RecursionError:
-        raise InputError(f"{file} is nested too deeply to be one of our files.") from None
+        raise InputError(
+            f"{file} is nested too deeply to be one of our files."
+        ) from None
     except ValueError as error:
         reason = str(error)
         if "integer string" in reason:
@@ -188,21 +211,34 @@ def read_toml(path: str | os.PathLike[str], *, see: str) -> dict[str, Any]:
     text = read_text(path)
     try:
         return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # numbers too long, and nesting too deep
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # numbers too long, and nesting too deep
         is_said = isinstance(error, tomllib.TOMLDecodeError)
-        reason = error if is_said else "it holds more digits or brackets than can be read"
-        raise InputError(f"{os.fspath(path)} is not TOML: {reason}; see {see}.") from None
+        reason = (
+            error if is_said else "it holds more digits or brackets than can be read"
+        )
+        raise InputError(
+            f"{os.fspath(path)} is not TOML: {reason}; see {see}."
+        ) from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"it holds {name}, which is not a number; write null for what is unknown")
+    raise ValueError(
+        f"it holds {name}, which is not a number; write null for what is unknown"
+    )
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
-        twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
-        raise ValueError(f"the field {_quoted(twice)} appears twice in one object; keep one")
+        twice = next(
+            key for key, n in Counter(key for key, _ in pairs).items() if n > 1
+        )
+        raise ValueError(
+            f"the field {_quoted(twice)} appears twice in one object; keep one"
+        )
     return record
 
 
@@ -212,7 +248,9 @@ def require_format(
     """Check a file's format and version; older ones are refused where ``if_older`` says so."""
     given = data.get("format") if isinstance(data, dict) else type(data).__name__
     if not isinstance(data, dict) or given != name:
-        sentence = f'must be an object with "format": "{name}", but has {_quoted(given)}.'
+        sentence = (
+            f'must be an object with "format": "{name}", but has {_quoted(given)}.'
+        )
         raise InputError(f"{file} {sentence}", field="format")
     given, fault = data.get("version"), ""
     has = f" has version {_quoted(given)} of {name}, and this pcer"
@@ -227,7 +265,11 @@ def require_format(
 
 
 def parse_record(
-    record: type[RecordT], data: Any, *, file: str, hints: Mapping[str, str] | None = None
+    record: type[RecordT],
+    data: Any,
+    *,
+    file: str,
+    hints: Mapping[str, str] | None = None,
 ) -> RecordT:
     """Check plain objects against a record, or raise InputError with one sentence.
 
@@ -242,18 +284,27 @@ def parse_record(
                 f"{file} has {n_mistakes:,} values that do not fit this format; write the file "
                 "again with the tool that made it."
             ) from None
-        raise _first_mistake(error.errors(include_url=False)[0], data, file, hints or {}) from None
+        raise _first_mistake(
+            error.errors(include_url=False)[0], data, file, hints or {}
+        ) from None
 
 
 def _first_mistake(
     error: Mapping[str, Any], data: Any, file: str, hints: Mapping[str, str]
 ) -> InputError:
-    kind, given, problem = error["type"], error["input"], error["msg"].removeprefix("Input ")
+    kind, given, problem = (
+        error["type"],
+        error["input"],
+        error["msg"].removeprefix("Input "),
+    )
     own = error.get("ctx", {}).get("error")  # raised by one of our checks
     path = _place(error["loc"], data, is_missing=kind == "missing")
     where, name = field_path(path), str(path[-1]) if path else ""
     problem = PROBLEMS.get(kind, problem) if own is None else str(own)
-    if isinstance(given, str | int | float | None) and kind not in ("missing", "extra_forbidden"):
+    if isinstance(given, str | int | float | None) and kind not in (
+        "missing",
+        "extra_forbidden",
+    ):
         problem += f", but is {_quoted(given)}"
     problem = problem[0].lower() + problem[1:]
     is_hinted = name in hints and kind not in ("extra_forbidden", "model_type")
@@ -264,7 +315,9 @@ def _first_mistake(
     )
 
 
-def _place(where: tuple[int | str, ...], data: Any, *, is_missing: bool) -> tuple[int | str, ...]:
+def _place(
+    where: tuple[int | str, ...], data: Any, *, is_missing: bool
+) -> tuple[int | str, ...]:
     """The part of pydantic's location that a reader finds in the file.
 
     Where a value may have several forms pydantic adds the name of the one it tried, and after a
@@ -281,7 +334,9 @@ def _place(where: tuple[int | str, ...], data: Any, *, is_missing: bool) -> tupl
 
 def field_path(location: Iterable[int | str]) -> str:
     """Render a location as a reader would write it: ``runs[3].groups.Other.train.tp``."""
-    parts = (f"[{p}]" if isinstance(p, int) else f".{shown(clipped(p))}" for p in location)
+    parts = (
+        f"[{p}]" if isinstance(p, int) else f".{shown(clipped(p))}" for p in location
+    )
     return "".join(parts).removeprefix(".")
 
 
@@ -289,7 +344,9 @@ def _quoted(value: object) -> str:
     """A value as Python writes it, shortened."""
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
         return f"a whole number of {value.bit_length():,} bits"
-    return clipped(repr(value[:LONGEST_QUOTE] if isinstance(value, str) else value), LONGEST_QUOTE)
+    return clipped(
+        repr(value[:LONGEST_QUOTE] if isinstance(value, str) else value), LONGEST_QUOTE
+    )
 
 
 def canonical_json(tree: Any) -> str:
@@ -321,7 +378,9 @@ def write_files(
                 raise IsADirectoryError("it is a folder")
             new = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
             made.append(new)  # first, or a signal could leave it behind
-            with open(new, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+            with open(
+                new, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)
+            ) as stream:
                 staged[target] = new
                 stream.write(content.encode() if isinstance(content, str) else content)
                 stream.flush()
@@ -340,7 +399,9 @@ def write_files(
         replaced = [path for path, new in staged.items() if not new.exists()]
         for path in replaced if len(replaced) < len(staged) else ():
             try:
-                os.replace(kept[path], path) if path in kept else path.unlink(missing_ok=True)
+                os.replace(kept[path], path) if path in kept else path.unlink(
+                    missing_ok=True
+                )
             except OSError:
                 stuck[path] = kept.pop(path, None)
         also = "".join(

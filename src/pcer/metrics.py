@@ -29,8 +29,17 @@ Numbers: TypeAlias = FloatArray | IntArray | float
 
 DEFAULT_FLOOR = 1e-3
 FLOOR_GRID = (1e-4, 1e-3, 1e-2, 1e-1)
-NO_DP = math.inf  # the budget of a model trained without differential privacy; null in files
-DEFAULT_BUDGETS = (NO_DP, 0.1, 0.5, 1.0, 5.0, 10.0)  # the paper's, in the order of its rows
+NO_DP = (
+    math.inf
+)  # the budget of a model trained without differential privacy; null in files
+DEFAULT_BUDGETS = (
+    NO_DP,
+    0.1,
+    0.5,
+    1.0,
+    5.0,
+    10.0,
+)  # the paper's, in the order of its rows
 DEFAULT_SEEDS = 50  # the paper's number of splits, and of models per budget
 DEFAULT_SPLITS = 20  # random splits that an estimator is fitted on
 
@@ -79,12 +88,16 @@ def accuracy(counts: Counts) -> FloatArray:
     return quotient(counts.tp + counts.tn, counts.n)
 
 
-def accuracy_difference(train_accuracy: FloatArray, test_accuracy: FloatArray) -> FloatArray:
+def accuracy_difference(
+    train_accuracy: FloatArray, test_accuracy: FloatArray
+) -> FloatArray:
     """Training minus test accuracy, signed: what the overfitting gap clips."""
     return np.asarray(train_accuracy - test_accuracy)
 
 
-def overfitting_gap(train_accuracy: FloatArray, test_accuracy: FloatArray) -> FloatArray:
+def overfitting_gap(
+    train_accuracy: FloatArray, test_accuracy: FloatArray
+) -> FloatArray:
     """How much better the model does on records it was trained on (Definition 2), never negative.
 
     Clipping makes its mean positive even where nothing is memorised; see ``auditing.variances``.
@@ -171,7 +184,9 @@ def equalized_odds_gap(
     true_positive_rate: FloatArray, false_positive_rate: FloatArray
 ) -> FloatArray:
     """The larger of the gaps in true and false positive rate; NaN where some rate is undefined."""
-    return np.maximum(*map(demographic_parity_gap, (true_positive_rate, false_positive_rate)))
+    return np.maximum(
+        *map(demographic_parity_gap, (true_positive_rate, false_positive_rate))
+    )
 
 
 def group_counts(
@@ -189,8 +204,14 @@ def group_counts(
     (('a', 'b'), array([1., 0.]))
     """
     truth, guess = _binary(y_true, name="y_true"), _binary(y_pred, name="y_pred")
-    values, group = np.unique(np.asarray(sensitive_features).astype(str), return_inverse=True)
-    lengths = {"y_true": len(truth), "y_pred": len(guess), "sensitive_features": len(group)}
+    values, group = np.unique(
+        np.asarray(sensitive_features).astype(str), return_inverse=True
+    )
+    lengths = {
+        "y_true": len(truth),
+        "y_pred": len(guess),
+        "sensitive_features": len(group),
+    }
     if len(set(lengths.values())) > 1:
         text = f"All columns must have one length, but they have {lengths}."
         raise InputError(text, field="y_true")
@@ -216,7 +237,9 @@ def equalized_odds_difference(
 ) -> float:
     """Equalized odds gap of one model's predictions, named and called as fairlearn's."""
     _, counts = group_counts(y_true, y_pred, sensitive_features=sensitive_features)
-    return float(equalized_odds_gap(true_positive_rate(counts), false_positive_rate(counts)))
+    return float(
+        equalized_odds_gap(true_positive_rate(counts), false_positive_rate(counts))
+    )
 
 
 def quotient(

@@ -15,14 +15,20 @@ import numpy.typing as npt
 from pcer.errors import require_at_least, require_open_unit
 from pcer.metrics import FloatArray, quotient
 
-_special = partial(importlib.import_module, "scipy.special")  # `import pcer` does not wait for it
-BLOCK_ENTRIES = 2_000_000  # entries of the (resample, unit) matrix that are held at once
+_special = partial(
+    importlib.import_module, "scipy.special"
+)  # `import pcer` does not wait for it
+BLOCK_ENTRIES = (
+    2_000_000  # entries of the (resample, unit) matrix that are held at once
+)
 SIGNIFICANCE = 0.05
 EXPOSURE_SHARE = 0.8  # of that level, for differences of exposures; ratios get the rest
 POWER_QUANTILE = 0.84  # normal quantile of 80 % power, as the design rounds it
 
 
-def bootstrap_sums(values: FloatArray, *, resamples: int, rng: np.random.Generator) -> FloatArray:
+def bootstrap_sums(
+    values: FloatArray, *, resamples: int, rng: np.random.Generator
+) -> FloatArray:
     """Sum of ``values`` (unit, ...) over every bootstrap resample of the units, (resample, ...).
 
     Draws indices as scipy.stats.bootstrap does, so that one generator state gives both the same
@@ -36,7 +42,9 @@ def bootstrap_sums(values: FloatArray, *, resamples: int, rng: np.random.Generat
         index = rng.integers(0, n, (block, n)) + np.arange(block)[:, None] * n
         counts = np.bincount(index.ravel(), minlength=block * n).reshape(block, n)
         # einsum without BLAS, whose result would depend on the machine's kernels and threads
-        sums.append(np.einsum("ru,uq->rq", counts.astype(np.float64), values.reshape(n, -1)))
+        sums.append(
+            np.einsum("ru,uq->rq", counts.astype(np.float64), values.reshape(n, -1))
+        )
     return np.concatenate(sums).reshape(resamples, *values.shape[1:])
 
 
@@ -63,7 +71,9 @@ def generator(
     """An independent random stream for a setting and purpose, whatever other settings there are."""
     bits: npt.NDArray[np.uint32] = np.array([epsilon], dtype=np.float64).view(np.uint32)
     key = (purpose, *bits.tolist(), *(model or "").encode())
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+    return np.random.Generator(
+        np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key))
+    )
 
 
 def upper_p(value: FloatArray, standard_error: FloatArray) -> FloatArray:
@@ -73,7 +83,9 @@ def upper_p(value: FloatArray, standard_error: FloatArray) -> FloatArray:
 
 def two_sided_p(value: FloatArray, standard_error: FloatArray) -> FloatArray:
     """Two-sided p-value of value / error against 0; 1 where the error is 0."""
-    return np.asarray(2 * _special().ndtr(-np.abs(_z(value, standard_error, without=0.0))))
+    return np.asarray(
+        2 * _special().ndtr(-np.abs(_z(value, standard_error, without=0.0)))
+    )
 
 
 def holm(p_values: FloatArray, *, weights: FloatArray | None = None) -> FloatArray:
@@ -110,7 +122,9 @@ def detectable(
 
 def _z(value: FloatArray, standard_error: FloatArray, *, without: float) -> FloatArray:
     is_known = ~np.isnan(value) & ~np.isnan(standard_error)
-    return quotient(value, standard_error, otherwise=np.where(is_known, without, np.nan))
+    return quotient(
+        value, standard_error, otherwise=np.where(is_known, without, np.nan)
+    )
 
 
 def interval_quantile(confidence_level: float) -> float:
@@ -127,10 +141,19 @@ def interval_quantile(confidence_level: float) -> float:
 
 # Orders of the divergences: those of dp-accounting, so that both agree.
 ORDERS: FloatArray = np.array(
-    [*(1 + tenths / 10 for tenths in range(1, 100)), *range(11, 64), 128, 256, 512, 1024]
+    [
+        *(1 + tenths / 10 for tenths in range(1, 100)),
+        *range(11, 64),
+        128,
+        256,
+        512,
+        1024,
+    ]
 )
 REACH = 12.0  # standard deviations beyond which a Gaussian law is below 1e-31
-DENSITY = 8.0  # points of an integral per standard deviation; the error is below 1e-16 then
+DENSITY = (
+    8.0  # points of an integral per standard deviation; the error is below 1e-16 then
+)
 
 
 def sampled_gaussian(noise: FloatArray, rate: float) -> FloatArray:
@@ -163,7 +186,9 @@ def epsilon_of(divergence: FloatArray, *, dp_delta: float) -> FloatArray:
 def _whole_order(noise: FloatArray, rate: float, order: int) -> FloatArray:
     """Log moment E_Q[(P/Q)^order] by the binomial formula, for every noise."""
     k, log_factorial = np.arange(order + 1), _special().gammaln
-    choose = log_factorial(order + 1) - log_factorial(k + 1) - log_factorial(order - k + 1)
+    choose = (
+        log_factorial(order + 1) - log_factorial(k + 1) - log_factorial(order - k + 1)
+    )
     weight = choose + k * math.log(rate) + _special().xlog1py(order - k, -rate)
     exponent = weight + (k * k - k) / (2 * noise[:, None] ** 2)
     return np.asarray(_special().logsumexp(exponent, axis=1))
@@ -177,4 +202,6 @@ def _broken_orders(noise: float, rate: float, orders: FloatArray) -> FloatArray:
     log_rest = math.log1p(-rate) if rate < 1 else -math.inf
     log_ratio = np.logaddexp(log_rest, math.log(rate) + x / noise - 1 / (2 * noise**2))
     density, log_sum = -(x**2) / 2, _special().logsumexp
-    return np.asarray(log_sum(orders[:, None] * log_ratio + density, axis=1) - log_sum(density))
+    return np.asarray(
+        log_sum(orders[:, None] * log_ratio + density, axis=1) - log_sum(density)
+    )

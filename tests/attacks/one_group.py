@@ -25,7 +25,9 @@ def one_group(n_records) -> Groups:
 def first_of(found: PooledExposures, **more) -> SimpleNamespace:
     """The numbers of the first group."""
     names = ("value", "standard_error", "null_error", "n_records")
-    return SimpleNamespace(**{name: float(getattr(found, name)[0]) for name in names}, **more)
+    return SimpleNamespace(
+        **{name: float(getattr(found, name)[0]) for name in names}, **more
+    )
 
 
 def paired_cost(values, member) -> SimpleNamespace:

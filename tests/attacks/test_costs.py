@@ -14,7 +14,13 @@ from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
 
 import pcer
-from pcer.attacks import BudgetScores, attack, attack_models, costs, exposure_from_scores
+from pcer.attacks import (
+    BudgetScores,
+    attack,
+    attack_models,
+    costs,
+    exposure_from_scores,
+)
 from pcer.attacks.attack import MODEL_ATTACKS
 from pcer.attacks.costs import weaker_notes, with_costs
 from pcer.attacks.single import auc_advantage, confidence_of
@@ -26,7 +32,12 @@ from pcer.report.tables import resolution_table
 from pcer.store.processes import run_tasks
 from tests.attacks.one_group import paired_cost, pooled_auc, ranked, rows_of, sweep
 
-MADE = {"dataset": "made", "outcome": "benefit", "split_kind": "random", "stratified_by": "label"}
+MADE = {
+    "dataset": "made",
+    "outcome": "benefit",
+    "split_kind": "random",
+    "stratified_by": "label",
+}
 FACTS = ReleaseFacts(**MADE, data_digest="0" * 64)
 
 
@@ -35,23 +46,38 @@ def counted(settings, attribute="x") -> Counted:
     runs, first = [], settings[0]
     for one in settings:
         rows = one.group >= 0
-        for seed, (answer, inside) in enumerate(zip(one.answers, one.member, strict=True)):
+        for seed, (answer, inside) in enumerate(
+            zip(one.answers, one.member, strict=True)
+        ):
             cells = np.zeros((2, len(one.group_names), 4), dtype=np.int64)
             place = np.where(inside, 0, 1), one.group, 2 * one.labels + answer
             np.add.at(cells, tuple(part[rows] for part in place), 1)
-            runs.append(CountedRun(key=RunKey(one.released_epsilon, seed, f"s{seed}"), cells=cells))
-    sizes = {"n_records": len(first.group), "n_missing_group": int((first.group < 0).sum())}
-    return Counted(attribute=attribute, groups=first.group_names, runs=tuple(runs), **sizes)
+            runs.append(
+                CountedRun(
+                    key=RunKey(one.released_epsilon, seed, f"s{seed}"), cells=cells
+                )
+            )
+    sizes = {
+        "n_records": len(first.group),
+        "n_missing_group": int((first.group < 0).sum()),
+    }
+    return Counted(
+        attribute=attribute, groups=first.group_names, runs=tuple(runs), **sizes
+    )
 
 
 def release_of(*settings: BudgetScores, **how) -> Release:
-    (found,) = with_costs([counted(settings)], [[one] for one in settings], FACTS, **how)
+    (found,) = with_costs(
+        [counted(settings)], [[one] for one in settings], FACTS, **how
+    )
     return build_release(FACTS, found, file="made")
 
 
 def remembered(*, shift=(0.0, 1.0), seed=0, **changes) -> BudgetScores:
     """Group b's records are remembered; one record has no known group."""
-    scores = sweep(np.random.default_rng(seed), n_models=12, n_records=400, shift=shift, **changes)
+    scores = sweep(
+        np.random.default_rng(seed), n_models=12, n_records=400, shift=shift, **changes
+    )
     scores.group[-1] = -1
     return scores
 
@@ -82,10 +108,16 @@ def test_runs_are_those_of_each_groups_records_alone(views):
             own, rows = one.group == g, attacked.runs[s][name]
             loss, inside = np.logaddexp(0, -logit[s])[own], one.member[s, own]
             order = ranked(logit[s, own], inside)
-            expected = {cost: attack(order, loss) for cost, attack in MODEL_ATTACKS.items()}
+            expected = {
+                cost: attack(order, loss) for cost, attack in MODEL_ATTACKS.items()
+            }
             for cost, scores in everybodys.items():
-                expected[cost] = auc_advantage(ranked(scores[s, own], inside), scores[s])
-            assert list(rows) == [cost for cost, row in expected.items() if row is not None]
+                expected[cost] = auc_advantage(
+                    ranked(scores[s, own], inside), scores[s]
+                )
+            assert list(rows) == [
+                cost for cost, row in expected.items() if row is not None
+            ]
             for cost, row in rows.items():
                 assert row.value == pytest.approx(expected[cost].value, abs=1e-14)
                 error = expected[cost].standard_error
@@ -122,22 +154,35 @@ def test_models_of_the_targets_own_split_are_no_shadow_models():
     logit = made.logits * (2.0 * made.labels - 1)
     rows = {(row.proxy, row.group): row for row in found.rows}
     for target in (0, 10):
-        kept = np.flatnonzero((made.split != made.split[target]) | (np.arange(24) == target))
+        kept = np.flatnonzero(
+            (made.split != made.split[target]) | (np.arange(24) == target)
+        )
         own = int(np.searchsorted(kept, target))
         alone = {
             "lira_advantage": lira_scores(logit[kept], made.member[kept])[own],
             "lira_offline_advantage": lira_scores(
                 logit[kept], made.member[kept], form=Form.OFFLINE
             )[own],
-            "rmia_advantage": rmia_scores(confidence_of(logit[kept]), made.member[kept])[own],
+            "rmia_advantage": rmia_scores(
+                confidence_of(logit[kept]), made.member[kept]
+            )[own],
         }
-        for (name, scores), (g, group) in itertools.product(alone.items(), enumerate("ab")):
+        for (name, scores), (g, group) in itertools.product(
+            alone.items(), enumerate("ab")
+        ):
             of_group = (made.group == g) & ~np.isnan(scores)
-            auc = roc_auc_score(made.member[target, of_group], rankdata(scores[of_group])) - 0.5
-            assert found.runs[target][group][name].value == pytest.approx(auc, abs=1e-12)
+            auc = (
+                roc_auc_score(made.member[target, of_group], rankdata(scores[of_group]))
+                - 0.5
+            )
+            assert found.runs[target][group][name].value == pytest.approx(
+                auc, abs=1e-12
+            )
             assert abs(rows[name, group].value) < 4 * rows[name, group].null_error
     (few,) = attack_models([several_seeds(3, np.random.default_rng(9), n_splits=7)])
-    assert "lira_advantage" not in {row.proxy for row in few.rows}  # 21 models, but 7 splits
+    assert "lira_advantage" not in {
+        row.proxy for row in few.rows
+    }  # 21 models, but 7 splits
 
 
 @pytest.mark.parametrize("block", [2048, 999])
@@ -177,16 +222,26 @@ def test_views_of_different_models_are_refused(views):
 
 
 def test_processes_and_other_attributes_change_no_row(monkeypatch):
-    few = partial(costs.check_with_coins, n_permutations=19)  # they take most of the time
+    few = partial(
+        costs.check_with_coins, n_permutations=19
+    )  # they take most of the time
     monkeypatch.setattr(costs, "check_with_coins", few)
     rng = np.random.default_rng(3)
     first = sweep(rng, n_models=8, n_records=300, missing=0.1)
-    views = [first, replace(first, group=rng.integers(0, 3, 300), group_names=("x", "y", "z"))]
+    views = [
+        first,
+        replace(first, group=rng.integers(0, 3, 300), group_names=("x", "y", "z")),
+    ]
     settings = [views, [replace(one, epsilon=1.0) for one in views]]
-    tables = [counted([own[a] for own in settings], name) for a, name in enumerate("pq")]
+    tables = [
+        counted([own[a] for own in settings], name) for a, name in enumerate("pq")
+    ]
     together = with_costs(tables, settings, FACTS)
     shared = with_costs(
-        tables, settings, FACTS, run=lambda tasks: run_tasks(tasks, n_processes=2, in_order=True)
+        tables,
+        settings,
+        FACTS,
+        run=lambda tasks: run_tasks(tasks, n_processes=2, in_order=True),
     )
     for a, table in enumerate(tables):
         (alone,) = with_costs([table], [[own[a]] for own in settings], FACTS)
@@ -194,7 +249,9 @@ def test_processes_and_other_attributes_change_no_row(monkeypatch):
             for name in ("pooled", "placebo", "not_computed", "notes", "runs"):
                 found, expected = getattr(other, name), getattr(together[a], name)
                 if name == "runs":
-                    found, expected = ([run.exposure for run in runs] for runs in (found, expected))
+                    found, expected = (
+                        [run.exposure for run in runs] for runs in (found, expected)
+                    )
                 assert found == expected
 
 
@@ -209,7 +266,9 @@ def test_a_new_cost_of_every_run_is_not_called_missing(monkeypatch):
     assert mine.name not in missing
     assert missing["lira_advantage"] == "it needs at least 8 splits, and there are 2"
     rows = {(row.proxy, row.group): row.value for row in found[0].rows}
-    assert rows[mine.name, "a"] == rows["auc_advantage", "a"]  # it has parts: it is averaged, too
+    assert (
+        rows[mine.name, "a"] == rows["auc_advantage", "a"]
+    )  # it has parts: it is averaged, too
 
 
 def test_no_coin_and_costs_from_elsewhere():
@@ -258,8 +317,12 @@ def test_where_lira_finds_less_than_the_loss_attack_is_said():
     scores = sweep(rng, n_models=12, n_records=800, shift=0.5, epsilon=0.5)
     assert weaker_notes([scores], attack_models([scores])) == []
     fixed = 3.0 * scores.member + rng.normal(0, 0.1, scores.member.shape)
-    noise = rng.normal(0, 200, scores.member.shape) * (rng.random(scores.member.shape) < 0.2)
-    logits = np.where(scores.group == 1, (fixed + noise) * (2 * scores.labels - 1), scores.logits)
+    noise = rng.normal(0, 200, scores.member.shape) * (
+        rng.random(scores.member.shape) < 0.2
+    )
+    logits = np.where(
+        scores.group == 1, (fixed + noise) * (2 * scores.labels - 1), scores.logits
+    )
     scores = replace(scores, logits=logits)
     (note,) = weaker_notes([scores], attack_models([scores]))
     assert note.startswith(
@@ -279,7 +342,10 @@ MINE = {"epsilon": 2.0, "proxy": "my_attack"}
 @pytest.mark.parametrize("library", [dict, pd.DataFrame, pl.DataFrame])
 def test_bring_your_own_scores(library):
     rows = exposure_from_scores(library(TABLE), **MINE)
-    assert [(row.group, row.value, row.n_records) for row in rows] == [("x", 0.5, 4), ("y", 0.5, 2)]
+    assert [(row.group, row.value, row.n_records) for row in rows] == [
+        ("x", 0.5, 4),
+        ("y", 0.5, 2),
+    ]
     assert {(row.epsilon, row.proxy) for row in rows} == {(2.0, "my_attack")}
 
 
@@ -290,7 +356,9 @@ def test_bring_your_own_scores_of_many_models():
     names = np.array([*scores.group_names, None], dtype=object)[scores.group]
     logit = scores.logits * (2 * scores.labels - 1)
     columns = logit, record, names[record], scores.member, model
-    table = dict(zip((*TABLE, "model"), (column.ravel() for column in columns), strict=True))
+    table = dict(
+        zip((*TABLE, "model"), (column.ravel() for column in columns), strict=True)
+    )
     for row in exposure_from_scores(table, **MINE):
         ours = rows_of(scores)["auc_advantage", row.group]
         assert row.value == pytest.approx(ours.value, abs=1e-12)
@@ -310,7 +378,11 @@ def test_bring_your_own_scores_of_many_models():
     ],
 )
 def test_bad_tables_get_one_clear_sentence(change, message):
-    table = {name: column for name, column in {**TABLE, **change}.items() if column is not None}
+    table = {
+        name: column
+        for name, column in {**TABLE, **change}.items()
+        if column is not None
+    }
     with pytest.raises(InputError, match=message):
         exposure_from_scores(table, **MINE)
 

@@ -12,7 +12,9 @@ N_DRAWS = 4
 
 @pytest.fixture(scope="module", params=["logistic", "noisy logistic"])
 def world(request):
-    draws = [fleet_bias.measure(request.param, True, draw, SIZE) for draw in range(N_DRAWS)]
+    draws = [
+        fleet_bias.measure(request.param, True, draw, SIZE) for draw in range(N_DRAWS)
+    ]
     return request.param, fleet_bias.summary(draws, SIZE)
 
 
@@ -40,16 +42,24 @@ def test_the_person_who_looks_worst_looks_worse_than_in_truth(world):
     assert few["largest"][0] > few["largest, in truth"][0] + 0.05
     gaps = [one["largest"][0] - one["largest, in truth"][0] for one in (few, many)]
     assert gaps[1] < gaps[0]
-    assert few["spread"][0] > 1.5 * world[1]["people"]["same people"]["spread beyond noise"][0]
+    assert (
+        few["spread"][0]
+        > 1.5 * world[1]["people"]["same people"]["spread beyond noise"][0]
+    )
 
 
 def test_one_threshold_is_not_the_mean_over_people_unless_they_are_alike():
     kinds = fleet_bias.kinds(np.random.default_rng(7))
-    alike, easier = (fleet_bias.known_rates(kinds[name]) for name in ("all alike", "some easier"))
+    alike, easier = (
+        fleet_bias.known_rates(kinds[name]) for name in ("all alike", "some easier")
+    )
     assert alike["one threshold, loss"] == pytest.approx(alike["own thresholds"])
     assert easier["one threshold, distance"] == pytest.approx(easier["own thresholds"])
     assert easier["one threshold, loss"] < 0.5 * easier["own thresholds"]
-    few, easy = (fleet_bias.known_rates(kinds[f"few exposed{more}"]) for more in ("", ", and easy"))
+    few, easy = (
+        fleet_bias.known_rates(kinds[f"few exposed{more}"])
+        for more in ("", ", and easy")
+    )
     assert few["one threshold, LiRA"] > 1.05 * few["own thresholds"]
     assert few["one threshold, loss"] < 0.5 * few["own thresholds"]
     assert easy["one threshold, loss"] > easy["own thresholds"]

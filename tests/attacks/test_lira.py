@@ -28,10 +28,14 @@ def test_lira_and_rmia_against_a_loop(shift):
     for form, twin in TWINS.items():
         found = lira_scores(logit, member, form=form)
         assert np.isfinite(found).sum() > 100
-        near = 1.1e-6 if form is Form.SHRUNK else 1e-9  # rounded so that equal scores tie
+        near = (
+            1.1e-6 if form is Form.SHRUNK else 1e-9
+        )  # rounded so that equal scores tie
         np.testing.assert_allclose(found, twin(logit, member), rtol=1e-9, atol=near)
     found = rmia_scores(confidence_of(logit), member)
-    np.testing.assert_allclose(found, slow.rmia(confidence_of(logit), member), rtol=1e-12)
+    np.testing.assert_allclose(
+        found, slow.rmia(confidence_of(logit), member), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("form", TWINS)
@@ -49,7 +53,10 @@ def test_records_that_others_never_had_in_or_out_are_not_guessed():
     member[:, 0] = True  # never out
     member[:, 1] = False  # never in
     member[:, 2] = np.arange(8) == 5  # in only for model 5: without it, never in
-    scores, ratios = lira_scores(logit, member), rmia_scores(confidence_of(logit), member)
+    scores, ratios = (
+        lira_scores(logit, member),
+        rmia_scores(confidence_of(logit), member),
+    )
     assert (scores[:, [0, 1]] == 0).all()
     assert scores[5, 2] == 0
     assert (np.delete(scores[:, 2], 5) != 0).all()
@@ -102,7 +109,9 @@ def test_the_seed_to_seed_error_is_too_small_for_the_plain_ratio():
     naive, clustered, values = [], [], []
     for _ in range(120):
         member = splits(np.zeros(100, dtype=int), 16, rng)
-        scores = lira_scores(scaled_logits(member, rng, shift=0.0), member, form=Form.PLAIN)
+        scores = lira_scores(
+            scaled_logits(member, rng, shift=0.0), member, form=Form.PLAIN
+        )
         found = pooled_auc(scores, member)
         one = [pooled_auc(scores[[s]], member[[s]]).value for s in range(16)]
         naive.append(np.std(one, ddof=1) / 4)

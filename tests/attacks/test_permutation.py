@@ -13,7 +13,11 @@ def records(seed, *, n=6, size=3):
     """Exposures (setting, cost, record), benefits and groups of few records."""
     rng = np.random.default_rng(seed)
     exposure = np.round(rng.normal(size=(2, 2, n)), 1)
-    return exposure, np.round(rng.random((2, n)), 1), (np.arange(n) >= size).astype(np.int64)
+    return (
+        exposure,
+        np.round(rng.random((2, n)), 1),
+        (np.arange(n) >= size).astype(np.int64),
+    )
 
 
 def enumerated(exposure, benefit, group):
@@ -22,7 +26,11 @@ def enumerated(exposure, benefit, group):
     divisions = itertools.combinations(range(len(group)), len(real))
     distances = []
     for first in (real, *(d for d in divisions if d != real)):
-        pairs = ((one, own) for costs, own in zip(exposure, benefit, strict=True) for one in costs)
+        pairs = (
+            (one, own)
+            for costs, own in zip(exposure, benefit, strict=True)
+            for one in costs
+        )
         distances.append([slow.distances(*pair, first) for pair in pairs])
     return np.array(distances)
 
@@ -84,7 +92,9 @@ def test_what_cannot_be_told():
     exposure[1, 0] = np.nan
     tiny = permutation_tests(exposure, benefit, np.arange(30) // 29, (0, 1), n_draws=9)
     assert np.isnan(tiny.exposure).all()
-    for test in permutation_tests(exposure, benefit, np.arange(30) % 2, (0, 1), n_draws=99):
+    for test in permutation_tests(
+        exposure, benefit, np.arange(30) % 2, (0, 1), n_draws=99
+    ):
         assert np.isnan(test[1, 0])
         assert np.isfinite(test).sum() == 3
     constant = np.full((1, 1, 20), 1 / 3), np.full((1, 20), 0.1), np.arange(20) % 2

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from pcer import attacks
-from pcer.attacks import Divisions, attack_models, draw_coins, placebo, placebo_groupings
+from pcer.attacks import (
+    Divisions,
+    attack_models,
+    draw_coins,
+    placebo,
+    placebo_groupings,
+)
 from pcer.attacks.attack import coin_panel
 from pcer.attacks.placebo import pairs_of_groups
 from pcer.auditing import Plan
@@ -39,19 +45,25 @@ def two_settings(rng, **changes):
 def checked(settings, coins=None, **how):
     coins = draw_coins(settings)[0] if coins is None else coins
     found = [attack_models([one], [coins])[0] for one in settings]
-    return attacks.check_with_coins(settings, found, coins, **({"outcome": "harm"} | how))
+    return attacks.check_with_coins(
+        settings, found, coins, **({"outcome": "harm"} | how)
+    )
 
 
 @pytest.mark.parametrize("shift", [2.5, 6.0])
 def test_alarms_are_those_of_each_placebo_grouping_alone(shift):
     """Real groups differ in benefit, so that a coin that decides exposures can be doubly unkind."""
-    settings = two_settings(np.random.default_rng(3), n_records=160, n_models=9, shift=shift)
+    settings = two_settings(
+        np.random.default_rng(3), n_records=160, n_models=9, shift=shift
+    )
     for one in settings:  # group b gets fewer positives
         one.logits[:, one.group == 1] -= 1.0
     coins, panels, beside = drawn(settings[0], 25), [], []
     for one in settings:
         panel = exact_panel(one, coins.codes)
-        mixed = {cost: replace(found, separation=0.0) for cost, found in panel.pooled.items()}
+        mixed = {
+            cost: replace(found, separation=0.0) for cost, found in panel.pooled.items()
+        }
         panels.append(replace(panel, pooled=mixed))
         rate = coin_panel(one, Divisions(one.group[None], 2), {}).positive_rate
         beside.append(replace(panels[-1], positive_rate=np.tile(rate, 25)))
@@ -61,7 +73,9 @@ def test_alarms_are_those_of_each_placebo_grouping_alone(shift):
     for cost in EXACT:
         how, counts, n_any = {"cost": cost, "outcome": "benefit"}, {}, 0
         for pair in ((k, k + 1) for k in range(0, 50, 2)):
-            alone, real = (alarms(seen, (pair,), Plan(), **how) for seen in (panels, beside))
+            alone, real = (
+                alarms(seen, (pair,), Plan(), **how) for seen in (panels, beside)
+            )
             kinds = {
                 "ratio": alone.ratios_differ,
                 "exposure": alone.exposures_differ,
@@ -70,10 +84,15 @@ def test_alarms_are_those_of_each_placebo_grouping_alone(shift):
             n_any += (alone.ratios_differ | alone.exposures_differ).any()
             for kind, alarmed in kinds.items():
                 counts[kind] = counts.get(kind, 0) + alarmed[:, 0].astype(int)
-        for (kind, counted), (s, setting) in itertools.product(counts.items(), enumerate(settings)):
+        for (kind, counted), (s, setting) in itertools.product(
+            counts.items(), enumerate(settings)
+        ):
             row = rows[setting.released_epsilon, cost]
             assert (row.n_draws, row.n_any) == (25, pytest.approx(n_any, abs=1))
-            assert getattr(row, f"n_{kind}") == pytest.approx(counted[s], abs=1), (cost, kind)
+            assert getattr(row, f"n_{kind}") == pytest.approx(counted[s], abs=1), (
+                cost,
+                kind,
+            )
             n_alarms += counted[s]
     assert n_alarms
 
@@ -83,14 +102,21 @@ def test_p_values_are_those_of_permutation_tests():
     coins, scores = drawn(settings[0], 5), settings[0]
     attacked = [attack_models([one], [coins])[0] for one in settings]
     exposure = np.array([list(one.exposure.values()) for one in attacked])
-    benefit, costs = np.array([one.benefit for one in attacked]), list(attacked[0].exposure)
+    benefit, costs = (
+        np.array([one.benefit for one in attacked]),
+        list(attacked[0].exposure),
+    )
     rows = checked(settings, coins, n_permutations=199)
     pairs = pairs_of_groups(scores.group, 3)
-    places = [(s, c, pair) for s in range(2) for c in range(len(costs)) for pair in pairs]
+    places = [
+        (s, c, pair) for s in range(2) for c in range(len(costs)) for pair in pairs
+    ]
     for name, strata in (("p_value", None), ("p_value_within_labels", scores.labels)):
         how = {"n_draws": 199, "strata": strata}
         tests = {
-            pair: attacks.permutation_tests(exposure, benefit, scores.group, pair, **how)
+            pair: attacks.permutation_tests(
+                exposure, benefit, scores.group, pair, **how
+            )
             for pair in pairs
         }
         for row, (s, c, pair) in zip(rows, places, strict=True):
@@ -106,14 +132,19 @@ def test_first_order_is_held_against_the_exact_attack():
     scores = sweep(np.random.default_rng(9), n_records=240, n_models=9, n_groups=3)
     coins = drawn(scores, 6, n_exact=4)
     views = [replace(scores, group=row.astype(np.int64)) for row in coins.codes[:4]]
-    exact = [{(row.proxy, row.group): row for row in one.rows} for one in attack_models(views)]
+    exact = [
+        {(row.proxy, row.group): row for row in one.rows}
+        for one in attack_models(views)
+    ]
     first = attack_models([scores], [coins])[0].coins.pooled
     for row in checked([scores], coins, n_permutations=19):
         if row.proxy not in ("lira_advantage", "rmia_advantage"):
             assert (row.n_exact, row.exact_difference) == (None, None)
             continue
         i, j = (scores.group_names.index(name) for name in row.groups)
-        value, error = (getattr(first[row.proxy], name).reshape(-1, 3) for name in FIELDS[:2])
+        value, error = (
+            getattr(first[row.proxy], name).reshape(-1, 3) for name in FIELDS[:2]
+        )
         off = (value[:4, j] - value[:4, i]) / np.hypot(error[:4, i], error[:4, j])
         for d, rows in enumerate(exact):
             one, other = (rows[row.proxy, name] for name in row.groups)
@@ -125,9 +156,15 @@ def test_first_order_is_held_against_the_exact_attack():
         assert row.exact_difference < 0.5
 
 
-def test_how_many_are_attacked_exactly_follows_from_records_models_and_settings(monkeypatch):
+def test_how_many_are_attacked_exactly_follows_from_records_models_and_settings(
+    monkeypatch,
+):
     one = sweep(np.random.default_rng(10), n_records=100, n_models=8)
-    for entries, n_settings, n_exact in ((16_000, 1, 20), (16_000, 2, 10), (3_999, 1, 0)):
+    for entries, n_settings, n_exact in (
+        (16_000, 1, 20),
+        (16_000, 2, 10),
+        (3_999, 1, 0),
+    ):
         monkeypatch.setattr(placebo, "EXACT_ENTRIES", entries)
         assert draw_coins([one] * n_settings)[0].n_exact == n_exact
 
@@ -151,7 +188,9 @@ def test_draws_keep_sizes_follow_nothing_but_the_records_and_leave_no_part_empty
 
 def test_what_is_not_drawn_has_a_reason(monkeypatch):
     scores = sweep(np.random.default_rng(7), n_records=60, n_models=30)
-    coins, reason = draw_coins([replace(scores, group=(np.arange(60) < 1).astype(np.int64))])
+    coins, reason = draw_coins(
+        [replace(scores, group=(np.arange(60) < 1).astype(np.int64))]
+    )
     assert coins is None
     assert "some group is too small" in reason
     monkeypatch.setattr(placebo, "MOST_ENTRIES", 59)
@@ -161,7 +200,9 @@ def test_what_is_not_drawn_has_a_reason(monkeypatch):
 def exact_and_quick(scores, coins):
     """By cost, (field, set) of attacks on every division; and to first order."""
     exact = exact_panel(scores, coins.codes).pooled
-    told = {cost: [getattr(found, name) for name in FIELDS] for cost, found in exact.items()}
+    told = {
+        cost: [getattr(found, name) for name in FIELDS] for cost, found in exact.items()
+    }
     return told, attack_models([scores], [coins])[0].coins.pooled
 
 
@@ -176,7 +217,9 @@ def with_luck(rng, **changes):
 
 @pytest.mark.parametrize("threshold", [0.0, 0.4])
 def test_counts_against_a_loop(threshold):
-    scores = with_luck(np.random.default_rng(1), n_records=120, n_models=20, missing=0.1)
+    scores = with_luck(
+        np.random.default_rng(1), n_records=120, n_models=20, missing=0.1
+    )
     scores.member[2] = scores.member[0]
     predicted = scores.logits >= threshold
     scores = replace(scores, predicted=predicted if threshold else None, epsilon=3.0)
@@ -192,7 +235,9 @@ def test_counts_against_a_loop(threshold):
             assert [x[s, k] for x in table] == [(inside & cell).sum() for cell in cells]
 
 
-@pytest.mark.parametrize(("missing", "n_models"), [(0.0, 10), (0.2, 10), (0.1, 2), (0.0, 4)])
+@pytest.mark.parametrize(
+    ("missing", "n_models"), [(0.0, 10), (0.2, 10), (0.1, 2), (0.0, 4)]
+)
 def test_paired_costs_are_those_of_each_division(missing, n_models):
     rng = np.random.default_rng(3)
     scores = with_luck(rng, n_records=400, n_models=n_models, missing=missing)
@@ -236,7 +281,9 @@ def test_ranked_costs_are_right_to_first_order():
         between = np.diff(off) / np.sqrt(2)
         assert abs(between.mean()) < 0.1, cost
         assert between.std() < 0.25, cost
-        assert (found[cost].standard_error / error).mean() == pytest.approx(1.0, abs=0.03), cost
+        assert (found[cost].standard_error / error).mean() == pytest.approx(
+            1.0, abs=0.03
+        ), cost
         assert np.corrcoef(found[cost].benefit_covariance, covariance)[0, 1] > 0.8, cost
 
 

@@ -10,14 +10,27 @@ from hypothesis import strategies as st
 
 from pcer.attacks import attack_models
 from pcer.attacks import pooled as pools
-from pcer.attacks.pooled import RankedPool, luck_of, people_variance, record_rates, separation
+from pcer.attacks.pooled import (
+    RankedPool,
+    luck_of,
+    people_variance,
+    record_rates,
+    separation,
+)
 from pcer.attacks.single import auc_advantage, confidence_of, loss_threshold
 from pcer.attacks.sums import Groups
 from pcer.auditing.exact import strata_of_counts
 from pcer.auditing.variances import split_luck
 from pcer.metrics import Counts, accuracy, positive_rate
 from tests import reference_attacks as slow
-from tests.attacks.one_group import one_group, paired_cost, pooled_auc, ranked, rows_of, sweep
+from tests.attacks.one_group import (
+    one_group,
+    paired_cost,
+    pooled_auc,
+    ranked,
+    rows_of,
+    sweep,
+)
 
 COSTS = (
     *("attack_advantage", "auc_advantage", "paired_gap", "paired_confidence"),
@@ -29,7 +42,9 @@ COSTS = (
 def test_clustered_error_against_a_loop(seed):
     rng = np.random.default_rng(seed)
     member = rng.permuted(np.tile(np.arange(25) < 15, (6, 1)), axis=1)
-    scores = np.round(rng.normal(size=member.shape) + rng.normal(size=(6, 1)) * member, 1)
+    scores = np.round(
+        rng.normal(size=member.shape) + rng.normal(size=(6, 1)) * member, 1
+    )
     scores[rng.random(member.shape) < 0.1] = np.nan
     found = pooled_auc(scores, member)
     values = [
@@ -37,8 +52,13 @@ def test_clustered_error_against_a_loop(seed):
         for row, inside in zip(scores, member, strict=True)
     ]
     assert found.value == pytest.approx(np.mean(values) - 0.5, abs=1e-12)
-    assert found.standard_error == pytest.approx(slow.clustered_error(scores, member), abs=1e-12)
-    assert (found.n_records, found.n_excluded) == (25, int(np.isnan(scores).any(axis=0).sum()))
+    assert found.standard_error == pytest.approx(
+        slow.clustered_error(scores, member), abs=1e-12
+    )
+    assert (found.n_records, found.n_excluded) == (
+        25,
+        int(np.isnan(scores).any(axis=0).sum()),
+    )
 
 
 @given(st.integers(0, 10_000))
@@ -62,14 +82,21 @@ def test_one_model_has_the_error_of_delong():
     rng = np.random.default_rng(4)
     member = rng.random(300) < 0.7
     score = rng.normal(size=300) + member
-    alone, pooled = auc_advantage(ranked(score, member)), pooled_auc(score[None], member[None])
+    alone, pooled = (
+        auc_advantage(ranked(score, member)),
+        pooled_auc(score[None], member[None]),
+    )
     assert pooled.value == alone.value
-    assert pooled.standard_error == pytest.approx(alone.standard_error * math.sqrt(300 / 299))
+    assert pooled.standard_error == pytest.approx(
+        alone.standard_error * math.sqrt(300 / 299)
+    )
     assert pooled.null_error == pooled.standard_error
 
 
 def test_models_that_agree_less_than_records_explain_add_nothing():
-    assert people_variance(1.0, 0.0, 0.03, 3) == people_variance(1.0, 0.0, 0.0, 1) == 1.0
+    assert (
+        people_variance(1.0, 0.0, 0.03, 3) == people_variance(1.0, 0.0, 0.0, 1) == 1.0
+    )
     t_of_1 = (12.706204736 / 1.959963985) ** 2
     assert people_variance(1.0, 0.0625, 0.5, 2) == pytest.approx(0.5 + 0.0625 * t_of_1)
 
@@ -100,7 +127,9 @@ def test_paired_costs_against_a_loop(n_models, seed):
 
 def test_paired_costs_of_nobody_of_one_and_of_all():
     """Records never in or never out are counted and not guessed; certainty has an error."""
-    found = paired_cost(np.ones((2, 3)), np.array([[True, True, False], [True, False, False]]))
+    found = paired_cost(
+        np.ones((2, 3)), np.array([[True, True, False], [True, False, False]])
+    )
     assert (found.n_records, found.n_excluded) == (1, 2)
     assert math.isnan(found.standard_error)
     nobody = paired_cost(np.ones((2, 1)), np.ones((2, 1), dtype=bool))
@@ -108,7 +137,11 @@ def test_paired_costs_of_nobody_of_one_and_of_all():
     assert (nobody.n_records, nobody.n_excluded) == (0, 1)
     member = np.array([[True, False] * 10, [False, True] * 10])
     found = paired_cost(member.astype(float), member)
-    assert (found.value, found.null_error, found.standard_error) == (1.0, 1 / 20, 1 / 20)
+    assert (found.value, found.null_error, found.standard_error) == (
+        1.0,
+        1 / 20,
+        1 / 20,
+    )
 
 
 def test_numbers_of_records_give_value_error_and_covariance_back():
@@ -131,7 +164,9 @@ def test_numbers_of_records_give_value_error_and_covariance_back():
 
 
 def separated(values, member, group, n_groups=2) -> list[float]:
-    return separation(luck_of(values, pools.Sides(member)), Groups(group, n_groups)).tolist()
+    return separation(
+        luck_of(values, pools.Sides(member)), Groups(group, n_groups)
+    ).tolist()
 
 
 @given(st.integers(0, 10_000))
@@ -174,13 +209,19 @@ def audited_rates(weight, predicted, labels, member, chosen):
     """Mean over models of the positive rate and of what an audit computes from counts."""
     both = []
     for one, inside in zip(predicted, member, strict=True):
-        cells = [(one == p) & (labels == y) for p, y in [(1, 1), (1, 0), (0, 0), (0, 1)]]
+        cells = [
+            (one == p) & (labels == y) for p, y in [(1, 1), (1, 0), (0, 0), (0, 1)]
+        ]
         train, test = (
-            Counts(*(np.array([(weight * chosen * side * cell).sum()]) for cell in cells))
+            Counts(
+                *(np.array([(weight * chosen * side * cell).sum()]) for cell in cells)
+            )
             for side in (inside, ~inside)
         )
         luck, _ = split_luck(strata_of_counts(train, test))
-        both.append((positive_rate(test)[0], (accuracy(train) - accuracy(test) - luck)[0]))
+        both.append(
+            (positive_rate(test)[0], (accuracy(train) - accuracy(test) - luck)[0])
+        )
     return np.mean(both, axis=0)
 
 
@@ -189,7 +230,9 @@ def test_rates_are_those_of_an_audit(seed):
     predicted, labels, member, codes = predictions(seed)
     found = record_rates(predicted, labels, member, Groups(codes, 2))
     for k in range(2):
-        expected = audited_rates(np.ones(N_RECORDS), predicted, labels, member, codes == k)
+        expected = audited_rates(
+            np.ones(N_RECORDS), predicted, labels, member, codes == k
+        )
         assert [rate.value[k] for rate in found] == pytest.approx(expected, abs=1e-12)
         for rate in found:
             assert rate.own[codes == k].sum() == pytest.approx(0, abs=1e-12)
@@ -203,7 +246,9 @@ def test_parts_of_rates_are_derivatives_up_to_degrees_of_freedom():
     for r in np.flatnonzero(chosen)[::197]:
         for which, rate in enumerate(found):
             expected = slow.derivative(
-                lambda w, which=which: audited_rates(w, *given, chosen)[which], len(codes), r
+                lambda w, which=which: audited_rates(w, *given, chosen)[which],
+                len(codes),
+                r,
             )
             own = rate.own[r] / chosen.sum()
             assert own == pytest.approx(expected, rel=0.02, abs=1e-8)

@@ -45,7 +45,9 @@ def check_counts(ranked, score, member):
     if not ranked.is_onesided:
         assert ranked.auc == pytest.approx(slow.auc(score, member), abs=1e-14)
         placements = [
-            np.mean([slow.beats(*((s, t) if m else (t, s))) for t in score[member != m]])
+            np.mean(
+                [slow.beats(*((s, t) if m else (t, s))) for t in score[member != m]]
+            )
             for s, m in zip(score, member, strict=True)
         ]
         sides = np.where(member, ranked.n_members, ranked.n_nonmembers)

@@ -43,7 +43,11 @@ def test_lira_equals_the_form_in_the_docs(name, dtype):
     assert np.isinf(score).any() or name in ("smooth", "15 nearest")
     for k, group in enumerate(scores.group_names):
         own = made.group == k
-        member, row, value = made.member[:, own], found[LIRA, group], advantage(score, made, k)
+        member, row, value = (
+            made.member[:, own],
+            found[LIRA, group],
+            advantage(score, made, k),
+        )
         assert row.value == pytest.approx(value, abs=1e-6)
         error = max(slow.clustered_error(score[:, own], member), abs(value) / own.sum())
         assert row.standard_error == pytest.approx(error, rel=1e-6)
@@ -75,7 +79,9 @@ def test_log_odds_that_models_give_themselves_are_never_cut():
             assert row == as_probabilities[cost, group]
     sign = np.where(made.labels == 1, 1, -1)
     score = slow.shrunk_lira(log_odds(made.probability) * sign, made.member)
-    assert as_logits[LIRA, "a"].value == pytest.approx(advantage(score, made, 0), abs=1e-6)
+    assert as_logits[LIRA, "a"].value == pytest.approx(
+        advantage(score, made, 0), abs=1e-6
+    )
 
 
 @pytest.mark.slow
@@ -84,10 +90,16 @@ def test_people_with_three_records_are_called_the_more_exposed():
     rng, clumps = np.random.default_rng(0), np.array([1.0, 3.0])
     for _ in range(2):
         drawn = people(rng, 500, apart=0.5, n_features=5)
-        copied = People(*(np.repeat(part, 1 + 2 * drawn.group, axis=0) for part in drawn))
-        scores = scores_of(fleet(RandomForestClassifier(n_estimators=30), copied, 20, rng))
+        copied = People(
+            *(np.repeat(part, 1 + 2 * drawn.group, axis=0) for part in drawn)
+        )
+        scores = scores_of(
+            fleet(RandomForestClassifier(n_estimators=30), copied, 20, rng)
+        )
         panel = exact_panel(scores, scores.group[None])
         for cost in ("auc_advantage", "rmia_advantage", "paired_confidence", LIRA):
             how = {"cost": cost, "outcome": "harm", "inflation": clumps}
-            assert alarms([panel], ((0, 1),), Plan(), **how).exposures_differ[0, 0], cost
+            assert alarms([panel], ((0, 1),), Plan(), **how).exposures_differ[0, 0], (
+                cost
+            )
             assert panel.pooled[cost].value[1] > panel.pooled[cost].value[0], cost

@@ -13,7 +13,9 @@ from tests import reference_attacks as slow
 from tests.attacks.one_group import ranked
 
 SCORES = st.lists(
-    st.tuples(st.integers(0, 6).map(lambda k: k / 4), st.booleans()), min_size=4, max_size=40
+    st.tuples(st.integers(0, 6).map(lambda k: k / 4), st.booleans()),
+    min_size=4,
+    max_size=40,
 ).filter(lambda rows: 2 <= sum(m for _, m in rows) <= len(rows) - 2)
 
 
@@ -30,7 +32,10 @@ def test_auc_and_delong_against_the_textbook(rows):
     score, member = (np.array(column) for column in zip(*rows, strict=True))
     found = auc(score, member)
     assert found.value + 0.5 == pytest.approx(roc_auc_score(member, score), abs=1e-12)
-    expected, smaller = slow.auc_parts(score, member), min(found.n_members, found.n_nonmembers)
+    expected, smaller = (
+        slow.auc_parts(score, member),
+        min(found.n_members, found.n_nonmembers),
+    )
     delong = math.sqrt(sum(part**2 for part in expected))
     least = abs(found.value) / smaller
     assert found.standard_error == pytest.approx(max(delong, least), abs=1e-12)
@@ -61,7 +66,10 @@ def test_proposition_1_does_not_hold():
 
 def test_attacks_at_chance_are_centred_and_their_errors_honest():
     rng, member = np.random.default_rng(2), np.arange(2_400) < 1_400
-    found = [threshold(rng.exponential(size=300), rng.permutation(300) < 210) for _ in range(800)]
+    found = [
+        threshold(rng.exponential(size=300), rng.permutation(300) < 210)
+        for _ in range(800)
+    ]
     z = np.array([one.value / one.standard_error for one in found])
     assert abs(z.mean()) < 3 / math.sqrt(800)
     assert 0.925 <= np.mean(np.abs(z) < 1.96) <= 0.975
@@ -77,9 +85,13 @@ def test_losses_and_confidences_are_those_of_the_true_label():
     logits, labels = np.array([-2.0, 0.3, 40.0, -750.0]), np.array([1, 0, 1, 0])
     logit = single.true_label_logit(logits, labels)
     chance = 1 / (1 + np.exp(-logits[:3]))
-    expected = [log_loss([y], [p], labels=[0, 1]) for y, p in zip(labels, chance, strict=False)]
+    expected = [
+        log_loss([y], [p], labels=[0, 1]) for y, p in zip(labels, chance, strict=False)
+    ]
     assert single.loss_of(logit)[:2] == pytest.approx(expected[:2], rel=1e-9)
-    assert single.confidence_of(logit)[:2] == pytest.approx(np.exp(-np.array(expected[:2])))
+    assert single.confidence_of(logit)[:2] == pytest.approx(
+        np.exp(-np.array(expected[:2]))
+    )
     assert np.isfinite(single.loss_of(-logit)).all()
 
 
@@ -97,7 +109,9 @@ def test_tpr_excess_by_hand():
         assert found.value == pytest.approx(caught - 11 / 1_001)
     assert single.tpr_excess(hand_made(1_000), fpr=0.001) is None
     assert single.tpr_excess(hand_made(999), fpr=0.01) is None
-    assert single.tpr_excess(ranked(np.ones(3), np.ones(3, dtype=bool)), fpr=0.5) is None
+    assert (
+        single.tpr_excess(ranked(np.ones(3), np.ones(3, dtype=bool)), fpr=0.5) is None
+    )
 
 
 def test_a_side_without_records_has_no_value():

@@ -14,7 +14,9 @@ def test_sums_against_plain_ones(n_records):
     sets = rng.random((40, n_records)) < 0.4
     exact = ExactSums(rows, rows[:1].astype(np.float32), rows > 3)
     expected = np.concatenate([rows, rows[:1], rows > 3]) @ sets.T
-    assert pytest.approx(expected, rel=1e-4, abs=1e-3) == exact.scaled(exact.raw(sets)).T
+    assert (
+        pytest.approx(expected, rel=1e-4, abs=1e-3) == exact.scaled(exact.raw(sets)).T
+    )
 
 
 def test_the_order_of_adding_changes_no_bit(monkeypatch):
@@ -65,7 +67,9 @@ def test_every_turn_against_a_loop(n):
 def test_the_largest_numbers_of_many_records_are_exact():
     rng = np.random.default_rng(0)
     n, far = 400_000, 123_456
-    columns = np.where(rng.random((n, 1)) < 0.5, 2.0**18, 2.0**18 - 1).astype(np.float32)
+    columns = np.where(rng.random((n, 1)) < 0.5, 2.0**18, 2.0**18 - 1).astype(
+        np.float32
+    )
     inside = rng.random(n) < 0.9
     expected = columns[np.roll(inside, -far)].sum(axis=0, dtype=np.float64)
     assert all_turns(columns, inside)[far] == expected
@@ -80,8 +84,12 @@ def test_draws_are_divisions_of_the_same_size_and_never_the_real_one(monkeypatch
     assert (found.sum(axis=1) == inside.sum()).all()
     assert len(np.unique(found, axis=0)) > 490
     inside, sizes = np.arange(1_001) < 300, set[int]()
-    monkeypatch.setattr(sums, "all_turns", lambda *one: sizes.add(len(one[1])) or all_turns(*one))
-    assert turned_sums(inside[:, None].astype(np.float32), inside, 9_999, rng).max() < 150
+    monkeypatch.setattr(
+        sums, "all_turns", lambda *one: sizes.add(len(one[1])) or all_turns(*one)
+    )
+    assert (
+        turned_sums(inside[:, None].astype(np.float32), inside, 9_999, rng).max() < 150
+    )
     assert sizes == {*wheel_sizes(1_001)} == {1_000, 1}
 
 

@@ -21,7 +21,11 @@ def drawn(
     **fields: object,
 ) -> Release:
     """One release in which exactly these gaps are memorised; groups g0, g1, ..."""
-    groups = {"sizes": sizes, "label_shares": label_shares, "right": [right] * len(sizes)}
+    groups = {
+        "sizes": sizes,
+        "label_shares": label_shares,
+        "right": [right] * len(sizes),
+    }
     world = World(**groups, gaps=gaps, **{"n_seeds": 10, **fields})
     return simulate(world, np.random.default_rng(rng))
 
@@ -41,7 +45,10 @@ def of_rates(
         tables = {}
         for name, gap, rate in zip(groups, *pair, strict=True):
             test = {"accuracy": accuracy, "positive_rate": rate, **sizes[1]}
-            tables[name] = {"train": {"accuracy": accuracy + gap, **sizes[0]}, "test": test}
+            tables[name] = {
+                "train": {"accuracy": accuracy + gap, **sizes[0]},
+                "test": test,
+            }
         runs.append({"epsilon": epsilon, "seed": 0, "split": "s", "groups": tables})
     outcome = str(said.pop("outcome", "benefit"))
     return written(runs, groups, outcome=outcome, training=said)
@@ -49,10 +56,14 @@ def of_rates(
 
 def changed(release: Release, **fields: object) -> Release:
     """A release with other fields, as version 3."""
-    return parse_release({**json.loads(release.to_json()), "version": 3, **fields}, file="changed")
+    return parse_release(
+        {**json.loads(release.to_json()), "version": 3, **fields}, file="changed"
+    )
 
 
-def attacked(release: Release, attack: str, values: Sequence[float], error: float) -> Release:
+def attacked(
+    release: Release, attack: str, values: Sequence[float], error: float
+) -> Release:
     """With an attack on every run, the same value in each for a group."""
     tree = json.loads(release.to_json())
     for run in tree["runs"]:

@@ -48,14 +48,20 @@ def advantage(tables):
 
 
 def mean_of(release, epsilon, group, value):
-    return np.mean([value(run.groups[group]) for run in release.runs if run.epsilon == epsilon])
+    return np.mean(
+        [value(run.groups[group]) for run in release.runs if run.epsilon == epsilon]
+    )
 
 
 def mean_disparity(release, epsilon, cost):
     def ratio(tables):
-        return (tables.test.tp + tables.test.fp) / tables.test.n / max(cost(tables), 1e-3)
+        return (
+            (tables.test.tp + tables.test.fp) / tables.test.n / max(cost(tables), 1e-3)
+        )
 
-    first, second = (mean_of(release, epsilon, group, ratio) for group in release.subject.groups)
+    first, second = (
+        mean_of(release, epsilon, group, ratio) for group in release.subject.groups
+    )
     return first - second
 
 
@@ -74,17 +80,25 @@ def test_against_loops(exposed, audited):
     assert row.disparity_correlation == pytest.approx(np.corrcoef(ours, theirs)[0, 1])
     assert row.exceeding[::2] == ((costs > gaps).sum(), 8)
     # A pooled attack has no disparity over seeds, and is no advantage.
-    assert (pooled.n_settings, pooled.n_same_sign, pooled.n_larger_disparity) == (0, 0, 0)
+    assert (pooled.n_settings, pooled.n_same_sign, pooled.n_larger_disparity) == (
+        0,
+        0,
+        0,
+    )
     assert pooled.disparity_correlation is pooled.exceeding is None
 
 
-def test_an_attack_on_every_run_is_divided_by_seed_by_seed_where_it_is_pooled_too(exposed, audited):
+def test_an_attack_on_every_run_is_divided_by_seed_by_seed_where_it_is_pooled_too(
+    exposed, audited
+):
     both = pooled(exposed, "attack_advantage", (0.01, 0.02), 0.001, epsilons=BUDGETS)
     row, alone = (agreement(one)[0] for one in (pcer.audit(both, QUICK), audited))
     assert (row.n_settings, row.n_same_sign) == (alone.n_settings, alone.n_same_sign)
     assert row.disparity_correlation == alone.disparity_correlation
     (pair,) = pcer.audit(both, QUICK, cost="attack_advantage").budgets[0].pairs
-    assert pair.pcer_disparity.mean == pytest.approx(mean_disparity(both, 0.5, advantage))
+    assert pair.pcer_disparity.mean == pytest.approx(
+        mean_disparity(both, 0.5, advantage)
+    )
     assert pair.pcer_disparity.ci is not None
 
 
@@ -94,8 +108,12 @@ def test_neither_the_audits_cost_nor_the_order_of_groups_changes_a_count(
     assert agreement(pcer.audit(unexposed, QUICK)) == []
     plain = agreement(audited)
     assert plain == agreement(pcer.audit(exposed, QUICK, cost="overfitting_gap"))
-    subject = exposed.subject.model_copy(update={"groups": exposed.subject.groups[::-1]})
-    swapped = agreement(pcer.audit(exposed.model_copy(update={"subject": subject}), QUICK))
+    subject = exposed.subject.model_copy(
+        update={"groups": exposed.subject.groups[::-1]}
+    )
+    swapped = agreement(
+        pcer.audit(exposed.model_copy(update={"subject": subject}), QUICK)
+    )
     names = ("n_same_sign", "n_larger_disparity", "exceeding")
     for ours, theirs in zip(plain, swapped, strict=True):
         assert all(getattr(ours, name) == getattr(theirs, name) for name in names)
@@ -118,14 +136,21 @@ def test_proposition_1_is_measured_and_can_be_refuted(unexposed, value, exceedin
 
 def compared_by(rates):
     """Groups of gaps .01 and .02, and these rates by budget."""
-    release = of_rates({e: ((0.01, 0.02), pair) for e, pair in rates.items()}, n=(700, 300))
+    release = of_rates(
+        {e: ((0.01, 0.02), pair) for e, pair in rates.items()}, n=(700, 300)
+    )
     (found,) = comparisons(pcer.audit(release, QUICK))
     return found
 
 
 def test_rankings_directions_and_correlations_by_hand():
     """Disparities: 30-25=5, 40-22.5=17.5, 20-25=-5, 10-20=-10."""
-    rates = {0.5: (0.30, 0.50), 1.0: (0.40, 0.45), 5.0: (0.20, 0.50), None: (0.10, 0.40)}
+    rates = {
+        0.5: (0.30, 0.50),
+        1.0: (0.40, 0.45),
+        5.0: (0.20, 0.50),
+        None: (0.10, 0.40),
+    }
     compared = compared_by(rates)
     assert compared.rankings == [
         ("pcer_disparity", [0.5, 5.0, None, 1.0], [0.5, 5.0]),

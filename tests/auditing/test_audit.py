@@ -44,12 +44,16 @@ def planned(release: Release, **fields: object) -> pcer.Audit:
 
 
 def published_by_a_loop(release: Release, budget: BudgetResult) -> None:
-    for groups, row in ((pair.groups, row) for pair in budget.pairs for row in pair.floors):
+    for groups, row in (
+        (pair.groups, row) for pair in budget.pairs for row in pair.floors
+    ):
         slow = reference.disparities(release, budget.epsilon, *groups, row.floor)
         assert row.mean == pytest.approx(reference.mean(slow), rel=1e-9, abs=1e-9)
         assert row.n_positive_seeds == sum(value > 0 for value in slow)
         std = reference.sample_variance(slow) ** 0.5 if len(slow) > 1 else None
-        assert row.std == (std if std is None else pytest.approx(std, rel=1e-6, abs=1e-6))
+        assert row.std == (
+            std if std is None else pytest.approx(std, rel=1e-6, abs=1e-6)
+        )
         assert (row.ci is None) == (std is None)
 
 
@@ -70,9 +74,13 @@ def test_the_published_part_and_resolution_against_loops(release):
             least = max(cost, 0) + stats.norm.isf(0.05) * error
             assert group.cost.upper_bound_pointwise >= min(1.0, least) - 1e-12
             if luck > 1e-12:  # the mean of noise that is clipped at 0
-                assert group.noise_level == pytest.approx(math.sqrt(luck / (2 * math.pi)))
+                assert group.noise_level == pytest.approx(
+                    math.sqrt(luck / (2 * math.pi))
+                )
             p_values.append(reference.memorised_p(release, budget.epsilon, name))
-    assert [group.p_value_alone for group in groups] == pytest.approx(p_values, abs=1e-9)
+    assert [group.p_value_alone for group in groups] == pytest.approx(
+        p_values, abs=1e-9
+    )
     tested = [p for p in p_values if p is not None]
     adjusted = [group.p_value for group in groups if group.p_value is not None]
     assert adjusted == pytest.approx(reference.holm(tested), abs=1e-9)
@@ -90,7 +98,9 @@ def test_order_of_runs_changes_nothing(release, rng):
 
 
 def test_a_budgets_numbers_do_not_depend_on_other_budgets(strong, plain):
-    alone = strong.model_copy(update={"runs": [run for run in strong.runs if run.epsilon == 1.0]})
+    alone = strong.model_copy(
+        update={"runs": [run for run in strong.runs if run.epsilon == 1.0]}
+    )
     both, one = plain.budgets[0], pcer.audit(alone, QUICK).budgets[0]
     assert both.pairs[0].floors == one.pairs[0].floors
     assert both.pairs[0].pooled.ci == one.pairs[0].pooled.ci
@@ -104,18 +114,25 @@ def with_exposures(release: Release, costs: tuple[float, float]) -> Release:
 
 
 @pytest.mark.parametrize("costs", [(0.01, 0.04), (-0.01, -0.02)])
-def test_a_cost_that_is_one_number_for_all_seeds_has_no_spread_over_them(strong, plain, costs):
+def test_a_cost_that_is_one_number_for_all_seeds_has_no_spread_over_them(
+    strong, plain, costs
+):
     audit = planned(with_exposures(strong, costs), cost="paired_gap")
     assert audit.published == plain.published
     for budget in audit.budgets:
         (pair,), groups = budget.pairs, budget.groups.values()
         ratios = [
-            group.benefit.mean / max(cost, 1e-3) for group, cost in zip(groups, costs, strict=True)
+            group.benefit.mean / max(cost, 1e-3)
+            for group, cost in zip(groups, costs, strict=True)
         ]
         assert pair.pcer_disparity.mean == pytest.approx(ratios[0] - ratios[1])
         assert [group.pcer.mean for group in groups] == pytest.approx(ratios)
         found = (pair.pcer_disparity, *pair.floors)
-        derived = (pair.normalised_disparity, budget.pcer_spread, *(one.pcer for one in groups))
+        derived = (
+            pair.normalised_disparity,
+            budget.pcer_spread,
+            *(one.pcer for one in groups),
+        )
         assert all(one.std is one.ci is None for one in (*found, *derived))
         assert all(one.n_positive_seeds is None for one in found)
         assert pair.pcer_disparity.sign_test_p is None
@@ -131,7 +148,9 @@ def test_swapping_groups_flips_the_signs_and_harm_turns_words_only(strong, plain
         return pcer.audit(strong.model_copy(update={"subject": subject}), QUICK)
 
     swapped, harmful = told(groups=["g1", "g0"]), told(outcome="harm")
-    for one, other, harm in zip(plain.budgets, swapped.budgets, harmful.budgets, strict=True):
+    for one, other, harm in zip(
+        plain.budgets, swapped.budgets, harmful.budgets, strict=True
+    ):
         ours, theirs = one.pairs[0], other.pairs[0]
         assert ours.groups == theirs.groups[::-1]
         assert ours.pcer_disparity.mean == pytest.approx(-theirs.pcer_disparity.mean)
@@ -164,7 +183,9 @@ def test_a_planted_disparity_is_shown(plain):
 
 
 def test_sign_limit_where_the_group_of_lower_ratio_has_the_higher_rate():
-    release = drawn((20_000, 20_000), (0.2, 0.3), (0.004, 0.08), right=(0.9, 0.7), rng=1)
+    release = drawn(
+        (20_000, 20_000), (0.2, 0.3), (0.004, 0.08), right=(0.9, 0.7), rng=1
+    )
     budget = pcer.audit(release, QUICK).budgets[0]
     (pair,), groups = budget.pairs, [budget.groups[name] for name in ("g0", "g1")]
     assert (pair.ratio.group, pair.ratio.driven_by) == ("g1", "exposure")
@@ -180,15 +201,27 @@ def test_sign_limit_where_the_group_of_lower_ratio_has_the_higher_rate():
 
 
 def test_floor_above_every_cost_repeats_demographic_parity():
-    said = {"right": (0.9, 0.8), "n_seeds": 5, "budgets": (0.1, 1.0, 5.0, None), "rng": 2}
+    said = {
+        "right": (0.9, 0.8),
+        "n_seeds": 5,
+        "budgets": (0.1, 1.0, 5.0, None),
+        "rng": 2,
+    }
     audit = pcer.audit(drawn((3_000, 3_000), (0.5, 0.3), (0, 0), **said), QUICK)
     found = audit.published[0].algorithm1
     row, (*_, parity, _) = found.equitable_budget[-1], comparisons(audit)[0].rankings
-    assert (row.floor, row.repeats_demographic_parity, row.budgets) == (0.1, True, parity.best)
+    assert (row.floor, row.repeats_demographic_parity, row.budgets) == (
+        0.1,
+        True,
+        parity.best,
+    )
     assert 0.1 not in found.informative_floors
     for budget in audit.budgets:
         floored = budget.pairs[0].floors[-1]
-        difference = budget.groups["g0"].positive_rate.mean - budget.groups["g1"].positive_rate.mean
+        difference = (
+            budget.groups["g0"].positive_rate.mean
+            - budget.groups["g1"].positive_rate.mean
+        )
         assert floored.floor_dominated_share == 1.0
         assert floored.mean == pytest.approx(difference / 0.1, rel=1e-9)
 
@@ -203,14 +236,24 @@ def paper(n: int | None, **said: object) -> Release:
 
 def test_rates_without_sizes_are_insufficient():
     release = attacked(paper(None), "auc_advantage", (0.1, 0.1), 0.01)
-    audit, attack = pcer.audit(paper(None), QUICK), planned(release, cost="auc_advantage")
+    audit, attack = (
+        pcer.audit(paper(None), QUICK),
+        planned(release, cost="auc_advantage"),
+    )
     assert audit.verdict is attack.verdict is pcer.Verdict.INSUFFICIENT_DATA
     budget = audit.budgets[0]
-    assert budget.reason == attack.told.reason == "group sizes (n) are not in the release"
+    assert (
+        budget.reason == attack.told.reason == "group sizes (n) are not in the release"
+    )
     assert budget.groups["Other"].p_value is budget.pairs[0].ratio.p_value is None
-    assert budget.pairs[0].pcer_disparity.mean == pytest.approx(0.30 / 0.0065 - 0.53 / 0.0065)
+    assert budget.pairs[0].pcer_disparity.mean == pytest.approx(
+        0.30 / 0.0065 - 0.53 / 0.0065
+    )
     assert budget.equalized_odds_gap.mean is None
-    answers = [getattr(budget.pairs[0], ask).answer for ask in ("exposure", "outcomes", "ratio")]
+    answers = [
+        getattr(budget.pairs[0], ask).answer
+        for ask in ("exposure", "outcomes", "ratio")
+    ]
     assert answers == ["cannot_tell", "not_given", "cannot_tell"]
 
 
@@ -219,7 +262,9 @@ def test_rates_with_sizes_can_be_resolved_and_a_double_disadvantage_needs_no_flo
     assert small.verdict is pcer.Verdict.NONE_DETECTED
     assert large.verdict is pcer.Verdict.DOUBLE_DISADVANTAGE
     assert large.told.pairs[0].double_disadvantage.group == "African-American"
-    floored = {b.epsilon: b.verdict for b in planned(paper(3_000_000), floor=0.05).budgets}
+    floored = {
+        b.epsilon: b.verdict for b in planned(paper(3_000_000), floor=0.05).budgets
+    }
     assert floored[5.0] is pcer.Verdict.FLOOR_DOMINATED
     assert floored[None] is pcer.Verdict.DOUBLE_DISADVANTAGE
 
@@ -237,7 +282,11 @@ def test_without_a_random_split_outcomes_are_told_and_nothing_else(kind):
     assert pair.exposure.answer == pair.ratio.answer == "cannot_tell"
     assert pair.double_disadvantage.group is None
     assert audit.published[0].budgets[0].pairs[0].pcer_disparity.is_beyond_null is None
-    assert set(audit.statements()) == {"insufficient_data", "outcomes_differ", "floor_sensitive"}
+    assert set(audit.statements()) == {
+        "insufficient_data",
+        "outcomes_differ",
+        "floor_sensitive",
+    }
 
 
 def test_many_groups_are_compared_with_the_largest():
@@ -253,11 +302,17 @@ def test_many_groups_are_compared_with_the_largest():
 
 @pytest.mark.parametrize(
     ("cost", "n", "people"),
-    [("attack_advantage", 10, reference.rate_variance(0.08, 10_000) / 4), ("paired_gap", 1, 0.0)],
+    [
+        ("attack_advantage", 10, reference.rate_variance(0.08, 10_000) / 4),
+        ("paired_gap", 1, 0.0),
+    ],
 )
 def test_other_costs_come_with_the_release(strong, cost, n, people):
     budget = planned(with_exposures(strong, (0.02, 0.04)), cost=cost).budgets[0]
-    group, rates = budget.groups["g1"], [one.positive_rate.mean for one in budget.groups.values()]
+    group, rates = (
+        budget.groups["g1"],
+        [one.positive_rate.mean for one in budget.groups.values()],
+    )
     error = np.sqrt(reference.cost_variance([0.04] * n, 0.001**2, people))
     assert (group.cost.value, group.cost.standard_error) == pytest.approx((0.04, error))
     assert group.resolved
@@ -274,7 +329,13 @@ def test_a_plan_that_does_not_fit_is_refused(strong):
     ):
         with pytest.raises(PlanError, match=message):
             planned(release, **change)
-    for bad in ({"floor": 0.0}, {"floors": []}, {"resamples": 0}, {"rng": -1}, {"colour": 1}):
+    for bad in (
+        {"floor": 0.0},
+        {"floors": []},
+        {"resamples": 0},
+        {"rng": -1},
+        {"colour": 1},
+    ):
         with pytest.raises(ValueError, match=next(iter(bad))):
             pcer.Plan(**bad)
     assert pcer.Plan(floors=[0.1, 0.001, 0.1]).floors == [0.001, 0.1]
@@ -295,7 +356,9 @@ def test_releases_are_read_where_they_lie(strong, tmp_path):
     found = pcer.audit(strong, QUICK)
     assert pcer.audit(str(first), QUICK).to_json() == found.to_json()
     for several in (tmp_path, [first, strong], [tmp_path]):
-        assert [one.headline for one in pcer.audit(several, QUICK)] == [found.headline] * 2
+        assert [one.headline for one in pcer.audit(several, QUICK)] == [
+            found.headline
+        ] * 2
     assert len(pcer.audit(strong, QUICK, family=[second]).family) == len(found.family)
     for absent in (tmp_path / "c.release.json", tmp_path.parent / "none"):
         with pytest.raises(InputError, match="cannot be read"):
@@ -314,7 +377,12 @@ def test_other_benefits(strong):
 
 
 def test_an_undefined_benefit_is_null_and_leaves_exposures_told(plain_release):
-    plain_release["runs"][0]["groups"]["Other"]["test"] = {"tp": 0, "fp": 0, "tn": 70, "fn": 20}
+    plain_release["runs"][0]["groups"]["Other"]["test"] = {
+        "tp": 0,
+        "fp": 0,
+        "tn": 70,
+        "fn": 20,
+    }
     plain_release["runs"][0]["split"] = "its own"
     for run in plain_release["runs"]:  # no model is equally right in three splits
         moved = (0, -4, 5)[run["seed"]]
@@ -322,8 +390,12 @@ def test_an_undefined_benefit_is_null_and_leaves_exposures_told(plain_release):
         table["tp"], table["fn"] = table["tp"] + moved, table["fn"] - moved
     audit = planned(parse_release(plain_release, file="x"), benefit="precision")
     private, no_dp = audit.budgets
-    assert no_dp.groups["Other"].benefit.mean is no_dp.pairs[0].pcer_disparity.mean is None
-    assert [one.pairs[0].outcomes.answer == "not_given" for one in (private, no_dp)] == [
+    assert (
+        no_dp.groups["Other"].benefit.mean is no_dp.pairs[0].pcer_disparity.mean is None
+    )
+    assert [
+        one.pairs[0].outcomes.answer == "not_given" for one in (private, no_dp)
+    ] == [
         False,
         True,
     ]
@@ -336,20 +408,31 @@ def test_without_split_ids_all_runs_are_one_split(strong, plain):
     audit = pcer.audit(strong.model_copy(update={"runs": runs}), QUICK)
     assert {budget.n_splits for budget in audit.budgets} == {1}
     for one, other in zip(audit.budgets, plain.budgets, strict=True):
-        assert one.groups["g1"].cost.standard_error > other.groups["g1"].cost.standard_error
+        assert (
+            one.groups["g1"].cost.standard_error
+            > other.groups["g1"].cost.standard_error
+        )
 
 
 @pytest.mark.parametrize("rng", [0, 1])
 def test_null_picture_covers_a_null_release(rng):
-    sizes, shares, plan = (4_000, 1_000), (0.4, 0.4), pcer.Plan(resamples=50, null_draws=400)
+    sizes, shares, plan = (
+        (4_000, 1_000),
+        (0.4, 0.4),
+        pcer.Plan(resamples=50, null_draws=400),
+    )
     release = drawn(sizes, shares, (0, 0), right=(0.85, 0.7), n_seeds=20, rng=rng)
     budget = pcer.audit(release, plan).budgets[0]
     for group in budget.groups.values():
         low, high = group.null_gap.interval
         assert low <= group.overfitting_gap.mean <= high
         assert group.null_gap.mean == pytest.approx(group.noise_level, rel=0.2)
-        reach = group.noise_level * math.sqrt(2 * math.pi) * 0.5838 * 1.96 / math.sqrt(20)
-        assert (high - low) / 2 == pytest.approx(reach, rel=0.2)  # of max(0, z): sd .5838
+        reach = (
+            group.noise_level * math.sqrt(2 * math.pi) * 0.5838 * 1.96 / math.sqrt(20)
+        )
+        assert (high - low) / 2 == pytest.approx(
+            reach, rel=0.2
+        )  # of max(0, z): sd .5838
     pair = budget.pairs[0].pcer_disparity
     assert pair.null_interval[0] <= pair.mean <= pair.null_interval[1]
     assert pair.is_beyond_null is False
@@ -357,32 +440,48 @@ def test_null_picture_covers_a_null_release(rng):
 
 def test_the_papers_number_beside_its_null():
     """Beyond it where something is memorised; the interval is wider where more is compared."""
-    plan, shape = pcer.Plan(resamples=50, null_draws=4_000), ((10_000, 10_000), (0.6, 0.2))
+    plan, shape = (
+        pcer.Plan(resamples=50, null_draws=4_000),
+        ((10_000, 10_000), (0.6, 0.2)),
+    )
     strong = drawn(*shape, (0.05, 0.05), budgets=(1.0, None))
     both = pcer.audit(strong, plan).published[0].budgets
     assert [one.pairs[0].pcer_disparity.is_beyond_null for one in both] == [True, True]
     runs = [run for run in strong.runs if run.epsilon == 1.0]
     for kept, is_beyond in ((runs, True), (runs[:1], None)):
-        (alone,) = pcer.audit(strong.model_copy(update={"runs": kept}), plan).published[0].budgets
+        (alone,) = (
+            pcer.audit(strong.model_copy(update={"runs": kept}), plan)
+            .published[0]
+            .budgets
+        )
         found = alone.pairs[0].pcer_disparity
         assert found.is_beyond_null is is_beyond
         assert (found.null_interval is None) == (is_beyond is None)
         if is_beyond:
             wide, narrow = (
-                np.ptp(f.null_interval) for f in (both[0].pairs[0].pcer_disparity, found)
+                np.ptp(f.null_interval)
+                for f in (both[0].pairs[0].pcer_disparity, found)
             )
-            assert wide / narrow == pytest.approx(2.241 / 1.96, rel=0.1)  # 97.5 % beside 95 %
+            assert wide / narrow == pytest.approx(
+                2.241 / 1.96, rel=0.1
+            )  # 97.5 % beside 95 %
 
 
 def test_what_was_true_and_who_was_wrongly_told(strong, plain):
     tables = [run.groups["g0"].test for run in strong.runs if run.epsilon == 1.0]
-    group, bare = plain.budgets[0].groups["g0"], pcer.audit(paper(500), QUICK).budgets[0].groups
+    group, bare = (
+        plain.budgets[0].groups["g0"],
+        pcer.audit(paper(500), QUICK).budgets[0].groups,
+    )
     for name, above, rest in (
         ("true_rate", ("tp", "fn"), ("fp", "tn")),
         ("true_positive_rate", ("tp",), ("fn",)),
         ("false_positive_rate", ("fp",), ("tn",)),
     ):
-        parts = [[sum(getattr(t, c) for c in cells) for cells in (above, rest)] for t in tables]
+        parts = [
+            [sum(getattr(t, c) for c in cells) for cells in (above, rest)]
+            for t in tables
+        ]
         expected = np.mean([one / (one + other) for one, other in parts])
         assert getattr(group, name).mean == pytest.approx(expected)
         assert getattr(bare["Other"], name).mean is None
@@ -400,13 +499,21 @@ def test_nothing_is_nan_the_schema_holds_and_a_file_holds_it_all(plain, tmp_path
 def test_same_release_and_plan_same_bytes_anywhere(tmp_path, strong):
     path = tmp_path / "a.release.json"
     pcer.write_release(strong, path)
-    code = "import sys, pcer; print(pcer.audit(pcer.read_release(sys.argv[1])).to_json())"
+    code = (
+        "import sys, pcer; print(pcer.audit(pcer.read_release(sys.argv[1])).to_json())"
+    )
     outputs = set()
     for hash_seed, locale, threads in (("0", "C", "1"), ("1", "C.UTF-8", "2")):
-        env = {"PYTHONHASHSEED": hash_seed, "LC_ALL": locale, "OPENBLAS_NUM_THREADS": threads}
+        env = {
+            "PYTHONHASHSEED": hash_seed,
+            "LC_ALL": locale,
+            "OPENBLAS_NUM_THREADS": threads,
+        }
         command = [sys.executable, "-c", code, str(path)]
         env = {**os.environ, **env, "PYTHONUTF8": "1"}
-        outputs.add(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
+        outputs.add(
+            subprocess.run(command, env=env, capture_output=True, check=True).stdout
+        )
     assert len(outputs) == 1
 
 

@@ -47,12 +47,16 @@ def edited(release: Release, edit) -> Release:
     return parse_release(tree, file="edited")
 
 
-def test_a_planted_worsening_is_found_named_and_the_other_way_round_improved(both, changes):
+def test_a_planted_worsening_is_found_named_and_the_other_way_round_improved(
+    both, changes
+):
     (setting,) = changes.settings
     assert (changes.verdict, setting.n_paired) == (ChangeVerdict.WORSE, 10)
     verdicts = ["cannot_be_told", "worse", "worse", "cannot_be_told"]
     assert [row.verdict.value for row in setting.rows] == verdicts
-    audits = [pcer.audit(release, cost="overfitting_gap").budgets[0] for release in both]
+    audits = [
+        pcer.audit(release, cost="overfitting_gap").budgets[0] for release in both
+    ]
     for row in setting.groups:
         old, new = (audit.groups[row.groups[0]].cost.value for audit in audits)
         assert [row.old, row.new, row.change] == pytest.approx([old, new, new - old])
@@ -60,17 +64,25 @@ def test_a_planted_worsening_is_found_named_and_the_other_way_round_improved(bot
     assert changes.old.release_sha256 == both[0].sha256
     assert changes.new.title == both[1].title
     back, same = pcer.compare(both[1], both[0]), pcer.compare(both[0], both[0])
-    assert (back.verdict, same.verdict) == (ChangeVerdict.IMPROVED, ChangeVerdict.SAME_RELEASE)
+    assert (back.verdict, same.verdict) == (
+        ChangeVerdict.IMPROVED,
+        ChangeVerdict.SAME_RELEASE,
+    )
     for found, start, part in (
         (changes, "Worse: exposure of g1 rose", "difference between g0 and g1 grew"),
         (back, "Improved: exposure of g1 fell", "difference between g0 and g1 shrank"),
         (same, "Same release", "nothing changed"),
-        (changes, "Worse", "Outcomes, no change shown: gaps between groups grew by at most"),
+        (
+            changes,
+            "Worse",
+            "Outcomes, no change shown: gaps between groups grew by at most",
+        ),
     ):
         assert found.headline.startswith(start)
         assert part in found.headline
     assert all(
-        row.change == 0 and row.p_worse == 1 and row.most > 0 for row in same.settings[0].rows
+        row.change == 0 and row.p_worse == 1 and row.most > 0
+        for row in same.settings[0].rows
     )
 
 
@@ -80,7 +92,12 @@ def test_an_outcome_gap_that_grows_is_worse_and_its_error_is_the_slow_one(both):
     def turn(tree, n):
         for run in tree["runs"]:
             test = run["groups"]["g1"]["test"]
-            for cell, change in (("tp", -n), ("fn", n), ("fp", -n), ("tn", n)):  # as often right
+            for cell, change in (
+                ("tp", -n),
+                ("fn", n),
+                ("fp", -n),
+                ("tn", n),
+            ):  # as often right
                 test[cell] += change
 
     old, new = both[0], edited(both[0], lambda tree: turn(tree, 20))
@@ -94,20 +111,34 @@ def test_an_outcome_gap_that_grows_is_worse_and_its_error_is_the_slow_one(both):
             n, tested = WORLD.people[g], budgets[0].groups[f"g{g}"].n_test
             n_worth = 1 / (1 / n + (1 / tested - 1 / n) / WORLD.n_splits)
             sides = [binomial(rate[g], n_worth) for rate in rates]
-            pooled = [sum(r * k for r, k in zip(rate, WORLD.people, strict=True)) for rate in rates]
+            pooled = [
+                sum(r * k for r, k in zip(rate, WORLD.people, strict=True))
+                for rate in rates
+            ]
             middle = sum(rate[g] for rate in rates) / 2
             s, t = (
-                max(r[g], p / sum(WORLD.people), middle) for r, p in zip(rates, pooled, strict=True)
+                max(r[g], p / sum(WORLD.people), middle)
+                for r, p in zip(rates, pooled, strict=True)
             )
-            others = 2 * math.sqrt(s * t / ((1 - s) * (1 - t))) * math.sqrt(sides[0] * sides[1])
+            others = (
+                2
+                * math.sqrt(s * t / ((1 - s) * (1 - t)))
+                * math.sqrt(sides[0] * sides[1])
+            )
             variance += sum(sides) + is_same * others
-        assert [row.old, row.new, row.change] == pytest.approx([*gaps, abs(gaps[1]) - abs(gaps[0])])
-        assert row.standard_error**2 == pytest.approx(variance, rel=0.01)  # sizes vary by split
+        assert [row.old, row.new, row.change] == pytest.approx(
+            [*gaps, abs(gaps[1]) - abs(gaps[0])]
+        )
+        assert row.standard_error**2 == pytest.approx(
+            variance, rel=0.01
+        )  # sizes vary by split
         p_worse = 2 * stats.norm.sf((gaps[1] - gaps[0]) / math.sqrt(variance))
         assert row.p_worse_alone == pytest.approx(p_worse, rel=0.1)
     found = pcer.compare(old, other)
     assert (row.axis, row.verdict, found.verdict) == ("outcomes", "worse", "worse")
-    assert found.headline.startswith("Worse: the outcome gap between g0 and g1 grew from")
+    assert found.headline.startswith(
+        "Worse: the outcome gap between g0 and g1 grew from"
+    )
     assert "No change shown: exposure rose by at most" in found.headline
 
 
@@ -119,7 +150,9 @@ def test_a_trend_compares_the_last_with_the_first_and_describes_the_rest(both, c
     assert found.settings[1] is found.versions[1].budgets[0]
     tree = json.loads(found.to_json())
     jsonschema.Draft202012Validator(pcer.Trend.file_schema()).validate(tree)
-    published = json.loads((ROOT / "docs" / "schemas" / "trend.schema.json").read_text())
+    published = json.loads(
+        (ROOT / "docs" / "schemas" / "trend.schema.json").read_text()
+    )
     assert published == pcer.Trend.file_schema()
     several = many_groups(["a", "b"])
     least, named = pcer.trend([several] * 2), pcer.trend([several] * 2, setting="1")
@@ -127,7 +160,9 @@ def test_a_trend_compares_the_last_with_the_first_and_describes_the_rest(both, c
     forest = pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
     fewer = edited(forest, lambda tree: tree.update(runs=tree["runs"][:12]))
     mixed = pcer.trend([forest, fewer])  # RMIA is stronger with more splits
-    assert {each.cost for each in mixed.versions} == {mixed.cost} == {"paired_confidence"}
+    assert (
+        {each.cost for each in mixed.versions} == {mixed.cost} == {"paired_confidence"}
+    )
     for releases, more in (
         ([forest], {}),
         ([several] * 2, {"setting": "7"}),
@@ -141,7 +176,9 @@ def test_holm_and_upper_bounds_count_every_setting_group_and_pair(both, changes)
     rows = changes.settings[0].rows
     alone = sorted((row.p_worse_alone, row.p_worse) for row in rows)
     steps = [p * (len(alone) - k) for k, (p, _) in enumerate(alone)]
-    assert [p for _, p in alone] == pytest.approx(np.minimum(1, np.maximum.accumulate(steps)))
+    assert [p for _, p in alone] == pytest.approx(
+        np.minimum(1, np.maximum.accumulate(steps))
+    )
     twice = pcer.compare(*both, settings=["none", "none=none"])
     for one, two in zip(changes.settings[0].rows, twice.settings[1].rows, strict=True):
         assert two.p_worse_alone == one.p_worse_alone
@@ -191,9 +228,15 @@ def the_same_tables_in_every_split(tree):
 @pytest.mark.parametrize(
     ("edit", "sentence"),
     [
-        (lambda tree: tree["subject"].update(attribute="age"), "their attribute .* group.* age"),
+        (
+            lambda tree: tree["subject"].update(attribute="age"),
+            "their attribute .* group.* age",
+        ),
         (lambda tree: tree["subject"].update(outcome="harm"), "their outcome .* harm"),
-        (lambda tree: tree["training"].update(split_kind="other"), "new .*training.split_kind"),
+        (
+            lambda tree: tree["training"].update(split_kind="other"),
+            "new .*training.split_kind",
+        ),
         (the_same_tables_in_every_split, "the counts of the new release contradict"),
         (rename_group, "their groups .* g0 and g1.* g0 and g2"),
     ],
@@ -236,7 +279,9 @@ def test_what_it_writes_holds_its_schema(changes):
     tree = json.loads(changes.to_json())
     jsonschema.Draft202012Validator(pcer.Changes.file_schema()).validate(tree)
     assert tree == changes.to_tree()
-    published = json.loads((ROOT / "docs" / "schemas" / "comparison.schema.json").read_text())
+    published = json.loads(
+        (ROOT / "docs" / "schemas" / "comparison.schema.json").read_text()
+    )
     assert published == pcer.Changes.file_schema()
 
 
@@ -246,9 +291,14 @@ def test_models_trained_on_another_share_are_mentioned():
             for tables in run["groups"].values():
                 tables["train"], tables["test"] = tables["test"], tables["train"]
 
-    old, new = draw_both(replace(WORLD, old=(0.0, 0.0), new=(0.0, 0.0)), np.random.default_rng(4))
+    old, new = draw_both(
+        replace(WORLD, old=(0.0, 0.0), new=(0.0, 0.0)), np.random.default_rng(4)
+    )
     found = pcer.compare(old, edited(new, turn))
-    assert any("trained on 70 of 100 records and the new ones on 30" in x for x in found.account)
+    assert any(
+        "trained on 70 of 100 records and the new ones on 30" in x
+        for x in found.account
+    )
 
 
 # LiRA and RMIA, split by split
@@ -267,30 +317,49 @@ def without_runs(tree, n=None):
 
 def people_by_loops(tree, group: str) -> float:
     """What people add to the variance, of one group, without the rest of the records' error."""
-    of_runs = [run["groups"][group]["exposure"]["lira_advantage"] for run in tree["runs"]]
+    of_runs = [
+        run["groups"][group]["exposure"]["lira_advantage"] for run in tree["runs"]
+    ]
     (row,) = (row for row in tree["pooled_exposure"] if row["group"] == group)
-    n, of_one = len(of_runs), sum(run["standard_error"] ** 2 for run in of_runs) / len(of_runs)
+    n, of_one = (
+        len(of_runs),
+        sum(run["standard_error"] ** 2 for run in of_runs) / len(of_runs),
+    )
     return max(row["null_error"] ** 2 - of_one / n, 0.0) / (1 - 1 / n)
 
 
 def test_lira_is_paired_on_the_same_splits_and_its_errors_are_the_slow_ones(by_lira):
     found = pcer.compare(*by_lira)
-    (setting,), trees = found.settings, [json.loads(release.to_json()) for release in by_lira]
-    assert (found.cost, setting.n_paired, found.verdict) == ("lira_advantage", 10, "worse")
+    (setting,), trees = (
+        found.settings,
+        [json.loads(release.to_json()) for release in by_lira],
+    )
+    assert (found.cost, setting.n_paired, found.verdict) == (
+        "lira_advantage",
+        10,
+        "worse",
+    )
     assert "share 10 splits, which are compared one by one" in " ".join(found.account)
-    audits = [pcer.audit(release, cost="lira_advantage").budgets[0] for release in by_lira]
+    audits = [
+        pcer.audit(release, cost="lira_advantage").budgets[0] for release in by_lira
+    ]
     (apart,) = pcer.compare(by_lira[0], edited(by_lira[1], without_runs)).settings
     added = {row.groups[0]: row.standard_error for row in apart.groups}
     for row in setting.groups:
         (name,) = row.groups
         runs = [
-            [run["groups"][name]["exposure"]["lira_advantage"]["value"] for run in tree["runs"]]
+            [
+                run["groups"][name]["exposure"]["lira_advantage"]["value"]
+                for run in tree["runs"]
+            ]
             for tree in trees
         ]
         changes = [new - old for old, new in zip(*runs, strict=True)]
         change = sum(changes) / 10
         of_splits = sum((one - change) ** 2 for one in changes) / 9 / 10
-        separation = [next(x["separation"] for x in t["pooled_exposure"]) for t in trees]
+        separation = [
+            next(x["separation"] for x in t["pooled_exposure"]) for t in trees
+        ]
         people = [people_by_loops(tree, name) for tree in trees]
         old, new = (sum(values) / 10 for values in runs)
         s, t = (max(x, (old + new) / 2, 0.0) / 0.5 for x in (old, new))
@@ -299,7 +368,9 @@ def test_lira_is_paired_on_the_same_splits_and_its_errors_are_the_slow_ones(by_l
         variance = of_splits + max(p + q + others, 2 * sum(people))
         assert row.standard_error**2 == pytest.approx(variance, rel=1e-9)
         assert row.standard_error < added[name]
-        assert [row.old, row.new] == pytest.approx([x.groups[name].cost.value for x in audits])
+        assert [row.old, row.new] == pytest.approx(
+            [x.groups[name].cost.value for x in audits]
+        )
 
 
 @pytest.mark.parametrize(
@@ -351,11 +422,18 @@ def test_attacks_that_are_not_calibrated_are_not_paired():
 
 
 def test_an_audit_takes_one_number_of_lira_over_all_splits(by_lira):
-    releases, plan = (by_lira[1], edited(by_lira[1], without_runs)), pcer.Plan(resamples=9)
+    releases, plan = (
+        (by_lira[1], edited(by_lira[1], without_runs)),
+        pcer.Plan(resamples=9),
+    )
     one, other = (pcer.audit(x, plan).to_json().replace(x.sha256, "") for x in releases)
     assert one == other
-    bare = edited(by_lira[1], lambda tree: tree.pop("pooled_exposure"))  # as others' files may be
-    found, whole = (pcer.audit(x, cost="lira_advantage").budgets[0] for x in (bare, releases[0]))
+    bare = edited(
+        by_lira[1], lambda tree: tree.pop("pooled_exposure")
+    )  # as others' files may be
+    found, whole = (
+        pcer.audit(x, cost="lira_advantage").budgets[0] for x in (bare, releases[0])
+    )
     for name, group in found.groups.items():
         assert group.cost.value == pytest.approx(whole.groups[name].cost.value)
 
@@ -365,7 +443,11 @@ def test_an_audit_takes_one_number_of_lira_over_all_splits(by_lira):
 def test_lira_of_two_models_alike_alarms_seldom(remembered):
     """At a true 5 % more than 12 of 120 come in less than 1 %."""
     world = TwoModels(
-        people=(300, 500), old=(0.06,) * 2, new=(0.06,) * 2, remembered=remembered, n_splits=10
+        people=(300, 500),
+        old=(0.06,) * 2,
+        new=(0.06,) * 2,
+        remembered=remembered,
+        n_splits=10,
     )
     world, n_alarms = replace(world, attack="lira_advantage"), 0
     for draw in range(120):
@@ -440,7 +522,9 @@ def test_without_pairing_the_errors_add_and_are_normal():
     found = group_rows(apart, tail=0.05)
     middle = (OLD.mean(axis=0) + NEW.mean(axis=0)) / 2
     sides = ((apart.old, OLD), (apart.new, NEW))
-    added = sum(side.variance_at(np.maximum(x.mean(axis=0), middle)) for side, x in sides)
+    added = sum(
+        side.variance_at(np.maximum(x.mean(axis=0), middle)) for side, x in sides
+    )
     assert found["standard_error"] ** 2 == pytest.approx(added, rel=1e-12)
     z = found["change"] / np.sqrt(added)
     assert found["p_worse_alone"] == pytest.approx(stats.norm.sf(z), rel=1e-9)
@@ -450,7 +534,9 @@ def test_without_pairing_the_errors_add_and_are_normal():
 
 def test_what_records_change_about_each_other_counts_in_groups_and_not_in_pairs():
     plain, mutual = two(paired=False), two(paired=False, of_records=1e-2)
-    assert group_rows(mutual, tail=0.05)["standard_error"] ** 2 == pytest.approx(np.full(2, 4e-2))
+    assert group_rows(mutual, tail=0.05)["standard_error"] ** 2 == pytest.approx(
+        np.full(2, 4e-2)
+    )
     assert pair_of(mutual)["standard_error"] == pair_of(plain)["standard_error"]
 
 
@@ -459,7 +545,9 @@ def test_a_pair_takes_what_its_splits_share_only_once():
     shared = RNG.normal(0, 0.05, (10, 1))
     steady = two()
     moved = replace(steady, new=exposed(NEW + shared - shared.mean()))
-    after, still = (group_rows(one, tail=0.05)["standard_error"] for one in (moved, steady))
+    after, still = (
+        group_rows(one, tail=0.05)["standard_error"] for one in (moved, steady)
+    )
     assert (after > 1.2 * still).all()
     found, before = pair_of(moved), pair_of(steady)
     assert found["change"] == pytest.approx(before["change"])
@@ -470,7 +558,9 @@ def normal(old, new) -> Rows:
     """Differences of known error: 1 each, so that change and sum have a variance of 2."""
     old, new = np.atleast_1d(old), np.atleast_1d(new)
     variance, freedom = np.full(len(old), 2.0), np.full(len(old), np.inf)
-    change, total = (Contrast(value, variance, freedom) for value in (new - old, new + old))
+    change, total = (
+        Contrast(value, variance, freedom) for value in (new - old, new + old)
+    )
     return size_rows(old, new, change, total, tail=0.05)
 
 
@@ -488,7 +578,9 @@ def normal(old, new) -> Rows:
         (0.0, 0.0, False, False),
     ],
 )
-def test_a_difference_is_worse_by_its_size_whoever_is_more_exposed(old, new, worse, improved):
+def test_a_difference_is_worse_by_its_size_whoever_is_more_exposed(
+    old, new, worse, improved
+):
     found = normal(old, new)
     assert (found["p_worse_alone"][0] <= 0.01) == worse
     assert (found["p_improved_alone"][0] <= 0.01) == improved

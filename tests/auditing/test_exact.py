@@ -29,10 +29,17 @@ def rng() -> np.random.Generator:
 
 def one_group(rows: list[Stratum]) -> Strata:
     """Each row is a split of its own, one label, one group."""
-    return Strata(*(np.array(part, dtype=float)[None, :, None] for part in zip(*rows, strict=True)))
+    return Strata(
+        *(
+            np.array(part, dtype=float)[None, :, None]
+            for part in zip(*rows, strict=True)
+        )
+    )
 
 
-def drawn(population: Population, size: int, n: int, n_splits: int, rng, people=None) -> Strata:
+def drawn(
+    population: Population, size: int, n: int, n_splits: int, rng, people=None
+) -> Strata:
     """N releases of one group each, (label, split, release): one call tests them all."""
     people = draw_people(population, [size], n, rng) if people is None else people
     tables = draw_tables(population, people, n_splits=n_splits, rng=rng)
@@ -53,7 +60,13 @@ def strata(draw: st.DrawFn, *, largest: int, smallest: int = 0) -> list[Stratum]
 
 def test_the_rabbits_of_rs_manual():
     """mantelhaen.test(Rabbits, exact = TRUE, alternative = "greater") in R gives p = 0.020."""
-    cured_and_died = [(0, 6, 0, 5), (3, 3, 0, 6), (6, 0, 2, 4), (5, 1, 6, 0), (2, 0, 5, 0)]
+    cured_and_died = [
+        (0, 6, 0, 5),
+        (3, 3, 0, 6),
+        (6, 0, 2, 4),
+        (5, 1, 6, 0),
+        (2, 0, 5, 0),
+    ]
     rows = [(a + b + c + d, a + b, a + c, a) for a, b, c, d in cured_and_died]
     p = memorised(one_group(rows)).p_value[0]
     assert round(p, 3) == 0.020
@@ -68,7 +81,9 @@ def test_p_is_scipys_convolution(rows):
     assert ours.p_value[0] == pytest.approx(expected, abs=2e-13)
 
 
-@pytest.mark.parametrize(("accuracy", "share"), [(0.8, 0.7), (0.999, 0.9), (0.5, 0.5), (0.99, 0.1)])
+@pytest.mark.parametrize(
+    ("accuracy", "share"), [(0.8, 0.7), (0.999, 0.9), (0.5, 0.5), (0.99, 0.1)]
+)
 @pytest.mark.parametrize("z", [-3, 0, 1.645, 3, 5, 6.5])
 def test_beyond_the_limit_the_normal_is_as_good(accuracy, share, z):
     total = round(10_100 / (accuracy * (1 - accuracy) * share * (1 - share)))
@@ -77,14 +92,20 @@ def test_beyond_the_limit_the_normal_is_as_good(accuracy, share, z):
     hits = round(law.mean() + z * law.std())
     ours = memorised(one_group([(total, trained, correct, hits)]))
     assert ours.variance[0] > exact.EXACT_LIMIT**2
-    assert ours.p_value[0] == pytest.approx(law.sf(hits - 1), rel=1e-4 if abs(z) < 2 else 0.01)
+    assert ours.p_value[0] == pytest.approx(
+        law.sf(hits - 1), rel=1e-4 if abs(z) < 2 else 0.01
+    )
 
 
 def test_counts_of_a_quadrillion_are_no_trouble():
     n = 10**15
     one_error_held_out = one_group([(n, 7 * n // 10, n - 1, 7 * n // 10)])
     assert memorised(one_error_held_out).p_value[0] == pytest.approx(0.3, abs=1e-9)
-    for hits, p in ((n // 4, pytest.approx(0.5, abs=1e-6)), (n // 2, SMALLEST_P), (0, 1.0)):
+    for hits, p in (
+        (n // 4, pytest.approx(0.5, abs=1e-6)),
+        (n // 2, SMALLEST_P),
+        (0, 1.0),
+    ):
         assert memorised(one_group([(n, n // 2, n // 2, hits)] * 100)).p_value[0] == p
 
 
@@ -118,7 +139,9 @@ def test_dispersion_is_its_slow_twin(rng):
     made = drawn(soft(0.1), 150, 8, 5, rng)
     ours = dispersion(made)
     for group, rows in enumerate(np.array(made, dtype=int).T):  # (split, label, part)
-        statistic, p = reference.dispersion([[tuple(row) for row in split] for split in rows])
+        statistic, p = reference.dispersion(
+            [[tuple(row) for row in split] for split in rows]
+        )
         assert ours.statistic[group] == pytest.approx(statistic, rel=1e-9)
         assert ours.p_value[group] == pytest.approx(p, rel=1e-9)
 
@@ -137,10 +160,13 @@ def test_models_that_memorise_unequally_much_contradict_nothing(rng):
     costs = np.linspace(0.02, 0.18, 12)
     people = draw_people(certain(0.0), [5_000], 1, rng)
     models = [
-        Population(**{**vars(certain(0.0)), "right_in": [1, cost / 0.3] * 2}) for cost in costs
+        Population(**{**vars(certain(0.0)), "right_in": [1, cost / 0.3] * 2})
+        for cost in costs
     ]
     made = [drawn(model, 5_000, 1, 1, rng, people) for model in models]
-    together = Strata(*(np.concatenate(parts, axis=1) for parts in zip(*made, strict=True)))
+    together = Strata(
+        *(np.concatenate(parts, axis=1) for parts in zip(*made, strict=True))
+    )
     found = dispersion(together)
     assert found.p_value[0] < 0.001
     assert not contradicts(found)[0]

@@ -34,7 +34,9 @@ def every_table(total, n_train):
     whole = math.comb(int(cells.sum()), n_train)
     for cut in itertools.product(*(range(n + 1) for n in cells)):
         if sum(cut) == n_train:
-            ways = math.prod(math.comb(int(n), k) for n, k in zip(cells, cut, strict=True))
+            ways = math.prod(
+                math.comb(int(n), k) for n, k in zip(cells, cut, strict=True)
+            )
             yield cut, ways / whole
 
 
@@ -57,11 +59,18 @@ def slow_beyond(observed, total, good, sampled) -> float:
 
 @pytest.mark.parametrize(
     ("total", "good", "sampled", "rel"),
-    [(60, 7, 54, 1e-6), (200, 90, 100, 1e-6), (50, 1, 45, 1e-6), (40_000, 12_000, 28_000, 0.01)],
+    [
+        (60, 7, 54, 1e-6),
+        (200, 90, 100, 1e-6),
+        (50, 1, 45, 1e-6),
+        (40_000, 12_000, 28_000, 0.01),
+    ],
 )
 def test_chances_are_scipys_and_never_too_small(total, good, sampled, rel):
     exact = stats.hypergeom(total, good, sampled)
-    count = np.arange(*exact.support()) if total < 1_000 else np.arange(8_200, 8_601, 25)
+    count = (
+        np.arange(*exact.support()) if total < 1_000 else np.arange(8_200, 8_601, 25)
+    )
     p = beyond(count, total, good, sampled)
     expected = [max(SMALLEST_P, slow_beyond(k, total, good, sampled)) for k in count]
     assert p == pytest.approx(expected, rel=rel, abs=2e-12)
@@ -96,11 +105,18 @@ def test_the_likeliest_table_and_two_that_are_alike_whatever_is_drawn():
                 ("label", zip(total.T, trained.T, strict=True)),
                 ("group", zip(total, trained, strict=True)),
             ):
-                chances = [[p for _, p in every_table(n, int(t.sum()))] for n, t in parts]
-                most, alike = math.prod(map(max, chances)), math.prod(map(sum_of_squares, chances))
+                chances = [
+                    [p for _, p in every_table(n, int(t.sum()))] for n, t in parts
+                ]
+                most, alike = (
+                    math.prod(map(max, chances)),
+                    math.prod(map(sum_of_squares, chances)),
+                )
                 found = table_chances(counts(total, trained), strata)
                 assert found == pytest.approx((most, alike))
-    assert table_chances(counts(total, trained), "group", most=0) == pytest.approx((most, most))
+    assert table_chances(counts(total, trained), "group", most=0) == pytest.approx(
+        (most, most)
+    )
 
 
 def test_a_chain_of_equal_chances_is_the_birthday_problem():
@@ -116,20 +132,31 @@ def test_repeats_have_at_most_the_bounded_chance():
     p = [chance for _, chance in every_table(total, n_train)]
     once, thrice = sum(a**2 * 3 * (1 - a) for a in p), sum(a**3 for a in p)
     tables = [np.reshape(cut, (2, 2)) for cut, _ in every_table(total, n_train)]
-    for cuts, chance, slack in (((3, 3, 4), once + thrice, 2.5), ((3, 3, 3), thrice, 4)):
+    for cuts, chance, slack in (
+        ((3, 3, 4), once + thrice, 2.5),
+        ((3, 3, 3), thrice, 4),
+    ):
         repeated = counts(total, *(tables[k] for k in cuts))
-        assert chance <= chance_of_repeats(repeated, "nothing", NO_CLUMPS) <= slack * chance
+        assert (
+            chance
+            <= chance_of_repeats(repeated, "nothing", NO_CLUMPS)
+            <= slack * chance
+        )
     assert chance_of_repeats(counts(total, *tables[3:6]), "nothing", NO_CLUMPS) == 1
     # Two that draw other numbers cannot be alike: only one pair can.
     pair = counts(total, tables[3], tables[3], np.array([[3, 2], [2, 1]]))
-    assert chance_of_repeats(pair, "nothing", NO_CLUMPS) == pytest.approx(sum_of_squares(p))
+    assert chance_of_repeats(pair, "nothing", NO_CLUMPS) == pytest.approx(
+        sum_of_squares(p)
+    )
 
 
 def test_clumps_leave_fewer_ways_to_cut():
     total = np.full((2, 2), 400)
     split = draw_split(total, 1120, "nothing", np.random.default_rng(3))
     same = counts(total, split, split)
-    alone, clumped = (chance_of_repeats(same, "nothing", np.full(2, n)) for n in (1.0, 4.0))
+    alone, clumped = (
+        chance_of_repeats(same, "nothing", np.full(2, n)) for n in (1.0, 4.0)
+    )
     assert clumped / alone == pytest.approx(4**1.5, rel=0.02)
 
 
@@ -141,8 +168,15 @@ def test_folds_are_known_by_tiling_the_data_and_may_be_alike():
     assert n_fold_sets(counts(total, *folds[0], *folds[1])) == 2
     assert n_fold_sets(counts(total, *folds[0][:4])) == 0
     alone = [draw_split(total, 496, "nothing", rng) for _ in range(5)]
-    assert n_fold_sets(counts(total, *alone)) == n_fold_sets(counts(total, total // 2)) == 0
-    assert chance_of_repeats(counts(total, *folds[0], *folds[0]), "nothing", NO_CLUMPS) == 1
+    assert (
+        n_fold_sets(counts(total, *alone))
+        == n_fold_sets(counts(total, total // 2))
+        == 0
+    )
+    assert (
+        chance_of_repeats(counts(total, *folds[0], *folds[0]), "nothing", NO_CLUMPS)
+        == 1
+    )
     assert chance_of_repeats(counts(total, *alone, *alone), "nothing", NO_CLUMPS) < 1e-6
 
 
@@ -155,8 +189,12 @@ def test_the_chance_of_balance_is_that_of_its_least_likely_stratum_in_every_spli
         return float(stats.hypergeom(210, good, 147).pmf(count).sum())
 
     assert chance_rounded(twice, "label") == pytest.approx(within(65) ** 2)
-    assert chance_rounded(twice, "group") == pytest.approx(min(map(within, (100, 10))) ** 2)
-    folds = counts(np.full((2, 1), 30), *[np.full((2, 1), 20)] * 3)  # the last one follows
+    assert chance_rounded(twice, "group") == pytest.approx(
+        min(map(within, (100, 10))) ** 2
+    )
+    folds = counts(
+        np.full((2, 1), 30), *[np.full((2, 1), 20)] * 3
+    )  # the last one follows
     exact = stats.hypergeom(60, 30, 40).pmf([19, 20, 21]).sum()
     assert chance_rounded(folds, "group") == pytest.approx(exact**2)
 
@@ -167,10 +205,14 @@ def test_the_label_mix_is_that_of_each_group_and_the_group_mix_that_of_all():
     one = counts(total, trained)
     in_all = SplitCounts(*(part.sum(axis=2, keepdims=True) for part in one))
     tested = (one, "nothing"), (in_all, "label")
-    labels, groups = (label_chances(cuts, strata, np.ones(3)) for cuts, strata in tested)
+    labels, groups = (
+        label_chances(cuts, strata, np.ones(3)) for cuts, strata in tested
+    )
     for g in range(3):
         drawn = trained[g].sum()
-        assert labels[g] == pytest.approx([slow_beyond(trained[g, 1], 100, total[g, 1], drawn)])
+        assert labels[g] == pytest.approx(
+            [slow_beyond(trained[g, 1], 100, total[g, 1], drawn)]
+        )
         assert groups[g] == pytest.approx([slow_beyond(drawn, 300, 100, trained.sum())])
     by_label = label_chances(one, "label", np.ones(3))
     assert by_label[0] == pytest.approx(

@@ -30,7 +30,12 @@ def alike() -> Release:
 
 def with_placebo(release: Release, **row: object) -> pcer.Audit:
     """The audit of a release that says this of placebo groups."""
-    about = {"epsilon": None, "proxy": "overfitting_gap", "groups": ["g0", "g1"], "n_draws": 200}
+    about = {
+        "epsilon": None,
+        "proxy": "overfitting_gap",
+        "groups": ["g0", "g1"],
+        "n_draws": 200,
+    }
     counts = {"n_ratio": 9, "n_double": 4, "n_any": 12, "p_value": 0.001}
     return pcer.audit(changed(release, placebo=[{**about, **counts, **row}]), QUICK)
 
@@ -47,14 +52,21 @@ def right(n: int, *, wrong: int = 0) -> dict[str, int]:
 def test_one_error_in_the_test_part_is_no_finding():
     """Of 100 people one was classified wrong, and he was in the test part: chance 1 in 10."""
     lucky = {"train": right(90), "test": {"tp": 4, "fp": 1, "tn": 5, "fn": 0}}
-    audit = one_run(lucky=lucky, plain={"train": right(90, wrong=1), "test": right(10, wrong=1)})
-    assert audit.budgets[0].groups["lucky"].p_value_alone == pytest.approx(0.1, abs=0.03)
+    audit = one_run(
+        lucky=lucky, plain={"train": right(90, wrong=1), "test": right(10, wrong=1)}
+    )
+    assert audit.budgets[0].groups["lucky"].p_value_alone == pytest.approx(
+        0.1, abs=0.03
+    )
     assert audit.verdict is pcer.Verdict.NONE_DETECTED
 
 
 def test_data_that_can_show_nothing_are_insufficient_and_told_with_the_limit_that_they_give():
     alone, perfect = dict.fromkeys(("train", "test"), right(1)), {"train": right(7_000)}
-    for table, least, most in ((alone, 0.5, 1.0), (perfect | {"test": right(3_000)}, 99e-5, 0.01)):
+    for table, least, most in (
+        (alone, 0.5, 1.0),
+        (perfect | {"test": right(3_000)}, 99e-5, 0.01),
+    ):
         audit = one_run(a=table, b=table)
         assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
         assert "nobody was classified wrong, or everybody was" in audit.told.reason
@@ -83,7 +95,12 @@ def holding(audit: pcer.Audit) -> set[str]:
     """The four statements about groups, by their letters."""
     letters = {"exposure_differs": "E", "outcomes_differ": "O", "ratio_differs": "R"}
     letters["double_disadvantage"] = "D"
-    return {letters[what] for p in audit.told.pairs for what in p.statements if what in letters}
+    return {
+        letters[what]
+        for p in audit.told.pairs
+        for what in p.statements
+        if what in letters
+    }
 
 
 ALIKE, APART = (0.4, 0.4), (0.55, 0.25)
@@ -98,7 +115,14 @@ WORLDS = [
     (APART, (0.02, 0.08), "benefit", "EORD", dict.fromkeys("EORD", "g1"), "both"),
     (APART, (0.02, 0.08), "harm", "EOR", {"E": "g1", "O": "g0", "R": "g1"}, "both"),
     # the less exposed group is the worse served: outcomes alone make its ratio the lower one
-    (APART, (0.08, 0.06), "benefit", "EOR", {"E": "g0", "O": "g1", "R": "g1"}, "outcomes"),
+    (
+        APART,
+        (0.08, 0.06),
+        "benefit",
+        "EOR",
+        {"E": "g0", "O": "g1", "R": "g1"},
+        "outcomes",
+    ),
     # doubly disadvantaged, and the ratios may be equal
     (APART, (0.08, 0.046), "harm", "EOD", dict.fromkeys("EOD", "g0"), None),
 ]
@@ -114,10 +138,14 @@ def test_each_statement_is_made_where_it_is_true_and_nowhere_else(
     assert holding(audit) == set(true)
     answers = {"E": pair.exposure, "O": pair.outcomes, "R": pair.ratio}
     answers["D"] = pair.double_disadvantage
-    assert {key: one.group for key, one in answers.items() if one.group is not None} == who
+    assert {
+        key: one.group for key, one in answers.items() if one.group is not None
+    } == who
     assert pair.ratio.driven_by == driver
     first = [
-        verdict for letter, verdict in zip("DER", pcer.Verdict, strict=False) if letter in true
+        verdict
+        for letter, verdict in zip("DER", pcer.Verdict, strict=False)
+        if letter in true
     ]
     nothing = NO_DIFFERENCE if any(gaps) else pcer.Verdict.NONE_DETECTED
     assert audit.verdict is pair.verdict is (first or [nothing])[0]
@@ -129,12 +157,32 @@ PLACEBOS = [
     # what the release says, the verdict, the statements that stand, and why one does not
     ({}, DOUBLE, "EORD", None),
     ({"n_ratio": 18, "n_double": 18, "n_exposure": 18}, DOUBLE, "EORD", None),
-    ({**MANY, "n_exposure": 19}, NO_DIFFERENCE, "O", "19 of 200 made-up groups raise this alarm"),
+    (
+        {**MANY, "n_exposure": 19},
+        NO_DIFFERENCE,
+        "O",
+        "19 of 200 made-up groups raise this alarm",
+    ),
     ({"n_double": 19}, EXPOSURE, "EOR", "19 of 200 made-up groups raise this alarm"),
     ({"n_exposure": 19}, RATIO, "OR", "19 of 200 made-up groups raise this alarm"),
-    ({**MANY, "n_exposure": 7}, EXPOSURE, "EO", "19 of 200 made-up groups raise this alarm"),
-    ({"n_ratio": None, "n_shown": 19}, DOUBLE, "EOD", "19 of 200 made-up groups raise this alarm"),
-    ({"p_value": 0.06, "exposure_p_value": 0.07}, NO_DIFFERENCE, "O", f"{PERMUTED}0.070)"),
+    (
+        {**MANY, "n_exposure": 7},
+        EXPOSURE,
+        "EO",
+        "19 of 200 made-up groups raise this alarm",
+    ),
+    (
+        {"n_ratio": None, "n_shown": 19},
+        DOUBLE,
+        "EOD",
+        "19 of 200 made-up groups raise this alarm",
+    ),
+    (
+        {"p_value": 0.06, "exposure_p_value": 0.07},
+        NO_DIFFERENCE,
+        "O",
+        f"{PERMUTED}0.070)",
+    ),
     # in a harm task a true double disadvantage may leave the ratios equal
     ({"p_value": 0.61, "exposure_p_value": 0.0025}, DOUBLE, "EOD", f"{PERMUTED}0.610)"),
     ({"p_value": 0.0025, "exposure_p_value": 0.61}, RATIO, "OR", f"{PERMUTED}0.610)"),
@@ -151,18 +199,28 @@ def test_each_statement_is_downgraded_by_its_own_placebos_only(
     answers = {"E": pair.exposure, "O": pair.outcomes, "R": pair.ratio}
     answers["D"] = pair.double_disadvantage
     for letter, answer in answers.items():
-        assert (answer.group == "g1") == (answer.downgraded is None) == (letter in stands)
+        assert (
+            (answer.group == "g1") == (answer.downgraded is None) == (letter in stands)
+        )
     assert (audit.told.reason or "").startswith(reason or "")
     assert (audit.told.reason is None) == (reason is None)
-    assert [claim.refuted for claim in comparisons(audit)[0].equal_gap_claims] == ["E" in stands]
+    assert [claim.refuted for claim in comparisons(audit)[0].equal_gap_claims] == [
+        "E" in stands
+    ]
     assert pair.ratio.placebo == pair.exposure.placebo
     counts = pair.ratio.placebo
     given = {"n_ratio": 9, "n_double": 4, **row}
     n_ratio = given["n_ratio"] if given["n_ratio"] is not None else given["n_shown"]
-    assert (counts.n_ratio, counts.n_double, counts.n_any) == (n_ratio, given["n_double"], 12)
+    assert (counts.n_ratio, counts.n_double, counts.n_any) == (
+        n_ratio,
+        given["n_double"],
+        12,
+    )
 
 
-def test_double_disadvantage_needs_no_floor_and_a_release_without_placebos_says_so(unequal):
+def test_double_disadvantage_needs_no_floor_and_a_release_without_placebos_says_so(
+    unequal,
+):
     audit = pcer.audit(unequal, QUICK.model_copy(update={"floor": 0.5}))
     (pair,) = audit.told.pairs
     assert (audit.verdict, pair.double_disadvantage.group) == (DOUBLE, "g1")
@@ -183,12 +241,18 @@ def weak() -> Release:
 
 
 def family(found: Release, other: Release) -> list[Release]:
-    return [attribute(found, "sex", "d"), *(attribute(other, f"x{k}", "d") for k in range(4))]
+    return [
+        attribute(found, "sex", "d"),
+        *(attribute(other, f"x{k}", "d") for k in range(4)),
+    ]
 
 
 def test_attributes_of_the_same_records_are_judged_together(weak, alike):
     releases = family(weak, alike)
-    together, alone = pcer.audit(releases, QUICK), [pcer.audit(one, QUICK) for one in releases]
+    together, alone = (
+        pcer.audit(releases, QUICK),
+        [pcer.audit(one, QUICK) for one in releases],
+    )
     first, pairs = together[0], [one.budgets[0].pairs[0] for one in alone]
     assert (alone[0].verdict, first.verdict) == (EXPOSURE, NO_DIFFERENCE)
     assert "judged together with the other attributes" in first.told.reason
@@ -209,7 +273,10 @@ def test_outcomes_are_a_family_of_their_own(alike):
     """Outcomes that just differ alone do not among five attributes; exposures that do, stay so."""
     shares, gaps = (0.4, 0.37), (0.01, 0.08)
     found = drawn((4_000, 4_000), shares, gaps, right=(0.9, 0.8), n_seeds=4, rng=5)
-    alone, together = pcer.audit(found, QUICK), pcer.audit(family(found, alike), QUICK)[0]
+    alone, together = (
+        pcer.audit(found, QUICK),
+        pcer.audit(family(found, alike), QUICK)[0],
+    )
     assert (holding(alone), alone.verdict) == (set("EORD"), DOUBLE)
     assert (holding(together), together.verdict) == (set("ER"), EXPOSURE)
     (pair,) = together.told.pairs
@@ -220,7 +287,9 @@ def test_outcomes_are_a_family_of_their_own(alike):
 
 def test_costs_beside_the_main_one_are_judged_together_as_well(weak, alike):
     """An attack that finds nobody is measured as well, and is the sharper cost."""
-    releases = family(*(attacked(one, "auc_advantage", (0, 0), 0.01) for one in (weak, alike)))
+    releases = family(
+        *(attacked(one, "auc_advantage", (0, 0), 0.01) for one in (weak, alike))
+    )
     for audit, exposed in (
         (pcer.audit(releases[0], QUICK), ["g1"]),
         (pcer.audit(releases, QUICK)[0], []),
@@ -232,7 +301,9 @@ def test_costs_beside_the_main_one_are_judged_together_as_well(weak, alike):
 
 def test_a_ratio_that_differs_lends_its_attack_no_difference_of_exposures(alike):
     """Exposures that just differ by one of many attacks are within chance over all of them."""
-    release = drawn((4_000, 4_000), (0.55, 0.25), (0.05, 0.05), right=(0.9, 0.8), n_seeds=4)
+    release = drawn(
+        (4_000, 4_000), (0.55, 0.25), (0.05, 0.05), right=(0.9, 0.8), n_seeds=4
+    )
     for k in range(8):
         values = (0.05, 0.057) if k == 0 else (0.05, 0.05)
         release = attacked(release, f"attack_{k}", values, 0.002)
@@ -246,7 +317,9 @@ def test_a_ratio_that_differs_lends_its_attack_no_difference_of_exposures(alike)
 
 def test_a_strong_difference_lends_a_weak_one_of_its_attack_nothing():
     """g1 is exposed more at one budget by an attack that finds g0, clearly, at the other."""
-    release = drawn((6_000, 6_000), (0.5, 0.3), (0.02, 0.02), budgets=(1.0, None), n_seeds=8)
+    release = drawn(
+        (6_000, 6_000), (0.5, 0.3), (0.02, 0.02), budgets=(1.0, None), n_seeds=8
+    )
     for attack in ("rmia_advantage", "lira_advantage", "paired_confidence"):
         release = pooled(release, attack, (0.02, 0.02), 0.002, epsilons=(1.0, None))
     release = pooled(release, "paired_gap", (0.05, 0.01), 0.001)
@@ -263,9 +336,14 @@ def test_a_strong_difference_lends_a_weak_one_of_its_attack_nothing():
 
 def test_a_margin_makes_equality_a_verdict():
     release = drawn((30_000, 30_000), (0.4, 0.4), (0.02, 0.02), rng=3)
-    plans = [QUICK.model_copy(update={"margin": margin}) for margin in (0.02, 1e-3, None)]
+    plans = [
+        QUICK.model_copy(update={"margin": margin}) for margin in (0.02, 1e-3, None)
+    ]
     wide, narrow, without = (pcer.audit(release, plan) for plan in plans)
-    assert (wide.verdict, narrow.verdict) == (pcer.Verdict.EQUAL_WITHIN_MARGIN, NO_DIFFERENCE)
+    assert (wide.verdict, narrow.verdict) == (
+        pcer.Verdict.EQUAL_WITHIN_MARGIN,
+        NO_DIFFERENCE,
+    )
     assert "equal_within_margin" in wide.statements()
     assert without.budgets[0].pairs[0].equivalence is None
 
@@ -316,20 +394,29 @@ def test_a_contradicted_declaration_caps_the_verdict(unequal):
     runs = [{**first, "seed": k, "split": f"s{k}"} for k in range(5)]
     audit = pcer.audit(changed(unequal, runs=runs), QUICK)
     assert audit.verdict is pcer.Verdict.INSUFFICIENT_DATA
-    assert [one.check for one in audit.declarations if one.caps_verdict] == ["split_names"]
+    assert [one.check for one in audit.declarations if one.caps_verdict] == [
+        "split_names"
+    ]
     (pair,) = audit.told.pairs
-    assert {pair.exposure.answer, pair.outcomes.answer, pair.ratio.answer} == {"cannot_tell"}
+    assert {pair.exposure.answer, pair.outcomes.answer, pair.ratio.answer} == {
+        "cannot_tell"
+    }
     assert set(audit.statements()) - {"floor_sensitive"} == {"insufficient_data"}
 
 
 def test_clumps_of_records_widen_every_error(unequal):
-    units = {"unit_of_split": "person", "effective_units": {"g0": 2_500.0, "g1": 2_500.0}}
+    units = {
+        "unit_of_split": "person",
+        "effective_units": {"g0": 2_500.0, "g1": 2_500.0},
+    }
     declared = changed(unequal, training={"split_kind": "random", **units})
     plain, clumped = (pcer.audit(one, QUICK).budgets[0] for one in (unequal, declared))
     for one, other in zip(plain.groups.values(), clumped.groups.values(), strict=True):
         assert other.cost.standard_error > 1.4 * one.cost.standard_error
         assert other.p_value_alone >= one.p_value_alone
-    errors = [one.pairs[0].outcomes.difference.standard_error for one in (plain, clumped)]
+    errors = [
+        one.pairs[0].outcomes.difference.standard_error for one in (plain, clumped)
+    ]
     assert errors[1] == pytest.approx(2 * errors[0], rel=0.01)
 
 
@@ -354,8 +441,12 @@ def test_exposures_without_counts_are_told_and_nothing_else(unequal):
     tested = copy.deepcopy(tree)
     for run, other in zip(tree["runs"], tested["runs"], strict=True):
         run["groups"] = {name: {} for name in run["groups"]}
-        other["groups"] = {name: {"test": one["test"]} for name, one in other["groups"].items()}
-    audit, whole = (pcer.audit(one, QUICK) for one in (parse_release(tree, file="x"), release))
+        other["groups"] = {
+            name: {"test": one["test"]} for name, one in other["groups"].items()
+        }
+    audit, whole = (
+        pcer.audit(one, QUICK) for one in (parse_release(tree, file="x"), release)
+    )
     (pair,), (other,) = audit.told.pairs, whole.told.pairs
     assert (audit.verdict, pair.exposure) == (EXPOSURE, other.exposure)
     assert (pair.outcomes.answer, pair.ratio.answer) == ("not_given", "cannot_tell")
@@ -366,21 +457,30 @@ def test_exposures_without_counts_are_told_and_nothing_else(unequal):
     assert audit.published[0].algorithm1.verdict is None
     assert "gives no counts" in said(audit)
     assert "takes counts from several seeds" in paper_words(audit)
-    (served,) = pcer.audit(parse_release(tested, file="x"), QUICK).told.pairs  # test counts suffice
+    (served,) = pcer.audit(
+        parse_release(tested, file="x"), QUICK
+    ).told.pairs  # test counts suffice
     assert (served.verdict, served.outcomes.answer) == (DOUBLE, "differ")
     assert served.outcomes.difference.value == other.outcomes.difference.value
 
 
 def with_receipts(release: Release, means: tuple[float, float] = (3.0, 4.0)) -> Release:
     said = {"kind": "receipt", "mode": "held", "accountant": "rdp", "n_records": 10_000}
-    said |= {"standard_error": 0.01, "nominal": 5.4, "allowed_advantage": 0.2, "epsilon": 5.0}
+    said |= {
+        "standard_error": 0.01,
+        "nominal": 5.4,
+        "allowed_advantage": 0.2,
+        "epsilon": 5.0,
+    }
     rows = [
         {**said, "group": name, "mean": mean, **label}
         for name, mean in zip(("g0", "g1"), means, strict=True)
         for label in ({}, {"label": 1})
     ]
     tree = json.loads(release.to_json())
-    return changed(release, runs=[{**run, "epsilon": 5.0} for run in tree["runs"]], bounds=rows)
+    return changed(
+        release, runs=[{**run, "epsilon": 5.0} for run in tree["runs"]], bounds=rows
+    )
 
 
 def test_what_training_spent_is_a_cost_like_any_other_and_never_the_default(unequal):
@@ -393,7 +493,9 @@ def test_what_training_spent_is_a_cost_like_any_other_and_never_the_default(uneq
     assert (bound.spent, bound.nominal, bound.advantage) == (4.0, 5.4, 0.2)
     (named,) = pcer.audit(release, QUICK, cost="spent_epsilon").budgets
     assert named.pairs[0].exposure.difference.value == pytest.approx(-1.0)
-    assert named.groups["g0"].pcer.mean == pytest.approx(named.groups["g0"].benefit.mean / 3.0)
+    assert named.groups["g0"].pcer.mean == pytest.approx(
+        named.groups["g0"].benefit.mean / 3.0
+    )
 
 
 def test_a_cost_with_a_floor_of_its_own_has_one_floor_in_a_row(unequal):

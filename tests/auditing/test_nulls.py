@@ -33,7 +33,12 @@ def test_what_is_counted_is_what_whole_audits_say():
         drawn = draw(rng)
         alarm = alarms.put_to(drawn, PLAN)
         audit = pcer.audit(drawn.release(), PLAN)
-        said = {statement for one in audit.budgets for p in one.pairs for statement in p.statements}
+        said = {
+            statement
+            for one in audit.budgets
+            for p in one.pairs
+            for statement in p.statements
+        }
         assert all(found or what not in said for what, found in alarm._asdict().items())
         agree += {what for what, found in alarm._asdict().items() if found} <= said
     assert agree >= len(KINDS)
@@ -54,13 +59,21 @@ def test_a_memorising_group_is_resolved_as_by_the_exact_test(cost, n_splits, n, 
 
 
 TRUE_WORDS = ("random", "by label", "by both")
-FALSE_WORDS = ("one random split, 2 names", "one split by label, 3 names", "drift from .2, 1 split")
+FALSE_WORDS = (
+    "one random split, 2 names",
+    "one split by label, 3 names",
+    "drift from .2, 1 split",
+)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*TRUE_WORDS, *FALSE_WORDS])
 def test_false_words_about_splits_cap_the_whole_audit_and_true_ones_none(name):
     if name in TRUE_WORDS:
-        assert alarms.capped_share(alarms.TRUE[name], 25, np.random.default_rng(7)) <= 0.04
+        assert (
+            alarms.capped_share(alarms.TRUE[name], 25, np.random.default_rng(7)) <= 0.04
+        )
     else:
-        assert alarms.capped_share(alarms.FALSE[name], 20, np.random.default_rng(8)) >= 0.9
+        assert (
+            alarms.capped_share(alarms.FALSE[name], 20, np.random.default_rng(8)) >= 0.9
+        )

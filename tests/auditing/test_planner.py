@@ -15,7 +15,15 @@ from scipy.special import ndtr, ndtri
 import pcer
 from pcer.auditing import planner
 from pcer.auditing.exact import Strata, memorised
-from pcer.auditing.planner import POWER, Design, Question, advice, people_for, smallest, splits_for
+from pcer.auditing.planner import (
+    POWER,
+    Design,
+    Question,
+    advice,
+    people_for,
+    smallest,
+    splits_for,
+)
 from pcer.auditing.variances import people_part, record_variance
 from pcer.release.format import parse_release
 from pcer.statistics import SIGNIFICANCE
@@ -30,7 +38,12 @@ PAIR = Question(groups=(0, 1))
 
 
 def planned(
-    *, people=(10_000, 10_000), accuracy=(0.8, 0.8), train_share=0.7, n_splits=1, n_settings=6
+    *,
+    people=(10_000, 10_000),
+    accuracy=(0.8, 0.8),
+    train_share=0.7,
+    n_splits=1,
+    n_settings=6,
 ) -> Design:
     return Design(
         group_names=("a", "b"),
@@ -41,7 +54,9 @@ def planned(
     )
 
 
-def measured(*, standard_error, n_splits=10, people=10_000.0, bound=people_part) -> Design:
+def measured(
+    *, standard_error, n_splits=10, people=10_000.0, bound=people_part
+) -> Design:
     variance = standard_error**2
     error = planner.MeasuredError(
         variance=np.array([[variance, 2 * variance], [2 * variance, variance]]),
@@ -70,7 +85,9 @@ def test_variances_of_one_exposure(n_splits, exposure, right):
 
 def test_more_than_everybody_wrong_cannot_be_memorised():
     design = planned()
-    most, more = (design.error.variances(design, (0,), np.array([x]), 2.0) for x in (0.2, 0.4))
+    most, more = (
+        design.error.variances(design, (0,), np.array([x]), 2.0) for x in (0.2, 0.4)
+    )
     assert most == pytest.approx(more)
     assert FIRST.power(planned(accuracy=(1.0, 1.0)), 0.1) == 1.0
 
@@ -91,12 +108,18 @@ def test_variances_of_a_difference_hold_splits_and_people():
         at = np.maximum(seen, (seen * n).sum() / n.sum())
         one_split = record_variance(train, np.full(2, 0.8), 0.7 * n, 0.3 * n)
         chance = 0.6 * math.sqrt(n_splits - 1) / n_splits
-        held = (1 + chance) * one_split / n_splits + (1 - 1 / n_splits) * people_part(at, n)
+        held = (1 + chance) * one_split / n_splits + (1 - 1 / n_splits) * people_part(
+            at, n
+        )
         assert tested == pytest.approx(held.sum(), rel=1e-4)
 
 
 def test_power_at_the_smallest_is_the_power_asked_for():
-    designs = planned(), planned(n_splits=20, people=(900, 4000)), planned(train_share=0.9)
+    designs = (
+        planned(),
+        planned(n_splits=20, people=(900, 4000)),
+        planned(train_share=0.9),
+    )
     for design in (*designs, measured(standard_error=0.002)):
         for question in (FIRST, Question(groups=(1,)), PAIR, replace(PAIR, base=0.02)):
             amount = smallest(design, question)
@@ -118,25 +141,43 @@ def test_the_fewest_splits_and_people_are_enough_and_fewer_are_not():
         assert question.power(replace(design, people=people * 0.99), target) < POWER
     # Half the error takes four times the people, not one more.
     release = measured(standard_error=0.002)
-    assert people_for(release, FIRST, smallest(release, FIRST) / 2).tolist() == [40_000, 40_000]
+    assert people_for(release, FIRST, smallest(release, FIRST) / 2).tolist() == [
+        40_000,
+        40_000,
+    ]
 
 
 ADVICE = [
     (planned(n_splits=20), FIRST, 0.004),
     (planned(n_splits=20), FIRST, 0.05),
-    (planned(), FIRST, None),  # four times the splits, and one to spare for memorising itself
+    (
+        planned(),
+        FIRST,
+        None,
+    ),  # four times the splits, and one to spare for memorising itself
     (planned(people=(20_000, 1_500), n_splits=50), PAIR, 0.005),
-    (planned(), FIRST, 1e-5),  # any exposure shows in the end, but nobody trains so many
+    (
+        planned(),
+        FIRST,
+        1e-5,
+    ),  # any exposure shows in the end, but nobody trains so many
     (planned(accuracy=(1.0, 1.0)), FIRST, None),
     (planned(people=(30, 30), accuracy=(0.95, 0.95)), PAIR, None),
     (planned(accuracy=(1.0, 1.0)), FIRST, 0.01),
     (measured(standard_error=0.002), PAIR, 0.005),
-    (measured(standard_error=0.002), FIRST, smallest(measured(standard_error=0.002), FIRST)),
+    (
+        measured(standard_error=0.002),
+        FIRST,
+        smallest(measured(standard_error=0.002), FIRST),
+    ),
 ]
 
 
 def test_advice_is_as_it_is_kept():
-    text = "\n".join(advice(design, question, target=x) for design, question, x in ADVICE) + "\n"
+    text = (
+        "\n".join(advice(design, question, target=x) for design, question, x in ADVICE)
+        + "\n"
+    )
     if os.environ.get("PCER_GOLDEN") == "write":
         GOLDEN.write_text(text, encoding="utf-8")
     assert text.splitlines() == GOLDEN.read_text(encoding="utf-8").splitlines()
@@ -148,9 +189,13 @@ def test_an_error_of_an_earlier_release_is_scaled_by_people():
         # Whatever the amount: the audit's test over the error that the release has.
         for cost in (0.001, 0.005, 0.2):
             z = cost / error
-            assert FIRST.power(design, cost) == pytest.approx(ndtr(z + ndtri(0.05 / 12)))
+            assert FIRST.power(design, cost) == pytest.approx(
+                ndtr(z + ndtri(0.05 / 12))
+            )
             difference = replace(PAIR, base=0.1).power(design, cost)
-            assert difference == pytest.approx(ndtr(z / math.sqrt(2) + ndtri(0.04 / 12)))
+            assert difference == pytest.approx(
+                ndtr(z / math.sqrt(2) + ndtri(0.04 / 12))
+            )
 
 
 def test_the_peoples_part_of_an_earlier_error_does_not_fall_with_splits():
@@ -162,13 +207,18 @@ def test_the_peoples_part_of_an_earlier_error_does_not_fall_with_splits():
         (10, people + noise / 10),
         (40, people + noise / 40),
         (math.inf, people),
-        (5, 2 * (people + noise / 10)),  # with fewer splits all of it might have been noise
+        (
+            5,
+            2 * (people + noise / 10),
+        ),  # with fewer splits all of it might have been noise
     ):
         design = measured(
             standard_error=then, n_splits=n_splits, bound=lambda c, n: c * (1 - c) / n
         )
         for groups in ((0,), (0, 1)):
-            found = design.error.variances(design, groups, np.full(len(groups), cost), 2.0)
+            found = design.error.variances(
+                design, groups, np.full(len(groups), cost), 2.0
+            )
             assert found == pytest.approx([len(groups) * variance / 10_000] * 2)
 
 
@@ -190,7 +240,12 @@ def from_sizes() -> pcer.Outlook:
 def hardest(design: Design) -> float:
     """The smallest difference that shows in both directions: by trying a grid of amounts."""
     for amount in np.arange(0.0005, 0.3, 0.0005):
-        if min(Question(groups=pair).power(design, amount) for pair in ((0, 1), (1, 0))) >= POWER:
+        if (
+            min(
+                Question(groups=pair).power(design, amount) for pair in ((0, 1), (1, 0))
+            )
+            >= POWER
+        ):
             return float(amount)
     return math.nan
 
@@ -205,11 +260,14 @@ def test_from_sizes_it_is_the_planners_answer(from_sizes):
     (pair,) = from_sizes.pairs
     assert pair.groups == ("women", "men")
     assert pair.smallest == pytest.approx(hardest(STUDY), abs=0.0005)
-    assert pair.limit == pytest.approx(hardest(replace(STUDY, n_splits=math.inf)), abs=0.0005)
+    assert pair.limit == pytest.approx(
+        hardest(replace(STUDY, n_splits=math.inf)), abs=0.0005
+    )
     women, men = pair.people_for_target
     assert men / women == pytest.approx(3_400 / 1_200, rel=1e-3)
     enough, fewer = (
-        hardest(replace(STUDY, people=np.array([women, men]) * share)) for share in (1.0, 0.9)
+        hardest(replace(STUDY, people=np.array([women, men]) * share))
+        for share in (1.0, 0.9)
     )
     assert enough <= 0.0101 < fewer
     assert any("1 point" in sentence for sentence in from_sizes.sentences)
@@ -218,33 +276,51 @@ def test_from_sizes_it_is_the_planners_answer(from_sizes):
 @pytest.mark.parametrize("cost", ["lira_advantage", "paired_gap", "paired_confidence"])
 def test_an_attack_is_planned_with_the_errors_of_its_audit(cost):
     release = pcer.read_release(FOREST)
-    found, (budget,) = pcer.detectable(release, cost=cost), pcer.audit(release, cost=cost).budgets
+    found, (budget,) = (
+        pcer.detectable(release, cost=cost),
+        pcer.audit(release, cost=cost).budgets,
+    )
     assert found.cost == cost
     assert found.pairs[0].smallest == pytest.approx(
         budget.pairs[0].exposure.difference.detectable, rel=1e-3
     )
     expected = [group.detectable_cost for group in budget.groups.values()]
-    assert [group.smallest for group in found.groups] == pytest.approx(expected, rel=1e-3)
+    assert [group.smallest for group in found.groups] == pytest.approx(
+        expected, rel=1e-3
+    )
 
 
-def audited(*, perfect: float | None = 0, gaps=(0.0, 0.0)) -> tuple[pcer.Audit, pcer.Outlook]:
+def audited(
+    *, perfect: float | None = 0, gaps=(0.0, 0.0)
+) -> tuple[pcer.Audit, pcer.Outlook]:
     """An audit that leaves a question open, and the plan of the same release.
 
     At the budget ``perfect`` everybody is right.
     """
-    shape = {"sizes": (3_000, 2_000), "label_shares": (0.4, 0.4), "right": [(0.8, 0.7)] * 2}
+    shape = {
+        "sizes": (3_000, 2_000),
+        "label_shares": (0.4, 0.4),
+        "right": [(0.8, 0.7)] * 2,
+    }
     world = World(gaps=gaps, n_seeds=5, budgets=(1.0, None), **shape)
     tree = json.loads(simulate(world, np.random.default_rng(3)).to_json())
     for run in (run for run in tree["runs"] if run["epsilon"] == perfect):
-        for cells in (tables[part] for tables in run["groups"].values() for part in tables):
+        for cells in (
+            tables[part] for tables in run["groups"].values() for part in tables
+        ):
             right = {"tp": cells["tp"] + cells["fn"], "tn": cells["tn"] + cells["fp"]}
             cells |= right | {"fn": 0, "fp": 0}
     row = {"proxy": "paired_gap", "value": 0.04, "standard_error": 0.003}
     tree["pooled_exposure"] = [
-        {"epsilon": e, "group": g, **row} for e in (1.0, None) for g in ("g0", "g1") if any(gaps)
+        {"epsilon": e, "group": g, **row}
+        for e in (1.0, None)
+        for g in ("g0", "g1")
+        if any(gaps)
     ]
     release = parse_release(tree, file="audited")
-    return pcer.audit(release, pcer.Plan(resamples=1, null_draws=1)), pcer.detectable(release)
+    return pcer.audit(release, pcer.Plan(resamples=1, null_draws=1)), pcer.detectable(
+        release
+    )
 
 
 def test_an_audits_advice_is_the_planners_answer():
@@ -270,7 +346,9 @@ def test_what_it_writes_holds_its_schema(from_sizes):
         tree = json.loads(found.to_json())
         validator.validate(tree)
         assert tree == found.to_tree()
-    published = json.loads((ROOT / "docs" / "schemas" / "outlook.schema.json").read_text())
+    published = json.loads(
+        (ROOT / "docs" / "schemas" / "outlook.schema.json").read_text()
+    )
     assert published == pcer.Outlook.file_schema()
     assert [group.smallest for group in nothing.groups] == [None, None]
     assert nothing.pairs[0].smallest is None
@@ -286,12 +364,22 @@ OTHER = TWO.training.model_copy(update={"split_kind": "other"})
     [
         ({"a": 100}, {}, pcer.InputError, "at least two groups"),
         ([1, 2], {}, pcer.InputError, "groups"),
-        ({"a": 100, "b": 3}, {}, pcer.InputError, "'b' must have a whole .* at least 4, not 3"),
+        (
+            {"a": 100, "b": 3},
+            {},
+            pcer.InputError,
+            "'b' must have a whole .* at least 4, not 3",
+        ),
         ({"a": 100, "b": 10**15 + 1}, {}, pcer.InputError, "group 'b'"),
         ({"a": 100, "b": 2.5}, {}, pcer.InputError, "group 'b'"),
         ({"a": 100, "b": True}, {}, pcer.InputError, "group 'b'"),
         (SIZES, {"accuracy": 1.0}, pcer.InputError, "accuracy of women"),
-        (SIZES, {"accuracy": {"women": 0.8}}, pcer.InputError, "one for each of women, men"),
+        (
+            SIZES,
+            {"accuracy": {"women": 0.8}},
+            pcer.InputError,
+            "one for each of women, men",
+        ),
         (SIZES, {"test_size": 0.0}, pcer.InputError, "test_size"),
         (SIZES, {"n_splits": 0}, pcer.InputError, "n_splits"),
         (SIZES, {"n_settings": 1.5}, pcer.InputError, "n_settings"),
@@ -318,7 +406,11 @@ def test_bad_input_is_one_sentence(of, options, error, names):
 def test_an_exposure_is_found_as_often_as_predicted(design):
     rng, n_studies, people = np.random.default_rng(1), 1_500, int(design.people[0])
     known = round(0.9 * smallest(design, FIRST) * people)
-    right, trained, shape = people * 8 // 10, people * 7 // 10, (1, design.n_splits, n_studies)
+    right, trained, shape = (
+        people * 8 // 10,
+        people * 7 // 10,
+        (1, design.n_splits, n_studies),
+    )
     right_in = rng.hypergeometric(right, people - right, trained, shape)
     known_in = rng.hypergeometric(known, people - right - known, trained - right_in)
     counts = (people, trained, right + known_in, right_in + known_in)

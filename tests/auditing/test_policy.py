@@ -32,7 +32,9 @@ def release(tree: dict | None = None) -> pcer.Release:
 def broken(policy: dict, tree: dict | None = None) -> dict[str, str]:
     """Rules that are broken, with their sentences."""
     plan = pcer.Plan(**QUICK, policy=pcer.Policy(**policy))
-    return {one.rule: one.sentence for one in pcer.audit(release(tree), plan).broken_rules}
+    return {
+        one.rule: one.sentence for one in pcer.audit(release(tree), plan).broken_rules
+    }
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +42,15 @@ def plain() -> pcer.Audit:
     return pcer.audit(release(), pcer.Plan(**QUICK))
 
 
-def test_what_is_not_asked_for_is_not_broken_and_a_careful_release_is_strict_enough(plain):
+def test_what_is_not_asked_for_is_not_broken_and_a_careful_release_is_strict_enough(
+    plain,
+):
     assert broken({}) == {}
     assert plain.policy_lines == []
-    assert broken({"strict": True, "required_costs": ["paired_gap", "overfitting_gap"]}) == {}
+    assert (
+        broken({"strict": True, "required_costs": ["paired_gap", "overfitting_gap"]})
+        == {}
+    )
 
 
 def test_strictness_asks_for_what_a_reader_needs():
@@ -53,7 +60,9 @@ def test_strictness_asks_for_what_a_reader_needs():
         del run["split"]
     tree["runs"][5]["split"] = "its own"
     tree["runs"][5]["groups"]["g0"]["train"] = {"accuracy": 0.9}
-    found = broken({"strict": True, "min_splits": 30, "required_costs": ["lira_advantage"]}, tree)
+    found = broken(
+        {"strict": True, "min_splits": 30, "required_costs": ["lira_advantage"]}, tree
+    )
     assert found.pop("min_splits").startswith("min_splits: limit 30; ε = 2.54 has ")
     assert found == {
         "split_kind": 'split_kind: random splits are required; the release says "other".',
@@ -82,18 +91,28 @@ def test_limits_are_held_against_the_most_that_the_data_allow_by_any_attack(plai
     pairs = [pair for one in budgets for pair in one.pairs]
     for rule, start, least in (
         ("largest_exposure", 50, max(group.cost.upper_bound for group in groups)),
-        ("largest_difference", 0, max(pair.exposure.difference.upper_bound for pair in pairs)),
+        (
+            "largest_difference",
+            0,
+            max(pair.exposure.difference.upper_bound for pair in pairs),
+        ),
     ):
         sentence = broken({rule: start})[rule]
         most = float(re.search(r"as (?:high|much) as ([\d.]+) \(ε = ", sentence)[1])
         found = (most - start) / 50  # both attacks are differences of accuracies
-        assert least * 0.99 < found < 1.1 * least  # a little more: two attacks hold together
+        assert (
+            least * 0.99 < found < 1.1 * least
+        )  # a little more: two attacks hold together
         assert sentence.startswith(f"{rule}: limit {start} ")
         assert "by the overfitting gap" in sentence
         assert broken({rule: most + 0.06}) == {}
         assert set(broken({rule: most - 0.06})) == {rule}
-    most = max(group.detectable_cost for one in plain.budgets for group in one.groups.values())
-    assert broken({"largest_detectable": 50 + 50 * most}) == {}  # a limit is still tolerated
+    most = max(
+        group.detectable_cost for one in plain.budgets for group in one.groups.values()
+    )
+    assert (
+        broken({"largest_detectable": 50 + 50 * most}) == {}
+    )  # a limit is still tolerated
     found = broken({"largest_detectable": 50 + 49.9 * most})
     assert "is detected only from" in found["largest_detectable"]
 
@@ -101,7 +120,10 @@ def test_limits_are_held_against_the_most_that_the_data_allow_by_any_attack(plai
 def test_what_cannot_be_told_is_not_tolerated():
     tree = careful()
     tree["pooled_exposure"] = []
-    unsized = {"train": {"accuracy": 0.5}, "test": {"accuracy": 0.5, "positive_rate": 0.5}}
+    unsized = {
+        "train": {"accuracy": 0.5},
+        "test": {"accuracy": 0.5, "positive_rate": 0.5},
+    }
     for run in tree["runs"]:
         run["groups"] = dict.fromkeys(run["groups"], unsized)
     found = broken({"largest_exposure": 90, "largest_detectable": 90}, tree)
@@ -111,7 +133,12 @@ def test_what_cannot_be_told_is_not_tolerated():
 
 def test_statements_fail_also_behind_a_stronger_verdict(plain):
     forest = pcer.read_release(FOREST)
-    stronger = {"double_disadvantage", "exposure_differs", "ratio_differs", "outcomes_differ"}
+    stronger = {
+        "double_disadvantage",
+        "exposure_differs",
+        "ratio_differs",
+        "outcomes_differ",
+    }
     for statement in GUARDED:
         plan = pcer.Plan(**QUICK, policy=pcer.Policy(fail_on=[statement]))
         found = [rule.sentence for rule in pcer.audit(forest, plan).broken_rules]
@@ -119,23 +146,31 @@ def test_statements_fail_also_behind_a_stronger_verdict(plain):
         words = f'fail_on: "{statement.replace("_", " ")}" holds (no-DP'
         assert all(sentence.startswith(words) for sentence in found)
     for statement in GUARDED:
-        assert bool(broken({"fail_on": [statement]})) == (statement in plain.statements())
+        assert bool(broken({"fail_on": [statement]})) == (
+            statement in plain.statements()
+        )
 
 
 @pytest.mark.parametrize(
-    ("policy", "n"), [({"min_splits": 99, "largest_exposure": 50}, 2), ({"min_splits": 2}, 0)]
+    ("policy", "n"),
+    [({"min_splits": 99, "largest_exposure": 50}, 2), ({"min_splits": 2}, 0)],
 )
 def test_outputs_say_whether_it_holds_and_each_broken_rule(policy, n, capsys, plain):
     """Pages, Markdown and edited audits: the golden files and verification of the report."""
     audit = pcer.audit(release(), pcer.Plan(**QUICK, policy=pcer.Policy(**policy)))
     first, *sentences = audit.policy_lines
-    assert first == (f"The policy is broken: {n} of its rules." if n else "The policy holds.")
+    assert first == (
+        f"The policy is broken: {n} of its rules." if n else "The policy holds."
+    )
     assert sentences == [one.sentence for one in audit.broken_rules]
     print_audits([audit])
     terminal = " ".join(capsys.readouterr().out.split())
     assert all(line in terminal for line in (first, *sentences))
     assert first in to_latex_tables([audit])
-    failures = [one.get("message") for one in Xml.fromstring(to_junit([audit], [])).iter("failure")]
+    failures = [
+        one.get("message")
+        for one in Xml.fromstring(to_junit([audit], [])).iter("failure")
+    ]
     assert failures == sentences
     assert len(sentences) == n
     assert audit.plan_sha256 != plain.plan_sha256
@@ -155,7 +190,10 @@ def test_outputs_say_whether_it_holds_and_each_broken_rule(policy, n, capsys, pl
         ("strict = 1", "strict"),
         ("strict = ", None),
         ("largest_exposure = nan", "largest_exposure"),
-        *((nothing, None) for nothing in ("", "# rules follow\n", "strict = false\nfail_on = []")),
+        *(
+            (nothing, None)
+            for nothing in ("", "# rules follow\n", "strict = false\nfail_on = []")
+        ),
     ],
 )
 def test_a_bad_file_is_one_sentence(tmp_path, text, field):
@@ -171,7 +209,10 @@ def test_a_bad_file_is_one_sentence(tmp_path, text, field):
     ("fields", "remedy"),
     [
         *(({"fail_on": [old]}, f"must be '{new}'") for old, new in RENAMED.items()),
-        ({"largest_exposure": 0.02}, "at least a coin's 50 (52 for an advantage of 0.02)"),
+        (
+            {"largest_exposure": 0.02},
+            "at least a coin's 50 (52 for an advantage of 0.02)",
+        ),
         ({"largest_difference": 0.02}, "success of 100 (2 for an advantage of 0.02)"),
     ],
 )
@@ -216,7 +257,15 @@ LOWERED = ("pooled_exposure", "lira_advantage", ("value",), 0.01)
         (("pooled_exposure", "lira_advantage", ("value",), -100),),
         (LOWERED, ("placebo", "", P_VALUES, 1000)),
         (LOWERED, ("pooled_exposure", "paired_confidence", ("value",), 0.01)),
-        (LOWERED, ("pooled_exposure", "paired_confidence", ("standard_error", "null_error"), 100)),
+        (
+            LOWERED,
+            (
+                "pooled_exposure",
+                "paired_confidence",
+                ("standard_error", "null_error"),
+                100,
+            ),
+        ),
     ],
 )
 def test_two_edited_numbers_leave_the_documented_policy_broken(documented, edits):
@@ -228,7 +277,9 @@ def test_two_edited_numbers_leave_the_documented_policy_broken(documented, edits
 @pytest.mark.slow
 def test_no_edit_and_no_pair_of_edits_makes_a_red_release_green(documented):
     pairs = np.random.default_rng(26).choice(len(EDITS), (500, 2))
-    chosen = [(one,) for one in EDITS] + [tuple(EDITS[k] for k in pair) for pair in pairs.tolist()]
+    chosen = [(one,) for one in EDITS] + [
+        tuple(EDITS[k] for k in pair) for pair in pairs.tolist()
+    ]
     # rules that no edit touches would stay broken whatever becomes of the others
     others = dict.fromkeys(("largest_outcome_gap", "least_accuracy", "most_spent"))
     policy = documented.model_copy(update=others)
@@ -236,7 +287,12 @@ def test_no_edit_and_no_pair_of_edits_makes_a_red_release_green(documented):
 
 
 def test_a_required_attack_needs_its_error():
-    without = ("pooled_exposure", "lira_advantage", ("standard_error", "null_error"), None)
+    without = (
+        "pooled_exposure",
+        "lira_advantage",
+        ("standard_error", "null_error"),
+        None,
+    )
     found = broken({"required_costs": ["lira_advantage"]}, edited(without))
     assert found["required_costs"] == "required_costs: LiRA lacks some value or error."
     found = broken({"largest_exposure": 100}, edited(without))
@@ -260,14 +316,20 @@ def test_under_strictness_made_up_groups_lower_no_verdict_and_every_attack_can_f
         (0.1, {"noise_multiplier": 0.0}, "the noise multiplier is 0"),
         (0.1, {"dp_delta": 0.999}, "more than one over the"),
         (0.01, {}, "finds more than such an epsilon allows"),
-        (0.3, {}, "finds more than such an epsilon allows"),  # splits balanced on nothing
+        (
+            0.3,
+            {},
+            "finds more than such an epsilon allows",
+        ),  # splits balanced on nothing
         (12.0, {}, None),
     ],
 )
 def test_a_false_epsilon_breaks_strictness(promise, fields, said):
     policy = pcer.Plan(**QUICK, policy=pcer.Policy(strict=True))
     audit = pcer.audit(release(sold(edited(), promise, **fields)), policy)
-    assert {one.rule for one in audit.broken_rules} == ({"contradiction"} if said else set())
+    assert {one.rule for one in audit.broken_rules} == (
+        {"contradiction"} if said else set()
+    )
     assert said is None or any(said in one.sentence for one in audit.broken_rules)
 
 
@@ -282,7 +344,9 @@ def test_outcome_gaps_receipts_and_accuracy_are_held_by_their_bounds(plain):
         f"accuracy may be as low as {least:.1f} ("
         in broken({"least_accuracy": 100})["least_accuracy"]
     )
-    gap = 100 * max(p.outcomes.difference.upper_bound for b in plain.budgets for p in b.pairs)
+    gap = 100 * max(
+        p.outcomes.difference.upper_bound for b in plain.budgets for p in b.pairs
+    )
     assert broken({"largest_outcome_gap": gap + 0.1, "least_accuracy": 1}) == {}
     assert "is not known (no-DP)" in broken({"most_spent": 10_000})["most_spent"]
     assert broken({"largest_outcome_gap": gap - 0.1})

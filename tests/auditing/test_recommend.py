@@ -8,7 +8,12 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent, dp_event
+from dp_accounting import (
+    GaussianDpEvent,
+    PoissonSampledDpEvent,
+    SelfComposedDpEvent,
+    dp_event,
+)
 from dp_accounting.rdp import RdpAccountant
 from scipy import optimize, stats
 
@@ -39,7 +44,9 @@ def tree(groups=("men", "women"), **changes) -> dict:
     """Settings whose splits vary around their accuracy; exposures as two attacks have them."""
     runs, rows, rng = [], [], np.random.default_rng(4)
     luck = rng.permutation(np.arange(SPLITS) - (SPLITS - 1) / 2)
-    for model, (epsilon, noise, right, spread, exposures, error) in (GRID | changes).items():
+    for model, (epsilon, noise, right, spread, exposures, error) in (
+        GRID | changes
+    ).items():
         key = {"model": model, "epsilon": epsilon}
         for split in range(SPLITS):
             n_right = round(right + spread * luck[split] / 3 + rng.normal())
@@ -50,13 +57,26 @@ def tree(groups=("men", "women"), **changes) -> dict:
             runs.append({**key, **own, "groups": tables})
         for name, exposure in zip(groups, exposures, strict=True):
             for attack, share in (("rmia_advantage", 1.0), ("paired_confidence", 0.5)):
-                numbers = {"value": share * exposure, "standard_error": error, "n_records": N}
+                numbers = {
+                    "value": share * exposure,
+                    "standard_error": error,
+                    "n_records": N,
+                }
                 rows.append({**key, "group": name, "proxy": attack, **numbers})
     return {
         "format": "pcer-release",
         "version": 3,
-        "subject": {"dataset": "d", "attribute": "sex", "groups": [*groups], "outcome": "benefit"},
-        "training": {"split_kind": "random", "stratified_by": "both", "joint_privacy": TRAINING},
+        "subject": {
+            "dataset": "d",
+            "attribute": "sex",
+            "groups": [*groups],
+            "outcome": "benefit",
+        },
+        "training": {
+            "split_kind": "random",
+            "stratified_by": "both",
+            "joint_privacy": TRAINING,
+        },
         "runs": runs,
         "pooled_exposure": rows,
     }
@@ -76,12 +96,16 @@ def chosen(found: Recommendation) -> str | None:
 
 def test_bounds_are_at_five_percent_over_settings_and_over_settings_groups_and_limits():
     found = pcer.recommend(released(), largest_exposure=52.8, least_accuracy=70)
-    z_hold, z_break = (stats.norm.isf(0.05 / n) for n in (4, 4 * 2 * 3))  # exposure: two attacks
+    z_hold, z_break = (
+        stats.norm.isf(0.05 / n) for n in (4, 4 * 2 * 3)
+    )  # exposure: two attacks
     t_hold, t_break = (stats.t.isf(0.05 / n, SPLITS - 1) for n in (4, 4 * 2 * 3))
     for setting in found.settings:
         _, _, _, _, exposures, error = GRID[setting.model]
         own = [x for x in setting.numbers if x.what == "largest_exposure"]
-        for x, (attack, g) in zip(own, [(a, g) for a in (1, 0) for g in (0, 1)], strict=True):
+        for x, (attack, g) in zip(
+            own, [(a, g) for a in (1, 0) for g in (0, 1)], strict=True
+        ):
             value = 100 * exposures[g] * (1 if attack else 0.25)
             reach = 100 * error * (1 if attack else 0.5)
             assert x.value == pytest.approx(50 + value)
@@ -91,7 +115,9 @@ def test_bounds_are_at_five_percent_over_settings_and_over_settings_groups_and_l
         mean, error = right.mean(), right.std(ddof=1) / math.sqrt(SPLITS)
         x = setting.numbers[-1]
         assert [x.value, x.standard_error] == pytest.approx([mean, error])
-        assert [x.lower, x.upper] == pytest.approx([mean - t_hold * error, mean + t_break * error])
+        assert [x.lower, x.upper] == pytest.approx(
+            [mean - t_hold * error, mean + t_break * error]
+        )
     # a and b have every bound inside, c has one outside, d is neither
     assert lists(found) == {"a": "holds", "b": "holds", "c": "breaks", "d": "open"}
     assert chosen(found) == "b"  # tied with a, and of the smaller epsilon
@@ -116,18 +142,27 @@ def test_ties_are_by_paired_differences_and_the_first_setting_is_the_yardstick()
     wide = tree(b=(1.0, 4.7, 240, 10, (0.002, 0.005), 0.004))
     best = pcer.recommend(released(wide), largest_exposure=53, least_accuracy=70)
     apart = by_split("a", wide) - by_split("b", wide)
-    most = apart.mean() + stats.t.isf(0.05, SPLITS - 1) * apart.std(ddof=1) / math.sqrt(SPLITS)
-    said = float(re.search(r"at most (\S+) points lower than that of a, ", best.account[0])[1])
+    most = apart.mean() + stats.t.isf(0.05, SPLITS - 1) * apart.std(ddof=1) / math.sqrt(
+        SPLITS
+    )
+    said = float(
+        re.search(r"at most (\S+) points lower than that of a, ", best.account[0])[1]
+    )
     assert 1 < most <= said < most + 0.01  # a bound is rounded away from what it bounds
     # of one epsilon, the one whose people spend less
     same = tree(
-        a=(5.0, 3.0, 238, 6, (0.01, 0.012), 0.004), d=(5.0, 3.0, 238, 6, (0.01, 0.01), 0.004)
+        a=(5.0, 3.0, 238, 6, (0.01, 0.012), 0.004),
+        d=(5.0, 3.0, 238, 6, (0.01, 0.01), 0.004),
     )
     same["runs"] = [run for run in same["runs"] if run["model"] in "ad"]
-    same["pooled_exposure"] = [row for row in same["pooled_exposure"] if row["model"] in "ad"]
+    same["pooled_exposure"] = [
+        row for row in same["pooled_exposure"] if row["model"] in "ad"
+    ]
     same["bounds"] = bounds(a=1.9, d=1.2)
     assert "its people spend least" in chosen_in(same, "d")
-    same["bounds"] = bounds(a=1.2, d=1.2)  # then the more accurate one, wherever it stands
+    same["bounds"] = bounds(
+        a=1.2, d=1.2
+    )  # then the more accurate one, wherever it stands
     for order in (1, -1):
         same["runs"] = same["runs"][::order]
         best = max("ad", key=lambda model: by_split(model, same).mean())
@@ -146,15 +181,31 @@ def test_settings_of_exactly_one_accuracy_are_tied():
     for r in made["runs"]:
         if r["model"] == "b":  # one more is right in training
             own = tables[r["seed"]]
-            train = {"accuracy": own["train"]["accuracy"] + 1 / (7 * TESTED), "n": 7 * TESTED}
-            r["groups"] = {name: {"train": train, "test": own["test"]} for name in r["groups"]}
+            train = {
+                "accuracy": own["train"]["accuracy"] + 1 / (7 * TESTED),
+                "n": 7 * TESTED,
+            }
+            r["groups"] = {
+                name: {"train": train, "test": own["test"]} for name in r["groups"]
+            }
     assert "it has the smallest epsilon" in chosen_in(made, "b")
 
 
 def bounds(mode: str = "held", **spent: float) -> list[dict]:
-    common = {"kind": "receipt", "mode": mode, "accountant": "rdp", "standard_error": 0.01}
+    common = {
+        "kind": "receipt",
+        "mode": mode,
+        "accountant": "rdp",
+        "standard_error": 0.01,
+    }
     return [
-        {**common, "model": model, "epsilon": GRID[model][0], "group": name, "mean": mean}
+        {
+            **common,
+            "model": model,
+            "epsilon": GRID[model][0],
+            "group": name,
+            "mean": mean,
+        }
         for model, mean in spent.items()
         for name in ("men", "women")
     ]
@@ -165,22 +216,34 @@ def test_most_spent_reads_receipts_then_promises_and_believes_no_estimate():
     made["bounds"] = bounds(a=1.9, d=2.5)
     found = pcer.recommend(released(made), most_spent=2)
     assert lists(found) == {"a": "holds", "b": "holds", "c": "breaks", "d": "breaks"}
-    made["bounds"] = bounds(a=1.99)  # both parts of an error fall, as a release states their sum
+    made["bounds"] = bounds(
+        a=1.99
+    )  # both parts of an error fall, as a release states their sum
     one = pcer.recommend(released(made), most_spent=2).settings[0]
     enough = (stats.norm.isf(0.05 / 4) + 0.84) ** 2
     assert (one.answer, one.splits) == ("open", math.ceil(SPLITS * enough))
     assert one.people == pytest.approx(N * enough)
     assert f"people with {one.splits} splits would decide it" in one.sentence
-    made["bounds"] = bounds(a=5.2)  # receipts by another accountant than the promise, which holds
-    answers = [lists(pcer.recommend(released(made), most_spent=x))["a"] for x in (5, 4.9)]
+    made["bounds"] = bounds(
+        a=5.2
+    )  # receipts by another accountant than the promise, which holds
+    answers = [
+        lists(pcer.recommend(released(made), most_spent=x))["a"] for x in (5, 4.9)
+    ]
     assert answers == ["holds", "breaks"]
-    made["bounds"] += [row | {"kind": "promise", "standard_error": None} for row in bounds(a=4.8)]
+    made["bounds"] += [
+        row | {"kind": "promise", "standard_error": None} for row in bounds(a=4.8)
+    ]
     assert lists(pcer.recommend(released(made), most_spent=4.9))["a"] == "holds"
     made["bounds"] = bounds("refreshed", a=1.9, d=2.5)
     assert lists(pcer.recommend(released(made), most_spent=2))["a"] == "open"
-    made["bounds"] = [row | {"kind": "promise", "standard_error": None} for row in bounds(a=3)]
+    made["bounds"] = [
+        row | {"kind": "promise", "standard_error": None} for row in bounds(a=3)
+    ]
     assert lists(pcer.recommend(released(made), most_spent=2))["a"] == "open"
-    del made["bounds"]  # the epsilons bound what is spent, and nothing does without privacy
+    del made[
+        "bounds"
+    ]  # the epsilons bound what is spent, and nothing does without privacy
     found = pcer.recommend(released(made), most_spent=2)
     assert lists(found) == {"a": "open", "b": "holds", "c": "breaks", "d": "open"}
     said = [found.settings[k].sentence for k in (0, 2)]
@@ -193,7 +256,9 @@ def test_most_spent_reads_receipts_then_promises_and_believes_no_estimate():
 
 def test_differences_and_outcome_gaps_are_held_and_what_would_decide_is_said():
     found = pcer.recommend(released(), largest_difference=1.5, largest_outcome_gap=9)
-    gaps = {x.what: x for x in found.settings[0].numbers if x.what.startswith("largest_")}
+    gaps = {
+        x.what: x for x in found.settings[0].numbers if x.what.startswith("largest_")
+    }
     apart, z = gaps["largest_difference"], stats.norm.isf(0.05 / 4)
     assert apart.attack == "paired_confidence"
     assert apart.upper == pytest.approx(50 * (0.001 + z * 0.004 * math.sqrt(2)))
@@ -205,16 +270,24 @@ def test_differences_and_outcome_gaps_are_held_and_what_would_decide_is_said():
     one = pcer.recommend(released(), least_accuracy=tight).settings[0]
     error = by_split("a").std(ddof=1) / math.sqrt(SPLITS)
     enough = (stats.norm.isf(0.05 / 4) + 0.84) * error / 0.5
-    assert (one.answer, one.splits) == ("open", max(SPLITS + 1, math.ceil(SPLITS * enough**2)))
+    assert (one.answer, one.splits) == (
+        "open",
+        max(SPLITS + 1, math.ceil(SPLITS * enough**2)),
+    )
 
 
 def test_every_two_groups_are_held_against_a_limit_of_gaps():
     groups = "ABCD"
     changes = {m: (*own[:3], 30, (0.01,) * 4, own[5]) for m, own in GRID.items()}
-    made, rates = tree(groups, **changes), dict(zip(groups, (150, 124, 174, 150), strict=True))
+    made, rates = (
+        tree(groups, **changes),
+        dict(zip(groups, (150, 124, 174, 150), strict=True)),
+    )
     for r in made["runs"]:
         for name, table in r["groups"].items():
-            table["test"] = table["test"] | {"positive_rate": (rates[name] + r["seed"]) / TESTED}
+            table["test"] = table["test"] | {
+                "positive_rate": (rates[name] + r["seed"]) / TESTED
+            }
     found = pcer.recommend(released(made), largest_outcome_gap=15)
     gaps = [x for x in found.settings[0].numbers if x.what == "largest_outcome_gap"]
     assert [x.groups for x in gaps] == [
@@ -233,9 +306,13 @@ def test_a_group_of_too_few_people_is_named_and_does_not_decide_which_is_nearest
         row["n_records"] = 40 if row["group"] == "women" else N
     found = pcer.recommend(released(made), largest_exposure=54)
     assert {*lists(found).values()} == {"open"}
-    assert "too few people in women to tell (fewer than 50)" in found.settings[0].sentence
+    assert (
+        "too few people in women to tell (fewer than 50)" in found.settings[0].sentence
+    )
     assert found.nearest.model == "b"
-    assert not any("To choose" in step for step in pcer.audit(released(made)).next_steps)
+    assert not any(
+        "To choose" in step for step in pcer.audit(released(made)).next_steps
+    )
 
 
 def test_more_splits_decide_an_outcome_gap_as_far_as_they_lower_its_error():
@@ -263,10 +340,16 @@ def test_an_open_number_is_told_with_the_bound_beyond_its_limit(errors, end):
 
 def test_what_would_decide_a_setting_decides_every_number_that_is_inside_or_one_outside():
     made = tree(a=(5.0, 3.0, 240, 6, (0.026, 0.012), 0.004))
-    right, error = by_split("a", made), by_split("a", made).std(ddof=1) / math.sqrt(SPLITS)
+    right, error = (
+        by_split("a", made),
+        by_split("a", made).std(ddof=1) / math.sqrt(SPLITS),
+    )
 
     def needed(exposure: float, errors: float) -> tuple[int | None, float | None]:
-        limits = {"largest_exposure": exposure, "least_accuracy": right.mean() - errors * error}
+        limits = {
+            "largest_exposure": exposure,
+            "least_accuracy": right.mean() - errors * error,
+        }
         one = pcer.recommend(released(made), **limits).settings[0]
         assert one.answer == "open"
         return one.splits, one.people
@@ -288,7 +371,10 @@ def test_an_audit_ends_with_a_command_that_some_setting_answers():
 @pytest.mark.parametrize(("limit", "is_splits"), [(54.5, True), (52.7, False)])
 def test_what_would_decide_an_exposure_is_what_the_planner_needs(limit, is_splits):
     """The planner's power with so many splits, or people, is 4 in 5, and less with fewer."""
-    changes = {"a": (5.0, 3.0, 240, 6, (0.026, 0.012), 0.02), "b": (1.0, 3.0, 240, 6, (0, 0), 0.02)}
+    changes = {
+        "a": (5.0, 3.0, 240, 6, (0.026, 0.012), 0.02),
+        "b": (1.0, 3.0, 240, 6, (0, 0), 0.02),
+    }
     error = 0.02 if is_splits else 0.004
     changes["a"] = (*changes["a"][:5], error)
     one = pcer.recommend(released(tree(**changes)), largest_exposure=limit).settings[0]
@@ -316,7 +402,9 @@ def test_what_would_decide_an_exposure_is_what_the_planner_needs(limit, is_split
 # The price, by the published formulas
 
 
-def independent(divergence: np.ndarray, mean: float, delta: float, eta: float | None) -> float:
+def independent(
+    divergence: np.ndarray, mean: float, delta: float, eta: float | None
+) -> float:
     """Theorems 6 and 2 of Papernot and Steinke (2022), order by order; then to epsilon."""
     found, orders = [], [*map(float, ORDERS)]
     if eta is None:
@@ -358,7 +446,9 @@ def independent(divergence: np.ndarray, mean: float, delta: float, eta: float | 
 def test_the_price_of_a_fresh_selection_is_that_of_the_published_theorems(mean):
     one = 425 * sampled_gaussian(np.array([4.654]), 1 / 17)[0]
     found, law, eta = selection_epsilon(one, mean=mean, dp_delta=1e-5)
-    each = {eta: independent(one, mean, 1e-5, eta) for eta in (None, *np.arange(11) / 10)}
+    each = {
+        eta: independent(one, mean, 1e-5, eta) for eta in (None, *np.arange(11) / 10)
+    }
     assert found == pytest.approx(min(each.values()), rel=1e-6)
     assert found == pytest.approx(each[eta], rel=1e-6)
     assert law == ("poisson" if mean == 3 else "negative_binomial")
@@ -380,13 +470,18 @@ def test_reading_all_models_costs_what_one_accountant_adds_up_and_a_public_model
     assert price.together <= theirs <= 1.03 * price.together
     assert (price.n_models, price.n_without, price.mean_runs) == (4 * SPLITS, 0, 4)
     stated = tree()
-    stated["training"]["joint_privacy"] = TRAINING | {"epsilon_of_the_private_models": 25.7}
+    stated["training"]["joint_privacy"] = TRAINING | {
+        "epsilon_of_the_private_models": 25.7
+    }
     assert pcer.recommend(released(stated), largest_exposure=53).price.together == 25.7
     for claim in (-5, 1e-9, "25.7", [25.7]):  # less than its noise allows, or no number
-        stated["training"]["joint_privacy"] = TRAINING | {"epsilon_of_the_private_models": claim}
+        stated["training"]["joint_privacy"] = TRAINING | {
+            "epsilon_of_the_private_models": claim
+        }
         assert pcer.recommend(released(stated), largest_exposure=53).price == price
     public = pcer.recommend(
-        released(tree(c=(None, None, 246, 3, (0.05, 0.045), 0.004))), largest_exposure=53
+        released(tree(c=(None, None, 246, 3, (0.05, 0.045), 0.004))),
+        largest_exposure=53,
     ).price
     assert (public.together, public.n_without, public.mean_runs) == (None, SPLITS, 3)
     assert public.fresh < price.fresh  # the largest epsilon of the grid counts
@@ -481,7 +576,10 @@ def test_what_cannot_be_answered_is_one_sentence(edit, limits, field):
     ("limits", "remedy"),
     [
         ({}, "such as largest_exposure=52"),
-        ({"largest_expose": 52}, "recommend takes no largest_expose, but largest_exposure"),
+        (
+            {"largest_expose": 52},
+            "recommend takes no largest_expose, but largest_exposure",
+        ),
         ({"largest_exposure": 0.52}, "(52 for 0.52)"),
         ({"largest_exposure": 0.02}, "(52 for an advantage of 0.02)"),
         ({"least_accuracy": 0.67}, "(67 for 0.67)"),
@@ -502,7 +600,11 @@ def test_several_releases_are_one_grid_unless_they_contradict_each_other():
     whole, apart = released(), [released(part) for part in parts]
     both = pcer.recommend(apart, largest_exposure=53)
     one = pcer.recommend(whole, largest_exposure=53)
-    assert (both.choice, both.settings, both.price) == (one.choice, one.settings, one.price)
+    assert (both.choice, both.settings, both.price) == (
+        one.choice,
+        one.settings,
+        one.price,
+    )
     parts[1]["subject"]["attribute"] = "age"
     for others in ([apart[0], apart[0]], [apart[0], released(parts[1])]):
         with pytest.raises(InputError):
@@ -518,7 +620,11 @@ def test_the_verb_writes_json_and_a_page_and_exits_by_the_choice(tmp_path):
         {**row, "model": HOSTILE[1], "group": name, "allowed_advantage": 0.1}
         for row, name in zip(bounds(a=1.9), (HOSTILE[0], HOSTILE[3]), strict=True)
     ]
-    path, page, file = tmp_path / "m.release.json", tmp_path / "c.html", tmp_path / "c.json"
+    path, page, file = (
+        tmp_path / "m.release.json",
+        tmp_path / "c.html",
+        tmp_path / "c.json",
+    )
     path.write_text(released(made).to_json())
     limits = "--largest-exposure", 53, "--least-accuracy", 70
     done = passed("recommend", path, *limits, "--html", page, "--json", file)
@@ -528,17 +634,30 @@ def test_the_verb_writes_json_and_a_page_and_exits_by_the_choice(tmp_path):
     written = json.loads(file.read_text())
     assert [*written][:4] == ["format", "version", "choice", "settings"]
     assert written["choice"] == {"model": "b", "epsilon": 1.0}
-    schema = json.loads((ROOT / "docs" / "schemas" / "recommendation.schema.json").read_text())
+    schema = json.loads(
+        (ROOT / "docs" / "schemas" / "recommendation.schema.json").read_text()
+    )
     assert schema == json.loads(passed("schema", "recommendation").stdout)
     jsonschema.validate(written, schema)
     shown = Html(page.read_text())
     tags = [tag for tag, _ in shown.elements]
     assert ("script" in tags, "img" in tags) == (False, False)
-    n_marks = sum(values.get("tabindex") == "0" for tag, values in shown.elements if tag == "g")
-    assert n_marks == 5  # four settings by exposure found, one of them by exposure allowed
-    found = pcer.recommend(pcer.read_release(path), largest_exposure=53, least_accuracy=70)
+    n_marks = sum(
+        values.get("tabindex") == "0" for tag, values in shown.elements if tag == "g"
+    )
+    assert (
+        n_marks == 5
+    )  # four settings by exposure found, one of them by exposure allowed
+    found = pcer.recommend(
+        pcer.read_release(path), largest_exposure=53, least_accuracy=70
+    )
     assert found.to_json() == file.read_text()
-    for given in (path, str(path), [path], tmp_path):  # as every other function takes a release
+    for given in (
+        path,
+        str(path),
+        [path],
+        tmp_path,
+    ):  # as every other function takes a release
         again = pcer.recommend(given, largest_exposure=53, least_accuracy=70)
         assert again.to_json() == found.to_json()
     assert Html(found._repr_html_()).text.count("The price of choosing") == 1

@@ -39,9 +39,15 @@ def test_steps_by_hand():
     assert by_split(values, np.array([0, 0, 1])).tolist() == [[2.0], [10.0]]
 
 
-def measured(cost, variance, benefit, covariance=np.nan, null_error=np.nan, separation=0.0):
+def measured(
+    cost, variance, benefit, covariance=np.nan, null_error=np.nan, separation=0.0
+):
     """A pooled cost of groups of 10,000 records with these errors, and ten splits' benefit."""
-    alike = {"null_error": null_error, "benefit_covariance": covariance, "separation": separation}
+    alike = {
+        "null_error": null_error,
+        "benefit_covariance": covariance,
+        "separation": separation,
+    }
     pooled = PooledExposures(
         value=np.array(cost),
         standard_error=np.sqrt(variance),
@@ -49,20 +55,31 @@ def measured(cost, variance, benefit, covariance=np.nan, null_error=np.nan, sepa
         **{name: np.full(len(cost), value) for name, value in alike.items()},
     )
     counts = Counts(*np.full((4, 10, len(cost)), 1_250.0))
-    rates = {"positive_rate": np.tile(benefit, (10, 1)), "pooled": {"paired_gap": pooled}}
-    panel = replace(panel_of(counts, counts, epsilon=np.inf), train=None, test=None, **rates)
+    rates = {
+        "positive_rate": np.tile(benefit, (10, 1)),
+        "pooled": {"paired_gap": pooled},
+    }
+    panel = replace(
+        panel_of(counts, counts, epsilon=np.inf), train=None, test=None, **rates
+    )
     return measure_panel(panel, Plan(), "paired_gap")
 
 
-@pytest.mark.parametrize(("separation", "expected"), [(0.0, 5e-4), (0.5, 5.5e-4), (1.0, 6e-4)])
-def test_each_question_about_a_cost_over_all_models_has_its_own_error(separation, expected):
+@pytest.mark.parametrize(
+    ("separation", "expected"), [(0.0, 5e-4), (0.5, 5.5e-4), (1.0, 6e-4)]
+)
+def test_each_question_about_a_cost_over_all_models_has_its_own_error(
+    separation, expected
+):
     """Is anything remembered: records alone. One group's interval: the widest.
 
     Groups: variances .0004 and .0001, and of records alone .0001 each, as far as it is not shared;
     the first is wide enough anyhow.
     """
     costs, rates = [0.02, 0.05], [0.5, 0.2]
-    one = measured(costs, [0.0004, 0.0001], rates, 0.0, null_error=0.01, separation=separation)
+    one = measured(
+        costs, [0.0004, 0.0001], rates, 0.0, null_error=0.01, separation=separation
+    )
     assert one.exposed is not None
     assert one.memorised_p() == pytest.approx(stats.norm.sf([2.0, 5.0]))
     assert compare_pairs(one, ((0, 1),)).exposure.error ** 2 == pytest.approx(expected)
@@ -75,10 +92,14 @@ def test_each_question_about_a_cost_over_all_models_has_its_own_error(separation
 def test_cross_product_by_hand(covariance):
     one = measured([0.01, 0.03], [0.0004, 0.0009], [0.5, 0.2], covariance)
     found = compare_pairs(one, ((0, 1),)).cross
-    received = [reference.rate_variance(r, 1 / (1 / 1e4 + 1e-4 / 10)) for r in (0.5, 0.2)]
+    received = [
+        reference.rate_variance(r, 1 / (1 / 1e4 + 1e-4 / 10)) for r in (0.5, 0.2)
+    ]
     names = ("benefit", "cost", "benefit_variance", "cost_variance")
     rows = zip((0.5, 0.2), (0.01, 0.03), received, (0.0004, 0.0009), strict=True)
-    sides = [dict(zip(names, row, strict=True)) | {"covariance": covariance} for row in rows]
+    sides = [
+        dict(zip(names, row, strict=True)) | {"covariance": covariance} for row in rows
+    ]
     assert found.value == pytest.approx(0.5 * 0.03 - 0.2 * 0.01)
     assert found.error**2 == pytest.approx(reference.cross_variance(*sides))
 
@@ -101,13 +122,18 @@ def test_equivalence_is_the_larger_of_two_one_sided_tests(difference, error, mar
     one = measured([0.1, 0.1 + difference], [error**2 / 2] * 2, [0.5, 0.5])
     below = stats.norm.sf((difference + margin) / error)
     above = stats.norm.cdf((difference - margin) / error)
-    assert evidence(one, margin=margin).equal_p.item() == pytest.approx(max(below, above), rel=1e-6)
+    assert evidence(one, margin=margin).equal_p.item() == pytest.approx(
+        max(below, above), rel=1e-6
+    )
     assert np.isnan(evidence(one).equal_p.item())
 
 
 def test_both_disadvantages_must_be_the_same_groups():
     """The more exposed group is the better off: no double disadvantage, however sure both are."""
-    for rates, double, least, most in (([0.5, 0.2], 1, 0, 1e-6), ([0.2, 0.5], -1, 1, 1)):
+    for rates, double, least, most in (
+        ([0.5, 0.2], 1, 0, 1e-6),
+        ([0.2, 0.5], -1, 1, 1),
+    ):
         found = evidence(measured([0.01, 0.09], [1e-6, 1e-6], rates))
         assert found.double.item() == double
         assert least <= found.double_p.item() <= most
@@ -116,7 +142,9 @@ def test_both_disadvantages_must_be_the_same_groups():
 def test_exposures_get_four_fifths_of_the_level_and_ratios_one_fifth():
     found = evidence(measured([0.01, 0.02], [1e-5, 1e-5], [0.5, 0.2]))
     exposure, ratio = found.exposure.p_alone.item(), found.cross.p_alone.item()
-    assert ratio / 0.2 < exposure / 0.8  # the exposure's turn comes last, with all the level
+    assert (
+        ratio / 0.2 < exposure / 0.8
+    )  # the exposure's turn comes last, with all the level
     assert found.cross.p_value.item() == pytest.approx(ratio / 0.2)
     assert found.exposure.p_value.item() == pytest.approx(exposure)
     assert found.double_p == np.maximum(found.exposure.p_value, found.benefit.p_value)
@@ -124,18 +152,24 @@ def test_exposures_get_four_fifths_of_the_level_and_ratios_one_fifth():
 
 def two_attacks(first, second, *, variance=1e-5):
     """Evidence of two attacks where rates are equal."""
-    return evidence(*(measured(costs, [variance] * 2, [0.4, 0.4]) for costs in (first, second)))
+    return evidence(
+        *(measured(costs, [variance] * 2, [0.4, 0.4]) for costs in (first, second))
+    )
 
 
 def test_two_attacks_decide_by_holm_over_both():
     """The second attack alone sees that the second group is the more exposed."""
     found = two_attacks([0.02, 0.02], [0.02, 0.04])
     z = 0.02 / np.sqrt(2e-5)
-    assert found.exposure.p_value.item() == pytest.approx(2 * stats.norm.sf(z) * 2 / 0.8)
+    assert found.exposure.p_value.item() == pytest.approx(
+        2 * stats.norm.sf(z) * 2 / 0.8
+    )
     assert found.exposure.p_alone.item() == pytest.approx(2 * stats.norm.sf(z) * 2)
     assert (found.decided_by.item(), found.more_exposed.item()) == (1, 1)
     assert found.exposures_differ.item()
-    assert found.exposure.value.item() == 0.0  # the number people see is the first attack's
+    assert (
+        found.exposure.value.item() == 0.0
+    )  # the number people see is the first attack's
     assert not found.contradicted.item()
 
 
@@ -157,12 +191,16 @@ def test_alarms_are_those_of_the_audit():
     costs, rates = rng.normal(0.03, 0.02, 40), rng.uniform(0.2, 0.6, 40)
     many = measured(costs, np.full(40, 1e-4), rates, 0.0).panel
     pairs = tuple((2 * k, 2 * k + 1) for k in range(20))
-    found = alarms([many], pairs, Plan(), cost="paired_gap", outcome="benefit", n_families=20)
+    found = alarms(
+        [many], pairs, Plan(), cost="paired_gap", outcome="benefit", n_families=20
+    )
     for k, pair in enumerate(pairs):
         own = evidence(measured(costs[[*pair]], np.full(2, 1e-4), rates[[*pair]], 0.0))
         for name in ("exposures_differ", "benefits_differ", "ratios_differ"):
             assert getattr(found, name)[0, k] == getattr(own, name).item()
-        assert found.double[0, k] == (-1 if own.double.item() < 0 else pair[own.double.item()])
+        assert found.double[0, k] == (
+            -1 if own.double.item() < 0 else pair[own.double.item()]
+        )
         more_exposed = own.resolved[0, int(own.exposure.value.item() > 0)]
         assert more_exposed or not own.exposures_differ.item()
     assert all(part.any() for part in (*found[:3], found.double >= 0))
@@ -173,7 +211,9 @@ def test_alarms_are_those_of_the_audit():
 
 def beyond(cost: float, exposed: Exposed, g: int, z: float) -> float:
     """How far a cost lies above the value and z of its own errors, one number at a time."""
-    value, n, n_test = (float(part[g]) for part in (exposed.value, exposed.n, exposed.n_test))
+    value, n, n_test = (
+        float(part[g]) for part in (exposed.value, exposed.n, exposed.n_test)
+    )
     xs, people = exposed.per_split[:, g], reference.rate_variance(cost, n)
     wrong = [reference.rate_variance(c, n_test) for c in (cost, value)]
     one = exposed.one_split[g] + max(0.0, wrong[0] - wrong[1])
@@ -187,6 +227,8 @@ def test_a_limit_is_where_its_own_error_puts_it(n_splits, n_limits):
     rng, z = np.random.default_rng(3), limit_quantile(n_limits=n_limits)
     population = certain(0.1)
     drawn = draw_people(population, [400], 5, rng)
-    exposed = measured_tables(draw_tables(population, drawn, n_splits=n_splits, rng=rng)).exposed
+    exposed = measured_tables(
+        draw_tables(population, drawn, n_splits=n_splits, rng=rng)
+    ).exposed
     expected = [brentq(beyond, 0.0, 1.0, args=(exposed, g, z)) for g in range(5)]
     assert exposed.limit(z=z) == pytest.approx(expected, rel=1e-3)

@@ -36,16 +36,26 @@ def array(value: float) -> np.ndarray:
 @given(st.floats(-0.5, 1), sizes)
 def test_people_parts_are_the_designs_with_four_people_more(cost, n):
     expected = reference.rate_variance(cost, n)
-    assert variances.rate_variance(array(cost), array(n)) == pytest.approx([expected], rel=1e-12)
+    assert variances.rate_variance(array(cost), array(n)) == pytest.approx(
+        [expected], rel=1e-12
+    )
     for scale, value, part in (
         (proxies.ACCURACY, cost, expected),
         (proxies.AUC, cost / 2, expected),
         (proxies.BALANCED, cost / 2, expected / 4),
     ):
-        assert PEOPLE_PARTS[scale](array(value), array(n)) == pytest.approx([part], rel=1e-9)
+        assert PEOPLE_PARTS[scale](array(value), array(n)) == pytest.approx(
+            [part], rel=1e-9
+        )
 
 
-@given(st.lists(st.floats(-1, 1), min_size=1, max_size=6), rates, rates, sizes, st.floats(0.05, 1))
+@given(
+    st.lists(st.floats(-1, 1), min_size=1, max_size=6),
+    rates,
+    rates,
+    sizes,
+    st.floats(0.05, 1),
+)
 def test_variances_over_splits_are_their_slow_twins(xs, rate, people, n, share):
     parts = {"one_split": array(rate), "people": array(people)}
     expected = reference.cost_variance(xs, rate, people)
@@ -54,7 +64,9 @@ def test_variances_over_splits_are_their_slow_twins(xs, rate, people, n, share):
     seen = {"n": array(n), "n_test": array(share * n), "n_splits": len(xs)}
     effective = 1 / (1 / n + (1 / (share * n) - 1 / n) / len(xs))
     expected = reference.rate_variance(rate, effective)
-    assert variances.benefit_variance(array(rate), **seen) == pytest.approx([expected], rel=1e-9)
+    assert variances.benefit_variance(array(rate), **seen) == pytest.approx(
+        [expected], rel=1e-9
+    )
 
 
 spreads = dict.fromkeys(("benefit", "benefit_variance", "cost_variance"), rates)
@@ -68,13 +80,16 @@ def test_cross_variance_is_gradient_through_covariance(first, second):
     """An unknown covariance counts as the worst: the extreme one of those that are possible."""
 
     def ours(*sides: dict[str, float]) -> np.ndarray:
-        return cross_variance(**{name: np.array([[one[name]] for one in sides]) for name in first})
+        return cross_variance(
+            **{name: np.array([[one[name]] for one in sides]) for name in first}
+        )
 
     expected = reference.cross_variance(first, second)
     assert ours(first, second) == pytest.approx([expected], rel=1e-9, abs=1e-9)
     most = np.sqrt(first["benefit_variance"] * first["cost_variance"])
     worst = max(
-        reference.cross_variance({**first, "covariance": sign * most}, second) for sign in (-1, 1)
+        reference.cross_variance({**first, "covariance": sign * most}, second)
+        for sign in (-1, 1)
     )
     unknown = {**first, "covariance": np.nan}
     assert ours(unknown, second) == pytest.approx([worst], rel=1e-9, abs=1e-9)
@@ -85,10 +100,18 @@ def test_spreads_pooled_costs_and_limits_by_hand():
     for xs, expected in (([7.0], 1.0), ([0.0, 0.0], 1.0), ([0.0, 4.0], 4.5)):
         spread = variances.at_least_spread(closed, np.array(xs)[:, None], people)
         assert spread.tolist() == [expected]
-    pooled = variances.pooled_cost(np.array([[0.1], [-0.05]]), np.array([[100.0], [300.0]]))
+    pooled = variances.pooled_cost(
+        np.array([[0.1], [-0.05]]), np.array([[100.0], [300.0]])
+    )
     assert pooled == pytest.approx([-0.0125])
-    for own, together, expected in ((0.1, pooled, 0.1), (-0.05, pooled, 0.0), (0.1, 0.3, 0.3)):
-        assert variances.cost_in_tests(array(own), np.ravel(together)).tolist() == [expected]
+    for own, together, expected in (
+        (0.1, pooled, 0.1),
+        (-0.05, pooled, 0.0),
+        (0.1, 0.3, 0.3),
+    ):
+        assert variances.cost_in_tests(array(own), np.ravel(together)).tolist() == [
+            expected
+        ]
     assert variances.limit_quantile() == pytest.approx(stats.norm.ppf(0.95))
     ten = variances.limit_quantile(n_limits=10, confidence_level=0.9)
     assert ten == pytest.approx(stats.norm.ppf(0.99))
@@ -131,7 +154,9 @@ CORNERS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("population", "size", "n_splits"), CORNERS.values(), ids=CORNERS)
+@pytest.mark.parametrize(
+    ("population", "size", "n_splits"), CORNERS.values(), ids=CORNERS
+)
 def test_intervals_of_costs_cover(population, size, n_splits, rng):
     """At least 93 % of 95 % intervals hold the population's cost; 4,000 releases, 4 deviations."""
     people = worlds.draw_people(population, [size], 4_000, rng)
@@ -146,23 +171,32 @@ def test_intervals_of_costs_cover(population, size, n_splits, rng):
 
 def strata(train: dict[str, int], test: dict[str, int]) -> Strata:
     """Confusion tables of one group."""
-    parts = [{name: array(float(n)) for name, n in cells.items()} for cells in (train, test)]
+    parts = [
+        {name: array(float(n)) for name, n in cells.items()} for cells in (train, test)
+    ]
     return strata_of_counts(*(Counts(**cells) for cells in parts))
 
 
 @given(confusions(), confusions())
 def test_moments_are_the_hypergeometric_ones(train, test):
     expected = reference.split_luck(Confusion(**train), Confusion(**test))
-    assert np.ravel(split_luck(strata(train, test))) == pytest.approx(expected, abs=1e-12)
+    assert np.ravel(split_luck(strata(train, test))) == pytest.approx(
+        expected, abs=1e-12
+    )
 
 
 @given(
-    st.integers(0, 60), st.integers(0, 60), st.data(), st.lists(st.floats(0, 0.999999), min_size=1)
+    st.integers(0, 60),
+    st.integers(0, 60),
+    st.data(),
+    st.lists(st.floats(0, 0.999999), min_size=1),
 )
 def test_draws_by_inversion_are_scipys_quantiles(good, bad, data, uniforms):
     assume(good + bad > 0)
     sampled = data.draw(st.integers(0, good + bad))
-    ours = hypergeometric(good=good, bad=bad, sampled=sampled, uniforms=np.array(uniforms))
+    ours = hypergeometric(
+        good=good, bad=bad, sampled=sampled, uniforms=np.array(uniforms)
+    )
     law = stats.hypergeom(good + bad, good, sampled)
     assert (law.cdf(ours - 1) <= np.array(uniforms) + 1e-9).all()
     assert (np.array(uniforms) <= law.cdf(ours) + 1e-9).all()
@@ -191,14 +225,17 @@ def test_the_closed_form_of_large_draws_is_scipys_quantile(thousands):
 def test_a_law_is_written_down_up_to_a_deviation_of_100():
     """Told by where it ends: the closed form ends ten deviations from the mean."""
     ends = (
-        hypergeometric(good=n, bad=n, sampled=n, uniforms=np.zeros(1)) for n in (79_999, 80_000)
+        hypergeometric(good=n, bad=n, sampled=n, uniforms=np.zeros(1))
+        for n in (79_999, 80_000)
     )
     assert np.ravel([*ends]).tolist() == [38_999, 39_000]
 
 
 def test_draws_of_any_size_stay_within_what_is_possible():
     uniforms = np.array([0.0, 1e-300, 0.5, 1 - 1e-16])
-    ours = hypergeometric(good=10**15, bad=7 * 10**15, sampled=10**15, uniforms=uniforms)
+    ours = hypergeometric(
+        good=10**15, bad=7 * 10**15, sampled=10**15, uniforms=uniforms
+    )
     assert np.isfinite(ours).all()
     assert (np.diff(ours) >= 0).all()
     assert ours[2] == pytest.approx(10**15 / 8, rel=1e-6)
@@ -209,7 +246,8 @@ def test_draws_of_any_size_stay_within_what_is_possible():
 
 def test_drawn_differences_have_the_closed_form_moments():
     run = strata(
-        {"tp": 300, "fn": 100, "tn": 500, "fp": 100}, {"tp": 140, "fn": 60, "tn": 210, "fp": 90}
+        {"tp": 300, "fn": 100, "tn": 500, "fp": 100},
+        {"tp": 140, "fn": 60, "tn": 210, "fp": 90},
     )
     mean, variance = np.ravel(split_luck(run))
     uniforms = np.random.default_rng(0).random((2, 20_000, 1))

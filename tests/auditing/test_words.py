@@ -23,13 +23,17 @@ from tests.test_one_voice import QUICK, any_release
 
 NUMBER = re.compile(r"[−-](\d[\d,]*\.?\d*|\.\d+)(e[−+-]?\d+)?")
 
-numbers = st.floats(-1.5, 1.5) | st.floats(-1e9, 1e9) | st.sampled_from([0.0, -0.0, -1e-300])
+numbers = (
+    st.floats(-1.5, 1.5) | st.floats(-1e9, 1e9) | st.sampled_from([0.0, -0.0, -1e-300])
+)
 digits = st.integers(0, 6)
 
 
 def negatives(text: str) -> list[float]:
     """Every number in a text that is written with a minus."""
-    plain = [match[0].replace("−", "-").replace(",", "") for match in NUMBER.finditer(text)]
+    plain = [
+        match[0].replace("−", "-").replace(",", "") for match in NUMBER.finditer(text)
+    ]
     return [float(number) for number in plain]
 
 
@@ -63,8 +67,15 @@ FORBIDDEN = re.compile(
     "worse off|this alone|told apart|by lot|taken back|takes back|coin-flip|of its own|surer|"
     "witness|picture of chance|no memory|privacy cost|[{}]|\\bnan\\b|None(?! of)| %",
 )
-AXES = (re.compile("recognis|exposure|detect"), re.compile("outcome|[Ww]orse served|often"))
-PEOPLE = (None, "defendants", "people who asked for a loan in one of our branches last year")
+AXES = (
+    re.compile("recognis|exposure|detect"),
+    re.compile("outcome|[Ww]orse served|often"),
+)
+PEOPLE = (
+    None,
+    "defendants",
+    "people who asked for a loan in one of our branches last year",
+)
 MEANS = (None, "are predicted to be charged again", "earn " + "very " * 14 + "much")
 EXPOSURE = ("differs", "no_difference_shown", "none_detected", "cannot_tell")
 OUTCOMES = ("differ", "no_difference_shown", "not_given", "cannot_tell")
@@ -102,20 +113,29 @@ def three_groups() -> Audit:
     return pcer.audit(release, pcer.Plan(resamples=5, null_draws=5))
 
 
-def forced(audit: Audit, exposure: str, outcomes: str, subject: dict[str, object]) -> Audit:
+def forced(
+    audit: Audit, exposure: str, outcomes: str, subject: dict[str, object]
+) -> Audit:
     """The audit with other answers: of all pairs, and of all groups whether they are detected."""
     budgets = []
     for setting in audit.budgets:
         pairs = []
         for pair in setting.pairs:
-            ours = {"answer": exposure, "group": pair.groups[1] if exposure == "differs" else None}
-            other = {"answer": outcomes, "group": pair.groups[1] if outcomes == "differ" else None}
+            ours = {
+                "answer": exposure,
+                "group": pair.groups[1] if exposure == "differs" else None,
+            }
+            other = {
+                "answer": outcomes,
+                "group": pair.groups[1] if outcomes == "differ" else None,
+            }
             changes = {"exposure": pair.exposure.model_copy(update=ours)}
             changes |= {"outcomes": pair.outcomes.model_copy(update=other)}
             pairs.append(pair.model_copy(update=changes))
         is_detected = exposure in EXPOSURE[:2]
         groups = {
-            k: g.model_copy(update={"resolved": is_detected}) for k, g in setting.groups.items()
+            k: g.model_copy(update={"resolved": is_detected})
+            for k, g in setting.groups.items()
         }
         budgets.append(setting.model_copy(update={"pairs": pairs, "groups": groups}))
     about = audit.subject.model_copy(update=subject)
@@ -151,7 +171,9 @@ def test_drawn_releases_have_headlines():
 
 
 def test_attacks_that_contradict_each_other_are_said_to():
-    audit = pcer.audit(pcer.read_release(ROOT / "studies/paper/bios.gender.release.json"), QUICK)
+    audit = pcer.audit(
+        pcer.read_release(ROOT / "studies/paper/bios.gender.release.json"), QUICK
+    )
     said = "AUC finds Male easier to recognise; paired gap finds Female; they contradict each other"
     assert any(said in sentence for sentence in audit.trust)
     (card,) = (
@@ -159,9 +181,14 @@ def test_attacks_that_contradict_each_other_are_said_to():
         for setting in audit.budgets
         if setting.epsilon == 0.1
     )
-    assert "For Female that shows by paired confidence alone." in card  # its RMIA may be a coin
+    assert (
+        "For Female that shows by paired confidence alone." in card
+    )  # its RMIA may be a coin
     # outcomes drive the ratios, and Δ PCER is evidence of memorisation: both are said together
-    least_private, badge = audit.budgets[-1], "PCER differs because predictions do, not privacy"
+    least_private, badge = (
+        audit.budgets[-1],
+        "PCER differs because predictions do, not privacy",
+    )
     assert least_private.verdict is pcer.Verdict.RATIO_DIFFERS
     assert words.badge(audit, least_private) == badge
     assert words.paper_words(audit).startswith("Δ PCER shows memorisation")
@@ -170,22 +197,35 @@ def test_attacks_that_contradict_each_other_are_said_to():
 def test_to_be_flagged_rightly_is_no_harm_and_its_placebos_are_not_those_of_rates():
     release = pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
     audit = pcer.audit(release, QUICK.model_copy(update={"benefit": "precision"}))
-    assert audit.verdict.value == "exposure_differs"  # 60 of 100 right in Other, 69 in the other
-    assert "Positive predictions for Other defendants are right less often" in audit.headline
+    assert (
+        audit.verdict.value == "exposure_differs"
+    )  # 60 of 100 right in Other, 69 in the other
+    assert (
+        "Positive predictions for Other defendants are right less often"
+        in audit.headline
+    )
     (pair,) = audit.told.pairs
     assert pair.outcomes.group == "Other"
     checks = pair.exposure.placebo
     assert checks.n_exposure is not None is not checks.exposure_p
     assert {checks.n_double, checks.n_ratio, checks.n_any, checks.ratio_p} == {None}
-    double = pcer.audit(release, QUICK.model_copy(update={"benefit": "true_positive_rate"}))
-    assert "This release lacks the made-up-groups check of this finding." in double.trust
+    double = pcer.audit(
+        release, QUICK.model_copy(update={"benefit": "true_positive_rate"})
+    )
+    assert (
+        "This release lacks the made-up-groups check of this finding." in double.trust
+    )
 
 
 def test_other_attacks_that_show_a_difference_are_in_headline_badge_and_card():
     release = pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
     audit = pcer.audit(release, QUICK.model_copy(update={"cost": "overfitting_gap"}))
-    assert audit.headline.startswith("Only other attacks show a group to be easier to recognise.")
-    assert words.badge(audit, audit.told) == "Only other attacks show a privacy difference"
+    assert audit.headline.startswith(
+        "Only other attacks show a group to be easier to recognise."
+    )
+    assert (
+        words.badge(audit, audit.told) == "Only other attacks show a privacy difference"
+    )
     card = words.exposure_card(audit, audit.told)
     assert any("do show a difference" in sentence for sentence in card.sentences)
     assert "exposure_differs" in audit.statements()
@@ -193,7 +233,10 @@ def test_other_attacks_that_show_a_difference_are_in_headline_badge_and_card():
 
 def test_a_p_value_beside_another_attacks_numbers_names_its_own():
     release = pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
-    for cost, whose in (("sharpest", " by paired confidence"), ("paired_confidence", "")):
+    for cost, whose in (
+        ("sharpest", " by paired confidence"),
+        ("paired_confidence", ""),
+    ):
         audit = pcer.audit(release, QUICK.model_copy(update={"cost": cost}))
         assert audit.told.pairs[0].exposure.attack == "paired_confidence"
         (said,) = (each for each in audit.account if each.startswith("They differ by"))
@@ -204,17 +247,24 @@ def test_a_file_that_contradicts_itself_is_no_evidence_in_the_papers_words():
     tree = pcer.read_release(ROOT / "examples" / "compas-forest.release.json").to_tree()
     tree["training"]["stratified_by"] = "both"
     audit = pcer.audit(parse_release(tree, file="x"), QUICK)
-    assert words.paper_words(audit).startswith("This file cannot tell whether Δ PCER is evidence.")
+    assert words.paper_words(audit).startswith(
+        "This file cannot tell whether Δ PCER is evidence."
+    )
 
 
 @pytest.mark.parametrize("said", [{"stratified_by": "both"}, {"split_kind": "other"}])
 def test_a_file_that_cannot_tell_does_not_say_that_no_attack_detects(said):
     tree = pcer.read_release(ROOT / "examples" / "compas-forest.release.json").to_tree()
     audit = pcer.audit(
-        parse_release({**tree, "training": {**tree["training"], **said}}, file="x"), QUICK
+        parse_release({**tree, "training": {**tree["training"], **said}}, file="x"),
+        QUICK,
     )
-    assert audit.headline.startswith("This file cannot tell who is easier to recognise.")
-    assert not any(re.search("attacks? detect|none shows", sentence) for sentence in audit.trust)
+    assert audit.headline.startswith(
+        "This file cannot tell who is easier to recognise."
+    )
+    assert not any(
+        re.search("attacks? detect|none shows", sentence) for sentence in audit.trust
+    )
 
 
 def test_of_several_pairs_the_widest_is_told_with_its_names():
@@ -237,9 +287,15 @@ def test_gaps_agree_with_the_parity_gap_and_r_is_the_benefit_that_was_asked_for(
     release = pcer.read_release(ROOT / "studies" / "paper" / "compas.race.release.json")
     audit = pcer.audit(release, QUICK)
     (gap,) = (each for each in audit.trust if each.startswith("Outcome gap"))
-    parity = audit.told.demographic_parity_gap.mean  # 50.4 and 26.6, printed as 50 and 27: not 23
-    assert gap.startswith(f"Outcome gap: {100 * parity:.1f} points (95% interval 21.4 to 26.2")
-    (shrinks,) = (each for each in audit.next_steps if each.startswith("The outcome gap"))
+    parity = (
+        audit.told.demographic_parity_gap.mean
+    )  # 50.4 and 26.6, printed as 50 and 27: not 23
+    assert gap.startswith(
+        f"Outcome gap: {100 * parity:.1f} points (95% interval 21.4 to 26.2"
+    )
+    (shrinks,) = (
+        each for each in audit.next_steps if each.startswith("The outcome gap")
+    )
     assert "shrink from 23.8 to 10.6 points" in shrinks
     assert "R: predicted positive;" in words.paper_note(audit)
     precise = pcer.audit(release, QUICK.model_copy(update={"benefit": "precision"}))

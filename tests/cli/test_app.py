@@ -20,7 +20,11 @@ GROUP = typer.main.get_command(app)
 NAMES = GROUP.list_commands(typer.Context(GROUP))
 LONG = {"train", "receipt", "recommend", "demo"}  # they train first
 EXAMPLES = [
-    pytest.param(example, marks=pytest.mark.slow if verb.__name__ in LONG else (), id=verb.__name__)
+    pytest.param(
+        example,
+        marks=pytest.mark.slow if verb.__name__ in LONG else (),
+        id=verb.__name__,
+    )
     for verb, example in VERBS.items()
 ]
 
@@ -66,7 +70,8 @@ def test_an_example_runs_in_a_clone(example, tmp_path, monkeypatch):
     words = shlex.split(example.partition(" > ")[0])
     if words[0] == "release":
         rows = [
-            [k % 2, k // 2 % 2, "train" if k % 3 else "test", "fm"[k // 4 % 2]] for k in range(900)
+            [k % 2, k // 2 % 2, "train" if k % 3 else "test", "fm"[k // 4 % 2]]
+            for k in range(900)
         ]
         write_rows(tmp_path / "loans.csv", "y_true y_pred split sex", rows)
     before = {
@@ -77,7 +82,9 @@ def test_an_example_runs_in_a_clone(example, tmp_path, monkeypatch):
     if words[0] in before:
         passed(*shlex.split(before[words[0]]))
     done = run(*words)
-    assert done.returncode in (0, int(words[0] in ("compare", "trend", "recommend"))), done.stderr
+    assert done.returncode in (0, int(words[0] in ("compare", "trend", "recommend"))), (
+        done.stderr
+    )
     assert done.stdout or done.stderr.startswith("loans.sex.release.json")
 
 
@@ -94,7 +101,10 @@ def test_quiet_leaves_the_result_the_exit_code_and_errors():
 
 
 def test_colours_are_for_terminals_and_can_be_refused():
-    forest, terminal = ROOT / "examples/compas-forest.release.json", {"TERM": "xterm-256color"}
+    forest, terminal = (
+        ROOT / "examples/compas-forest.release.json",
+        {"TERM": "xterm-256color"},
+    )
     coloured = passed("audit", forest, FORCE_COLOR="1", **terminal).stdout
     assert "\x1b[1;31m[double_disadvantage]\x1b[0m" in coloured
     plain = passed("audit", forest, FORCE_COLOR="1", NO_COLOR="1", **terminal).stdout
@@ -104,13 +114,23 @@ def test_colours_are_for_terminals_and_can_be_refused():
 
 @pytest.mark.slow
 def test_shells_complete_verbs_and_options():
-    asked = {"_PCER_COMPLETE": "complete_bash", "COMP_CWORD": "1", "COMP_WORDS": "pcer tre"}
+    asked = {
+        "_PCER_COMPLETE": "complete_bash",
+        "COMP_CWORD": "1",
+        "COMP_WORDS": "pcer tre",
+    }
     assert start(**asked).stdout.split() == ["trend"]
     asked |= {"COMP_CWORD": "2", "COMP_WORDS": "pcer audit --opi"}
     assert start(**asked).stdout.split() == ["--opinion"]
-    in_bash = ["bash", "-c", f"{shlex.quote(sys.executable)} -m pcer --show-completion; true"]
+    in_bash = [
+        "bash",
+        "-c",
+        f"{shlex.quote(sys.executable)} -m pcer --show-completion; true",
+    ]
     script = subprocess.run(in_bash, capture_output=True, text=True, check=False).stdout
-    assert "_PCER_COMPLETE" in script  # the shell that calls is asked for, so call from bash
+    assert (
+        "_PCER_COMPLETE" in script
+    )  # the shell that calls is asked for, so call from bash
 
 
 @pytest.mark.parametrize(
@@ -119,11 +139,15 @@ def test_shells_complete_verbs_and_options():
 def test_progress_fits_80_columns(name):
     terminal = Terminal(width=80)
     with Display("models", console=terminal) as shown:
-        shown.tell(f"attacking and counting {name}", done=99_350, total=100_000, found=0)
+        shown.tell(
+            f"attacking and counting {name}", done=99_350, total=100_000, found=0
+        )
     lines = re.split(r"[\r\n]+", terminal.text())
     assert max(map(len, lines)) <= 80
     told = [line for line in lines if "99350/100000 models" in line]
     assert told
     assert [
-        line for line in lines if line.strip() and line not in told and "start" not in line
+        line
+        for line in lines
+        if line.strip() and line not in told and "start" not in line
     ] == []

@@ -16,7 +16,13 @@ from tests.worlds.people import draw_null, memorising, world_of
 
 ROOT, RATES = SAMPLES.parents[1], SAMPLES / "rates.release.json"
 FOREST = ROOT / "examples" / "compas-forest.release.json"
-FULL = ("In plain words", "Is anything detected?", "As published", "Algorithm 1", "Floor sens")
+FULL = (
+    "In plain words",
+    "Is anything detected?",
+    "As published",
+    "Algorithm 1",
+    "Floor sens",
+)
 SHORT = ("Outcomes and exposure", "The paper's numbers", "How sure", "More: --full")
 
 
@@ -30,7 +36,9 @@ def test_the_finding_comes_first_and_the_rest_when_asked_for(audited):
     lines = done.stdout.splitlines()
     assert (lines[0][:12], done.stderr) == ("toy · letter", "")
     assert " ".join(lines[1:]).startswith(audited.headline)
-    assert [part for line in lines for part in SHORT if line.startswith(part)] == list(SHORT)
+    assert [part for line in lines for part in SHORT if line.startswith(part)] == list(
+        SHORT
+    )
     assert not any(part in done.stdout for part in FULL)
     assert "\x1b" not in done.stdout
 
@@ -43,7 +51,10 @@ def test_a_line_for_chats_and_the_papers_view(audited):
     view = passed("audit", GOOD, "--paper").stdout
     assert view == f"{audited.paper()}\n\n"
     assert not any(part in view for part in ("How sure", "Is anything detected?"))
-    assert passed("audit", GOOD, "--paper", "--latex", "-").stdout == audited.paper().to_latex()
+    assert (
+        passed("audit", GOOD, "--paper", "--latex", "-").stdout
+        == audited.paper().to_latex()
+    )
     assert "Algorithm 1" in passed("audit", GOOD, "--paper", "--markdown", "-").stdout
     assert "choose one" in refusal("audit", GOOD, "--paper", "--full")
 
@@ -55,13 +66,19 @@ def test_a_named_setting_is_told_after_the_headline_and_never_instead_of_it(tmp_
     other = next(each for each in audit.budgets if each is not audit.told)
     for view in ("--summary", "--full", "--paper"):
         plain, told = (
-            " ".join(passed("audit", several, view, *more, COLUMNS="300").stdout.split())
+            " ".join(
+                passed("audit", several, view, *more, COLUMNS="300").stdout.split()
+            )
             for more in ((), ("--setting", other.epsilon or "none"))
         )
         assert told.startswith(plain[:100])
         assert f": {other.headline} " in told
-        assert told.count(f"[{other.verdict.value}]") > plain.count(f"[{other.verdict.value}]")
-    names = [word for each in audit.budgets for word in ("--setting", each.epsilon or "none")]
+        assert told.count(f"[{other.verdict.value}]") > plain.count(
+            f"[{other.verdict.value}]"
+        )
+    names = [
+        word for each in audit.budgets for word in ("--setting", each.epsilon or "none")
+    ]
     page = passed("audit", several, *names, "--markdown", "-").stdout
     for each in audit.budgets:
         assert f": {each.headline} ".replace("[", "\\[") in page
@@ -91,7 +108,9 @@ def test_several_releases_and_a_folder(tmp_path):
     listed = passed("audit", *sorted(tmp_path.glob("*.json")), "--json", "-")
     folder = passed("audit", tmp_path, "--json", "-")
     assert folder.stdout == listed.stdout
-    assert [audit["format"] for audit in json.loads(folder.stdout)] == ["pcer-audit"] * 2
+    assert [audit["format"] for audit in json.loads(folder.stdout)] == [
+        "pcer-audit"
+    ] * 2
     assert "All releases" in passed("audit", tmp_path).stdout
     (tmp_path / "empty").mkdir()
     assert "holds no *.release.json" in refusal("audit", tmp_path / "empty")
@@ -99,18 +118,28 @@ def test_several_releases_and_a_folder(tmp_path):
 
 def test_fail_on(tmp_path):
     out = tmp_path / "junit.xml"
-    met = passed("audit", GOOD, "--fail-on", "no_difference_shown", "--junit", out, code=1)
+    met = passed(
+        "audit", GOOD, "--fail-on", "no_difference_shown", "--junit", out, code=1
+    )
     assert ElementTree.parse(out).getroot()[0].get("failures") == "1"
     assert "--fail-on is met: toy (letter): no_difference_shown" in met.stderr
     assert "[no_difference_shown]" in met.stdout
     passed("audit", GOOD, "--fail-on", "ratio_differs")
     assert "'ratio_differs'" in refusal("audit", GOOD, "--fail-on", "disparity_shown")
     passed("audit", GOOD, "--fail-on", "nonsense", code=2)
-    for statement in ("double_disadvantage", "exposure_differs", "ratio_differs"):  # all hold
+    for statement in (
+        "double_disadvantage",
+        "exposure_differs",
+        "ratio_differs",
+    ):  # all hold
         options = ("--fail-on", statement, "--junit", out, "--summary")
-        assert "[double_disadvantage]" in passed("audit", FOREST, *options, code=1).stdout
+        assert (
+            "[double_disadvantage]" in passed("audit", FOREST, *options, code=1).stdout
+        )
         (failure,) = ElementTree.parse(out).iter("failure")
-        assert failure.get("message").startswith(f'"{statement.replace("_", " ")}" holds (no-DP')
+        assert failure.get("message").startswith(
+            f'"{statement.replace("_", " ")}" holds (no-DP'
+        )
         assert "69.2 of 100 (coin: 50), against 67.6" in failure.get("message")
 
 
@@ -142,7 +171,9 @@ def test_verify_several_at_once(tmp_path):
     verify = ("verify", out, RATES)
     other = passed(*verify, SAMPLES / "by-hand.release.json", code=1).stdout
     assert "holds no audit of" in other
-    assert len([line for line in other.splitlines() if line.startswith("SHA-256 ")]) == 4
+    assert (
+        len([line for line in other.splitlines() if line.startswith("SHA-256 ")]) == 4
+    )
     assert "an audit of release" in passed(*verify, code=1).stdout
     plan = json.loads(out.read_text())[0]["plan_sha256"]
     for digest, code in ((plan, 0), ("0" * 64, 1), ("0", 2)):
@@ -157,7 +188,9 @@ def test_large_files_are_allowed_by_name(tmp_path):
 
 
 def test_schema_and_version():
-    assert json.loads(passed("schema", "audit").stdout)["title"] == "pcer audit, version 3"
+    assert (
+        json.loads(passed("schema", "audit").stdout)["title"] == "pcer audit, version 3"
+    )
     assert passed("version").stdout == f"pcer {pcer.__version__}\n"
 
 
@@ -168,10 +201,16 @@ def test_schema_and_version():
 def guard() -> list[str]:
     """The options of the guard that docs/reports.md prints."""
     text = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
-    command = next(re.finditer(r"(?:^    .*\\\n)*^    .*--fail-on.*$", text, re.MULTILINE))
+    command = next(
+        re.finditer(r"(?:^    .*\\\n)*^    .*--fail-on.*$", text, re.MULTILINE)
+    )
     options = re.findall(r"--fail-on \w+", command.group().replace("\\\n", " "))
     asked = {option.split()[1] for option in options}
-    assert {"none_detected", "insufficient_data", "exposure_differs"} <= asked <= {*GUARDED}
+    assert (
+        {"none_detected", "insufficient_data", "exposure_differs"}
+        <= asked
+        <= {*GUARDED}
+    )
     return " ".join(options).split()
 
 
@@ -180,13 +219,17 @@ ALL_RIGHT = [[(350, 0, 350, 0), (150, 0, 150, 0)]] * 2
 """By group, tp, fp, tn and fn in training and in test."""
 
 
-@pytest.mark.parametrize("tables", [FOUR_ROWS, ALL_RIGHT], ids=["four rows", "all right"])
+@pytest.mark.parametrize(
+    "tables", [FOUR_ROWS, ALL_RIGHT], ids=["four rows", "all right"]
+)
 def test_it_is_red_where_nothing_can_be_shown(tables, tmp_path, guard):
     path, report = tmp_path / "x.release.json", tmp_path / "x.xml"
     tree = release_of()
     for name, group in zip(tree["subject"]["groups"], tables, strict=True):
         parts = zip(("train", "test"), group, strict=True)
-        tree["runs"][0]["groups"][name] = {p: dict(zip(CELLS, t, strict=True)) for p, t in parts}
+        tree["runs"][0]["groups"][name] = {
+            p: dict(zip(CELLS, t, strict=True)) for p, t in parts
+        }
     path.write_text(json.dumps(tree))
     done = passed("audit", path, "--junit", report, *guard, code=1)
     assert re.search("insufficient_data|none_detected", done.stderr)

@@ -13,7 +13,15 @@ from tests.commands import GOOD, run
 from tests.pages import HOSTILE, Html, many_groups
 from tests.worlds.two_models import TwoModels, draw_both
 
-SIZES = ("plan", "--groups", "Women=1200,Men=3400", "--accuracy", ".8", "--splits", "20")
+SIZES = (
+    "plan",
+    "--groups",
+    "Women=1200,Men=3400",
+    "--accuracy",
+    ".8",
+    "--splits",
+    "20",
+)
 WORLD = TwoModels(people=(400, 700), old=(0.05, 0.05), new=(0.05, 0.2), n_splits=10)
 
 
@@ -21,7 +29,9 @@ WORLD = TwoModels(people=(400, 700), old=(0.05, 0.05), new=(0.05, 0.2), n_splits
 def files(tmp_path_factory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("both")
     paths = folder / "old.release.json", folder / "new.release.json"
-    for path, release in zip(paths, draw_both(WORLD, np.random.default_rng(3)), strict=True):
+    for path, release in zip(
+        paths, draw_both(WORLD, np.random.default_rng(3)), strict=True
+    ):
         pcer.write_release(release, path)
     return paths
 
@@ -56,7 +66,10 @@ def test_json_and_junit(files, changes, tmp_path):
     assert json.loads(done.stdout) == changes.to_tree()
     suite = ElementTree.parse(xml).getroot().find("testsuite")
     said = {one.get("name"): one.get("value") for one in suite.iter("property")}
-    assert (said["verdict"], said["old sha256"]) == ("worse", changes.old.release_sha256)
+    assert (said["verdict"], said["old sha256"]) == (
+        "worse",
+        changes.old.release_sha256,
+    )
     said = [each.text for each in suite.iter("failure")]
     assert [text.split(" rose ")[0].split(" grew ")[0] for text in said] == [
         "Exposure of g1",
@@ -69,7 +82,9 @@ def test_json_and_junit(files, changes, tmp_path):
     assert changes.headline in suite.findtext("system-out")
 
 
-def test_a_trend_is_printed_written_and_exits_1_where_the_last_is_worse(files, tmp_path):
+def test_a_trend_is_printed_written_and_exits_1_where_the_last_is_worse(
+    files, tmp_path
+):
     old, new = files
     page, out = tmp_path / "trend.html", tmp_path / "trend.json"
     done = run("trend", old, old, new, "--html", page, "--json", out, COLUMNS="60")
@@ -81,18 +96,29 @@ def test_a_trend_is_printed_written_and_exits_1_where_the_last_is_worse(files, t
     tags = [tag for tag, _ in elements]
     assert {"svg", "table"} <= {*tags}
     assert "script" not in tags
-    assert sum(tag == "g" for tag in tags) == 3 * 2  # a mark for every version and group
+    assert (
+        sum(tag == "g" for tag in tags) == 3 * 2
+    )  # a mark for every version and group
     assert run("trend", new, old, "-q").returncode == 0
     hostile = many_groups(HOSTILE, dataset=HOSTILE[0], attribute=HOSTILE[3])
-    assert {*tags} >= {tag for tag, _ in Html(trend_page(pcer.trend([hostile] * 2))).elements}
+    assert {*tags} >= {
+        tag for tag, _ in Html(trend_page(pcer.trend([hostile] * 2))).elements
+    }
 
 
-def test_a_notebook_shows_changes_and_an_outlook_and_other_peoples_names_are_text(changes):
+def test_a_notebook_shows_changes_and_an_outlook_and_other_peoples_names_are_text(
+    changes,
+):
     release = many_groups(HOSTILE, dataset=HOSTILE[0], attribute=HOSTILE[3])
-    outlooks = [pcer.detectable({women: 1_200, "men": 3_400}) for women in ("w", "<b>women</b>")]
+    outlooks = [
+        pcer.detectable({women: 1_200, "men": 3_400}) for women in ("w", "<b>women</b>")
+    ]
     others = pcer.compare(release, release, settings="1=none")
     for plain, hostile in ((changes, others), outlooks):
-        tags = [{tag for tag, _ in Html(one._repr_html_()).elements} for one in (plain, hostile)]
+        tags = [
+            {tag for tag, _ in Html(one._repr_html_()).elements}
+            for one in (plain, hostile)
+        ]
         assert {"table"} <= tags[1] <= tags[0]
         assert max(map(len, str(hostile).splitlines())) <= 80
     assert repr(changes).startswith("<Changes: simulated (group), 10 models →")
@@ -103,7 +129,9 @@ def test_a_notebook_shows_changes_and_an_outlook_and_other_peoples_names_are_tex
 
 
 def test_sizes_or_a_release_give_tables_that_fit_sentences_and_json(tmp_path):
-    done = run(*SIZES, "--test-size", ".3", "--cost", "gap", "--target", "0.005", COLUMNS="300")
+    done = run(
+        *SIZES, "--test-size", ".3", "--cost", "gap", "--target", "0.005", COLUMNS="300"
+    )
     assert (done.returncode, done.stderr) == (0, "")
     found = pcer.detectable({"Women": 1200, "Men": 3400}, target=0.005)
     flat = " ".join(done.stdout.split())
@@ -112,7 +140,10 @@ def test_sizes_or_a_release_give_tables_that_fit_sentences_and_json(tmp_path):
     assert all(" ".join(part.split()) in flat for part in parts)
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert max(map(len, run(*SIZES, COLUMNS="40").stdout.splitlines())) <= 40
-    done, found = run(*SIZES, "--json", "-"), pcer.detectable({"Women": 1200, "Men": 3400})
+    done, found = (
+        run(*SIZES, "--json", "-"),
+        pcer.detectable({"Women": 1200, "Men": 3400}),
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == found.to_tree()
     path = tmp_path / "outlook.json"
@@ -127,12 +158,16 @@ def test_the_picture_is_drawn_in_three_formats_and_in_a_notebook(tmp_path):
     drawn = {path.name: path for path in (tmp_path / "figures").iterdir()}
     assert drawn.keys() == {"outlook.pdf", "outlook.png", "outlook.svg"}
     svg = drawn["outlook.svg"].read_text(encoding="utf-8")
-    assert all(words in svg for words in ("exposure, Women", "smallest that would be shown"))
+    assert all(
+        words in svg for words in ("exposure, Women", "smallest that would be shown")
+    )
     found = pcer.detectable({"women": 1_200, "men": 3_400})
     spec = found.plot().to_dict()  # Altair checks it against Vega-Lite's schema
     rows = spec["datasets"]["outlook"]
     points = [row for row in rows if row["line"] == "exposure, men"]
-    assert [row["splits"] for row in points] == [one.n_splits for one in found.over_splits]
+    assert [row["splits"] for row in points] == [
+        one.n_splits for one in found.over_splits
+    ]
     amounts = [one.exposure["men"] for one in found.over_splits]
     assert [row["amount"] for row in points] == pytest.approx(amounts)
     many = pcer.detectable({f"group {k}": 900 + k for k in range(9)})

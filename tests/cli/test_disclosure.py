@@ -8,9 +8,26 @@ from pathlib import Path
 
 import pcer
 from pcer.sweep.receipts import read_receipts
-from tests.commands import JOBS, NAMES, config, passed, refusal, write_people, write_rows
+from tests.commands import (
+    JOBS,
+    NAMES,
+    config,
+    passed,
+    refusal,
+    write_people,
+    write_rows,
+)
 
-SAID = ("--label", "approved", "--positive", "yes", "--outcome", "benefit", "--attribute", "sex")
+SAID = (
+    "--label",
+    "approved",
+    "--positive",
+    "yes",
+    "--outcome",
+    "benefit",
+    "--attribute",
+    "sex",
+)
 QUICK = ("--seeds", "2", "--epochs", "1", "--batch", "64", "--budgets")
 
 
@@ -34,8 +51,12 @@ def test_no_name_and_no_value_of_a_category_is_in_any_output(tmp_path):
     """Of a sweep that learns from a column of names, against all advice, and of its report."""
     out = tmp_path / "out"
     told = train(tmp_path, identifiers=["name"], max_categories=500)
-    page = passed("audit", out, "--html", out / "report.html", "--json", out / "audit.json")
-    files = [path.read_text(errors="replace") for path in out.rglob("*") if path.is_file()]
+    page = passed(
+        "audit", out, "--html", out / "report.html", "--json", out / "audit.json"
+    )
+    files = [
+        path.read_text(errors="replace") for path in out.rglob("*") if path.is_file()
+    ]
     text = "\n".join([*files, told, page.stdout, page.stderr])
     assert not [word for word in (*NAMES, *JOBS, "Person") if word in text]
     made_with = made(tmp_path).training.config
@@ -44,17 +65,26 @@ def test_no_name_and_no_value_of_a_category_is_in_any_output(tmp_path):
 
 
 def test_a_question_names_no_value_of_a_label_that_few_records_have(tmp_path):
-    rows = [["ab"[i % 2], i % 7, "own words" if i == 3 else "AB"[i % 3 % 2]] for i in range(40)]
-    told = refusal("train", write_rows(tmp_path / "t.csv", "sex age grade", rows), *SAID[-4:])
+    rows = [
+        ["ab"[i % 2], i % 7, "own words" if i == 3 else "AB"[i % 3 % 2]]
+        for i in range(40)
+    ]
+    told = refusal(
+        "train", write_rows(tmp_path / "t.csv", "sex age grade", rows), *SAID[-4:]
+    )
     assert "(--positive): B or A?" in told
-    told = refusal("train", write_rows(tmp_path / "t.csv", "sex age grade", rows[:9]), *SAID[-4:])
+    told = refusal(
+        "train", write_rows(tmp_path / "t.csv", "sex age grade", rows[:9]), *SAID[-4:]
+    )
     assert "own words" not in told
 
 
 def test_a_column_of_names_and_a_small_group_are_one_sentence_each(tmp_path):
     told = train(tmp_path, code=2)
     assert "column 'name' has 400 different texts in 400 records" in told
-    assert "fewer than 10 people of one" in train(tmp_path, n=100, code=2, drop=["name"])
+    assert "fewer than 10 people of one" in train(
+        tmp_path, n=100, code=2, drop=["name"]
+    )
     assert not list((tmp_path / "out").glob("*.release.json"))
 
 
@@ -115,8 +145,12 @@ def test_without_certain_cells_nobody_is_given_away(tmp_path):
     release = release_of(tmp_path, "--no-certain-cells")
     assert release.disclosure.memberships == certain_memberships(release) == 0
     assert release.disclosure.n_coarse_tables > 0
-    assert any(note.startswith("To reveal no membership") for note in release.subject.notes)
-    assert not [line for line in pcer.audit(release).account if "with certainty" in line]
+    assert any(
+        note.startswith("To reveal no membership") for note in release.subject.notes
+    )
+    assert not [
+        line for line in pcer.audit(release).account if "with certainty" in line
+    ]
     sharper = pcer.audit(release, pcer.Plan(cost="paired_confidence"))
     assert sharper.budgets[0].groups["a"].resolved
 
@@ -151,9 +185,16 @@ def test_a_sweep_finds_its_secret_again_or_says_so(tmp_path, monkeypatch):
     assert release.training.config["noise_from_secret"] is True
     assert (len(release.runs), bool(release.bounds)) == (4, True)
     log = (out / "run.log").read_text()
-    assert re.search(r"Z train people: 4 models, 0 of them found trained, in [\d.]+ s; local", log)
+    assert re.search(
+        r"Z train people: 4 models, 0 of them found trained, in [\d.]+ s; local", log
+    )
     passed("audit", out)
-    passed("receipt", out, "--record", read_receipts(out / "people.receipts")[0].record_ids[0])
+    passed(
+        "receipt",
+        out,
+        "--record",
+        read_receipts(out / "people.receipts")[0].record_ids[0],
+    )
     secret.unlink()
     told = train(tmp_path, *private, code=2, drop=["name"])
     assert "was begun with a secret that is not in" in told

@@ -10,7 +10,13 @@ import pytest
 import pcer
 from pcer.errors import shown
 from pcer.release.format import parse_release
-from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report, verify_report
+from pcer.report import (
+    to_junit,
+    to_latex_tables,
+    to_markdown_page,
+    to_report,
+    verify_report,
+)
 from pcer.report.figures import draw_figures
 from tests.commands import passed, refusal, write_rows
 from tests.pages import renamed
@@ -24,7 +30,11 @@ LAYOUT = "\n\u00ad\u200b\u2068\u2069"
 @pytest.fixture(scope="module")
 def hostile() -> tuple[pcer.Audit, pcer.Release]:
     tree = release_of(n_seeds=3)
-    tree["subject"] |= {"dataset": "d\u202e [b]", "attribute": "a\u2029", "notes": ["n\u202e"]}
+    tree["subject"] |= {
+        "dataset": "d\u202e [b]",
+        "attribute": "a\u2029",
+        "notes": ["n\u202e"],
+    }
     tree["training"] |= {"mechanism": "m\u202e", "config": {"\u202e": "\ud800"}}
     tree["provenance"] = {"data_digest": "x\u202e", "source_commit": "c\u2066"}
     release = renamed(tree, list(NAMES))
@@ -41,7 +51,9 @@ def test_no_output_holds_what_cannot_be_seen(hostile, tmp_path):
     page, path = to_report([audit], [release]), tmp_path / "report.html"
     outputs = {
         "page": re.sub(r"<script[^>]*>.*?</script>", "", page, flags=re.S),
-        "data": re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.S)[1],
+        "data": re.search(
+            r'<script type="application/json"[^>]*>(.*?)</script>', page, re.S
+        )[1],
         "markdown": to_markdown_page([audit]).replace("\\_", "_"),
         "latex": to_latex_tables([audit]),
         "junit": to_junit([audit], ["none_detected"]),
@@ -52,7 +64,12 @@ def test_no_output_holds_what_cannot_be_seen(hostile, tmp_path):
     assert "d\\u202e [b] · a\\u2029 · " in outputs["terminal"]
     for name, text in outputs.items():
         assert not unseen(text, besides=LAYOUT if name == "page" else "\n"), name
-    backslash = {"page": "\\", "junit": "\\", "markdown": r"\\", "latex": r"\textbackslash{}"}
+    backslash = {
+        "page": "\\",
+        "junit": "\\",
+        "markdown": r"\\",
+        "latex": r"\textbackslash{}",
+    }
     for name, (output, sign) in itertools.product(NAMES, backslash.items()):
         assert shown(name).replace("\\", sign) in outputs[output]
     assert ElementTree.fromstring(outputs["junit"]) is not None
@@ -71,7 +88,9 @@ def test_a_group_or_model_may_be_named_like_a_colour_or_a_part_of_every_object(n
     tree["runs"] = [run | {"model": names[0]} for run in tree["runs"]]
     release = renamed(tree, names)
     files = draw_figures([pcer.audit(release)], [release])
-    svg = " ".join(data.decode() for name, data in files.items() if name.endswith(".svg"))
+    svg = " ".join(
+        data.decode() for name, data in files.items() if name.endswith(".svg")
+    )
     assert all(name in svg for name in names)
 
 
@@ -93,13 +112,18 @@ def test_unknown_fields_and_file_names_are_spelt(tmp_path):
 
 def test_an_audit_is_never_a_page_whatever_it_is_called(tmp_path):
     tree = release_of(n_seeds=3)
-    tree["subject"]["notes"] = [note := "<script>alert(1)</script><h1>All is well.</h1>"]
+    tree["subject"]["notes"] = [
+        note := "<script>alert(1)</script><h1>All is well.</h1>"
+    ]
     release, audit = tmp_path / "x.release.json", tmp_path / "x.audit.JSON"
     release.write_text(json.dumps(tree))
     passed("audit", release, "--json", audit)
     text = audit.read_text()
     assert ("<" in text, json.loads(text)["subject"]["notes"]) == (False, [note])
-    for as_written in (text, text.replace("\\u003c", "<")):  # now, and by earlier versions
+    for as_written in (
+        text,
+        text.replace("\\u003c", "<"),
+    ):  # now, and by earlier versions
         audit.write_text(as_written)
         assert "every number agrees" in passed("verify", audit, release).stdout
     for name in ("report.HTML", "report.Htm", "report.xhtml", "x.svg", "x", "x.json."):
@@ -109,11 +133,25 @@ def test_an_audit_is_never_a_page_whatever_it_is_called(tmp_path):
 
 def test_a_file_may_have_a_bracket_in_its_name(tmp_path):
     predictions = tmp_path / "p[1].csv"
-    rows = [[k % 2, k // 2 % 2, "train" if k % 3 else "test", "mf"[k % 2]] for k in range(99)]
+    rows = [
+        [k % 2, k // 2 % 2, "train" if k % 3 else "test", "mf"[k % 2]]
+        for k in range(99)
+    ]
     write_rows(predictions, "y_true y_pred split sex", rows)
-    said = ("--attribute", "sex", "--outcome", "benefit", "--split-kind", "random", "--public-data")
+    said = (
+        "--attribute",
+        "sex",
+        "--outcome",
+        "benefit",
+        "--split-kind",
+        "random",
+        "--public-data",
+    )
     for backend in ((), ("--backend", "polars")):
         passed("release", predictions, *said, *backend, "--out", tmp_path)
         made = pcer.read_release(tmp_path / "p-1-.sex.release.json")
         assert made.subject.dataset == "p[1]"
-        assert sum(table.train.n + table.test.n for table in made.runs[0].groups.values()) == 99
+        assert (
+            sum(table.train.n + table.test.n for table in made.runs[0].groups.values())
+            == 99
+        )

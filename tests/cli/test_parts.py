@@ -10,7 +10,15 @@ import pytest
 from rich.console import Console
 
 from pcer.cli.app import app
-from pcer.cli.parts import KEYS, TABLE_OF, Display, from_options, log_run, parse_list, read_config
+from pcer.cli.parts import (
+    KEYS,
+    TABLE_OF,
+    Display,
+    from_options,
+    log_run,
+    parse_list,
+    read_config,
+)
 from pcer.cli.process import KEPT
 from pcer.cli.train import NOT_FOR_MODULES, OF_NETWORKS, train
 from pcer.data import TablePlan
@@ -26,7 +34,9 @@ class Terminal(Console):
 
     def __init__(self, width: int = 140) -> None:
         self.now, kept = 0.0, io.StringIO()
-        super().__init__(file=kept, width=width, force_terminal=True, get_time=lambda: self.now)
+        super().__init__(
+            file=kept, width=width, force_terminal=True, get_time=lambda: self.now
+        )
 
     def text(self) -> str:
         """All of it, without colours."""
@@ -46,7 +56,9 @@ def test_the_display_shows_models_and_time_left_and_the_log_has_a_line(tmp_path)
         log_run(tmp_path, "train x", shown, EngineFlags(jobs=3))
     lines = (tmp_path / "run.log").read_text().splitlines()
     assert len(lines) == 2
-    found = r"1200 models, 300 of them found trained, in 12\.0 s; local, cpu, 3 processes"
+    found = (
+        r"1200 models, 300 of them found trained, in 12\.0 s; local, cpu, 3 processes"
+    )
     with_these = r"python 3\.\S+, torch \S+, pcer \S+"
     when = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"
     assert re.fullmatch(f"{when} train x: {found}, {with_these}", lines[1])
@@ -63,7 +75,11 @@ def test_a_sweep_finds_training_and_attacking_apart_and_says_what_is_kept(tmp_pa
             shown.refresh()
             assert KEPT[-1]() == f"{done} of 300 models are kept in {tmp_path}"
         shown.step("loans")("checking with made-up groups")
-    for words in ("training my [red]loans", "attacking and counting", "with made-up groups loans"):
+    for words in (
+        "training my [red]loans",
+        "attacking and counting",
+        "with made-up groups loans",
+    ):
         assert words in terminal.text()
     assert (shown.done, shown.found, shown.total, KEPT) == (300, 100, 300, [])
 
@@ -82,7 +98,11 @@ def test_options_become_settings_and_what_was_not_said_stays_default():
     given = {**read_config(None), "jobs": 0, "config": "run.toml"}
     for kind, options, words in (
         (TrainConfig, {"epochs": 0}, r"^epochs must be a whole number of at least 1"),
-        (TrainConfig, {**given, "epochs": 0}, r"^epochs must be"),  # no value of the file
+        (
+            TrainConfig,
+            {**given, "epochs": 0},
+            r"^epochs must be",
+        ),  # no value of the file
         (EngineFlags, given, r"^run\.toml \[engine\]: jobs must"),
         (EngineFlags, {"jobs": 0}, r"^jobs must"),
     ):
@@ -103,7 +123,15 @@ WHOLE = {
 
 def test_every_setting_is_an_option_or_a_key_and_heeded_or_refused():
     """What has neither option nor key: no run needs it, or another setting decides."""
-    alone = {"momentum", "standardise", "split", "public", "attributes", "public_data", "settings"}
+    alone = {
+        "momentum",
+        "standardise",
+        "split",
+        "public",
+        "attributes",
+        "public_data",
+        "settings",
+    }
     kinds = (TrainConfig, EngineFlags, TablePlan, DisclosureRule)
     settings = {field.name for kind in kinds for field in fields(kind)}
     options = set(inspect.signature(train).parameters)
@@ -122,7 +150,9 @@ def test_values_by_key_and_none_where_nothing_is_said():
     assert set(read_config(None).values()) == {None}
 
 
-@pytest.mark.parametrize("verb", [info.callback for info in app.registered_commands] + [reproduce])
+@pytest.mark.parametrize(
+    "verb", [info.callback for info in app.registered_commands] + [reproduce]
+)
 def test_a_verb_is_under_15_lines_besides_its_signature(verb):
     (function,) = ast.parse(inspect.getsource(verb)).body
     body = function.body[1:]
@@ -144,7 +174,9 @@ def help_page() -> str:
 def test_the_study_is_listed_and_an_unknown_verb_is_refused():
     assert "reproduce Run the paper's whole study" in help_page()
     assert "--tables-only" in passed("reproduce", "--help", COLUMNS="200").stdout
-    assert "No such command 'nonsense'" in passed("nonsense", code=2, COLUMNS="200").stderr
+    assert (
+        "No such command 'nonsense'" in passed("nonsense", code=2, COLUMNS="200").stderr
+    )
 
 
 def test_without_the_study_one_sentence_says_how_to_install_it(monkeypatch):

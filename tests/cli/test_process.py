@@ -42,7 +42,10 @@ def stopped(number: signal.Signals, work: str, before: str = "") -> tuple[int, s
     """Exit code and stderr of a verb that is stopped amid its work."""
     code = VERB.format(work=work, before=before)
     with subprocess.Popen(
-        [sys.executable, "-c", code], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", code],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
@@ -61,8 +64,12 @@ STUBBORN = """
 """
 
 
-@pytest.mark.parametrize("work", ["time.sleep(600)", STUBBORN.strip()], ids=["plain", "stubborn"])
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    "work", ["time.sleep(600)", STUBBORN.strip()], ids=["plain", "stubborn"]
+)
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_a_signal_is_one_sentence_and_the_code_of_shells(number, code, work):
     assert stopped(number, work) == (code, SENTENCE)
 
@@ -121,7 +128,9 @@ def test_nobody_listening_is_no_failed_guard_and_a_full_disk_one_sentence(
 ):
     """In a shell that fails where any part of a pipe does, as CI is set up; files are written."""
     whole = ["bash", "-o", "pipefail", "-c", f'"{sys.executable}" -m pcer {command}']
-    done = subprocess.run(whole, cwd=tmp_path, capture_output=True, encoding="utf-8", check=False)
+    done = subprocess.run(
+        whole, cwd=tmp_path, capture_output=True, encoding="utf-8", check=False
+    )
     assert (done.returncode, done.stderr) == (code, told)
     texts = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
     assert list(texts) == ["a.json"] * ("a.json" in command)
@@ -133,7 +142,9 @@ def test_progress_is_on_stderr_and_stdout_holds_the_result_alone():
     master, slave = os.openpty()
     command = [sys.executable, "-m", "pcer", "audit", GOOD, GOOD, "--json", "-"]
     env = {**os.environ, "TERM": "xterm-256color"}
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=slave, env=env, check=True)
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=slave, env=env, check=True
+    )
     os.close(slave)
     assert [one["format"] for one in json.loads(done.stdout)] == ["pcer-audit"] * 2
     shown = b""
@@ -163,7 +174,9 @@ def spelt(text: str) -> list[str]:
     return [word for word in words if set(word) - set("+-")]
 
 
-def audit_in(encoding: str, *options: object, of: object = GOOD, code: int = 0) -> bytes:
+def audit_in(
+    encoding: str, *options: object, of: object = GOOD, code: int = 0
+) -> bytes:
     done = start("audit", of, *options, PYTHONIOENCODING=encoding)
     assert (done.returncode, bool(done.stderr)) == (code, code > 0)
     assert "Traceback" not in done.stderr
@@ -191,8 +204,14 @@ def test_a_width_that_no_terminal_has_is_forgotten(width, monkeypatch):
     ("error", "what"),
     [
         (MemoryError(), "memory"),
-        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), "memory"),
-        (ImportError("libtorch_cpu.so: failed to map segment from shared object"), "memory"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"),
+            "memory",
+        ),
+        (
+            ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+            "memory",
+        ),
         (OSError(24, "Too many open files"), "open files"),
         (RuntimeError("can't start new thread"), "processes or threads"),
         (KeyError("x"), None),
@@ -205,7 +224,9 @@ def test_what_a_machine_lacks_is_said(error, what, monkeypatch, capsys):
         main()
     if what:
         assert caught.value.code == 2
-        assert capsys.readouterr().err.startswith(f"pcer: this machine gives no more {what}; ")
+        assert capsys.readouterr().err.startswith(
+            f"pcer: this machine gives no more {what}; "
+        )
 
 
 LOADED = """
@@ -246,11 +267,15 @@ os.link = link
 
 @pytest.mark.slow
 def test_an_audit_needs_nothing_of_linux(tmp_path):
-    outputs = {name: tmp_path / f"a.{name}" for name in ("json", "html", "junit", "markdown")}
+    outputs = {
+        name: tmp_path / f"a.{name}" for name in ("json", "html", "junit", "markdown")
+    }
     options = [part for name, path in outputs.items() for part in (f"--{name}", path)]
     for path in list(outputs.values())[:2]:
         path.write_text("old")
-    done = start("audit", GOOD, *options, "--figures", tmp_path / "figures", before=WINDOWS)
+    done = start(
+        "audit", GOOD, *options, "--figures", tmp_path / "figures", before=WINDOWS
+    )
     assert (done.returncode, done.stderr) == (0, "")
     audit = pcer.audit(pcer.read_release(GOOD))
     assert audit.headline in " ".join(done.stdout.split())
@@ -258,12 +283,16 @@ def test_an_audit_needs_nothing_of_linux(tmp_path):
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"figures", *(path.name for path in outputs.values())}
     good = start("verify", outputs["html"], before=WINDOWS)
-    assert (good.returncode, "every byte agrees" in good.stdout) == (0, True), good.stderr
+    assert (good.returncode, "every byte agrees" in good.stdout) == (0, True), (
+        good.stderr
+    )
 
 
 @pytest.mark.slow
 def test_the_study_writes_its_tables_there(tmp_path):
     write_study(tmp_path, n_seeds=2, configurations=CONFIGURATIONS[2:3])
-    done = start("reproduce", "--tables-only", "--no-report", "-o", tmp_path, before=WINDOWS)
+    done = start(
+        "reproduce", "--tables-only", "--no-report", "-o", tmp_path, before=WINDOWS
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert "| compas |" in (tmp_path / "cells.md").read_text(encoding="utf-8")

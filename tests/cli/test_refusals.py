@@ -24,7 +24,11 @@ def run_file(**tables: dict[str, object]) -> str:
 
 def predictions(**changes: object) -> str:
     k = np.arange(400)
-    frame = {"y_true": k % 2, "y_pred": k // 2 % 2, "split": np.where(k % 3, "train", "test")}
+    frame = {
+        "y_true": k % 2,
+        "y_pred": k // 2 % 2,
+        "split": np.where(k % 3, "train", "test"),
+    }
     return pd.DataFrame({**frame, "sex": k // 4 % 2, **changes}).to_csv(index=False)
 
 
@@ -36,8 +40,14 @@ TABLES = {
     "labels": (predictions(y_true=[0, 1, 2, 1] * 100), "3 different labels…--positive"),
     "mixed": (predictions(y_true=[0, "one"] * 200), "3 different labels"),
     "many-groups": (predictions(sex=np.arange(400)), "'sex' has more than 200 values"),
-    "no-sex": ("y_true,y_pred,split\n0,1,test\n", "has no column 'sex'; it has: y_true, y_pred"),
-    "logits": (predictions(y_pred=[-3.0, 3.0] * 200), "must be probabilities in [0, 1]"),
+    "no-sex": (
+        "y_true,y_pred,split\n0,1,test\n",
+        "has no column 'sex'; it has: y_true, y_pred",
+    ),
+    "logits": (
+        predictions(y_pred=[-3.0, 3.0] * 200),
+        "must be probabilities in [0, 1]",
+    ),
 }
 RUN_FILES = [
     ("[train]\nepochs = 3", "train.epochs…is not a field"),
@@ -57,22 +67,39 @@ RUN_FILES = [
         (f"[train]\n{k} = {'9' * 400}", f"[train]…{k} must be at most")
         for k in ("n_steps", "divisor")
     ),
-    ("[train]\nsample_rate = 5e-324", "[train]…sample_rate must be one over a whole number"),
+    (
+        "[train]\nsample_rate = 5e-324",
+        "[train]…sample_rate must be one over a whole number",
+    ),
     ("[train]\ndp_delta = 0.999", "[train]…dp_delta must be at most 0.1"),
     ("[train]\naccountant = 'mine'", "[train]…accountant must be one of"),
-    ("[engine]\nblock_size = 0", "[engine]…block_size must be a whole number of at least"),
+    (
+        "[engine]\nblock_size = 0",
+        "[engine]…block_size must be a whole number of at least",
+    ),
     ("[disclosure]\nleast_people = 0", "[disclosure]…least_people must be"),
 ]
 PUBLIC = f"{LOANS} {run_file(disclosure={'public_data': True})}"
 READABLE = ("counts", "rates", "by-hand", "version-2")
-BAD = [p for p in SAMPLES.glob("*.release.json") if p.name.split(".")[0] not in READABLE]
+BAD = [
+    p for p in SAMPLES.glob("*.release.json") if p.name.split(".")[0] not in READABLE
+]
 REFUSED = [
     *((f"audit {path} --json out.json", path.name) for path in sorted(BAD)),
-    *((f"{NETS} --config {k}.toml", f"pcer: {k}.toml…{s}") for k, (_, s) in enumerate(RUN_FILES)),
-    (f"plan --groups a=100,b=200 --splits {'9' * 400}", "n_splits must be a whole number"),
+    *(
+        (f"{NETS} --config {k}.toml", f"pcer: {k}.toml…{s}")
+        for k, (_, s) in enumerate(RUN_FILES)
+    ),
+    (
+        f"plan --groups a=100,b=200 --splits {'9' * 400}",
+        "n_splits must be a whole number",
+    ),
     (f"{NETS} --config no.toml", "pcer: no.toml cannot be read"),
     *(
-        (f"release {name}.csv {SAID} {'--score y_pred' * (name == 'logits')}", f"{name}.csv…{told}")
+        (
+            f"release {name}.csv {SAID} {'--score y_pred' * (name == 'logits')}",
+            f"{name}.csv…{told}",
+        )
         for name, (_, told) in TABLES.items()
         if told is not None
     ),
@@ -88,11 +115,17 @@ REFUSED = [
     ("plan --groups a=100,a=200", "every group once"),
     ("plan --groups 100,200", "--groups must be pairs"),
     ("plan --groups a=100,b=200 --accuracy 2", "accuracy of a must be"),
-    ("plan --groups a=100,b=200 --accuracy x", "--accuracy must be pairs such as Women=0.8"),
+    (
+        "plan --groups a=100,b=200 --accuracy x",
+        "--accuracy must be pairs such as Women=0.8",
+    ),
     ("plan --groups a=100,b=200 --splits 0", "n_splits must be a whole number"),
     ("plan nowhere.release.json", "nowhere.release.json"),
     ("plan c.release.json --json c.release.json", "would overwrite a release"),
-    ("plan c.release.json --cost lira_advantage", "c.release.json: cost 'lira_advantage' is not"),
+    (
+        "plan c.release.json --cost lira_advantage",
+        "c.release.json: cost 'lira_advantage' is not",
+    ),
     ("audit c.release.json --json a.json --latex no/b.tex", "b.tex cannot be written"),
     ("audit c.release.json --figures f --html no/r.html", "r.html cannot be written"),
     ("audit c.release.json --figures -", "needs a folder"),
@@ -108,18 +141,33 @@ REFUSED = [
     ("audit c.release.json --reference zebra", "its groups are a, b"),
     ("audit c.release.json --cost lira_advantage", "it carries"),
     ("audit c.release.json --rng -1", "rng"),
-    ("audit c.release.json --floor 1e-300", "field floor: should be greater than or equal to"),
-    ("compare c.release.json c.release.json --cost rmia_advantage", "release 1 of 2 does not ca"),
-    ("compare c.release.json c.release.json --setting tree", "'tree' is not in both releases"),
+    (
+        "audit c.release.json --floor 1e-300",
+        "field floor: should be greater than or equal to",
+    ),
+    (
+        "compare c.release.json c.release.json --cost rmia_advantage",
+        "release 1 of 2 does not ca",
+    ),
+    (
+        "compare c.release.json c.release.json --setting tree",
+        "'tree' is not in both releases",
+    ),
     ("compare c.release.json c.release.json --json - --junit -", "is given twice"),
-    ("compare c.release.json d.release.json", "c.release.json and d.release.json: two releases a"),
+    (
+        "compare c.release.json d.release.json",
+        "c.release.json and d.release.json: two releases a",
+    ),
     ("compare c.release.json nowhere.release.json", "nowhere.release.json"),
     (
         "recommend c.release.json",
         "such as largest_exposure=52. Here that is --largest-exposure 52.",
     ),
     *(
-        (f"{verb} .{more}", ". holds 2 releases; name one: c.release.json, d.release.json")
+        (
+            f"{verb} .{more}",
+            ". holds 2 releases; name one: c.release.json, d.release.json",
+        )
         for verb, more in (
             ("plan", ""),
             ("compare", " c.release.json"),
@@ -128,8 +176,14 @@ REFUSED = [
     ),
     ("audit loans.csv", "loans.csv is a table; pcer release loans.csv makes a release"),
     (f"{REQUEST} --backend foo://x", "the backend 'foo' cannot be used here"),
-    (f"{REQUEST} --backend duckdb://no/where", "the backend 'duckdb' cannot be used here"),
-    (f"{REQUEST} --score y_true --threshold nan", "threshold must be a probability, not nan"),
+    (
+        f"{REQUEST} --backend duckdb://no/where",
+        "the backend 'duckdb' cannot be used here",
+    ),
+    (
+        f"{REQUEST} --score y_true --threshold nan",
+        "threshold must be a probability, not nan",
+    ),
     *(
         (f"{verb} --group-names {given}", told)
         for verb, one in ((REQUEST, "0"), (PUBLIC, "first"))
@@ -138,22 +192,46 @@ REFUSED = [
             (f"{one}=", "--group-names must be pairs"),
             (f"{one}=A,{one}=B", "every group once"),
             ("zebra=A", "group_names has a group 'zebra' that there is not"),
-            (f"{one}={'x' * 81}", "group_names must be one line of at most 80 characters"),
+            (
+                f"{one}={'x' * 81}",
+                "group_names must be one line of at most 80 characters",
+            ),
         )
     ),
     (f"{REQUEST} --group-names 0=A,1=a", "gives two groups of 'sex' one name"),
     (f"{PUBLIC} --group-names second=first", "gives two groups of 'sex' one name"),
-    (f"{PUBLIC} --attribute race --group-names race:first=A", "'race:first' that there is not"),
-    (f"{REQUEST} --people {'x' * 81}", "people must be one line of at most 80 characters"),
+    (
+        f"{PUBLIC} --attribute race --group-names race:first=A",
+        "'race:first' that there is not",
+    ),
+    (
+        f"{REQUEST} --people {'x' * 81}",
+        "people must be one line of at most 80 characters",
+    ),
     (f"{PUBLIC} --positive-means \u200b", "positive_means must be one line"),
     (f"{REQUEST} --attribute Sex", "attributes 'sex' and 'Sex' read alike"),
     (f"{REQUEST} --dp-delta nan", "dp_delta must lie strictly between 0 and 1"),
     (f"{REQUEST} --dp-delta 5", "dp_delta must lie strictly between 0 and 1"),
-    (f"{PUBLIC} --budgets 1e300", "A budget must be an epsilon between 0.0001 and 10000"),
-    (f"{PUBLIC} --budgets {'9' * 400}", "A budget must be an epsilon between 0.0001 and 10000"),
-    (f"{PUBLIC} --hidden {'9' * 400}", "between hidden layers must be at most 100,000,000"),
-    (f"{PUBLIC} --budgets 1e-300", "A budget must be an epsilon between 0.0001 and 10000"),
-    (f"{PUBLIC} --hidden 1000000,1000000", "between hidden layers must be at most 100,000,000"),
+    (
+        f"{PUBLIC} --budgets 1e300",
+        "A budget must be an epsilon between 0.0001 and 10000",
+    ),
+    (
+        f"{PUBLIC} --budgets {'9' * 400}",
+        "A budget must be an epsilon between 0.0001 and 10000",
+    ),
+    (
+        f"{PUBLIC} --hidden {'9' * 400}",
+        "between hidden layers must be at most 100,000,000",
+    ),
+    (
+        f"{PUBLIC} --budgets 1e-300",
+        "A budget must be an epsilon between 0.0001 and 10000",
+    ),
+    (
+        f"{PUBLIC} --hidden 1000000,1000000",
+        "between hidden layers must be at most 100,000,000",
+    ),
     (f"{PUBLIC} --epochs {'9' * 20}", "epochs must be at most 1,000,000"),
     (f"{PUBLIC} --seeds 100000000", "make 600,000,000 models, more than the 100,000"),
     (f"{PUBLIC} -o c.release.json", "cannot be"),
@@ -169,11 +247,20 @@ REFUSED = [
         f"{NETS} --grid hidden=64-x",
         "grid must list values…not 'hidden=64-x'",
     ),
-    (f"{NETS} --grid clip-norm=1,1.0", "one value of clip_norm or several different ones"),
+    (
+        f"{NETS} --grid clip-norm=1,1.0",
+        "one value of clip_norm or several different ones",
+    ),
     (f"{NETS} --grid clip-norm=0,1", "clip_norm must be"),
-    (f"{NETS} --grid clip-norm=1,2 --clip-norm 3", "--clip-norm and --grid both give it"),
+    (
+        f"{NETS} --grid clip-norm=1,2 --clip-norm 3",
+        "--clip-norm and --grid both give it",
+    ),
     (f"{NETS} --grid momentum=0,.5 --seeds 50000", "times --grid make 200,000 models"),
-    (f"{NETS} --grid rule=dp-sgd,held --receipts held", "of rule or several different ones"),
+    (
+        f"{NETS} --grid rule=dp-sgd,held --receipts held",
+        "of rule or several different ones",
+    ),
     (f"{LOANS} {TREE} --grid epochs=1,2", "--grid is about pcer's own networks"),
     (f"{NET} --grid hidden=8,none", "grid cannot vary hidden layers of a module"),
     (f"{NETS} --device tpu", "device must be"),
@@ -182,25 +269,43 @@ REFUSED = [
     (f"{LOANS} --estimator RandomForest", "must be package.module:Name"),
     (f"{LOANS} --estimator nowhere.at.all:X", "nowhere.at.all cannot be imported"),
     (f"{LOANS} --estimator sklearn.tree:Oak", "sklearn.tree has no Oak"),
-    (f"{LOANS} {TREE} {run_file(train={'settings': {'depth': 3}})}", "Classifier does not accept"),
+    (
+        f"{LOANS} {TREE} {run_file(train={'settings': {'depth': 3}})}",
+        "Classifier does not accept",
+    ),
     (f"{LOANS} {TREE} --epochs 3", "--epochs is about pcer's own networks"),
     (f"{LOANS} {TREE} --budgets 1", "--budgets is about pcer's own networks"),
-    (f"{LOANS} {TREE} {run_file(train={'accountant': 'rdp'})}", "[train]: accountant is about pce"),
+    (
+        f"{LOANS} {TREE} {run_file(train={'accountant': 'rdp'})}",
+        "[train]: accountant is about pce",
+    ),
     (f"{LOANS} {run_file(train={'settings': {'a': 1}})}", "name one with --estimator"),
     (f"{LOANS} {TREE} --attribute hair", "hair"),
     (f"{LOANS} --estimator sklearn.linear_model:LinearRegression", "is a regressor"),
-    (f"{NETS} --module make_net", "must be package.module:Name, such as mymodels:make_net"),
+    (
+        f"{NETS} --module make_net",
+        "must be package.module:Name, such as mymodels:make_net",
+    ),
     (f"{NETS} --module nowhere:make_net", "nowhere cannot be imported"),
     (f"{NETS} --module nets_for_pcer:oak", "nets_for_pcer has no oak"),
     (f"{NETS} --module nets_for_pcer:number", "is int and cannot be called"),
-    (f"{NETS} --module nets_for_pcer:mixing", "layer '0' (BatchNorm1d) mixes the records"),
+    (
+        f"{NETS} --module nets_for_pcer:mixing",
+        "layer '0' (BatchNorm1d) mixes the records",
+    ),
     (f"{NET} {run_file(train={'settings': {'depth': 3}})}", "argument 'depth'"),
     (f"{NET} --receipts held", "--receipts is not for modules"),
     (f"{NET} --hidden 8", "--hidden is not for modules"),
     (f"{NET} --device cuda", "no CUDA device can be used here"),
-    (f"{NET} {run_file(engine={'engine': 'ray'})}", "[engine]: engine is not for modules"),
+    (
+        f"{NET} {run_file(engine={'engine': 'ray'})}",
+        "[engine]: engine is not for modules",
+    ),
     (f"{NET} {run_file(engine={'block_size': 2})}", "one after another"),
-    (f"{NET} {run_file(train={'refresh_every': 2})}", "[train]: refresh_every is not for modules"),
+    (
+        f"{NET} {run_file(train={'refresh_every': 2})}",
+        "[train]: refresh_every is not for modules",
+    ),
     (f"{NET} {TREE}", "give one of them"),
 ]
 
@@ -222,7 +327,9 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize(("command", "sentence"), REFUSED)
-def test_what_cannot_be_is_one_sentence_and_writes_nothing(folder, monkeypatch, command, sentence):
+def test_what_cannot_be_is_one_sentence_and_writes_nothing(
+    folder, monkeypatch, command, sentence
+):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

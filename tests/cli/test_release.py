@@ -31,11 +31,15 @@ def test_every_format_gives_the_same_release_and_stdout_holds_it_alone(tmp_path)
     frame.to_csv(tmp_path / "c.csv", index=False, sep=";", encoding="utf-8-sig")
     for name in ("a.parquet", "b.csv", "c.csv"):
         out = tmp_path / f"{name}.release.json"
-        done = passed("release", tmp_path / name, *REQUEST, "--dataset", "x", "--out", out)
+        done = passed(
+            "release", tmp_path / name, *REQUEST, "--dataset", "x", "--out", out
+        )
         assert done.stderr == f"{out}: x (sex), 1 model, groups F, M.\n"
     texts = {path.read_text() for path in tmp_path.glob("*.release.json")}
     assert len(texts) == 1
-    done = passed("release", tmp_path / "b.csv", *REQUEST, "--out", "-", "--groups", "M,F")
+    done = passed(
+        "release", tmp_path / "b.csv", *REQUEST, "--out", "-", "--groups", "M,F"
+    )
     assert done.stderr == ""
     assert json.loads(done.stdout)["subject"]["groups"] == ["M", "F"]
 
@@ -48,7 +52,11 @@ def test_several_attributes_give_several_files(tmp_path):
     request = ("release", tmp_path / "p.parquet", *REQUEST, *more, "--out")
     passed(*request, tmp_path / "new")
     names = sorted(path.name for path in (tmp_path / "new").iterdir())
-    assert names == ["p.race.release.json", "p.sex-race.release.json", "p.sex.release.json"]
+    assert names == [
+        "p.race.release.json",
+        "p.sex-race.release.json",
+        "p.sex.release.json",
+    ]
     release = read_release(tmp_path / "new" / "p.sex-race.release.json")
     assert release.subject.groups == ["F & x", "F & y", "M & x", "M & y"]
     assert release.subject.notes == ["A note."]
@@ -70,10 +78,19 @@ def test_nobody_is_found_by_subtracting_files_of_a_folder(tmp_path):
     request = ("release", tmp_path / "p.csv", *REQUEST, "--out", tmp_path / "out")
     both = passed(*request, "--attribute", "race")
     assert "not written: attribute 'race'" in both.stderr  # men less z are three people
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["p.sex.release.json"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [
+        "p.sex.release.json"
+    ]
     release = read_release(tmp_path / "out" / "p.sex.release.json")
     assert "fewer than two groups" in release.disclosure.not_written["race"]
-    alone = ("release", tmp_path / "p.csv", *REQUEST[2:], "--out", tmp_path / "out", "--attribute")
+    alone = (
+        "release",
+        tmp_path / "p.csv",
+        *REQUEST[2:],
+        "--out",
+        tmp_path / "out",
+        "--attribute",
+    )
     assert "attribute 'race': fewer than two groups" in refusal(*alone, "race")
     frame.assign(id=range(len(frame))).to_csv(tmp_path / "p.csv", index=False)
     assert "cannot be checked with" in refusal(*alone, "race", "--record-id", "id")
@@ -86,7 +103,9 @@ def test_nobody_is_found_by_subtracting_files_of_a_folder(tmp_path):
     assert "1 small group" in text
     assert "my own words" not in text
     frame.drop(columns="sex").assign(own=1).to_csv(tmp_path / "p.csv", index=False)
-    assert "'sex' exists already, and the table has no such column" in refusal(*alone, "race")
+    assert "'sex' exists already, and the table has no such column" in refusal(
+        *alone, "race"
+    )
 
 
 def test_a_release_that_is_there_already_may_have_names_for_readers(tmp_path):
@@ -97,9 +116,14 @@ def test_a_release_that_is_there_already_may_have_names_for_readers(tmp_path):
     passed(*request, "--attribute", "sex", *names, "--people", "clerks")
     found = read_release(tmp_path / "out" / "p.sex.release.json")
     assert (found.subject.groups, found.subject.people) == (["Women", "Men"], "clerks")
-    assert "not with the groups that these records give" in refusal(*request, "--attribute", "race")
+    assert "not with the groups that these records give" in refusal(
+        *request, "--attribute", "race"
+    )
     passed(*request, "--attribute", "race", "--group-names", "1=White,F=Women,M=Men")
-    assert read_release(tmp_path / "out" / "p.race.release.json").subject.groups == ["White", "2"]
+    assert read_release(tmp_path / "out" / "p.race.release.json").subject.groups == [
+        "White",
+        "2",
+    ]
 
 
 @pytest.mark.parametrize("name", ["--attribute", "--outcome", "--split-kind"])
@@ -109,12 +133,20 @@ def test_what_must_be_said_is_asked_for(name, tmp_path):
     at = REQUEST.index(name)
     assert name in refusal("release", table, *REQUEST[:at], *REQUEST[at + 2 :])
     if name != "--attribute":
-        assert "maybe" in passed("release", "p.csv", *REQUEST, name, "maybe", code=2).stderr
+        assert (
+            "maybe"
+            in passed("release", "p.csv", *REQUEST, name, "maybe", code=2).stderr
+        )
 
 
 def test_without_the_trainers_packages_one_sentence_says_what_to_install(monkeypatch):
-    find, told = importlib.util.find_spec, "this verb needs ibis, which is not installed"
-    monkeypatch.setattr(importlib.util, "find_spec", lambda n, *_: None if n == "ibis" else find(n))
+    find, told = (
+        importlib.util.find_spec,
+        "this verb needs ibis, which is not installed",
+    )
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda n, *_: None if n == "ibis" else find(n)
+    )
     for verb in (("datasets",), ("release", "p.parquet", *REQUEST)):
         how = 'in a clone of pcer run: pip install ".[train]"'
         assert refusal(*verb) == f"pcer: {told}; {how}\n"
@@ -123,7 +155,9 @@ def test_without_the_trainers_packages_one_sentence_says_what_to_install(monkeyp
 def test_an_own_table_is_shown_column_by_column_and_names_are_spelt():
     evil = {"x\x1b[31m\u202e": np.arange(400) % 7}
     frame = people().drop(columns="split").assign(**evil, where="here")
-    plan = TablePlan(label="y_true", positive="1", attributes=("sex",), outcome="benefit")
+    plan = TablePlan(
+        label="y_true", positive="1", attributes=("sex",), outcome="benefit"
+    )
     table = cli_train.account_table(read_table(frame, plan, name="mine"))
     assert table.title == "Columns of mine"
     assert table.rows == (
@@ -140,8 +174,18 @@ def test_an_own_table_is_shown_column_by_column_and_names_are_spelt():
 
 def test_datasets_are_listed_with_sizes_licences_and_a_warning():
     done = passed("datasets")
-    for part in ("46,033", "6,172", "50,000", "CC BY 4.0", "bundled", "did not consent", "harm"):
+    for part in (
+        "46,033",
+        "6,172",
+        "50,000",
+        "CC BY 4.0",
+        "bundled",
+        "did not consent",
+        "harm",
+    ):
         assert part in done.stdout
-    rows = {row["name"]: row for row in json.loads(passed("datasets", "--json", "-").stdout)}
+    rows = {
+        row["name"]: row for row in json.loads(passed("datasets", "--json", "-").stdout)
+    }
     assert rows["compas"]["attributes"]["race"] == ["Other", "African-American"]
     assert rows["compas"]["outcome"] == "harm"

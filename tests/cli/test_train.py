@@ -22,7 +22,15 @@ from pcer.train import run as blocks
 from tests.commands import MODULE, config, passed, refusal, start, write_people
 
 RACE = ("train", "compas", "--attribute", "race")
-QUICK = ("--epochs", "1", "--batch", "1000", "--hidden", "4", *config(engine={"jobs": 1}))
+QUICK = (
+    "--epochs",
+    "1",
+    "--batch",
+    "1000",
+    "--hidden",
+    "4",
+    *config(engine={"jobs": 1}),
+)
 OWN = ("--label", "approved", "--positive", "yes", "--outcome", "benefit")
 
 
@@ -47,10 +55,29 @@ def of_tree(engine=None, **settings):
 def test_an_own_table_gets_a_release_per_attribute(tmp_path):
     attributes, out = ("--attribute", "sex", "--attribute", "race"), tmp_path / "out"
     people = write_people(tmp_path / "loans.csv")
-    words = ("--people", "clerks", "--positive-means", "are paid", "--group-names", "x=Left,z=Up")
-    command = ("train", people, *OWN, *attributes, *of_tree(max_depth=4), *words, "-o", out)
+    words = (
+        "--people",
+        "clerks",
+        "--positive-means",
+        "are paid",
+        "--group-names",
+        "x=Left,z=Up",
+    )
+    command = (
+        "train",
+        people,
+        *OWN,
+        *attributes,
+        *of_tree(max_depth=4),
+        *words,
+        "-o",
+        out,
+    )
     assert f"next: pcer audit {out}" in passed(*command, "--seeds", "4").stdout
-    found = [pcer.read_release(out / f"loans.{name}.release.json") for name in ("sex", "race")]
+    found = [
+        pcer.read_release(out / f"loans.{name}.release.json")
+        for name in ("sex", "race")
+    ]
     for name, release in zip(("sex", "race"), found, strict=True):
         assert release.subject.attribute == name
         assert len(release.runs) == 4
@@ -59,8 +86,14 @@ def test_an_own_table_gets_a_release_per_attribute(tmp_path):
         model = release.training.config["models"]["Pipeline"]
         assert model["decisiontreeclassifier__max_depth"] == 4
         assert "random_state" not in release.training.config
-        assert (release.subject.people, release.subject.positive_means) == ("clerks", "are paid")
-    assert [release.subject.groups for release in found] == [["first", "second"], ["Left", "Up"]]
+        assert (release.subject.people, release.subject.positive_means) == (
+            "clerks",
+            "are paid",
+        )
+    assert [release.subject.groups for release in found] == [
+        ["first", "second"],
+        ["Left", "Up"],
+    ]
     assert found[0].provenance.data_digest == found[1].provenance.data_digest
     assert not (out / "loans.scores").exists()
     assert "cooper" not in (out / "loans.sex.release.json").read_text()
@@ -96,7 +129,11 @@ def test_a_benchmark_gives_what_python_gives_by_default(tmp_path):
         ),
     )
     assert (tmp_path / "compas.race.release.json").read_text() == made.to_json()
-    assert len(list((tmp_path / "compas.scores").glob("block-*.npy"))) == DEFAULT_SPLITS == 20
+    assert (
+        len(list((tmp_path / "compas.scores").glob("block-*.npy")))
+        == DEFAULT_SPLITS
+        == 20
+    )
 
 
 def test_an_estimator_of_ones_own_folder(tmp_path, monkeypatch):
@@ -108,13 +145,36 @@ def test_an_estimator_of_ones_own_folder(tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     settings = config(train={"settings": {"smoothing": 0.5, "priors": "None"}})
-    command = ("train", "loans.csv", *OWN, "--attribute", "sex", "--seeds", "2", "-o", "out")
+    command = (
+        "train",
+        "loans.csv",
+        *OWN,
+        "--attribute",
+        "sex",
+        "--seeds",
+        "2",
+        "-o",
+        "out",
+    )
     passed(*command, "--estimator", "mine_for_pcer:make", *settings)
     release = pcer.read_release(tmp_path / "out" / "loans.sex.release.json")
-    assert release.training.config["models"]["Pipeline"]["gaussiannb__var_smoothing"] == 0.5
+    assert (
+        release.training.config["models"]["Pipeline"]["gaussiannb__var_smoothing"]
+        == 0.5
+    )
 
 
-COMPAS = (*RACE, "--epochs", "2", "--batch", "512", "--budgets", "none,1", "--seeds", "3")
+COMPAS = (
+    *RACE,
+    "--epochs",
+    "2",
+    "--batch",
+    "512",
+    "--budgets",
+    "none,1",
+    "--seeds",
+    "3",
+)
 RDP = config(train={"accountant": "rdp"})
 NET = ("--module", "nets_for_pcer:make_net")
 
@@ -141,7 +201,10 @@ def test_a_sweep_of_modules_gives_a_release_like_every_other(here):
     release = pcer.read_release("out/compas.race.release.json")
     keys = [(one.epsilon, one.seed) for one in release.runs]
     assert keys == [(epsilon, seed) for epsilon in (1.0, None) for seed in range(3)]
-    assert {row.proxy for row in release.pooled_exposure} >= {"paired_gap", "paired_confidence"}
+    assert {row.proxy for row in release.pooled_exposure} >= {
+        "paired_gap",
+        "paired_confidence",
+    }
     made = release.training.config
     expected = {"module": NET[1], "module_settings": {"width": 5}, "module_weights": 41}
     assert expected.items() <= made.items()
@@ -176,7 +239,9 @@ def check_scores(folder: Path) -> None:
     index = json.loads((folder / "index.json").read_text())
     assert len(index["blocks"]) == 6
     for block in index["blocks"]:
-        for scores, model in zip(np.load(folder / block["scores"]), block["models"], strict=True):
+        for scores, model in zip(
+            np.load(folder / block["scores"]), block["models"], strict=True
+        ):
             at = (0 if model["epsilon"] is None else 1, model["seed"])
             assert np.array_equal(scores, found.logits[at])
 
@@ -184,11 +249,16 @@ def check_scores(folder: Path) -> None:
 @pytest.mark.usefixtures("here")
 def test_stopped_and_gone_on_with_it_ends_in_the_same_bytes(monkeypatch):
     """After two of six models; the other four are trained, and no more."""
-    save, train_one = Mock(wraps=sweep_module.save_block), Mock(wraps=blocks.train_module)
+    save, train_one = (
+        Mock(wraps=sweep_module.save_block),
+        Mock(wraps=blocks.train_module),
+    )
     monkeypatch.setattr(sweep_module, "save_block", save)
     monkeypatch.setattr(blocks, "train_module", train_one)
     save.side_effect = [DEFAULT, DEFAULT, OutputError("the disk is full.")]
-    assert "the disk is full" in passed(*COMPAS, *mine(), "-o", "stopped", code=2).stderr
+    assert (
+        "the disk is full" in passed(*COMPAS, *mine(), "-o", "stopped", code=2).stderr
+    )
     save.side_effect, texts = None, set()
     for folder, n in (("stopped", 4), ("whole", 6)):
         train_one.reset_mock()

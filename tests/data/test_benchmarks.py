@@ -15,7 +15,16 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pcer.data import acs, adult, benchmarks, bios, compas, describe_datasets, load, split
+from pcer.data import (
+    acs,
+    adult,
+    benchmarks,
+    bios,
+    compas,
+    describe_datasets,
+    load,
+    split,
+)
 from pcer.data.fetch import FOLDER_VARIABLE, DataFile
 from pcer.data.task import Bands, Category, GroupRule, Number, build, divide
 from pcer.errors import InputError
@@ -41,7 +50,9 @@ def columns_of(task, path):
 def rates(dataset, attribute):
     """Name -> (records, share of positive labels to four digits)."""
     groups = dataset.attribute(attribute)
-    members = [dataset.labels[groups.codes == code] for code in range(len(groups.group_names))]
+    members = [
+        dataset.labels[groups.codes == code] for code in range(len(groups.group_names))
+    ]
     figures = [(part.size, round(float(part.mean()), 4)) for part in members]
     return dict(zip(groups.group_names, figures, strict=True))
 
@@ -49,10 +60,16 @@ def rates(dataset, attribute):
 PUBLISHED = {
     ("adult", "sex"): "Male 31114 .3127, Female 14919 .1135",
     ("adult", "race"): "White 39444 .2628, Non-White 6589 .1601",
-    ("adult", "race_original"): "White 39444 .2628, Black 4356 .1267, Asian-Pac-Islander 1423 "
+    (
+        "adult",
+        "race_original",
+    ): "White 39444 .2628, Black 4356 .1267, Asian-Pac-Islander 1423 "
     ".2832, Amer-Indian-Eskimo 435 .1218, Other 375 .1253",
     ("compas", "race"): "Other 2997 .3830, African-American 3175 .5231",
-    ("compas", "race_original"): "African-American 3175 .5231, Caucasian 2103 .3909, Hispanic 509 "
+    (
+        "compas",
+        "race_original",
+    ): "African-American 3175 .5231, Caucasian 2103 .3909, Hispanic 509 "
     ".3713, Other 343 .3615, Asian 31 .2581, Native American 11 .4545",
 }
 """Groups in their order: records, and share of positive labels."""
@@ -70,7 +87,9 @@ def test_bundled_tasks_have_the_published_counts_and_rates_and_pinned_splits():
     assert round(rich[columns["sex"] == "Female"].mean(), 4) == 0.1093
     assert (columns["occupation"] == "?").sum() == 2_809
     short = {name: values[:-1] for name, values in columns.items()}
-    with pytest.raises(InputError, match="must have 46,033 records, but the files give 46,032"):
+    with pytest.raises(
+        InputError, match="must have 46,033 records, but the files give 46,032"
+    ):
         build(adult.ADULT, short)
     assert split(load("compas"), seed=0).id == "487aef93954557ab"
     assert split(load("adult"), seed=49).id == "a405f88fc452f9dd"
@@ -82,9 +101,20 @@ def test_acs_is_a_seeded_sample_of_the_published_counts_and_rates(data_folder):
     task = replace(acs.ACS_INCOME_COPY, subsample=None, n_records=199_877)
     whole = build(task, columns_of(task, data_folder / task.files[0].name))
     assert round(float(whole.labels.mean()), 4) == 0.3976
-    assert whole.labels[whole.attribute("sex").codes == 0].sum() == 48_302  # of 104,993: 0.46005
-    assert rates(whole, "sex") == {"Male": (104_993, 0.4600), "Female": (94_884, 0.3286)}
-    races = [(138_126, 0.4257), (15_005, 0.3072), (954, 0.3040), (9, 0.2222), (400, 0.2000)]
+    assert (
+        whole.labels[whole.attribute("sex").codes == 0].sum() == 48_302
+    )  # of 104,993: 0.46005
+    assert rates(whole, "sex") == {
+        "Male": (104_993, 0.4600),
+        "Female": (94_884, 0.3286),
+    }
+    races = [
+        (138_126, 0.4257),
+        (15_005, 0.3072),
+        (954, 0.3040),
+        (9, 0.2222),
+        (400, 0.2000),
+    ]
     races += [(22_524, 0.4603), (366, 0.2951), (16_173, 0.1882), (6_320, 0.3446)]
     assert list(rates(whole, "race_original").values()) == races
     assert rates(whole, "race")["White"] == races[0]
@@ -109,7 +139,13 @@ def test_bios_is_balanced_and_says_how_its_text_differs(data_folder):
 
 def test_bios_encoding_is_the_papers():
     """With as many components as texts, inner products are those of a TF-IDF made by hand."""
-    texts = ["A red fox and a fox", "red fox", "the red hen", "hen and fox and hen", "lone owl"]
+    texts = [
+        "A red fox and a fox",
+        "red fox",
+        "the red hen",
+        "hen and fox and hen",
+        "lone owl",
+    ]
     words = [re.findall(r"\b\w\w+\b", text.lower()) for text in texts]
     terms = [[*row, *map(" ".join, pairwise(row))] for row in words]
     every = sorted({term for row in terms for term in row})
@@ -126,9 +162,16 @@ def test_bios_encoding_is_the_papers():
 
 def write_pums(path, people):
     """A PUMS person file of people that pass the filter, but for what is changed."""
-    line = dict.fromkeys(acs.ACS_INCOME.columns, "1") | {"AGEP": "40", "OCCP": "0010", "WKHP": "40"}
+    line = dict.fromkeys(acs.ACS_INCOME.columns, "1") | {
+        "AGEP": "40",
+        "OCCP": "0010",
+        "WKHP": "40",
+    }
     line |= {"PINCP": "60000", "RELP": "0", "ST": "06"}
-    lines = [",".join({**line, **changes}.values()) for changes in ({n: n for n in line}, *people)]
+    lines = [
+        ",".join({**line, **changes}.values())
+        for changes in ({n: n for n in line}, *people)
+    ]
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("psam_p06.csv", "\n".join(lines))
         archive.writestr("ACS2018_PUMS_README.pdf", "not a table")
@@ -136,22 +179,40 @@ def write_pums(path, people):
 
 def test_census_files_are_filtered_as_in_folktables(tmp_path):
     path = tmp_path / "csv_pca.zip"
-    refused = [{"AGEP": "16"}, {"PINCP": "100"}, {"PINCP": ""}, {"WKHP": ""}, {"PWGTP": "0"}]
-    kept = [{}, {"PINCP": "50000", "SEX": "2"}, {"COW": "", "OCCP": "", "SCHL": "", "RAC1P": "6"}]
+    refused = [
+        {"AGEP": "16"},
+        {"PINCP": "100"},
+        {"PINCP": ""},
+        {"WKHP": ""},
+        {"PWGTP": "0"},
+    ]
+    kept = [
+        {},
+        {"PINCP": "50000", "SEX": "2"},
+        {"COW": "", "OCCP": "", "SCHL": "", "RAC1P": "6"},
+    ]
     write_pums(path, (*refused, *kept))
     acs.check_state(path, n_kept=3)
-    dataset = build(replace(acs.ACS_INCOME, n_records=3), columns_of(acs.ACS_INCOME, path))
+    dataset = build(
+        replace(acs.ACS_INCOME, n_records=3), columns_of(acs.ACS_INCOME, path)
+    )
     assert dataset.record_ids.tolist() == [5, 6, 7]
     assert dataset.labels.tolist() == [1, 0, 1]
     assert dataset.attribute("race").codes.tolist() == [0, 0, 1]
     assert dataset.attribute("sex").codes.tolist() == [0, 1, 0]
     columns = dict(zip(dataset.feature_names, dataset.features.T.tolist(), strict=True))
-    for name in ("COW", "OCCP", "SCHL"):  # codes that are missing have an indicator of their own
+    for name in (
+        "COW",
+        "OCCP",
+        "SCHL",
+    ):  # codes that are missing have an indicator of their own
         assert columns[f"{name}=(missing)"] == [0, 0, 1]
     assert np.isnan(columns["SCHL"][2])
     assert columns["SCHL"][:2] == [1, 1]
     assert columns["COW=1"] == columns["OCCP=management"] == [1, 1, 0]
-    with pytest.raises(InputError, match=r"holds 3 people .* instead of the 195,665 published"):
+    with pytest.raises(
+        InputError, match=r"holds 3 people .* instead of the 195,665 published"
+    ):
         acs.ACS_INCOME.files[0].check(path)
     path.write_bytes(b"no archive")
     with pytest.raises(InputError, match="not a zipped PUMS person file"):
@@ -160,18 +221,29 @@ def test_census_files_are_filtered_as_in_folktables(tmp_path):
 
 def test_census_codes_fall_into_the_bands_of_the_dictionary():
     """First and last code of some bands, of folktables' data dictionary."""
-    codes = {"OCCP": [10, 499, 500, 1000, 9800, 9899], "POBP": [1, 59, 300, 302, 303, 599]}
+    codes = {
+        "OCCP": [10, 499, 500, 1000, 9800, 9899],
+        "POBP": [1, 59, 300, 302, 303, 599],
+    }
     names = {
-        "OCCP": ["management"] * 2 + ["business", "computing and mathematics"] + ["military"] * 2,
-        "POBP": ["United States"] * 2 + ["Northern America"] * 2 + ["Latin America", "Oceania"],
+        "OCCP": ["management"] * 2
+        + ["business", "computing and mathematics"]
+        + ["military"] * 2,
+        "POBP": ["United States"] * 2
+        + ["Northern America"] * 2
+        + ["Latin America", "Oceania"],
     }
     for column, n_bands, outside in (("OCCP", 25, 9900), ("POBP", 8, 600)):
         (rule,) = (rule for rule in acs.ACS_INCOME.features if rule.column == column)
         found, hits = rule.encode({column: np.array(codes[column], dtype=float)})
         assert len(found) == n_bands
-        assert [found[k] for k in hits.argmax(axis=1)] == [f"{column}={n}" for n in names[column]]
+        assert [found[k] for k in hits.argmax(axis=1)] == [
+            f"{column}={n}" for n in names[column]
+        ]
         for code in (0, outside):
-            with pytest.raises(InputError, match="holds 1 values that the task does not know"):
+            with pytest.raises(
+                InputError, match="holds 1 values that the task does not know"
+            ):
                 rule.encode({column: np.array([1.0 * code])})
 
 
@@ -195,7 +267,9 @@ def test_publishers_files_are_preferred_to_a_copy(tmp_path):
 
 
 def test_bundled_files_hold_no_identity_and_every_task_says_what_it_is():
-    needed = {file.name: task.columns for task in benchmarks.SOURCES for file in task.files}
+    needed = {
+        file.name: task.columns for task in benchmarks.SOURCES for file in task.files
+    }
     for path in FILES.iterdir():
         with gzip.open(path, "rt") as stream:
             columns = next(csv.reader(stream))
@@ -217,7 +291,10 @@ def test_bundled_files_hold_no_identity_and_every_task_says_what_it_is():
 def test_what_is_at_hand_is_known_without_loading(tmp_path, monkeypatch):
     monkeypatch.delenv("PCER_DATA", raising=False)
     places = {"folder": tmp_path, "cache": tmp_path}
-    assert benchmarks.at_hand("adult", **places) == (adult.ADULT, [FILES / "adult.csv.gz"])
+    assert benchmarks.at_hand("adult", **places) == (
+        adult.ADULT,
+        [FILES / "adult.csv.gz"],
+    )
     assert benchmarks.at_hand("acs", **places) == (acs.ACS_INCOME, [])
     assert {row["name"]: row["at_hand"] for row in describe_datasets(**places)} == {
         "adult": "bundled, 242 kB",
@@ -225,13 +302,17 @@ def test_what_is_at_hand_is_known_without_loading(tmp_path, monkeypatch):
         "acs": "to fetch, 3 files",
         "bios": "to fetch, 3 files",
     }
-    with pytest.raises(InputError, match="no dataset 'adults'; choose one of: adult, compas"):
+    with pytest.raises(
+        InputError, match="no dataset 'adults'; choose one of: adult, compas"
+    ):
         load("adults")
     (tmp_path / "some.csv").write_bytes(bytes(2_345_678))
     empty, here = tmp_path / "empty", DataFile(name="some.csv")
 
     def place(file, **places):
-        monkeypatch.setattr(benchmarks, "SOURCES", (replace(compas.COMPAS, files=(file,)),))
+        monkeypatch.setattr(
+            benchmarks, "SOURCES", (replace(compas.COMPAS, files=(file,)),)
+        )
         return describe_datasets(**places)[0]["at_hand"]
 
     assert place(here, folder=empty, cache=tmp_path) == "cached, 2.3 MB"

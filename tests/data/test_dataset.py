@@ -54,7 +54,10 @@ def test_split_follows_its_documented_rule(n):
         assert sorted([*chosen.train, *chosen.test]) == list(range(n))
     if n == 20:  # the same on every machine
         known = split(dataset, seed=7)
-        assert (known.test.tolist(), known.id) == ([0, 1, 6, 11, 12, 13], "d821d72a157a7103")
+        assert (known.test.tolist(), known.id) == (
+            [0, 1, 6, 11, 12, 13],
+            "d821d72a157a7103",
+        )
 
 
 def test_split_depends_on_ids_labels_seed_and_secret_only():
@@ -75,16 +78,29 @@ def test_split_depends_on_ids_labels_seed_and_secret_only():
 
 def test_standardise_is_fitted_on_the_training_part_only():
     for features, scaled in (
-        ([[1, 5], [3, 5], [100, 7]], [[-1, 0], [1, 0], [98, 2]]),  # the last does not train
+        (
+            [[1, 5], [3, 5], [100, 7]],
+            [[-1, 0], [1, 0], [98, 2]],
+        ),  # the last does not train
         ([[1, NAN], [3, NAN], [NAN, 4]], [[-1, 0], [1, 0], [0, 0]]),
     ):
-        result = standardise(np.array(features, dtype=np.float32), train=np.array([0, 1]))
+        result = standardise(
+            np.array(features, dtype=np.float32), train=np.array([0, 1])
+        )
         assert result.tolist() == scaled
         assert result.dtype == np.float32
-    features = np.random.default_rng(0).normal(3, [1, 10, 0.1], (200, 3)).astype(np.float32)
+    features = (
+        np.random.default_rng(0).normal(3, [1, 10, 0.1], (200, 3)).astype(np.float32)
+    )
     train = np.arange(0, 200, 3)
-    expected = StandardScaler().fit(features[train].astype(float)).transform(features.astype(float))
-    np.testing.assert_allclose(standardise(features, train=train), expected, rtol=1e-5, atol=1e-5)
+    expected = (
+        StandardScaler()
+        .fit(features[train].astype(float))
+        .transform(features.astype(float))
+    )
+    np.testing.assert_allclose(
+        standardise(features, train=train), expected, rtol=1e-5, atol=1e-5
+    )
 
 
 def test_digest_is_over_documented_bytes_of_arrays_that_cannot_be_written_to():
@@ -97,7 +113,11 @@ def test_digest_is_over_documented_bytes_of_arrays_that_cannot_be_written_to():
         + np.array([0, 0, 1, 1], dtype="<i8").tobytes()
         + np.arange(8, dtype="<f4").tobytes()
     )
-    assert replace(dataset, notes=("a note",)).digest == dataset.digest == expected.hexdigest()
+    assert (
+        replace(dataset, notes=("a note",)).digest
+        == dataset.digest
+        == expected.hexdigest()
+    )
     for array in (dataset.features, dataset.labels, dataset.record_ids):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
@@ -122,10 +142,16 @@ def test_faulty_datasets_are_refused(changes, sentence):
 
 
 def test_an_attribute_needs_two_groups_and_valid_codes():
-    for names, codes in ((("only",), [0, 0]), (("x", "x"), [0, 0]), (("x", "y"), [0, 2])):
+    for names, codes in (
+        (("only",), [0, 0]),
+        (("x", "x"), [0, 0]),
+        (("x", "y"), [0, 2]),
+    ):
         with pytest.raises(InputError, match="'a'"):
             ProtectedAttribute(name="a", group_names=names, codes=np.array(codes))
-    unknown = ProtectedAttribute(name="a", group_names=("x", "y"), codes=np.array([0, -1]))
+    unknown = ProtectedAttribute(
+        name="a", group_names=("x", "y"), codes=np.array([0, -1])
+    )
     assert unknown.n_missing == 1
     with pytest.raises(InputError, match="no attribute 'age'; choose one of: side"):
         small().attribute("age")

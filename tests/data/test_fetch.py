@@ -47,7 +47,9 @@ def server():
 
 def wanted(server, kind, **changes):
     digest = hashlib.sha256(GOOD).hexdigest()
-    return DataFile(**{"name": "some.bin", "url": f"{server}/{kind}", "sha256": digest, **changes})
+    return DataFile(
+        **{"name": "some.bin", "url": f"{server}/{kind}", "sha256": digest, **changes}
+    )
 
 
 def test_a_good_download_is_cached_whole(server, tmp_path, capsys):
@@ -64,7 +66,10 @@ def refuse(path: Path) -> None:
     raise InputError(f"{path.name} has another shape")
 
 
-BROKE_OFF, ANOTHER = "the download failed", "is not the one that its publisher describes"
+BROKE_OFF, ANOTHER = (
+    "the download failed",
+    "is not the one that its publisher describes",
+)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +84,9 @@ BROKE_OFF, ANOTHER = "the download failed", "is not the one that its publisher d
         ("altered", ANOTHER, {"sha256": None, "check": refuse}),
     ],
 )
-def test_a_bad_download_changes_nothing_and_says_what_to_do(server, tmp_path, kind, reason, more):
+def test_a_bad_download_changes_nothing_and_says_what_to_do(
+    server, tmp_path, kind, reason, more
+):
     file = wanted(server, kind, **more)
     for before in ([], ["some.bin"]):  # a file that was there stays
         with pytest.raises(FetchError, match=reason) as caught:
@@ -93,7 +100,9 @@ def test_a_bad_download_changes_nothing_and_says_what_to_do(server, tmp_path, ki
         assert "another shape" in str(caught.value.__cause__)
 
 
-def test_a_file_without_address_or_with_another_digest_is_asked_for(server, tmp_path, monkeypatch):
+def test_a_file_without_address_or_with_another_digest_is_asked_for(
+    server, tmp_path, monkeypatch
+):
     with pytest.raises(FetchError, match="cannot be downloaded; name the folder"):
         download(DataFile(name="some.bin"), cache=tmp_path)
     (tmp_path / "some.bin").write_bytes(GOOD[:-1])
@@ -102,11 +111,19 @@ def test_a_file_without_address_or_with_another_digest_is_asked_for(server, tmp_
         locate(wanted(server, "good"), cache=tmp_path / "cache")
 
 
-def test_a_dataset_that_is_nowhere_is_fetched_from_its_publisher(server, tmp_path, monkeypatch):
+def test_a_dataset_that_is_nowhere_is_fetched_from_its_publisher(
+    server, tmp_path, monkeypatch
+):
     monkeypatch.delenv("PCER_DATA", raising=False)
     files = tuple(replace(file, url=f"{server}/page") for file in acs.ACS_INCOME.files)
-    monkeypatch.setattr(benchmarks, "SOURCES", (replace(acs.ACS_INCOME, files=files), COMPAS))
-    with pytest.raises(FetchError, match=rf"csv_pca\.zip could not be fetched.*{ANOTHER}"):
+    monkeypatch.setattr(
+        benchmarks, "SOURCES", (replace(acs.ACS_INCOME, files=files), COMPAS)
+    )
+    with pytest.raises(
+        FetchError, match=rf"csv_pca\.zip could not be fetched.*{ANOTHER}"
+    ):
         load("acs", cache=tmp_path, show_progress=False)
     assert list(tmp_path.iterdir()) == []
-    assert load("compas").n_records == 6_172  # nothing is fetched while everything is at hand
+    assert (
+        load("compas").n_records == 6_172
+    )  # nothing is fetched while everything is at hand

@@ -16,7 +16,12 @@ from pcer.data.fetch import BUNDLED
 from pcer.data.own_table import TablePlan, read_table
 from pcer.errors import InputError
 
-PLAN = {"label": "approved", "positive": "yes", "attributes": ("race",), "outcome": "benefit"}
+PLAN = {
+    "label": "approved",
+    "positive": "yes",
+    "attributes": ("race",),
+    "outcome": "benefit",
+}
 
 
 def plan(**changes):
@@ -47,7 +52,9 @@ def write(tmp_path):
             parquet.write_table(pa.table(columns), path)
             return path
         rows = zip(*columns.values(), strict=True)
-        lines = [separator.join("" if v is None else str(v) for v in row) for row in rows]
+        lines = [
+            separator.join("" if v is None else str(v) for v in row) for row in rows
+        ]
         text = start + "\n".join([separator.join(columns), *lines]) + "\n"
         path.write_text(text, encoding="utf-8")
         return path
@@ -59,21 +66,34 @@ def test_every_column_is_accounted_for(write):
     more = {"number": list(range(12)), "third": [0, 1, 2] * 4, "half": ["so", None] * 6}
     own = read_table(write(people(**more)), plan())
     assert {line.column: (line.role, line.remark) for line in own.account} == {
-        "age": ("number", "missing values become the training mean, with an indicator column"),
+        "age": (
+            "number",
+            "missing values become the training mean, with an indicator column",
+        ),
         "job": ("category", "missing values are one more category"),
         "country": ("left out", "constant"),
         "decision": ("left out", "reveals the label 'approved' one to one"),
         "race_code": ("left out", "reveals the protected attribute 'race' one to one"),
         "race": ("protected attribute", "not used as a feature"),
         "approved": ("label", "positive is yes"),
-        "number": ("number", "every value is different: drop it if it is an identifier"),
+        "number": (
+            "number",
+            "every value is different: drop it if it is an identifier",
+        ),
         "third": ("number", ""),
         "half": ("left out", "reveals the label 'approved' one to one"),
     }
-    assert [(line.n_values, line.n_missing) for line in own.account[:3]] == [(9, 3), (2, 4), (1, 0)]
+    assert [(line.n_values, line.n_missing) for line in own.account[:3]] == [
+        (9, 3),
+        (2, 4),
+        (1, 0),
+    ]
     own = read_table(write(people(number=list(range(12)))), plan(drop=("number",)))
     assert "number" not in [line.column for line in own.account]
-    dataset, names = own.dataset, ("age", "age=(missing)", "job=cook", "job=smith", "job=(missing)")
+    dataset, names = (
+        own.dataset,
+        ("age", "age=(missing)", "job=cook", "job=smith", "job=(missing)"),
+    )
     assert dataset.feature_names == names
     assert dataset.labels.tolist() == [0, 1] * 6
     assert dataset.attribute("race").group_names == ("blue", "green")
@@ -82,7 +102,10 @@ def test_every_column_is_accounted_for(write):
     assert dataset.features[0].tolist()[1:] == [1, 1, 0, 0]
     assert (dataset.name, dataset.public) == ("my", False)
     assert "Column 'country' is left out: constant." in dataset.notes
-    assert any(note.startswith("Column 'age': 3 missing values become") for note in dataset.notes)
+    assert any(
+        note.startswith("Column 'age': 3 missing values become")
+        for note in dataset.notes
+    )
     assert read_table(write(people()), plan(public=True)).dataset.public
 
 
@@ -103,14 +126,18 @@ def test_files_and_frames_give_the_same_dataset(write):
 
 
 def test_adult_as_an_own_table_equals_the_task():
-    given = plan(label="income", positive=">50K", attributes=("sex", "race"), missing=("?",))
+    given = plan(
+        label="income", positive=">50K", attributes=("sex", "race"), missing=("?",)
+    )
     own, task = read_table(BUNDLED / "adult.csv.gz", given).dataset, load("adult")
     names = [name for name in own.feature_names if name != "occupation=(missing)"]
     assert sorted(names) == sorted(task.feature_names)
     rows = np.isin(own.record_ids, task.record_ids)
     for name in names:
         ours = own.features[rows, own.feature_names.index(name)]
-        np.testing.assert_array_equal(ours, task.features[:, task.feature_names.index(name)])
+        np.testing.assert_array_equal(
+            ours, task.features[:, task.feature_names.index(name)]
+        )
     np.testing.assert_array_equal(own.labels[rows], task.labels)
 
 
@@ -132,11 +159,15 @@ def test_numbers_can_be_labels_groups_and_categories(write):
         "race": [1.0, 2.0] * 6,
         "approved": [0, 0, 1, 1] * 3,
     }
-    own = read_table(write(columns, "n.parquet"), plan(positive="1", categories=("zone",)))
+    own = read_table(
+        write(columns, "n.parquet"), plan(positive="1", categories=("zone",))
+    )
     assert own.dataset.feature_names == ("zone=1", "zone=2", "zone=3", "zone=4", "x")
     assert own.dataset.attribute("race").group_names == ("1", "2")
     columns["approved"] = [False, False, True, True] * 3
-    again = read_table(write(columns, "b.parquet"), plan(positive="true", categories=("zone",)))
+    again = read_table(
+        write(columns, "b.parquet"), plan(positive="true", categories=("zone",))
+    )
     assert again.dataset.labels.tolist() == [0, 0, 1, 1] * 3
 
 
@@ -161,14 +192,34 @@ FEW = {name: people()[name] for name in ("country", "race", "approved")}
             {},
             "label 'approved' must have two values, or up to 50, not 1;",
         ),
-        (people(age=["12", "old", "x"] * 4), {}, "column 'age' mixes 4 numbers and 8 other values"),
-        (people(age=["1", "x"] * 6, race=["blue"] * 12), {}, "(drop); and attribute 'race' has"),
-        (people(age=["1,5", "2,5"] * 6), {}, "column 'age' holds numbers with decimal commas"),
+        (
+            people(age=["12", "old", "x"] * 4),
+            {},
+            "column 'age' mixes 4 numbers and 8 other values",
+        ),
+        (
+            people(age=["1", "x"] * 6, race=["blue"] * 12),
+            {},
+            "(drop); and attribute 'race' has",
+        ),
+        (
+            people(age=["1,5", "2,5"] * 6),
+            {},
+            "column 'age' holds numbers with decimal commas",
+        ),
         (people(age=["1e999", "2"] * 6), {}, "column 'age' holds infinite numbers"),
         (MANY, {}, "column 'job' has 2,500 categories, more than 50"),
         (MANY, {"attributes": ("job",)}, "attribute 'job' has 2,500 different values"),
-        (people(48, name=NAMES[:48]), {}, "column 'name' has 48 different texts in 48 records"),
-        (people(60, race=NAMES), {}, "attribute 'race' has 60 different values, more than 50"),
+        (
+            people(48, name=NAMES[:48]),
+            {},
+            "column 'name' has 48 different texts in 48 records",
+        ),
+        (
+            people(60, race=NAMES),
+            {},
+            "attribute 'race' has 60 different values, more than 50",
+        ),
         (
             people(60, approved=NAMES),
             {},
@@ -176,8 +227,16 @@ FEW = {name: people()[name] for name in ("country", "race", "approved")}
         ),
         (people(), {"label": "passed"}, "has no column 'passed'; it has: age, job"),
         (dict.fromkeys(people(), ()), {}, "has no records"),
-        (people(**dict.fromkeys(("ﬁ", "fi"), range(12))), {}, "has columns 'ﬁ' and 'fi', which"),
-        (people(**{"\x1b\u202e": range(12)}), {"label": "z"}, r"race, approved, \u001b\u202e"),
+        (
+            people(**dict.fromkeys(("ﬁ", "fi"), range(12))),
+            {},
+            "has columns 'ﬁ' and 'fi', which",
+        ),
+        (
+            people(**{"\x1b\u202e": range(12)}),
+            {"label": "z"},
+            r"race, approved, \u001b\u202e",
+        ),
         (FEW, {}, "no column left to learn from; 'country' is constant"),
     ],
 )
@@ -198,7 +257,9 @@ def test_what_names_people_is_learnt_from_only_where_it_is_insisted_on(write):
     assert column_widths(insisted.feature_names) == {"age": 2, "job": 3, "name": 48}
     kept = {"max_categories": 48, "identifiers": ("name",)}
     assert read_table(path, plan(**kept)).dataset.n_records == 48
-    halves = write(people(48, name=NAMES[:24] * 2), "halves.csv")  # no more than half differ
+    halves = write(
+        people(48, name=NAMES[:24] * 2), "halves.csv"
+    )  # no more than half differ
     assert read_table(halves, plan()).dataset.n_records == 48
     with pytest.raises(InputError, match="has 48 categories, more than 47"):
         read_table(path, plan(**{**kept, "max_categories": 47}))
@@ -215,8 +276,16 @@ def test_what_names_people_is_learnt_from_only_where_it_is_insisted_on(write):
         ("\udcff.csv", None, r"\udcff.csv has a name that is not UTF-8"),
         ("pipe.csv", "pipe", "pipe.csv is a pipe or a device"),
         ("my.xlsx", b"x", "neither .csv"),
-        ("r.csv", b"approved,race\nyes,blue\nno,green,x\nyes,green\n", "as many fields as the"),
-        ("latin.csv", "a,approved\nS\xe9cr\xe8t,yes\n".encode("latin-1"), "it is not UTF-8 text"),
+        (
+            "r.csv",
+            b"approved,race\nyes,blue\nno,green,x\nyes,green\n",
+            "as many fields as the",
+        ),
+        (
+            "latin.csv",
+            "a,approved\nS\xe9cr\xe8t,yes\n".encode("latin-1"),
+            "it is not UTF-8 text",
+        ),
         ("broken.parquet", b"PAR1 but not really", "broken.parquet cannot be read"),
     ],
 )
@@ -232,7 +301,9 @@ def test_bad_files_are_explained_and_never_quoted(tmp_path, name, content, sente
     assert not any(word in str(caught.value) for word in ("cr\xe8t", "yes", "really"))
 
 
-def test_what_is_no_table_or_too_large_and_what_is_no_number_or_text(write, monkeypatch):
+def test_what_is_no_table_or_too_large_and_what_is_no_number_or_text(
+    write, monkeypatch
+):
     with pytest.raises(InputError, match="a table must be a path, or a pandas"):
         read_table(42, plan())
     dates = [datetime.date(2020, 1, 1 + i) for i in range(12)]
@@ -241,7 +312,9 @@ def test_what_is_no_table_or_too_large_and_what_is_no_number_or_text(write, monk
     with pytest.raises(InputError, match="a column without a visible name"):
         read_table(pa.table(people(**{" ": list(range(12))})), plan())
     monkeypatch.setattr("pcer.data.readers.MOST_RECORDS", 11)
-    with pytest.raises(InputError, match="more than the 11 records that a sweep holds in memory"):
+    with pytest.raises(
+        InputError, match="more than the 11 records that a sweep holds in memory"
+    ):
         read_table(write(people()), plan())
 
 
@@ -252,7 +325,10 @@ def test_what_is_no_table_or_too_large_and_what_is_no_number_or_text(write, monk
         ({"attributes": ("approved",)}, "cannot be both label and attribute"),
         ({"drop": ("approved",)}, "column 'approved' cannot be left out and used"),
         ({"drop": ("race",)}, "column 'race' cannot be left out and used"),
-        ({"drop": ("job",), "categories": ("job",)}, "column 'job' cannot be left out and used"),
+        (
+            {"drop": ("job",), "categories": ("job",)},
+            "column 'job' cannot be left out and used",
+        ),
         ({"max_categories": 1}, "max_categories"),
     ],
 )

@@ -26,7 +26,13 @@ from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import DisclosureRule
 from pcer.release.format import parse_release
 from pcer.release.panel import carried_costs, panels
-from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report, verify_report
+from pcer.report import (
+    to_junit,
+    to_latex_tables,
+    to_markdown_page,
+    to_report,
+    verify_report,
+)
 from pcer.report.verify import verify_audit
 from pcer.tables import PredictionColumns, releases_from_table
 from tests.commands import GOOD, SAMPLES, run
@@ -37,14 +43,63 @@ from tests.strategies import holder_of, places
 
 NAMES = [
     *("", " ", "\u200b", "a", "A", "ﬁ", "fi", "epsilon", "groups", "config", "x" * 201),
-    *("x" * 5_000, "\u202eabc", "\x1b[31m", "a\nb", "a\u2028b", "\uffff", "\ud800", "💥"),
-    *("\U000e0041", "مجموعة", "</script>", "{{7*7}}", "var(--evil)", "var(--ink)", r"\u202e"),
+    *(
+        "x" * 5_000,
+        "\u202eabc",
+        "\x1b[31m",
+        "a\nb",
+        "a\u2028b",
+        "\uffff",
+        "\ud800",
+        "💥",
+    ),
+    *(
+        "\U000e0041",
+        "مجموعة",
+        "</script>",
+        "{{7*7}}",
+        "var(--evil)",
+        "var(--ink)",
+        r"\u202e",
+    ),
     *("'", '"', "`|*_", "%s", "../x", "[bold]x[/bold]", "NaN", "null", "__proto__"),
     *("overfitting_gap", "paired_gap", "lira_advantage", "toString", "constructor"),
 ]
 NUMBERS = [
-    *(0, 1, -1, 2, 3, 10, 199, 200, 201, 2**31, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 10**15, 10**16),
-    *(0.0, -0.0, 0.5, 1.0, 1e-9, 1e-300, 5e-324, 1e16, 1e300, 1.7e308, -1e300, 0.1, 1.5, 10**400),
+    *(
+        0,
+        1,
+        -1,
+        2,
+        3,
+        10,
+        199,
+        200,
+        201,
+        2**31,
+        2**53,
+        2**53 + 1,
+        2**63 - 1,
+        2**63,
+        10**15,
+        10**16,
+    ),
+    *(
+        0.0,
+        -0.0,
+        0.5,
+        1.0,
+        1e-9,
+        1e-300,
+        5e-324,
+        1e16,
+        1e300,
+        1.7e308,
+        -1e300,
+        0.1,
+        1.5,
+        10**400,
+    ),
 ]
 VALUES: list[Any] = [
     *(
@@ -62,7 +117,11 @@ VALUES: list[Any] = [
         "harm",
     ),
     *("counts", "both", "label", "train", "test", {"value": 0.1}),
-    *({"tp": 1, "fp": 1, "tn": 1, "fn": 1}, {"accuracy": 0.5}, {"accuracy": 0.5, "n": 9}),
+    *(
+        {"tp": 1, "fp": 1, "tn": 1, "fn": 1},
+        {"accuracy": 0.5},
+        {"accuracy": 0.5, "n": 9},
+    ),
     {"accuracy": 0.5, "positive_rate": 0.5, "n": 9},
 ]
 TOKENS = [
@@ -101,10 +160,15 @@ def _change(tree: Any, place: tuple[Any, ...], chance: random.Random) -> None:
     value, is_list, name = holder[key], isinstance(holder, list), chance.choice(NAMES)
     kind = chance.choice(KINDS)
     if kind == "replace":
-        holder[key] = copy.deepcopy(chance.choice(chance.choice([NAMES, NUMBERS, VALUES])))
+        holder[key] = copy.deepcopy(
+            chance.choice(chance.choice([NAMES, NUMBERS, VALUES]))
+        )
     elif kind == "nudge" and isinstance(value, str):
         holder[key] = value + chance.choice(["", " ", "x", "\u00ad", "é"])
-    elif kind == "nudge" and type(value) in (int, float):  # mostly plausible: these get far
+    elif kind == "nudge" and type(value) in (
+        int,
+        float,
+    ):  # mostly plausible: these get far
         holder[key] = chance.choice(
             [value + 1, value - 1, value * 2, value * 10, 0, abs(value) + 3]
         )
@@ -134,7 +198,15 @@ def _rename_group(tree: Any, chance: random.Random) -> None:
         return  # an earlier change was there
 
 
-KINDS = [*["replace"] * 2, *["nudge"] * 3, "remove", "repeat", "rename", "move", "rename group"]
+KINDS = [
+    *["replace"] * 2,
+    *["nudge"] * 3,
+    "remove",
+    "repeat",
+    "rename",
+    "move",
+    "rename group",
+]
 
 
 def mutated_table(text: str, chance: random.Random) -> str:
@@ -146,7 +218,9 @@ def mutated_table(text: str, chance: random.Random) -> str:
         at = chance.randrange(len(cells))
         change = chance.randrange(6)
         if change < 3:
-            hostile = chance.choice([chance.choice(NAMES), str(chance.choice(NUMBERS)), "", "nan"])
+            hostile = chance.choice(
+                [chance.choice(NAMES), str(chance.choice(NUMBERS)), "", "nan"]
+            )
             cells[at] = hostile if change < 2 else f'"{hostile}"'
         elif change == 3:
             cells.insert(at, cells[at])
@@ -175,7 +249,10 @@ PREDICTIONS = "y_true,y_pred,split,sex,seed\n" + "".join(
     for k in range(240)
 )
 FACTS = ReleaseFacts(
-    dataset="d", outcome="harm", split_kind="random", disclosure=DisclosureRule(public=True)
+    dataset="d",
+    outcome="harm",
+    split_kind="random",
+    disclosure=DisclosureRule(public=True),
 )
 OWN = TablePlan(label="y_true", positive="1", attributes=("sex",), outcome="harm")
 
@@ -184,12 +261,19 @@ OWN = TablePlan(label="y_true", positive="1", attributes=("sex",), outcome="harm
 def trees() -> list[dict[str, Any]]:
     """Good releases to begin with."""
     names = ("counts", "rates", "by-hand")
-    read = [json.loads((SAMPLES / f"{name}.release.json").read_text()) for name in names]
+    read = [
+        json.loads((SAMPLES / f"{name}.release.json").read_text()) for name in names
+    ]
     many = release_of(n_groups=3, n_seeds=3, budgets=(None, 1.0))
     for k, tables in enumerate(many["runs"][0]["groups"].values()):
         for part in ("train", "test"):
             tables[part] = {"tp": 40 + k, "fp": 9, "tn": 50, "fn": 11 + k}
-    return [*read, full_release("counts"), full_release("rates"), json.loads(json.dumps(many))]
+    return [
+        *read,
+        full_release("counts"),
+        full_release("rates"),
+        json.loads(json.dumps(many)),
+    ]
 
 
 @cache
@@ -200,7 +284,9 @@ def good_page() -> str:
 
 @cache
 def good_audit() -> Any:
-    return json.loads(pcer.audit(pcer.read_release(GOOD), parse_plan(QUICK, file="x")).to_json())
+    return json.loads(
+        pcer.audit(pcer.read_release(GOOD), parse_plan(QUICK, file="x")).to_json()
+    )
 
 
 def read_one(chance: random.Random, _: Path) -> pcer.Release:
@@ -217,7 +303,12 @@ def audit_one(chance: random.Random, folder: Path) -> None:
             release = read_one(chance, folder)
     audit = pcer.audit(release, plan_for(release, chance))
     junit, tree = to_junit([audit], ["ratio_differs"]), json.loads(audit.to_json())
-    texts = [to_markdown_page([audit]), to_latex_tables([audit]), junit, audit.to_json()]
+    texts = [
+        to_markdown_page([audit]),
+        to_latex_tables([audit]),
+        junit,
+        audit.to_json(),
+    ]
     with redirect_stdout(io.StringIO()) as terminal:
         print_audits([audit], chance.choice(["summary", "short", "full", "paper"]))
     for text in (*texts, terminal.getvalue()):
@@ -246,11 +337,16 @@ def plan_for(release: pcer.Release, chance: random.Random) -> pcer.Plan:
 
 def page_one(chance: random.Random, folder: Path) -> None:
     """A page with a mutated text or payload through ``verify``: whatever was changed is found."""
-    head, start, rest = good_page().partition('<script type="application/json" id="pcer-report">')
+    head, start, rest = good_page().partition(
+        '<script type="application/json" id="pcer-report">'
+    )
     payload, end, tail = rest.partition("</script>")
     inside = mutated_text(json.loads(payload), chance).replace("<", "\\u003c")
     text = f"{head}{start}{inside}{end}{tail}"
-    text, path = chance.choice([broken(good_page(), chance), text]), folder / "page.html"
+    text, path = (
+        chance.choice([broken(good_page(), chance), text]),
+        folder / "page.html",
+    )
     path.write_text(text, encoding="utf-8", errors="surrogatepass")
     difference = verify_report(path)
     assert difference is not None or text == good_page(), "a changed page agrees"
@@ -259,11 +355,15 @@ def page_one(chance: random.Random, folder: Path) -> None:
 def table_one(chance: random.Random, folder: Path, *, is_own: bool = False) -> None:
     """One mutated table of predictions, or the same text as a person's own table."""
     path = folder / "table.csv"
-    path.write_bytes(mutated_table(PREDICTIONS, chance).encode("utf-8", "surrogatepass"))
+    path.write_bytes(
+        mutated_table(PREDICTIONS, chance).encode("utf-8", "surrogatepass")
+    )
     if is_own:
         assert read_table(path, OWN).dataset.n_records > 0
         return
-    for made in releases_from_table(path, PredictionColumns(attributes=("sex",)), FACTS).values():
+    for made in releases_from_table(
+        path, PredictionColumns(attributes=("sex",)), FACTS
+    ).values():
         parse_release(json.loads(made.to_json()), file="again")
 
 
@@ -271,14 +371,18 @@ def exit_code(*arguments: object) -> int:
     """Of a command that says one sentence where it refuses."""
     done = run(*arguments)
     is_told = done.stderr.startswith("pcer: ") and done.stderr.count("\n") == 1
-    assert done.returncode in (0, 1, 2 * is_told), f"{done.returncode}: {done.stderr[-300:]!r}"
+    assert done.returncode in (0, 1, 2 * is_told), (
+        f"{done.returncode}: {done.stderr[-300:]!r}"
+    )
     return done.returncode
 
 
 def command_one(chance: random.Random, folder: Path) -> None:
     """One mutated release through the command line."""
     path = folder / "one.release.json"
-    path.write_bytes(mutated_text(chance.choice(trees()), chance).encode("utf-8", "surrogatepass"))
+    path.write_bytes(
+        mutated_text(chance.choice(trees()), chance).encode("utf-8", "surrogatepass")
+    )
     option = chance.choice(["--json", "--markdown", "--latex", "--junit", "--html"])
     arguments = chance.choice([[], [option, str(folder / "out")], [option, "-"]])
     assert exit_code("audit", path, *arguments, "--resamples", 20) != 1
@@ -349,7 +453,12 @@ def fuzz(n: dict[str, int], seed: int) -> Counter[tuple[str, str]]:
         )
 
 
-SHORT = dict.fromkeys(TARGETS, 4) | {"read": 1_000, "command": 3, "verify": 40, "policy": 20}
+SHORT = dict.fromkeys(TARGETS, 4) | {
+    "read": 1_000,
+    "command": 3,
+    "verify": 40,
+    "policy": 20,
+}
 LONG = dict.fromkeys(TARGETS, 500) | {"read": 30_000, "command": 60}
 
 

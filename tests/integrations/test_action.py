@@ -32,12 +32,20 @@ case "$*" in *'startswith(env.MARKER)'*) [ "$MARKER" != '<!-- pcer: earlier -->'
 """
 
 
-def steps_run(folder: Path, given: dict[str, str], *, install: bool = False) -> list[Any]:
+def steps_run(
+    folder: Path, given: dict[str, str], *, install: bool = False
+) -> list[Any]:
     """What every step with a script gives, run as GitHub does: inputs by variables, bash -e."""
-    known = {f"inputs.{name}": one.get("default", "") for name, one in ACTION["inputs"].items()}
+    known = {
+        f"inputs.{name}": one.get("default", "")
+        for name, one in ACTION["inputs"].items()
+    }
     known |= {f"inputs.{name}": text for name, text in given.items()}
     known |= {"github.action_path": str(ROOT), "github.repository": "us/models"}
-    known |= {"github.event.pull_request.number": "7", "steps.audit.outputs.exit-code": ""}
+    known |= {
+        "github.event.pull_request.number": "7",
+        "steps.audit.outputs.exit-code": "",
+    }
     places = {name: folder / name for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
     path = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     if install:
@@ -53,8 +61,21 @@ def steps_run(folder: Path, given: dict[str, str], *, install: bool = False) -> 
             for name, text in step["env"].items()
         }
         done = subprocess.run(
-            [shutil.which("bash"), "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
-            env={**os.environ, **env, **{k: str(v) for k, v in places.items()}, "PATH": path},
+            [
+                shutil.which("bash"),
+                "--noprofile",
+                "--norc",
+                "-eo",
+                "pipefail",
+                "-c",
+                step["run"],
+            ],
+            env={
+                **os.environ,
+                **env,
+                **{k: str(v) for k, v in places.items()},
+                "PATH": path,
+            },
             cwd=folder,
             capture_output=True,
             text=True,
@@ -62,14 +83,18 @@ def steps_run(folder: Path, given: dict[str, str], *, install: bool = False) -> 
         )
         found.append(done)
         if places["GITHUB_OUTPUT"].exists():
-            written = dict(re.findall("(.+?)=(.*)", places["GITHUB_OUTPUT"].read_text()))
+            written = dict(
+                re.findall("(.+?)=(.*)", places["GITHUB_OUTPUT"].read_text())
+            )
             known["steps.audit.outputs.exit-code"] = written["exit-code"]
     return found
 
 
 def test_the_action_keeps_to_the_published_schema_and_fills_in_no_script():
     schemas = resources.files("check_jsonschema").joinpath("builtin_schemas", "vendor")
-    schema = json.loads(schemas.joinpath("github-actions.json").read_text(encoding="utf-8"))
+    schema = json.loads(
+        schemas.joinpath("github-actions.json").read_text(encoding="utf-8")
+    )
     jsonschema.validate(ACTION, schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(ACTION | {"runs": {"using": "composite"}}, schema)
@@ -81,9 +106,13 @@ def test_the_action_keeps_to_the_published_schema_and_fills_in_no_script():
 def test_the_yaml_of_the_page_is_what_its_readers_take():
     stage, workflow, hooks = map(yaml.safe_load, blocks("docs/integrations.md", "yaml"))
     schemas = resources.files("check_jsonschema").joinpath("builtin_schemas", "vendor")
-    schema = json.loads(schemas.joinpath("github-workflows.json").read_text(encoding="utf-8"))
+    schema = json.loads(
+        schemas.joinpath("github-workflows.json").read_text(encoding="utf-8")
+    )
     # YAML 1.1 takes the key "on" for true
-    jsonschema.validate({"on" if key is True else key: workflow[key] for key in workflow}, schema)
+    jsonschema.validate(
+        {"on" if key is True else key: workflow[key] for key in workflow}, schema
+    )
     *_, step = workflow["jobs"]["pcer"]["steps"]
     required = {name for name, one in ACTION["inputs"].items() if one.get("required")}
     assert required <= step["with"].keys() <= ACTION["inputs"].keys()
@@ -95,7 +124,9 @@ def test_the_yaml_of_the_page_is_what_its_readers_take():
 WITHIN, OUTSIDE = "largest_exposure = 75\n", "largest_exposure = 52\n"
 
 
-TWICE = "\r\n  models/*.release.json \r\n\t./models/one.release.json\r\nmodels\r\nmodels/"
+TWICE = (
+    "\r\n  models/*.release.json \r\n\t./models/one.release.json\r\nmodels\r\nmodels/"
+)
 
 
 @pytest.mark.parametrize(
@@ -125,16 +156,31 @@ def test_a_release_within_the_policy_is_green_and_one_outside_is_red(
         == (tmp_path / "GITHUB_STEP_SUMMARY").read_text()
     )
     sentence = "largest_exposure: limit 52 of 100; African-American may be as high as"
-    for said in (verdict.stdout, text.replace("\\", ""), (out / "junit.xml").read_text()):
+    for said in (
+        verdict.stdout,
+        text.replace("\\", ""),
+        (out / "junit.xml").read_text(),
+    ):
         assert (sentence in said) == bool(code)
     assert verdict.stdout.startswith("::error title=pcer::" * code)
-    assert int(ElementTree.parse(out / "junit.xml").getroot()[0].get("failures")) == code
+    assert (
+        int(ElementTree.parse(out / "junit.xml").getroot()[0].get("failures")) == code
+    )
     asked = (tmp_path / "gh.txt").read_text().splitlines()
     assert asked[0].startswith("api --paginate repos/us/models/issues/7/comments --jq ")
     method = "--method PATCH " * (artifact == "earlier")
-    assert asked[1:] == [f"api --silent {method}repos/us/models/{call} -F body=@-o ut/comment.md"]
+    assert asked[1:] == [
+        f"api --silent {method}repos/us/models/{call} -F body=@-o ut/comment.md"
+    ]
     assert {path.name for path in out.iterdir()} == {
-        *("audit.json", "audit.md", "comment.md", "junit.xml", "messages.txt", "metrics.json"),
+        *(
+            "audit.json",
+            "audit.md",
+            "comment.md",
+            "junit.xml",
+            "messages.txt",
+            "metrics.json",
+        ),
         "report.html",
     }
 
@@ -150,10 +196,14 @@ def test_bad_input_is_red_with_its_sentence_and_runs_nothing_of_the_inputs(tmp_p
     assert not list(tmp_path.rglob("owned"))
 
 
-def test_many_broken_rules_leave_a_comment_of_few_words_with_the_first_of_them(tmp_path):
+def test_many_broken_rules_leave_a_comment_of_few_words_with_the_first_of_them(
+    tmp_path,
+):
     rules = {"min_splits": 50, "largest_exposure": 50.5, "largest_outcome_gap": 5}
     rules |= {"least_accuracy": 99}
-    (tmp_path / "pcer.toml").write_text("".join(f"{key} = {rules[key]}\n" for key in rules))
+    (tmp_path / "pcer.toml").write_text(
+        "".join(f"{key} = {rules[key]}\n" for key in rules)
+    )
     pcer.write_release(mixed_release(), tmp_path / "m.release.json")
     *_, verdict = steps_run(tmp_path, {"releases": ".", "policy": "pcer.toml"})
     assert verdict.returncode == 1
@@ -170,7 +220,9 @@ def test_many_broken_rules_leave_a_comment_of_few_words_with_the_first_of_them(t
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fail_on", ["", "no_difference_shown"])
-def test_many_releases_give_a_comment_of_few_words_and_no_line_is_a_command(fail_on, tmp_path):
+def test_many_releases_give_a_comment_of_few_words_and_no_line_is_a_command(
+    fail_on, tmp_path
+):
     tree = pcer.read_release(GOOD).to_tree()
     for k in range(12):
         tree["subject"]["dataset"] = f"::add-mask::{k} `$(touch owned)`"
@@ -178,11 +230,15 @@ def test_many_releases_give_a_comment_of_few_words_and_no_line_is_a_command(fail
     given = {"releases": ".", "folder": "out", "fail-on": fail_on}
     audit, _, verdict = steps_run(tmp_path, given)
     assert (audit.stdout, verdict.returncode) == ("", int(bool(fail_on)))
-    assert {line[:20] for line in verdict.stdout.splitlines()} <= {"::error title=pcer::"}
+    assert {line[:20] for line in verdict.stdout.splitlines()} <= {
+        "::error title=pcer::"
+    }
     text = (tmp_path / "out" / "comment.md").read_text(encoding="utf-8")
     assert 300 < len(text.split()) <= 400
     assert ("    pcer: --fail-on is met" in text) == bool(fail_on)
-    n_left = int(re.findall(r"^(\d+) more in the job summary\.$", text, re.MULTILINE)[0])
+    n_left = int(
+        re.findall(r"^(\d+) more in the job summary\.$", text, re.MULTILINE)[0]
+    )
     assert n_left + text.count("\n## ") == 12
     assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text().count("\n## ") == 11
     assert not list(tmp_path.rglob("owned"))

@@ -41,14 +41,20 @@ CONFIG |= {"outcome": "benefit"}
 def world() -> tuple[pd.DataFrame, pd.Series, DecisionTreeClassifier]:
     """People, their labels, and a tree of few leaves, one of them as likely as not."""
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({"x": rng.integers(0, 4, 800), "sex": rng.choice(["f", "m"], 800)})
+    table = pd.DataFrame(
+        {"x": rng.integers(0, 4, 800), "sex": rng.choice(["f", "m"], 800)}
+    )
     table["split"] = rng.choice(["train", "test"], 800)
     labels = pd.Series(np.where(rng.random(800) < 0.2 + 0.2 * table["x"], "yes", "no"))
     tied = np.flatnonzero(table["x"] == 1)
     labels[tied] = np.where(np.arange(len(tied)) % 2 == 0, "no", "yes")
     tied = tied[: len(tied) // 2 * 2]
     kept = (table["x"] != 1) | table.index.isin(tied)
-    return table, labels, DecisionTreeClassifier().fit(table.loc[kept, ["x"]], labels[kept])
+    return (
+        table,
+        labels,
+        DecisionTreeClassifier().fit(table.loc[kept, ["x"]], labels[kept]),
+    )
 
 
 def wrapped(raw, names=("x",), predict="predict"):
@@ -59,7 +65,9 @@ def wrapped(raw, names=("x",), predict="predict"):
     return SimpleNamespace(**vars(found), get_raw_model=lambda: raw)
 
 
-@pytest.mark.parametrize("case", ["signature", "fitted", "probabilities", "table", "labels alone"])
+@pytest.mark.parametrize(
+    "case", ["signature", "fitted", "probabilities", "table", "labels alone"]
+)
 def test_the_release_of_an_evaluation_counts_what_the_model_predicts(case):
     table, labels, tree = world()
     predicted = tree.predict(table[["x"]])
@@ -69,7 +77,9 @@ def test_the_release_of_an_evaluation_counts_what_the_model_predicts(case):
         predicted = np.where(tree.predict_proba(table[["x"]])[:, 1] >= 0.5, "yes", "no")
     if case == "labels alone":  # no wrapped estimator, so no columns of its own either
         model = SimpleNamespace(predict=lambda given: tree.predict(given[["x"]]))
-    dataset = SimpleNamespace(features_data=table, labels_data=labels, predictions_data=predicted)
+    dataset = SimpleNamespace(
+        features_data=table, labels_data=labels, predictions_data=predicted
+    )
     config = CONFIG | {"positive_label": "yes", "dataset": "loans"}
     release = ours._release(dataset, None if case == "table" else model, config)
     for part in ("train", "test"):
@@ -78,7 +88,12 @@ def test_the_release_of_an_evaluation_counts_what_the_model_predicts(case):
             cells = getattr(release.runs[0].groups[group], part)
             assert (cells.tp, cells.fp, cells.tn, cells.fn) == tuple(
                 int((at & (labels == label) & (predicted == answer)).sum())
-                for label, answer in (("yes", "yes"), ("no", "yes"), ("no", "no"), ("yes", "no"))
+                for label, answer in (
+                    ("yes", "yes"),
+                    ("no", "yes"),
+                    ("no", "no"),
+                    ("yes", "no"),
+                )
             )
     found = {row.proxy for row in release.pooled_exposure}
     assert ("auc_advantage" in found) == (case not in ("table", "labels alone"))
@@ -87,7 +102,9 @@ def test_the_release_of_an_evaluation_counts_what_the_model_predicts(case):
 
 def test_a_config_that_cannot_be_used_is_refused_by_its_key():
     table, labels, tree = world()
-    dataset = SimpleNamespace(features_data=table, labels_data=labels, predictions_data=None)
+    dataset = SimpleNamespace(
+        features_data=table, labels_data=labels, predictions_data=None
+    )
     for config, field in (
         ({key: value for key, value in CONFIG.items() if key != "outcome"}, "outcome"),
         (CONFIG | {"spilt": "split"}, "spilt"),
@@ -120,19 +137,30 @@ def test_a_run_holds_one_audit_and_all_that_verifies_it(monkeypatch, tmp_path):
     client = SimpleNamespace(
         get_run=lambda run: SimpleNamespace(data=SimpleNamespace(tags=tags)),
         set_tag=lambda run, name, text: tags.update({name: text}),
-        log_artifacts=lambda run, folder, place: shutil.copytree(folder, tmp_path / place),
+        log_artifacts=lambda run, folder, place: shutil.copytree(
+            folder, tmp_path / place
+        ),
     )
-    fake = SimpleNamespace(MlflowClient=lambda: client, log_metrics=lambda *_, **__: None)
+    fake = SimpleNamespace(
+        MlflowClient=lambda: client, log_metrics=lambda *_, **__: None
+    )
     fake.__spec__ = ModuleSpec("mlflow", None)
     monkeypatch.setitem(sys.modules, "mlflow", fake)
     same = {"provenance": {"data_digest": "0" * 64}}
-    trees = [many_groups(["a", "b"], attribute=one).to_tree() | same for one in ("race", "sex")]
+    trees = [
+        many_groups(["a", "b"], attribute=one).to_tree() | same
+        for one in ("race", "sex")
+    ]
     both = pcer.audit([parse_release(tree, file="simulated") for tree in trees], QUICK)
     assert ours.log_audit(both[0], "7") == "7"
     kept = dict(tags)
-    other_plan = pcer.audit(both[0].sources[0], QUICK.model_copy(update={"policy": pcer.Policy()}))
+    other_plan = pcer.audit(
+        both[0].sources[0], QUICK.model_copy(update={"policy": pcer.Policy()})
+    )
     for found, field in ((both, "found"), (both[1], "run"), (other_plan, "run")):
-        with pytest.raises(pcer.InputError, match=r"start_run\(nested=True\)") as caught:
+        with pytest.raises(
+            pcer.InputError, match=r"start_run\(nested=True\)"
+        ) as caught:
             ours.log_audit(found, "7")
         assert (caught.value.field, tags) == (field, kept)
     here = tmp_path / ours.FOLDER
@@ -208,11 +236,15 @@ def python(tmp_path_factory) -> Path:
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
     pins = (ROOT / "constraints.txt").read_text().splitlines()
     other = ("pyarrow==", "importlib_metadata==")
-    (folder / "pins.txt").write_text("\n".join(p for p in pins if not p.startswith(other)))
+    (folder / "pins.txt").write_text(
+        "\n".join(p for p in pins if not p.startswith(other))
+    )
     pip = [folder / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet"]
     wanted = ["mlflow==3.17.2", "pyarrow<26", "huggingface_hub", f"{ROOT}[mlflow]"]
     command = [*pip, "-c", folder / "pins.txt", *wanted]
-    done = subprocess.run(command, env=ALONE, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=ALONE, capture_output=True, text=True, check=False
+    )
     if done.returncode and "PCER_CI" not in os.environ:
         pytest.skip(f"no package index: {done.stderr[-200:]}")
     assert done.returncode == 0, done.stderr
@@ -222,7 +254,9 @@ def python(tmp_path_factory) -> Path:
 @contextmanager
 def server(python: Path, folder: Path, environment: dict[str, str]) -> Iterator[str]:
     """The tracking server of the page on a free port, ended with all that it starts."""
-    (line,) = (one for one in blocks(PAGE, "console")[0].splitlines() if "mlflow server" in one)
+    (line,) = (
+        one for one in blocks(PAGE, "console")[0].splitlines() if "mlflow server" in one
+    )
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -236,7 +270,9 @@ def server(python: Path, folder: Path, environment: dict[str, str]) -> Iterator[
         for _ in range(600):
             assert process.poll() is None, (folder / "server.log").read_text()
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
+                with urllib.request.urlopen(
+                    f"http://127.0.0.1:{port}/health", timeout=5
+                ):
                     break
             except OSError:
                 time.sleep(0.2)
@@ -256,7 +292,9 @@ def look(address: str, run: str, picture: Path) -> str:
 
     with sync_playwright() as driver:
         arguments = ["--no-sandbox", "--disable-gpu", "--no-first-run"]
-        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
+        browser = driver.chromium.launch(
+            executable_path=shutil.which("chromium"), args=arguments
+        )
         page = browser.new_page(viewport={"width": 1_100, "height": 720})
         page.goto(f"{address}/#/experiments/0/runs/{run}/artifacts/pcer/report.html")
         frame = page.frame_locator("iframe").first
@@ -274,24 +312,38 @@ def look(address: str, run: str, picture: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.network
-def test_the_page_runs_against_a_real_server_and_all_of_it_is_read_back(python, tmp_path):
+def test_the_page_runs_against_a_real_server_and_all_of_it_is_read_back(
+    python, tmp_path
+):
     """With ``PCER_GOLDEN=write`` it renews the page's picture."""
     chromium = shutil.which("chromium")
-    assert chromium or "PCER_CI" not in os.environ, "CI must open the page, but has no chromium"
+    assert chromium or "PCER_CI" not in os.environ, (
+        "CI must open the page, but has no chromium"
+    )
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    own = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    own = {
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    }
     environment = {**ALONE, **own, "HOME": str(tmp_path)}
 
     def output(code: str, *arguments: object) -> str:
         command = [python, "-W", "ignore", "-c", code, *map(str, arguments)]
         done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+            command,
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     with server(python, tmp_path, environment) as address:
-        code = "\n".join(blocks(PAGE, "python")).replace("http://127.0.0.1:5000", address)
+        code = "\n".join(blocks(PAGE, "python")).replace(
+            "http://127.0.0.1:5000", address
+        )
         printed = output(code)
         assert blocks(PAGE, "text")[0] in printed
         told = json.loads(output(READ_BACK, address, FOREST).splitlines()[-1])
@@ -300,7 +352,9 @@ def test_the_page_runs_against_a_real_server_and_all_of_it_is_read_back(python, 
         assert (logged["name"], logged["status"]) == (found.title, "FINISHED")
         if chromium:
             picture = tmp_path / "mlflow.png"
-            assert found.headline in " ".join(look(address, logged["id"], picture).split())
+            assert found.headline in " ".join(
+                look(address, logged["id"], picture).split()
+            )
             if os.environ.get("PCER_GOLDEN") == "write":
                 shutil.copy(picture, ROOT / "docs" / "images" / "mlflow.png")
     assert logged["metrics"] == pytest.approx(found.metrics(), rel=1e-12)
@@ -316,6 +370,9 @@ def test_the_page_runs_against_a_real_server_and_all_of_it_is_read_back(python, 
         kept = Path(run["folder"], "report.html").read_bytes()
         assert kept == (tmp_path / "report.html").read_bytes()
     assert evaluated["of_model"] == pytest.approx(evaluated["metrics"], rel=1e-12)
-    assert release.runs[0].groups["men"].train.n + release.runs[0].groups["men"].test.n > 1_900
+    assert (
+        release.runs[0].groups["men"].train.n + release.runs[0].groups["men"].test.n
+        > 1_900
+    )
     assert "pcer_exposure_max" in (tmp_path / "README.md").read_text(encoding="utf-8")
     assert found.headline in (tmp_path / "card.md").read_text(encoding="utf-8")

@@ -28,7 +28,11 @@ GIVEN |= {"dataset": "toy", "positive_label": "yes", "attribute": "sex"}
 
 
 def release(frame, **changes):
-    given = {"y_pred": frame["guess"], "sensitive_features": frame["sex"], "split": frame["part"]}
+    given = {
+        "y_pred": frame["guess"],
+        "sensitive_features": frame["sex"],
+        "split": frame["part"],
+    }
     given = {**GIVEN, "y_true": frame["label"], **given, **changes}
     return called(pcer.release_from_predictions, **given)
 
@@ -44,7 +48,9 @@ def plain():
 
 FRAMES = {
     "dict": lambda columns: columns,
-    "numpy": lambda columns: {name: np.array(values) for name, values in columns.items()},
+    "numpy": lambda columns: {
+        name: np.array(values) for name, values in columns.items()
+    },
     "pandas": pd.DataFrame,
     "polars": pl.DataFrame,
     "pyarrow": pa.table,
@@ -68,17 +74,36 @@ def test_same_release_from_every_library(library, plain):
 
 def test_labels_scores_and_masks_say_the_same(plain):
     score = np.array(COLUMNS["score"])
-    numbers = {**COLUMNS, **{k: [int(v == "yes") for v in COLUMNS[k]] for k in ("label", "guess")}}
-    assert scored(score).runs == release(numbers, positive_label=None).runs == plain.runs
+    numbers = {
+        **COLUMNS,
+        **{k: [int(v == "yes") for v in COLUMNS[k]] for k in ("label", "guess")},
+    }
+    assert (
+        scored(score).runs == release(numbers, positive_label=None).runs == plain.runs
+    )
     found = scored(score, threshold=0.75).runs[0].groups["m"].test
     assert (found.tp, found.fp, found.tn, found.fn) == (0, 1, 0, 1)
-    for kind in (list, np.array, pd.Series, pl.Series, pa.array):  # a mask of those trained on
+    for kind in (
+        list,
+        np.array,
+        pd.Series,
+        pl.Series,
+        pa.array,
+    ):  # a mask of those trained on
         mask = kind([part == "train" for part in COLUMNS["part"]])
         assert release(COLUMNS, split=mask).runs == plain.runs
-    both = np.column_stack([1 - score, score])  # columns of the sorted labels, or named by them
-    for given in (both, *(f({"yes": score, "no": 1 - score}) for f in (pd.DataFrame, pa.table))):
+    both = np.column_stack(
+        [1 - score, score]
+    )  # columns of the sorted labels, or named by them
+    for given in (
+        both,
+        *(f({"yes": score, "no": 1 - score}) for f in (pd.DataFrame, pa.table)),
+    ):
         assert scored(given).to_json() == scored(score).to_json()
-    assert scored(both, positive_label="no").runs == scored(1 - score, positive_label="no").runs
+    assert (
+        scored(both, positive_label="no").runs
+        == scored(1 - score, positive_label="no").runs
+    )
     by_size = [10 if value == "yes" else 9 for value in COLUMNS["label"]]
     assert scored(both, by_size, positive_label=10).runs == plain.runs
 
@@ -89,7 +114,10 @@ def test_many_models_in_one_table_and_what_is_known_of_them(plain):
     known = Training(mechanism="dp-sgd", split_kind="other", config={"epochs": 2})
     given = {"epsilon": epsilon, "seed": [0] * 2 * N + [1] * 2 * N, "training": known}
     built = release(table, **given, dp_delta=1e-5)
-    assert release(COLUMNS, seed=2**60 + 1, epsilon=np.float32(2)).runs[0].seed == 2**60 + 1
+    assert (
+        release(COLUMNS, seed=2**60 + 1, epsilon=np.float32(2)).runs[0].seed
+        == 2**60 + 1
+    )
     found = [(run.epsilon, run.seed, run.dp_delta) for run in built.runs]
     assert found == [(1.0, 0, 1e-5), (1.0, 1, 1e-5), (None, 0, None), (None, 1, None)]
     assert built.subject.n_records == N
@@ -106,7 +134,10 @@ def test_record_ids_name_the_split_unless_it_has_a_name():
     named = release(mixed, **several, split_id=["b"] * N + ["a"] * N)
     assert [run.split for run in named.runs] == ["b", "a"]
     gappy = release(mixed, **several, split_id=[None] * N + ["a"] * N)
-    assert [run.split for run in gappy.runs] == [release(mixed, **several).runs[0].split, "a"]
+    assert [run.split for run in gappy.runs] == [
+        release(mixed, **several).runs[0].split,
+        "a",
+    ]
     with pytest.raises(InputError, match="appears twice"):
         release(mixed, record_id=several["record_id"])
     with pytest.raises(InputError, match="split_id must be one value per model"):
@@ -121,7 +152,12 @@ def test_groups_are_named_ordered_chosen_and_crossed(plain):
     chosen = release(three, groups=["m", "f"]).subject
     assert (chosen.groups, chosen.n_missing_group) == (["m", "f"], 1)
     both = {"sex": COLUMNS["sex"], "race": COLUMNS["race"]}
-    given = {**GIVEN, "attribute": None, "y_pred": COLUMNS["guess"], "split": COLUMNS["part"]}
+    given = {
+        **GIVEN,
+        "attribute": None,
+        "y_pred": COLUMNS["guess"],
+        "split": COLUMNS["part"],
+    }
     every = called(
         *(pcer.releases_from_predictions, COLUMNS["label"]),
         **given,
@@ -136,7 +172,9 @@ def test_groups_are_named_ordered_chosen_and_crossed(plain):
     assert crossed.subject.groups == ["f & x", "f & y", "m & x", "m & y"]
     gappy = {**both, "race": ["x", None, *COLUMNS["race"][2:]]}
     men = {"attribute": None, "groups": ["m & x", "m & y"]}
-    assert release(COLUMNS, sensitive_features=gappy, **men).subject.n_missing_group == 4
+    assert (
+        release(COLUMNS, sensitive_features=gappy, **men).subject.n_missing_group == 4
+    )
 
 
 def test_readers_see_the_names_that_groups_are_given():
@@ -146,15 +184,25 @@ def test_readers_see_the_names_that_groups_are_given():
     names = {"sex:1": "Women", "race:1": "White", "race:2": "Black"}
     every = called(
         *(pcer.releases_from_predictions, COLUMNS["label"]),
-        **{**GIVEN, "attribute": None, "y_pred": COLUMNS["guess"], "split": COLUMNS["part"]},
+        **{
+            **GIVEN,
+            "attribute": None,
+            "y_pred": COLUMNS["guess"],
+            "split": COLUMNS["part"],
+        },
         **words,
         sensitive_features=given,
         group_names=names,
     )
     found = {name: made.subject for name, made in every.items()}
-    assert (found["sex"].groups, found["race"].groups) == (["Women", "2"], ["White", "Black"])
+    assert (found["sex"].groups, found["race"].groups) == (
+        ["Women", "2"],
+        ["White", "Black"],
+    )
     assert (found["sex"].people, found["sex"].positive_means) == tuple(words.values())
-    one = release({**COLUMNS, "sex": codes}, groups=[2, 1], group_names={1: "Women", 2: "Men"})
+    one = release(
+        {**COLUMNS, "sex": codes}, groups=[2, 1], group_names={1: "Women", 2: "Men"}
+    )
     assert one.subject.groups == ["Men", "Women"]
     same = release({**COLUMNS, "sex": np.where(np.array(codes) == 1, "Women", "Men")})
     assert one.runs == same.runs  # nothing but the names
@@ -162,7 +210,11 @@ def test_readers_see_the_names_that_groups_are_given():
 
 BAD_SCORES = [
     *([1.5] * 8, [math.nan] * 8, ["x"] * 8, np.full((8, 3), 0.3), np.full((8, 1), 0.3)),
-    *(np.full((7, 2), 0.5), np.full((8, 2), 1.5), pd.DataFrame({"a": [0.5] * 8, "b": [0.5] * 8})),
+    *(
+        np.full((7, 2), 0.5),
+        np.full((8, 2), 1.5),
+        pd.DataFrame({"a": [0.5] * 8, "b": [0.5] * 8}),
+    ),
 ]
 
 
@@ -172,8 +224,14 @@ BAD_SCORES = [
         *(({"y_pred": None, "y_score": score}, "y_score") for score in BAD_SCORES),
         ({"y_true": [None, *COLUMNS["label"][1:]]}, "y_true"),
         ({"y_true": [], "y_pred": []}, "y_true"),
-        ({"y_true": ["a", "b", "c", *"aaaaa"], "positive_label": None}, "positive_label"),
-        ({"y_pred": None, "y_score": [0.5] * 8, "y_true": [*"abcaaaaa"]}, "positive_label"),
+        (
+            {"y_true": ["a", "b", "c", *"aaaaa"], "positive_label": None},
+            "positive_label",
+        ),
+        (
+            {"y_pred": None, "y_score": [0.5] * 8, "y_true": [*"abcaaaaa"]},
+            "positive_label",
+        ),
         ({"seed": [*[0] * 7, None]}, "seed"),
         ({"split": ["train"] * 8}, "split"),
         ({"split": ["train"] * 7 + ["valid"]}, "split"),
@@ -222,9 +280,17 @@ def test_several_labels_of_which_one_is_positive():
         "label": ["a", "b", "c", "b", "a", "c", "b", "a"],
         "guess": ["a", "a", "c", "b", "a", "b", "a", "c"],
     }
-    two = {**several, **{k: [str(v == "a") for v in several[k]] for k in ("label", "guess")}}
-    assert release(several, positive_label="a").runs == release(two, positive_label="True").runs
-    with pytest.raises(InputError, match=r"contain 3 different labels; .* in pcer.Options"):
+    two = {
+        **several,
+        **{k: [str(v == "a") for v in several[k]] for k in ("label", "guess")},
+    }
+    assert (
+        release(several, positive_label="a").runs
+        == release(two, positive_label="True").runs
+    )
+    with pytest.raises(
+        InputError, match=r"contain 3 different labels; .* in pcer.Options"
+    ):
         release(several, positive_label=None)
 
 
@@ -236,7 +302,9 @@ def sweep(n_models: int = 9, n: int = 400, *, budgets=(None,)) -> pd.DataFrame:
     for epsilon in budgets:
         for model in range(n_models):
             inside = rng.permutation(n) < 0.7 * n
-            logit = rng.normal(size=n) + (2 * truth - 1) * (0.5 + inside * (rng.random(n) < 0.5))
+            logit = rng.normal(size=n) + (2 * truth - 1) * (
+                0.5 + inside * (rng.random(n) < 0.5)
+            )
             columns = {
                 "id": [f"p{k}" for k in range(n)],
                 "y_true": truth,
@@ -253,7 +321,12 @@ def sweep(n_models: int = 9, n: int = 400, *, budgets=(None,)) -> pd.DataFrame:
 def swept(table: pd.DataFrame, **changes):
     given = {name: table[name] for name in ("split", "seed", "epsilon")}
     given |= {"y_score": table["score"], "sensitive_features": table["sex"]}
-    given |= {"record_id": table["id"], "split_kind": "random", "outcome": "benefit", **changes}
+    given |= {
+        "record_id": table["id"],
+        "split_kind": "random",
+        "outcome": "benefit",
+        **changes,
+    }
     return called(pcer.release_from_predictions, table["y_true"], **given)
 
 
@@ -262,12 +335,20 @@ def test_answers_alone_give_the_paired_gap(few_permutations):
     answers = (table["score"] >= 0.5).astype(int)
     made = swept(table, y_score=None, y_pred=answers)
     assert {row.proxy for row in made.pooled_exposure} == {"paired_gap"}
-    scores = {row.group: row for row in swept(table).pooled_exposure if row.proxy == "paired_gap"}
+    scores = {
+        row.group: row
+        for row in swept(table).pooled_exposure
+        if row.proxy == "paired_gap"
+    }
     for row in made.pooled_exposure:
-        measured = scores[row.group].separation  # of probabilities, which answers do not have
+        measured = scores[
+            row.group
+        ].separation  # of probabilities, which answers do not have
         assert row.model_copy(update={"separation": measured}) == scores[row.group]
     assert "y_score" in made.not_computed["paired_confidence"]
-    assert pcer.audit(made, pcer.Plan(cost="paired_gap", resamples=10, null_draws=10)).budgets
+    assert pcer.audit(
+        made, pcer.Plan(cost="paired_gap", resamples=10, null_draws=10)
+    ).budgets
 
 
 def test_costs_follow_the_threshold_that_the_counts_have(few_permutations):
@@ -282,14 +363,18 @@ def test_costs_follow_the_threshold_that_the_counts_have(few_permutations):
         for r, own in enumerate(inside.T)
         if sex[r] == "f" and 0 < own.sum() < 9
     ]
-    (row,) = (r for r in found.pooled_exposure if (r.group, r.proxy) == ("f", "paired_gap"))
+    (row,) = (
+        r for r in found.pooled_exposure if (r.group, r.proxy) == ("f", "paired_gap")
+    )
     assert row.value == pytest.approx(np.mean(gaps), abs=1e-12)
 
 
 def test_several_labels_are_scored_by_the_probability_of_the_true_one(few_permutations):
     rng = np.random.default_rng(0)
     n, models = 120, 3
-    label, sex = (np.tile(rng.choice(names, n), models) for names in (["a", "b", "c"], ["f", "m"]))
+    label, sex = (
+        np.tile(rng.choice(names, n), models) for names in (["a", "b", "c"], ["f", "m"])
+    )
     chance = rng.dirichlet(np.ones(3), n * models)
     inside = np.concatenate([rng.permutation(n) < 80 for _ in range(models)])
     seed = np.repeat(np.arange(models), n)
@@ -305,7 +390,9 @@ def test_several_labels_are_scored_by_the_probability_of_the_true_one(few_permut
         own = (seed == 1) & (sex == name)
         beaten = truth[own & inside][:, None] - truth[own & ~inside][None]
         auc = ((beaten > 0) + (beaten == 0) / 2).mean()
-        assert tables.exposure["auc_advantage"].value == pytest.approx(auc - 0.5, abs=1e-12)
+        assert tables.exposure["auc_advantage"].value == pytest.approx(
+            auc - 0.5, abs=1e-12
+        )
         positive = int((chance[own & ~inside, 1] >= 0.5).sum())
         assert tables.test.tp + tables.test.fp == positive
 
@@ -357,4 +444,6 @@ def test_coin_flips_need_one_set_of_records():
     table.loc[table["epsilon"] == 1.0, "id"] += " elsewhere"
     found = swept(table)
     assert found.placebo == []
-    assert found.not_computed["placebo"] == "the budgets were scored on different records"
+    assert (
+        found.not_computed["placebo"] == "the budgets were scored on different records"
+    )

@@ -40,7 +40,9 @@ def by_hand(estimator, data, n_splits):
         inside[order[: math.ceil(0.3 * len(y))]] = False
         fitted = estimator.fit(X[inside], y[inside])
         chance = fitted.predict_proba(X)
-        rows.append(log_odds(chance[np.arange(len(y)), y]).astype(np.float32) * (2 * y - 1))
+        rows.append(
+            log_odds(chance[np.arange(len(y)), y]).astype(np.float32) * (2 * y - 1)
+        )
         answers.append(fitted.predict(X) == 1)
         member.append(inside)
     return np.array(rows, dtype=np.float32), np.array(answers), np.array(member)
@@ -60,7 +62,10 @@ def test_counts_and_costs_are_those_of_a_loop(estimator):
             for table, part in ((tables.train, inside), (tables.test, ~inside)):
                 cells = {"tp": 0, "fp": 0, "tn": 0, "fn": 0}
                 for r in np.flatnonzero((name == SEX) & part):
-                    cells[("t" if answer[r] == Y[r] else "f") + ("p" if answer[r] else "n")] += 1
+                    cells[
+                        ("t" if answer[r] == Y[r] else "f")
+                        + ("p" if answer[r] else "n")
+                    ] += 1
                 assert table.model_dump() == cells
     scores = BudgetScores(
         logits=logits,
@@ -80,15 +85,24 @@ def test_counts_and_costs_are_those_of_a_loop(estimator):
         assert ours.value == pytest.approx(row.value, abs=1e-12)
         assert ours.standard_error == pytest.approx(row.standard_error, abs=1e-12)
     assert found.not_computed == {}
-    assert found.placebo == costs.check_with_coins([scores], [wanted], coins, outcome="benefit")
+    assert found.placebo == costs.check_with_coins(
+        [scores], [wanted], coins, outcome="benefit"
+    )
 
 
 def test_three_lines_from_a_pipeline_to_a_planted_memorisation():
     X, y, sex = world(1_000)
-    noisy = np.where(sex == "f", np.random.default_rng(1).integers(0, 2, len(y)), X[:, 0] > 0)
+    noisy = np.where(
+        sex == "f", np.random.default_rng(1).integers(0, 2, len(y)), X[:, 0] > 0
+    )
     model = make_pipeline(StandardScaler(), DecisionTreeClassifier(random_state=0))
     made = pcer.release_from_estimator(
-        model, X, noisy.astype(int), sensitive_features={"sex": sex}, outcome="harm", progress=False
+        model,
+        X,
+        noisy.astype(int),
+        sensitive_features={"sex": sex},
+        outcome="harm",
+        progress=False,
     )
     found = pcer.audit(made, pcer.Plan(cost="paired_confidence")).budgets[0]
     assert found.groups["f"].resolved
@@ -104,7 +118,9 @@ def test_without_probabilities_there_are_paired_gaps_alone():
     found = release(LookupTable(probabilities=False), n_splits=9)
     assert proxies(found) == {"paired_gap"}
     for row in found.pooled_exposure:
-        share = Y[row.group == SEX].mean()  # right about all in training, else about those with 0
+        share = Y[
+            row.group == SEX
+        ].mean()  # right about all in training, else about those with 0
         assert row.value == pytest.approx(share, abs=0.02)
     assert "predict_proba" in found.not_computed["lira_advantage"]
     assert found.runs[0].groups["f"].exposure == {}
@@ -153,9 +169,12 @@ def test_splits_and_settings_tell_nothing_about_people():
     assert keyed.startswith("hmac-sha256:")
     hot = OneHotEncoder(categories=[["plumber", "judge"]], handle_unknown="ignore")
     model = make_pipeline(
-        make_column_transformer((hot, [0]), (StandardScaler(), [1])), LogisticRegression(C=0.5)
+        make_column_transformer((hot, [0]), (StandardScaler(), [1])),
+        LogisticRegression(C=0.5),
     )
-    jobs = pd.DataFrame({"job": np.where(X[:, 0] > 0, "plumber", "judge"), "age": X[:, 1]})
+    jobs = pd.DataFrame(
+        {"job": np.where(X[:, 0] > 0, "plumber", "judge"), "age": X[:, 1]}
+    )
     text = release(model, (jobs, Y, SEX)).to_json()
     assert "plumber" not in text
     assert '"logisticregression__C": 0.5' in text
@@ -192,7 +211,9 @@ def skorch_net():
 
 OTHERS = {
     "skorch": skorch_net,
-    "xgboost": lambda: pytest.importorskip("xgboost").XGBClassifier(n_estimators=3, n_jobs=1),
+    "xgboost": lambda: pytest.importorskip("xgboost").XGBClassifier(
+        n_estimators=3, n_jobs=1
+    ),
     "lightgbm": lambda: pytest.importorskip("lightgbm").LGBMClassifier(
         n_estimators=3, n_jobs=1, verbose=-1
     ),
@@ -207,7 +228,9 @@ def test_other_packages_work_unchanged(package):
     assert "paired_confidence" in proxies(found)
     pytest.importorskip("torch").manual_seed(1)  # nothing follows from it
     assert release(OTHERS[package](), data, n_splits=2).to_json() == found.to_json()
-    assert found.training.config["versions"][package] == sys.modules[package].__version__
+    assert (
+        found.training.config["versions"][package] == sys.modules[package].__version__
+    )
 
 
 def test_several_labels_of_which_one_is_positive():
@@ -221,20 +244,28 @@ def test_several_labels_of_which_one_is_positive():
     assert test.test.tp == int((guess & (three == "good"))[women & ~inside].sum())
     beaten = truth[women & inside][:, None] - truth[women & ~inside][None]
     auc = ((beaten > 0) + (beaten == 0) / 2).mean() - 0.5
-    assert test.exposure["auc_advantage"].value == pytest.approx(auc, abs=1e-6)  # kept as float32
+    assert test.exposure["auc_advantage"].value == pytest.approx(
+        auc, abs=1e-6
+    )  # kept as float32
     few = np.where(ROW < 9, "rare", "good")
     for labels, positive, words in (
         (three, None, "contains 3 different labels"),
         (three, "best", "3 different labels, not 'best'"),
         (few, None, "contains 2 different labels"),  # that of fewer people is not named
-        (np.where(codes, 1, -1), None, "contains '-1' and '1'; pass positive_label='1' or '-1'"),
+        (
+            np.where(codes, 1, -1),
+            None,
+            "contains '-1' and '1'; pass positive_label='1' or '-1'",
+        ),
     ):
         with pytest.raises(InputError, match=words):
             release(GaussianNB(), (X, labels, SEX), positive_label=positive)
 
 
 def test_several_estimators_and_budgets_are_settings_of_one_release():
-    found = release({"bayes": GaussianNB(), "svm": SVC()}, epsilon={"bayes": 2, "svm": None})
+    found = release(
+        {"bayes": GaussianNB(), "svm": SVC()}, epsilon={"bayes": 2, "svm": None}
+    )
     assert [(run.model, run.epsilon, run.split) for run in found.runs[::2]] == [
         ("bayes", 2.0, "split 1"),
         ("bayes", 2.0, "split 3"),
@@ -273,12 +304,18 @@ def test_one_store_serves_every_attribute_and_the_groups_are_crossed(tmp_path):
         ({"epsilon": 0}, "epsilon"),
         ({"budgets": {"epsilon": [1]}}, "budgets"),
         ({"estimator": Ignorant(), "budgets": {"epsilon": [1, 1]}}, "budgets"),
-        ({"estimator": Ignorant(), "budgets": {"epsilon": [1]}, "epsilon": 1}, "budgets"),
+        (
+            {"estimator": Ignorant(), "budgets": {"epsilon": [1]}, "epsilon": 1},
+            "budgets",
+        ),
         ({"threshold": 0.5}, "threshold"),
         ({"test_size": 1.0}, "test_size"),
         ({"test_size": 0.9999}, "test_size"),
         ({"n_splits": 0}, "n_splits"),
-        *(({"random_state": small}, "random_state") for small in (-1, 0, 2**64 - 1, 0.5)),
+        *(
+            ({"random_state": small}, "random_state")
+            for small in (-1, 0, 2**64 - 1, 0.5)
+        ),
         ({"secret": b"correct horse battery staple"}, "secret"),
         ({"sensitive_features": ["f"] * 600}, "sensitive_features"),
         ({"sensitive_features": ["f", "m"]}, "sensitive_features"),
@@ -305,13 +342,19 @@ def test_bad_arguments_get_one_clear_sentence(changes, field):
         ((X, np.ones(len(Y)), SEX), "y holds one label only"),
         ((X[:1], Y[:1], SEX[:1]), "nothing to split: give at least two records"),
         ((X[:2], [0, 1], SEX[:2]), "split 1: everybody in the training part"),
-        ((X, (ROW == 0).astype(int), SEX), r"split \d+: everybody in the training part"),
+        (
+            (X, (ROW == 0).astype(int), SEX),
+            r"split \d+: everybody in the training part",
+        ),
         ((X, Y, np.where(ROW == 7, "d", SEX)), r"split 1: group 'd' has nobody in the"),
         (
             (pd.DataFrame(X), Y, pd.Series(SEX).sample(frac=1, random_state=0)),
             "and X have different",
         ),
-        ((pd.DataFrame(X, index=0 * ROW), Y, pd.Series(SEX)), r"sensitive_features.reset_index\("),
+        (
+            (pd.DataFrame(X, index=0 * ROW), Y, pd.Series(SEX)),
+            r"sensitive_features.reset_index\(",
+        ),
     ],
 )
 def test_records_that_cannot_be_used_are_named_before_anything_is_fitted(data, words):
@@ -323,7 +366,9 @@ def test_few_people_are_joined_and_no_coin_is_flipped_where_it_would_say_nothing
     joined = release(GaussianNB(), (X, Y, np.where(ROW == 7, "d", SEX)))
     assert joined.subject.groups == ["m", "f + 1 small group"]
     names = {"d": "In My Words", "f": "Women", "m": "Men"}
-    named = release(GaussianNB(), (X, Y, np.where(ROW == 7, "d", SEX)), group_names=names)
+    named = release(
+        GaussianNB(), (X, Y, np.where(ROW == 7, "d", SEX)), group_names=names
+    )
     assert named.subject.groups == ["Men", "Women + 1 small group"]
     assert "Words" not in named.to_json()
     with pytest.raises(InputError, match="fewer than 10 people"):
@@ -341,9 +386,13 @@ FAULTS = {
 
 @pytest.mark.parametrize("how", FAULTS)
 def test_a_fault_names_the_split_and_finished_ones_are_kept(how, tmp_path):
-    member = by_hand(GaussianNB(), world(), 7)[2]  # trained on before split 7, held out in it
+    member = by_hand(GaussianNB(), world(), 7)[
+        2
+    ]  # trained on before split 7, held out in it
     marked = X[np.flatnonzero(member[:-1].all(axis=0) & ~member[-1])[0], 0]
-    with pytest.raises(InputError, match=f"Ignorant failed in split 7: {FAULTS[how]}") as caught:
+    with pytest.raises(
+        InputError, match=f"Ignorant failed in split 7: {FAULTS[how]}"
+    ) as caught:
         release(Ignorant(habit=how, marked=marked), n_splits=12, store=tmp_path / "s")
     assert f"finished models are kept in {tmp_path / 's'} (6)." in str(caught.value)
     assert "\n" not in str(caught.value)

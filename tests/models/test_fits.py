@@ -27,8 +27,12 @@ LAMBDA = make_pipeline(FunctionTransformer(lambda X: X), GaussianNB())
 def test_the_number_of_processes_changes_nothing():
     for estimator in (LAMBDA, RandomForestClassifier(n_estimators=4)):
         assert release(estimator, n_jobs=2).to_json() == release(estimator).to_json()
-    with pytest.raises(InputError, match=r"Ignorant failed in split \d+: \".*\" \(\w+Error"):
-        release(Ignorant(habit="raise"), n_splits=8, n_jobs=2)  # the other process ends quietly
+    with pytest.raises(
+        InputError, match=r"Ignorant failed in split \d+: \".*\" \(\w+Error"
+    ):
+        release(
+            Ignorant(habit="raise"), n_splits=8, n_jobs=2
+        )  # the other process ends quietly
 
 
 def slow_release(store, state=STATE):
@@ -54,11 +58,15 @@ def job(code: str, store: Path, *, kill_after: int | None = None, env=None) -> N
 @pytest.mark.parametrize("state", [STATE, None])  # None: drawn by the killed call
 def test_killed_in_the_middle_the_same_call_gives_the_same_bytes(tmp_path, state):
     job(f"slow_release(store, {state})", tmp_path / "s", kill_after=3)
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "s").glob("block-*.json")}
+    before = {
+        path: path.stat().st_mtime_ns for path in (tmp_path / "s").glob("block-*.json")
+    }
     assert 3 <= len(before) < 8
     made = slow_release(tmp_path / "s", state)
     assert state is None or made.to_json() == slow_release(None).to_json()
-    assert {path: path.stat().st_mtime_ns for path in before} == before  # nothing made twice
+    assert {
+        path: path.stat().st_mtime_ns for path in before
+    } == before  # nothing made twice
 
 
 RAY = """
@@ -76,8 +84,16 @@ def test_the_same_through_ray_killed_in_the_middle(tmp_path):
     token = tmp_path / "token"
     token.write_text("a token of the tests, and of nobody else")
     with tempfile.TemporaryDirectory(prefix="r", ignore_cleanup_errors=True) as short:
-        env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-        env |= {"RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0", "TMPDIR": short}
+        env = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("RAY_")
+        }
+        env |= {
+            "RAY_AUTH_TOKEN_PATH": str(token),
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "TMPDIR": short,
+        }
         job(RAY, tmp_path / "s", kill_after=2, env=env)
         job(RAY, tmp_path / "s", env=env)
     assert (tmp_path / "s" / "digest").read_text() == slow_release(None).sha256
@@ -104,14 +120,20 @@ def test_a_store_is_private_mended_and_takes_more(tmp_path):
         ({"test_size": 0.4}, "test_size"),
         ({"person_id": np.arange(600)}, "records"),
     ):
-        with pytest.raises(InputError, match=f"was made with {name} .*choose another folder"):
+        with pytest.raises(
+            InputError, match=f"was made with {name} .*choose another folder"
+        ):
             release(GaussianNB(), store=tmp_path / "s", **changes)
 
 
 @pytest.mark.usefixtures("few_permutations")
-def test_without_a_random_state_splits_are_drawn_and_a_store_or_secret_finds_them_again(tmp_path):
+def test_without_a_random_state_splits_are_drawn_and_a_store_or_secret_finds_them_again(
+    tmp_path,
+):
     def drawn(name, **given):
-        return release(Ignorant(), random_state=None, store=tmp_path / name, **given).runs
+        return release(
+            Ignorant(), random_state=None, store=tmp_path / name, **given
+        ).runs
 
     first, kept = drawn("a"), tmp_path / "a" / "splits.secret"
     assert first == drawn("a") == drawn("b", secret=kept.read_bytes())
@@ -122,7 +144,10 @@ def test_without_a_random_state_splits_are_drawn_and_a_store_or_secret_finds_the
     state = int.from_bytes(keyed, "little")
     made = release(Ignorant(), random_state=state)
     assert made.runs == first
-    assert str(state) not in made.to_json() + (tmp_path / "a" / "settings.json").read_text()
+    assert (
+        str(state)
+        not in made.to_json() + (tmp_path / "a" / "settings.json").read_text()
+    )
     kept.unlink()
     with pytest.raises(InputError, match="was made with random_state") as caught:
         drawn("a")

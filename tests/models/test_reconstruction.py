@@ -21,11 +21,16 @@ pytestmark = pytest.mark.usefixtures("few_permutations")
 
 def tables_of(made: Release) -> np.ndarray:
     """(model, part, group, label, predicted) counts of a release that has them all."""
-    cells = [[[t.tn, t.fp], [t.fn, t.tp]] for t in (panels(made)[0].train, panels(made)[0].test)]
+    cells = [
+        [[t.tn, t.fp], [t.fn, t.tp]]
+        for t in (panels(made)[0].train, panels(made)[0].test)
+    ]
     return np.array(cells, dtype=int).transpose(3, 0, 4, 1, 2)
 
 
-def recovered(n: int, n_splits: int, draw: int = 0, **given: object) -> tuple[float, float]:
+def recovered(
+    n: int, n_splits: int, draw: int = 0, **given: object
+) -> tuple[float, float]:
     """Shares of people whose group and label an attacker finds, and would find by guessing.
 
     A linear program: everybody's shares in the four kinds of people, such that every split has as
@@ -43,7 +48,9 @@ def recovered(n: int, n_splits: int, draw: int = 0, **given: object) -> tuple[fl
     of_kinds, of_people = sp.kron(seen, sp.eye(4)), sp.kron(sp.eye(n), np.ones((1, 4)))
     wanted = np.concatenate([whole, kinds[:, 0].ravel()])
     slack = sp.vstack([sp.eye(len(wanted)), sp.csr_matrix((n, len(wanted)))])
-    equations = sp.hstack([sp.vstack([of_kinds, of_people]), slack, -slack], format="csc")
+    equations = sp.hstack(
+        [sp.vstack([of_kinds, of_people]), slack, -slack], format="csc"
+    )
     price = np.append(1e-4 * rng.random(4 * n), np.ones(2 * len(wanted)))
     solved = linprog(price, A_eq=equations, b_eq=np.append(wanted, np.ones(n)))
     found = solved.x[: 4 * n].reshape(n, 4).argmax(axis=1)
@@ -55,7 +62,9 @@ SIZES = [(80, 36, 0.9), *(pytest.param(*size, marks=pytest.mark.slow) for size i
 
 
 @pytest.mark.parametrize(("n", "n_splits", "least"), SIZES)
-def test_records_are_solved_for_only_where_anybody_can_draw_the_splits(n, n_splits, least):
+def test_records_are_solved_for_only_where_anybody_can_draw_the_splits(
+    n, n_splits, least
+):
     assert recovered(n, n_splits, public_data=True)[0] >= least
     found, guessed = recovered(n, n_splits)
     assert found <= guessed + 3 * (guessed * (1 - guessed) / n) ** 0.5
@@ -76,7 +85,9 @@ def fitting(made: Release, exact: Release, run: int, name: str) -> np.ndarray:
     """
     shown, models = made.runs[run].groups[name], range(len(made.runs))
     labels = tables_of(exact)[run, :, made.subject.groups.index(name)].sum(axis=2)
-    errors = np.indices(labels.ravel() + 1).reshape(2, 2, -1)  # (part, label, candidate)
+    errors = np.indices(labels.ravel() + 1).reshape(
+        2, 2, -1
+    )  # (part, label, candidate)
     right, n, wrong = labels[..., None] - errors, labels.sum(axis=1), errors.sum(axis=1)
     cells = [[right[:, 0], errors[:, 0]], [errors[:, 1], right[:, 1]]]
     cells = np.array(cells).transpose(3, 2, 0, 1)
@@ -91,18 +102,28 @@ def fitting(made: Release, exact: Release, run: int, name: str) -> np.ndarray:
             fits &= of_part == round((1 - table.accuracy) * table.n)
     if AUC in shown.exposure:
         fits &= np.isclose(value, shown.exposure[AUC].value)
-    others = sum(exact.runs[k].groups[name].exposure[AUC].value for k in models if k != run)
+    others = sum(
+        exact.runs[k].groups[name].exposure[AUC].value for k in models if k != run
+    )
     tables = [model.groups[name] for model in made.runs]
-    coarse = [part for g in tables if not hasattr(g.train, "tp") for part in (g.train, g.test)]
+    coarse = [
+        part for g in tables if not hasattr(g.train, "tp") for part in (g.train, g.test)
+    ]
     least = min(part.n for part in coarse) * len(models)
     for row in made.pooled_exposure:
         if (row.group, row.proxy) == (name, AUC):
-            fits &= np.abs((value + others) / len(models) - row.value) <= 0.5 / least + 1e-9
+            fits &= (
+                np.abs((value + others) / len(models) - row.value) <= 0.5 / least + 1e-9
+            )
     return cells[fits][coarsened(cells[fits][:, :, None])[:, 0] == level]
 
 
 AUC = "auc_advantage"
-WORLDS = [(1, 2), (3, 1), *(pytest.param(s, 24 // s, marks=pytest.mark.slow) for s in (1, 2, 5))]
+WORLDS = [
+    (1, 2),
+    (3, 1),
+    *(pytest.param(s, 24 // s, marks=pytest.mark.slow) for s in (1, 2, 5)),
+]
 
 
 @pytest.mark.parametrize(("n_splits", "n_worlds"), WORLDS)
@@ -114,8 +135,13 @@ def test_coarse_tables_cannot_be_had_back_from_all_that_is_released(n_splits, n_
         exact, made = (release(tree, certain_cells=c, **given) for c in (True, False))
         for run, g in np.ndindex(n_splits, 2):
             if not hasattr(made.runs[run].groups["fm"[g]].train, "tp"):
-                own, fits = tables_of(exact)[run, :, g], fitting(made, exact, run, "fm"[g])
-                assert (fits == own).all(axis=(1, 2, 3)).any()  # the truth is among them
+                own, fits = (
+                    tables_of(exact)[run, :, g],
+                    fitting(made, exact, run, "fm"[g]),
+                )
+                assert (
+                    (fits == own).all(axis=(1, 2, 3)).any()
+                )  # the truth is among them
                 room, full, people = (fits > 0).any(axis=0), own > 0, own.sum(axis=0)
                 told += people[room[0] != room[1]].sum()
                 hidden += people[full[0] != full[1]].sum()
@@ -129,14 +155,23 @@ def test_lira_of_one_model_says_nothing_of_the_coarse_tables_of_others():
         RandomForestClassifier(5, random_state=0),
         {"data": world(400, 0), "n_splits": 8},
     )
-    exact, made = (release(forest, certain_cells=c, least_people=5, **given) for c in (True, False))
+    exact, made = (
+        release(forest, certain_cells=c, least_people=5, **given) for c in (True, False)
+    )
     assert 0 < made.disclosure.n_coarse_tables < 16
     of_runs = [
-        {cost for run in each.runs for table in run.groups.values() for cost in table.exposure}
+        {
+            cost
+            for run in each.runs
+            for table in run.groups.values()
+            for cost in table.exposure
+        }
         for each in (exact, made)
     ]
     assert of_runs[0] - of_runs[1] == {proxy.name for proxy in BY_SHADOWS}
-    assert {proxy.name for proxy in BY_SHADOWS} <= {row.proxy for row in made.pooled_exposure}
+    assert {proxy.name for proxy in BY_SHADOWS} <= {
+        row.proxy for row in made.pooled_exposure
+    }
 
 
 def test_rounded_exposures_are_audited_and_nothing_gets_sharper():
@@ -147,7 +182,9 @@ def test_rounded_exposures_are_audited_and_nothing_gets_sharper():
     for row, own in zip(made.pooled_exposure, exact.pooled_exposure, strict=True):
         assert row.value != own.value
         for error in ("standard_error", "null_error"):
-            assert getattr(row, error) >= getattr(own, error) + 2 * abs(row.value - own.value)
+            assert getattr(row, error) >= getattr(own, error) + 2 * abs(
+                row.value - own.value
+            )
     for cost in ("auc_advantage", "paired_gap"):
         plan = pcer.Plan(cost=cost, resamples=2, null_draws=2)
         before, after = (pcer.audit(x, plan).budgets[0] for x in (exact, made))

@@ -43,25 +43,36 @@ def slow_auc(score: np.ndarray, member: np.ndarray) -> tuple[float, float]:
     wins = np.array([[(a > b) + 0.5 * (a == b) for b in outside] for a in inside])
     n, m = wins.shape
     variance = wins.mean(axis=1).var(ddof=1) / n + wins.mean(axis=0).var(ddof=1) / m
-    return float(wins.mean()) - 0.5, max(math.sqrt(variance), math.sqrt((n + m + 1) / 12 / n / m))
+    return float(wins.mean()) - 0.5, max(
+        math.sqrt(variance), math.sqrt((n + m + 1) / 12 / n / m)
+    )
 
 
 def test_the_attack_is_the_slow_one(drawn, release):
     score = []  # log odds of the true label by the model, less those of the mean reference
-    for own, references, positive in zip(drawn.score, drawn.reference, drawn.label, strict=True):
+    for own, references, positive in zip(
+        drawn.score, drawn.reference, drawn.label, strict=True
+    ):
         usual = sum(references) / len(references)
         own, usual = (own, usual) if positive else (1 - own, 1 - usual)
         score.append(math.log(own / (1 - own)) - math.log(usual / (1 - usual)))
-    rows = {x.group: x for x in release.pooled_exposure if x.proxy == "reference_advantage"}
+    rows = {
+        x.group: x for x in release.pooled_exposure if x.proxy == "reference_advantage"
+    }
     for g, name in enumerate(GROUPS):
         chosen = drawn.group == g
         value, error = slow_auc(np.array(score)[chosen], drawn.member[chosen])
-        found, row = release.runs[0].groups[name].exposure["reference_advantage"], rows[name]
+        found, row = (
+            release.runs[0].groups[name].exposure["reference_advantage"],
+            rows[name],
+        )
         assert found.value == row.value == pytest.approx(value, rel=1e-9)
         assert found.standard_error == pytest.approx(error, rel=1e-9)
         assert row.null_error == row.standard_error == pytest.approx(error, rel=0.01)
         assert row.n_records == chosen.sum()
-    certain = beyond_reference(np.array([0.0, 1.0]), np.array([[1.0], [0.0]]), np.ones(2, bool))
+    certain = beyond_reference(
+        np.array([0.0, 1.0]), np.array([[1.0], [0.0]]), np.ones(2, bool)
+    )
     assert np.isfinite(certain).all()
     assert certain[0] < -30 < 30 < certain[1]
 
@@ -72,16 +83,26 @@ def test_an_audit_rests_on_it_and_says_so(release):
     assert "reference attack, the file's strongest attack" in audit.choice
     women = audit.budgets[0].groups["women"]
     assert women.resolved
-    rows = [one for one in release.pooled_exposure if one.proxy == "reference_advantage"]
-    p = holm(upper_p(*(np.array([getattr(x, k) for x in rows]) for k in ("value", "null_error"))))
+    rows = [
+        one for one in release.pooled_exposure if one.proxy == "reference_advantage"
+    ]
+    p = holm(
+        upper_p(
+            *(np.array([getattr(x, k) for x in rows]) for k in ("value", "null_error"))
+        )
+    )
     found = [audit.budgets[0].groups[one.group].p_value for one in rows]
     assert found == pytest.approx(p, abs=1e-11)
     assert any(one.proxy == "reference_advantage" for one in release.placebo)
     assert any("4 reference models" in note for note in release.subject.notes)
-    assert pcer.audit(release, cost="auc_advantage").choice.endswith("as the plan says.")
+    assert pcer.audit(release, cost="auc_advantage").choice.endswith(
+        "as the plan says."
+    )
 
 
-def test_frames_dicts_arrays_and_several_models_give_the_same(drawn, release, few_permutations):
+def test_frames_dicts_arrays_and_several_models_give_the_same(
+    drawn, release, few_permutations
+):
     frame, n = pd.DataFrame(drawn.reference), len(drawn.label)
     for given in (frame, {"a": frame[0], "b": frame[1], "c": frame[2], "d": frame[3]}):
         again = release_of(drawn, reference=given)
@@ -97,15 +118,22 @@ def test_frames_dicts_arrays_and_several_models_give_the_same(drawn, release, fe
         record_id=np.tile(np.arange(n), 2),
         split_id="one",
     )
-    first, second = (run.groups["men"].exposure["reference_advantage"] for run in twice.runs)
-    assert first == second == release.runs[0].groups["men"].exposure["reference_advantage"]
+    first, second = (
+        run.groups["men"].exposure["reference_advantage"] for run in twice.runs
+    )
+    assert (
+        first == second == release.runs[0].groups["men"].exposure["reference_advantage"]
+    )
 
 
 def test_bad_references_are_one_sentence(drawn):
     wrong = [np.full((400, 2), 1.5), np.full((400, 2), np.nan), np.full((399, 2), 0.5)]
     wrong += [{}, {"a": [0.5] * 400, "b": [0.5]}, ["x"] * 400]
     cases = [{"reference": given} for given in wrong]
-    cases += [{"seed": np.arange(400) % 2}, {"y_score": None, "y_pred": np.arange(400) % 2}]
+    cases += [
+        {"seed": np.arange(400) % 2},
+        {"y_score": None, "y_pred": np.arange(400) % 2},
+    ]
     for changed in cases:
         with pytest.raises(pcer.InputError, match="reference") as caught:
             release_of(drawn, **changed)

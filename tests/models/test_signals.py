@@ -28,16 +28,22 @@ def test_exposure_is_the_auc_beyond_the_references_whatever_form_they_have():
     for name, row in values(made).items():
         own = group == name
         beyond = (signal - references.mean(axis=0))[own]
-        assert row.value == pytest.approx(roc_auc_score(member[own], beyond) - 0.5, abs=1e-12)
+        assert row.value == pytest.approx(
+            roc_auc_score(member[own], beyond) - 0.5, abs=1e-12
+        )
         alone = values(made, "auc_advantage")[name].value
-        assert alone == pytest.approx(roc_auc_score(member[own], signal[own]) - 0.5, abs=1e-12)
+        assert alone == pytest.approx(
+            roc_auc_score(member[own], signal[own]) - 0.5, abs=1e-12
+        )
         sizes = int(member[own].sum()), int((~member[own]).sum())
         assert row.null_error >= error_at_chance(*sizes) * (1 - 1e-12)
         tables = made.runs[0].groups[name]
         assert (tables.train.n, tables.test.n) == sizes
     named = {f"base {k}": row for k, row in enumerate(references)}
     loss = release(
-        drawn._replace(signal=-signal, references=-references), kind="loss", member=member * 1
+        drawn._replace(signal=-signal, references=-references),
+        kind="loss",
+        member=member * 1,
     )
     for same in (release(drawn, reference_signal=references.T), loss):
         assert values(same) == values(made)
@@ -46,7 +52,9 @@ def test_exposure_is_the_auc_beyond_the_references_whatever_form_they_have():
 
 def test_errors_are_clustered_by_person():
     """Against plain loops: influences by pairs, and ranks that people carry to one side."""
-    signal, references, member, group, person = drawn = draw(1, n=300, n_people=150, planted=1.0)
+    signal, references, member, group, person = drawn = draw(
+        1, n=300, n_people=150, planted=1.0
+    )
     made = release(drawn, options=pcer.Options(public_data=True))
     assert made.training.unit_of_split == "person"
     for name, row in values(made).items():
@@ -59,7 +67,9 @@ def test_errors_are_clustered_by_person():
         influence[outside] = (won.mean(axis=0) - won.mean()) / len(outside)
         people, ranks = person[own], rankdata(score) - (len(own) + 1) / 2
         factor = len(set(people)) / (len(set(people)) - 1)
-        robust = factor * sum(influence[people == who].sum() ** 2 for who in set(people))
+        robust = factor * sum(
+            influence[people == who].sum() ** 2 for who in set(people)
+        )
         null = factor * sum(ranks[people == who].sum() ** 2 for who in set(people))
         null /= len(own) ** 2 * len(inside) * len(outside)
         assert row.null_error == pytest.approx(math.sqrt(null))
@@ -70,7 +80,9 @@ def test_errors_are_clustered_by_person():
     alone = values(release(draw(2, n=300), person_id=np.arange(300)))
     plain = values(release(draw(2, n=300)))
     for name, row in alone.items():  # one record each: the errors of Mann and Whitney
-        assert row.null_error == pytest.approx(error_at_chance(*_sides(draw(2, n=300), name)))
+        assert row.null_error == pytest.approx(
+            error_at_chance(*_sides(draw(2, n=300), name))
+        )
         assert row.value == plain[name].value
 
 
@@ -80,10 +92,14 @@ def _sides(drawn, name):
 
 
 def test_people_in_both_parts_are_clustered_and_records_counted():
-    made = release(draw(3, n=600, n_people=200)._replace(member=np.arange(600) % 2 == 0))
+    made = release(
+        draw(3, n=600, n_people=200)._replace(member=np.arange(600) % 2 == 0)
+    )
     assert made.training.unit_of_split is None
     assert sum(own.train.n for own in made.runs[0].groups.values()) == 300
-    assert pcer.audit(made, QUICK).budgets[0].pairs[0].exposure.answer == "none_detected"
+    assert (
+        pcer.audit(made, QUICK).budgets[0].pairs[0].exposure.answer == "none_detected"
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,7 +112,10 @@ def test_people_in_both_parts_are_clustered_and_records_counted():
         ({"signal": np.full(1200, np.nan)}, "signal"),
         ({"reference_signal": np.zeros(7)}, "reference_signal"),
         ({"reference_signal": np.zeros((3, 7))}, "reference_signal"),
-        ({"reference_signal": {"a": np.zeros(1200), "b": np.zeros(7)}}, "reference_signal"),
+        (
+            {"reference_signal": {"a": np.zeros(1200), "b": np.zeros(7)}},
+            "reference_signal",
+        ),
         ({"sensitive_features": ["a"] * 3}, "sensitive_features"),
         ({"person_id": [1, 2]}, "person_id"),
         ({"options": pcer.Options(store="x")}, "store"),
@@ -119,20 +138,40 @@ def test_exposure_alone_goes_through_every_output(n_people, tmp_path):
     assert (pair.exposure.group, pair.outcomes.answer) == ("Welsh", "not_given")
     assert found.verdict == "exposure_differs"
     assert found.plot()._repr_svg_().startswith("<svg")
-    for text in (str(found), found._repr_html_(), str(found.paper()), found.paper()._repr_html_()):
+    for text in (
+        str(found),
+        found._repr_html_(),
+        str(found.paper()),
+        found.paper()._repr_html_(),
+    ):
         assert "Welsh" in text
     for what in ("groups", "pairs", "settings", "costs"):
         assert len(found.to_frame(what, full=True))
-    places = {name: tmp_path / f"out.{name}" for name in ("json", "markdown", "latex", "junit")}
+    places = {
+        name: tmp_path / f"out.{name}"
+        for name in ("json", "markdown", "latex", "junit")
+    }
     options = [x for name, place in places.items() for x in (f"--{name}", str(place))]
     page = tmp_path / "report.html"
-    options += ["--html", str(page), "--figures", str(tmp_path / "figures"), "--resamples", "50"]
+    options += [
+        "--html",
+        str(page),
+        "--figures",
+        str(tmp_path / "figures"),
+        "--resamples",
+        "50",
+    ]
     for view in ([], ["--full"], ["--paper"], ["--summary"]):
         passed("audit", str(path), *options, *view)
-    for arguments in (["verify", str(page)], ["verify", str(places["json"]), str(path)]):
+    for arguments in (
+        ["verify", str(page)],
+        ["verify", str(places["json"]), str(path)],
+    ):
         passed(*arguments)
     policy = tmp_path / "pcer.toml"
-    policy.write_text('strict = true\nrequired_costs = ["Reference attack"]\nmin_splits = 1\n')
+    policy.write_text(
+        'strict = true\nrequired_costs = ["Reference attack"]\nmin_splits = 1\n'
+    )
     passed("audit", str(path), "--policy", str(policy))
     passed("plan", str(path), "--cost", "reference")
     passed("compare", str(path), str(path))
@@ -166,8 +205,13 @@ def test_a_memorised_group_is_found_as_by_the_reference_attack():
 def test_nulls_alarm_rarely_and_a_memorised_group_is_found(n_people):
     """``python -m benchmarks.alarms signals`` counts a thousand of each."""
     nulls = [pcer.audit(release(draw(k, n_people=n_people)), QUICK) for k in range(60)]
-    assert sum("exposure_differs" in each.statements() for each in nulls) <= 8  # 5%: p < .01
+    assert (
+        sum("exposure_differs" in each.statements() for each in nulls) <= 8
+    )  # 5%: p < .01
     planted = [
-        pcer.audit(release(draw(k, n_people=n_people, planted=1.0)), QUICK) for k in range(9)
+        pcer.audit(release(draw(k, n_people=n_people, planted=1.0)), QUICK)
+        for k in range(9)
     ]
-    assert [each.budgets[0].pairs[0].exposure.group for each in planted] == ["Welsh"] * 9
+    assert [each.budgets[0].pairs[0].exposure.group for each in planted] == [
+        "Welsh"
+    ] * 9

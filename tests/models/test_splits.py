@@ -33,7 +33,10 @@ KINDS = {
     "folds": (folds.KFold(3, shuffle=True), "nothing"),
     "stratified folds": (folds.StratifiedKFold(3, shuffle=True), "label"),
     "repeated folds": (folds.RepeatedKFold(n_splits=3, n_repeats=2), "nothing"),
-    "repeated stratified": (folds.RepeatedStratifiedKFold(n_splits=3, n_repeats=2), "label"),
+    "repeated stratified": (
+        folds.RepeatedStratifiedKFold(n_splits=3, n_repeats=2),
+        "label",
+    ),
 }
 
 
@@ -49,7 +52,9 @@ def test_what_is_claimed_of_a_splitter(kind):
     folded = f"Cross-validation: 3 folds{', drawn 2 times' * kind.startswith('repeated')}. The"
     assert all(note.startswith(folded) for note in noted)
     assert release(GaussianNB(), cv=cv).to_json() == found.to_json()
-    assert pcer.audit(found, QUICK).declarations == []  # the counts do not contradict it
+    assert (
+        pcer.audit(found, QUICK).declarations == []
+    )  # the counts do not contradict it
 
 
 def test_the_splits_are_the_splitters_own():
@@ -61,9 +66,14 @@ def test_the_splits_are_the_splitters_own():
     moving = folds.ShuffleSplit(3, test_size=0.3, random_state=np.random.RandomState(3))
     once, again = (release(GaussianNB(), cv=moving, public_data=True) for _ in range(2))
     assert once.runs == again.runs
-    found = release(GaussianNB(), cv=folds.ShuffleSplit(2, train_size=0.5, test_size=0.2))
+    found = release(
+        GaussianNB(), cv=folds.ShuffleSplit(2, train_size=0.5, test_size=0.2)
+    )
     tables = found.runs[0].groups.values()  # records in neither part count as held out
-    assert [sum(getattr(t, part).n for t in tables) for part in ("train", "test")] == [300, 300]
+    assert [sum(getattr(t, part).n for t in tables) for part in ("train", "test")] == [
+        300,
+        300,
+    ]
     assert "Up to 180 records are in neither part" in " ".join(found.subject.notes)
 
 
@@ -79,11 +89,19 @@ PEOPLE = np.arange(600) // 3
 
 
 @pytest.mark.parametrize(
-    "cv", [None, folds.GroupShuffleSplit(3, test_size=0.3), folds.GroupKFold(3, shuffle=True)]
+    "cv",
+    [
+        None,
+        folds.GroupShuffleSplit(3, test_size=0.3),
+        folds.GroupKFold(3, shuffle=True),
+    ],
 )
 def test_splits_of_people(cv):
     found = release(GaussianNB(), cv=cv, person_id=PEOPLE)
-    assert (found.training.split_kind, found.training.unit_of_split) == ("random", "person")
+    assert (found.training.split_kind, found.training.unit_of_split) == (
+        "random",
+        "person",
+    )
     assert pcer.audit(found, QUICK).declarations == []
     sex = world()[2]
     for name in ("f", "m"):
@@ -96,18 +114,28 @@ def groups_of(made, cost):
 
 
 def test_copies_of_a_record_add_nothing_to_what_is_known():
-    few, persons = (np.repeat(one, 20, axis=0) for one in world(60)), np.repeat(np.arange(60), 20)
+    few, persons = (
+        (np.repeat(one, 20, axis=0) for one in world(60)),
+        np.repeat(np.arange(60), 20),
+    )
     with pytest.raises(InputError, match="fewer than 10 people"):
         release(GaussianNB(), tuple(few), person_id=persons)
     model, once = DecisionTreeClassifier(max_depth=3, random_state=0), world(300)
-    thrice, options = (np.repeat(x, 3, axis=0) for x in once), {"n_splits": 9, "public_data": True}
+    thrice, options = (
+        (np.repeat(x, 3, axis=0) for x in once),
+        {"n_splits": 9, "public_data": True},
+    )
     single = release(model, once, person_id=np.arange(300), **options)
-    several = release(model, tuple(thrice), person_id=np.repeat(np.arange(300), 3), **options)
+    several = release(
+        model, tuple(thrice), person_id=np.repeat(np.arange(300), 3), **options
+    )
     assert single.training.effective_units == several.training.effective_units
     for cost in ("overfitting_gap", "paired_confidence"):
         one, many = (groups_of(made, cost) for made in (single, several))
         for name in ("f", "m"):
-            assert many[name].cost.value == pytest.approx(one[name].cost.value, abs=1e-9)
+            assert many[name].cost.value == pytest.approx(
+                one[name].cost.value, abs=1e-9
+            )
             # what copies share looks like luck of the models too, and is added, not lost
             ratio = many[name].cost.standard_error / one[name].cost.standard_error
             assert 0.97 < ratio < 2, cost
@@ -118,9 +146,18 @@ def test_splitters_that_cannot_be_used_get_one_sentence():
     for cv, person_id, field in (
         *(
             (cv, None, "cv")
-            for cv in (5, folds.KFold(3), own(3, shuffle=True), folds.TimeSeriesSplit(3))
+            for cv in (
+                5,
+                folds.KFold(3),
+                own(3, shuffle=True),
+                folds.TimeSeriesSplit(3),
+            )
         ),
-        (folds.KFold(3, shuffle=True, random_state=0), None, "cv"),  # anybody can draw them
+        (
+            folds.KFold(3, shuffle=True, random_state=0),
+            None,
+            "cv",
+        ),  # anybody can draw them
         (folds.StratifiedGroupKFold(3, shuffle=True), PEOPLE, "cv"),
         (folds.GroupKFold(3), PEOPLE, "cv"),
         (folds.KFold(3, shuffle=True), PEOPLE, "person_id"),
@@ -155,5 +192,7 @@ def test_nothing_is_found_where_nothing_can_be(kind):
         options = {"cv": cv, "person_id": person_id, "n_splits": 8, "public_data": True}
         made = release(Ignorant(), data, random_state=seed, **options)
         for cost in COSTS:
-            alarms[cost] += any(group.resolved for group in groups_of(made, cost).values())
+            alarms[cost] += any(
+                group.resolved for group in groups_of(made, cost).values()
+            )
     assert max(alarms.values()) <= binom.ppf(0.999, 60, 0.05), alarms

@@ -59,7 +59,12 @@ def test_whatever_is_returned_gives_the_estimators_release():
         assert made.runs == estimated.runs
         assert made.pooled_exposure == estimated.pooled_exposure
     words = np.where(Y == 1, "yes", "no")
-    given = {"sensitive_features": SEX, "outcome": "benefit", "positive_label": "no", "n_splits": 2}
+    given = {
+        "sensitive_features": SEX,
+        "outcome": "benefit",
+        "positive_label": "no",
+        "n_splits": 2,
+    }
     given["options"] = pcer.Options(public_data=True)
     named = pcer.release_from_estimator(GaussianNB(), X, words, **given)
 
@@ -80,7 +85,9 @@ def test_epsilon_is_the_largest_rounded_up_and_every_models_is_kept():
     assert {run.epsilon for run in stated.runs} == {0.5}
     bare = release(train, epsilon=lambda model: None)
     assert {run.epsilon for run in bare.runs} == {None}
-    both = release({"a": train, "b": train}, epsilon={"a": 1, "b": lambda model: model.epsilon})
+    both = release(
+        {"a": train, "b": train}, epsilon={"a": 1, "b": lambda model: model.epsilon}
+    )
     assert {run.model: run.epsilon for run in both.runs} == {"a": 1.0, "b": 2.0}
 
 
@@ -98,7 +105,10 @@ def test_no_two_models_share_a_seed_and_a_store_resumes_to_the_same_bytes(tmp_pa
     assert len(set(seeds)) == 6
     assert release({"a": noting, "b": noting}, **how).to_json() == first.to_json()
     assert len(seeds) == 6
-    release({"a": noting}, options=pcer.Options(public_data=True, store=tmp_path / "s", version=2))
+    release(
+        {"a": noting},
+        options=pcer.Options(public_data=True, store=tmp_path / "s", version=2),
+    )
     assert len(seeds) == 9
 
 
@@ -126,12 +136,21 @@ def test_models_that_only_answer_are_noted():
         ({"epsilon": lambda model: -1.0}, "estimator"),
         ({"function": lambda *given: None}, "estimator"),
         ({"function": lambda *given: lambda records: 5 * records[:, 0]}, "estimator"),
-        ({"function": lambda *given: lambda records: records[:, :2] * 0 + 0.7}, "estimator"),
-        ({"function": lambda *given: lambda records: np.full((7, 2), 0.5)}, "estimator"),
+        (
+            {"function": lambda *given: lambda records: records[:, :2] * 0 + 0.7},
+            "estimator",
+        ),
+        (
+            {"function": lambda *given: lambda records: np.full((7, 2), 0.5)},
+            "estimator",
+        ),
         ({"function": lambda features: None}, "train"),
         ({"epsilon": [1, 2]}, "epsilon"),
         ({"epsilon": "one"}, "epsilon"),
-        ({"function": lambda *given: GaussianNB().fit(*given[:2]).predict}, "estimator"),
+        (
+            {"function": lambda *given: GaussianNB().fit(*given[:2]).predict},
+            "estimator",
+        ),
     ],
 )
 def test_bad_functions_get_one_clear_sentence(changes, field):

@@ -89,4 +89,6 @@ class LookupTable(ClassifierMixin, BaseEstimator):
     @available_if(lambda self: self.probabilities)
     def predict_proba(self, X):  # noqa: D102
         known = [self.known_.get(row.tobytes()) for row in X]
-        return np.array([[0.5, 0.5] if one is None else self.classes_ == one for one in known])
+        return np.array(
+            [[0.5, 0.5] if one is None else self.classes_ == one for one in known]
+        )

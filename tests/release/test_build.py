@@ -31,7 +31,10 @@ from pcer.release.format import Exposure, PooledExposure, read_release, write_re
 from pcer.release.small_groups import Attribute
 
 FACTS = ReleaseFacts(
-    disclosure=DisclosureRule(public=True), dataset="loans", outcome="benefit", split_kind="random"
+    disclosure=DisclosureRule(public=True),
+    dataset="loans",
+    outcome="benefit",
+    split_kind="random",
 )
 CELL_COUNTS = np.arange(1, 17).reshape(2, 2, 4)
 
@@ -67,20 +70,31 @@ def test_everything_the_format_has_can_be_written(tmp_path):
         noise_multiplier=0.7,
         epsilon_by_accountant={"rdp": 0.9},
     )
-    both = counted(runs=(private, other), n_missing_group=2, pooled=[row], notes=["Second."])
+    both = counted(
+        runs=(private, other), n_missing_group=2, pooled=[row], notes=["Second."]
+    )
     made = build_release(facts, both, file="x")
     write_release(made, tmp_path / "a.release.json")
     found = read_release(tmp_path / "a.release.json")
     assert found == made
     tree = found.to_tree()
     notes = ["First.", "Second.", tree["subject"]["notes"][2]]
-    who = {"attribute": "sex", "groups": ["f", "m"], "n_records": 136, "n_missing_group": 2}
+    who = {
+        "attribute": "sex",
+        "groups": ["f", "m"],
+        "n_records": 136,
+        "n_missing_group": 2,
+    }
     assert tree["subject"] == {**about, **who, "notes": notes}
     assert tree["training"] == said
     run, without = tree["runs"]
     f, m = (run["groups"][name] for name in "fm")
-    assert f.pop("exposure") == {"auc_advantage": exposure.model_dump(exclude_none=True)}
-    cells = [[table[part][cell] for cell in CELLS] for part in SPLITS for table in (f, m)]
+    assert f.pop("exposure") == {
+        "auc_advantage": exposure.model_dump(exclude_none=True)
+    }
+    cells = [
+        [table[part][cell] for cell in CELLS] for part in SPLITS for table in (f, m)
+    ]
     assert cells == np.arange(1, 17).reshape(4, 4).tolist()
     plain = {"epsilon": None, "seed": 3, "split": "s", "groups": {"f": f, "m": m}}
     private = {"epsilon": 1.0, "dp_delta": 1e-5, "noise_multiplier": 0.7}
@@ -94,7 +108,9 @@ def test_coarser_tables_say_in_how_many_and_how_often_in_test():
     cells = np.array([[[9, 9, 0, 9], [9, 0, 0, 9]], [[6, 4, 4, 6], [6, 4, 4, 6]]])
     runs = (CountedRun(key=RunKey(1.0, 3), cells=cells),)
     rule = DisclosureRule(public=True, certain_cells=False)
-    made = build_release(replace(FACTS, disclosure=rule), counted(runs=runs), file="x").to_tree()
+    made = build_release(
+        replace(FACTS, disclosure=rule), counted(runs=runs), file="x"
+    ).to_tree()
     f, m = (made["runs"][0]["groups"][name] for name in "fm")
     assert f["train"] == {"n": 27, "accuracy": 18 / 27}
     assert f["test"] == {"n": 20, "accuracy": 0.6, "positive_rate": 0.5}
@@ -104,7 +120,9 @@ def test_coarser_tables_say_in_how_many_and_how_often_in_test():
 def records(n=300):
     """(run, split, group, label, answer) of every record; a group of -1 is none."""
     rng = np.random.default_rng(4)
-    return list(map(tuple, rng.integers((0, 0, -1, 0, 0), (3, 2, 2, 2, 2), (n, 5)).tolist()))
+    return list(
+        map(tuple, rng.integers((0, 0, -1, 0, 0), (3, 2, 2, 2, 2), (n, 5)).tolist())
+    )
 
 
 def count(rows, n=None, *, n_runs=3):
@@ -120,7 +138,9 @@ def test_entries_are_counted_as_a_loop_counts_them():
     rows = records()
     found, loop = count(rows), Counter(rows)
     runs = build_release(FACTS, found, file="x").runs
-    for run, split, group, label, answer in itertools.product(range(3), *[range(2)] * 4):
+    for run, split, group, label, answer in itertools.product(
+        range(3), *[range(2)] * 4
+    ):
         table = getattr(runs[run].groups["fm"[group]], SPLITS[split])
         cell = getattr(table, CELLS[2 * label + answer])
         assert cell == loop[run, split, group, label, answer]
@@ -135,7 +155,9 @@ def test_a_cell_of_many_records_counts_as_many():
     cells = Counter(rows)
     both = (count(rows), count(list(cells), list(cells.values())))
     assert len({build_release(FACTS, found, file="x").to_json() for found in both}) == 1
-    large = [(0, split, group, 1, 1) for split in (0, 1) for group in (0, 1) for _ in (0, 1)]
+    large = [
+        (0, split, group, 1, 1) for split in (0, 1) for group in (0, 1) for _ in (0, 1)
+    ]
     found = count(large, [2**49 - 1, 2**49 - 3] * 4, n_runs=1)
     assert found.runs[0].cells[:, :, 3].tolist() == [[2**50 - 4] * 2] * 2
 
@@ -156,7 +178,11 @@ EMPTY = CELL_COUNTS * [[[1], [1]], [[1], [0]]]
         ({}, {"groups": ("f", "f")}, "subject.groups"),
         ({}, {"n_records": -1}, "subject.n_records"),
         ({}, {"runs": ()}, "runs"),
-        ({}, {"runs": (CountedRun(key=RunKey(1.0, 3), cells=EMPTY),)}, "runs[0].groups.m.test"),
+        (
+            {},
+            {"runs": (CountedRun(key=RunKey(1.0, 3), cells=EMPTY),)},
+            "runs[0].groups.m.test",
+        ),
     ],
 )
 def test_what_does_not_fit_is_one_sentence(facts, changes, field):
@@ -167,9 +193,18 @@ def test_what_does_not_fit_is_one_sentence(facts, changes, field):
 
 
 def git(folder: Path, *arguments: str) -> str:
-    who = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    who = (
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@example.org",
+        "-c",
+        "commit.gpgsign=false",
+    )
     command = ["git", "-C", str(folder), *who, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def repository(folder: Path, name: str, package: str = "src/pcer") -> Path:
@@ -197,11 +232,15 @@ def test_pcers_own_checkout_has_a_commit(tmp_path, monkeypatch):
     assert source_state(package) == (None, None)
 
 
-ELSEWHERE = "host vendor/pcer, host src/pcer, - src/pcer, pcer pcer, pcer vendor/pcer/src/pcer"
+ELSEWHERE = (
+    "host vendor/pcer, host src/pcer, - src/pcer, pcer pcer, pcer vendor/pcer/src/pcer"
+)
 
 
 @pytest.mark.parametrize("place", [*ELSEWHERE.split(", "), "pcer src/other"])
-def test_a_copy_in_another_repository_or_one_that_git_does_not_keep_has_none(tmp_path, place):
+def test_a_copy_in_another_repository_or_one_that_git_does_not_keep_has_none(
+    tmp_path, place
+):
     assert source_state(tmp_path) == (None, None)
     name, package = place.split()
     copy = repository(tmp_path, name, package).parent / "pcer"

@@ -43,18 +43,47 @@ def test_a_column_of_gaps_alone():
 LARGE = 2**60  # as a float, the next whole number is 2**60 + 256
 PAIR = [LARGE, LARGE + 1]
 SEEDS = [
-    *(PAIR, np.array(PAIR, dtype=object), np.array(PAIR, dtype=np.uint64), pl.Series(PAIR)),
+    *(
+        PAIR,
+        np.array(PAIR, dtype=object),
+        np.array(PAIR, dtype=np.uint64),
+        pl.Series(PAIR),
+    ),
     *(pd.Series(PAIR, dtype="Int64"), pd.Series(PAIR, dtype="int64[pyarrow]")),
-    *(pa.chunked_array([PAIR]), pa.array(map(Decimal, PAIR)), [str(seed) for seed in PAIR]),
+    *(
+        pa.chunked_array([PAIR]),
+        pa.array(map(Decimal, PAIR)),
+        [str(seed) for seed in PAIR],
+    ),
 ]
 ONE_SEED = [
     *((seed, seed) for seed in (-(2**63), LARGE + 1, 2**63 - 1)),
-    *((float(2**53 - 1), 2**53 - 1), (np.full(2, 2**24 - 1, dtype=np.float32), 2**24 - 1)),
-    *((seed, 3) for seed in (np.uint8(3), np.float32(3), np.str_("3"), pa.scalar(3), "3")),
+    *(
+        (float(2**53 - 1), 2**53 - 1),
+        (np.full(2, 2**24 - 1, dtype=np.float32), 2**24 - 1),
+    ),
+    *(
+        (seed, 3)
+        for seed in (np.uint8(3), np.float32(3), np.str_("3"), pa.scalar(3), "3")
+    ),
 ]
 BAD_SEEDS = [
-    *(2**63, -(2**63) - 1, [10**5000] * 2, [0, 2**64], "1e999999999", None, object(), [0, None]),
-    *(np.array([2**63] * 2, dtype=np.uint64), float(2**53), [0.0, -float(2**53)], "zero"),
+    *(
+        2**63,
+        -(2**63) - 1,
+        [10**5000] * 2,
+        [0, 2**64],
+        "1e999999999",
+        None,
+        object(),
+        [0, None],
+    ),
+    *(
+        np.array([2**63] * 2, dtype=np.uint64),
+        float(2**53),
+        [0.0, -float(2**53)],
+        "zero",
+    ),
     *(np.full(2, 2**24, dtype=np.float32), 0.5, math.inf, "inf", math.nan, [[0]] * 2),
     np.array([0] * 2, "M8[ns]"),
 ]

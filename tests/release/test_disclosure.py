@@ -17,7 +17,10 @@ def released(table: np.ndarray, detail: Detail) -> tuple[int, ...]:
 
     Those are in the exact tables of other models of the split.
     """
-    labels, right = table.sum(axis=2).ravel().tolist(), table.trace(axis1=1, axis2=2).tolist()
+    labels, right = (
+        table.sum(axis=2).ravel().tolist(),
+        table.trace(axis1=1, axis2=2).tolist(),
+    )
     positive = int(table[1, :, 1].sum())
     return {
         Detail.COUNTS: tuple(table.ravel().tolist()),
@@ -36,7 +39,11 @@ def test_a_reader_who_knows_the_rule_is_certain_of_nobody():
     for pair, level in zip(pairs, detail, strict=True):
         if level > Detail.COUNTS:
             seen.setdefault((level, released(pair, level)), []).append(pair > 0)
-    assert {level for level, _ in seen} == {Detail.ACCURACY, Detail.POSITIVE_RATE, Detail.SIZES}
+    assert {level for level, _ in seen} == {
+        Detail.ACCURACY,
+        Detail.POSITIVE_RATE,
+        Detail.SIZES,
+    }
     for alike in seen.values():
         room = np.any(alike, axis=0)
         assert (room[0] == room[1]).all()
@@ -44,7 +51,9 @@ def test_a_reader_who_knows_the_rule_is_certain_of_nobody():
 
 def test_an_empty_cell_that_faces_a_full_one_gives_everybody_in_it_away():
     tables = np.full((2, 2, 1, 2, 2), 50)
-    tables[0, 0, 0, 1, 0] = 0  # model 0: nobody positive was answered wrongly in training
+    tables[0, 0, 0, 1, 0] = (
+        0  # model 0: nobody positive was answered wrongly in training
+    )
     tables[1, 1, 0, 0, 1] = 0
     tables[1, 0, 0, 0, 1] = 7
     assert given_away(tables).tolist() == [50, 7]
@@ -54,11 +63,15 @@ def test_an_empty_cell_that_faces_a_full_one_gives_everybody_in_it_away():
 
 def test_coarsening_keeps_the_most_that_tells_nothing():
     tables = np.full((5, 2, 1, 2, 2), 50)
-    tables[1, 0, 0, 1, 0] = 0  # one kind of error is missing: right and wrong still say nothing
+    tables[1, 0, 0, 1, 0] = (
+        0  # one kind of error is missing: right and wrong still say nothing
+    )
     tables[2, 0, 0, 1, 0] = tables[2, 0, 0, 0, 1] = 0  # no error at all in training
     tables[3:, 0, 0, 1, 0] = tables[3:, 0, 0, 0, 1] = 0
     tables[3, 1, 0, :, 1] = 0  # and nobody in test is predicted positive
-    tables[4, 0, 0, 1, 0] = 1  # or all but one: as coarse as with none, or that would tell of none
+    tables[4, 0, 0, 1, 0] = (
+        1  # or all but one: as coarse as with none, or that would tell of none
+    )
     detail = coarsened(tables)
     assert detail[:, 0].tolist() == [*Detail, Detail.POSITIVE_RATE]
     note = coarsening_note(detail, ("A",))

@@ -60,14 +60,20 @@ def example(schema: dict[str, Any], form: str) -> Any:
     if "enum" in schema or "const" in schema:
         return [*schema.get("enum", ()), schema.get("const")][0]
     if "properties" in schema:
-        return {name: example(part, form) for name, part in schema["properties"].items()}
+        return {
+            name: example(part, form) for name, part in schema["properties"].items()
+        }
     if schema.get("type") == "object":
         any_key = {"": schema.get("additionalProperties")}
         (inner,) = schema.get("patternProperties", any_key).values()
         return {"a key": example(inner if isinstance(inner, dict) else {}, form)}
     if schema.get("type") == "array":
         return [example(schema["items"], form)]
-    plain = {"string": "text", "integer": min(3, schema.get("maximum", 3)), "number": 0.5}
+    plain = {
+        "string": "text",
+        "integer": min(3, schema.get("maximum", 3)),
+        "number": 0.5,
+    }
     return {**plain, "boolean": True}.get(schema.get("type", ""), {"inner": [1, None]})
 
 
@@ -110,7 +116,9 @@ def test_bad_files_get_one_sentence_about_the_field(field):
         assert str(caught.value).startswith(str(path))
 
 
-@pytest.mark.parametrize(("name", "version"), [("counts", 1), ("rates", 1), ("version-2", 2)])
+@pytest.mark.parametrize(
+    ("name", "version"), [("counts", 1), ("rates", 1), ("version-2", 2)]
+)
 def test_files_of_older_versions_stay_readable(name, version):
     path = SAMPLES / f"{name}.release.json"
     release = read_release(path)
@@ -131,7 +139,9 @@ def test_round_trip(release):
 def test_files_are_read_whole_or_not_at_all(tmp_path, plain_release):
     path = tmp_path / "x.release.json"
     path.write_text(json.dumps(plain_release), encoding="utf-8-sig")
-    assert read_release(path).subject.dataset == "compas"  # a byte order mark is harmless
+    assert (
+        read_release(path).subject.dataset == "compas"
+    )  # a byte order mark is harmless
     path.write_text("[" * 200_000)
     with pytest.raises(InputError, match="nested too deeply"):
         read_release(path)
@@ -155,7 +165,9 @@ def test_the_bytes_depend_on_nothing_but_the_content(plain_release):
     assert parse_release(plain_release, file="x").sha256 == release.sha256
 
 
-@pytest.mark.parametrize("name", ["config", "epsilon", "groups", "exposure", "train", "n", "notes"])
+@pytest.mark.parametrize(
+    "name", ["config", "epsilon", "groups", "exposure", "train", "n", "notes"]
+)
 def test_a_group_or_a_proxy_may_be_named_like_a_field(plain_release, name):
     """The bytes are those of another name, but for the name."""
     row = {"epsilon": 1.0, "group": "Other", "proxy": "a proxy", "value": 0.1}
@@ -167,7 +179,9 @@ def test_a_group_or_a_proxy_may_be_named_like_a_field(plain_release, name):
     def named(text: str) -> str:
         return text.replace('"Other"', f'"{name}"').replace('"a proxy"', f'"{name}"')
 
-    before, after = (parse_release(json.loads(t), file="x") for t in (neutral, named(neutral)))
+    before, after = (
+        parse_release(json.loads(t), file="x") for t in (neutral, named(neutral))
+    )
     assert "null" not in before.to_json().replace('"epsilon": null', "")
     assert after.to_json() == named(before.to_json())
     assert parse_release(json.loads(after.to_json()), file="again") == after
@@ -232,14 +246,26 @@ def test_what_does_not_fit_is_named(plain_release, place, value, field):
 
 
 def test_names_that_only_look_foreign_stay(plain_release):
-    text = json.dumps(plain_release).replace("Other", "זכר").replace("African-American", "\u202eb")
+    text = (
+        json.dumps(plain_release)
+        .replace("Other", "זכר")
+        .replace("African-American", "\u202eb")
+    )
     audit = pcer.audit(parse_release(json.loads(text), file="x"))
     assert audit.subject.groups == ["זכר", "\u202eb"]
 
 
 BAD_VALUES: list[Any] = [
     *(None, True, -1, 2**70, 1.5, math.nan, "", "\x00", "word", [], [None], {}, {1}),
-    *([[1]], {"str": 1}, {"counts": 1}, {"accuracy": None}, {"a": {"b": {2}}}, {"\x07": 1}, {3: 4}),
+    *(
+        [[1]],
+        {"str": 1},
+        {"counts": 1},
+        {"accuracy": None},
+        {"a": {"b": {2}}},
+        {"\x07": 1},
+        {3: 4},
+    ),
 ]
 
 
@@ -259,11 +285,16 @@ def test_errors_name_fields_keys_and_positions_and_nothing_else(form):
     for place, bad in itertools.product(others, BAD_VALUES):
         error = refused(put(whole, place, bad))
         found = re.match(r"x: field (.*?): ", str(error or ""))
-        if found is None:  # fine; or the format, the version, or two places that do not fit
+        if (
+            found is None
+        ):  # fine; or the format, the version, or two places that do not fit
             continue
         n_errors += 1
         path, where = found[1], field_path(place)
-        assert set(re.sub(r"\[\d+\]", "", path).split(".")) <= known | names_in(bad), (place, bad)
+        assert set(re.sub(r"\[\d+\]", "", path).split(".")) <= known | names_in(bad), (
+            place,
+            bad,
+        )
         assert path.startswith(where) or where.startswith(path), (place, bad, path)
     assert n_errors > 200
 
@@ -271,7 +302,13 @@ def test_errors_name_fields_keys_and_positions_and_nothing_else(form):
 @pytest.mark.parametrize("form", FORMS)
 def test_errors_name_what_is_missing_or_unknown(form):
     whole, missing = full_release(form), set()
-    mappings = {"groups", "exposure", "epsilon_by_accountant", "effective_units", "not_computed"}
+    mappings = {
+        "groups",
+        "exposure",
+        "epsilon_by_accountant",
+        "effective_units",
+        "not_computed",
+    }
     mappings |= {"quantiles"}
     for place in places(whole):
         above = holder_of(tree := copy.deepcopy(whole), place)
@@ -283,7 +320,16 @@ def test_errors_name_what_is_missing_or_unknown(form):
         if isinstance(value, dict) and not anything_goes:
             error = refused(put(whole, (*place, "counts"), 3))
             assert error.field == field_path((*place, "counts"))
-    always = {"dataset", "attribute", "groups", "outcome", "runs", "subject", "epsilon", "seed"}
+    always = {
+        "dataset",
+        "attribute",
+        "groups",
+        "outcome",
+        "runs",
+        "subject",
+        "epsilon",
+        "seed",
+    }
     always |= {"n_draws", "n_double", "kind", "mode", "accountant", "mean"}
     cells = set(CELLS) if form == "counts" else set()
     assert missing == {*always, *cells, "value", "group", "proxy"}
@@ -307,7 +353,9 @@ def test_tables_may_be_left_out_only_where_an_attack_is_given():
             assert release.to_tree()["runs"][0]["groups"]["g0"] == tables
 
 
-@pytest.mark.parametrize("name", ["str", "counts", "rates", "constrained-str", "[key]", "n"])
+@pytest.mark.parametrize(
+    "name", ["str", "counts", "rates", "constrained-str", "[key]", "n"]
+)
 def test_a_group_named_like_a_form_keeps_its_name_in_a_path(name):
     tree = release_of()
     tree["subject"]["groups"][0] = name
@@ -315,11 +363,18 @@ def test_a_group_named_like_a_form_keeps_its_name_in_a_path(name):
     groups[name] = {**groups.pop("g0"), "test": {**CELLS, "fn": -1}}
     assert refused(tree).field == f"runs[0].groups.{name}.test.fn"
     groups[name] = 3
-    assert str(refused(tree)) == f"x: field runs[0].groups.{name}: should be an object, but is 3."
+    assert (
+        str(refused(tree))
+        == f"x: field runs[0].groups.{name}: should be an object, but is 3."
+    )
 
 
 def release_of(
-    *, n_groups: int = 2, n_seeds: int = 1, budgets: tuple[float | None, ...] = (None,), **more: Any
+    *,
+    n_groups: int = 2,
+    n_seeds: int = 1,
+    budgets: tuple[float | None, ...] = (None,),
+    **more: Any,
 ) -> dict[str, Any]:
     names = [f"g{k}" for k in range(n_groups)]
     table = {"train": CELLS, "test": CELLS, "exposure": more.get("exposure", {})}
@@ -330,12 +385,23 @@ def release_of(
         for seed in range(n_seeds)
     ]
     about = {"dataset": "d", "attribute": "a", "groups": names, "outcome": "harm"}
-    tree = {"format": "pcer-release", "version": 2, "training": {"split_kind": "random"}}
+    tree = {
+        "format": "pcer-release",
+        "version": 2,
+        "training": {"split_kind": "random"},
+    }
     return {**tree, "subject": {**about, "notes": more.get("notes", [])}, "runs": runs}
 
 
 SMALL = Limits(
-    n_runs=3, n_settings=2, n_groups=2, n_tables=5, n_rows=3, n_exposures=3, n_costs=1, n_notes=1
+    n_runs=3,
+    n_settings=2,
+    n_groups=2,
+    n_tables=5,
+    n_rows=3,
+    n_exposures=3,
+    n_costs=1,
+    n_notes=1,
 )
 
 
@@ -378,7 +444,10 @@ def with_keys(more: Sequence[str] = ()) -> str:
 
 
 HOSTILE = {
-    "counts of any size": (lambda: json.dumps(release_of()).replace(": 5", f": {10**15}"), 0),
+    "counts of any size": (
+        lambda: json.dumps(release_of()).replace(": 5", f": {10**15}"),
+        0,
+    ),
     "a key twice among many": (lambda: with_keys(["k0"]), 2),
     "many unknown fields": (with_keys, 2),
     "many lists": (lambda: "[" + "[]," * 2_000_000 + "[]]", 2),

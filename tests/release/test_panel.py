@@ -36,7 +36,9 @@ def test_a_copy_with_other_runs_has_arrays_and_a_digest_of_its_own(release, deep
     assert part.sha256 != release.sha256
     assert part.sha256 == pcer.Release.model_validate(part.to_tree()).sha256
     assert (panels(release), release.sha256) == before
-    again = pcer.Release.model_validate(release.to_tree())  # of which nothing was made yet
+    again = pcer.Release.model_validate(
+        release.to_tree()
+    )  # of which nothing was made yet
     assert release.model_copy() == release == again
     assert [name for name, _ in release] == list(pcer.Release.model_fields)
     assert release.to_json() == again.to_json()
@@ -59,7 +61,11 @@ def test_arrays_by_hand_that_nobody_alters():
 
 
 def test_costs_that_a_release_carries(release):
-    per_run = {name for run in release.runs for g in run.groups.values() for name in g.exposure}
+    per_run = {
+        name for run in release.runs for g in run.groups.values() for name in g.exposure
+    }
     pooled = {row.proxy for row in release.pooled_exposure}
     assert release.bounds
-    assert carried_costs(panels(release)) == sorted(per_run | pooled | {"spent_epsilon"})
+    assert carried_costs(panels(release)) == sorted(
+        per_run | pooled | {"spent_epsilon"}
+    )

@@ -45,7 +45,9 @@ def even(*atoms: int) -> np.ndarray:
 
 
 def attribute(name: str, codes: list[int]) -> Attribute:
-    return Attribute(name, tuple(f"{name}{k}" for k in range(max(codes) + 1)), np.array(codes))
+    return Attribute(
+        name, tuple(f"{name}{k}" for k in range(max(codes) + 1)), np.array(codes)
+    )
 
 
 def alone(sizes: np.ndarray, **rule: bool) -> Regrouping:
@@ -62,7 +64,11 @@ MIDDLE, NEXT = (80, 70, 30, 30), (50, 50, 20, 20)
     ("sizes", "names", "place"),
     [
         ([(20, 20, 10, 10), (30, 30, 30, 30)], ("A", "B"), [0, 1]),
-        ([LARGE, (6, 9, 5, 5), MIDDLE, (9,) * 4], ("A", "C", "2 small groups"), [0, 2, 1, 2]),
+        (
+            [LARGE, (6, 9, 5, 5), MIDDLE, (9,) * 4],
+            ("A", "C", "2 small groups"),
+            [0, 2, 1, 2],
+        ),
         ([LARGE, SMALL, MIDDLE, NEXT], ("A", "C", "D + 1 small group"), [0, 2, 1, 2]),
     ],
 )
@@ -78,11 +84,15 @@ def test_a_small_group_never_stands_alone_and_is_not_named(sizes, names, place):
 def test_names_of_joined_groups_are_told_apart_and_not_too_long():
     sizes = even(90, 3, 8)
     names = ("2 small groups", "x", "y")
-    found = regroup(DisclosureRule(), [Attribute("a", names, np.arange(3))], models(sizes))[0]
+    found = regroup(
+        DisclosureRule(), [Attribute("a", names, np.arange(3))], models(sizes)
+    )[0]
     assert found.names == ("2 small groups", "2 small groups (joined)")
     long = tuple(letter * 50 for letter in "abcd")
     found = regroup(
-        DisclosureRule(), [Attribute("a", long, np.arange(4))], models(even(90, 40, 30, 3))
+        DisclosureRule(),
+        [Attribute("a", long, np.arange(4))],
+        models(even(90, 40, 30, 3)),
     )[0]
     assert found.names == (long[0], long[1], f"{long[2]} + 1 small group")
     one_left = Attribute("a", (*long, "e"), np.arange(5))
@@ -122,12 +132,17 @@ def told(released, counts, least: int) -> set[int]:
     Some combination of tables is then 0 on all other atoms, so that it is about these alone.
     """
     rows = [own.released.codes for own in released if own.names]
-    inside = np.array([row == code for row in rows for code in np.unique(row)], dtype=float)
+    inside = np.array(
+        [row == code for row in rows for code in np.unique(row)], dtype=float
+    )
     cells = np.moveaxis(counts, 2, 3).reshape(-1, counts.shape[2])
     found, rank = set[int](), np.linalg.matrix_rank(inside)
     for atoms in itertools.product((False, True), repeat=counts.shape[2]):
         sizes = cells @ np.array(atoms)
-        if sizes.min() < least and np.linalg.matrix_rank(inside * ~np.array(atoms)) < rank:
+        if (
+            sizes.min() < least
+            and np.linalg.matrix_rank(inside * ~np.array(atoms)) < rank
+        ):
             found |= {int(n) for n in sizes if n < least}
     return found
 
@@ -139,7 +154,10 @@ def told_before(*attributes: Attribute, counts: np.ndarray) -> set[int]:
 
 def test_a_crossing_less_its_margin_is_one_person() -> None:
     # Of the men 1 has no race, so men less the crossings of men are one person.
-    sex, race = attribute("sex", [0, 0, 1, 1, 1]), attribute("race", [0, 1, 0, 1, NOBODY])
+    sex, race = (
+        attribute("sex", [0, 0, 1, 1, 1]),
+        attribute("race", [0, 1, 0, 1, NOBODY]),
+    )
     both = attribute("both", [0, 1, 2, 3, NOBODY])
     counts = even(20, 30, 20, 30, 1)
     assert told_before(sex, both, counts=counts) == {1}
@@ -171,7 +189,9 @@ def test_what_a_coarse_table_hides_is_not_had_from_another_attribute() -> None:
     rng = np.random.default_rng(1)
     race, sex = rng.choice(["a", "b", "c"], 900), rng.choice(["f", "m"], 900)
     label, part = rng.random(900) < 0.5, np.where(rng.random(900) < 0.7, *SPLITS)
-    is_right = (rng.random(900) < 0.75) | ((race == "c") & (part == "train"))  # no error there
+    is_right = (rng.random(900) < 0.75) | (
+        (race == "c") & (part == "train")
+    )  # no error there
     data = {"features": {"race": race, "sex": sex}, "label": label, "part": part}
     data["answer"] = np.where(is_right, label, ~label)
     made = released(data, certain_cells=False)
@@ -182,7 +202,10 @@ def test_what_a_coarse_table_hides_is_not_had_from_another_attribute() -> None:
     columns = [Attribute(k, (*np.unique(v),), np.unique(v, return_inverse=True)[1])
                for k, v in data["features"].items()]  # fmt: skip
     model = Model(np.arange(900), (part == "test").astype(np.int64), label)
-    for beside, certain_cells in ((made["race"], True), (released(data)["race"], False)):
+    for beside, certain_cells in (
+        (made["race"], True),
+        (released(data)["race"], False),
+    ):
         rule = DisclosureRule(certain_cells=certain_cells)
         with pytest.raises(InputError, match="'sex' beside others shows") as caught:
             allowed_groups(rule, columns, [model], [beside])
@@ -224,7 +247,8 @@ def test_no_combination_of_released_tables_is_small() -> None:
         except InputError:
             continue
         n_joined += any(
-            len(own.names) < len(a.groups) for own, a in zip(released, attributes, strict=True)
+            len(own.names) < len(a.groups)
+            for own, a in zip(released, attributes, strict=True)
         )
         assert not told(released, counts, RULE.least_people)
     assert n_joined > 10
@@ -256,7 +280,9 @@ def test_a_difference_of_two_people_is_not_released() -> None:
 )
 def test_combinations_with_any_coefficients_are_found(codes, shares, people) -> None:
     rows, shares = np.array(codes), np.array(shares)
-    space = orth(np.array([1.0 * (row == k) for row in rows for k in np.unique(row)]).T).T
+    space = orth(
+        np.array([1.0 * (row == k) for row in rows for k in np.unique(row)]).T
+    ).T
     found = combination(space, np.array(people), 5)
     assert found is not None
     scale = found[shares != 0] / shares[shares != 0]
@@ -298,9 +324,13 @@ def certain(made: dict[str, pcer.Release], data: dict) -> int:
     part, or answer) for somebody of the same attributes. Cells that a file shows to be empty, as
     ``disclosure`` declares, are left aside.
     """
-    shown = np.array([[v if v is not None else -1 for v in c] for c in data["features"].values()])
+    shown = np.array(
+        [[v if v is not None else -1 for v in c] for c in data["features"].values()]
+    )
     atoms, n = np.unique(shown, axis=1, return_counts=True)
-    truth = np.stack([data["part"] == "test", data["label"], data["answer"]]).astype(int)
+    truth = np.stack([data["part"] == "test", data["label"], data["answer"]]).astype(
+        int
+    )
     n_atoms = len(n)
     rows, bounds, empty = [], [], np.zeros(n_atoms, dtype=bool)
     place = np.arange(8 * n_atoms).reshape(n_atoms, 8)  # by part, label and answer
@@ -322,7 +352,9 @@ def certain(made: dict[str, pcer.Release], data: dict) -> int:
                     empty |= inside & (bounds[-1] == 0)
     column = np.concatenate(rows)
     row = np.repeat(np.arange(len(rows)), [len(own) for own in rows])
-    matrix = coo_array((np.ones(len(row)), (row, column)), shape=(len(rows), place.size)).tocsr()
+    matrix = coo_array(
+        (np.ones(len(row)), (row, column)), shape=(len(rows), place.size)
+    ).tocsr()
     equal = LinearConstraint(matrix, bounds, bounds)
     found, sides = 0, np.array([[0, 1, 2, 3], [0, 1, 4, 5], [0, 2, 4, 6]])
     sides = np.concatenate([sides, 7 - sides])
@@ -350,7 +382,10 @@ def released_blocks(release, name, data) -> dict[str, list[int]]:
     }
     blocks = {group: [int(group)] for group in tables if group.isdigit()}
     rest = [v for v in values if v not in [v for b in blocks.values() for v in b]]
-    sizes = {v: [int(((column == v) & (data["part"] == s)).sum()) for s in SPLITS] for v in rest}
+    sizes = {
+        v: [int(((column == v) & (data["part"] == s)).sum()) for s in SPLITS]
+        for v in rest
+    }
     for group in tables.keys() - blocks.keys():
         for k in range(len(rest) + 1):
             for some in itertools.combinations(rest, k):
@@ -383,7 +418,9 @@ def counted(n_tables: int, seed: int) -> tuple[int, int, int]:
             refused += 1
             continue
         found += certain(made, data)
-        before += certain(released(data, public_data=True), data) if n_tables < 50 else 0
+        before += (
+            certain(released(data, public_data=True), data) if n_tables < 50 else 0
+        )
     return found, before, refused
 
 

@@ -18,7 +18,12 @@ from pcer.report.page import to_report
 from tests import pages
 from tests.pages import HOSTILE, QUICK, ROOT, audited
 
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+]
 MEASURE = """() => {
     const box = (e) => {
         const r = e.getBoundingClientRect();
@@ -46,7 +51,9 @@ def browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+        chromium = driver.chromium.launch(
+            executable_path=shutil.which("chromium"), args=ARGUMENTS
+        )
         yield chromium
         chromium.close()
 
@@ -66,7 +73,9 @@ def opened(browser):
         page.on("request", lambda request: page.asked.append(request.url))
         page.goto(path.as_uri())
         if unfolded:
-            page.evaluate("() => document.querySelectorAll('details').forEach(d => d.open = true)")
+            page.evaluate(
+                "() => document.querySelectorAll('details').forEach(d => d.open = true)"
+            )
         return page
 
     yield open_page
@@ -76,7 +85,9 @@ def opened(browser):
 
 def write_page(folder: Path, *audits: pcer.Audit) -> Path:
     path = folder / "report.html"
-    path.write_text(to_report(audits, [one.sources[0] for one in audits]), encoding="utf-8")
+    path.write_text(
+        to_report(audits, [one.sources[0] for one in audits]), encoding="utf-8"
+    )
     return path
 
 
@@ -91,7 +102,9 @@ def samples(tmp_path_factory) -> list[Path]:
     """Pages of releases in the repository: one setting and six, shown and not."""
     paths = [*(ROOT / "examples").glob("*.release.json")]
     paths.append(ROOT / "studies" / "paper" / "bios.gender.release.json")
-    return [write_page(tmp_path_factory.mktemp(path.name), audited(path)) for path in paths]
+    return [
+        write_page(tmp_path_factory.mktemp(path.name), audited(path)) for path in paths
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -109,25 +122,41 @@ def printed(page: Any) -> int:
 
 
 # What must be seen without scrolling.
-FIRST_SCREEN = (".subject", ".choose", ".headline", ".badge", ".change", ".card", ".exposures")
+FIRST_SCREEN = (
+    ".subject",
+    ".choose",
+    ".headline",
+    ".badge",
+    ".change",
+    ".card",
+    ".exposures",
+)
 
 
 @pytest.mark.parametrize("size", [(1400, 1100), (400, 800)])
-def test_the_first_screen_has_the_finding_and_the_papers_numbers(opened, one, samples, size):
+def test_the_first_screen_has_the_finding_and_the_papers_numbers(
+    opened, one, samples, size
+):
     width, height = size
     for path in (one, *samples):
         page = opened(path, viewport={"width": width, "height": height})
         parts = (
-            [*FIRST_SCREEN, ".paper"] if width > height else [".headline", ".badge", ".exposure"]
+            [*FIRST_SCREEN, ".paper"]
+            if width > height
+            else [".headline", ".badge", ".exposure"]
         )
         for part in parts:
-            for box in [e.bounding_box() for e in page.locator(f"{part}:visible").all()]:
+            for box in [
+                e.bounding_box() for e in page.locator(f"{part}:visible").all()
+            ]:
                 assert box["x"] >= 0
                 assert box["x"] + box["width"] <= width
                 assert box["y"] + box["height"] <= height, (path, part)
         if width > height:
             assert page.locator(".card:visible").count() == 3
-            assert page.evaluate("document.documentElement.scrollHeight") <= 2.5 * height
+            assert (
+                page.evaluate("document.documentElement.scrollHeight") <= 2.5 * height
+            )
             assert 200 < len(page.locator("body").inner_text().split()) <= 1_010, path
             assert printed(page) <= 2, path
 
@@ -180,7 +209,10 @@ def test_a_chosen_setting_changes_everything(opened, one):
         view = page.locator(".finding:visible")
         assert view.locator(".headline").inner_text() == budget.headline
         assert view.locator(".badge").inner_text() == words.badge(audit, budget)
-        assert view.locator(".badge").get_attribute("class") == f"badge {budget.verdict.severity}"
+        assert (
+            view.locator(".badge").get_attribute("class")
+            == f"badge {budget.verdict.severity}"
+        )
         change = " ".join(words.what_would_change(audit, budget))
         assert view.locator(".change").inner_text().endswith(change)
         makers = (words.exposure_card, words.outcomes_card, words.how_sure_card)
@@ -188,11 +220,17 @@ def test_a_chosen_setting_changes_everything(opened, one):
             assert card.locator(".answer").inner_text() == make(audit, budget).answer
         rates = view.locator(".outcomes .groups li").all_inner_texts()
         women = round(100 * budget.groups["women"].benefit.mean)
-        assert [int(text.split()[-1]) for text in rates if text.startswith("women")] == [women]
+        assert [
+            int(text.split()[-1]) for text in rates if text.startswith("women")
+        ] == [women]
         name = "no-DP" if budget.epsilon is None else f"{budget.epsilon:g}"
         rows = page.locator("tr.chosen th:first-child").all_text_contents()
         assert {text.replace("none", "no-DP") for text in rows} == {name}
-        assert page.locator(".wide text.chosen").text_content().endswith(name.replace("no-DP", "y"))
+        assert (
+            page.locator(".wide text.chosen")
+            .text_content()
+            .endswith(name.replace("no-DP", "y"))
+        )
     assert page.said == []
 
 
@@ -211,7 +249,9 @@ def test_terms_explain_themselves_to_pointer_and_keyboard(opened, one):
     for term in terms:
         assert term.evaluate(tip) == "none"
         term.focus()
-        meaning = page.locator(f"#{term.get_attribute('aria-describedby')}").text_content()
+        meaning = page.locator(
+            f"#{term.get_attribute('aria-describedby')}"
+        ).text_content()
         assert term.evaluate(tip).strip('"').replace('\\"', '"') == meaning
     terms[0].hover()
     assert terms[0].evaluate(tip) != "none"
@@ -234,7 +274,11 @@ def test_numbers_of_the_pictures_are_a_table_and_a_file(opened, one, tmp_path):
     group = audit.budgets[0].groups["men"]
     base = 50 if audit.proxy.scale.is_advantage else 0
     setting, name, *numbers, shown = rows[1]
-    assert (setting, name, shown) == ("ε = 0.1", "men", "yes" if group.resolved else "no")
+    assert (setting, name, shown) == (
+        "ε = 0.1",
+        "men",
+        "yes" if group.resolved else "no",
+    )
     costs = (group.cost.value, *group.cost.interval, group.cost.upper_bound)
     expected = [100 * group.benefit.mean, *(base + 100 * cost for cost in costs)]
     assert [float(number) for number in numbers] == pytest.approx(expected, abs=1e-4)
@@ -260,13 +304,17 @@ def test_axe_finds_nothing(opened, one, many):
     """Of any severity, in light and in dark."""
     import axe_playwright_python
 
-    script = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
+    script = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(
+        "utf-8"
+    )
     for path, scheme in ((one, "light"), (many, "dark")):
         page = opened(path, color_scheme=scheme, unfolded=True)
         page.evaluate(script)
         found = page.evaluate("() => axe.run('html')")
         assert len(found["passes"]) > 5
-        assert [(rule["id"], rule["nodes"][0]["html"][:120]) for rule in found["violations"]] == []
+        assert [
+            (rule["id"], rule["nodes"][0]["html"][:120]) for rule in found["violations"]
+        ] == []
 
 
 @pytest.mark.parametrize("width", [400, 1400])
@@ -280,7 +328,12 @@ def test_nothing_is_cut_or_overlaps(opened, one, width):
     blocks = measured["blocks"]
     for k, (left, top, right, bottom) in enumerate(blocks):
         for x, y, x_end, y_end in blocks[k + 1 :]:
-            apart = x >= right - 1 or left >= x_end - 1 or y >= bottom - 1 or top >= y_end - 1
+            apart = (
+                x >= right - 1
+                or left >= x_end - 1
+                or y >= bottom - 1
+                or top >= y_end - 1
+            )
             assert apart or (y >= top - 1 and y_end <= bottom + 1)
 
 
@@ -291,7 +344,10 @@ def test_on_a_telephone_the_first_column_of_a_table_stays(opened, one):
     left = pytest.approx(table.bounding_box()["x"], abs=1)
     for cell in ("thead th", "tbody th"):
         assert table.locator(cell).first.bounding_box()["x"] == left
-    assert table.evaluate("(e) => getComputedStyle(e).backgroundImage").count("gradient") == 4
+    assert (
+        table.evaluate("(e) => getComputedStyle(e).backgroundImage").count("gradient")
+        == 4
+    )
 
 
 def test_hostile_names_are_shown_and_run_nothing(opened, tmp_path):

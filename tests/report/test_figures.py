@@ -30,8 +30,12 @@ def test_rows_are_the_audits_numbers():
     assert (null["mean"], null["low"]) == pytest.approx(
         (published.null_mean, published.null_interval[0])
     )
-    filled = [row["filled"] for row in rows["figure1"] if row["series"] == disparity["series"]]
-    found = [pair.pcer_disparity for b in audit.published[0].budgets for pair in b.pairs]
+    filled = [
+        row["filled"] for row in rows["figure1"] if row["series"] == disparity["series"]
+    ]
+    found = [
+        pair.pcer_disparity for b in audit.published[0].budgets for pair in b.pairs
+    ]
     assert filled == [each.is_beyond_null for each in found]
     assert {True, False} == set(filled)
     own = [row for row in rows["costs"] if row["attack"] == audit.proxy.label]
@@ -59,7 +63,9 @@ def test_every_specification_is_valid_compiles_and_has_words(name):
     spec = spec_of(mixed_audit(), name)
     assert "6 settings. The numbers are in the tables." in spec["description"]
     assert "var(--" not in json.dumps(spec, allow_nan=False)
-    assert mixed_audit().plot(name).to_dict()["datasets"]["rows"]  # Altair checks the schema
+    assert (
+        mixed_audit().plot(name).to_dict()["datasets"]["rows"]
+    )  # Altair checks the schema
     with pytest.raises(InputError, match=f"plot draws {next(iter(CHARTS))}, "):
         mixed_audit().plot("pie")
     assert vl_convert.vegalite_to_vega(spec, vl_version="6.4")["marks"]
@@ -68,13 +74,19 @@ def test_every_specification_is_valid_compiles_and_has_words(name):
 def test_svg_and_png_have_stable_bytes():
     audit = mixed_audit()
     first, second = (draw_figures([audit], audit.sources[:1]) for _ in range(2))
-    assert {name.rpartition(".")[0] for name in first} == {f"loans-sex-{name}" for name in CHARTS}
+    assert {name.rpartition(".")[0] for name in first} == {
+        f"loans-sex-{name}" for name in CHARTS
+    }
     for name, data in first.items():
-        assert data.startswith(b"%PDF") if name.endswith(".pdf") else data == second[name]
+        assert (
+            data.startswith(b"%PDF") if name.endswith(".pdf") else data == second[name]
+        )
 
 
 def test_charts_of_many_groups_show_some():
-    audit = pcer.audit(many_groups([f"group {g}" for g in range(MOST_PAIRS + 3)]), QUICK)
+    audit = pcer.audit(
+        many_groups([f"group {g}" for g in range(MOST_PAIRS + 3)]), QUICK
+    )
     assert shown_groups(audit) == list(range(MOST_PAIRS + 1))
     assert len(spec_of(audit, "figure1")["concat"]) == MOST_PAIRS
 
@@ -94,7 +106,9 @@ def test_hostile_names_are_text_in_figures():
     for name in CHARTS:
         svg = vl_convert.vegalite_to_svg(spec_of(audit, name), vl_version="6.4")
         tags = {element.tag for element in ElementTree.fromstring(svg).iter()}
-        assert not any("script" in tag or "img" in tag or "image" in tag for tag in tags), name
+        assert not any(
+            "script" in tag or "img" in tag or "image" in tag for tag in tags
+        ), name
 
 
 def test_nearly_equal_budgets_keep_their_own_place(plain_release):

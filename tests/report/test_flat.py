@@ -34,28 +34,44 @@ def by_hand(setting, published, per_success, slug_of) -> dict[str, float | None]
     """The numbers of a setting from the audit's file, one by one."""
     found = {}
     for name, group in setting["groups"].items():
-        value, bound, rate = group["cost"]["value"], group["cost"]["upper_bound"], group["benefit"]
-        found[f"exposure_{slug_of[name]}"] = None if value is None else 50 + per_success * value
+        value, bound, rate = (
+            group["cost"]["value"],
+            group["cost"]["upper_bound"],
+            group["benefit"],
+        )
+        found[f"exposure_{slug_of[name]}"] = (
+            None if value is None else 50 + per_success * value
+        )
         found[f"exposure_{slug_of[name]}_at_most"] = (
             None if bound is None else 50 + per_success * bound
         )
-        found[f"outcome_{slug_of[name]}"] = None if rate["mean"] is None else 100 * rate["mean"]
+        found[f"outcome_{slug_of[name]}"] = (
+            None if rate["mean"] is None else 100 * rate["mean"]
+        )
     for end in ("", "_at_most"):
         values = [
             found[f"exposure_{slug_of[name]}{end}"]
             for name, group in setting["groups"].items()
             if not group["too_few"]
         ]
-        found[f"exposure_max{end}"] = None if None in values or not values else max(values)
+        found[f"exposure_max{end}"] = (
+            None if None in values or not values else max(values)
+        )
         for axis, key, unit in (
             ("exposure", "exposure_gap", per_success),
             ("outcomes", "outcome_gap", 100),
         ):
             field = "upper_bound" if end else "value"
-            tested = [pair[axis] for pair in setting["pairs"] if pair[axis]["p_value"] is not None]
+            tested = [
+                pair[axis]
+                for pair in setting["pairs"]
+                if pair[axis]["p_value"] is not None
+            ]
             sizes = [answer["difference"][field] for answer in tested]
             known = sizes and None not in sizes
-            found[f"{key}{end}"] = max(abs(size) * unit for size in sizes) if known else None
+            found[f"{key}{end}"] = (
+                max(abs(size) * unit for size in sizes) if known else None
+            )
     pairs = [pair["pcer_disparity"] for pair in published["pairs"]]
     widest = sorted(pairs, key=lambda pair: -abs(pair["mean"] or 0))[0]
     if widest["null_mean"] is not None:
@@ -69,29 +85,42 @@ def test_the_numbers_are_the_audits_in_units_of_100_under_names_that_others_take
     audit = case() if callable(case) else audited(case)
     found, tree, names = audit.metrics(), audit.to_tree(), slugs(audit.subject.groups)
     assert all(PROMETHEUS.fullmatch(name) and MLFLOW.fullmatch(name) for name in found)
-    assert all(type(value) in (int, float) and math.isfinite(value) for value in found.values())
+    assert all(
+        type(value) in (int, float) and math.isfinite(value) for value in found.values()
+    )
     per_success = {"accuracies": 50, "probabilities": 50}.get(
         audit.proxy.scale.unit.split()[-1], 100
     )
     paper = [one for published in tree["published"] for one in published["budgets"]]
-    expected = by_hand(tree["budgets"][tree["telling"]], paper[tree["telling"]], per_success, names)
+    expected = by_hand(
+        tree["budgets"][tree["telling"]], paper[tree["telling"]], per_success, names
+    )
     said = paper_words(audit).partition(" (")[0]
     if "disparity" in expected:
         expected["disparity_is_evidence"] = int("shows memorisation" in said)
     red = ("double_disadvantage", "exposure_differs")
     expected["alarm"] = int(tree["verdict"] in red)
     expected["left_out"] = tree["subject"]["n_missing_group"]
-    known = {f"pcer_{name}": value for name, value in expected.items() if value is not None}
+    known = {
+        f"pcer_{name}": value for name, value in expected.items() if value is not None
+    }
     plain = {name: value for name, value in found.items() if "__" not in name}
     assert plain == pytest.approx(known, rel=1e-9)
     ends = {name.partition("__")[2] for name in found} - {""}
     assert len(ends) == (len(audit.budgets) if len(audit.budgets) > 1 else 0)
-    shown = {f"epsilon_{epsilon.replace('.', '_')}" for epsilon in re.findall(r"\d[\d.]*", said)}
+    shown = {
+        f"epsilon_{epsilon.replace('.', '_')}"
+        for epsilon in re.findall(r"\d[\d.]*", said)
+    }
     shown |= {"no_dp"} if "without privacy" in said else set()
-    marked = [name for name, value in found.items() if "is_evidence__" in name and value]
+    marked = [
+        name for name, value in found.items() if "is_evidence__" in name and value
+    ]
     assert {name.partition("__")[2] for name in marked} == shown
     untold = audit.model_copy(update={"verdict": Verdict.INSUFFICIENT_DATA}).metrics()
-    assert not [name for name, value in untold.items() if "is_evidence" in name and value]
+    assert not [
+        name for name, value in untold.items() if "is_evidence" in name and value
+    ]
 
 
 def test_prometheus_writes_and_reads_them():
@@ -99,7 +128,9 @@ def test_prometheus_writes_and_reads_them():
     for name, value in found.items():
         Gauge(name, "of an audit", registry=registry).set(value)
     families = text_string_to_metric_families(generate_latest(registry).decode())
-    assert {one.name: one.value for family in families for one in family.samples} == found
+    assert {
+        one.name: one.value for family in families for one in family.samples
+    } == found
 
 
 def test_settings_models_policies_and_several_releases_have_their_names():
@@ -108,7 +139,10 @@ def test_settings_models_policies_and_several_releases_have_their_names():
     judged = pcer.audit(release, QUICK.model_copy(update={"policy": policy}))
     found = judged.metrics()
     assert found["pcer_broken_rules"] == len(judged.broken_rules) == 2
-    assert {"pcer_exposure_max__max_epsilon_1", "pcer_exposure_b__net_2_no_dp"} <= found.keys()
+    assert {
+        "pcer_exposure_max__max_epsilon_1",
+        "pcer_exposure_b__net_2_no_dp",
+    } <= found.keys()
     other = pcer.audit(many_groups(["a", "b"], dataset="other"), QUICK)
     third = pcer.audit(many_groups(["a", "c"], dataset="other"), QUICK)
     several = by_release([judged, other, third, third])
@@ -129,7 +163,9 @@ def test_an_attack_of_another_unit_has_names_of_its_own():
     assert "pcer_exposure_max" not in found
 
 
-TEXTS = st.text(st.sampled_from("aA1 _+-ß\u00e9\u0301女½\u202eмx"), min_size=1, max_size=70)
+TEXTS = st.text(
+    st.sampled_from("aA1 _+-ß\u00e9\u0301女½\u202eмx"), min_size=1, max_size=70
+)
 
 
 @given(st.lists(TEXTS, unique=True, max_size=6))
@@ -144,11 +180,22 @@ def test_names_that_would_hide_another_are_told_apart():
     assert slugs(["Asian + Native American + Other"]) == {
         "Asian + Native American + Other": "asian_native_american_other"
     }
-    for name in ("max", "gap", "at most", "x at most", "a_1234abcd", "女性", "½", "y" * 61):
+    for name in (
+        "max",
+        "gap",
+        "at most",
+        "x at most",
+        "a_1234abcd",
+        "女性",
+        "½",
+        "y" * 61,
+    ):
         digest = hashlib.sha256(name.encode()).hexdigest()[:8]
         assert slugs([name, "x", "a"])[name].endswith(digest)
     seen: dict[str, str] = {}
-    for marks in itertools.product("!?+-*/=&", repeat=6):  # two names, one slug, one short digest
+    for marks in itertools.product(
+        "!?+-*/=&", repeat=6
+    ):  # two names, one slug, one short digest
         name = "a" + "".join(marks)
         other = seen.setdefault(hashlib.sha256(name.encode()).hexdigest()[:8], name)
         if other != name:

@@ -21,7 +21,17 @@ from tests.pages import ROOT, audited, mixed_audit, mixed_release, with_attacks
 GOLDEN = Path(__file__).parent / "golden"
 BY_HAND = ROOT / "tests" / "releases" / "by-hand.release.json"
 VERBS = (
-    *("plan", "train", "release", "audit", "recommend", "compare", "trend", "verify", "demo"),
+    *(
+        "plan",
+        "train",
+        "release",
+        "audit",
+        "recommend",
+        "compare",
+        "trend",
+        "verify",
+        "demo",
+    ),
     "receipt",
 )
 
@@ -34,7 +44,9 @@ def outputs() -> dict[str, str]:
     """By file name: one release of six settings, and small ones of what has other outputs."""
     audit, small = mixed_audit(), audited(BY_HAND)
     policy = pcer.Policy(min_splits=9, largest_exposure=51, strict=True)
-    judged = pcer.audit(small.sources[0], pcer.Plan(resamples=60, null_draws=20, policy=policy))
+    judged = pcer.audit(
+        small.sources[0], pcer.Plan(resamples=60, null_draws=20, policy=policy)
+    )
     changes = pcer.compare(audit.sources[0], with_attacks(mixed_release(n_seeds=3)))
     choice = pcer.recommend(audit.sources[0], largest_exposure=53, least_accuracy=70)
     sizes = pcer.detectable({"women": 1_200, "men": 3_400}, target=0.01)
@@ -47,7 +59,9 @@ def outputs() -> dict[str, str]:
         "several.txt": text([summary_table([audit, small])]),
         "tables.tex": to_latex_tables([small]),
         "page.md": to_markdown_page([judged]),
-        "junit.xml": to_junit([audit, judged], ["exposure_differs", "double_disadvantage"]),
+        "junit.xml": to_junit(
+            [audit, judged], ["exposure_differs", "double_disadvantage"]
+        ),
         "page.html": to_report([small], small.sources[:1]),
         "finding.svg": finding_svg(audit),
         "floors.svg": floors_svg(audit),
@@ -60,10 +74,15 @@ def outputs() -> dict[str, str]:
         "plan.txt": text(outlook_view(sizes)),
         "recommend.txt": text(choice_view(choice)),
         "choice.svg": choice_svg(choice),
-        "help.txt": "".join(run(*v, "-h", COLUMNS="100").stdout for v in ((), *zip(VERBS))),
+        "help.txt": "".join(
+            run(*v, "-h", COLUMNS="100").stdout for v in ((), *zip(VERBS))
+        ),
     }
     version = f"pcer {pcer.__version__}"
-    return {name: content.replace(version, "pcer VERSION") for name, content in found.items()}
+    return {
+        name: content.replace(version, "pcer VERSION")
+        for name, content in found.items()
+    }
 
 
 def test_outputs_are_those_that_are_kept():

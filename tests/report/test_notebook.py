@@ -30,13 +30,18 @@ def audit() -> Audit:
     return pages.mixed_audit()
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name.removesuffix(".release.json"))
+@pytest.mark.parametrize(
+    "path", SAMPLES, ids=lambda path: path.name.removesuffix(".release.json")
+)
 def test_every_release_and_its_audit_are_small_html(path):
     audit = audited(path)
     for shown in (audit.sources[0], audit):
         text = shown._repr_html_()
         assert len(text.encode()) <= MOST_BYTES
-        assert shown._repr_mimebundle_() == {"text/html": text, "text/plain": str(shown)}
+        assert shown._repr_mimebundle_() == {
+            "text/html": text,
+            "text/plain": str(shown),
+        }
         assert len(repr(shown)) < 200
         assert max(map(len, str(shown).splitlines())) <= 80
     text = html.unescape(audit._repr_html_())
@@ -50,15 +55,27 @@ def test_every_release_and_its_audit_are_small_html(path):
 
 def test_nothing_around_it_is_styled_and_names_of_other_people_are_text(audit):
     """Every style is an attribute, but for one rule that holds where the picture is a file."""
-    hostile, plain = pages.hostile_audit(), {tag for tag, _ in Html(audit._repr_html_()).elements}
+    hostile, plain = (
+        pages.hostile_audit(),
+        {tag for tag, _ in Html(audit._repr_html_()).elements},
+    )
     for shown in (audit, audit.sources[0], hostile, hostile.sources[0]):
         text = shown._repr_html_()
         rules = re.findall(r"<style>(.*?)</style>", text)
-        selectors = re.findall(r"([^{}]+)\{[^{}]*\}", re.sub(r"@media[^{]*\{", "", "".join(rules)))
-        assert all(one.strip("} ").startswith("svg.pcer-hero:root") for one in selectors)
+        selectors = re.findall(
+            r"([^{}]+)\{[^{}]*\}", re.sub(r"@media[^{]*\{", "", "".join(rules))
+        )
+        assert all(
+            one.strip("} ").startswith("svg.pcer-hero:root") for one in selectors
+        )
         elements = Html(text).elements
         assert {tag for tag, _ in elements} <= plain - {"script", "link", "iframe"}
-        assert not [name for _, attributes in elements for name in attributes if name[:2] == "on"]
+        assert not [
+            name
+            for _, attributes in elements
+            for name in attributes
+            if name[:2] == "on"
+        ]
 
 
 def test_many_groups_with_long_names_stay_small():
@@ -93,9 +110,15 @@ def test_what_an_audit_remembers_is_no_part_of_it(audit):
 
 @pytest.mark.parametrize(
     ("what", "backend"),
-    [*zip(frames.FRAMES, ["pandas"] * 9, strict=False), ("pairs", "polars"), ("costs", "pyarrow")],
+    [
+        *zip(frames.FRAMES, ["pandas"] * 9, strict=False),
+        ("pairs", "polars"),
+        ("costs", "pyarrow"),
+    ],
 )
-def test_frames_hold_every_number_by_the_joined_name_of_its_fields(audit, what, backend):
+def test_frames_hold_every_number_by_the_joined_name_of_its_fields(
+    audit, what, backend
+):
     frame = nw.from_native(audit.to_frame(what, backend=backend, full=True))
     few = nw.from_native(audit.to_frame(what, backend=backend))
     assert len(few.columns) == 10
@@ -104,8 +127,18 @@ def test_frames_hold_every_number_by_the_joined_name_of_its_fields(audit, what, 
     n, tree = len(audit.budgets), audit.budgets[-1].model_dump()
     n_rows, fields = {
         "groups": (2 * n, tree["groups"]["women"]),
-        "pairs": (n, {k: v for k, v in tree["pairs"][0].items() if k not in ("floors", "groups")}),
-        "settings": (n, {k: v for k, v in tree.items() if k not in ("groups", "pairs")}),
+        "pairs": (
+            n,
+            {
+                k: v
+                for k, v in tree["pairs"][0].items()
+                if k not in ("floors", "groups")
+            },
+        ),
+        "settings": (
+            n,
+            {k: v for k, v in tree.items() if k not in ("groups", "pairs")},
+        ),
         "costs": (len(audit.costs), audit.costs[-1].model_dump()),
     }[what]
     assert len(frame) == n_rows
@@ -114,7 +147,9 @@ def test_frames_hold_every_number_by_the_joined_name_of_its_fields(audit, what, 
     assert {name: last[name] for name in flat} == pytest.approx(flat, rel=1e-12, abs=0)
     if what != "costs":
         epsilons = frame["epsilon"].to_list()
-        assert list(dict.fromkeys(epsilons)) == [budget.budget for budget in audit.budgets]
+        assert list(dict.fromkeys(epsilons)) == [
+            budget.budget for budget in audit.budgets
+        ]
         assert epsilons[-1] == math.inf
 
 
@@ -123,7 +158,9 @@ def leaves(prefix: str, tree: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         if isinstance(value, dict):
             yield from leaves(f"{prefix}{key}_", value)
         elif isinstance(value, tuple):
-            yield from zip((f"{prefix}{key}_low", f"{prefix}{key}_high"), value, strict=True)
+            yield from zip(
+                (f"{prefix}{key}_low", f"{prefix}{key}_high"), value, strict=True
+            )
         elif isinstance(value, float) and key != "epsilon":
             yield f"{prefix}{key}", value
 
@@ -133,7 +170,9 @@ def test_what_some_settings_lack_is_none_in_their_rows():
     frame = nw.from_native(audit.to_frame("groups", backend="polars", full=True))
     bounds = [g.allowed for one in audit.budgets for g in one.groups.values()]
     assert None in bounds
-    assert frame["allowed_spent"].to_list() == [None if b is None else b.spent for b in bounds]
+    assert frame["allowed_spent"].to_list() == [
+        None if b is None else b.spent for b in bounds
+    ]
 
 
 def test_frames_that_cannot_be_had(audit, monkeypatch):
@@ -142,7 +181,9 @@ def test_frames_that_cannot_be_had(audit, monkeypatch):
     with pytest.raises(pcer.InputError, match="pandas, polars, pyarrow"):
         audit.to_frame(backend="spark")
     find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == "pandas" else find(n))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda n: None if n == "pandas" else find(n)
+    )
     assert nw.from_native(audit.to_frame()).implementation.value == "polars"
     with pytest.raises(pcer.InputError, match="needs pandas as backend"):
         audit.to_frame(backend="pandas")
@@ -157,14 +198,19 @@ def test_a_saved_page_verifies(tmp_path):
         one.save_html(page)
         assert len(one.family) == 1 + len(family)
         assert verify_report(page, []) is None
-    page.write_text(page.read_text(encoding="utf-8").replace("women", "woman", 1), encoding="utf-8")
+    page.write_text(
+        page.read_text(encoding="utf-8").replace("women", "woman", 1), encoding="utf-8"
+    )
     assert verify_report(page, []) is not None
 
 
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        *((one, "release_from_predictions") for one in ({"a": [1]}, pd.DataFrame({"y": [1]}))),
+        *(
+            (one, "release_from_predictions")
+            for one in ({"a": [1]}, pd.DataFrame({"y": [1]}))
+        ),
         *((one, "cannot be read") for one in ("x.release.json", Path("x"))),
         (LogisticRegression(), "release_from_estimator"),
         *(([], "not an empty list"), ([None], "not this NoneType")),

@@ -28,12 +28,17 @@ def test_it_is_short_says_what_the_json_says_and_judges_nobody(path):
     text = audit.opinion()
     check_opinion(audit)
     assert words(text) <= 500
-    assert re.findall("^## (.+)$", text, re.MULTILINE) == [*HEADINGS, "What to ask for next"]
+    assert re.findall("^## (.+)$", text, re.MULTILINE) == [
+        *HEADINGS,
+        "What to ask for next",
+    ]
     assert not re.search(JUDGING, text)
     assert audit.release_sha256 in text
     assert audit.plan_sha256 in text
     assert re.search(
-        "^The check with made-up groups: [15] alarms? in 200 trials.$", text, re.MULTILINE
+        "^The check with made-up groups: [15] alarms? in 200 trials.$",
+        text,
+        re.MULTILINE,
     )
     assert "which the release lacks" not in text
     assert passed("audit", path, "--opinion", "-").stdout == text
@@ -56,8 +61,14 @@ def test_made_up_groups_are_taken_on_trust_where_they_are_and_asked_for_where_no
     release = pcer.read_release(FOREST)
     for rows in (release.placebo, []):
         audit = pcer.audit(release.model_copy(update={"placebo": rows}))
-        taken, asked = "The check with made-up groups: ", "with made-up groups, which the release"
-        assert (taken in audit.opinion(), asked in audit.opinion()) == (bool(rows), not rows)
+        taken, asked = (
+            "The check with made-up groups: ",
+            "with made-up groups, which the release",
+        )
+        assert (taken in audit.opinion(), asked in audit.opinion()) == (
+            bool(rows),
+            not rows,
+        )
 
 
 def test_names_of_others_are_text_and_several_releases_are_parts_of_one_file(tmp_path):
@@ -66,4 +77,7 @@ def test_names_of_others_are_text_and_several_releases_are_parts_of_one_file(tmp
     out = tmp_path / "opinion.md"
     done = passed("audit", FOREST, DEMO, "--opinion", out, "--summary")
     assert f"Opinion: {out}" in done.stdout
-    assert len(re.findall("^# Opinion", out.read_text(encoding="utf-8"), re.MULTILINE)) == 2
+    assert (
+        len(re.findall("^# Opinion", out.read_text(encoding="utf-8"), re.MULTILINE))
+        == 2
+    )

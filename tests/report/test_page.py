@@ -47,11 +47,15 @@ def test_every_disparity_stands_beside_what_it_is_worth(page):
 def test_every_setting_has_its_own_finding_and_one_is_shown(page):
     """Without a script, too: everything is in the page, and the strongest is not hidden."""
     audit = pages.mixed_audit()
-    views = re.findall(r'<div class="finding (\w+)" data-setting="(\d)"[^>]*?( hidden)?>', page)
+    views = re.findall(
+        r'<div class="finding (\w+)" data-setting="(\d)"[^>]*?( hidden)?>', page
+    )
     assert [int(number) for _, number, _ in views] == [5, 4, 3, 2, 1, 0]
     assert [number for _, number, hidden in views if not hidden] == [str(audit.telling)]
     text = Html(page).text
-    for (severity, number, _), part in zip(views, text.split("Exposure: can an")[1:], strict=True):
+    for (severity, number, _), part in zip(
+        views, text.split("Exposure: can an")[1:], strict=True
+    ):
         budget = audit.budgets[int(number)]
         assert severity == budget.verdict.severity
         assert budget.headline in text
@@ -70,10 +74,15 @@ def test_the_papers_numbers_are_unfolded_up_to_twelve_rows(page):
 
 def test_size():
     """The largest of the study: six budgets, fifty seeds, ten costs; and one of 36 settings."""
-    path = max((ROOT / "studies" / "paper").glob("*.release.json"), key=lambda p: p.stat().st_size)
+    path = max(
+        (ROOT / "studies" / "paper").glob("*.release.json"),
+        key=lambda p: p.stat().st_size,
+    )
     assert len(audited(path).sources[0].runs) == 300
     names = [f"model {k}" for k in range(6)]
-    many = render(pcer.audit(pages.with_models(pages.mixed_release(n_seeds=2), names), QUICK))
+    many = render(
+        pcer.audit(pages.with_models(pages.mixed_release(n_seeds=2), names), QUICK)
+    )
     assert many.count("<option") == 36
     for page in (render(audited(path)), many):
         assert len(page.encode()) <= MAX_PAGE_BYTES
@@ -83,8 +92,13 @@ def test_nothing_is_fetched(page):
     for tag, attributes in Html(page).elements:
         assert tag not in ("link", "img", "iframe", "object", "embed"), tag
         for name in ("src", "href", "action", "srcset"):
-            assert not (attributes.get(name) or "#").lstrip("#").count(":"), (tag, attributes)
-    assert not re.search(r"@import|url\(", page.partition("<style>")[2].partition("</style>")[0])
+            assert not (attributes.get(name) or "#").lstrip("#").count(":"), (
+                tag,
+                attributes,
+            )
+    assert not re.search(
+        r"@import|url\(", page.partition("<style>")[2].partition("</style>")[0]
+    )
 
 
 def test_the_policy_names_exactly_the_scripts(page):
@@ -109,14 +123,21 @@ def test_many_releases_have_a_matrix_that_links_to_each():
     page = render(pages.mixed_audit(), pcer.audit(other, QUICK))
     assert page.index('class="matrix"') < page.index('<section id="release-1"')
     matrix = page.partition('<table class="matrix">')[2].partition("</table>")[0]
-    links = re.findall(r'<a class="cell (\w+)( strongest)?" href="#(release-\d)">(.+?)</a>', matrix)
+    links = re.findall(
+        r'<a class="cell (\w+)( strongest)?" href="#(release-\d)">(.+?)</a>', matrix
+    )
     assert len(links) == 6 + 2
-    assert [severity for severity, strongest, *_ in links if strongest] == ["red", "blue"]
+    assert [severity for severity, strongest, *_ in links if strongest] == [
+        "red",
+        "blue",
+    ]
     for _, _, _, answers in links:  # both, and nothing else
         assert re.fullmatch("<span>[^<]+</span>" * 2, answers)
     for target in ("release-1", "release-2"):
         assert page.count(f'<section id="{target}"') == 1
-    ids = re.findall(r'\bid="([^"]+)"', re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL))
+    ids = re.findall(
+        r'\bid="([^"]+)"', re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    )
     assert len(ids) == len(set(ids))
 
 
@@ -139,7 +160,9 @@ NAMES = st.sampled_from(["a", "b", "c", FORMS, ROWS, "pcer:", "pcer:pcer:forms",
 LEAVES = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3)
 TREES = st.recursive(
     LEAVES,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=3)
+    ),
     max_leaves=20,
 )
 

@@ -54,7 +54,10 @@ def test_marks_lie_where_their_numbers_are(width):
 
 
 def test_a_solid_mark_never_crosses_the_coin():
-    for audit in (pcer.audit(mixed_release(), QUICK), pcer.audit(many_groups(["a", "b"]), QUICK)):
+    for audit in (
+        pcer.audit(mixed_release(), QUICK),
+        pcer.audit(many_groups(["a", "b"]), QUICK),
+    ):
         for budget in audit.budgets:
             for group in budget.groups.values():
                 assert not group.is_clear or group.cost.interval[0] > 0
@@ -67,12 +70,15 @@ def test_a_solid_mark_never_crosses_the_coin():
 def test_the_scale_says_what_part_of_it_is_drawn():
     audit = pcer.audit(mixed_release(), QUICK)
     assert re.search(
-        r"Zoomed in: 0 to \d+ of a possible 100\.", pictures.finding_svg(audit, width=1160)
+        r"Zoomed in: 0 to \d+ of a possible 100\.",
+        pictures.finding_svg(audit, width=1160),
     )
     whole = pcer.audit(with_attacks(mixed_release()), QUICK, cost="attack_advantage")
     assert ", of 50 (coin) to 100" in pictures.finding_svg(whole, width=1160)
     forest = pcer.audit(ROOT / "examples" / "compas-forest.release.json", QUICK)
-    assert "Zoomed in: 50 to 75, of 50 (coin)" in pictures.finding_svg(forest, width=1160)
+    assert "Zoomed in: 50 to 75, of 50 (coin)" in pictures.finding_svg(
+        forest, width=1160
+    )
 
 
 @pytest.mark.parametrize("high", [0.03, 0.049, 0.12, 0.23, 0.24, 0.47])
@@ -129,12 +135,21 @@ def test_of_many_settings_those_of_the_told_model_are_drawn():
     assert pictures.drawn_settings(long) == settings[11::-1]
 
 
-def test_floors_that_are_not_in_the_grid_and_disparities_that_are_not_known(plain_release):
-    audit = pcer.audit(mixed_release(n_seeds=2), QUICK.model_copy(update={"floor": 0.02}))
+def test_floors_that_are_not_in_the_grid_and_disparities_that_are_not_known(
+    plain_release,
+):
+    audit = pcer.audit(
+        mixed_release(n_seeds=2), QUICK.model_copy(update={"floor": 0.02})
+    )
     assert ">0.02<" in pictures.floors_svg(audit)
     floors = tuple(f"floor {x:g}" for x in (1e-4, 1e-3, 0.01, 0.02, 0.1))
     assert floors_table(audit).columns[2:-1] == floors
-    plain_release["runs"][0]["groups"]["Other"]["test"] = {"tp": 0, "fp": 0, "tn": 70, "fn": 20}
+    plain_release["runs"][0]["groups"]["Other"]["test"] = {
+        "tp": 0,
+        "fp": 0,
+        "tn": 70,
+        "fn": 20,
+    }
     plain_release["runs"][0]["split"] = "its own"
     release = parse_release(plain_release, file="undefined precision")
     audit = pcer.audit(release, QUICK.model_copy(update={"benefit": "precision"}))

@@ -18,8 +18,22 @@ WIDE = Table(
     "Wide",
     ("setting", "group", "first\nnumber", "second", "third", "words"),
     (
-        ("ε = 0.5", "African-American", "−12,345.678 ± 1.5", "0.0034\n[0.0002, 0.0066]", "7", "so"),
-        ("ε = 0.5", "مجموعة 🙂", "1.0 ± 0.5", "0.5\n[0.1, 0.9]", "<.001", "double disadvantage"),
+        (
+            "ε = 0.5",
+            "African-American",
+            "−12,345.678 ± 1.5",
+            "0.0034\n[0.0002, 0.0066]",
+            "7",
+            "so",
+        ),
+        (
+            "ε = 0.5",
+            "مجموعة 🙂",
+            "1.0 ± 0.5",
+            "0.5\n[0.1, 0.9]",
+            "<.001",
+            "double disadvantage",
+        ),
     ),
     n_labels=2,
     note="The note of 12,345 words.",
@@ -35,7 +49,9 @@ def test_a_table_folds_and_no_number_breaks(width):
 
 
 def test_a_table_too_wide_stands_in_two_parts_and_then_as_lists():
-    whole, halves, lists = (terminal_text([WIDE], width).splitlines() for width in (100, 72, 40))
+    whole, halves, lists = (
+        terminal_text([WIDE], width).splitlines() for width in (100, 72, 40)
+    )
     assert sum("group" in line for line in whole) == 1
     assert sum("group" in line for line in halves) == 2
     assert lists[1:4] == [
@@ -44,14 +60,24 @@ def test_a_table_too_wide_stands_in_two_parts_and_then_as_lists():
         "  second: 0.0034 [0.0002, 0.0066]",
     ]
     long = Table("Names", ("group", "n"), (("African-American-or-Other-People", "1"),))
-    letters = "".join(part for part in terminal_text([long], 30).split() if part not in ("1", "n"))
+    letters = "".join(
+        part for part in terminal_text([long], 30).split() if part not in ("1", "n")
+    )
     assert "African-American-or-Other-People" in letters
     # A setting is named once in a table and always in a list.
     assert ["\n".join(lines).count("ε = 0.5") for lines in (whole, lists)] == [1, 2]
 
 
 def test_names_are_text_in_markdown_and_latex():
-    for hostile in ("<script>", '"onload=', "{{7*7}}", "a|b", "[x](javascript:1)", "`c`", "$x$"):
+    for hostile in (
+        "<script>",
+        '"onload=',
+        "{{7*7}}",
+        "a|b",
+        "[x](javascript:1)",
+        "`c`",
+        "$x$",
+    ):
         safe = markdown_text(hostile)
         assert "<" not in safe
         for sign in "|[]`*_{}$":
@@ -74,22 +100,32 @@ def complaints(folder: Path, name: str) -> list[str]:
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", name]
     subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=60)
     log = (folder / name).with_suffix(".log").read_text(errors="replace")
-    return re.findall(r"^!.*|^Missing character.*|^Overfull \\hbox.*", log, flags=re.MULTILINE)
+    return re.findall(
+        r"^!.*|^Missing character.*|^Overfull \\hbox.*", log, flags=re.MULTILINE
+    )
 
 
 @pytest.mark.skipif(
     None in map(shutil.which, ("pdflatex", "kpsewhich"))
-    or not subprocess.run(["kpsewhich", "multirow.sty"], capture_output=True, check=False).stdout,
+    or not subprocess.run(
+        ["kpsewhich", "multirow.sty"], capture_output=True, check=False
+    ).stdout,
     reason="needs pdflatex with multirow",
 )
 def test_tables_are_typeset_without_a_complaint(tmp_path):
     """Those of the paper, and those of audits."""
     for name in ("tables.tex", "figure1.png"):
         shutil.copy(ROOT / "studies" / "paper" / name, tmp_path)
-    paths = [*ROOT.glob("examples/*.release.json"), ROOT / "studies/paper/acs.race.release.json"]
+    paths = [
+        *ROOT.glob("examples/*.release.json"),
+        ROOT / "studies/paper/acs.race.release.json",
+    ]
     audits = to_latex_tables([pcer.audit(pcer.read_release(path)) for path in paths])
     (tmp_path / "page.tex").write_text(
         "\\documentclass{article}\n\\usepackage[T1]{fontenc}\n\\usepackage{booktabs,graphicx}\n"
         f"\\begin{{document}}\n{audits}\n\\end{{document}}\n"
     )
-    assert [complaints(tmp_path, name) for name in ("tables.tex", "page.tex")] == [[], []]
+    assert [complaints(tmp_path, name) for name in ("tables.tex", "page.tex")] == [
+        [],
+        [],
+    ]

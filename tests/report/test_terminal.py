@@ -37,7 +37,9 @@ def numbers(text: str) -> set[str]:
     return {word.strip(",:;.") for word in text.split() if re.search(r"\d", word)}
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name.removesuffix(".release.json"))
+@pytest.mark.parametrize(
+    "path", SAMPLES, ids=lambda path: path.name.removesuffix(".release.json")
+)
 def test_everything_fits_and_says_what_the_audit_says(path):
     audit = audited(path)
     for view in ("short", "full", "paper"):
@@ -49,8 +51,14 @@ def test_everything_fits_and_says_what_the_audit_says(path):
     first, *parts = view_of(audit)
     assert first.sentences[0] == audit.headline
     assert first.sentences[1].endswith(f"[{audit.verdict.value}]")
-    assert [part.title.partition(" ")[0] for part in parts][:3] == ["Outcomes", "The", "How"]
-    assert all(part.rows if isinstance(part, Table) else part.sentences for part in parts)
+    assert [part.title.partition(" ")[0] for part in parts][:3] == [
+        "Outcomes",
+        "The",
+        "How",
+    ]
+    assert all(
+        part.rows if isinstance(part, Table) else part.sentences for part in parts
+    )
     assert len(terminal_text(view_of(audit)).splitlines()) <= 66
     markdown = to_markdown_page([audit])
     assert len(markdown.split()) <= 400
@@ -64,9 +72,15 @@ def test_everything_fits_and_says_what_the_audit_says(path):
             found = re.findall(r"[−\d.]+", exposure)
             value, low, high = (float(part.replace("−", "-")) for part in found)
             near = pytest.approx(100 * group.cost.value + base, abs=0.05)
-            assert (called, int(received), value) == (name, round(100 * group.benefit.mean), near)
+            assert (called, int(received), value) == (
+                name,
+                round(100 * group.benefit.mean),
+                near,
+            )
             assert low <= value <= high
-            assert float(most) == pytest.approx(100 * group.cost.upper_bound + base, abs=0.05)
+            assert float(most) == pytest.approx(
+                100 * group.cost.upper_bound + base, abs=0.05
+            )
             assert (detected == "yes") == group.resolved
     assert next(rows, None) is None
 
@@ -75,34 +89,62 @@ def test_everything_fits_and_says_what_the_audit_says(path):
 def test_people_without_a_group_are_counted_in_every_output(n_missing):
     audit = pcer.audit(mixed_release(n_missing_group=n_missing), QUICK)
     texts = [summary_line(audit), str(audit), str(audit.paper()), audit._repr_html_()]
-    texts += [to_markdown_page([audit]), to_latex_tables([audit]), to_junit([audit], [])]
+    texts += [
+        to_markdown_page([audit]),
+        to_latex_tables([audit]),
+        to_junit([audit], []),
+    ]
     texts += [to_latex_tables([audit], "paper"), to_report([audit], audit.sources)]
     for text in texts:
-        assert ("without a recorded group, left out: 1,234." in " ".join(text.split())) == bool(
-            n_missing
-        )
+        assert (
+            "without a recorded group, left out: 1,234." in " ".join(text.split())
+        ) == bool(n_missing)
 
 
 def test_every_rule_is_one_case_in_the_units_of_the_page():
-    rules = {"strict": True, "min_splits": 1, "largest_difference": 100, "largest_detectable": 100}
+    rules = {
+        "strict": True,
+        "min_splits": 1,
+        "largest_difference": 100,
+        "largest_detectable": 100,
+    }
     rules |= {"largest_outcome_gap": 100, "required_costs": ["gap"]}
     release = mixed_release()
     for policy, kept in (
         (
             rules,
-            {"min_splits": "min_splits: limit 1 split, kept.", "required_costs": "gap released"},
+            {
+                "min_splits": "min_splits: limit 1 split, kept.",
+                "required_costs": "gap released",
+            },
         ),
-        ({"largest_outcome_gap": 100}, {"largest_outcome_gap": "limit 100 points, kept."}),
-        ({"largest_detectable": 100}, {"largest_detectable": "limit 100 of 100, kept."}),
+        (
+            {"largest_outcome_gap": 100},
+            {"largest_outcome_gap": "limit 100 points, kept."},
+        ),
+        (
+            {"largest_detectable": 100},
+            {"largest_detectable": "limit 100 of 100, kept."},
+        ),
     ):
-        audit = pcer.audit(release, QUICK.model_copy(update={"policy": pcer.Policy(**policy)}))
+        audit = pcer.audit(
+            release, QUICK.model_copy(update={"policy": pcer.Policy(**policy)})
+        )
         cases = [*Xml.fromstring(to_junit([audit], ["ratio_differs"])).iter("testcase")]
         names = sorted(case.get("name") for case in cases)
-        assert names == sorted(["fail_on: ratio_differs", *(f"policy: {rule}" for rule in policy)])
-        said = {c.get("name").removeprefix("policy: "): c.findtext("system-out") for c in cases}
+        assert names == sorted(
+            ["fail_on: ratio_differs", *(f"policy: {rule}" for rule in policy)]
+        )
+        said = {
+            c.get("name").removeprefix("policy: "): c.findtext("system-out")
+            for c in cases
+        }
         assert all(words in said[rule] for rule, words in kept.items()), said
     bare = pcer.audit(release, QUICK)
-    told = [each.text for each in Xml.fromstring(to_junit([bare], [])).findall(".//testcase/*")]
+    told = [
+        each.text
+        for each in Xml.fromstring(to_junit([bare], [])).findall(".//testcase/*")
+    ]
     assert told == [budget.headline for budget in bare.budgets]
 
 
@@ -144,19 +186,32 @@ def test_the_paper_s_numbers_are_the_gap_s_whatever_the_cost():
     plain = pcer.audit(audit.sources[0], QUICK, cost="overfitting_gap")
 
     def cells(audit: pcer.Audit, title: str) -> list[list[tuple[str, ...]]]:
-        found = [table for table in summary.tables(audit) if table.title.startswith(title)]
+        found = [
+            table for table in summary.tables(audit) if table.title.startswith(title)
+        ]
         return [[row[2:] for row in table.rows] for table in found]
 
-    for title in ("The paper's", "As published", "Floor sensitivity as published", "Comparison"):
+    for title in (
+        "The paper's",
+        "As published",
+        "Floor sensitivity as published",
+        "Comparison",
+    ):
         assert cells(audit, title) == cells(plain, title) != []
-    assert cells(audit, "Floor sensitivity, by") != cells(plain, "Floor sensitivity, by") == []
+    assert (
+        cells(audit, "Floor sensitivity, by")
+        != cells(plain, "Floor sensitivity, by")
+        == []
+    )
 
 
 def test_one_budget_is_named_by_algorithm_1_and_by_the_ranking():
     """Also where the attack that decides would rank the budgets otherwise."""
     audit = pcer.audit(mixed_audit().sources[0], QUICK, cost="attack_advantage")
     (compared,) = comparisons(audit)
-    chosen = {row.floor: row.budgets for row in audit.published[0].algorithm1.equitable_budget}
+    chosen = {
+        row.floor: row.budgets for row in audit.published[0].algorithm1.equitable_budget
+    }
     assert compared.rankings[0].best == chosen[audit.plan.floor]
 
 

@@ -14,7 +14,12 @@ from pcer.files import parse_json
 from pcer.release.format import parse_release
 from pcer.report import verify
 from pcer.report.page import read_payload, script_json, to_report
-from pcer.report.verify import first_difference, verify_audit, verify_audits, verify_report
+from pcer.report.verify import (
+    first_difference,
+    verify_audit,
+    verify_audits,
+    verify_report,
+)
 from tests.conftest import make_plain_release
 from tests.pages import mixed_release, with_attacks
 
@@ -32,7 +37,9 @@ def audited_once():
         named = release if isinstance(release, list) else [release]
         digests = [[one.sha256 for one in releases] for releases in (named, family)]
         key = f"{plan.sha256} {digests} {type(release)}"
-        return made.get(key) or made.setdefault(key, pcer.audit(release, plan, family=family))
+        return made.get(key) or made.setdefault(
+            key, pcer.audit(release, plan, family=family)
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(verify, "audit", audit)
@@ -54,7 +61,9 @@ def test_every_changed_digit_is_found(case):
     whole = json.loads(text)
     numbers = list(re.finditer(r"(?<![\w\"])-?\d[\d.e+-]*", text))[::3]
     checked = 0
-    for at in (at for number in numbers for at in range(*number.span()) if text[at].isdigit()):
+    for at in (
+        at for number in numbers for at in range(*number.span()) if text[at].isdigit()
+    ):
         digit = str((int(text[at]) + 1) % 10)
         try:
             edited = json.loads(text[:at] + digit + text[at + 1 :])
@@ -62,7 +71,9 @@ def test_every_changed_digit_is_found(case):
             continue  # a leading zero: not JSON any more, refused on reading
         if edited == whole or edited["plan"] != whole["plan"]:
             continue  # another spelling of one number; or the next test
-        assert first_difference(edited, recomputed, path="") is not None, text[at - 30 : at + 10]
+        assert first_difference(edited, recomputed, path="") is not None, text[
+            at - 30 : at + 10
+        ]
         checked += 1
     assert checked > 500
 
@@ -103,8 +114,18 @@ def put(*path: Any) -> Callable[[Audits], None]:
     return change
 
 
-PLANS = {"floor": 0.002, "floors": [0.0001, 0.001, 0.01, 0.2], "confidence_level": 0.9, "rng": 1}
-PLANS |= {"resamples": 41, "null_draws": 11, "benefit": "precision", "reference_group": "Other"}
+PLANS = {
+    "floor": 0.002,
+    "floors": [0.0001, 0.001, 0.01, 0.2],
+    "confidence_level": 0.9,
+    "rng": 1,
+}
+PLANS |= {
+    "resamples": 41,
+    "null_draws": 11,
+    "benefit": "precision",
+    "reference_group": "Other",
+}
 
 
 @pytest.mark.parametrize(
@@ -263,15 +284,27 @@ def number(after: str) -> Callable[[str], str]:
 OURS = f"pcer {pcer.__version__}"
 HEAD = "in the head of the page"
 NUMBERS = (
-    *('<tr><th scope="row">0.1</th>', '"plan":{"floors":', '"resamples":', '"pooled_exposure":'),
+    *(
+        '<tr><th scope="row">0.1</th>',
+        '"plan":{"floors":',
+        '"resamples":',
+        '"pooled_exposure":',
+    ),
     *('<h2 id="provenance">', '<h1 class="headline">', '<details class="numbers"'),
-    *('<div class="card exposure">', '<figure class="exposures"', '<figure class="floors"'),
+    *(
+        '<div class="card exposure">',
+        '<figure class="exposures"',
+        '<figure class="floors"',
+    ),
     '<div class="paper">',
 )
 PAGE_EDITS: list[tuple[Callable[[str], str], str]] = [
     (replaced(f'"{OURS}"', '"x 1"'), f"says 'x 1', rendered again it says '{OURS}'"),
     (lambda p: re.sub(r'<meta name="generator"[^>]*>', "", p), "says 'no generator'"),
-    (replaced("</main>", '<a href="https://example.org">more</a></main>'), "example.org"),
+    (
+        replaced("</main>", '<a href="https://example.org">more</a></main>'),
+        "example.org",
+    ),
     (replaced("<head>", '<head><base href="https://example.org">'), HEAD),
     (replaced("</style>", "p{background:url(//x)}</style>"), HEAD),
     (replaced("<title>", "<title>All is well. "), HEAD),
@@ -286,7 +319,10 @@ PAGE_EDITS: list[tuple[Callable[[str], str], str]] = [
     (lambda p: re.sub(r"<code>\w{64}", f"<code>{'0' * 64}", p, count=1), "<code>0"),
     (payload(lambda t: t["plan"].__setitem__("floor", 0.01)), "at line"),
     (payload(lambda t: t["plan"].__setitem__("policy", None)), "at line"),
-    (payload(lambda t: t["releases"][0]["subject"].update(notes=["Certified."])), "at line"),
+    (
+        payload(lambda t: t["releases"][0]["subject"].update(notes=["Certified."])),
+        "at line",
+    ),
     (payload(lambda t: t["releases"].append(t["releases"][0])), "twice"),
     (payload(lambda t: t["family"].append(t["releases"][0])), "twice"),
     (lambda p: p[: p.rindex("</html>")], "at line"),
@@ -296,7 +332,9 @@ PAGE_EDITS: list[tuple[Callable[[str], str], str]] = [
 
 
 @pytest.mark.parametrize(("edit", "told"), PAGE_EDITS)
-def test_an_edit_of_a_page_is_found_and_its_place_is_named(whole_page, difference, edit, told):
+def test_an_edit_of_a_page_is_found_and_its_place_is_named(
+    whole_page, difference, edit, told
+):
     said = difference(edit(whole_page))
     assert told in said
     if told == "at line":
@@ -314,9 +352,13 @@ def test_a_page_agrees_and_one_release_more_or_less_is_found(whole_page, differe
     assert difference(both, RELEASES[:2], plan_sha256=PLAN.sha256) is None
     assert RELEASES[1].sha256 in difference(both, RELEASES[:1])
     assert PLAN.sha256 in difference(both, plan_sha256="0" * 64)
-    one = to_report(pcer.audit(RELEASES[:1], PLAN, family=[OTHER]), RELEASES[:1], [OTHER])
+    one = to_report(
+        pcer.audit(RELEASES[:1], PLAN, family=[OTHER]), RELEASES[:1], [OTHER]
+    )
     assert difference(one, RELEASES[:1], family=[OTHER]) is None
-    assert OTHER.sha256 in difference(one, RELEASES[:1])  # a decoy weakens what the others show
+    assert OTHER.sha256 in difference(
+        one, RELEASES[:1]
+    )  # a decoy weakens what the others show
     with pytest.raises(InputError):
         difference(both, RELEASES)
 
@@ -325,9 +367,21 @@ def test_a_page_agrees_and_one_release_more_or_less_is_found(whole_page, differe
     ("old", "new", "message"),
     [
         ('id="pcer-report"', 'id="other"', "not a report of pcer"),
-        ('"version":4,"plan"', '"version":4,"study":"x","plan"', "the version that wrote it"),
-        ('"format":"pcer-report","version":4', '"format":"pcer-report","version":5', "upgrade"),
-        ('"format":"pcer-report","version":4', '"format":"pcer-report","version":3', "again"),
+        (
+            '"version":4,"plan"',
+            '"version":4,"study":"x","plan"',
+            "the version that wrote it",
+        ),
+        (
+            '"format":"pcer-report","version":4',
+            '"format":"pcer-report","version":5',
+            "upgrade",
+        ),
+        (
+            '"format":"pcer-report","version":4',
+            '"format":"pcer-report","version":3',
+            "again",
+        ),
         ('"releases":[{', '"releases":[{"x":1,', "not a field of this format"),
         ('"pcer:rows":[[0,', '"pcer:rows":[[0,0,0,0,', "is damaged"),
         ('"pcer:rows":[[0,', '"pcer:rows":[[77,', "is damaged"),

@@ -22,17 +22,25 @@ SETTINGS = {"epochs": 3, "hidden": [4, 2], "digest": None}
 OTHERS = {**SETTINGS, "epochs": 25}
 
 
-def save(folder: Path, keys=KEYS, values=VALUES, settings=SETTINGS, second=None) -> None:
+def save(
+    folder: Path, keys=KEYS, values=VALUES, settings=SETTINGS, second=None
+) -> None:
     digest = blocks.settings_digest(settings, added={})
-    blocks.save_block(folder, keys, values, made_with=MADE_WITH, settings=digest, second=second)
+    blocks.save_block(
+        folder, keys, values, made_with=MADE_WITH, settings=digest, second=second
+    )
 
 
 def resume(folder: Path, settings=SETTINGS, added=(), n_second=None) -> list[str]:
-    return blocks.resume_folder(folder, settings, added=dict(added), n_columns=3, n_second=n_second)
+    return blocks.resume_folder(
+        folder, settings, added=dict(added), n_columns=3, n_second=n_second
+    )
 
 
 def seeds(folder: Path) -> list[int]:
-    return sorted(seed for block in blocks.finished_blocks(folder) for _, seed in block.keys)
+    return sorted(
+        seed for block in blocks.finished_blocks(folder) for _, seed in block.keys
+    )
 
 
 def test_a_folder_that_is_a_link_is_refused_and_left_as_it_is(tmp_path):
@@ -52,20 +60,30 @@ def test_a_block_is_read_as_it_was_written_and_replaced_by_the_same_rows(tmp_pat
     (names,) = tmp_path.glob("*.json")
     record = json.loads(names.read_text())
     digest = record.pop("sha256")
-    both = {"array": names.with_suffix(".npy"), "second": names.with_suffix(".second.npy")}
+    both = {
+        "array": names.with_suffix(".npy"),
+        "second": names.with_suffix(".second.npy"),
+    }
     assert record == {
         "models": [["1.0", 0], ["inf", 7]],
         "made_with": MADE_WITH,
         "settings": blocks.settings_digest(SETTINGS, added={}),
-        **{f"{k}_sha256": hashlib.sha256(p.read_bytes()).hexdigest() for k, p in both.items()},
+        **{
+            f"{k}_sha256": hashlib.sha256(p.read_bytes()).hexdigest()
+            for k, p in both.items()
+        },
     }
-    assert digest == hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+    assert (
+        digest
+        == hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+    )
     assert np.array_equal(np.load(both["array"], allow_pickle=False), VALUES)
     assert np.load(both["second"], allow_pickle=False).tobytes() == PEOPLE.tobytes()
     save(tmp_path, values=VALUES + 1)
     save(tmp_path, KEYS[:1], VALUES[:1])
     found = {
-        tuple(block.keys): blocks.load_block(block, 3) for block in blocks.finished_blocks(tmp_path)
+        tuple(block.keys): blocks.load_block(block, 3)
+        for block in blocks.finished_blocks(tmp_path)
     }
     assert set(found) == {tuple(KEYS), tuple(KEYS[:1])}
     assert np.array_equal(found[tuple(KEYS)], VALUES + 1)
@@ -106,7 +124,9 @@ def test_an_array_of_another_shape_or_kind_is_refused(tmp_path):
     save(tmp_path)
     (block,) = blocks.finished_blocks(tmp_path)
     for other, n_columns in ((block, 4), (block._replace(keys=[*KEYS, ("2.0", 0)]), 3)):
-        with pytest.raises(InputError, match=r"must hold \d rows of \d numbers .* \(2, 3\)"):
+        with pytest.raises(
+            InputError, match=r"must hold \d rows of \d numbers .* \(2, 3\)"
+        ):
             blocks.load_block(other, n_columns)
     digest = blocks.save_array(block.array, VALUES.astype(np.float64))
     with pytest.raises(InputError, match=r"float64.*; run again to make it again"):
@@ -114,15 +134,21 @@ def test_an_array_of_another_shape_or_kind_is_refused(tmp_path):
     pickle = b"cos\nsystem\n(S'true'\ntR."  # never loaded
     block.array.write_bytes(pickle)
     with pytest.raises(InputError):
-        blocks.load_block(block._replace(array_digest=hashlib.sha256(pickle).hexdigest()), 3)
+        blocks.load_block(
+            block._replace(array_digest=hashlib.sha256(pickle).hexdigest()), 3
+        )
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", '{"models": 3}', '{"models": [["1.0", 0]]}'])
+@pytest.mark.parametrize(
+    "text", ["[]", "{}", '{"models": 3}', '{"models": [["1.0", 0]]}']
+)
 def test_a_record_of_another_form_does_not_count(tmp_path, text):
     """Also one from before records carried digests."""
     (tmp_path / "block-0.json").write_text(text)
     np.save(tmp_path / "block-0.npy", VALUES[:1])
-    with pytest.raises(InputError, match=r"block-0\.json is not as it was written; run again"):
+    with pytest.raises(
+        InputError, match=r"block-0\.json is not as it was written; run again"
+    ):
         list(blocks.finished_blocks(tmp_path))
     assert "block-0 (damaged)" in resume(tmp_path)[0]
     assert list(blocks.finished_blocks(tmp_path)) == []
@@ -131,8 +157,15 @@ def test_a_record_of_another_form_does_not_count(tmp_path, text):
 def test_blocks_that_do_not_count_are_removed_and_told(tmp_path):
     """Of swapped arrays, lost ones, missing second ones and other settings; a few by name."""
     for seed in range(6):
-        save(tmp_path, [("1.0", seed)], VALUES[:1] + seed, OTHERS if seed == 3 else SETTINGS)
-    arrays = {block.keys[0][1]: block.array for block in blocks.finished_blocks(tmp_path)}
+        save(
+            tmp_path,
+            [("1.0", seed)],
+            VALUES[:1] + seed,
+            OTHERS if seed == 3 else SETTINGS,
+        )
+    arrays = {
+        block.keys[0][1]: block.array for block in blocks.finished_blocks(tmp_path)
+    }
     contents = [arrays[0].read_bytes(), arrays[1].read_bytes()]
     arrays[0].write_bytes(contents[1])
     arrays[1].write_bytes(contents[0])
@@ -140,7 +173,9 @@ def test_blocks_that_do_not_count_are_removed_and_told(tmp_path):
     (tmp_path / ".block-0.npy.77").write_bytes(b"what a kill left")
     (sentence,) = resume(tmp_path)
     assert sentence.startswith(f"{tmp_path}: these blocks are made again, as they are")
-    assert sentence.count("(damaged)") + sentence.count("(made with other settings)") == 3
+    assert (
+        sentence.count("(damaged)") + sentence.count("(made with other settings)") == 3
+    )
     assert sentence.endswith(" and 1 more.")
     assert seeds(tmp_path) == [2, 5]
     assert len(list(tmp_path.iterdir())) == 5
@@ -150,7 +185,9 @@ def test_blocks_that_do_not_count_are_removed_and_told(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are for POSIX")
-def test_nobody_else_can_read_a_block_not_even_while_it_is_written(tmp_path, monkeypatch):
+def test_nobody_else_can_read_a_block_not_even_while_it_is_written(
+    tmp_path, monkeypatch
+):
     modes, replace = [], os.replace
 
     def watched(path, target):
@@ -169,7 +206,9 @@ def test_nobody_else_can_read_a_block_not_even_while_it_is_written(tmp_path, mon
 
 
 def test_what_cannot_be_written_or_is_stopped_leaves_nothing(tmp_path, monkeypatch):
-    with pytest.raises(OutputError, match=r"gone/a\.npy cannot be written .* finished blocks are"):
+    with pytest.raises(
+        OutputError, match=r"gone/a\.npy cannot be written .* finished blocks are"
+    ):
         blocks.save_array(tmp_path / "gone" / "a.npy", VALUES)
 
     monkeypatch.setattr(os, "fsync", stop)
@@ -178,8 +217,12 @@ def test_what_cannot_be_written_or_is_stopped_leaves_nothing(tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("text", [None, "[]", "", "\0\0\0", '{"epochs": 3', '{"epochs": 7}'])
-def test_where_the_settings_are_lost_or_damaged_the_sealed_blocks_decide(tmp_path, text):
+@pytest.mark.parametrize(
+    "text", [None, "[]", "", "\0\0\0", '{"epochs": 3', '{"epochs": 7}']
+)
+def test_where_the_settings_are_lost_or_damaged_the_sealed_blocks_decide(
+    tmp_path, text
+):
     resume(tmp_path)
     path = tmp_path / "settings.json"
     save(tmp_path)
@@ -191,7 +234,9 @@ def test_where_the_settings_are_lost_or_damaged_the_sealed_blocks_decide(tmp_pat
     assert json.loads(path.read_text()) == SETTINGS
 
 
-def test_a_setting_of_one_version_is_refused_unless_the_other_says_what_stood_for_it(tmp_path):
+def test_a_setting_of_one_version_is_refused_unless_the_other_says_what_stood_for_it(
+    tmp_path,
+):
     later, sentence = {**SETTINGS, "dropout": 0.0}, "was made with dropout"
     resume(tmp_path)
     with pytest.raises(InputError, match=f"{sentence} not given, but 0.0 is asked"):
@@ -199,7 +244,9 @@ def test_a_setting_of_one_version_is_refused_unless_the_other_says_what_stood_fo
     with pytest.raises(InputError, match=rf"{sentence} 0\.0, but 0\.5 is asked for"):
         resume(tmp_path, {**later, "dropout": 0.5}, added={"dropout": 0.0})
     resume(tmp_path, later, added={"dropout": 0.0})
-    with pytest.raises(InputError, match=rf"{sentence} 0\.0, but this version of pcer has no such"):
+    with pytest.raises(
+        InputError, match=rf"{sentence} 0\.0, but this version of pcer has no such"
+    ):
         resume(tmp_path)
 
 
@@ -213,7 +260,9 @@ def test_only_a_sealed_record_vouches_for_settings(tmp_path):
         resume(tmp_path)
 
 
-def test_the_settings_are_written_when_the_blocks_are_checked_and_not_before(tmp_path, monkeypatch):
+def test_the_settings_are_written_when_the_blocks_are_checked_and_not_before(
+    tmp_path, monkeypatch
+):
     """Killed between the two, a folder must not vouch for blocks that nobody checked."""
     save(tmp_path)
     monkeypatch.setattr(blocks, "load_block", stop)
@@ -243,7 +292,9 @@ def start(folder: Path, before: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("before", ["", "sys.modules['fcntl'] = None"])
-def test_a_second_process_is_refused_until_the_first_is_done_or_killed(tmp_path, before):
+def test_a_second_process_is_refused_until_the_first_is_done_or_killed(
+    tmp_path, before
+):
     """With the system's locks, and where Python has none."""
     folder = tmp_path / "new" / "folder"
     first = start(folder, before)
@@ -265,7 +316,11 @@ def test_an_owner_that_fails_gives_the_folder_back_and_may_remove_it(tmp_path):
     folder = tmp_path / "work"
     with pytest.raises(KeyError), blocks.owned(folder):
         raise KeyError
-    with blocks.owned(folder), pytest.raises(InputError, match="in use"), blocks.owned(folder):
+    with (
+        blocks.owned(folder),
+        pytest.raises(InputError, match="in use"),
+        blocks.owned(folder),
+    ):
         pass
     with blocks.owned(folder):
         for path in folder.iterdir():
@@ -278,13 +333,20 @@ def test_an_owner_that_fails_gives_the_folder_back_and_may_remove_it(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").touch()
-    sentence = r"file/below cannot be made \(.*\); choose a folder that you may write to"
-    with pytest.raises(OutputError, match=sentence), blocks.owned(tmp_path / "file" / "below"):
+    sentence = (
+        r"file/below cannot be made \(.*\); choose a folder that you may write to"
+    )
+    with (
+        pytest.raises(OutputError, match=sentence),
+        blocks.owned(tmp_path / "file" / "below"),
+    ):
         pass
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are for POSIX")
-def test_nobody_else_can_look_into_the_folder_also_one_that_was_open(tmp_path, monkeypatch):
+def test_nobody_else_can_look_into_the_folder_also_one_that_was_open(
+    tmp_path, monkeypatch
+):
     folder, mask = tmp_path / "above" / "work", os.umask(0o022)
     try:
         with blocks.owned(folder):

@@ -52,7 +52,9 @@ def test_workers_of_a_thread_that_ends_are_not_killed_for_it():
         thread.start()
         thread.join()
         assert alive(set(found)) == set(found)
-    assert len(set(found)) == 2  # the second thread's tasks found the first one's workers
+    assert (
+        len(set(found)) == 2
+    )  # the second thread's tasks found the first one's workers
     assert len(list(run_tasks([(nap, (0.2,))] * 4, n_processes=2))) == 4
 
 
@@ -91,7 +93,9 @@ def started(code: str, *arguments: str) -> subprocess.Popen[str]:
     """A process in a group of its own, whose streams are one."""
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     command = [sys.executable, "-c", code, *arguments]
-    return subprocess.Popen(command, cwd=ROOT, text=True, start_new_session=True, **streams)
+    return subprocess.Popen(
+        command, cwd=ROOT, text=True, start_new_session=True, **streams
+    )
 
 
 @pytest.mark.parametrize("where", ["main", "thread"])
@@ -107,7 +111,10 @@ def test_workers_die_with_their_parent(where):
         parent.kill()
         said, _ = parent.communicate()
     said = said.replace("ready\n", "")
-    assert (parent.returncode, said) == (-signal.SIGKILL, "")  # joblib removes what is left
+    assert (parent.returncode, said) == (
+        -signal.SIGKILL,
+        "",
+    )  # joblib removes what is left
     require_gone(lambda: alive(company))
 
 
@@ -137,7 +144,10 @@ def test_a_signal_to_the_group_amid_results_lets_the_parent_end_at_once_and_in_s
         company = descendants(parent.pid)
         os.killpg(parent.pid, number)
         said, _ = parent.communicate(timeout=60)
-        assert (parent.returncode, said.replace("ready\n", "")) == (0, "on the way out\n"), said
+        assert (parent.returncode, said.replace("ready\n", "")) == (
+            0,
+            "on the way out\n",
+        ), said
         require_gone(lambda company=company: alive(company))
 
 
@@ -149,11 +159,15 @@ def test_what_a_worker_forks_hears_signals_as_anywhere_else():
         "child = fork.Process(target=lambda: (runs.set(), time.sleep(60))); "
         "child.start(); runs.wait(); child.terminate(); child.join(); print(child.exitcode)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=False
+    )
     assert (done.returncode, done.stdout) == (0, b"-15\n")
 
 
 def test_a_worker_whose_parent_is_gone_already_ends_at_once():
     code = "from pcer.store.processes import die_with; die_with(1 << 30); print('still here')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=False
+    )
     assert (done.returncode, done.stdout) == (1, b"")

@@ -32,9 +32,14 @@ GUESSABLE = [
 def test_a_pass_phrase_or_a_pattern_is_refused(tmp_path):
     path = tmp_path / "secret"
     patterns = (bytes(32), b"\x00\xff" * 16, bytes([200] * 20))
-    for phrase in (*(phrase + end for phrase in GUESSABLE for end in ("", "\n")), *patterns):
+    for phrase in (
+        *(phrase + end for phrase in GUESSABLE for end in ("", "\n")),
+        *patterns,
+    ):
         path.write_bytes(phrase if isinstance(phrase, bytes) else phrase.encode())
-        with pytest.raises(InputError, match="can be guessed, and a release holds its") as error:
+        with pytest.raises(
+            InputError, match="can be guessed, and a release holds its"
+        ) as error:
             read_secret(path)
         assert "head -c 32 /dev/urandom > secret" in str(error.value)
         assert isinstance(phrase, bytes) or phrase.strip() not in str(error.value)
@@ -79,7 +84,9 @@ def test_four_that_need_a_secret_at_the_same_time_get_the_same(tmp_path, monkeyp
 def test_a_full_disk_leaves_no_empty_secret(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _: os.pwrite(os.open("/dev/full", os.O_WRONLY), b"x", 0))
+        patch.setattr(
+            os, "fsync", lambda _: os.pwrite(os.open("/dev/full", os.O_WRONLY), b"x", 0)
+        )
         with pytest.raises(OutputError, match="No space left"):
             given_secret(None, is_needed=True)
     assert list((tmp_path / "pcer").iterdir()) == []
@@ -90,7 +97,9 @@ def test_its_length_is_said_and_only_a_regular_file_is_read(tmp_path):
     path = tmp_path / "secret"
     for n in (0, 15, 65, 10_000):
         path.write_bytes(os.urandom(n))
-        with pytest.raises(InputError, match=f"must hold 16 to 64 bytes, but holds {n}; make one"):
+        with pytest.raises(
+            InputError, match=f"must hold 16 to 64 bytes, but holds {n}; make one"
+        ):
             read_secret(path)
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "none"):

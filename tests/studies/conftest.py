@@ -17,11 +17,15 @@ def study(tmp_path_factory) -> Study:
 def remembered(tmp_path_factory) -> Study:
     """Group 1 is remembered more and receives less; every cost shows it."""
     folder = tmp_path_factory.mktemp("remembered")
-    return all_planted(folder, Truth(gaps=(0.07, 0.14), exposure=(0.01, 0.05), n_seeds=12))
+    return all_planted(
+        folder, Truth(gaps=(0.07, 0.14), exposure=(0.01, 0.05), n_seeds=12)
+    )
 
 
 @pytest.fixture(scope="session")
 def forgotten(tmp_path_factory) -> Study:
     """Nobody is remembered; only the positive rates differ."""
     folder = tmp_path_factory.mktemp("forgotten")
-    return all_planted(folder, Truth(label_shares=(0.8, 0.1), n_seeds=30), [ADULT_RACE, COMPAS])
+    return all_planted(
+        folder, Truth(label_shares=(0.8, 0.1), n_seeds=30), [ADULT_RACE, COMPAS]
+    )

@@ -12,7 +12,16 @@ from pcer_studies.claims import judgement, rules
 from pcer_studies.claims.judgement import Claim, ClaimPart, Side, by_paper, judge, weigh
 from pcer_studies.claims.ledger import CLAIMS, judge_all, write_claims
 from pcer_studies.claims.noise import published_gaps
-from pcer_studies.claims.rules import BIOS, COMPAS, above, at_least, best, made, near, r_words
+from pcer_studies.claims.rules import (
+    BIOS,
+    COMPAS,
+    above,
+    at_least,
+    best,
+    made,
+    near,
+    r_words,
+)
 from pcer_studies.claims.views import N_DRAWS, OurRun, Paper
 from pcer_studies.numbers import our_number, study_seeds
 from pcer_studies.protocol import NO_DP
@@ -36,14 +45,18 @@ def drawn(value: float, error: float, name: str = "x") -> np.ndarray:
     return np.array([value, *(value + error * (luck - luck.mean()) / luck.std(ddof=1))])
 
 
-def part(estimate: float, error: float, is_zero: bool = False, about=(COMPAS,)) -> ClaimPart:
+def part(
+    estimate: float, error: float, is_zero: bool = False, about=(COMPAS,)
+) -> ClaimPart:
     return ClaimPart("x", drawn(estimate, error), r_words, about, is_zero)
 
 
 def numbers(*pairs: tuple[float, float]) -> list:
     """Numbers with these values and errors."""
     return [
-        made(f"n{k}", lambda view, k=k, pair=pair: drawn(*pair, f"n{k}"), r_words, COMPAS)
+        made(
+            f"n{k}", lambda view, k=k, pair=pair: drawn(*pair, f"n{k}"), r_words, COMPAS
+        )
         for k, pair in enumerate(pairs)
     ]
 
@@ -54,8 +67,12 @@ def exact(*values: float) -> list:
 
 def test_a_part_has_the_error_of_its_draws_and_of_those_it_was_picked_from():
     assert part(1.0, 0.5).error == pytest.approx(0.5)
-    assert part(1.0, 0.5).p_value == pytest.approx(0.0455, abs=1e-4)  # two errors from 0
-    assert part(1.0, 0.5).seen_from(1) == pytest.approx((1.95996 + 0.84) * 0.5, rel=1e-4)
+    assert part(1.0, 0.5).p_value == pytest.approx(
+        0.0455, abs=1e-4
+    )  # two errors from 0
+    assert part(1.0, 0.5).seen_from(1) == pytest.approx(
+        (1.95996 + 0.84) * 0.5, rel=1e-4
+    )
     assert [part(value, 0.0).p_value for value in (0.7, 0.0)] == [0.0, 1.0]
     alone = part(2.2, 1)
     assert alone.is_borne_out
@@ -70,7 +87,10 @@ def test_a_part_has_the_error_of_its_draws_and_of_those_it_was_picked_from():
         ([(3, 1), (2.5, 1)], HOLDS),
         ([(3, 1), (1.5, 1)], NOT_EVIDENCE),  # as claimed, one of them within its error
         ([(3, 1), (-1.5, 1)], UNDECIDED),  # not as claimed, but within its error
-        ([(3, 1), (-2.1, 1)], UNDECIDED),  # alone it would refute; among two it does not
+        (
+            [(3, 1), (-2.1, 1)],
+            UNDECIDED,
+        ),  # alone it would refute; among two it does not
         ([(3, 1), (-3, 1)], FAILS),
         ([(-2.1, 1)], FAILS),
         ([(-0.001, 0)], FAILS),  # exact
@@ -86,9 +106,18 @@ def test_parts_make_the_judgement(pairs, expected):
 @pytest.mark.parametrize(
     ("of_bios", "of_compas", "enough", "expected"),
     [
-        *((None, 3, True, HOLDS), (None, 3, False, NOT_EVIDENCE)),  # about costs: needs evidence
-        *((-3, None, True, UNTESTABLE), (3, None, True, HOLDS)),  # only the paper's own records
-        *((-3, 3, True, UNTESTABLE), (3, -3, True, FAILS)),  # refute, and COMPAS has them
+        *(
+            (None, 3, True, HOLDS),
+            (None, 3, False, NOT_EVIDENCE),
+        ),  # about costs: needs evidence
+        *(
+            (-3, None, True, UNTESTABLE),
+            (3, None, True, HOLDS),
+        ),  # only the paper's own records
+        *(
+            (-3, 3, True, UNTESTABLE),
+            (3, -3, True, FAILS),
+        ),  # refute, and COMPAS has them
         (None, None, True, UNTESTABLE),
     ],
 )
@@ -104,7 +133,9 @@ def test_a_claim_is_judged(printed, remembered, of_bios, of_compas, enough, expe
     about = tuple(one for value, one in pairs if value)
     evidence = None if of_bios else lambda view: judgement.Support(enough, "So much.")
     found = judge(
-        Claim("X1", rule=rule, about=about, evidence=evidence), printed, OurRun(remembered)
+        Claim("X1", rule=rule, about=about, evidence=evidence),
+        printed,
+        OurRun(remembered),
     )
     assert found.run.judgement is expected
     if not parts:
@@ -150,7 +181,9 @@ def test_a_number_of_our_run_errs_by_its_seeds(remembered):
         for e in (1.0, 5.0)
     )
     assert of_pair.estimate == pytest.approx((first - second).mean())
-    assert of_pair.error == pytest.approx((first - second).std() / math.sqrt(n), rel=0.1)
+    assert of_pair.error == pytest.approx(
+        (first - second).std() / math.sqrt(n), rel=0.1
+    )
 
 
 def test_a_printed_number_errs_by_what_is_printed_beside_it(printed, remembered):
@@ -161,14 +194,28 @@ def test_a_printed_number_errs_by_what_is_printed_beside_it(printed, remembered)
     share = (seeds[0] + 2) / 54
     gap = printed.gap(COMPAS, NO_DP, 0)
     gaps = published_gaps(remembered)
-    (unprinted,) = [g for g in gaps if (g.configuration, g.epsilon, g.group) == ACS_WHITE]
+    (unprinted,) = [
+        g for g in gaps if (g.configuration, g.epsilon, g.group) == ACS_WHITE
+    ]
     assert gap[0] == 0.0074
     for found, error, half_digit in (
-        (gap, 0.010 / math.sqrt(50), 0.00005),  # .0074, a deviation of .010 over 50 seeds
+        (
+            gap,
+            0.010 / math.sqrt(50),
+            0.00005,
+        ),  # .0074, a deviation of .010 over 50 seeds
         (printed.disparity(COMPAS, 5.0), (230 - 106) / 3.92, 0.5),  # −169 [−230, −106]
         (seeds, math.sqrt(50 * share * (1 - share)), 0.0),
-        (printed.gap(rules.ACS_RACE, 1.0, 0), unprinted.error, 0.00005),  # by its noise level
-        (printed.advantage(COMPAS, 1.0, 0), our_number(remembered, key).standard_error, 0.0005),
+        (
+            printed.gap(rules.ACS_RACE, 1.0, 0),
+            unprinted.error,
+            0.00005,
+        ),  # by its noise level
+        (
+            printed.advantage(COMPAS, 1.0, 0),
+            our_number(remembered, key).standard_error,
+            0.0005,
+        ),
     ):
         by_hand = math.hypot(error, half_digit / math.sqrt(3))
         assert found[1:].std() == pytest.approx(by_hand, rel=0.1)
@@ -213,7 +260,9 @@ class MadeUp(OurRun):
 
     def __init__(self, evidence=True, **figures):
         self.figures = figures
-        self.stands_out = self.disparity_is_evidence = self.costs_differ = lambda *where: evidence
+        self.stands_out = self.disparity_is_evidence = self.costs_differ = (
+            lambda *where: evidence
+        )
 
     def drawn(self, key):
         """As made up."""
@@ -238,7 +287,10 @@ def by_group(first, second):
 @pytest.mark.parametrize("key", ["N4", "T14", "T18"])
 def test_gaps_are_equal_only_if_their_errors_are_small(key):
     """A difference that cannot be told from 0 was "similar"; now it must be below a limit."""
-    common = {"pcer_disparity": (60, 5), "positive_rate": by_group((0.25, 0.001), (0.06, 0.001))}
+    common = {
+        "pcer_disparity": (60, 5),
+        "positive_rate": by_group((0.25, 0.001), (0.06, 0.001)),
+    }
     near_equal = by_group((0.004, 0.0001), (0.0039, 0.0001))
     for gaps, evidence, expected in (
         (by_group((0.004, 0.003), (0.0039, 0.003)), True, NOT_EVIDENCE),
@@ -248,7 +300,10 @@ def test_gaps_are_equal_only_if_their_errors_are_small(key):
     ):
         found = judged(key, evidence=evidence, overfitting_gap=gaps, **common)
         assert found.judgement is expected
-    for rates, expected in (((0.7, 0.1), FAILS), ((0.6, 0.13), HOLDS)):  # labels: by a half
+    for rates, expected in (
+        ((0.7, 0.1), FAILS),
+        ((0.6, 0.13), HOLDS),
+    ):  # labels: by a half
         figures = by_group(*((rate, 0.0005) for rate in rates))
         assert judged("B3", positive_rate=figures).judgement is expected
 
@@ -257,18 +312,32 @@ def test_a_rule_has_the_error_of_its_numbers_and_many_signs_are_no_evidence():
     """Folded at 1, the error of 1 ± 1 was 0.6, and within 1.5 of 1 was "holds"."""
     (found,) = near(numbers((1, 1)), (1, 1), 1.5)(None).parts
     assert (found.estimate, found.error) == pytest.approx((1.5, 1.0))
-    assert rules.size(drawn(-0.1, 1))[1:].std(ddof=1) == pytest.approx(1)  # nor folded at 0
+    assert rules.size(drawn(-0.1, 1))[1:].std(ddof=1) == pytest.approx(
+        1
+    )  # nor folded at 0
     others = [(0.1093, 0.003)] * 5
     unsure = [above([n]) for n in numbers(*[(1.0, 1.0)] * 36)]  # each within its error
     sure = [above([n]) for n in numbers(*[(4.0, 1.0)] * 19, *[(-9.0, 1.0)] * 17)]
     for question, expected in (
         (near(numbers((1, 1)), (1, 1), 1.5), NOT_EVIDENCE),
-        (rules.excludes_0(numbers((30, 20))), UNDECIDED),  # [−9, 69], though the sign is right
+        (
+            rules.excludes_0(numbers((30, 20))),
+            UNDECIDED,
+        ),  # [−9, 69], though the sign is right
         (rules.excludes_0(numbers((30, 5))), HOLDS),
         (rules.excludes_0(numbers((-30, 5))), FAILS),
-        (best(numbers((0.1093, 0.003), (0.1, 0.003), *others), [0], what="x"), UNDECIDED),
-        (best(numbers((0.1093, 0.003), (0.0814, 0.003), *others), [0], what="x"), FAILS),
-        (best(numbers((0.0, 1.0), (3.0, 1.0)), [0], what="x"), HOLDS),  # intervals overlap
+        (
+            best(numbers((0.1093, 0.003), (0.1, 0.003), *others), [0], what="x"),
+            UNDECIDED,
+        ),
+        (
+            best(numbers((0.1093, 0.003), (0.0814, 0.003), *others), [0], what="x"),
+            FAILS,
+        ),
+        (
+            best(numbers((0.0, 1.0), (3.0, 1.0)), [0], what="x"),
+            HOLDS,
+        ),  # intervals overlap
         (at_least(unsure, 19, what="x"), NOT_EVIDENCE),
         (at_least(sure, 19, what="x"), HOLDS),
         (at_least(sure, 20, what="x"), FAILS),
@@ -281,8 +350,16 @@ def test_a_rule_has_the_error_of_its_numbers_and_many_signs_are_no_evidence():
 @pytest.mark.parametrize(
     ("question", "seed", "wrong"),
     [
-        (lambda luck: best(numbers(*luck), [0], what="x"), 3, (FAILS, HOLDS)),  # of equals
-        (lambda luck: rules.flat(numbers(*((10 + v, e) for v, e in luck)), 0.1), 4, (FAILS,)),
+        (
+            lambda luck: best(numbers(*luck), [0], what="x"),
+            3,
+            (FAILS, HOLDS),
+        ),  # of equals
+        (
+            lambda luck: rules.flat(numbers(*((10 + v, e) for v, e in luck)), 0.1),
+            4,
+            (FAILS,),
+        ),
         (  # 4 of 8 are true, 4 are nothing: "at least 5" may hold in 5 %
             lambda luck: at_least(
                 [above([n]) for n in numbers(*[(9.0, 1.0)] * 4, *luck[:4])], 5, what="x"
@@ -327,12 +404,27 @@ def truths(remembered, forgotten, tmp_path_factory) -> dict[str, Study]:
 @pytest.mark.parametrize(
     ("truth", "key", "expected", "said"),
     [
-        ("remembered", "B4", HOLDS, "The audit finds that the ratio differs at 5 of 5 budgets."),
+        (
+            "remembered",
+            "B4",
+            HOLDS,
+            "The audit finds that the ratio differs at 5 of 5 budgets.",
+        ),
         ("remembered", "B6", HOLDS, "LiRA: Female at no-DP, 0.1, 0.5, 1, 5, 10"),
-        ("remembered", "C1", FAILS, "0 of 4 intervals lie below 0."),  # more harm in group 0
+        (
+            "remembered",
+            "C1",
+            FAILS,
+            "0 of 4 intervals lie below 0.",
+        ),  # more harm in group 0
         ("LiRA against the gap", "B6", UNTESTABLE, "as claimed, but no evidence"),
         ("LiRA against the gap", "B6", UNTESTABLE, "LiRA has the other sign at no-DP"),
-        ("forgotten", "T5", NOT_EVIDENCE, "6 of 6 intervals lie above 0."),  # by rates alone
+        (
+            "forgotten",
+            "T5",
+            NOT_EVIDENCE,
+            "6 of 6 intervals lie above 0.",
+        ),  # by rates alone
         (
             "forgotten",
             "T5",
@@ -340,7 +432,12 @@ def truths(remembered, forgotten, tmp_path_factory) -> dict[str, Study]:
             "The audit finds that the ratio differs at 0 of 6 budgets.",
         ),
         ("forgotten", "T10", UNTESTABLE, "the study has no Adult (sex)"),
-        ("double disadvantage", "C2", HOLDS, "gap: African-American at no-DP, 0.1, 0.5, 1, 5, 10"),
+        (
+            "double disadvantage",
+            "C2",
+            HOLDS,
+            "gap: African-American at no-DP, 0.1, 0.5, 1, 5, 10",
+        ),
         ("one seed", "C1", UNTESTABLE, "one seed"),
         ("no labels", "B3", UNTESTABLE, "labels"),
         ("no sizes", "G11", UNTESTABLE, "detectable"),
@@ -353,7 +450,12 @@ def truths(remembered, forgotten, tmp_path_factory) -> dict[str, Study]:
 )
 def test_a_planted_truth_is_judged(truths, truth, key, expected, said):
     if isinstance(truth, float):  # nothing varies over budgets
-        names = ("overfitting_gap", "attack_auc", "demographic_parity_gap", "equalized_odds_gap")
+        names = (
+            "overfitting_gap",
+            "attack_auc",
+            "demographic_parity_gap",
+            "equalized_odds_gap",
+        )
         figures = dict.fromkeys(names, (truth, 0))
         figures |= dict.fromkeys(("pcer_disparity", "pcer_disparity_auc"), (-truth, 0))
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -381,9 +483,17 @@ def test_nothing_that_is_shipped_is_refuted_within_its_error():
 
 
 def test_the_page_says_what_is_missing_and_with_what_the_study_was_made(forgotten):
-    made_with = {"pcer": "9.9", "source_commit": "f" * 40, "source_dirty": True, "torch": "2.0|1"}
+    made_with = {
+        "pcer": "9.9",
+        "source_commit": "f" * 40,
+        "source_dirty": True,
+        "torch": "2.0|1",
+    }
     settings = {"datasets": {"compas": {"made_with": [made_with]}}}
     page = write_claims(Study(forgotten.folder, forgotten.releases, settings))
     assert "the study has no Bios (gender)" in page
     assert "2 configurations (4 of the paper's are missing)" in page
-    assert "pcer 9.9, commit ffffffffffff, with changes not committed, torch 2.0\\|1" in page
+    assert (
+        "pcer 9.9, commit ffffffffffff, with changes not committed, torch 2.0\\|1"
+        in page
+    )

@@ -9,7 +9,13 @@ from pcer.auditing.verdict import Verdict
 from pcer_studies import Study
 from pcer_studies.__main__ import main, study_pages
 from pcer_studies.claims import findings
-from pcer_studies.claims.facts import COSTS, cost_rows, gap_rows, setting_rows, standing_out_from
+from pcer_studies.claims.facts import (
+    COSTS,
+    cost_rows,
+    gap_rows,
+    setting_rows,
+    standing_out_from,
+)
 from pcer_studies.claims.noise import CLIPPED_MEAN, tail_of_mean
 from pcer_studies.claims.rules import COMPAS
 from tests.worlds.studies import shipped_study, study_of, tree_of, tree_of_rates
@@ -18,7 +24,9 @@ DOCS = Path(__file__).parents[2] / "studies" / "docs"
 
 
 def facts_of(study: Study) -> findings.Facts:
-    return findings.Facts(study, setting_rows(study), gap_rows(study), cost_rows(study), [])
+    return findings.Facts(
+        study, setting_rows(study), gap_rows(study), cost_rows(study), []
+    )
 
 
 def words(parts: list[str]) -> str:
@@ -30,7 +38,9 @@ def test_a_planted_truth_is_found_by_every_cost(remembered):
         assert row.resolved == (True, True)
         assert row.more_exposed == row.configuration.groups[1]
     limit = tail_of_mean(standing_out_from(72) * CLIPPED_MEAN, spread=1.0, n=50)
-    assert limit == pytest.approx(0.05 / 72, rel=0.02)  # the level over the number of tests
+    assert limit == pytest.approx(
+        0.05 / 72, rel=0.02
+    )  # the level over the number of tests
 
 
 def test_where_nothing_is_remembered_nothing_is_found_and_sentences_say_so(forgotten):
@@ -39,13 +49,21 @@ def test_where_nothing_is_remembered_nothing_is_found_and_sentences_say_so(forgo
     assert {row.more_exposed for row in facts.costs} == {None}
     for row in (*facts.costs, *facts.settings):
         assert {"none_detected", "outcomes_differ"} <= set(row.statements)
-        assert not {"exposure_differs", "ratio_differs", "double_disadvantage"} & {*row.statements}
+        assert not {"exposure_differs", "ratio_differs", "double_disadvantage"} & {
+            *row.statements
+        }
     sections = (findings.opening, findings.people_section, findings.method_section)
     told = words([part for section in sections for part in section(facts)])
     assert "| LiRA | 0/24 | 0/20 | 0/12 | 0/12 | 0/12 |" in told
-    assert f"**12 settings**: 12 {Verdict.NONE_DETECTED.words}. Exposure differs in 0, out" in told
+    assert (
+        f"**12 settings**: 12 {Verdict.NONE_DETECTED.words}. Exposure differs in 0, out"
+        in told
+    )
     assert "**No alarm holds** in any setting." in told
-    assert "no group is shown to be easier to recognise, and Non-White is worse served" in told
+    assert (
+        "no group is shown to be easier to recognise, and Non-White is worse served"
+        in told
+    )
     assert "made-up groups with an alarm: not given." in told
 
 
@@ -56,9 +74,17 @@ def test_no_group_is_named_without_its_verdict_made_up_groups_and_bounds(remembe
     groups = tree["subject"]["groups"]
     epsilons = dict.fromkeys(run["epsilon"] for run in tree["runs"])
     flips = {"groups": groups, "n_draws": 200, "n_shown": 3, "n_double": 0}
-    tree["placebo"] = [{"epsilon": e, "proxy": proxy, **flips} for e in epsilons for proxy in COSTS]
+    tree["placebo"] = [
+        {"epsilon": e, "proxy": proxy, **flips} for e in epsilons for proxy in COSTS
+    ]
     tree["bounds"] = [
-        {"epsilon": e, "group": group, "kind": kind, "mode": "refreshed", "accountant": "rdp"}
+        {
+            "epsilon": e,
+            "group": group,
+            "kind": kind,
+            "mode": "refreshed",
+            "accountant": "rdp",
+        }
         | {"mean": e * (0.5 + 0.2 * g), "standard_error": 0.01 * e, "nominal": 1.1 * e}
         | ({"allowed_advantage": (0.2, 0.03)[g]} if kind == "realised" else {})
         for e in filter(None, epsilons)
@@ -71,10 +97,15 @@ def test_no_group_is_named_without_its_verdict_made_up_groups_and_bounds(remembe
         sentences = re.split(r"(?<=[.]) (?=At|The two)", paragraph)[1:]
         assert "differ by at most" in sentences[-1]
         for sentence in sentences[:-1]:
-            assert any(f": {verdict.words}" in sentence for verdict in Verdict), sentence
+            assert any(f": {verdict.words}" in sentence for verdict in Verdict), (
+                sentence
+            )
             assert re.search(r"an alarm: \d+( to \d+)? of 200", sentence), sentence
     told = findings.placebos_told(facts)
-    assert "In 6 of 6 settings at least one of them raised an alarm, 1.5% of all draws" in told
+    assert (
+        "In 6 of 6 settings at least one of them raised an alarm, 1.5% of all draws"
+        in told
+    )
     assert "in 0 at least 19 of 200" in told
     told = words(findings.allowed_section(facts))
     assert "in 5 of 10 groups and settings; in 5 it is above beyond its error." in told
@@ -117,4 +148,6 @@ def test_the_command_says_what_it_needs_in_one_sentence(tmp_path, capsys):
 def test_the_pages_follow_from_the_shipped_study():
     for name, content in study_pages(shipped_study()).items():
         written = (DOCS / name).read_bytes()
-        assert written == (content if isinstance(content, bytes) else content.encode()), name
+        assert written == (
+            content if isinstance(content, bytes) else content.encode()
+        ), name

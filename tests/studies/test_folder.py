@@ -24,12 +24,16 @@ TEXTS = ("README.md", "cells.csv", "cells.md", "tables.md", "tables.tex")
 
 def tables_only(folder, *options: str) -> str:
     """What ``pcer reproduce --tables-only`` says against a folder."""
-    run = CliRunner().invoke(app, ["reproduce", "--tables-only", *options, "-o", str(folder)])
+    run = CliRunner().invoke(
+        app, ["reproduce", "--tables-only", *options, "-o", str(folder)]
+    )
     assert isinstance(run.exception, pcer.InputError)
     return str(run.exception)
 
 
-def test_a_complete_study_is_read_in_the_papers_order_and_figure_one_draws_its_audits(study):
+def test_a_complete_study_is_read_in_the_papers_order_and_figure_one_draws_its_audits(
+    study,
+):
     assert study.is_complete
     assert study.configurations == CONFIGURATIONS
     release = pcer.read_release(study.folder / "compas.race.release.json")
@@ -42,7 +46,10 @@ def test_a_complete_study_is_read_in_the_papers_order_and_figure_one_draws_its_a
     rows = spec["datasets"]["panel-b"]
     assert len(rows) == 2 * len(BUDGETS)
     budget = study.audit("compas", "race").budgets[0]
-    assert (rows[0]["budget"], rows[0]["mean"]) == ("0.1", budget.demographic_parity_gap.mean)
+    assert (rows[0]["budget"], rows[0]["mean"]) == (
+        "0.1",
+        budget.demographic_parity_gap.mean,
+    )
     assert (rows[1]["low"], rows[1]["high"]) == budget.pairs[0].pcer_disparity.ci
     resolved = budget.verdict is not pcer.Verdict.NONE_DETECTED
     assert (rows[1]["series"] == "PCER disparity (right axis)") is resolved
@@ -59,13 +66,22 @@ def turned(where: str, name: str, value) -> dict:
     [
         ({}, "holds no release of the study"),
         ({COMPAS.file_name: None}, "not complete JSON"),
-        ({"adult.race.release.json": tree_of(COMPAS)}, r"adult\.race\.release\.json: subject must"),
+        (
+            {"adult.race.release.json": tree_of(COMPAS)},
+            r"adult\.race\.release\.json: subject must",
+        ),
         (
             {COMPAS.file_name: turned("subject", "groups", [*COMPAS.groups[::-1]])},
             "Other, African-American in this order",
         ),
-        ({COMPAS.file_name: tree_of(COMPAS), "study.json": []}, r"study\.json must hold one obj"),
-        ({COMPAS.file_name: tree_of(COMPAS), "study.json": {"datasets": []}}, "must be an object"),
+        (
+            {COMPAS.file_name: tree_of(COMPAS), "study.json": []},
+            r"study\.json must hold one obj",
+        ),
+        (
+            {COMPAS.file_name: tree_of(COMPAS), "study.json": {"datasets": []}},
+            "must be an object",
+        ),
         *(
             (
                 {COMPAS.file_name: turned("training", "split_kind", kind)},
@@ -75,7 +91,9 @@ def turned(where: str, name: str, value) -> dict:
         ),
     ],
 )
-def test_files_that_are_no_study_are_refused_in_one_sentence(tmp_path, files, sentence, capsys):
+def test_files_that_are_no_study_are_refused_in_one_sentence(
+    tmp_path, files, sentence, capsys
+):
     for name, tree in files.items():
         (tmp_path / name).write_text("{" if tree is None else json.dumps(tree))
     assert main([str(tmp_path), str(tmp_path / "pages")]) == 2
@@ -96,26 +114,44 @@ def part(tmp_path_factory) -> Study:
 def test_a_part_of_the_study_says_what_it_lacks(part, study, tmp_path):
     assert not part.is_complete
     assert part.settings is None
-    with pytest.raises(pcer.InputError, match=r"no release of acs \(sex\).*--dataset acs"):
+    with pytest.raises(
+        pcer.InputError, match=r"no release of acs \(sex\).*--dataset acs"
+    ):
         part.audit("acs", "sex")
     with pytest.raises(pcer.InputError, match="no models of epsilon 3"):
         part.panel("compas", "race", 3.0)
     files = study_files(part)
-    assert sorted(files) == sorted([*TEXTS, "figure1.svg", "figure1.png", "report.html"])
+    assert sorted(files) == sorted(
+        [*TEXTS, "figure1.svg", "figure1.png", "report.html"]
+    )
     names = [table.name for table in paper_tables(part)]
     assert names == ["Table 1", "Table S1", "Table S2", "Table S5"]
-    assert "1 of the paper's 6 configurations, 6 budgets and 1 seed: 6 models" in files["README.md"]
+    assert (
+        "1 of the paper's 6 configurations, 6 budgets and 1 seed: 6 models"
+        in files["README.md"]
+    )
     assert "no interval" in files["tables.md"]
     tree = tree_of(BIOS, n_seeds=2)
     tree["subject"]["n_records"] = 38_018
     papers_own = study_of(tmp_path, tree)
-    assert sorted(study_files(papers_own, report=False)) == sorted(TEXTS)  # no figure of Bios
-    assert papers_own.data_note("bios", "gender") is study.data_note("adult", "sex") is None
+    assert sorted(study_files(papers_own, report=False)) == sorted(
+        TEXTS
+    )  # no figure of Bios
+    assert (
+        papers_own.data_note("bios", "gender")
+        is study.data_note("adult", "sex")
+        is None
+    )
     assert "cleared of the pronouns" in str(study.data_note("bios", "gender"))
 
 
 ROOT = Path(__file__).parents[2]
-OF_THE_STUDY = (b"pcer_studies", b"studies/paper", b"published.csv", b"text_figures.csv")
+OF_THE_STUDY = (
+    b"pcer_studies",
+    b"studies/paper",
+    b"published.csv",
+    b"text_figures.csv",
+)
 
 
 def test_the_library_names_no_study_and_the_study_has_its_version():
@@ -124,7 +160,9 @@ def test_the_library_names_no_study_and_the_study_has_its_version():
         if path.is_file() and path.suffix not in (".pyc", ".nbc", ".nbi"):
             content = path.read_bytes()
             assert not [word for word in OF_THE_STUDY if word in content], path
-    project = tomllib.loads((ROOT / "studies" / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "studies" / "pyproject.toml").read_text())[
+        "project"
+    ]
     assert project["version"] == pcer.__version__
     assert project["dependencies"] == [f"pcer[figures,train]=={pcer.__version__}"]
     assert all(getattr(pcer_studies, name) is not None for name in pcer_studies.__all__)

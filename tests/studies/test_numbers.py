@@ -17,10 +17,30 @@ from pcer.release.panel import panels
 from pcer_studies import numbers
 from pcer_studies.claims import noise
 from pcer_studies.claims.noise import CLIPPED_MEAN, split_spread, spread_of_accuracy
-from pcer_studies.numbers import FIGURES, OurNumber, error_of_count, our_number, study_means
-from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, FLOORS, SEEDS, TRAINING, configuration
+from pcer_studies.numbers import (
+    FIGURES,
+    OurNumber,
+    error_of_count,
+    our_number,
+    study_means,
+)
+from pcer_studies.protocol import (
+    BUDGETS,
+    CONFIGURATIONS,
+    FLOORS,
+    SEEDS,
+    TRAINING,
+    configuration,
+)
 from pcer_studies.published import figures_at, key_at, own_cell, published_figures
-from pcer_studies.tables.cells import EXPECTED, Compared, compare, find_limits, to_csv, to_page
+from pcer_studies.tables.cells import (
+    EXPECTED,
+    Compared,
+    compare,
+    find_limits,
+    to_csv,
+    to_page,
+)
 from pcer_studies.tables.layout import Bold, paper_tables
 from tests.worlds.releases import World, simulate
 from tests.worlds.studies import study_of, tree_of, tree_of_rates
@@ -50,13 +70,22 @@ def by_hand(release, epsilon, *, group=0, floor=0.001) -> dict[str, list[float]]
         tests = [table.test for table in tables]
         rates = [(t.tp + t.fp) / t.n for t in tests]
         gaps = [
-            max(0, (t.train.tp + t.train.tn) / t.train.n - (t.test.tp + t.test.tn) / t.test.n)
+            max(
+                0,
+                (t.train.tp + t.train.tn) / t.train.n
+                - (t.test.tp + t.test.tn) / t.test.n,
+            )
             for t in tables
         ]
-        tprs, fprs = [t.tp / (t.tp + t.fn) for t in tests], [t.fp / (t.fp + t.tn) for t in tests]
+        tprs, fprs = (
+            [t.tp / (t.tp + t.fn) for t in tests],
+            [t.fp / (t.fp + t.tn) for t in tests],
+        )
         aucs = [t.exposure["auc_advantage"].value for t in tables]
         by_gap = [rate / max(gap, floor) for rate, gap in zip(rates, gaps, strict=True)]
-        by_attack = [rate / max(auc, floor) for rate, auc in zip(rates, aucs, strict=True)]
+        by_attack = [
+            rate / max(auc, floor) for rate, auc in zip(rates, aucs, strict=True)
+        ]
         for quantity, value in {
             "accuracy": sum(t.tp + t.tn for t in tests) / sum(t.n for t in tests),
             "demographic_parity_gap": abs(rates[0] - rates[1]),
@@ -79,13 +108,19 @@ PER_GROUP = ("overfitting_gap", "positive_rate", "pcer", "attack_auc")
 def test_our_numbers_against_loops(study, group, floor):
     release = study.release("compas", "race")
     for epsilon in BUDGETS:
-        for quantity, values in by_hand(release, epsilon, group=group, floor=floor).items():
+        for quantity, values in by_hand(
+            release, epsilon, group=group, floor=floor
+        ).items():
             if floor != 0.001 and quantity != "pcer_disparity":
                 continue
             name = COMPAS.groups[group] if quantity in PER_GROUP else None
-            found = our_number(study, key_at(COMPAS, epsilon, quantity, group=name, floor=floor))
+            found = our_number(
+                study, key_at(COMPAS, epsilon, quantity, group=name, floor=floor)
+            )
             expected = mean(values), stdev(values)
-            assert (found.value, found.std) == pytest.approx(expected, rel=1e-9), quantity
+            assert (found.value, found.std) == pytest.approx(expected, rel=1e-9), (
+                quantity
+            )
             error = stdev(values) / math.sqrt(N_SEEDS)
             if quantity == "pcer_disparity":
                 error = (found.ci[1] - found.ci[0]) / 3.92
@@ -97,7 +132,9 @@ def test_numbers_of_seeds_are_compared_out_of_fifty(study, comparisons):
     values = by_hand(release, 1.0)["pcer_disparity"]
     above, below = sum(v > 0 for v in values), sum(v < 0 for v in values)
     names = ("n_positive_seeds", "n_negative_seeds", "sign_test_p")
-    positive, negative, p = (our_number(study, key_at(COMPAS, 1.0, name)) for name in names)
+    positive, negative, p = (
+        our_number(study, key_at(COMPAS, 1.0, name)) for name in names
+    )
     assert (positive.value, positive.n_seeds) == (above, N_SEEDS)
     assert positive.standard_error == error_of_count(above, N_SEEDS)
     assert negative.value == below
@@ -112,7 +149,12 @@ def test_numbers_of_seeds_are_compared_out_of_fifty(study, comparisons):
 def test_the_rule_at_its_edge(comparisons):
     one = find(comparisons, "tab:compas-race", quantity="accuracy", budgets=(5.0,))
     allowed = 1.96 * math.hypot(0.008 / math.sqrt(50), 0.001) + 0.0005
-    for difference, within in ((0.999, True), (1.001, False), (-0.999, True), (-1.001, False)):
+    for difference, within in (
+        (0.999, True),
+        (1.001, False),
+        (-0.999, True),
+        (-1.001, False),
+    ):
         value = 0.679 + difference * allowed
         near = replace(one, ours=OurNumber(value=value, standard_error=0.001))
         assert near.allowed == pytest.approx(allowed)
@@ -135,14 +177,18 @@ def test_agreement_of_a_study_against_loops(study):
     """The error of the mean advantage: datasets are resampled alone, all in one together."""
     gaps, advantages, pairs = [], [], []
     by_seed = dict.fromkeys((one.dataset for one in CONFIGURATIONS), 0)
-    for one, epsilon in ((one, epsilon) for one in CONFIGURATIONS for epsilon in BUDGETS):
+    for one, epsilon in (
+        (one, epsilon) for one in CONFIGURATIONS for epsilon in BUDGETS
+    ):
         release = study.release(one.dataset, one.attribute)
         for group in (0, 1):
             values = by_hand(release, epsilon, group=group)
             gaps.append(mean(values["overfitting_gap"]))
             advantages.append(mean(values["attack_auc"]) - 0.5)
             by_seed[one.dataset] += np.array(values["attack_auc"])
-        pairs.append([mean(values[name]) for name in ("pcer_disparity", "pcer_disparity_auc")])
+        pairs.append(
+            [mean(values[name]) for name in ("pcer_disparity", "pcer_disparity_auc")]
+        )
     means, resampled = study_means(study)
     found = {name: numbers.figure(means, resampled, name, BUDGETS) for name in FIGURES}
     first, second = np.array(pairs).T
@@ -168,14 +214,27 @@ def test_agreement_of_a_study_against_loops(study):
 def test_limits_of_compas(comparisons):
     limits = find_limits(comparisons)
     assert len(limits) == 6 + 6 + 5
-    one = find(comparisons, "tab:compas-race", quantity="pcer_disparity", budgets=(5.0,))
-    for value, distance in ((-150, 0), (-106, 0), (-100, 6), (-250, 20), (-81, 25), (-80.9, 25.1)):
+    one = find(
+        comparisons, "tab:compas-race", quantity="pcer_disparity", budgets=(5.0,)
+    )
+    for value, distance in (
+        (-150, 0),
+        (-106, 0),
+        (-100, 6),
+        (-250, 20),
+        (-81, 25),
+        (-80.9, 25.1),
+    ):
         (limit,) = find_limits([replace(one, ours=OurNumber(value=value))])
         assert limit.distance == pytest.approx(distance)
         assert limit.is_met is (distance <= 25)
-    strongest = find(comparisons, "tab:compas-race", quantity="accuracy", budgets=(0.1,))
+    strongest = find(
+        comparisons, "tab:compas-race", quantity="accuracy", budgets=(0.1,)
+    )
     assert find_limits([strongest])[0].allowed == 0.02
-    weak = find(comparisons, "tab:compas-race", quantity="pcer_disparity", budgets=(0.1,))
+    weak = find(
+        comparisons, "tab:compas-race", quantity="pcer_disparity", budgets=(0.1,)
+    )
     assert find_limits([weak]) == []
 
 
@@ -205,13 +264,16 @@ def test_what_a_study_does_not_know_is_unknown_and_never_0(tmp_path):
         one
         for one in comparisons
         if one.published.key.quantity in attacks
-        and (one.published.key.configuration, one.published.key.budgets) == (COMPAS, (1.0,))
+        and (one.published.key.configuration, one.published.key.budgets)
+        == (COMPAS, (1.0,))
     ]
     assert len(unknown) > 2
     for one in unknown:
         assert one.ours.value is one.difference is one.within is None
     lines = csv.DictReader(io.StringIO(to_csv(comparisons)))
-    assert [(row["ours"], row["within"]) for row in lines if row["key"] == name] == [("", "")]
+    assert [(row["ours"], row["within"]) for row in lines if row["key"] == name] == [
+        ("", "")
+    ]
     sentence = "| equalized odds gap (smallest over budgets) | 0.228 | – | – | – | – |"
     assert sentence in to_page(comparisons)
     row = paper_tables(study)[-1].blocks[0][3]
@@ -232,7 +294,14 @@ def test_a_release_without_attacks_or_all_budgets_is_refused_in_one_sentence(tmp
 @pytest.mark.parametrize(
     ("dataset", "epsilon", "quantity", "floor", "own", "places"),
     [
-        ("adult", 1.0, "pcer_disparity", 0.001, 58, ["Table S4", "Table S1", "Table S5"]),
+        (
+            "adult",
+            1.0,
+            "pcer_disparity",
+            0.001,
+            58,
+            ["Table S4", "Table S1", "Table S5"],
+        ),
         ("adult", 1.0, "pcer_disparity", 0.01, None, ["Table S1"]),
         (
             *("compas", 5.0, "pcer_disparity", 0.001, -169),
@@ -251,7 +320,10 @@ def test_a_number_is_found_wherever_it_is_printed_its_own_table_first(
 
 
 def test_the_library_asks_by_default_for_what_the_paper_did():
-    train, data = pytest.importorskip("pcer.train"), pytest.importorskip("pcer.data.benchmarks")
+    train, data = (
+        pytest.importorskip("pcer.train"),
+        pytest.importorskip("pcer.data.benchmarks"),
+    )
     assert train.TrainConfig(**TRAINING) == train.TrainConfig()
     assert metrics.DEFAULT_BUDGETS == BUDGETS
     assert tuple(range(metrics.DEFAULT_SEEDS)) == SEEDS
@@ -260,18 +332,26 @@ def test_the_library_asks_by_default_for_what_the_paper_did():
     tasks = {task.name: task for task in data.SOURCES}
     for one in CONFIGURATIONS:
         task = tasks[one.dataset]
-        assert tuple(name for name, _ in task.attributes[one.attribute].groups) == one.groups
+        assert (
+            tuple(name for name, _ in task.attributes[one.attribute].groups)
+            == one.groups
+        )
         assert task.outcome == one.outcome
     with pytest.raises(KeyError, match="no configuration compas sex"):
         configuration("compas", "sex")
 
 
-@pytest.mark.parametrize(("n", "mean"), [(1, 0.9), (2, 0.5), (10, 0.55), (50, 0.5), (50, 0.65)])
+@pytest.mark.parametrize(
+    ("n", "mean"), [(1, 0.9), (2, 0.5), (10, 0.55), (50, 0.5), (50, 0.65)]
+)
 def test_the_tail_of_a_mean_gap_is_that_of_simulated_ones(n, mean):
     """The slow twin: draw the seeds' gaps and count."""
     rng = np.random.default_rng(n)
     found = np.mean(
-        [np.maximum(0, rng.normal(size=(20_000, n))).mean(axis=1) >= mean for _ in range(20)]
+        [
+            np.maximum(0, rng.normal(size=(20_000, n))).mean(axis=1) >= mean
+            for _ in range(20)
+        ]
     )
     exact = noise.tail_of_mean(mean, spread=1.0, n=n)
     assert exact == pytest.approx(found, abs=4 * math.sqrt(found / 400_000) + 1e-6)
@@ -280,7 +360,9 @@ def test_the_tail_of_a_mean_gap_is_that_of_simulated_ones(n, mean):
 def no_memory(**fields):
     """A panel of 900 and 300 records that nothing is remembered of."""
     (panel,) = panels(
-        simulate(World(sizes=(900, 300), gaps=(0, 0), **fields), np.random.default_rng(4))
+        simulate(
+            World(sizes=(900, 300), gaps=(0, 0), **fields), np.random.default_rng(4)
+        )
     )
     return panel
 
@@ -288,7 +370,9 @@ def no_memory(**fields):
 @pytest.mark.slow
 def test_the_spread_is_that_of_splits_without_memorisation():
     """The slow twin: many random splits of the same records, stratified by label alone."""
-    panel = no_memory(label_shares=[0.3, 0.6], right=[(0.95, 0.4), (0.8, 0.7)], n_seeds=3_000)
+    panel = no_memory(
+        label_shares=[0.3, 0.6], right=[(0.95, 0.4), (0.8, 0.7)], n_seeds=3_000
+    )
     difference = panel.train_accuracy - panel.test_accuracy
     assert split_spread(panel) == pytest.approx(difference.std(axis=0), rel=0.04)
     gap = np.maximum(0, difference).mean(axis=0)
@@ -297,7 +381,9 @@ def test_the_spread_is_that_of_splits_without_memorisation():
 
 def test_rates_alone_give_one_stratum():
     """By hand: COMPAS, Other, p = .678, 2,997 records: the level of docs/method.md, .0074."""
-    assert CLIPPED_MEAN * spread_of_accuracy(0.678, 2_997) == pytest.approx(0.0074, abs=5e-5)
+    assert CLIPPED_MEAN * spread_of_accuracy(0.678, 2_997) == pytest.approx(
+        0.0074, abs=5e-5
+    )
 
 
 def test_gaps_differ_beyond_their_noise_levels():
@@ -305,8 +391,13 @@ def test_gaps_differ_beyond_their_noise_levels():
     where = {"configuration": COMPAS, "epsilon": 1.0, "group": "Other"}
 
     def made(value: float, spread: float) -> noise.PrintedGap:
-        return noise.PrintedGap(**where, value=value, spread=spread, p_value=1.0, adjusted_p=1.0)
+        return noise.PrintedGap(
+            **where, value=value, spread=spread, p_value=1.0, adjusted_p=1.0
+        )
 
-    white, other = made(0.0045, 0.0017 / CLIPPED_MEAN), made(0.0062, 0.0036 / CLIPPED_MEAN)
+    white, other = (
+        made(0.0045, 0.0017 / CLIPPED_MEAN),
+        made(0.0062, 0.0036 / CLIPPED_MEAN),
+    )
     assert noise.difference_p(white, other) == noise.difference_p(other, white) == 1.0
     assert noise.difference_p(made(0.0292, 0.004), made(0.0446, 0.003)) < 1e-10

@@ -18,13 +18,21 @@ from pcer.release.format import read_release
 from pcer.train import Accountant, EngineFlags, TrainConfig
 from pcer_studies import BUDGETS, Study
 from pcer_studies.protocol import CLOSEST, CLOSEST_READING
-from pcer_studies.run import Progress, StudyPlan, environment, require_ready, train_study
+from pcer_studies.run import (
+    Progress,
+    StudyPlan,
+    environment,
+    require_ready,
+    train_study,
+)
 from pcer_studies.sensitivity import run as variants_run
 from pcer_studies.sensitivity.analysis import read_sensitivity
 from pcer_studies.sensitivity.variants import COMPAS, variant
 from tests.worlds.studies import SHIPPED
 
-QUICK = TrainConfig(hidden=(4,), epochs=1, expected_batch=1_024, accountant=Accountant.RDP)
+QUICK = TrainConfig(
+    hidden=(4,), epochs=1, expected_batch=1_024, accountant=Accountant.RDP
+)
 FLAGS = EngineFlags(jobs=1, block_size=4)
 PLAN = StudyPlan(datasets=("compas",), named=True, n_seeds=2, config=QUICK)
 NAMES = ["compas.race.release.json", "study.json"]
@@ -33,7 +41,11 @@ pytestmark = pytest.mark.slow  # it trains a study
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    return {
+        str(p.relative_to(folder)): p.read_bytes()
+        for p in folder.rglob("*")
+        if p.is_file()
+    }
 
 
 def command(*arguments: str):
@@ -59,28 +71,45 @@ def test_a_study_is_trained_into_releases_and_a_record(whole, tmp_path):
     compas = study.settings["datasets"]["compas"]
     assert compas["data_digest"] == release.provenance.data_digest
     assert compas["made_with"] == [environment(FLAGS)]
-    with_receipts = dataclasses.replace(PLAN, config=dataclasses.replace(QUICK, receipts="exact"))
+    with_receipts = dataclasses.replace(
+        PLAN, config=dataclasses.replace(QUICK, receipts="exact")
+    )
     train_study(with_receipts, tmp_path, flags=FLAGS)
     release = Study.read(tmp_path).release("compas", "race")
     private = {epsilon for epsilon in BUDGETS if epsilon != float("inf")}
-    expected = {(epsilon, group) for epsilon in private for group in release.subject.groups}
+    expected = {
+        (epsilon, group) for epsilon in private for group in release.subject.groups
+    }
     for kind in ("receipt", "realised"):
         rows = [row for row in release.bounds if row.kind == kind and row.label is None]
         assert {(row.epsilon, row.group) for row in rows} == expected
     assert {(row.epsilon, row.n_draws) for row in release.placebo} == {
         (epsilon, 200) for epsilon in (None, *private)
     }
-    assert longest(json.loads((tmp_path / NAMES[0]).read_text())) < load("compas").n_records / 10
+    assert (
+        longest(json.loads((tmp_path / NAMES[0]).read_text()))
+        < load("compas").n_records / 10
+    )
 
 
 def longest(part) -> int:
     """Entries of the longest list inside."""
-    inside = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    inside = (
+        part.values()
+        if isinstance(part, dict)
+        else part
+        if isinstance(part, list)
+        else ()
+    )
     return max([len(part) if isinstance(part, list) else 0, *map(longest, inside)])
 
 
-def test_a_second_reading_of_adult_is_the_closest_or_is_left_out_unless_named(monkeypatch):
-    assert read_sensitivity(SHIPPED / "sensitivity.json").closest.name == CLOSEST_READING
+def test_a_second_reading_of_adult_is_the_closest_or_is_left_out_unless_named(
+    monkeypatch,
+):
+    assert (
+        read_sensitivity(SHIPPED / "sensitivity.json").closest.name == CLOSEST_READING
+    )
     monkeypatch.delenv(FOLDER_VARIABLE, raising=False)
     told: list[str] = []
     plan = StudyPlan(datasets=("compas", CLOSEST))
@@ -134,7 +163,9 @@ def test_missing_data_are_named_before_anything_is_trained(monkeypatch, tmp_path
     assert said.endswith("run what is here with --dataset adult --dataset compas.")
     assert not (tmp_path / "study").exists()
     require_ready(StudyPlan(datasets=("acs",), named=True), tmp_path)
-    with pytest.raises(pcer.InputError, match="no dataset 'mnist'; choose from adult, compas"):
+    with pytest.raises(
+        pcer.InputError, match="no dataset 'mnist'; choose from adult, compas"
+    ):
         StudyPlan(datasets=("mnist",))
     (tmp_path / "file").write_text("")
     with pytest.raises(pcer.OutputError, match="cannot be made"):
@@ -146,9 +177,17 @@ def test_the_command_from_nothing_to_every_file(tmp_path):
     done = command(*words)
     assert done.exit_code == 0, done.output
     before = contents(tmp_path)
-    assert {"README.md", "cells.csv", "tables.tex", "figure1.svg", "report.html"} <= set(before)
+    assert {
+        "README.md",
+        "cells.csv",
+        "tables.tex",
+        "figure1.svg",
+        "report.html",
+    } <= set(before)
     line = before.pop("run.log").decode()
-    assert re.search(r"compas: 18 models, 0 of them found trained, in [\d.]+ s; local, cpu", line)
+    assert re.search(
+        r"compas: 18 models, 0 of them found trained, in [\d.]+ s; local, cpu", line
+    )
     again = command(*words)
     assert again.exit_code == 0, again.output
     assert {name: contents(tmp_path)[name] for name in before} == before
@@ -163,7 +202,9 @@ PLD = dataclasses.replace(QUICK, accountant=TrainConfig().accountant)
 
 def run_variants(folder: Path, variants=SMALL, n_seeds: int = 2, **rest):
     rest = {"flags": FLAGS, "config": PLD} | rest
-    return variants_run.run_sensitivity(folder, n_seeds=n_seeds, variants=variants, **rest)
+    return variants_run.run_sensitivity(
+        folder, n_seeds=n_seeds, variants=variants, **rest
+    )
 
 
 @pytest.fixture(scope="module")
@@ -174,21 +215,29 @@ def trained(tmp_path_factory):
 
 
 def release_of(folder: Path, name: str):
-    return read_release(folder / variants_run.FOLDER / name / f"{name}.race.release.json")
+    return read_release(
+        folder / variants_run.FOLDER / name / f"{name}.race.release.json"
+    )
 
 
 def test_variants_share_their_splits_and_differ_in_noise_and_standardisation(trained):
     """More noise by PRV than by PLD, and most by Opacus' own search, at what it spends."""
     folder, found = trained
     names = [one.name for one in SMALL]
-    assert sorted(path.name for path in (folder / variants_run.FOLDER).iterdir()) == sorted(names)
+    assert sorted(
+        path.name for path in (folder / variants_run.FOLDER).iterdir()
+    ) == sorted(names)
     assert read_sensitivity(folder / "sensitivity.json") == found
     assert found.made_with == [environment(FLAGS)]
     expected = [split(load("compas"), seed=seed).id for seed in range(2)]
-    assert [(one.name, one.splits) for one in found.results] == [(one, expected) for one in names]
+    assert [(one.name, one.splits) for one in found.results] == [
+        (one, expected) for one in names
+    ]
     row = found.result("compas-opacus").rows[0]
     n_train = len(split(load("compas"), seed=0).train)
-    assert row.noise_multiplier == variants_run.opacus_noise(0.1, n_train=n_train, config=PLD)
+    assert row.noise_multiplier == variants_run.opacus_noise(
+        0.1, n_train=n_train, config=PLD
+    )
     assert row.trained_epsilon == pytest.approx(row.epsilon_spent)
     assert row.trained_epsilon < 0.1 == row.epsilon
     assert not found.result("compas-opacus").same_streams
@@ -196,7 +245,9 @@ def test_variants_share_their_splits_and_differ_in_noise_and_standardisation(tra
     assert noise[COMPAS] <= noise["compas-prv"] < noise["compas-opacus"]
     config = {name: release_of(folder, name).training.config for name in noise}
     assert config["compas-prv"]["accountant"] == Accountant.PRV
-    assert config["compas-outside"]["standardise"] is False  # done over all records, not again
+    assert (
+        config["compas-outside"]["standardise"] is False
+    )  # done over all records, not again
     features = variants_run._dataset(variant("compas-outside")).features
     np.testing.assert_allclose(features.mean(axis=0, dtype=np.float64), 0, atol=1e-4)
     np.testing.assert_allclose(features.std(axis=0, dtype=np.float64), 1, atol=1e-4)
@@ -217,14 +268,18 @@ def test_a_second_run_trains_nothing_and_what_is_not_here_is_skipped(
     assert [one.name for one in found.skipped] == ["adult-all-numbers"]
 
 
-def test_the_command_of_variants_trains_tells_and_logs_and_takes_no_dataset(tmp_path, monkeypatch):
+def test_the_command_of_variants_trains_tells_and_logs_and_takes_no_dataset(
+    tmp_path, monkeypatch
+):
     done = command("--sensitivity", "--dataset", "adult", "-o", str(tmp_path / "x"))
     assert done.exit_code != 0
     assert not (tmp_path / "x").exists()
     assert "--sensitivity trains its own variants" in str(done.exception or done.output)
     run = variants_run.run_sensitivity
     quick = {"variants": SMALL[:1], "config": PLD}
-    monkeypatch.setattr(variants_run, "run_sensitivity", lambda *a, **k: run(*a, **(k | quick)))
+    monkeypatch.setattr(
+        variants_run, "run_sensitivity", lambda *a, **k: run(*a, **(k | quick))
+    )
     done = command("--sensitivity", "--seeds", "1", "--jobs", "1", "-o", str(tmp_path))
     assert done.exit_code == 0, done.output
     assert f"wrote {tmp_path / 'sensitivity.md'}" in done.output

@@ -16,7 +16,12 @@ from pcer_studies.protocol import configuration
 from pcer_studies.sensitivity import analysis, readings
 from pcer_studies.sensitivity.analysis import Observed, Sensitivity, paired_difference
 from pcer_studies.sensitivity.page import to_page
-from pcer_studies.sensitivity.readings import READINGS, Indicators, load_reading, missing_files
+from pcer_studies.sensitivity.readings import (
+    READINGS,
+    Indicators,
+    load_reading,
+    missing_files,
+)
 from pcer_studies.sensitivity.variants import ADULT, COMPAS, variant
 from tests.worlds.studies import SHIPPED, simulated
 
@@ -28,18 +33,26 @@ def found() -> Sensitivity:
 
 def observed(found: Sensitivity, *names: str) -> list[Observed]:
     """What was trained of these variants, or of all."""
-    return [one for one in analysis.observed_of(found) if not names or one.variant.name in names]
+    return [
+        one
+        for one in analysis.observed_of(found)
+        if not names or one.variant.name in names
+    ]
 
 
 def analyse(trained: list[Observed], **fields) -> Sensitivity:
-    return analysis.analyse(trained, made_with=[{"pcer": "0", "device": "cpu"}], **fields)
+    return analysis.analyse(
+        trained, made_with=[{"pcer": "0", "device": "cpu"}], **fields
+    )
 
 
 def test_the_shipped_page_follows_from_the_shipped_file(found):
     """And a reading whose distance is unknown is not the nearest."""
     assert to_page(found) == (SHIPPED / "sensitivity.md").read_text(encoding="utf-8")
     skipped = [(one.name, one.reason) for one in found.skipped]
-    again = analysis.analyse(observed(found), made_with=found.made_with, skipped=skipped)
+    again = analysis.analyse(
+        observed(found), made_with=found.made_with, skipped=skipped
+    )
     assert again.to_json() == (SHIPPED / "sensitivity.json").read_text(encoding="utf-8")
     first, *others = found.results
     unknown = [first.model_copy(update={"distance": None}), *others]
@@ -66,16 +79,24 @@ def test_paired_differences_are_those_of_a_paired_t_test_by_seed(found):
     assert ours.difference == pytest.approx(np.mean(a - b), rel=1e-5)
     assert ours.standard_error == pytest.approx(stats.sem(a - b), rel=1e-5)
     assert ours.p_value == pytest.approx(stats.ttest_rel(a, b).pvalue, rel=1e-5)
-    for ties, p in (([0.0] * 6, 1.0), ([0.5] * 6, 0.0), ([0.5, 0.5], None)):  # too few seeds
+    for ties, p in (
+        ([0.0] * 6, 1.0),
+        ([0.5] * 6, 0.0),
+        ([0.5, 0.5], None),
+    ):  # too few seeds
         assert paired_difference(ties).p_value == p
     base, other = observed(found, COMPAS, "compas-prv")
     seeds = (1, 3, 4, 5, 2)  # matched by number, not by place
     (row,) = other.rows
     fewer = tuple(replace(s, values=s.values[:5]) for s in row.series)
     splits = {seed: other.splits[seed] for seed in seeds}
-    got = analyse([base, replace(other, splits=splits, rows=(replace(row, series=fewer),))])
+    got = analyse(
+        [base, replace(other, splits=splits, rows=(replace(row, series=fewer),))]
+    )
     theirs = next(row for row in base.rows if row.epsilon == 0.1).series[0].values
-    expected = np.mean([fewer[0].values[i] - theirs[seed] for i, seed in enumerate(seeds)])
+    expected = np.mean(
+        [fewer[0].values[i] - theirs[seed] for i, seed in enumerate(seeds)]
+    )
     number = got.result("compas-prv").rows[0].numbers[0]
     assert number.paired.difference == pytest.approx(expected, rel=1e-4)
 
@@ -85,21 +106,32 @@ def test_other_splits_and_other_streams_are_said(found):
     assert not found.result("compas-opacus").same_streams
     assert all(one.same_splits for one in found.results if one.baseline)
     broken = [
-        replace(one, splits=dict.fromkeys(one.splits, "other")) if one.variant.baseline else one
+        replace(one, splits=dict.fromkeys(one.splits, "other"))
+        if one.variant.baseline
+        else one
         for one in observed(found)
     ]
     again = analyse(broken)
     assert not any(one.same_splits for one in again.results if one.baseline)
-    assert "They are not those of the baseline in adult-education-indicators" in to_page(again)
+    assert (
+        "They are not those of the baseline in adult-education-indicators"
+        in to_page(again)
+    )
 
 
 def test_what_does_not_fit_is_refused(found, tmp_path):
-    with pytest.raises(InputError, match="compas-prv needs compas-inside; train it as well"):
+    with pytest.raises(
+        InputError, match="compas-prv needs compas-inside; train it as well"
+    ):
         analyse(observed(found, "compas-prv"))
     release = simulated(configuration("compas", "race"), n_seeds=1)
     with pytest.raises(InputError, match="compas-prv must have 1 budgets, not 6"):
         analysis.observe(variant("compas-prv"), {"race": release}, n_features=7)
-    path, named, short = tmp_path / "sensitivity.json", found.model_dump(), found.model_dump()
+    path, named, short = (
+        tmp_path / "sensitivity.json",
+        found.model_dump(),
+        found.model_dump(),
+    )
     named["results"][0]["name"] = "adult-guess"
     del short["results"][0]["rows"][0]["numbers"][0]["mean"]
     for tree, said in (
@@ -134,7 +166,9 @@ def test_a_reading_changes_features_and_nothing_else(name, found, request):
         codes = [one.attribute(attribute).codes for one in (dataset, ours)]
         np.testing.assert_array_equal(*codes)
     assert split(dataset, seed=7).id == split(ours, seed=7).id
-    assert (dataset.digest == ours.digest) is (name == next(iter(READINGS)) == "adult-named")
+    assert (dataset.digest == ours.digest) is (
+        name == next(iter(READINGS)) == "adult-named"
+    )
 
 
 def test_the_bundled_columns_are_those_of_the_whole_table(folder):
@@ -163,12 +197,16 @@ def test_what_is_missing_or_altered_is_said_in_one_sentence(tmp_path, monkeypatc
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     assert missing_files("adult-named") is None
     said = str(missing_files("adult-all-numbers"))
-    assert said.startswith("adult-all-numbers needs columns that the package does not carry; put ")
+    assert said.startswith(
+        "adult-all-numbers needs columns that the package does not carry; put "
+    )
     assert "adult.data and adult.test" in said
     assert "PCER_DATA" in said
     with pytest.raises(InputError, match=r"put UCI's adult\.data and adult\.test"):
         load_reading("adult-all-numbers")
     for name, _ in readings.WHOLE:
         (tmp_path / name).write_text("39, State-gov, 77516\n")
-    with pytest.raises(InputError, match=r"adult\.data is not the file that UCI publishes"):
+    with pytest.raises(
+        InputError, match=r"adult\.data is not the file that UCI publishes"
+    ):
         readings.read_whole(folder=tmp_path)

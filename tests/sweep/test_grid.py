@@ -14,7 +14,12 @@ from pcer.train import TrainConfig
 from tests.sweep.test_run import CONFIG, FLAGS, contents, kill, released, tiny, train
 
 GRID = {"clip_norm": (1.0, 4.0), "hidden": ((4,), ())}
-NAMES = ["clip 1, hidden 4", "clip 1, hidden none", "clip 4, hidden 4", "clip 4, hidden none"]
+NAMES = [
+    "clip 1, hidden 4",
+    "clip 1, hidden none",
+    "clip 4, hidden 4",
+    "clip 4, hidden none",
+]
 
 
 def test_a_grid_is_every_combination_by_name_and_the_rate_follows_the_clip():
@@ -34,24 +39,42 @@ def test_a_grid_is_every_combination_by_name_and_the_rate_follows_the_clip():
     ):
         own = configurations(base, (1.0,), grid).values()
         assert {each.config.learning_rate for each in own} == rates
-    both = configurations(plain, (1.0, math.inf), {"clip_norm": (2.0,), "epochs": (1, 2)})
+    both = configurations(
+        plain, (1.0, math.inf), {"clip_norm": (2.0,), "epochs": (1, 2)}
+    )
     assert [(n, c.clip_norm, b) for n, (c, b) in both.items()] == [
         ("epochs 1", 2.0, (1.0,)),
         ("epochs 2", 2.0, (1.0,)),
         ("epochs 1, sgd", 1.0, (math.inf,)),
         ("epochs 2, sgd", 1.0, (math.inf,)),
     ]
-    assert [*configurations(plain, (math.inf,), {"rule": ("held", "dp-sgd")})] == ["sgd"]
+    assert [*configurations(plain, (math.inf,), {"rule": ("held", "dp-sgd")})] == [
+        "sgd"
+    ]
     alone = configurations(plain, (1.0, math.inf), {"epochs": (1, 2)})
     assert alone["epochs 2"].budgets == (1.0, math.inf)
     assert configurations(plain, (1.0,), {}) == {None: (plain, (1.0,))}
 
 
 def test_a_grid_reads_what_options_spell_and_names_what_it_cannot():
-    texts = ["batch=8, 16", "rule=held", "momentum=0", "learning-rate=.1", "hidden=8-4,none"]
+    texts = [
+        "batch=8, 16",
+        "rule=held",
+        "momentum=0",
+        "learning-rate=.1",
+        "hidden=8-4,none",
+    ]
     expected = {"expected_batch": (8, 16), "rule": ("held",), "momentum": (0.0,)}
-    assert parse_grid(texts) == expected | {"learning_rate": (0.1,), "hidden": ((8, 4), ())}
-    bad = ({"depth": (1,)}, {"epochs": ()}, {"epochs": (2, 2)}, {"hidden": ((9,) * 99, (8,) * 150)})
+    assert parse_grid(texts) == expected | {
+        "learning_rate": (0.1,),
+        "hidden": ((8, 4), ()),
+    }
+    bad = (
+        {"depth": (1,)},
+        {"epochs": ()},
+        {"epochs": (2, 2)},
+        {"hidden": ((9,) * 99, (8,) * 150)},
+    )
     for grid in bad:
         with pytest.raises(InputError) as error:
             tiny(grid=grid)
@@ -83,17 +106,28 @@ def test_each_configuration_is_what_it_would_be_alone(tmp_path, whole, secret):
     assert stated["grid"] == {"clip_norm": [1.0, 4.0], "hidden": [[4], []]}
     assert not {"clip_norm", "hidden", "learning_rate"} & stated.keys()
     config = TrainConfig(
-        **{**dataclasses.asdict(grid_sweep().config), **stated["models"]["clip 4, hidden none"]}
+        **{
+            **dataclasses.asdict(grid_sweep().config),
+            **stated["models"]["clip 4, hidden none"],
+        }
     )
     assert (config.clip_norm, config.hidden, config.learning_rate) == (4.0, (), 0.0125)
-    train(tmp_path / "alone", tiny(config=config, seeds=(0, 1), budgets=(1.0,), secret=secret))
+    train(
+        tmp_path / "alone",
+        tiny(config=config, seeds=(0, 1), budgets=(1.0,), secret=secret),
+    )
     alone = released(tmp_path / "alone")
     for rows in ("runs", "pooled_exposure", "bounds"):
-        own = [row for row in getattr(release, rows) if row.model == "clip 4, hidden none"]
+        own = [
+            row for row in getattr(release, rows) if row.model == "clip 4, hidden none"
+        ]
         plain = [row.model_copy(update={"model": None}) for row in own]
         assert plain == getattr(alone, rows) != []
     settings = {(run.model, run.epsilon) for run in release.runs}
-    assert settings == {(n, 1.0) for n in NAMES} | {("hidden 4", None), ("hidden none", None)}
+    assert settings == {(n, 1.0) for n in NAMES} | {
+        ("hidden 4", None),
+        ("hidden none", None),
+    }
     assert {(row.model, row.epsilon) for row in release.placebo} == settings
     assert release.training.joint_privacy["private_models"] == 8
     assert release.training.joint_privacy["models_without_privacy"] == 4
@@ -101,11 +135,17 @@ def test_each_configuration_is_what_it_would_be_alone(tmp_path, whole, secret):
 
 def test_kept_scores_and_receipts_name_the_model(whole):
     index = json.loads((whole / "tiny.scores" / "index.json").read_text())
-    models = [(m["model"], m["epsilon"], m["seed"]) for b in index["blocks"] for m in b["models"]]
+    models = [
+        (m["model"], m["epsilon"], m["seed"])
+        for b in index["blocks"]
+        for m in b["models"]
+    ]
     assert len(set(models)) == len(models) == 12
     assert ("hidden none", None, 1) in models
     found, rows = person_receipts(whole, "10")
-    assert [(row.setting.model, row.setting.epsilon) for row in rows] == [(n, 1.0) for n in NAMES]
+    assert [(row.setting.model, row.setting.epsilon) for row in rows] == [
+        (n, 1.0) for n in NAMES
+    ]
     assert (found.clip_norm, found.has_models_without_privacy) == (None, True)
     spent = [np.mean(row.realised) for row in rows if len(row.realised)]
     assert len(spent) in (0, 4)
@@ -113,11 +153,15 @@ def test_kept_scores_and_receipts_name_the_model(whole):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_writes", [6, 2])
-def test_a_killed_grid_resumes_and_is_extended_to_the_same_bytes(tmp_path, whole, n_writes):
+def test_a_killed_grid_resumes_and_is_extended_to_the_same_bytes(
+    tmp_path, whole, n_writes
+):
     kill("grid_sweep()", n_writes, tmp_path)
     done, _ = train(tmp_path, grid_sweep(seeds=(0,)))
     assert done[0] < done[-1] == 6
-    train(tmp_path, grid_sweep(), flags=dataclasses.replace(FLAGS, jobs=2, block_size=5))
+    train(
+        tmp_path, grid_sweep(), flags=dataclasses.replace(FLAGS, jobs=2, block_size=5)
+    )
     assert contents(tmp_path) == contents(whole)
     for grid in ({}, {**GRID, "clip_norm": (1.0, 2.0)}):
         with pytest.raises(InputError, match="was made with"):

@@ -12,7 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import alive, config, descendants, marked, require_gone, title, until
+from tests.commands import (
+    alive,
+    config,
+    descendants,
+    marked,
+    require_gone,
+    title,
+    until,
+)
 
 TERM, HUP, KILL = signal.SIGTERM, signal.SIGHUP, signal.SIGKILL
 CODES = {TERM: 143, HUP: 129, KILL: -KILL}
@@ -38,16 +46,34 @@ class Sweeper:
         self.mark, self.folder, self.size = f"PCER_TEST={mark}", folder, size.split()
         others = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")}
         self.place = {**others, "PCER_TEST": mark, "TMPDIR": temporary}
-        self.place["RAY_worker_niceness"] = "0"  # 15 by default: on a busy machine they would wait
+        self.place["RAY_worker_niceness"] = (
+            "0"  # 15 by default: on a busy machine they would wait
+        )
 
     def start(self, engine: str) -> subprocess.Popen[str]:
         """The sweep, in a group of its own."""
         flags = {"jobs": 2, "block_size": 1, "engine": engine}
         settings = config(train={"accountant": "rdp"}, engine=flags)
-        sweep = ("train", "compas", "--attribute", "race", "--budgets", "none,1", *self.size)
+        sweep = (
+            "train",
+            "compas",
+            "--attribute",
+            "race",
+            "--budgets",
+            "none,1",
+            *self.size,
+        )
         command = ["-m", "pcer", *sweep, *settings]
         if engine == "reproduce":
-            command = ["-c", REPRODUCE, engine, "--dataset", "compas", "--no-report", *self.size]
+            command = [
+                "-c",
+                REPRODUCE,
+                engine,
+                "--dataset",
+                "compas",
+                "--no-report",
+                *self.size,
+            ]
         return subprocess.Popen(
             [sys.executable, *command, "-o", str(self.folder)],
             env=self.place,
@@ -57,7 +83,9 @@ class Sweeper:
             stderr=subprocess.STDOUT,
         )
 
-    def finish(self, running: subprocess.Popen[str] | None = None, engine: str = "local") -> bytes:
+    def finish(
+        self, running: subprocess.Popen[str] | None = None, engine: str = "local"
+    ) -> bytes:
         """Go on to the end; gives the release."""
         running = running or self.start(engine)
         said, _ = running.communicate()
@@ -66,7 +94,9 @@ class Sweeper:
 
     def kept(self) -> set[str]:
         """Blocks that are finished, which are models here."""
-        return {path.stem for path in (self.folder / "compas.scores").glob("block-*.json")}
+        return {
+            path.stem for path in (self.folder / "compas.scores").glob("block-*.json")
+        }
 
     def trained_one_more(self, engine: str) -> subprocess.Popen[str]:
         """The sweep, running; a busy machine may miss the 30 seconds in which Ray must start."""
@@ -74,14 +104,18 @@ class Sweeper:
         for _ in range(3):
             running = self.start(engine)
             ended = running.poll
-            until(lambda ended=ended: self.kept() - before or ended() is not None, running)
+            until(
+                lambda ended=ended: self.kept() - before or ended() is not None, running
+            )
             if self.kept() - before:
                 return running
             said, _ = running.communicate()
             assert "node timed out during startup" in said, said
         raise AssertionError(said)
 
-    def kill(self, number: signal.Signals, engine: str = "local", *, is_group: bool = False):
+    def kill(
+        self, number: signal.Signals, engine: str = "local", *, is_group: bool = False
+    ):
         """Kill a sweep when it has trained one model more; nothing may be left of it.
 
         A group of processes gets the signal as from a terminal that is closed.
@@ -94,12 +128,17 @@ class Sweeper:
         said, _ = running.communicate()
         require_gone(lambda: alive(company) | marked(self.mark))
         assert running.returncode == CODES[number], said
-        if number == KILL:  # it leaves half a file, and of a group nobody is left to clear up
+        if (
+            number == KILL
+        ):  # it leaves half a file, and of a group nobody is left to clear up
             return
         own = re.compile(f".*[-_]{running.pid}[-_].*")
         assert not [*filter(own.match, shared_memory() - before)]
         work = self.folder / "compas.scores"
-        assert {path.suffix for path in work.iterdir() if path.name != ".lock"} == {".json", ".npy"}
+        assert {path.suffix for path in work.iterdir() if path.name != ".lock"} == {
+            ".json",
+            ".npy",
+        }
         told = re.fullmatch(
             rf"pcer: stopped; (\d+) of (\d+) models are kept in {re.escape(str(self.folder))}; run "
             "the same command again to resume.",
@@ -125,7 +164,9 @@ def short() -> Iterator[str]:
 
 QUICK = "--hidden 8 --batch 512 --seeds 16 --epochs 30"
 KILLS = {
-    "local": [(number, is_group) for is_group in (False, True) for number in (TERM, KILL, HUP)],
+    "local": [
+        (number, is_group) for is_group in (False, True) for number in (TERM, KILL, HUP)
+    ],
     "ray": [(KILL, False), (TERM, False), (TERM, True)],
 }
 
@@ -141,19 +182,25 @@ def test_a_killed_study_goes_on_to_the_same_files(tmp_path):
             sweeper.kill(number, "reproduce", is_group=is_group)
         sweeper.finish(engine="reproduce")
         files = [path for path in sweeper.folder.rglob("*") if path.is_file()]
-        found.append({path.name: path.read_bytes() for path in files if path.name != "run.log"})
+        found.append(
+            {path.name: path.read_bytes() for path in files if path.name != "run.log"}
+        )
     assert found[0] == found[1]
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> bytes:
     """The release of a sweep that nobody stops."""
-    return Sweeper(tmp_path_factory.mktemp("whole"), tempfile.gettempdir(), QUICK).finish()
+    return Sweeper(
+        tmp_path_factory.mktemp("whole"), tempfile.gettempdir(), QUICK
+    ).finish()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", KILLS)
-def test_a_killed_sweep_leaves_nothing_running_and_goes_on(tmp_path, short, whole, engine):
+def test_a_killed_sweep_leaves_nothing_running_and_goes_on(
+    tmp_path, short, whole, engine
+):
     sweeper = Sweeper(tmp_path / "out", short, QUICK)
     for number, is_group in KILLS[engine]:
         sweeper.kill(number, engine, is_group=is_group)
@@ -191,7 +238,9 @@ def stop_a_training_worker(driver: int) -> int | None:
 
 
 @pytest.mark.slow
-def test_a_killed_worker_of_a_node_that_nobody_else_can_reach_changes_no_byte(tmp_path, short):
+def test_a_killed_worker_of_a_node_that_nobody_else_can_reach_changes_no_byte(
+    tmp_path, short
+):
     sweeper = Sweeper(tmp_path / "out", short, "--seeds 4 --epochs 80")
     running = sweeper.trained_one_more("ray")
     worker = until(lambda: stop_a_training_worker(running.pid), running)

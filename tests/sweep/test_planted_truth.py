@@ -45,7 +45,9 @@ def trained(dataset, folder, **flags):
 def audited(release, cost):
     """Groups by budget."""
     plan = pcer.Plan(cost=cost, resamples=10, null_draws=10)
-    return {budget.epsilon: budget.groups for budget in pcer.audit(release, plan).budgets}
+    return {
+        budget.epsilon: budget.groups for budget in pcer.audit(release, plan).budgets
+    }
 
 
 @pytest.fixture(scope="module")

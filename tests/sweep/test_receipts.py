@@ -24,7 +24,17 @@ from pcer.sweep import Sweep, is_finished, person_receipts, receipts, right_gues
 from pcer.train import Budget, Predictions, calibrate
 from pcer.train.receipts import Terms, fold, mu_of, unfolded
 from tests import reference_receipts as reference
-from tests.sweep.test_run import CONFIG, N, contents, flip, kill, released, tiny, train, without
+from tests.sweep.test_run import (
+    CONFIG,
+    N,
+    contents,
+    flip,
+    kill,
+    released,
+    tiny,
+    train,
+    without,
+)
 
 N_STEPS = 40
 TERMS = [Terms(noise, 0.1, N_STEPS, 1e-5) for noise in (4.0, 1.0)]
@@ -53,7 +63,12 @@ def index(**changed) -> receipts.ReceiptIndex:
         for epsilon, terms in zip((0.5, 5.0), TERMS, strict=True)
     ]
     plain = {"dataset": "loans", "data_digest": "hmac-sha256:0", "mode": "held"}
-    plain |= {"accountant": "rdp", "dp_delta": 1e-5, "clip_norm": 1.0, "standardised": True}
+    plain |= {
+        "accountant": "rdp",
+        "dp_delta": 1e-5,
+        "clip_norm": 1.0,
+        "standardised": True,
+    }
     plain |= {"has_models_without_privacy": False, "settings": settings}
     plain |= {"seeds": [0, 1, 2], "record_ids": [11, 12, 15, 40]}
     return receipts.ReceiptIndex(**{**plain, **changed})
@@ -83,7 +98,9 @@ def test_a_killed_write_leaves_no_receipts(tmp_path, n_synced):
     """Killed with the array, or the index, half on the disk; what is begun again is whole."""
     place, calls = tmp_path / "loans.receipts", count(1)
     if (child := os.fork()) == 0:
-        os.fsync = lambda _: next(calls) < n_synced or os.kill(os.getpid(), signal.SIGKILL)
+        os.fsync = lambda _: (
+            next(calls) < n_synced or os.kill(os.getpid(), signal.SIGKILL)
+        )
         receipts.write_receipts(place, index(), KEPT)
     assert os.waitpid(child, 0)[1] == signal.SIGKILL
     assert list(place.iterdir()) == []
@@ -114,29 +131,41 @@ def test_a_person_finds_what_each_budget_promised_and_spent(folder):
 )
 def test_a_changed_file_does_not_count(folder, name, old, new):
     path = folder / "loans.receipts" / name
-    path.unlink() if new is None else path.write_bytes(path.read_bytes().replace(old, new))
+    path.unlink() if new is None else path.write_bytes(
+        path.read_bytes().replace(old, new)
+    )
     is_newer = b"version" in old
     sentence = "upgrade pcer" if is_newer else "is not as it was written; train again"
     with pytest.raises(InputError, match=sentence):
         person_receipts(folder, "12")
 
 
-def test_receipts_of_no_sweep_of_two_or_of_an_unknown_record_are_one_sentence(folder, tmp_path):
-    with pytest.raises(InputError, match="has no receipt of a record '99'; give the id") as error:
+def test_receipts_of_no_sweep_of_two_or_of_an_unknown_record_are_one_sentence(
+    folder, tmp_path
+):
+    with pytest.raises(
+        InputError, match="has no receipt of a record '99'; give the id"
+    ) as error:
         person_receipts(folder, "99")
     assert "40" not in str(error.value)
     receipts.write_receipts(folder / "adult.receipts", index(dataset="adult"), KEPT)
-    with pytest.raises(InputError, match=r"name one of: adult\.receipts, loans\.receipts"):
+    with pytest.raises(
+        InputError, match=r"name one of: adult\.receipts, loans\.receipts"
+    ):
         receipts.find_receipts(folder)
     assert person_receipts(folder / "adult.receipts", "12")[0].dataset == "adult"
-    with pytest.raises(InputError, match="holds no receipts; train with receipts 'held'"):
+    with pytest.raises(
+        InputError, match="holds no receipts; train with receipts 'held'"
+    ):
         receipts.find_receipts(tmp_path / "none")
 
 
 def test_right_guesses_are_the_best_that_the_two_lines_allow():
     for epsilon, delta in ((0.0, 0.0), (0.3, 1e-5), (2.0, 0.01), (12.0, 1e-5)):
         fpr = np.linspace(0, 1, 200_001)
-        tpr = np.minimum(np.exp(epsilon) * fpr + delta, 1 - np.exp(-epsilon) * (1 - fpr - delta))
+        tpr = np.minimum(
+            np.exp(epsilon) * fpr + delta, 1 - np.exp(-epsilon) * (1 - fpr - delta)
+        )
         best = (np.minimum(tpr, 1) + 1 - fpr).max() / 2
         assert right_guesses(epsilon, delta) == pytest.approx(best, abs=1e-5)
     assert right_guesses(5_000.0, 1e-5) == 1
@@ -144,13 +173,22 @@ def test_right_guesses_are_the_best_that_the_two_lines_allow():
 
 def test_receipts_in_words_are_those_that_are_kept(tmp_path):
     """In order: a person, each mode, who never trained or had a gradient, and no privacy."""
-    cases = [("12", {}), ("11", {"mode": "exact"}), ("11", {"mode": "refreshed"}), ("15", {})]
+    cases = [
+        ("12", {}),
+        ("11", {"mode": "exact"}),
+        ("11", {"mode": "refreshed"}),
+        ("15", {}),
+    ]
     cases += [("40", {"standardised": False}), ("11", {"settings": []})]
     shown = []
     for number, (record, changed) in enumerate(cases):
         found = index(**changed, has_models_without_privacy="settings" in changed)
-        receipts.write_receipts(tmp_path / f"{number}", found, KEPT[: len(found.settings)])
-        done = CliRunner().invoke(app, ["receipt", str(tmp_path / f"{number}"), "--record", record])
+        receipts.write_receipts(
+            tmp_path / f"{number}", found, KEPT[: len(found.settings)]
+        )
+        done = CliRunner().invoke(
+            app, ["receipt", str(tmp_path / f"{number}"), "--record", record]
+        )
         assert done.exit_code == 0, done.exception
         shown.append(done.output)
     assert max(len(line) for text in shown for line in text.splitlines()) <= 80
@@ -158,7 +196,9 @@ def test_receipts_in_words_are_those_that_are_kept(tmp_path):
     if os.environ.get("PCER_GOLDEN") == "write":
         golden.write_text("\n".join(shown))
     assert "\n".join(shown) == golden.read_text()
-    row = next(line.split() for line in shown[0].splitlines() if line.split()[:1] == ["5"])
+    row = next(
+        line.split() for line in shown[0].splitlines() if line.split()[:1] == ["5"]
+    )
     bound = unfolded(kept_of(TERMS[1], [50]), TERMS[1].ladder)[1][0]
     assert float(row[5]) == pytest.approx(bound, abs=5e-4)
     assert int(row[6]) == math.ceil(100 * right_guesses(bound, 1e-5))
@@ -176,7 +216,12 @@ def bounds() -> dict:
         member=member,
         receipts=np.array([kept]),
     )
-    fixed = {"n_steps": N_STEPS, "sample_rate": 0.1, "divisor": 1, "adjacency": "add-or-remove"}
+    fixed = {
+        "n_steps": N_STEPS,
+        "sample_rate": 0.1,
+        "divisor": 1,
+        "adjacency": "add-or-remove",
+    }
     config = dataclasses.replace(CONFIG, receipts="held", **fixed)
     codes, labels = np.array([0, 0, 0, 1, 1, -1]), np.array([0, 1, 1, 0, 0, 1])
     sweep = tiny(config=config, budgets=(1.5,))
@@ -192,7 +237,9 @@ def of_one_norm(kind: str, position: int) -> float:
 
 @pytest.mark.parametrize("kind", ["realised", "receipt"])
 def test_means_are_over_people_and_models_of_a_group_and_by_label(bounds, kind):
-    value = {position: of_one_norm(kind, position) for position in (0, 20, 40, 60, 100, 200)}
+    value = {
+        position: of_one_norm(kind, position) for position in (0, 20, 40, 60, 100, 200)
+    }
     means = {  # and there is no m of label 1
         ("f", None): ((200, 20, 40, 20), 3),
         ("f", 0): ((200,), 1),
@@ -206,16 +253,29 @@ def test_means_are_over_people_and_models_of_a_group_and_by_label(bounds, kind):
         row = rows[key]
         assert row.mean == pytest.approx(sum(value[b] for b in bins) / len(bins))
         assert (row.n_records, row.nominal) == (n_records, TERMS[0].nominal)
-        assert (row.epsilon, row.mode, row.accountant, row.exact) == (1.5, "held", "rdp", True)
+        assert (row.epsilon, row.mode, row.accountant, row.exact) == (
+            1.5,
+            "held",
+            "rdp",
+            True,
+        )
     assert rows["f", 0].standard_error is None
     assert rows["f", None].quantiles["0.95"] == value[200]
-    shares = dict(zip(("0.05", "0.25", "0.5", "0.75", "0.95"), (60, 60, 60, 100, 100), strict=True))
+    shares = dict(
+        zip(
+            ("0.05", "0.25", "0.5", "0.75", "0.95"), (60, 60, 60, 100, 100), strict=True
+        )
+    )
     assert rows["m", None].quantiles == {share: value[b] for share, b in shares.items()}
 
 
 def test_what_is_allowed_is_over_the_pairs_of_each_model(bounds):
-    models = [[of_one_norm("realised", b) for b in bins] for bins in ([200, 20], [40, 20])]
-    expected = [reference.allowed_advantage(mu_of(np.array(m), dp_delta=1e-5)) for m in models]
+    models = [
+        [of_one_norm("realised", b) for b in bins] for bins in ([200, 20], [40, 20])
+    ]
+    expected = [
+        reference.allowed_advantage(mu_of(np.array(m), dp_delta=1e-5)) for m in models
+    ]
     allowed = {key: row.allowed_advantage for key, row in bounds.items()}
     assert allowed["realised", "f", None] == pytest.approx(sum(expected) / 2, rel=1e-4)
     assert {value for key, value in allowed.items() if key[0] == "receipt"} == {None}
@@ -227,7 +287,9 @@ def test_the_error_is_over_people_and_seeds(n_seeds):
     values = rng.gamma(2.0, 1.0, 30) + 0.5 * rng.standard_normal((n_seeds, 1)) + 5
     values = np.where(rng.random((n_seeds, 30)) < 0.7, values, np.nan)
     rows = [{i: v for i, v in enumerate(row) if not math.isnan(v)} for row in values]
-    assert receipts.two_way_error(values) == pytest.approx(reference.two_way_error(rows), rel=1e-12)
+    assert receipts.two_way_error(values) == pytest.approx(
+        reference.two_way_error(rows), rel=1e-12
+    )
 
 
 def accounted(mode: str = "held", **changes) -> Sweep:
@@ -242,7 +304,9 @@ def spent(tmp_path_factory) -> Path:
     return folder
 
 
-def test_a_release_has_the_bounds_of_every_private_setting_from_the_kept_receipts(spent):
+def test_a_release_has_the_bounds_of_every_private_setting_from_the_kept_receipts(
+    spent,
+):
     release, sweep = released(spent), accounted()
     keys = [(b.epsilon, b.group, b.label, b.kind) for b in release.bounds]
     assert len(keys) == len(set(keys)) == 2 * 3 * 2
@@ -258,10 +322,16 @@ def test_a_release_has_the_bounds_of_every_private_setting_from_the_kept_receipt
     assert kept.shape == (1, 4, N)
     member = ~np.isnan(kept[0])
     for row, seed in zip(member, sweep.seeds, strict=True):
-        assert np.flatnonzero(row).tolist() == sorted(split(sweep.dataset, seed=seed).train)
+        assert np.flatnonzero(row).tolist() == sorted(
+            split(sweep.dataset, seed=seed).train
+        )
     chosen = sweep.dataset.attribute("sex").codes == 0
-    for kind, values in zip(("realised", "receipt"), unfolded(kept, terms.ladder), strict=True):
-        (bound,) = (b for b in release.bounds if (b.group, b.label, b.kind) == ("f", None, kind))
+    for kind, values in zip(
+        ("realised", "receipt"), unfolded(kept, terms.ladder), strict=True
+    ):
+        (bound,) = (
+            b for b in release.bounds if (b.group, b.label, b.kind) == ("f", None, kind)
+        )
         assert bound.mean == pytest.approx(np.nanmean(values[0][:, chosen]))
         assert bound.n_records == int((member.any(axis=0) & chosen).sum())
 
@@ -279,7 +349,9 @@ def test_a_killed_sweep_resumes_to_the_same_receipts(tmp_path, spent, n_writes):
 def test_receipts_of_blocks_that_were_lost_or_damaged_are_made_again(tmp_path, spent):
     folder = without("*.release.json", spent, tmp_path / "out")
     blocks = sorted((folder / "tiny.scores").glob("block-*.second.npy"))
-    assert all(np.load(path).shape[1:] == (211,) for path in blocks)  # four bytes a record
+    assert all(
+        np.load(path).shape[1:] == (211,) for path in blocks
+    )  # four bytes a record
     blocks[0].unlink()
     flip(blocks[1], 0.99)
     _, (note,) = train(folder, accounted())
@@ -287,7 +359,9 @@ def test_receipts_of_blocks_that_were_lost_or_damaged_are_made_again(tmp_path, s
     assert note.count("(damaged)") == 2
 
 
-def test_a_sweep_that_lost_its_receipts_or_gets_more_seeds_is_not_finished(tmp_path, spent):
+def test_a_sweep_that_lost_its_receipts_or_gets_more_seeds_is_not_finished(
+    tmp_path, spent
+):
     two = accounted(seeds=(0, 1))
     train(tmp_path, two)
     place = tmp_path / "tiny.receipts"

@@ -30,11 +30,15 @@ from pcer.train.run import prepare
 
 N = 300
 FLAGS = EngineFlags(jobs=1, block_size=3)
-CONFIG = TrainConfig(epochs=1, expected_batch=50, hidden=(4,), accountant=Accountant.RDP)
+CONFIG = TrainConfig(
+    epochs=1, expected_batch=50, hidden=(4,), accountant=Accountant.RDP
+)
 MODELS_AFTER_BLOCKS = (0, 2, 5, 8)
 
 
-def make_dataset(name: str, features: np.ndarray, labels: np.ndarray, **groups) -> GroupedDataset:
+def make_dataset(
+    name: str, features: np.ndarray, labels: np.ndarray, **groups
+) -> GroupedDataset:
     """Public records, with names and codes of each attribute's groups."""
     return GroupedDataset(
         public=True,
@@ -58,7 +62,10 @@ def tiny(**changes: object) -> Sweep:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(N, 3))
     labels = features[:, 0] + rng.normal(size=N) > 0
-    sex, age = (("f", "m"), rng.integers(0, 2, N)), (("old", "young"), rng.integers(-1, 2, N))
+    sex, age = (
+        (("f", "m"), rng.integers(0, 2, N)),
+        (("old", "young"), rng.integers(-1, 2, N)),
+    )
     is_7 = (("no", "yes"), np.eye(N, dtype=int)[7])
     settings = {
         "dataset": make_dataset("tiny", features, labels, sex=sex, age=age, is_7=is_7),
@@ -70,16 +77,24 @@ def tiny(**changes: object) -> Sweep:
     return Sweep(**{**settings, **changes})  # type: ignore[arg-type]
 
 
-def train(folder: Path, sweep: Sweep | None = None, **how: object) -> tuple[list[int], list[str]]:
+def train(
+    folder: Path, sweep: Sweep | None = None, **how: object
+) -> tuple[list[int], list[str]]:
     """Run a sweep; gives the models that were done at each time, and what was told."""
     done: list[int] = []
     notes: list[str] = []
-    how = {"on_progress": lambda n, total: done.append(n), "on_note": notes.append, **how}
+    how = {
+        "on_progress": lambda n, total: done.append(n),
+        "on_note": notes.append,
+        **how,
+    }
     run_sweep(sweep or tiny(), folder, **{"flags": FLAGS, **how})  # type: ignore[arg-type]
     return done, notes
 
 
-def refuse(folder: Path, sentence: str, sweep: Sweep | None = None, **how: object) -> None:
+def refuse(
+    folder: Path, sentence: str, sweep: Sweep | None = None, **how: object
+) -> None:
     with pytest.raises(InputError, match=sentence):
         train(folder, sweep, **how)
 
@@ -137,7 +152,9 @@ def stopped(kept, tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("attribute", ["sex", "age"])
-def test_costs_have_rows_over_all_models_and_made_up_groups_beside_them(finished, attribute):
+def test_costs_have_rows_over_all_models_and_made_up_groups_beside_them(
+    finished, attribute
+):
     """A release says of every cost how it varies with the benefit, and how made-up groups do."""
     release = released(finished, attribute)
     costs = {"attack_advantage", "auc_advantage", "paired_gap", "paired_confidence"}
@@ -146,10 +163,14 @@ def test_costs_have_rows_over_all_models_and_made_up_groups_beside_them(finished
     assert all(row.benefit_covariance is not None for row in release.pooled_exposure)
     assert len(release.placebo) == 2 * (1 + len(costs))
     assert {row.proxy for row in release.placebo} == {"overfitting_gap", *costs}
-    assert {(row.n_draws, row.n_permutations) for row in release.placebo} == {(200, 9_999)}
+    assert {(row.n_draws, row.n_permutations) for row in release.placebo} == {
+        (200, 9_999)
+    }
     assert all(row.p_value is not None for row in release.placebo)
     group = release.subject.groups[0]
-    assert {"auc_advantage", "attack_advantage"} <= set(release.runs[0].groups[group].exposure)
+    assert {"auc_advantage", "attack_advantage"} <= set(
+        release.runs[0].groups[group].exposure
+    )
 
 
 def test_counts_against_a_loop(finished):
@@ -161,8 +182,15 @@ def test_counts_against_a_loop(finished):
     for run in release.runs:
         b, s = int(run.epsilon is None), run.seed
         for g, name in enumerate(("old", "young")):
-            for table, member in ((run.groups[name].train, True), (run.groups[name].test, False)):
-                rows = [r for r in range(N) if codes[r] == g and scores.member[s, r] == member]
+            for table, member in (
+                (run.groups[name].train, True),
+                (run.groups[name].test, False),
+            ):
+                rows = [
+                    r
+                    for r in range(N)
+                    if codes[r] == g and scores.member[s, r] == member
+                ]
                 positive = [r for r in rows if scores.logits[b, s, r] >= 0]
                 assert table.n == len(rows)
                 assert table.tp == sum(dataset.labels[r] == 1 for r in positive)
@@ -234,7 +262,9 @@ def test_a_killed_sweep_resumes_to_the_same_bytes(tmp_path, whole, n_writes):
     assert {path.name for path in tmp_path.iterdir()} == set(whole)
 
 
-def test_more_seeds_extend_a_sweep_whatever_its_flags_and_fewer_are_refused(tmp_path, whole):
+def test_more_seeds_extend_a_sweep_whatever_its_flags_and_fewer_are_refused(
+    tmp_path, whole
+):
     train(tmp_path, tiny(seeds=(0, 1)))
     train(tmp_path, flags=EngineFlags(jobs=2, block_size=5))
     assert contents(tmp_path) == whole
@@ -247,7 +277,11 @@ def test_changed_settings_and_a_folder_in_use_are_refused(finished, tmp_path):
     refuse(tmp_path, r"tiny\.scores was made with epochs 1, but 2 is asked", other)
     refuse(finished, r"release\.json was made with epochs 1, but 2 is asked", other)
     named = dataclasses.replace(tiny().dataset, people="clerks")
-    refuse(finished, r"release\.json was made with people None, but 'clerks'", tiny(dataset=named))
+    refuse(
+        finished,
+        r"release\.json was made with people None, but 'clerks'",
+        tiny(dataset=named),
+    )
     refuse(finished, "secret", tiny(secret=b"0123456789abcdef"))
     with owned(tmp_path / "tiny.scores"):
         refuse(tmp_path, "in use")
@@ -271,18 +305,25 @@ def test_a_secret_sweep_is_extended_unless_its_streams_had_other_names(tmp_path)
     train(tmp_path / "out", fewer)
     train(tmp_path / "out", sweep)
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
-    for path in ("tiny.sex.release.json", "tiny.scores/settings.json"):  # as an older version wrote
+    for path in (
+        "tiny.sex.release.json",
+        "tiny.scores/settings.json",
+    ):  # as an older version wrote
         older = tmp_path / "whole" / path
         tree = json.loads(older.read_text())
         del (tree.get("training", {}).get("config") or tree)["streams"]
         older.write_text(json.dumps(tree))
         for block in older.parent.glob("block-*.json"):
             block.unlink()
-        refuse(tmp_path / "whole", r"was made with streams 'pcer/1', but 'pcer/2'", sweep)
+        refuse(
+            tmp_path / "whole", r"was made with streams 'pcer/1', but 'pcer/2'", sweep
+        )
         older.unlink()
 
 
-def test_nobody_is_found_by_tables_of_a_folder_and_nothing_is_trained_for_nothing(tmp_path):
+def test_nobody_is_found_by_tables_of_a_folder_and_nothing_is_trained_for_nothing(
+    tmp_path,
+):
     public = tiny().dataset
     few = np.where(np.arange(N) < 3, -1, public.attribute("age").codes % 2)
     codes = {"sex": public.attribute("sex").codes, "age": few}
@@ -293,7 +334,9 @@ def test_nobody_is_found_by_tables_of_a_folder_and_nothing_is_trained_for_nothin
     private = dataclasses.replace(public, public=False, attributes=attributes)
     sweep = tiny(dataset=private, secret=b"x" * 16, budgets=(math.inf,), seeds=(0,))
     notes = train(tmp_path, sweep)[1]
-    assert "attribute 'age': fewer than two groups are left" in notes[0]  # three have no age
+    assert (
+        "attribute 'age': fewer than two groups are left" in notes[0]
+    )  # three have no age
     assert [path.name for path in tmp_path.glob("*.json")] == ["tiny.sex.release.json"]
     assert is_finished(sweep, tmp_path)
     assert train(tmp_path, sweep) == ([1], [])
@@ -317,7 +360,9 @@ def test_kept_scores_are_indexed_for_their_owner_and_releases_are_for_all(stoppe
     assert modes == {0o644}
     index = json.loads((work / "index.json").read_text())
     assert index["record_ids"] == list(range(10, N + 10))
-    models = {(m["epsilon"], m["seed"]) for block in index["blocks"] for m in block["models"]}
+    models = {
+        (m["epsilon"], m["seed"]) for block in index["blocks"] for m in block["models"]
+    }
     assert models == {(e, s) for e in (None, 1.0) for s in range(4)}
     for block in index["blocks"]:
         scores = np.load(work / block["scores"], allow_pickle=False)
@@ -336,7 +381,9 @@ def test_no_room_on_the_disk(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2048, limits[1]))
     try:
-        with pytest.raises(OutputError, match=r"\.npy cannot be written \(File too.* free space"):
+        with pytest.raises(
+            OutputError, match=r"\.npy cannot be written \(File too.* free space"
+        ):
             train(tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -378,8 +425,13 @@ def test_a_damaged_block_is_found_and_trained_again(stopped, whole, suffix, plac
 
 
 def test_lost_settings_let_25_epochs_not_pass_for_1(tmp_path, whole):
-    train(tmp_path, tiny(config=dataclasses.replace(CONFIG, epochs=25)), keep_scores=True)
-    for path in (*tmp_path.glob("*.release.json"), tmp_path / "tiny.scores" / "settings.json"):
+    train(
+        tmp_path, tiny(config=dataclasses.replace(CONFIG, epochs=25)), keep_scores=True
+    )
+    for path in (
+        *tmp_path.glob("*.release.json"),
+        tmp_path / "tiny.scores" / "settings.json",
+    ):
         path.unlink()
     done, (note,) = train(tmp_path)
     assert contents(tmp_path) == whole
@@ -406,7 +458,9 @@ def later(**changes: object) -> Sweep:
     return tiny(config=Tomorrow(**{**dataclasses.asdict(CONFIG), **changes}))  # type: ignore[arg-type]
 
 
-def test_a_folder_and_its_releases_go_on_although_a_setting_was_added(tmp_path, monkeypatch):
+def test_a_folder_and_its_releases_go_on_although_a_setting_was_added(
+    tmp_path, monkeypatch
+):
     monkeypatch.setitem(ADDED_SETTINGS, "dropout", 0.0)  # what stood for it before
     begin(tmp_path, 2)
     dropped = later(dropout=0.5)
@@ -414,7 +468,9 @@ def test_a_folder_and_its_releases_go_on_although_a_setting_was_added(tmp_path, 
     assert train(tmp_path, later())[0][0] == 5
     before = contents(tmp_path)
     assert is_finished(later(), tmp_path)
-    with pytest.raises(InputError, match=r"release\.json was made with dropout 0\.0, but 0\.5"):
+    with pytest.raises(
+        InputError, match=r"release\.json was made with dropout 0\.0, but 0\.5"
+    ):
         is_finished(dropped, tmp_path)
     monkeypatch.setattr(sweep_module, "run_blocks", None)
     train(tmp_path, later())
@@ -427,7 +483,9 @@ def upgrade(monkeypatch, **versions: str) -> None:
     monkeypatch.setattr(sweep_module, "installed_versions", lambda: now)
 
 
-def test_an_upgrade_between_two_parts_is_told_and_written_into_the_release(tmp_path, monkeypatch):
+def test_an_upgrade_between_two_parts_is_told_and_written_into_the_release(
+    tmp_path, monkeypatch
+):
     begin(tmp_path, 1)
     before = installed_versions()
     upgrade(monkeypatch, pcer="99.1", torch="99.2")
@@ -435,7 +493,9 @@ def test_an_upgrade_between_two_parts_is_told_and_written_into_the_release(tmp_p
     old = f"pcer {before['pcer']} and torch {before['torch']}"
     assert f"write this release: 2 by {old}; trained by one" in sentence
     for attribute in ("sex", "age"):
-        assert released(tmp_path, attribute).subject.notes[1] == sentence  # after the dataset's own
+        assert (
+            released(tmp_path, attribute).subject.notes[1] == sentence
+        )  # after the dataset's own
 
 
 def test_models_that_are_not_of_this_sweep_are_not_named(tmp_path, monkeypatch):
@@ -443,14 +503,19 @@ def test_models_that_are_not_of_this_sweep_are_not_named(tmp_path, monkeypatch):
     for path in tmp_path.glob("*.release.json"):
         path.unlink()
     upgrade(monkeypatch, numba="99.0")
-    _, notes = train(tmp_path, tiny(seeds=(0, 1), attributes=("sex",)), keep_scores=True)
+    _, notes = train(
+        tmp_path, tiny(seeds=(0, 1), attributes=("sex",)), keep_scores=True
+    )
     assert notes == []
     assert not any("versions" in note for note in released(tmp_path).subject.notes)
 
 
 def test_versions_are_counted_by_what_differs_from_today_s():
     now = {"numpy": "2.4.0", "pcer": "0.2.0", "torch": "2.13.0"}
-    old, less = {**now, "pcer": "0.1.0", "torch": "2.12.0"}, {"numpy": "2.4.0", "pcer": "0.2.0"}
+    old, less = (
+        {**now, "pcer": "0.1.0", "torch": "2.12.0"},
+        {"numpy": "2.4.0", "pcer": "0.2.0"},
+    )
     assert version_note([now, dict(reversed(now.items()))], now) == []
     (sentence,) = version_note([old, now, less, old], now)
     parts = "release: 2 by pcer 0.1.0 and torch 2.12.0, 1 by torch (not noted); trained"

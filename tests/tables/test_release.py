@@ -51,7 +51,9 @@ def predictions(n, *, seed=0):
             "seed": LARGE + model // 3,
             "split_id": np.array([f"split {i}" for i in range(6)])[model],
             "split": np.array(["train", "test"])[rng.integers(0, 10, n) // 7],
-            "sex": np.array(["Male", "Female", None], dtype=object)[rng.integers(0, 20, n) // 8],
+            "sex": np.array(["Male", "Female", None], dtype=object)[
+                rng.integers(0, 20, n) // 8
+            ],
             "race": np.array(["blue", "green", "red"])[rng.integers(0, 3, n)],
             "y_true": np.array(["no", "yes"])[rng.integers(0, 2, n)],
             "y_pred": np.array(["no", "yes"])[rng.integers(0, 3, n) // 2],
@@ -64,8 +66,14 @@ def from_frame(frame, *attributes, **changes):
     """The releases of arrays."""
     columns = ("y_pred", "split", "epsilon", "seed", "split_id")
     given = {name: frame[name] for name in columns if name in frame}
-    given |= {"sensitive_features": frame[[*attributes]], "attribute": None, "dataset": "made up"}
-    return called(pcer.releases_from_predictions, frame["y_true"], **{**GIVEN, **given, **changes})
+    given |= {
+        "sensitive_features": frame[[*attributes]],
+        "attribute": None,
+        "dataset": "made up",
+    }
+    return called(
+        pcer.releases_from_predictions, frame["y_true"], **{**GIVEN, **given, **changes}
+    )
 
 
 def counted(source, **options):
@@ -108,7 +116,11 @@ def test_two_million_rows_give_the_same_release_on_spark(tmp_path):
     settings = {"spark.driver.memory": "2g", "spark.ui.enabled": "false"}
     session = builder.master("local[2]").config(map=settings).getOrCreate()
     expected = from_frame(frame, "sex")["sex"].to_json()
-    assert counted(path, backend=ibis.pyspark.connect(session)) == counted(path) == expected
+    assert (
+        counted(path, backend=ibis.pyspark.connect(session))
+        == counted(path)
+        == expected
+    )
     session.stop()
 
 
@@ -121,10 +133,16 @@ def test_attributes_are_crossed_ordered_and_left_out(both_ways):
     for name, made in ours.items():
         assert made.to_json() == theirs[name].to_json()
     by_race = replace(COLUMNS, attributes=("race",))
-    subject = releases_from_table(frame, by_race, replace(FACTS, groups=["red", "blue"]))
+    subject = releases_from_table(
+        frame, by_race, replace(FACTS, groups=["red", "blue"])
+    )
     subject = subject["race"].subject
     assert subject.groups == ["red", "blue"]
-    greens = frame[frame["race"] == "green"].groupby(["epsilon", "seed"], dropna=False).size()
+    greens = (
+        frame[frame["race"] == "green"]
+        .groupby(["epsilon", "seed"], dropna=False)
+        .size()
+    )
     assert subject.n_missing_group == greens.max()
     with pytest.raises(InputError, match="for one attribute only"):
         releases_from_table(frame, both, replace(FACTS, groups=["red"]))
@@ -134,8 +152,13 @@ def test_small_groups_are_joined_as_with_arrays(both_ways):
     frame = predictions(4_000).assign(loss=0.5)
     frame.loc[frame.index < 12, "race"] = "grey"
     columns = replace(COLUMNS, attributes=("race",), loss="loss")
-    ours = releases_from_table(frame, columns, replace(FACTS, disclosure=DisclosureRule()))["race"]
-    given = {"public_data": False, "membership_score": {"auc_advantage": -frame["loss"]}}
+    ours = releases_from_table(
+        frame, columns, replace(FACTS, disclosure=DisclosureRule())
+    )["race"]
+    given = {
+        "public_data": False,
+        "membership_score": {"auc_advantage": -frame["loss"]},
+    }
     assert ours.to_json() == from_frame(frame, "race", **given)["race"].to_json()
     assert "1 small group" in " ".join(ours.subject.groups)
     assert "grey" not in ours.to_json()
@@ -215,7 +238,9 @@ def test_gaps_are_counted_in_records_and_groups_are_few(both_ways):
         (groups, "'sex' has more than 200 values"),
         (groups[:200], "group is empty"),
     ):
-        frame = pd.DataFrame([[0, 0, "train", name] for name in chosen])  # and nobody is held out
+        frame = pd.DataFrame(
+            [[0, 0, "train", name] for name in chosen]
+        )  # and nobody is held out
         frame.columns = ["y_true", "y_pred", "split", "sex"]
         frame.loc[0, "split"] = "test"
         with pytest.raises(InputError, match=match):
@@ -235,11 +260,19 @@ def test_bad_columns_and_sources_are_explained(tmp_path):
         assert caught.value.field == next(iter(wrong))
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 nothing")
     for call, source, match in (
-        (lambda source: releases_from_table(source, PLAIN, UNNAMED), small()[:0], "empty"),
+        (
+            lambda source: releases_from_table(source, PLAIN, UNNAMED),
+            small()[:0],
+            "empty",
+        ),
         (connect, "oracle", "oracle"),
         (connect, "no_such", "no_such"),
         (open_predictions, 42, "a table must be a path"),
-        (open_predictions, tmp_path / "broken.parquet", r"broken\.parquet cannot be read"),
+        (
+            open_predictions,
+            tmp_path / "broken.parquet",
+            r"broken\.parquet cannot be read",
+        ),
     ):
         with pytest.raises(InputError, match=match):
             call(source)
@@ -259,13 +292,22 @@ def swept():
 @pytest.mark.parametrize("kind", ["scores", "answers"])
 def test_records_are_compared_as_arrays_compare_them(kind, swept, few_permutations):
     frame = swept.assign(y_pred=(swept["score"] > 0.5).astype(int))
-    facts, columns, given = UNNAMED, RECORDS, {"y_score": frame["score"], "y_pred": None}
+    facts, columns, given = (
+        UNNAMED,
+        RECORDS,
+        {"y_score": frame["score"], "y_pred": None},
+    )
     if kind == "answers":
         frame["id"] = frame["id"].str[1:].astype(int)
-        columns, given = replace(RECORDS, y_pred="y_pred", y_score=None), {"public_data": False}
+        columns, given = (
+            replace(RECORDS, y_pred="y_pred", y_score=None),
+            {"public_data": False},
+        )
         facts = replace(facts, disclosure=DisclosureRule())
     steps = []
-    ours = releases_from_table(frame.iloc[::-1], columns, facts, on_step=steps.append)["sex"]
+    ours = releases_from_table(frame.iloc[::-1], columns, facts, on_step=steps.append)[
+        "sex"
+    ]
     assert steps == ["checking with made-up groups"]
     given = {**given, "record_id": frame["id"], "positive_label": None}
     assert ours.to_json() == from_frame(frame, "sex", **given)["sex"].to_json()
@@ -279,7 +321,9 @@ DRAWS = {
     "few values": lambda rng, n: rng.integers(0, 5, n).astype(float),
     "constant": lambda rng, n: np.zeros(n),
     "infinite and missing": lambda rng, n: np.select(
-        [np.arange(n) < n // 50, np.arange(n) < n // 20], [np.inf, np.nan], rng.normal(size=n)
+        [np.arange(n) < n // 50, np.arange(n) < n // 20],
+        [np.inf, np.nan],
+        rng.normal(size=n),
     ),
 }
 
@@ -288,27 +332,45 @@ DRAWS = {
 def test_a_membership_score_or_a_loss_gives_its_auc(kind):
     frame, rng = predictions(6_000), np.random.default_rng(1)
     frame["score"] = DRAWS[kind](rng, 6_000) + 0.1 * (frame["split"] == "train")
-    made = releases_from_table(frame, replace(COLUMNS, membership_score="score"), FACTS)["sex"]
+    made = releases_from_table(
+        frame, replace(COLUMNS, membership_score="score"), FACTS
+    )["sex"]
     by_loss = releases_from_table(
         frame.assign(loss=-frame["score"]), replace(COLUMNS, loss="loss"), FACTS
     )["sex"]  # which is the attack that we call AUC
     for run, same in zip(made.runs, by_loss.runs, strict=True):
-        budget = frame["epsilon"].isna() if run.epsilon is None else frame["epsilon"] == run.epsilon
+        budget = (
+            frame["epsilon"].isna()
+            if run.epsilon is None
+            else frame["epsilon"] == run.epsilon
+        )
         for name, tables in run.groups.items():
             own = frame[budget & (frame["seed"] == run.seed) & (frame["sex"] == name)]
-            part, found = own[own["score"].notna()], tables.exposure["score_auc_advantage"]
+            part, found = (
+                own[own["score"].notna()],
+                tables.exposure["score_auc_advantage"],
+            )
             assert same.groups[name].exposure == {"auc_advantage": found}
             truth, ranks = part["split"] == "train", part["score"].clip(-1e300, 1e300)
-            assert found.value == pytest.approx(roc_auc_score(truth, ranks) - 0.5, abs=1e-12)
-            assert (found.n_members, found.n_nonmembers) == (truth.sum(), (~truth).sum())
+            assert found.value == pytest.approx(
+                roc_auc_score(truth, ranks) - 0.5, abs=1e-12
+            )
+            assert (found.n_members, found.n_nonmembers) == (
+                truth.sum(),
+                (~truth).sum(),
+            )
             assert found.n_excluded == len(own) - len(part)
 
 
 @pytest.mark.parametrize("compared", ["record_id", "membership_score", "loss"])
-def test_what_needs_every_row_is_refused_of_a_table_that_does_not_fit(compared, monkeypatch):
+def test_what_needs_every_row_is_refused_of_a_table_that_does_not_fit(
+    compared, monkeypatch
+):
     columns, frame = replace(PLAIN, **{compared: "loss"}), predictions(2_000)
     monkeypatch.setattr(release, "MOST_RECORDS", 1_999)
-    with pytest.raises(InputError, match=f"up to 1,999 rows.* or leave {compared} out") as caught:
+    with pytest.raises(
+        InputError, match=f"up to 1,999 rows.* or leave {compared} out"
+    ) as caught:
         releases_from_table(frame, columns, FACTS)
     assert caught.value.field == compared
     monkeypatch.setattr(release, "MOST_RECORDS", 2_000)
@@ -324,9 +386,16 @@ def test_from_the_command_line(swept, tmp_path, few_permutations):
     out = tmp_path / "p.release.json"
     said = "--attribute sex --outcome benefit --split-kind random --score score --dataset made"
     files = ("--secret-file", tmp_path / "secret", "--out", out, "--record-id")
-    assert "'nobody'" in refusal("release", tmp_path / "p.csv", *said.split(), *files, "nobody")
+    assert "'nobody'" in refusal(
+        "release", tmp_path / "p.csv", *said.split(), *files, "nobody"
+    )
     assert not out.exists()
     passed("release", tmp_path / "p.csv", *said.split(), *files, "id")
     given = {"y_score": frame["score"], "y_pred": None, "record_id": frame["id"]}
-    given |= {"positive_label": None, "public_data": False, "secret": secret, "dataset": "made"}
+    given |= {
+        "positive_label": None,
+        "public_data": False,
+        "secret": secret,
+        "dataset": "made",
+    }
     assert pcer.read_release(out) == from_frame(frame, "sex", **given)["sex"]

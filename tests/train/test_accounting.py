@@ -19,7 +19,13 @@ from scipy.integrate import quad
 
 from pcer.errors import InputError
 from pcer.train import accounting, fleet
-from pcer.train.accounting import Budget, calibrate, epsilon_spent, joint_epsilon, promised
+from pcer.train.accounting import (
+    Budget,
+    calibrate,
+    epsilon_spent,
+    joint_epsilon,
+    promised,
+)
 from pcer.train.config import Accountant, TrainConfig
 from tests.train_cases import make_data
 
@@ -50,12 +56,16 @@ def crossing(way: float, reach: float) -> float:
         return math.acos(max(-1.0, min(1.0, cosine))) / math.pi
 
     density = lambda r: r * math.exp(-r * r / 2) * outside(r)  # noqa: E731
-    return quad(density, max(reach - way, 1e-9), reach, epsabs=0, epsrel=1e-8, limit=200)[0]
+    return quad(
+        density, max(reach - way, 1e-9), reach, epsabs=0, epsrel=1e-8, limit=200
+    )[0]
 
 
 @pytest.mark.parametrize("reach", [3.0, fleet.NOISE_REACH])
 @pytest.mark.parametrize("noise", [0.4, 0.6, 1.0, 5.0, 40.0])
-def test_no_gradient_shows_more_at_the_end_of_the_noise_than_is_said(monkeypatch, noise, reach):
+def test_no_gradient_shows_more_at_the_end_of_the_noise_than_is_said(
+    monkeypatch, noise, reach
+):
     """Spread evenly over some of the pairs, or over many and one: found to within a factor."""
     monkeypatch.setattr(fleet, "NOISE_REACH", reach)
     said = fleet.noise_tail(noise, n_weights=2 * 900, inclusions=1.0)
@@ -73,15 +83,21 @@ def test_no_gradient_shows_more_at_the_end_of_the_noise_than_is_said(monkeypatch
         assert abs(out.mean() - even[0]) < 4.5 * math.sqrt(even[0] / 200_000) + 1e-5
 
 
-def test_a_delta_that_the_noise_cannot_keep_is_refused_with_one_that_it_can(monkeypatch):
-    some = lambda e, **_: Budget(epsilon=e, noise_multiplier=5 / e, epsilon_by_accountant={})  # noqa: E731
+def test_a_delta_that_the_noise_cannot_keep_is_refused_with_one_that_it_can(
+    monkeypatch,
+):
+    some = lambda e, **_: Budget(
+        epsilon=e, noise_multiplier=5 / e, epsilon_by_accountant={}
+    )  # noqa: E731
     monkeypatch.setattr(fleet, "calibrate", some)
     data, config = make_data(), TrainConfig(epochs=3, expected_batch=40)
     found = dict.fromkeys((0.1, 1.0, 30.0), 1e-12)
     for epsilon in found:
         fleet.calibrated([epsilon, math.inf], data, config)  # the default is taken
         strict = replace(config, dp_delta=1e-12)
-        fleet.calibrated([epsilon], data, strict, module="numpy's noise, which reaches further")
+        fleet.calibrated(
+            [epsilon], data, strict, module="numpy's noise, which reaches further"
+        )
         with pytest.raises(InputError) as refusal:
             fleet.calibrated([math.inf, epsilon], data, strict)
         assert refusal.value.field == "dp_delta"
@@ -97,7 +113,9 @@ def test_one_full_batch_step_is_the_gaussian_mechanism():
     spent = epsilon_spent(2.0, n_train=50, config=config, accountant=Accountant.PLD)
 
     def delta(epsilon):
-        upper, lower = (math.erfc((2 * epsilon + d) / math.sqrt(2)) / 2 for d in (-0.25, 0.25))
+        upper, lower = (
+            math.erfc((2 * epsilon + d) / math.sqrt(2)) / 2 for d in (-0.25, 0.25)
+        )
         return upper - math.exp(epsilon) * lower
 
     assert delta(spent) <= config.dp_delta <= delta(spent - 0.001)
@@ -116,8 +134,12 @@ def test_a_budget_is_above_zero_and_a_generous_one_still_gets_noise_that_keeps_i
 
 
 def test_joint_privacy_of_one_model_is_its_own():
-    alone = epsilon_spent(2.0, n_train=N_TRAIN, config=CONFIG, accountant=Accountant.RDP)
-    none, one, two = (joint_epsilon([(2.0, CONFIG)] * n, n_train=N_TRAIN) for n in range(3))
+    alone = epsilon_spent(
+        2.0, n_train=N_TRAIN, config=CONFIG, accountant=Accountant.RDP
+    )
+    none, one, two = (
+        joint_epsilon([(2.0, CONFIG)] * n, n_train=N_TRAIN) for n in range(3)
+    )
     assert one == pytest.approx(alone, rel=1e-12)
     assert one < two < 2 * one
     assert none == 0
@@ -199,8 +221,12 @@ def only(cache: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("accountant", "second"), [("pld", "rdp"), ("prv", "pld"), ("rdp", "pld")])
-def test_the_least_noise_that_keeps_the_budget_is_found_once(cache, searches, accountant, second):
+@pytest.mark.parametrize(
+    ("accountant", "second"), [("pld", "rdp"), ("prv", "pld"), ("rdp", "pld")]
+)
+def test_the_least_noise_that_keeps_the_budget_is_found_once(
+    cache, searches, accountant, second
+):
     config = replace(REAL, accountant=accountant)
     computed, kept = answer(0.2, config), answer(0.2, config)
     assert kept == computed
@@ -209,8 +235,12 @@ def test_the_least_noise_that_keeps_the_budget_is_found_once(cache, searches, ac
     assert kept.epsilon_by_accountant[accountant] <= 0.2
     less, who = kept.noise_multiplier - 0.001, Accountant(accountant)
     assert epsilon_spent(less, n_train=N_TRAIN, config=config, accountant=who) > 0.2
-    weak = replace(kept, noise_multiplier=0.7 * kept.noise_multiplier)  # whatever the file says
-    assert not accounting._keeps_budget(weak, config.sampling(N_TRAIN), config.dp_delta, who)
+    weak = replace(
+        kept, noise_multiplier=0.7 * kept.noise_multiplier
+    )  # whatever the file says
+    assert not accounting._keeps_budget(
+        weak, config.sampling(N_TRAIN), config.dp_delta, who
+    )
 
 
 def wrong(noise: float, **spent: float) -> Budget:
@@ -234,7 +264,9 @@ DAMAGED = [
 
 @pytest.mark.usefixtures("quick", "cache")
 @pytest.mark.parametrize("damage", DAMAGED)
-def test_a_damaged_altered_or_wrong_file_is_passed_over_and_replaced(cache, searches, damage):
+def test_a_damaged_altered_or_wrong_file_is_passed_over_and_replaced(
+    cache, searches, damage
+):
     """By other bytes, another value at a place of it, or a whole record of a wrong answer."""
     computed, whole = answer(), only(cache).read_bytes()
     tree, content = json.loads(whole), damage
@@ -246,7 +278,9 @@ def test_a_damaged_altered_or_wrong_file_is_passed_over_and_replaced(cache, sear
     elif is_whole:
         content = json.dumps(accounting._record(question, damage)).encode()
     only(cache).write_bytes(content)
-    assert accounting._kept_answer(only(cache), question) == (damage if is_whole else None)
+    assert accounting._kept_answer(only(cache), question) == (
+        damage if is_whole else None
+    )
     assert answer() == computed
     assert computed.noise_multiplier == 1.5
     assert only(cache).read_bytes() == whole

@@ -8,7 +8,13 @@ from opacus import PrivacyEngine
 from torch.utils.data import DataLoader, TensorDataset
 
 from pcer.errors import InputError
-from pcer.train.config import ADDED_SETTINGS, EngineFlags, Sampling, TrainConfig, parse_budgets
+from pcer.train.config import (
+    ADDED_SETTINGS,
+    EngineFlags,
+    Sampling,
+    TrainConfig,
+    parse_budgets,
+)
 from pcer.train.rules import RULES
 
 
@@ -35,7 +41,9 @@ def test_every_setting_survives_json():
 
 def test_receipts_that_are_held_need_their_own_rule(monkeypatch):
     monkeypatch.setitem(RULES, "other", RULES["dp-sgd"])
-    with pytest.raises(InputError, match="under the rule 'held', but rule 'other' was given"):
+    with pytest.raises(
+        InputError, match="under the rule 'held', but rule 'other' was given"
+    ):
         TrainConfig(receipts="held", rule="other")
 
 
@@ -44,11 +52,19 @@ def test_a_file_of_an_older_version_is_read_as_that_version_trained(monkeypatch)
     first = "hidden epochs expected_batch learning_rate momentum clip_norm dp_delta accountant"
     added = set(TrainConfig().to_dict()) - {*first.split(), "standardise", "split"}
     assert added == set(ADDED_SETTINGS)
-    monkeypatch.setitem(ADDED_SETTINGS, "momentum", 0.5)  # as if it were new, with another default
-    old = {name: value for name, value in TrainConfig().to_dict().items() if name != "momentum"}
+    monkeypatch.setitem(
+        ADDED_SETTINGS, "momentum", 0.5
+    )  # as if it were new, with another default
+    old = {
+        name: value
+        for name, value in TrainConfig().to_dict().items()
+        if name != "momentum"
+    }
     assert TrainConfig.from_dict(old).momentum == 0.5
     assert TrainConfig.from_dict({**old, "momentum": 0.2}).momentum == 0.2
-    with pytest.raises(InputError, match="no setting 'epoch'; it has accountant, adjacency"):
+    with pytest.raises(
+        InputError, match="no setting 'epoch'; it has accountant, adjacency"
+    ):
         TrainConfig.from_dict({"epoch": 3})
 
 
@@ -77,18 +93,27 @@ BAD_FLAGS = [
 
 @pytest.mark.parametrize(
     ("kind", "settings"),
-    [*((TrainConfig, bad) for bad in BAD_SETTINGS), *((EngineFlags, bad) for bad in BAD_FLAGS)],
+    [
+        *((TrainConfig, bad) for bad in BAD_SETTINGS),
+        *((EngineFlags, bad) for bad in BAD_FLAGS),
+    ],
     ids=str,
 )
 def test_bad_settings_and_flags_are_refused_by_name(kind, settings):
-    name = "hidden layers" if settings == {"hidden": (10**5, 10**5)} else next(iter(settings))
+    name = (
+        "hidden layers"
+        if settings == {"hidden": (10**5, 10**5)}
+        else next(iter(settings))
+    )
     with pytest.raises(ValueError, match=name):
         kind(**settings)
 
 
 def test_block_size_suits_the_device():
     assert EngineFlags(jobs=2).models_per_block(300) == 25
-    assert EngineFlags(jobs=16).models_per_block(300) == 19  # 16 blocks: no core is idle
+    assert (
+        EngineFlags(jobs=16).models_per_block(300) == 19
+    )  # 16 blocks: no core is idle
     assert EngineFlags(jobs=2).models_per_block(120) == 20  # 6 blocks, 3 for each core
     assert EngineFlags(jobs=64).models_per_block(6) == 1
     assert EngineFlags(device="cuda").models_per_block(300) == 512
@@ -116,7 +141,9 @@ def test_bad_budgets_are_refused(text):
         parse_budgets(text)
 
 
-@pytest.mark.filterwarnings("ignore:Secure RNG turned off")  # Opacus, of its own generator
+@pytest.mark.filterwarnings(
+    "ignore:Secure RNG turned off"
+)  # Opacus, of its own generator
 @pytest.mark.parametrize("n_train", [4_320, 257, 256])
 def test_sampling_and_normalisation_are_those_of_opacus(n_train):
     sampling = TrainConfig().sampling(n_train)

@@ -15,7 +15,15 @@ from pcer.train.rules import RULES, DpSgd
 from pcer.train.step import FleetState
 from pcer.train.streams import Purpose, stream
 from tests import train_cases as cases
-from tests.train_cases import CONFIG, allow, assemble, make_company, make_data, moved, train_block
+from tests.train_cases import (
+    CONFIG,
+    allow,
+    assemble,
+    make_company,
+    make_data,
+    moved,
+    train_block,
+)
 
 pytestmark = pytest.mark.gpu
 
@@ -50,7 +58,10 @@ def fitted(config, device):
     [
         *((config, "dp-sgd") for config in (CONFIG, PAPER, OTHER, LOGISTIC)),
         *((config, "held") for config in (PAPER, OTHER, LOGISTIC)),
-        *((config, "group-clip:sex:m=0.3,f=0.8") for config in (PAPER, OTHER, LOGISTIC)),
+        *(
+            (config, "group-clip:sex:m=0.3,f=0.8")
+            for config in (PAPER, OTHER, LOGISTIC)
+        ),
         (PAPER, "group-sample:sex:m=0.5"),
     ],
 )
@@ -62,7 +73,9 @@ def test_models_on_the_device_agree_with_the_cpu_to_rounding(config, rule):
     if rule != "dp-sgd":
         expected = train_block(data, company, settings)
         plain = train_block(data, company, config, device=device)
-        assert np.abs(found - plain).max() > 1e-4  # another rule; on one device bits agree
+        assert (
+            np.abs(found - plain).max() > 1e-4
+        )  # another rule; on one device bits agree
     else:
         fleet = moved(assemble(data, company, settings, device), device="cpu")
         with torch.no_grad():
@@ -78,7 +91,10 @@ def test_fused_step_is_the_plain_step_to_rounding(monkeypatch, hidden, receipts)
     from pcer.train.cuda import CudaStep
 
     allow(monkeypatch, MOST)
-    how = {"receipts": receipts, "budget_per_person": None if receipts == "none" else 1.0}
+    how = {
+        "receipts": receipts,
+        "budget_per_person": None if receipts == "none" else 1.0,
+    }
     config = TrainConfig(epochs=3, expected_batch=64, hidden=hidden, **how)
     company = make_company()
     fleet = assemble(make_data(), company, config, choose_device("cuda"))
@@ -86,7 +102,9 @@ def test_fused_step_is_the_plain_step_to_rounding(monkeypatch, hidden, receipts)
         generator = torch.Generator(device="cuda").manual_seed(5)
         bounds, until = fleet.watch.bounds, fleet.watch.until
         bounds[:8] = torch.rand(bounds[:8].shape, device="cuda", generator=generator)
-        until[:8] = torch.randint(0, 4, until[:8].shape, device="cuda", generator=generator).int()
+        until[:8] = torch.randint(
+            0, 4, until[:8].shape, device="cuda", generator=generator
+        ).int()
     with torch.no_grad():
         fused, plain = CudaStep(fleet), CudaStep(fleet)
         assert fused.fused is not None
@@ -150,9 +168,15 @@ def test_counting_changes_no_bit_on_the_device(config, mode):
 @both_steps
 @pytest.mark.parametrize(
     "how",
-    [{"receipts": "exact"}, {"receipts": "held"}, {"receipts": "held", "budget_per_person": 1.0}],
+    [
+        {"receipts": "exact"},
+        {"receipts": "held"},
+        {"receipts": "held", "budget_per_person": 1.0},
+    ],
 )
-def test_counts_on_the_device_are_those_of_the_cpu_to_rounding(monkeypatch, config, how):
+def test_counts_on_the_device_are_those_of_the_cpu_to_rounding(
+    monkeypatch, config, how
+):
     allow(monkeypatch, MOST)
     settings = dataclasses.replace(config, **how)
     (ours, state), (theirs, _) = fitted(settings, "cuda"), fitted(settings, "cpu")
@@ -160,7 +184,9 @@ def test_counts_on_the_device_are_those_of_the_cpu_to_rounding(monkeypatch, conf
     assert torch.equal(state.weights, same.weights)
     n_steps = settings.sampling(210).n_steps
     for model in range(8):
-        found, expected = (cases.steps_per_bin(f.watch, model).astype(int) for f in (ours, theirs))
+        found, expected = (
+            cases.steps_per_bin(f.watch, model).astype(int) for f in (ours, theirs)
+        )
         assert np.array_equal(found, cases.steps_per_bin(again.watch, model))
         assert (found.sum(axis=1) == n_steps).all()
         mean = [counts @ np.arange(201) / n_steps for counts in (found, expected)]
@@ -174,15 +200,26 @@ def test_counts_on_the_device_are_those_of_the_cpu_to_rounding(monkeypatch, conf
 @pytest.mark.parametrize("mode", ["exact", "refreshed", "held"])
 def test_receipts_folded_on_the_device_are_those_of_the_cpu_and_never_less(mode):
     config = dataclasses.replace(PAPER, receipts=mode)
-    company, sampling, (fleet, _) = make_company(), config.sampling(210), fitted(config, "cuda")
+    company, sampling, (fleet, _) = (
+        make_company(),
+        config.sampling(210),
+        fitted(config, "cuda"),
+    )
     theirs = fleets.folded(fleet.watch, company, on_host=False)
     assert np.isinf(theirs[8:]).all()
     for index, model in enumerate(company[:8]):
         terms = Terms(
-            model.noise_multiplier, sampling.sample_rate, sampling.n_steps, config.dp_delta
+            model.noise_multiplier,
+            sampling.sample_rate,
+            sampling.n_steps,
+            config.dp_delta,
         )
-        ours = fold(torch.from_numpy(cases.steps_per_bin(fleet.watch, index)), terms).numpy()
-        found, expected = (unfolded(kept, terms.ladder) for kept in (theirs[index], ours))
+        ours = fold(
+            torch.from_numpy(cases.steps_per_bin(fleet.watch, index)), terms
+        ).numpy()
+        found, expected = (
+            unfolded(kept, terms.ladder) for kept in (theirs[index], ours)
+        )
         assert (np.array(found) >= expected).all()
         assert (theirs[index] == ours).mean() > 0.99
         assert len(np.unique(ours)) > 20
@@ -199,7 +236,9 @@ def test_thinned_schedules_on_the_device_are_those_of_the_cpu(monkeypatch):
     monkeypatch.setitem(RULES, "rarely", Rarely())
     settings = dataclasses.replace(CONFIG, rule="rarely")
     ours, theirs = (
-        assemble(make_data(), cases.make_models(), settings, choose_device(place)).schedule
+        assemble(
+            make_data(), cases.make_models(), settings, choose_device(place)
+        ).schedule
         for place in ("cuda", "cpu")
     )
     assert torch.equal(ours.rows.cpu(), theirs.rows)
@@ -218,9 +257,13 @@ def test_a_module_trains_on_the_device_as_on_the_cpu(n_logits):
 
     data, model = make_data(), Model(1, 1.0, 1.5)
     before = torch.cuda.get_rng_state()
-    found = [train_module(factory, data, model, CONFIG, device=d) for d in ("cpu", "cuda")]
+    found = [
+        train_module(factory, data, model, CONFIG, device=d) for d in ("cpu", "cuda")
+    ]
     np.testing.assert_allclose(*found, atol=1e-4)
     dropout = lambda n: nn.Sequential(nn.Dropout(0.5), nn.Linear(n, 1))  # noqa: E731
-    again = [train_module(dropout, data, model, CONFIG, device="cuda") for _ in range(2)]
+    again = [
+        train_module(dropout, data, model, CONFIG, device="cuda") for _ in range(2)
+    ]
     np.testing.assert_allclose(*again, atol=1e-5)
     assert torch.equal(torch.cuda.get_rng_state(), before)

@@ -13,7 +13,14 @@ from numba import njit
 
 from pcer.data.dataset import standardise
 from pcer.errors import InputError, PcerError
-from pcer.train import Budget, EngineFlags, TrainConfig, TrainingData, cpu_kernels, train_seeds
+from pcer.train import (
+    Budget,
+    EngineFlags,
+    TrainConfig,
+    TrainingData,
+    cpu_kernels,
+    train_seeds,
+)
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.cpu import CpuDevice
@@ -25,11 +32,17 @@ from tests.train_cases import CONFIG, CPU, assemble, make_data, make_models, tra
 
 @pytest.mark.parametrize("mode", ["none", "refreshed", "held"])
 def test_a_model_and_its_receipts_are_the_same_bit_for_bit_in_any_block(mode):
-    config, data, models = dataclasses.replace(CONFIG, receipts=mode), make_data(), make_models()
+    config, data, models = (
+        dataclasses.replace(CONFIG, receipts=mode),
+        make_data(),
+        make_models(),
+    )
     threads = torch.get_num_threads()
 
     def train(models):
-        found = fleets.train_block(data.only({m.seed for m in models}), models, config, device=CPU)
+        found = fleets.train_block(
+            data.only({m.seed for m in models}), models, config, device=CPU
+        )
         return found.logits, found.logits if mode == "none" else found.receipts
 
     together, receipts = train(models)
@@ -43,11 +56,17 @@ def test_a_model_and_its_receipts_are_the_same_bit_for_bit_in_any_block(mode):
     assert mode == "none" or (receipts.dtype, receipts.shape) == (np.float32, (12, 210))
     backwards = [found[::-1] for found in train(models[::-1])]
     for size in (1, 3, 7):
-        pieces = zip(*(train(models[i : i + size]) for i in range(0, 12, size)), strict=True)
-        for whole, found, other in zip((together, receipts), pieces, backwards, strict=True):
+        pieces = zip(
+            *(train(models[i : i + size]) for i in range(0, 12, size)), strict=True
+        )
+        for whole, found, other in zip(
+            (together, receipts), pieces, backwards, strict=True
+        ):
             assert np.array_equal(np.concatenate(found), whole)
             assert np.array_equal(other, whole)
-    assert len({row.tobytes() for row in together}) == 12  # and no two models are the same
+    assert (
+        len({row.tobytes() for row in together}) == 12
+    )  # and no two models are the same
     assert torch.get_num_threads() == threads
 
 
@@ -61,7 +80,10 @@ def test_predictions_are_those_of_the_plain_network():
     """More records than are predicted at a time, and not a multiple of that."""
     fleet = assemble(make_data(n=1300), make_models())
     with torch.no_grad():
-        found, plain = CPU.predict(fleet, fleet.start), cases.plain_logits(fleet, fleet.start)
+        found, plain = (
+            CPU.predict(fleet, fleet.start),
+            cases.plain_logits(fleet, fleet.start),
+        )
     np.testing.assert_allclose(found, plain, atol=1e-5)
 
 
@@ -69,7 +91,9 @@ def test_predictions_are_those_of_the_plain_network():
 def test_infinite_features_are_refused_even_where_missing_ones_are_allowed(value):
     features = make_data().features.astype(np.float64)
     features[[3, 8], 3], features[5, 1] = value, np.nan
-    with pytest.raises(InputError, match=r"2 records are not \(the first is record 3\)"):
+    with pytest.raises(
+        InputError, match=r"2 records are not \(the first is record 3\)"
+    ):
         make_data(features=features, allow_missing=True)
 
 
@@ -77,9 +101,14 @@ def test_infinite_features_are_refused_even_where_missing_ones_are_allowed(value
 def test_features_whose_squares_overflow_are_refused_before_training(size):
     features = make_data().features.copy()
     features[[7, 9], 2] = size
-    large, config = make_data(features=features), dataclasses.replace(CONFIG, standardise=False)
+    large, config = (
+        make_data(features=features),
+        dataclasses.replace(CONFIG, standardise=False),
+    )
     for device in (CPU, cases.PlainDevice([])):
-        with pytest.raises(InputError, match=r"seed 0 are not \(the first is record 7\); scale"):
+        with pytest.raises(
+            InputError, match=r"seed 0 are not \(the first is record 7\); scale"
+        ):
             train_block(large, make_models(), config, device=device)
     assert np.isfinite(train_block(large, make_models())).all()
 
@@ -98,15 +127,20 @@ def test_training_that_diverges_is_named_and_nothing_is_given_even_if_the_predic
             return state
 
         def predict(self, fleet, state):
-            return np.zeros((len(state.weights), fleet.watch.n_records), dtype=np.float32)
+            return np.zeros(
+                (len(state.weights), fleet.watch.n_records), dtype=np.float32
+            )
 
     with pytest.raises(InputError, match="training of seed 2 without privacy diverged"):
-        train_block(make_data(), make_models([2], ((2.0, 1.0), (NO_DP, 0.0))), device=Broken())
+        train_block(
+            make_data(), make_models([2], ((2.0, 1.0), (NO_DP, 0.0))), device=Broken()
+        )
 
 
 def test_blocks_hold_every_model_once_and_few_splits():
     budgets = [
-        Budget(epsilon=e, noise_multiplier=1.0, epsilon_by_accountant={}) for e in range(1, 7)
+        Budget(epsilon=e, noise_multiplier=1.0, epsilon_by_accountant={})
+        for e in range(1, 7)
     ]
     blocks = cut_blocks(plan_models(budgets, range(50)), block_size=24)
     assert len(blocks) == 13
@@ -137,7 +171,10 @@ def test_predictions_and_receipts_are_ordered_by_budget_seed_and_record():
     [
         *({"features": bad} for bad in (np.zeros(5), np.full((300, 2), np.nan))),
         *({"labels": bad} for bad in (np.full(300, 2), np.zeros(7))),
-        *({"train_rows": bad} for bad in ({}, {0: [1, 1]}, {3: [1, 300]}, {0: [1], 1: [1, 2]})),
+        *(
+            {"train_rows": bad}
+            for bad in ({}, {0: [1, 1]}, {3: [1, 300]}, {0: [1], 1: [1, 2]})
+        ),
     ],
 )
 def test_bad_data_is_refused_by_name(change):
@@ -170,9 +207,17 @@ def test_no_room_for_compiled_code_is_told(tmp_path):
         "except Exception as error:\n"
         "    print(type(error).__name__, error)\n"
     )
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(tmp_path),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
     )
     assert done.stdout.startswith("OutputError ")
     assert "(File too large); make room, or name another folder" in done.stdout
@@ -193,7 +238,9 @@ def test_after_preparing_nothing_is_left_to_compile():
         "assert len(kernels) > 10\n"
         "assert [list(k.signatures) for k in kernels] == before\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2]
+    )
 
 
 def test_standardising_is_that_of_the_data_room():
@@ -209,12 +256,16 @@ def test_standardising_is_that_of_the_data_room():
     data = TrainingData.of(features, np.arange(200) % 2, {0: train}, allow_missing=True)
     table = fleets.record_table(data, [0], CONFIG, CPU).numpy()[:-1]
     np.testing.assert_allclose(table[:, :5], expected, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(table[:, 6], 1 + np.square(expected).sum(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(
+        table[:, 6], 1 + np.square(expected).sum(axis=1), rtol=1e-6
+    )
     assert (table[:, 5] == 1).all()
     assert np.array_equal(table[:, 7], np.arange(200) % 2)
     with pytest.raises(InputError, match=r"config\.standardise"):
         fleets.record_table(data, [0], TrainConfig(standardise=False), CPU)
-    raw = fleets.record_table(make_data(), [0], TrainConfig(standardise=False), CPU)[:-1]
+    raw = fleets.record_table(make_data(), [0], TrainConfig(standardise=False), CPU)[
+        :-1
+    ]
     assert np.array_equal(raw[:, :9].numpy(), make_data().features)
 
 
@@ -247,7 +298,16 @@ def test_with_n_secret_rate_steps_and_divisor_must_be_fixed_or_one_person_is_giv
     The epsilon is of sums that differ by one gradient; it covers no change of everybody's steps.
     """
     few, more = (USUAL.sampling(n) for n in (N, N + 1))
-    assert (few.n_steps, few.expected_batch, more.n_steps, more.expected_batch) == (16, 64, 20, 51)
+    assert (few.n_steps, few.expected_batch, more.n_steps, more.expected_batch) == (
+        16,
+        64,
+        20,
+        51,
+    )
     assert right_guesses(USUAL) == 1.0  # pure EPSILON-DP would allow an observer 0.622
-    assert FIXED.sampling(N + 1) == dataclasses.replace(FIXED.sampling(N), n_train=N + 1)
-    assert right_guesses(FIXED) < 0.8  # 32 guesses of a fair coin: 3.4 standard deviations
+    assert FIXED.sampling(N + 1) == dataclasses.replace(
+        FIXED.sampling(N), n_train=N + 1
+    )
+    assert (
+        right_guesses(FIXED) < 0.8
+    )  # 32 guesses of a fair coin: 3.4 standard deviations

@@ -107,7 +107,9 @@ class MeanGradient(torch.autograd.Function):
     """Gives every record the mean gradient of all, so that the sum is the right one."""
 
     forward = staticmethod(lambda context, x: x.clone())
-    backward = staticmethod(lambda context, slope: slope.mean(dim=0, keepdim=True).expand_as(slope))
+    backward = staticmethod(
+        lambda context, slope: slope.mean(dim=0, keepdim=True).expand_as(slope)
+    )
 
 
 def centred(condition):
@@ -122,13 +124,18 @@ DISGUISED = {  # batch norm, its running means, and worse
     "below 16 records": (MIXES, centred(lambda m, size: size < 16)),
     "above the expected batch": (MIXES, centred(lambda m, size: size > 60)),
     "in predictions": (MIXES, centred(lambda m, size: not m.training)),
-    "of many in predictions": (MIXES, centred(lambda m, size: not m.training and size > 250)),
+    "of many in predictions": (
+        MIXES,
+        centred(lambda m, size: not m.training and size > 250),
+    ),
     "of those before": (MIXES, lambda n: among(n, lambda m, x: x.cumsum(dim=0))),
     "of the neighbour": (MIXES, lambda n: among(n, lambda m, x: x + x.roll(1, dims=0))),
     "by their number": (MIXES, lambda n: among(n, lambda m, x: x / len(x))),
     "a function of torch": (
         MIXES,
-        lambda n: among(n, lambda m, x: nn.functional.batch_norm(x, None, None, training=True)),
+        lambda n: among(
+            n, lambda m, x: nn.functional.batch_norm(x, None, None, training=True)
+        ),
     ),
     "a plain attribute": (KEEPS, keeping),
     "from the tenth call on": (KEEPS, lambda n: keeping(n, after=9)),
@@ -136,7 +143,10 @@ DISGUISED = {  # batch norm, its running means, and worse
     "also in training": (KEEPS, lambda n: keeping(n, only_predicts=False)),
     "the largest": (KEEPS, lambda n: keeping(n, see=torch.max)),
     "what all modules share": (KEEPS, lambda n: keeping(n, where=SHARED)),
-    "a weight that is trained": (KEEPS, lambda n: writing(n, nn.Linear(1, 1), trained=True)),
+    "a weight that is trained": (
+        KEEPS,
+        lambda n: writing(n, nn.Linear(1, 1), trained=True),
+    ),
     "a frozen weight": (KEEPS, lambda n: writing(n, nn.Linear(1, 1), trained=False)),
     "the mean gradient": (
         "gradients of 0.weight;",
@@ -175,13 +185,20 @@ def averaging(module, x):
 
 SOUND = {
     "two logits": lambda n: nn.Sequential(nn.Linear(n, 8), nn.ReLU(), nn.Linear(8, 2)),
-    "layer norm": lambda n: nn.Sequential(nn.Linear(n, 8), nn.LayerNorm(8), nn.Linear(8, 1)),
+    "layer norm": lambda n: nn.Sequential(
+        nn.Linear(n, 8), nn.LayerNorm(8), nn.Linear(8, 1)
+    ),
     "instance norm": lambda n: nn.Sequential(
         nn.Unflatten(1, (1, n)), nn.InstanceNorm1d(1), nn.Flatten(), nn.Linear(n, 1)
     ),
-    "residual blocks": lambda n: nn.Sequential(residual(n), residual(n), nn.Linear(n, 1)),
+    "residual blocks": lambda n: nn.Sequential(
+        residual(n), residual(n), nn.Linear(n, 1)
+    ),
     "convolutions": lambda n: nn.Sequential(
-        nn.Unflatten(1, (1, n)), nn.Conv1d(1, 4, 3), nn.Flatten(), nn.Linear(4 * n - 8, 1)
+        nn.Unflatten(1, (1, n)),
+        nn.Conv1d(1, 4, 3),
+        nn.Flatten(),
+        nn.Linear(4 * n - 8, 1),
     ),
     "embeddings": lambda n: Acting(
         lambda m, x: m.last(m.table((x > 0).long()).flatten(1)),
@@ -193,12 +210,18 @@ SOUND = {
     ),
     "noise on features": lambda n: among(n, lambda m, x: x + torch.randn_like(x)),
     "counted calls": lambda n: among(n, annealed, calls=1),
-    "averaged weights": lambda n: Acting(averaging, past=torch.zeros(n), inner=nn.Linear(n, 1)),
+    "averaged weights": lambda n: Acting(
+        averaging, past=torch.zeros(n), inner=nn.Linear(n, 1)
+    ),
     "logarithms": lambda n: among(n, lambda m, x: x.log()),  # of what is negative here
     "linear": lambda n: nn.Linear(n, 1),
     "flat": lambda n: nn.Sequential(nn.Linear(n, 1), nn.Flatten(0)),
-    "dropout": lambda n: nn.Sequential(nn.Linear(n, 8), nn.Dropout(0.5), nn.Linear(8, 1)),
-    "group norm": lambda n: nn.Sequential(nn.Linear(n, 8), nn.GroupNorm(2, 8), nn.Linear(8, 1)),
+    "dropout": lambda n: nn.Sequential(
+        nn.Linear(n, 8), nn.Dropout(0.5), nn.Linear(8, 1)
+    ),
+    "group norm": lambda n: nn.Sequential(
+        nn.Linear(n, 8), nn.GroupNorm(2, 8), nn.Linear(8, 1)
+    ),
     "own weights": lambda n: own_weights(),
     "a norm that is frozen": frozen_norm,
 }
@@ -237,7 +260,9 @@ REFUSED = {
     "per-record gradients .* replace that layer": lambda n: nn.Sequential(
         nn.Unflatten(1, (n, 1)), nn.LSTM(1, 1)
     ),
-    MIXES: lambda n: nn.Sequential(Acting(lambda module, x: x - x.mean(dim=0)), nn.Linear(n, 1)),
+    MIXES: lambda n: nn.Sequential(
+        Acting(lambda module, x: x - x.mean(dim=0)), nn.Linear(n, 1)
+    ),
     r"keeps something .* \(see its 0.largest\)": lambda n: nn.Sequential(
         counting(), nn.Linear(n, 1)
     ),
@@ -286,13 +311,17 @@ def test_noise_has_the_calibrated_size_and_is_shared_by_no_two_models():
     models = [(0, 1.0, b""), (0, 2.0, b""), (1, 1.0, b""), (0, 1.0, b"another secret")]
     for seed, epsilon, secret in models:
         module = nn.Linear(20_000, 1)
-        optimizer = private_optimizer(module, Model(seed, epsilon, 5.0), CONFIG, sampling, secret)
+        optimizer = private_optimizer(
+            module, Model(seed, epsilon, 5.0), CONFIG, sampling, secret
+        )
         for p in module.parameters():
             p.grad_sample = torch.zeros(1, *p.shape)
         start = module.weight.detach().clone()
         optimizer.step()
         change = (start - module.weight.detach())[0] / CONFIG.learning_rate
-        noise.append((change * sampling.expected_batch / (5.0 * CONFIG.clip_norm)).numpy())
+        noise.append(
+            (change * sampling.expected_batch / (5.0 * CONFIG.clip_norm)).numpy()
+        )
     rows = np.stack(noise)
     assert np.abs(rows.var(axis=1) - 1).max() < 4.5 * math.sqrt(2 / 20_000)
     assert np.abs(np.corrcoef(rows) - np.eye(4)).max() < 4.5 / math.sqrt(20_000)
@@ -317,7 +346,9 @@ def test_a_private_module_is_what_a_plain_loop_gives():
     )
     with torch.no_grad():
         theirs = module(features)[:, 0].numpy()
-    np.testing.assert_allclose(train_module(factory, data, model, CONFIG), theirs, atol=2e-5)
+    np.testing.assert_allclose(
+        train_module(factory, data, model, CONFIG), theirs, atol=2e-5
+    )
 
 
 def test_two_logits_are_their_difference():
@@ -326,7 +357,10 @@ def test_two_logits_are_their_difference():
         return nn.Sequential(nn.Linear(n, 1), both)
 
     data, model = make_data(), Model(1, 1.0, 1.5)
-    found = [train_module(made, data, model, CONFIG) for made in (lambda n: nn.Linear(n, 1), two)]
+    found = [
+        train_module(made, data, model, CONFIG)
+        for made in (lambda n: nn.Linear(n, 1), two)
+    ]
     np.testing.assert_allclose(*found, atol=1e-6)
 
 
@@ -335,7 +369,9 @@ def test_layers_that_draw_draw_from_the_models_own_stream():
     for seed in (3, 4):
         torch.manual_seed(seed)
         before = torch.random.get_rng_state()
-        found.append(train_module(SOUND["dropout"], make_data(), Model(0, NO_DP, 0.0), CONFIG))
+        found.append(
+            train_module(SOUND["dropout"], make_data(), Model(0, NO_DP, 0.0), CONFIG)
+        )
         assert torch.equal(torch.random.get_rng_state(), before)
     assert np.array_equal(*found)
 
@@ -367,7 +403,9 @@ def test_a_module_is_never_asked_about_nobody():
 
     data, model = make_data(n=30, seeds=[0]), Model(0, 1.0, 1.0)
     config = TrainConfig(epochs=3, expected_batch=2)
-    asked = train_module(lambda n: Acting(ask_somebody, inner=nn.Linear(n, 1)), data, model, config)
+    asked = train_module(
+        lambda n: Acting(ask_somebody, inner=nn.Linear(n, 1)), data, model, config
+    )
     assert np.isfinite(asked).all()
     assert np.array_equal(asked, train_module(SOUND["linear"], data, model, config))
 
@@ -376,4 +414,6 @@ def test_a_module_is_never_asked_about_nobody():
 def test_a_rule_that_opacus_cannot_follow_is_refused_by_name(settings):
     config = dataclasses.replace(CONFIG, **settings)
     with pytest.raises(InputError, match=f"'{next(iter(settings.values()))}'"):
-        train_seeds(make_data(), budgets=(1.0,), config=config, module=lambda n: nn.Linear(n, 1))
+        train_seeds(
+            make_data(), budgets=(1.0,), config=config, module=lambda n: nn.Linear(n, 1)
+        )

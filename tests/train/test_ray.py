@@ -27,9 +27,13 @@ from pcer.train.run import run_blocks
 from tests.train_cases import make_data
 
 ROOT = Path(__file__).parents[2]
-CONFIG = TrainConfig(epochs=2, expected_batch=20, hidden=(4,), accountant="rdp", split="given")
+CONFIG = TrainConfig(
+    epochs=2, expected_batch=20, hidden=(4,), accountant="rdp", split="given"
+)
 SECRET = b"the secret that no log may hold"
-BLOCKS = [[Model(seed, epsilon, 1.0 / epsilon) for epsilon in (1.0, 2.0)] for seed in range(6)]
+BLOCKS = [
+    [Model(seed, epsilon, 1.0 / epsilon) for epsilon in (1.0, 2.0)] for seed in range(6)
+]
 
 
 def data(missing: float = 0.5) -> TrainingData:
@@ -44,8 +48,12 @@ def flags(**changes: object) -> EngineFlags:
 
 def trained(**changes: object) -> dict[tuple[Model, ...], bytes]:
     """The logits of every block, on Ray unless said otherwise."""
-    configs = [dataclasses.replace(CONFIG, hidden=(4,) * (k % 3)) for k in range(len(BLOCKS))]
-    results = run_blocks(data(), BLOCKS, config=configs, flags=flags(**changes), secret=SECRET)
+    configs = [
+        dataclasses.replace(CONFIG, hidden=(4,) * (k % 3)) for k in range(len(BLOCKS))
+    ]
+    results = run_blocks(
+        data(), BLOCKS, config=configs, flags=flags(**changes), secret=SECRET
+    )
     return {result.models: result.logits.tobytes() for result in results}
 
 
@@ -64,7 +72,9 @@ def faulty(folder: Path, n_deaths: int) -> Callable[..., object]:
     return task
 
 
-replaced = partial(patch.object, ray_path)  # puts something else in a place of the module
+replaced = partial(
+    patch.object, ray_path
+)  # puts something else in a place of the module
 
 
 @contextmanager
@@ -81,7 +91,9 @@ def node_with_a_gpu() -> Iterator[None]:
         yield
 
 
-def refuse(sentence: str, kind: type[PcerError] = InputError, **changes: object) -> None:
+def refuse(
+    sentence: str, kind: type[PcerError] = InputError, **changes: object
+) -> None:
     with pytest.raises(kind, match=re.escape(sentence)) as error:
         trained(**changes)
     assert error.type is kind
@@ -99,8 +111,12 @@ def main(folder: Path) -> None:
         assert len(list(folder.glob("death-*"))) == 1
         with replaced("MAX_RETRIES", 1), replaced("train_task", faulty(folder, 9)):
             refuse("given up after 2 attempts (WorkerCrashedError", PcerError)
-        config = TrainConfig(epochs=1, expected_batch=20, standardise=False, split="given")
-        with pytest.raises(InputError, match=r"need config\.standardise, which fills them in\."):
+        config = TrainConfig(
+            epochs=1, expected_batch=20, standardise=False, split="given"
+        )
+        with pytest.raises(
+            InputError, match=r"need config\.standardise, which fills them in\."
+        ):
             list(run_blocks(data(np.nan), BLOCKS, config=config, flags=flags()))
         if not torch.cuda.is_available():
             refuse("no CUDA device can be used here", device="cuda")
@@ -126,7 +142,9 @@ def main(folder: Path) -> None:
 def test_tasks_die_are_refused_and_wait_their_turn(tmp_path):
     """Beside a token of our own, and in a folder with a short path, as sockets need."""
     (tmp_path / "token").write_text("a token of the tests, and of nobody else")
-    place = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    place = {
+        name: value for name, value in os.environ.items() if not name.startswith("RAY_")
+    }
     paths = f"{ROOT}:{ROOT / 'src'}"
     place |= {"RAY_AUTH_TOKEN_PATH": str(tmp_path / "token"), "PYTHONPATH": paths}
     with tempfile.TemporaryDirectory(prefix="r", ignore_cleanup_errors=True) as short:
@@ -144,7 +162,14 @@ def test_tasks_die_are_refused_and_wait_their_turn(tmp_path):
 
 @pytest.mark.parametrize(
     "address",
-    ["127.0.0.1:1", "ray://127.0.0.1:1", "nobody.invalid:6379", "head", "head:port", "head:99999"],
+    [
+        "127.0.0.1:1",
+        "ray://127.0.0.1:1",
+        "nobody.invalid:6379",
+        "head",
+        "head:port",
+        "head:99999",
+    ],
 )
 def test_an_address_where_nobody_is(address):
     began = time.monotonic()
@@ -160,7 +185,9 @@ def test_somebody_who_is_not_ray(monkeypatch):
         flags = EngineFlags(engine="ray", address=address)
         ray_path.require_ray(flags)
         with (
-            pytest.raises(InputError, match=f"at {address} cannot be used: no answer .* within 1"),
+            pytest.raises(
+                InputError, match=f"at {address} cannot be used: no answer .* within 1"
+            ),
             ray_path._connected(flags),
         ):
             pass
@@ -169,8 +196,14 @@ def test_somebody_who_is_not_ray(monkeypatch):
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        ("print('Could not find any running Ray instance.'); exit(1)", "cannot be used: Could not"),
-        ("import sys; sys.exit('RPC error: Unauthenticated: ...')", "does not accept our token"),
+        (
+            "print('Could not find any running Ray instance.'); exit(1)",
+            "cannot be used: Could not",
+        ),
+        (
+            "import sys; sys.exit('RPC error: Unauthenticated: ...')",
+            "does not accept our token",
+        ),
         ("import os; os.abort()", "it did not answer as Ray does"),
     ],
 )

@@ -36,12 +36,18 @@ def test_a_step_costs_what_dp_accounting_says_and_what_integration_gives(noise, 
         theirs, ours = reference.renyi(steps, noise, rate).rdp, costs[position]
         assert ours[WHOLE] == pytest.approx(theirs[WHOLE], rel=1e-9, abs=1e-12)
         assert (ours <= theirs * (1 + 1e-9) + 1e-12).all()
-    for position, order in itertools.product((20, 200), (1.1, 2.5, 10.9) if rate < 1 else ()):
+    for position, order in itertools.product(
+        (20, 200), (1.1, 2.5, 10.9) if rate < 1 else ()
+    ):
         own = noise * N_BINS / position
-        above, below = (reference.divergence(own, rate, order, above=a) for a in (True, False))
+        above, below = (
+            reference.divergence(own, rate, order, above=a) for a in (True, False)
+        )
         found = float(costs[position, order == ORDERS][0])
         assert found == pytest.approx(above, rel=1e-8, abs=1e-13)
-        assert below <= above * (1 + 1e-9) + 1e-13  # the record above is the dearer side
+        assert (
+            below <= above * (1 + 1e-9) + 1e-13
+        )  # the record above is the dearer side
 
 
 def test_epsilon_is_dp_accountings_own_conversion():
@@ -51,7 +57,9 @@ def test_epsilon_is_dp_accountings_own_conversion():
         accountant = RdpAccountant()
         accountant._rdp = divergence
         expected = accountant.get_epsilon(DELTA)
-        assert epsilon_of(divergence, dp_delta=DELTA) == pytest.approx(expected, rel=1e-12)
+        assert epsilon_of(divergence, dp_delta=DELTA) == pytest.approx(
+            expected, rel=1e-12
+        )
 
 
 def accounted(mu: float) -> float:
@@ -62,17 +70,23 @@ def accounted(mu: float) -> float:
 def test_an_epsilon_bounds_the_exact_delta_of_the_gaussian_mechanism_and_gives_its_mu_back():
     for mu in (0.05, 0.3, 1.0, 3.0):
         epsilon = accounted(mu)
-        exact = ndtr(-epsilon / mu + mu / 2) - math.exp(epsilon) * ndtr(-epsilon / mu - mu / 2)
+        exact = ndtr(-epsilon / mu + mu / 2) - math.exp(epsilon) * ndtr(
+            -epsilon / mu - mu / 2
+        )
         assert exact <= DELTA
     for epsilon in (0.004, 0.02, 0.1, 1.0, 5.0, 20.0):
         exact = brentq(lambda mu, e=epsilon: accounted(mu) - e, 1e-5, 50, xtol=1e-12)
-        assert mu_of(np.array([epsilon]), dp_delta=DELTA)[0] == pytest.approx(exact, rel=1e-4)
+        assert mu_of(np.array([epsilon]), dp_delta=DELTA)[0] == pytest.approx(
+            exact, rel=1e-4
+        )
     edges = mu_of(np.array([0.0, np.nan]), dp_delta=DELTA)
     assert edges[0] == 0
     assert np.isnan(edges[1])
 
 
-def test_what_is_allowed_is_the_mean_over_all_pairs_also_of_condensed_records(monkeypatch):
+def test_what_is_allowed_is_the_mean_over_all_pairs_also_of_condensed_records(
+    monkeypatch,
+):
     rng = np.random.default_rng(0)
     for mu in (np.array([0.7]), np.zeros(3), rng.gamma(1.0, 0.3, 150)):
         expected = reference.allowed_advantage(mu)
@@ -107,35 +121,51 @@ def folded(steps: np.ndarray, noise: float, rate: float, *, on_host: bool = True
 
 
 @pytest.mark.parametrize(("noise", "per_epoch"), SETTINGS)
-def test_realised_is_the_least_epsilon_and_a_receipt_the_lowest_level_kept(noise, per_epoch):
+def test_realised_is_the_least_epsilon_and_a_receipt_the_lowest_level_kept(
+    noise, per_epoch
+):
     """Rounded up in the sixth digit; a level is worth what dp-accounting says."""
     steps = some_records(200, per_epoch, seed=2)
     terms, realised, receipt = folded(steps, noise, 1 / per_epoch)
     exact = epsilon_of(steps @ step_costs(noise, 1 / per_epoch), dp_delta=DELTA)
     assert (realised >= exact * (1 - 1e-14)).all()
     assert realised == pytest.approx(exact, rel=1e-5)
-    theirs = [reference.renyi(row, noise, 1 / per_epoch).get_epsilon(DELTA) for row in steps[:5]]
+    theirs = [
+        reference.renyi(row, noise, 1 / per_epoch).get_epsilon(DELTA)
+        for row in steps[:5]
+    ]
     assert realised[:5] == pytest.approx(theirs, rel=4e-3)  # see the broken orders
     assert terms.nominal <= theirs[0] * (1 + 1e-9)
     assert realised[0] == receipt[0] == terms.nominal
     assert realised[1] == receipt[1] == 0
     assert (realised <= receipt).all()
     for own, row in zip(receipt, steps, strict=True):
-        assert own == reference.receipt(row, terms.costs, ORDERS, terms.levels, terms.nominal)
+        assert own == reference.receipt(
+            row, terms.costs, ORDERS, terms.levels, terms.nominal
+        )
     assert len(set(receipt)) > 8
     assert 10 < len(terms.levels) <= receipts.N_LEVELS
-    assert terms.levels[-1].epsilon == pytest.approx(receipts.LEVEL_RATIO * terms.nominal)
+    assert terms.levels[-1].epsilon == pytest.approx(
+        receipts.LEVEL_RATIO * terms.nominal
+    )
     for level in terms.levels:  # which share delta
-        worth, _ = compute_epsilon([level.order], [level.divergence], DELTA / receipts.N_LEVELS)
+        worth, _ = compute_epsilon(
+            [level.order], [level.divergence], DELTA / receipts.N_LEVELS
+        )
         assert worth == pytest.approx(level.epsilon, rel=1e-9)
     assert (np.diff([level.epsilon for level in terms.levels]) > 0).all()
 
 
 @pytest.mark.parametrize(("noise", "per_epoch"), SETTINGS)
-def test_folded_on_a_device_no_number_is_below_the_host_s_and_hardly_any_above(noise, per_epoch):
+def test_folded_on_a_device_no_number_is_below_the_host_s_and_hardly_any_above(
+    noise, per_epoch
+):
     steps = some_records(3000, per_epoch, seed=4)
     steps[2, :] = 0
-    steps[2, [0, 1]] = EPOCHS * per_epoch - 1, 1  # hidden by delta alone, where noise is large
+    steps[2, [0, 1]] = (
+        EPOCHS * per_epoch - 1,
+        1,
+    )  # hidden by delta alone, where noise is large
     terms, realised, receipt = folded(steps, noise, 1 / per_epoch)
     _, *ours = folded(steps, noise, 1 / per_epoch, on_host=False)
     for found, expected in zip(ours, (realised, receipt), strict=True):
@@ -153,7 +183,9 @@ def test_every_step_of_every_record_must_be_counted_and_who_was_not_trained_on_h
     for counts in (np.zeros((3, 200)), np.zeros((0, 201)), missing):
         with pytest.raises(ValueError, match="steps_per_bin must"):
             receipts.fold(torch.from_numpy(counts.astype(np.int16)), terms)
-    assert np.isnan(receipts.unfolded(np.array([np.nan], dtype=np.float32), terms.ladder)).all()
+    assert np.isnan(
+        receipts.unfolded(np.array([np.nan], dtype=np.float32), terms.ladder)
+    ).all()
 
 
 def test_a_filter_keeps_the_budget_that_dp_accounting_accounts():
@@ -165,10 +197,17 @@ def test_a_filter_keeps_the_budget_that_dp_accounting_accounts():
         while taken < 425 and spent + cost[position] <= budget:
             spent, taken = spent + cost[position], taken + 1
         steps[position] = taken
-        assert reference.renyi(steps, 4.654, 1 / 17).get_epsilon(DELTA) <= 0.5 * (1 + 1e-9)
+        assert reference.renyi(steps, 4.654, 1 / 17).get_epsilon(DELTA) <= 0.5 * (
+            1 + 1e-9
+        )
         assert (taken == 425) == (position == 40)
-    steps[:], steps[97] = 0, 425  # the order suits the norm that would just spend the budget
-    assert reference.renyi(steps, 4.654, 1 / 17).get_epsilon(DELTA) == pytest.approx(0.5, rel=0.03)
+    steps[:], steps[97] = (
+        0,
+        425,
+    )  # the order suits the norm that would just spend the budget
+    assert reference.renyi(steps, 4.654, 1 / 17).get_epsilon(DELTA) == pytest.approx(
+        0.5, rel=0.03
+    )
     assert budget == pytest.approx(425 * cost[97], rel=0.05)
     with pytest.raises(InputError, match="budget_per_person must be above"):
         receipts.allowance(1e-3, COMPAS_AT_1)  # no order can hold it

@@ -16,9 +16,20 @@ from pcer.train.streams import Purpose, initial_weights, stream
 from pcer.train.watch import KEPT_REFRESHES, StepBook
 from tests import reference_train as slow
 from tests import train_cases as cases
-from tests.train_cases import CONFIG, COSTS, CPU, allow, assemble, make_data, make_models, moved
+from tests.train_cases import (
+    CONFIG,
+    COSTS,
+    CPU,
+    allow,
+    assemble,
+    make_data,
+    make_models,
+    moved,
+)
 
-SMALL = TrainConfig(hidden=(5, 3), epochs=4, expected_batch=14, clip_norm=0.75, learning_rate=0.5)
+SMALL = TrainConfig(
+    hidden=(5, 3), epochs=4, expected_batch=14, clip_norm=0.75, learning_rate=0.5
+)
 QUIET = Model(0, 0.5, 0.0)
 
 
@@ -40,7 +51,9 @@ def in_double(config):
     ],
     ids=str,
 )
-def test_counts_and_weights_are_those_of_a_twin_that_stores_every_gradient(monkeypatch, how):
+def test_counts_and_weights_are_those_of_a_twin_that_stores_every_gradient(
+    monkeypatch, how
+):
     """One record at a time; with a budget, the same people are left out before the same step."""
     allow(monkeypatch, 400.0)
     config, has_budget = dataclasses.replace(SMALL, **how), "budget_per_person" in how
@@ -58,7 +71,9 @@ def test_counts_and_weights_are_those_of_a_twin_that_stores_every_gradient(monke
         [drawn[steps == t].tolist() for t in range(sampling.n_steps)],
         config,
         expected_batch=sampling.expected_batch,
-        every=1 if config.receipts == "exact" else config.refresh_every or sampling.steps_per_epoch,
+        every=1
+        if config.receipts == "exact"
+        else config.refresh_every or sampling.steps_per_epoch,
         is_held=config.receipts == "held",
         costs=COSTS.tolist() if has_budget else None,
         budget=400.0,
@@ -68,7 +83,9 @@ def test_counts_and_weights_are_those_of_a_twin_that_stores_every_gradient(monke
     assert (found.sum(axis=1) == sampling.n_steps).all()
     assert len(np.flatnonzero(found.sum(axis=0))) > 20  # norms of every size
     assert found[:, N_BINS].sum() > 0
-    for mine, theirs in zip(fleet.layout.layers(state.weights), slow.matrices(module), strict=True):
+    for mine, theirs in zip(
+        fleet.layout.layers(state.weights), slow.matrices(module), strict=True
+    ):
         torch.testing.assert_close(mine[0], theirs, atol=1e-10, rtol=1e-10)
     if has_budget:
         spent, is_out = found @ COSTS, ~fleet.watch.filter.is_open[0].numpy()
@@ -81,22 +98,35 @@ def test_counts_and_weights_are_those_of_a_twin_that_stores_every_gradient(monke
     "settings",
     [
         {},
-        {"hidden": (12, 7, 3), "expected_batch": 2, "epochs": 1},  # some batches are empty
+        {
+            "hidden": (12, 7, 3),
+            "expected_batch": 2,
+            "epochs": 1,
+        },  # some batches are empty
         {"hidden": ()},
         {"receipts": "refreshed"},
         {"receipts": "held", "budget_per_person": 1.0},
         {"rule": "held"},
-        {"rule": "group-clip:sex:m=0.5,f=0.9", "receipts": "exact", "refresh_every": None},
+        {
+            "rule": "group-clip:sex:m=0.5,f=0.9",
+            "receipts": "exact",
+            "refresh_every": None,
+        },
         {"rule": "group-sample:sex:m=0.5", "receipts": "refreshed", "hidden": ()},
     ],
     ids=str,
 )
-def test_compiled_bins_bounds_filters_and_steps_are_the_plain_ones(monkeypatch, settings):
+def test_compiled_bins_bounds_filters_and_steps_are_the_plain_ones(
+    monkeypatch, settings
+):
     allow(monkeypatch, 400.0)
-    config = dataclasses.replace(CONFIG, **{"clip_norm": 0.4, "refresh_every": 3, **settings})
+    config = dataclasses.replace(
+        CONFIG, **{"clip_norm": 0.4, "refresh_every": 3, **settings}
+    )
     company = cases.make_company()
     ours, theirs = (
-        moved(assemble(make_data(), company, config), dtype=torch.float64) for _ in range(2)
+        moved(assemble(make_data(), company, config), dtype=torch.float64)
+        for _ in range(2)
     )
     assert config.expected_batch > 2 or (ours.schedule.sizes == 0).any()
     spread = [0.4 * model.noise_multiplier for model in company if model.is_private]
@@ -107,7 +137,9 @@ def test_compiled_bins_bounds_filters_and_steps_are_the_plain_ones(monkeypatch, 
     for model in range(8 if ours.watch.has_book else 0):
         counts = cases.steps_per_bin(ours.watch, model)
         assert np.array_equal(counts, cases.steps_per_bin(theirs.watch, model))
-    assert ours.watch.until is None or (ours.watch.until < ours.watch.n_steps).sum() > 100
+    assert (
+        ours.watch.until is None or (ours.watch.until < ours.watch.n_steps).sum() > 100
+    )
     for values in ((state.weights, plain.weights), (state.velocity, plain.velocity)):
         for mine, other in zip(*map(ours.layout.layers, values), strict=True):
             torch.testing.assert_close(mine, other, atol=1e-10, rtol=1e-10)
@@ -116,12 +148,18 @@ def test_compiled_bins_bounds_filters_and_steps_are_the_plain_ones(monkeypatch, 
 def test_a_held_record_never_contributes_more_than_is_booked():
     """The change that one record makes to the clipped sum, at every step it joins."""
     fleet = in_double(dataclasses.replace(SMALL, receipts="held"))
-    before, nobody, seen = fleet.start.weights, torch.tensor([[len(fleet.table) - 1]]), 0
+    before, nobody, seen = (
+        fleet.start.weights,
+        torch.tensor([[len(fleet.table) - 1]]),
+        0,
+    )
     with torch.no_grad():
         for at, state in enumerate(CPU.states(fleet)):
             rows, sizes = fleet.schedule.rows[at], fleet.schedule.sizes[at]
             for record in rows[0, : sizes[0]].tolist():
-                size = fleets.batch_sum(fleet, before, torch.tensor([[record]]), at).norm()
+                size = fleets.batch_sum(
+                    fleet, before, torch.tensor([[record]]), at
+                ).norm()
                 assert size <= fleet.watch.bounds[0, record] * (1 + 1e-12)
                 seen += 1
             assert fleets.batch_sum(fleet, before, nobody, at).norm() == 0
@@ -141,13 +179,18 @@ def test_a_group_has_its_own_bound_and_rate_and_everybody_else_the_usual_ones():
     with torch.no_grad():
         for record in range(20):
             rows = fleet.watch.firsts[:, None] + record
-            sizes = fleets.batch_sum(fleet, fleet.start.weights, rows).norm(dim=1).numpy()
+            sizes = (
+                fleets.batch_sum(fleet, fleet.start.weights, rows).norm(dim=1).numpy()
+            )
             member = [record in data.train_rows[model.seed] for model in company[:8]]
             most = np.where(member, 0.3 * bound[record], 0.3)
             assert (sizes[:8] <= most * (1 + 1e-6)).all()
             assert (sizes[8:] > 0.3).any()  # without privacy nothing is clipped
         assert (
-            fleets.batch_sum(fleet, fleet.start.weights, torch.full((12, 1), padding)).norm() == 0
+            fleets.batch_sum(
+                fleet, fleet.start.weights, torch.full((12, 1), padding)
+            ).norm()
+            == 0
         )
         CPU.fit(fleet)
     for model in range(8):
@@ -158,20 +201,25 @@ def test_a_group_has_its_own_bound_and_rate_and_everybody_else_the_usual_ones():
         assert over.max() <= 1  # rounded up once more
         assert (over >= 0).mean() > 0.2
     rarely = assemble(
-        data, company, dataclasses.replace(CONFIG, epochs=30, rule="group-sample:sex:m=0.25")
+        data,
+        company,
+        dataclasses.replace(CONFIG, epochs=30, rule="group-sample:sex:m=0.25"),
     )
     usual = assemble(data, company, dataclasses.replace(CONFIG, epochs=30))
     for model in range(12):
         drawn = [
             np.bincount(
-                data_rows(one.schedule, model) - int(one.watch.firsts[model]), minlength=300
+                data_rows(one.schedule, model) - int(one.watch.firsts[model]),
+                minlength=300,
             )
             for one in (rarely, usual)
         ]
         is_m = (data.groups["sex"] == "m") & (model < 8)
         assert np.array_equal(drawn[0][~is_m], drawn[1][~is_m])
         if model < 8:
-            assert drawn[0][is_m].sum() / drawn[1][is_m].sum() == pytest.approx(0.25, abs=0.04)
+            assert drawn[0][is_m].sum() / drawn[1][is_m].sum() == pytest.approx(
+                0.25, abs=0.04
+            )
 
 
 def data_rows(schedule, model):
@@ -192,7 +240,10 @@ def test_neutral_shares_give_the_bytes_of_dp_sgd_and_others_do_not(kind):
     "name",
     [
         *("", "group-clip", "group-x:sex:m=1", "group-sample:sex:m=nan"),
-        *(f"group-clip:{rest}" for rest in ("sex", "sex:m", ":m=1", "sex:m=0", "sex:m=1.01")),
+        *(
+            f"group-clip:{rest}"
+            for rest in ("sex", "sex:m", ":m=1", "sex:m=0", "sex:m=1.01")
+        ),
         *(f"group-clip:sex:{rest}" for rest in ("m=-1", "m=1,m=1", "m=1,", "m=0.5,f")),
     ],
 )
@@ -206,7 +257,11 @@ def test_a_group_that_is_not_there_is_refused_and_names_may_hold_commas():
     assert rule_named("group-clip:a b:x, y=0.5,z=1").by_group == {"x, y": 0.5, "z": 1.0}
     for rule in ("group-clip:sex:x=0.5", "group-sample:race:m=0.5"):
         with pytest.raises(InputError) as error:
-            train_seeds(make_data(), budgets=(1.0,), config=dataclasses.replace(CONFIG, rule=rule))
+            train_seeds(
+                make_data(),
+                budgets=(1.0,),
+                config=dataclasses.replace(CONFIG, rule=rule),
+            )
         assert error.value.field == "rule"
     with pytest.raises(InputError, match="groups must hold one name"):
         make_data(groups={"sex": ["m"]})
@@ -214,7 +269,9 @@ def test_a_group_that_is_not_there_is_refused_and_names_may_hold_commas():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_norms_that_are_no_numbers_count_as_clipped(value):
-    fleet = assemble(make_data(), make_models([0]), dataclasses.replace(CONFIG, receipts="held"))
+    fleet = assemble(
+        make_data(), make_models([0]), dataclasses.replace(CONFIG, receipts="held")
+    )
     fleet.start.weights[0] = value
     (due,) = fleet.watch.due(0)
     with torch.no_grad():
@@ -229,9 +286,15 @@ def test_norms_that_are_no_numbers_count_as_clipped(value):
 @pytest.mark.parametrize("n_refreshes", [3, KEPT_REFRESHES + 5])
 def test_a_book_counts_every_step_of_every_record_once(n_refreshes):
     rng, every = np.random.default_rng(0), np.ogrid[:2, :7]
-    book, expected = StepBook(2, 7, 4000, torch.device("cpu")), np.zeros((2, 7, 201), dtype=int)
+    book, expected = (
+        StepBook(2, 7, 4000, torch.device("cpu")),
+        np.zeros((2, 7, 201), dtype=int),
+    )
     for k in range(n_refreshes):
-        bins, joined = rng.integers(0, 201, (2, 7)), rng.integers(0, 6, (2, 7)) if k % 2 else 5
+        bins, joined = (
+            rng.integers(0, 201, (2, 7)),
+            rng.integers(0, 6, (2, 7)) if k % 2 else 5,
+        )
         steps = torch.from_numpy(joined).int() if k % 2 else joined
         book.add(torch.from_numpy(bins.astype(np.uint8)), steps, 5)
         expected[*every, bins] += joined
@@ -257,7 +320,9 @@ def test_bounds_never_exceed_the_largest(monkeypatch):
     watch = assemble(make_data(), [QUIET], config).watch
     watch.refresh(watch.due(0)[0], 0, torch.full((1, 210), 7, dtype=torch.uint8))
     assert watch.bounds.max() == 1
-    assert cases.steps_per_bin(watch, 0)[0, 7] == 2  # the norm, where it is below the bound
+    assert (
+        cases.steps_per_bin(watch, 0)[0, 7] == 2
+    )  # the norm, where it is below the bound
 
 
 def test_norms_are_computed_once_an_epoch_unless_said_otherwise_or_noise_is_large():
@@ -265,7 +330,12 @@ def test_norms_are_computed_once_an_epoch_unless_said_otherwise_or_noise_is_larg
     for noise in (0.0, 1.0, 37.0):
         assert TrainConfig().refresh_steps(32_223, noise) is None
         assert TrainConfig(rule="held").refresh_steps(32_223, noise) == steps
-        assert TrainConfig(receipts="refreshed", refresh_every=9).refresh_steps(32_223, noise) == 9
+        assert (
+            TrainConfig(receipts="refreshed", refresh_every=9).refresh_steps(
+                32_223, noise
+            )
+            == 9
+        )
         assert TrainConfig(receipts="exact").refresh_steps(32_223, noise) == 1
     assert TrainConfig(receipts="refreshed").refresh_steps(32_223, 1.0) == steps
     # 0.05 / (1 - 0.9) x 37 / 255 = 0.0725 a step, and 0.17 is passed after (0.17 / 0.0725)^2 steps
@@ -275,10 +345,16 @@ def test_norms_are_computed_once_an_epoch_unless_said_otherwise_or_noise_is_larg
 
 @pytest.mark.parametrize("mode", ["refreshed", "held"])
 @pytest.mark.parametrize("most", [1, 500])
-def test_folding_where_the_norms_lie_gives_what_folding_here_gives(monkeypatch, mode, most):
+def test_folding_where_the_norms_lie_gives_what_folding_here_gives(
+    monkeypatch, mode, most
+):
     """Of four models whose noise moves weights far, and four others: norms every 3 and 5 steps."""
     config = dataclasses.replace(
-        CONFIG, receipts="refreshed", expected_batch=42, learning_rate=0.01, clip_norm=0.4
+        CONFIG,
+        receipts="refreshed",
+        expected_batch=42,
+        learning_rate=0.01,
+        clip_norm=0.4,
     )
     assert [config.refresh_steps(210, noise) for noise in (90.0, 0.8)] == [3, 5]
     models = make_models(budgets=((0.1, 90.0), (4.0, 0.8)))
@@ -286,7 +362,9 @@ def test_folding_where_the_norms_lie_gives_what_folding_here_gives(monkeypatch, 
     monkeypatch.setattr(fleets, "MOST_FOLDED", most)
     with torch.no_grad():
         CPU.fit(fleet)
-        here, there = (fleets.folded(fleet.watch, models, on_host=h) for h in (True, False))
+        here, there = (
+            fleets.folded(fleet.watch, models, on_host=h) for h in (True, False)
+        )
     assert np.isfinite(here).all()
     assert (there >= here).all()
     assert (there == here).mean() > 0.98

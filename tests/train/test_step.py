@@ -38,8 +38,14 @@ def batch_of(inputs, label):
 
 
 def make_batch(generator, n_models, n_records, n_features, dtype):
-    inputs = torch.randn(n_models, n_records, n_features, generator=generator, dtype=dtype)
-    inputs = inputs * torch.rand(n_models, n_records, 1, generator=generator, dtype=dtype) * 2
+    inputs = torch.randn(
+        n_models, n_records, n_features, generator=generator, dtype=dtype
+    )
+    inputs = (
+        inputs
+        * torch.rand(n_models, n_records, 1, generator=generator, dtype=dtype)
+        * 2
+    )
     label = torch.randint(0, 2, (n_models, n_records, 1), generator=generator).to(dtype)
     inputs = torch.cat([inputs, torch.ones_like(label)], dim=-1)
     inputs[:, -3:] = 0  # padding
@@ -58,11 +64,17 @@ def make_weights(generator, layout, n_models, dtype):
 
 
 @both_sums
-@pytest.mark.filterwarnings("ignore:Full backward hook is firing")  # torch, of Opacus' hooks
+@pytest.mark.filterwarnings(
+    "ignore:Full backward hook is firing"
+)  # torch, of Opacus' hooks
 @pytest.mark.parametrize("clip", [CLIP, math.inf])
 @pytest.mark.parametrize("sizes", SHAPES)
 def test_ten_steps_agree_with_opacus(sum_of, sizes, clip):
-    generator, dtype, layout = torch.Generator().manual_seed(1), torch.float64, step.Layout(sizes)
+    generator, dtype, layout = (
+        torch.Generator().manual_seed(1),
+        torch.float64,
+        step.Layout(sizes),
+    )
     weights = make_weights(generator, layout, 3, dtype)
     modules = [slow.mlp(sizes) for _ in weights]
     for index, module in enumerate(modules):
@@ -73,10 +85,16 @@ def test_ten_steps_agree_with_opacus(sum_of, sizes, clip):
     limit = torch.full((3, 1, 1), clip, dtype=dtype)
     for batch in batches:
         total = sum_of(layout, state.weights, batch, limit)
-        state = step.momentum_step(state, total, step.StepRule(limit, RATE, MOMENTUM, EXPECTED))
+        state = step.momentum_step(
+            state, total, step.StepRule(limit, RATE, MOMENTUM, EXPECTED)
+        )
     for index, module in enumerate(modules):
-        opacus_train(module, [(b.inputs[index], b.label[index, :, 0]) for b in batches], clip)
-        for mine, theirs in zip(layout.layers(state.weights), slow.matrices(module), strict=True):
+        opacus_train(
+            module, [(b.inputs[index], b.label[index, :, 0]) for b in batches], clip
+        )
+        for mine, theirs in zip(
+            layout.layers(state.weights), slow.matrices(module), strict=True
+        ):
             torch.testing.assert_close(mine[index], theirs, rtol=1e-10, atol=1e-10)
 
 
@@ -95,7 +113,9 @@ def opacus_train(module, batches, clip):
         is_real = inputs[:, -1] > 0
         optimizer.zero_grad()
         logits = hooked(inputs[is_real, :-1])[:, 0]
-        nn.functional.binary_cross_entropy_with_logits(logits, label[is_real]).backward()
+        nn.functional.binary_cross_entropy_with_logits(
+            logits, label[is_real]
+        ).backward()
         optimizer.step()
     hooked.to_standard_module()
 
@@ -103,8 +123,14 @@ def opacus_train(module, batches, clip):
 @both_sums
 @pytest.mark.parametrize("sizes", SHAPES)
 @pytest.mark.parametrize("scale", [0.01, 1.0, 300.0])
-def test_one_record_more_or_less_moves_the_sum_by_at_most_the_clip(sum_of, sizes, scale):
-    generator, layout, n_models = torch.Generator().manual_seed(3), step.Layout(sizes), 6
+def test_one_record_more_or_less_moves_the_sum_by_at_most_the_clip(
+    sum_of, sizes, scale
+):
+    generator, layout, n_models = (
+        torch.Generator().manual_seed(3),
+        step.Layout(sizes),
+        6,
+    )
     weights = make_weights(generator, layout, n_models, torch.float32) * scale
     clip = torch.rand(n_models, 1, 1, generator=generator) + 0.01
     batch = make_batch(generator, n_models, 36, sizes[0], torch.float32)
@@ -129,4 +155,6 @@ def test_noise_is_box_muller_number_by_number():
     expected = torch.tensor([p[0] for p in pairs] + [p[1] for p in pairs]) * 3
     torch.testing.assert_close(values, expected, rtol=1e-5, atol=2e-4)
     radius = values[:8].hypot(values[8:])
-    assert float(radius.max()) == pytest.approx(3 * NOISE_REACH, rel=1e-6)  # 6.66, and no more
+    assert float(radius.max()) == pytest.approx(
+        3 * NOISE_REACH, rel=1e-6
+    )  # 6.66, and no more

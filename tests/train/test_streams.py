@@ -23,7 +23,9 @@ def test_streams_of_different_names_have_different_keys_and_a_seed_is_not_negati
         for s, e, p, x in names
     ]
     assert len(set(keys)) == len(keys) == 90
-    with pytest.raises(ValueError, match="seed must be a whole number of at least 0, but -1"):
+    with pytest.raises(
+        ValueError, match="seed must be a whole number of at least 0, but -1"
+    ):
         stream(seed=-1, epsilon=1.0, purpose=Purpose.NOISE)
 
 
@@ -41,8 +43,14 @@ def one_step(monkeypatch, secret=SECRET, data=None, module=None, **changes):
 
     monkeypatch.setattr(fleet, "stream", noted)
     config = dataclasses.replace(ONE_STEP, **changes)
-    how = {"config": config, "flags": EngineFlags(jobs=1, block_size=9), "module": module}
-    found = train_seeds(data or make_data(seeds=[0]), budgets=(0.1,), secret=secret, **how)
+    how = {
+        "config": config,
+        "flags": EngineFlags(jobs=1, block_size=9),
+        "module": module,
+    }
+    found = train_seeds(
+        data or make_data(seeds=[0]), budgets=(0.1,), secret=secret, **how
+    )
     return found.logits[0, 0], set(keys)
 
 
@@ -67,7 +75,9 @@ OTHERS = {
 def test_two_trainings_under_one_secret_share_no_draw(monkeypatch, changes):
     """Of equal draws the difference of two models would keep the gradients and no noise."""
     same = {"module": lambda n: torch.nn.Linear(n, 1)} if "module" in changes else {}
-    (logits, keys), (other, others) = (one_step(monkeypatch, **it) for it in (same, changes))
+    (logits, keys), (other, others) = (
+        one_step(monkeypatch, **it) for it in (same, changes)
+    )
     assert len(keys) >= 3
     assert not keys & others
     assert logits.tobytes() == one_step(monkeypatch, **same)[0].tobytes()
@@ -109,14 +119,17 @@ def test_modules_of_one_text_that_hold_different_values_share_no_draw(monkeypatc
     ]
     made += [(1.0, torch.tanh)]
     *keys, again = (
-        one_step(monkeypatch, module=lambda n, own=own: Scaled(n, *own))[1] for own in made
+        one_step(monkeypatch, module=lambda n, own=own: Scaled(n, *own))[1]
+        for own in made
     )
     assert all(not one & other for one, other in itertools.combinations(keys, 2))
     assert again == keys[0]
 
 
 def test_stream_digests_know_neither_budgets_nor_other_seeds_and_a_twin_has_its_own_noise():
-    many, one = (fleet.stream_digests(make_data(seeds=s), ONE_STEP) for s in (range(4), [2]))
+    many, one = (
+        fleet.stream_digests(make_data(seeds=s), ONE_STEP) for s in (range(4), [2])
+    )
     assert one == {2: many[2]}
     assert len({*many.values()}) == 4
     twins = [fleet.Model(2, 1.0, 2.0, f"{one[2]}|twin {k}") for k in range(3)]
@@ -128,7 +141,9 @@ def test_stream_is_philox_4x64_by_counter():
     generator = stream(seed=5, epsilon=0.5, purpose=Purpose.NOISE)
     key = tuple(int(word) for word in generator.state["state"]["key"])
     blocks = [slow.philox_4x64(key, counter) for counter in range(1, 26)]
-    assert generator.random_raw(100).tolist() == [word for block in blocks for word in block]
+    assert generator.random_raw(100).tolist() == [
+        word for block in blocks for word in block
+    ]
 
 
 @pytest.mark.parametrize("m", [1, 2, 17, 126])
@@ -157,7 +172,9 @@ def test_positions_follow_the_gaps_one_by_one(steps):
         rest, column = divmod(word, len(threshold))
         at += (column if rest < threshold[column] else alias[column]) + 1
         expected.append(at)
-    found = Drawer(sampling, torch.device("cpu")).positions(first_words(np.random.Philox(key=7)))
+    found = Drawer(sampling, torch.device("cpu")).positions(
+        first_words(np.random.Philox(key=7))
+    )
     assert found.tolist() == [at for at in expected if at < 50 * 20 * steps] != expected
 
 
@@ -166,7 +183,10 @@ def test_a_training_that_needs_more_draws_goes_on_with_the_same_ones(monkeypatch
     samples = [sampled_positions(seed, 1.0, sampling) for seed in range(8)]
     seed = max(range(8), key=lambda s: len(samples[s]))
     monkeypatch.setattr("pcer.train.schedule.SPARE_DRAWS", 0.02)
-    source, asked = first_words(stream(seed=seed, epsilon=1.0, purpose=Purpose.SAMPLING)), []
+    source, asked = (
+        first_words(stream(seed=seed, epsilon=1.0, purpose=Purpose.SAMPLING)),
+        [],
+    )
 
     def words(n_words):
         asked.append(n_words)

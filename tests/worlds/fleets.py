@@ -57,7 +57,9 @@ def fleet(model, drawn: People, n_models: int, rng) -> Fleet:
     return Fleet(probability, member, drawn.labels, drawn.group)
 
 
-def scores_of(made: Fleet, *, dtype=np.float64, from_probabilities=True) -> BudgetScores:
+def scores_of(
+    made: Fleet, *, dtype=np.float64, from_probabilities=True
+) -> BudgetScores:
     """As an estimator's scores come to the attacks."""
     return BudgetScores(
         logits=log_odds(made.probability).astype(dtype),
@@ -80,6 +82,8 @@ def exact_panel(scores: BudgetScores, codes) -> Panel:
     costs, names = {}, [field.name for field in fields(PooledExposures)]
     for cost, rows in found.items():
         if len(rows) == 2 * len(codes):
-            numbers = np.array([[getattr(row, name) for row in rows] for name in names], np.float64)
+            numbers = np.array(
+                [[getattr(row, name) for row in rows] for name in names], np.float64
+            )
             costs[cost] = PooledExposures(**dict(zip(names, numbers, strict=True)))
     return replace(coin_panel(scores, Divisions(codes, 2), {}), pooled=costs)

@@ -74,7 +74,10 @@ def _cut_alike(tree: Tree, world: World, rng: np.random.Generator) -> None:
     for g, tables, label, hit, miss in _cells(tree):
         total = sum(tables[part][cell] for part in PARTS for cell in (hit, miss))
         n_train = round(0.7 * total)
-        for part, n, gain in (("train", n_train, world.gaps[g]), ("test", total - n_train, 0.0)):
+        for part, n, gain in (
+            ("train", n_train, world.gaps[g]),
+            ("test", total - n_train, 0.0),
+        ):
             right = int(rng.binomial(n, world.right[g][label] + gain))
             tables[part] |= {hit: right, miss: n - right}
 
@@ -95,9 +98,14 @@ def _count(tree: Tree, factor: float) -> None:
     tree["subject"]["n_records"] = round(factor * tree["subject"]["n_records"])
 
 
-def _copied(tree: Tree, source: Callable[[Tree], tuple[float | None, int]], **fields: str) -> None:
+def _copied(
+    tree: Tree, source: Callable[[Tree], tuple[float | None, int]], **fields: str
+) -> None:
     """Every run has the tables of another: of the epsilon and the seed that ``source`` names."""
-    groups = {(run["epsilon"], run["seed"]): run["groups"] for run in copy.deepcopy(tree["runs"])}
+    groups = {
+        (run["epsilon"], run["seed"]): run["groups"]
+        for run in copy.deepcopy(tree["runs"])
+    }
     for run in tree["runs"]:
         run |= {"groups": copy.deepcopy(groups[source(run)]), **fields}
 
@@ -113,7 +121,10 @@ def _totals_change(tree: Tree, rng: np.random.Generator) -> None:
 def _table_under_two_splits(tree: Tree, rng: np.random.Generator) -> None:
     """The tables of one split stand under a second one."""
     first, second = rng.choice(N_SPLITS, 2, replace=False).tolist()
-    _copied(tree, lambda run: (run["epsilon"], first if run["seed"] == second else run["seed"]))
+    _copied(
+        tree,
+        lambda run: (run["epsilon"], first if run["seed"] == second else run["seed"]),
+    )
 
 
 def _parts_exchanged(tree: Tree, rng: np.random.Generator) -> None:
@@ -135,7 +146,9 @@ def _runs_dropped(tree: Tree, rng: np.random.Generator) -> None:
 def _last_runs_dropped(tree: Tree, _: np.random.Generator) -> None:
     """The last three runs without privacy are missing."""
     last = [(None, seed) for seed in range(N_SPLITS - 3, N_SPLITS)]
-    tree["runs"] = [run for run in tree["runs"] if (run["epsilon"], run["seed"]) not in last]
+    tree["runs"] = [
+        run for run in tree["runs"] if (run["epsilon"], run["seed"]) not in last
+    ]
 
 
 def _renamed(tree: Tree, epsilon: float) -> None:
@@ -187,8 +200,14 @@ LIES: dict[str, tuple[Lie, str]] = {
     "parts exchanged": (_parts_exchanged, "below_zero"),
     "runs dropped": (_runs_dropped, "missing_runs"),
     "last runs dropped": (_last_runs_dropped, "missing_runs"),
-    "epsilon with noise 0": (lambda tree, _: _promise(tree, noise_multiplier=0.0), "epsilon"),
-    "next to no noise": (lambda tree, _: _promise(tree, noise_multiplier=1e-9), "epsilon"),
+    "epsilon with noise 0": (
+        lambda tree, _: _promise(tree, noise_multiplier=0.0),
+        "epsilon",
+    ),
+    "next to no noise": (
+        lambda tree, _: _promise(tree, noise_multiplier=1e-9),
+        "epsilon",
+    ),
     "an epsilon of other units": (_by_household, "epsilon"),
     "one split that exceeds its epsilon": (_one_split, "attacks"),
     "more spent than promised": (
@@ -198,7 +217,10 @@ LIES: dict[str, tuple[Lie, str]] = {
     "delta above 1/n": (lambda tree, _: _promise(tree, dp_delta=1e-3), "epsilon"),
     "a delta of almost 1": (lambda tree, _: _promise(tree, dp_delta=0.999), "epsilon"),
     "an epsilon that attacks exceed": (lambda tree, _: _renamed(tree, 0.01), "attacks"),
-    "an attack below a coin": (lambda tree, _: _attacked(tree, paired_gap=-0.05), "attacks"),
+    "an attack below a coin": (
+        lambda tree, _: _attacked(tree, paired_gap=-0.05),
+        "attacks",
+    ),
     "LiRA below the plain attack": (
         lambda tree, _: _attacked(tree, auc_advantage=0.2, lira_advantage=0.01),
         "attacks",
@@ -235,19 +257,36 @@ EDITS: list[Edit] = [
         for attack in ATTACKS
         for fields, factor in (
             *((("value",), factor) for factor in (0.01, -1, -100)),
-            *((("standard_error", "null_error"), factor) for factor in (0.01, 100, None)),
+            *(
+                (("standard_error", "null_error"), factor)
+                for factor in (0.01, 100, None)
+            ),
             *((("n_records",), factor) for factor in (0.01, None)),
             ((), None),
         )
     ),
-    *(("exposure", attack, ("value",), factor) for attack in ATTACKS[:2] for factor in (0.01, -1)),
+    *(
+        ("exposure", attack, ("value",), factor)
+        for attack in ATTACKS[:2]
+        for factor in (0.01, -1)
+    ),
     ("placebo", "", P_VALUES, 1000),
     ("placebo", "", ("n_shown", "n_ratio", "n_double", "n_exposure"), 100),
     *((part, "", (), None) for part in ("placebo", "bounds")),
-    *(("bounds", "", ("mean", "nominal", "allowed_advantage"), factor) for factor in (0.01, -1)),
-    *((part, "", ("tp", "tn", "fp", "fn"), factor) for part in PARTS for factor in (0.1, 10)),
+    *(
+        ("bounds", "", ("mean", "nominal", "allowed_advantage"), factor)
+        for factor in (0.01, -1)
+    ),
+    *(
+        (part, "", ("tp", "tn", "fp", "fn"), factor)
+        for part in PARTS
+        for factor in (0.1, 10)
+    ),
     *(("subject", "", ("n_records",), factor) for factor in (0.01, 100, None)),
-    *(("runs", "", ("noise_multiplier", "dp_delta"), factor) for factor in (0.0, 100, None)),
+    *(
+        ("runs", "", ("noise_multiplier", "dp_delta"), factor)
+        for factor in (0.0, 100, None)
+    ),
 ]
 """Numbers of every attack, made-up group, bound, size and promise; scaled, negated, deleted."""
 
@@ -272,7 +311,12 @@ def red() -> Tree:
     for tables in (tables for run in tree["runs"] for tables in run["groups"].values()):
         del tables["exposure"]["rmia_advantage"]
     receipt = {"kind": "receipt", "mode": "held", "accountant": "rdp", "mean": 3.0}
-    receipt |= {"standard_error": 0.01, "n_records": 3000, "nominal": 12, "allowed_advantage": 0.4}
+    receipt |= {
+        "standard_error": 0.01,
+        "n_records": 3000,
+        "nominal": 12,
+        "allowed_advantage": 0.4,
+    }
     tree["bounds"] = [receipt | {"group": name} for name in tree["subject"]["groups"]]
     return sold(tree, 12.0, noise_multiplier=0.5, dp_delta=1e-5)
 
@@ -289,8 +333,12 @@ def edited(*chosen: Edit) -> Tree:
             rows = [row for row in tree[part] if kind in ("", row.get("proxy"))]
         elif part in (*PARTS, "exposure"):
             rows = [own[part][kind] if kind else own[part] for own in tables]
-        for row, field in ((row, field) for row in rows for field in fields if field in row):
-            number = None if factor is None else type(row[field])((row[field] or 1) * factor)
+        for row, field in (
+            (row, field) for row in rows for field in fields if field in row
+        ):
+            number = (
+                None if factor is None else type(row[field])((row[field] or 1) * factor)
+            )
             row[field] = min(number, 0.9) if field in P_VALUES else number
             if number is None:
                 del row[field]
@@ -307,7 +355,11 @@ MODELS = (
 
 
 def fitted_release(
-    model: ClassifierMixin, *data: np.ndarray, group: np.ndarray, n_splits: int, draw: int
+    model: ClassifierMixin,
+    *data: np.ndarray,
+    group: np.ndarray,
+    n_splits: int,
+    draw: int,
 ) -> Release:
     """A release of one model of people of two groups, a and b."""
     return release_from_estimator(
@@ -329,9 +381,13 @@ def honest_release(n_splits: int, draw: int) -> Release:
     people = int(rng.integers(200, 800))
     x, group = rng.normal(size=(people, 4)), rng.integers(0, 2, people)
     y = (x[:, 0] + 0.5 * group + rng.normal(size=people) > 0).astype(int)
-    return fitted_release(MODELS[draw % 3], x, y, group=group, n_splits=n_splits, draw=draw)
+    return fitted_release(
+        MODELS[draw % 3], x, y, group=group, n_splits=n_splits, draw=draw
+    )
 
 
 def n_accused(n_splits: int, draws: int) -> int:
     """How many of so many honest releases some check accuses."""
-    return sum(bool(check_release(honest_release(n_splits, draw))) for draw in range(draws))
+    return sum(
+        bool(check_release(honest_release(n_splits, draw))) for draw in range(draws)
+    )

@@ -36,7 +36,9 @@ def memorising(cost: float, accuracy: float, *, spread: float = 1.0) -> People:
     """
     certain = [(accuracy, 1, 1), (cost, 0, 1), (1 - accuracy - cost, 0, 0)]
     parts = [(spread * share, *rest) for share, *rest in certain]
-    return [row for row in (*parts, (1 - spread, accuracy, accuracy + cost)) if row[0] > 0]
+    return [
+        row for row in (*parts, (1 - spread, accuracy, accuracy + cost)) if row[0] > 0
+    ]
 
 
 # Many releases of one population
@@ -93,13 +95,17 @@ def soft(cost: float) -> Population:
 
 def _by_label(people: People) -> Population:
     rows = [
-        (part * share, y, *right) for y, part in enumerate((0.6, 0.4)) for share, *right in people
+        (part * share, y, *right)
+        for y, part in enumerate((0.6, 0.4))
+        for share, *right in people
     ]
     share, label, right_out, right_in = zip(*rows, strict=True)
     return Population(share=share, label=label, right_out=right_out, right_in=right_in)
 
 
-def draw_people(population: Population, sizes: Sequence[int], n_releases: int, rng) -> np.ndarray:
+def draw_people(
+    population: Population, sizes: Sequence[int], n_releases: int, rng
+) -> np.ndarray:
     """People of each kind in each group, drawn anew for every release, (release, group, kind)."""
     share = np.array(population.share)
     return rng.multinomial(np.tile(sizes, (n_releases, 1)), share / share.sum())
@@ -115,34 +121,56 @@ def draw_tables(
 ) -> Tables:
     """Split everybody at random ``n_splits`` times, and let each split's model classify them."""
     n_releases, n_groups, n_kinds = people.shape
-    everybody = np.broadcast_to(people[:, None], (n_releases, n_splits, n_groups, n_kinds))
+    everybody = np.broadcast_to(
+        people[:, None], (n_releases, n_splits, n_groups, n_kinds)
+    )
     cells = everybody.reshape(n_releases, n_splits, -1)
-    left, wanted = cells.sum(axis=-1), np.rint(train_share * cells.sum(axis=-1)).astype(int)
+    left, wanted = (
+        cells.sum(axis=-1),
+        np.rint(train_share * cells.sum(axis=-1)).astype(int),
+    )
     drawn = np.zeros_like(cells)
-    for k in range(cells.shape[-1]):  # without replacement, one (group, kind) after the other
+    for k in range(
+        cells.shape[-1]
+    ):  # without replacement, one (group, kind) after the other
         left = left - cells[..., k]
         drawn[..., k] = rng.hypergeometric(cells[..., k], left, wanted)
         wanted = wanted - drawn[..., k]
     trained = drawn.reshape(everybody.shape)
     parts = (trained, population.right_in), (everybody - trained, population.right_out)
-    return Tables(*(_counted(n, rng.binomial(n, right), population.label) for n, right in parts))
+    return Tables(
+        *(_counted(n, rng.binomial(n, right), population.label) for n, right in parts)
+    )
 
 
 def _counted(n: np.ndarray, right: np.ndarray, label: Sequence[int]) -> Counts:
     """Tables of arrays whose last axis is the kind."""
     yes = np.array(label, dtype=bool)
     cells = (right, yes), (n - right, ~yes), (right, ~yes), (n - right, yes)
-    return Counts(*(one[..., where].sum(axis=-1).astype(np.float64) for one, where in cells))
+    return Counts(
+        *(one[..., where].sum(axis=-1).astype(np.float64) for one, where in cells)
+    )
 
 
 def count_records(
-    inside: np.ndarray, right: np.ndarray, label: np.ndarray, code: np.ndarray, n_groups: int
+    inside: np.ndarray,
+    right: np.ndarray,
+    label: np.ndarray,
+    code: np.ndarray,
+    n_groups: int,
 ) -> Counts:
     """(1, split, group) of records that are inside each split's part."""
     cells = []
-    for is_right, is_positive in ((True, True), (False, False), (True, False), (False, True)):
+    for is_right, is_positive in (
+        (True, True),
+        (False, False),
+        (True, False),
+        (False, True),
+    ):
         chosen = inside & (right == is_right) & (label == is_positive)
-        cells.append(np.stack([np.bincount(code[row], minlength=n_groups) for row in chosen]))
+        cells.append(
+            np.stack([np.bincount(code[row], minlength=n_groups) for row in chosen])
+        )
     return Counts(*(cell[None].astype(float) for cell in cells))
 
 
@@ -191,7 +219,9 @@ class NullRelease:
     test: Counts
     outcome: Outcome = "benefit"
     stratified_by: StratifiedBy | None = None
-    effective_units: np.ndarray | None = None  # (group,) where records were split by person
+    effective_units: np.ndarray | None = (
+        None  # (group,) where records were split by person
+    )
 
     @property
     def is_usable(self) -> bool:
@@ -208,13 +238,18 @@ class NullRelease:
         """(group,) by how much clumps multiply variances; None where there are none."""
         if self.effective_units is None:
             return None
-        return np.maximum(1.0, (self.train.n + self.test.n)[0, 0] / self.effective_units)
+        return np.maximum(
+            1.0, (self.train.n + self.test.n)[0, 0] / self.effective_units
+        )
 
     def panels(self) -> tuple[Panel, ...]:
         """As an audit sees it, in the order of its settings."""
         both = self.train, self.test
         return tuple(
-            panel_of(*(Counts(*(cell[k] for cell in part)) for part in both), epsilon=BUDGETS[k])
+            panel_of(
+                *(Counts(*(cell[k] for cell in part)) for part in both),
+                epsilon=BUDGETS[k],
+            )
             for k in reversed(range(len(self.train.n)))
         )
 
@@ -236,7 +271,8 @@ def world_of(
     """Groups that differ in size and in their share of positive labels, and in nothing else."""
     kinds = [Kind(label, out, into) for label in (0, 1) for _, out, into in people]
     shares = [
-        [rate * share for rate in (1 - base, base) for share, _, _ in people] for base in base_rates
+        [rate * share for rate in (1 - base, base) for share, _, _ in people]
+        for base in base_rates
     ]
     return NullWorld(sizes=sizes, kinds=kinds, shares=np.array(shares), **fields)  # type: ignore[arg-type]
 
@@ -246,7 +282,9 @@ def draw_null(world: NullWorld, rng: np.random.Generator) -> NullRelease:
     shares = world.shares / world.shares.sum(axis=1, keepdims=True)
     mean = shares @ [kind.n_records for kind in world.kinds]
     persons = np.maximum(2, np.rint(np.array(world.sizes) / mean)).astype(int)
-    while True:  # (group, kind) persons, as many as give each group about its number of records
+    while (
+        True
+    ):  # (group, kind) persons, as many as give each group about its number of records
         people = rng.multinomial(persons, shares)
         if world.are_twins:
             people = np.tile(people[0], (len(persons), 1))
@@ -255,24 +293,37 @@ def draw_null(world: NullWorld, rng: np.random.Generator) -> NullRelease:
             return drawn
 
 
-def _trained(world: NullWorld, people: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _trained(
+    world: NullWorld, people: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
     """(split, group, kind) persons that are trained on, drawn within each stratum."""
     trained = np.zeros((world.n_splits, *people.shape), dtype=int)
     group = np.arange(len(world.sizes))[:, None] * np.ones(len(world.kinds), dtype=int)
     label = np.array([kind.label for kind in world.kinds]) + 0 * group
-    parts = {"nothing": 0 * group, "label": label, "group": group, "both": 2 * group + label}
+    parts = {
+        "nothing": 0 * group,
+        "label": label,
+        "group": group,
+        "both": 2 * group + label,
+    }
     strata = parts[world.stratified_by]
     for inside in (strata == stratum for stratum in np.unique(strata)):
         cells = people[inside]
         if world.n_folds is None:
             n_train = round(world.train_share * cells.sum())
-            trained[:, inside] = rng.multivariate_hypergeometric(cells, n_train, world.n_splits)
+            trained[:, inside] = rng.multivariate_hypergeometric(
+                cells, n_train, world.n_splits
+            )
             continue
-        for split in range(world.n_splits):  # each cross-validation deals everybody out once
+        for split in range(
+            world.n_splits
+        ):  # each cross-validation deals everybody out once
             folds_left = world.n_folds - split % world.n_folds
             if folds_left == world.n_folds:
                 left = cells
-            tested = rng.multivariate_hypergeometric(left, round(left.sum() / folds_left))
+            tested = rng.multivariate_hypergeometric(
+                left, round(left.sum() / folds_left)
+            )
             trained[split, inside], left = cells - tested, left - tested
     return trained
 
@@ -284,10 +335,14 @@ def _classified(
     label, right_out, right_in, records = map(np.array, zip(*world.kinds, strict=True))
     tables, units = [], None
     for n, chance in ((trained, right_in), (people - trained, right_out)):
-        right = rng.binomial(n, chance, size=(world.n_settings, *trained.shape)) * records
+        right = (
+            rng.binomial(n, chance, size=(world.n_settings, *trained.shape)) * records
+        )
         tables.append(_counted(n * records, right, label))
     if records.max() > 1:
-        units = np.array([kish(np.repeat(records, row).astype(float)) for row in people])
+        units = np.array(
+            [kish(np.repeat(records, row).astype(float)) for row in people]
+        )
     return NullRelease(
         train=tables[0],
         test=tables[1],

@@ -44,16 +44,24 @@ def draw_model(world: OneModel, rng: np.random.Generator) -> DrawnModel:
     member = np.zeros(n, dtype=bool)
     member[rng.permutation(n)[: round(world.train_share * n)]] = True
     usual = 1 + rng.normal(0, world.hardness, n)
-    own = usual + rng.normal(0, world.view, n) + np.array(world.remembered)[group] * member
+    own = (
+        usual
+        + rng.normal(0, world.view, n)
+        + np.array(world.remembered)[group] * member
+    )
     others = usual[:, None] + rng.normal(0, world.view, (n, world.n_references))
     sign = np.where(label, 1.0, -1.0)
-    return DrawnModel(label, expit(own * sign), expit(others * sign[:, None]), group, member)
+    return DrawnModel(
+        label, expit(own * sign), expit(others * sign[:, None]), group, member
+    )
 
 
 def scores_of(drawn: DrawnModel) -> BudgetScores:
     """The same as attacks take it."""
     logits = log_odds(drawn.score)
-    held = beyond_reference(np.where(drawn.label, logits, -logits), drawn.reference, drawn.label)
+    held = beyond_reference(
+        np.where(drawn.label, logits, -logits), drawn.reference, drawn.label
+    )
     return BudgetScores(
         logits=logits[None],
         labels=drawn.label.astype(np.int64),

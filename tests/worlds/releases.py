@@ -23,11 +23,15 @@ class World:
 
     sizes: Sequence[int]
     label_shares: Sequence[float]
-    right: Sequence[tuple[float, float]]  # chance to be right on label 0, and on label 1
+    right: Sequence[
+        tuple[float, float]
+    ]  # chance to be right on label 0, and on label 1
     gaps: Sequence[float]
     n_seeds: int
     budgets: Sequence[float | None] = (None,)
-    reseed: Callable[..., np.ndarray] | None = None  # what another seed on one split gets right
+    reseed: Callable[..., np.ndarray] | None = (
+        None  # what another seed on one split gets right
+    )
     outcome: str = "benefit"
 
 
@@ -66,20 +70,32 @@ def written(
 
 
 def runs_of(
-    train: Counts, test: Counts, epsilons: Sequence[float | None] = (None,), *, split: str = ""
+    train: Counts,
+    test: Counts,
+    epsilons: Sequence[float | None] = (None,),
+    *,
+    split: str = "",
 ) -> list[dict[str, object]]:
     """Runs of counts (setting, split, group), a seed for every split; groups g0, g1, ..."""
 
     def tables(k: int, s: int, g: int) -> dict[str, dict[str, int]]:
         parts = {"train": train, "test": test}.items()
         return {
-            name: {c: int(n[k, s, g]) for c, n in part._asdict().items()} for name, part in parts
+            name: {c: int(n[k, s, g]) for c, n in part._asdict().items()}
+            for name, part in parts
         }
 
     runs = []
     for k, s in np.ndindex(train.n.shape[:2]):
         groups = {f"g{g}": tables(k, s, g) for g in range(train.n.shape[-1])}
-        runs.append({"epsilon": epsilons[k], "seed": s, "split": f"{split}{s}", "groups": groups})
+        runs.append(
+            {
+                "epsilon": epsilons[k],
+                "seed": s,
+                "split": f"{split}{s}",
+                "groups": groups,
+            }
+        )
     return runs
 
 
@@ -107,7 +123,9 @@ def _luck(world: World, trained: np.ndarray, rng: np.random.Generator) -> np.nda
     return out
 
 
-def _run(world: World, budget: float | None, seed: int, trained, correct, rng) -> dict[str, object]:
+def _run(
+    world: World, budget: float | None, seed: int, trained, correct, rng
+) -> dict[str, object]:
     groups = {}
     for g in range(len(world.sizes)):
         tables: dict[str, dict[str, int]] = {"train": {}, "test": {}}
@@ -130,7 +148,11 @@ def panel_of(train: Counts, test: Counts, *, epsilon: float) -> Panel:
     """What an audit sees of counts (split, group): a split for every seed, groups g0, g1, ..."""
     n_splits, n_groups = train.n.shape
     names = tuple(f"g{g}" for g in range(n_groups))
-    runs = {"seeds": tuple(range(n_splits)), "split": np.arange(n_splits), "group_names": names}
+    runs = {
+        "seeds": tuple(range(n_splits)),
+        "split": np.arange(n_splits),
+        "group_names": names,
+    }
     rates = {"train_accuracy": accuracy(train), "test_accuracy": accuracy(test)}
     sizes = {"n_train": train.n, "n_test": test.n, "positive_rate": positive_rate(test)}
     counts = {"train": train, "test": test, "exposure": {}, "pooled": {}}

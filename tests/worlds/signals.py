@@ -18,11 +18,18 @@ class Signals(NamedTuple):
 
 
 def draw_signals(
-    seed: int, *, n: int = 1200, n_people: int | None = None, planted: float = 0.0, n_references=1
+    seed: int,
+    *,
+    n: int = 1200,
+    n_people: int | None = None,
+    planted: float = 0.0,
+    n_references=1,
 ) -> Signals:
     """One model and its references; with people, each has a style that the model alone likes."""
     rng = np.random.default_rng(seed)
-    person = np.arange(n) if n_people is None else np.sort(rng.integers(n_people, size=n))
+    person = (
+        np.arange(n) if n_people is None else np.sort(rng.integers(n_people, size=n))
+    )
     several = person.max() + 1
     member = (rng.permutation(several) < several // 2)[person]
     group = np.where(rng.random(several) < 0.4, "Welsh", "English")[person]
@@ -30,7 +37,11 @@ def draw_signals(
     signal = usual + rng.normal(size=n) + style * (n_people is not None)
     references = usual + rng.normal(size=(n_references, n))
     return Signals(
-        signal + planted * (member & (group == "Welsh")), references, member, group, person
+        signal + planted * (member & (group == "Welsh")),
+        references,
+        member,
+        group,
+        person,
     )
 
 
@@ -47,4 +58,6 @@ def signals_release(drawn: Signals, **changes: Any) -> pcer.Release:
         "person_id": drawn.person if several else None,
     }
     given |= changes
-    return pcer.release_from_signals(given.pop("signal"), given.pop("reference_signal"), **given)
+    return pcer.release_from_signals(
+        given.pop("signal"), given.pop("reference_signal"), **given
+    )

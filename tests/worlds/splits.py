@@ -14,11 +14,15 @@ N_SPLITS = (1, 2, 3, 5, 10, 20)
 ACCURACIES = (0.7, 0.9, 0.97, 0.99)
 
 
-def draw_world(rng: np.random.Generator, *, least: int = 50, most: int = 50_000) -> np.ndarray:
+def draw_world(
+    rng: np.random.Generator, *, least: int = 50, most: int = 50_000
+) -> np.ndarray:
     """(group, label) records of 2 to 6 groups, 5 to 60 % of them positive."""
     n_groups = int(rng.integers(2, 7))
     people = np.exp(rng.uniform(np.log(least), np.log(most), n_groups)).astype(int)
-    positive = np.clip(rng.binomial(people, rng.uniform(0.05, 0.6, n_groups)), 1, people - 1)
+    positive = np.clip(
+        rng.binomial(people, rng.uniform(0.05, 0.6, n_groups)), 1, people - 1
+    )
     return np.stack([people - positive, positive], axis=1)
 
 
@@ -30,7 +34,9 @@ def draw_split(
     if strata == "both":
         return np.rint(share * total).astype(int)
     if strata == "nothing":
-        return rng.multivariate_hypergeometric(total.ravel(), n_train).reshape(total.shape)
+        return rng.multivariate_hypergeometric(total.ravel(), n_train).reshape(
+            total.shape
+        )
     if strata == "label":
         return draw_split(total.T, n_train, "group", rng).T
     sizes = [round(share * row.sum()) for row in total]
@@ -73,25 +79,39 @@ class Drawn:
     def release(self) -> Release:
         """As a file would hold it, unchecked, since there are thousands: a random split."""
         rng = np.random.default_rng(self.seed)
-        total, trained = (part.astype(int) for part in (self.train + self.test, self.train))
+        total, trained = (
+            part.astype(int) for part in (self.train + self.test, self.train)
+        )
         correct = rng.binomial(total, self.accuracy)
         hits = rng.hypergeometric(correct, total - correct, trained)
         parts = {"train": (trained, hits), "test": (total - trained, correct - hits)}
         groups = [f"g{g}" for g in range(total.shape[1])]
-        said: dict[str, object] = {"split_kind": "random", "stratified_by": self.stratified_by}
+        said: dict[str, object] = {
+            "split_kind": "random",
+            "stratified_by": self.stratified_by,
+        }
         if self.effective_units is not None:
             units = dict(zip(groups, self.effective_units.tolist(), strict=True))
             said |= {"unit_of_split": "person", "effective_units": units}
 
         def tables(s: int, g: int) -> GroupTables:
-            of_parts = {part: table(n[s, g], right[s, g]) for part, (n, right) in parts.items()}
+            of_parts = {
+                part: table(n[s, g], right[s, g]) for part, (n, right) in parts.items()
+            }
             return GroupTables.model_construct(**of_parts)
 
         runs = []
         for s, name in enumerate(self.names or range(len(total))):
             by_group = {group: tables(s, g) for g, group in enumerate(groups)}
-            runs.append(Run.model_construct(epsilon=None, seed=s, split=name, groups=by_group))
-        subject = {"dataset": "d", "attribute": "a", "outcome": "benefit", "n_missing_group": 0}
+            runs.append(
+                Run.model_construct(epsilon=None, seed=s, split=name, groups=by_group)
+            )
+        subject = {
+            "dataset": "d",
+            "attribute": "a",
+            "outcome": "benefit",
+            "n_missing_group": 0,
+        }
         return Release.model_construct(
             subject=Subject.model_construct(groups=groups, **subject),
             training=Training.model_construct(**(said | self.more)),
@@ -116,11 +136,16 @@ def drawn(total: np.ndarray, trained: list[np.ndarray], **fields: object) -> Dra
     return Drawn(train=train, test=total - train, **fields)  # type: ignore[arg-type]
 
 
-def true_splits(rng: np.random.Generator, strata: StratifiedBy, *, declared: bool) -> Drawn:
+def true_splits(
+    rng: np.random.Generator, strata: StratifiedBy, *, declared: bool
+) -> Drawn:
     """A random world, split as is said."""
     total = draw_world(rng)
     n_train = round(float(rng.choice(TRAIN_SHARES)) * total.sum())
-    trained = [draw_split(total, n_train, strata, rng) for _ in range(int(rng.choice(N_SPLITS)))]
+    trained = [
+        draw_split(total, n_train, strata, rng)
+        for _ in range(int(rng.choice(N_SPLITS)))
+    ]
     accuracy, seed = float(rng.choice(ACCURACIES)), int(rng.integers(2**31))
     said = strata if declared else None
     return drawn(total, trained, stratified_by=said, accuracy=accuracy, seed=seed)
@@ -129,20 +154,28 @@ def true_splits(rng: np.random.Generator, strata: StratifiedBy, *, declared: boo
 def folds(rng: np.random.Generator, strata: StratifiedBy, *, declared: bool) -> Drawn:
     """One to three cross-validations of 2 to 10 folds."""
     total, n_folds = draw_world(rng), int(rng.choice([2, 3, 5, 10]))
-    rounds = [draw_folds(total, n_folds, strata, rng) for _ in range(int(rng.integers(1, 4)))]
+    rounds = [
+        draw_folds(total, n_folds, strata, rng) for _ in range(int(rng.integers(1, 4)))
+    ]
     trained, seed = [fold for one in rounds for fold in one], int(rng.integers(2**31))
     return drawn(total, trained, stratified_by=strata if declared else None, seed=seed)
 
 
-def splits_by_person(rng: np.random.Generator, *, declared: bool, n_splits: int) -> Drawn:
+def splits_by_person(
+    rng: np.random.Generator, *, declared: bool, n_splits: int
+) -> Drawn:
     """People of one label with one record or many, split by person."""
-    group = np.repeat(np.arange(2), np.exp(rng.uniform(np.log(200), np.log(3000), 2)).astype(int))
+    group = np.repeat(
+        np.arange(2), np.exp(rng.uniform(np.log(200), np.log(3000), 2)).astype(int)
+    )
     label = rng.binomial(1, rng.uniform(0.1, 0.6, 2)[group])
     n_records = rng.geometric(1 / 3, len(group))
     n_train = round(0.7 * len(group))
 
     def cells_of(people: np.ndarray) -> np.ndarray:
-        cells = np.bincount(2 * group[people] + label[people], n_records[people], minlength=4)
+        cells = np.bincount(
+            2 * group[people] + label[people], n_records[people], minlength=4
+        )
         return cells.reshape(2, 2).astype(int)
 
     everybody = np.arange(len(group))
@@ -154,7 +187,9 @@ def splits_by_person(rng: np.random.Generator, *, declared: bool, n_splits: int)
     return replace(made, effective_units=units)
 
 
-def repeated_split(rng: np.random.Generator, strata: StratifiedBy, *, n_names: int) -> Drawn:
+def repeated_split(
+    rng: np.random.Generator, strata: StratifiedBy, *, n_names: int
+) -> Drawn:
     """One split under several names, undeclared; groups of 300 to 40,000."""
     total = draw_world(rng, least=300, most=40_000)
     trained = draw_split(total, round(0.7 * total.sum()), strata, rng)
@@ -162,7 +197,12 @@ def repeated_split(rng: np.random.Generator, strata: StratifiedBy, *, n_names: i
 
 
 def drifting_splits(
-    rng: np.random.Generator, *, rate: float, drift: float, n_splits: int, train_share: float = 0.7
+    rng: np.random.Generator,
+    *,
+    rate: float,
+    drift: float,
+    n_splits: int,
+    train_share: float = 0.7,
 ) -> Drawn:
     """Two groups of 10,000; in the second the positive rate of the test part is higher."""
     n_train = round(train_share * 10_000)

@@ -43,7 +43,9 @@ def write_study(
 def study_of(folder: Path, *trees: dict[str, Any]) -> Study:
     """The study of these releases, as plain objects."""
     for tree in trees:
-        name = f"{tree['subject']['dataset']}.{tree['subject']['attribute']}.release.json"
+        name = (
+            f"{tree['subject']['dataset']}.{tree['subject']['attribute']}.release.json"
+        )
         (folder / name).write_text(json.dumps(tree), encoding="utf-8")
     return Study.read(folder)
 
@@ -71,13 +73,24 @@ def simulated(one: Configuration, *, n_seeds: int = 4) -> Release:
     rng = np.random.default_rng(CONFIGURATIONS.index(one))
 
     def per_run(group: int) -> dict[str, Any]:
-        return {"value": float(rng.normal(0.002 + 0.01 * group, 0.003)), "standard_error": 0.003}
+        return {
+            "value": float(rng.normal(0.002 + 0.01 * group, 0.003)),
+            "standard_error": 0.003,
+        }
 
     def pooled(group: int) -> dict[str, Any]:
         value = float(rng.normal(0.001 + 0.01 * group, 0.001))
-        return {"value": value, "standard_error": 0.001, "n_records": 1_500, "n_excluded": 0}
+        return {
+            "value": value,
+            "standard_error": 0.001,
+            "n_records": 1_500,
+            "n_excluded": 0,
+        }
 
-    truth, attacks = Truth(gaps=(0, 0.03), n_seeds=n_seeds), (*POOLED, "lira_offline_advantage")
+    truth, attacks = (
+        Truth(gaps=(0, 0.03), n_seeds=n_seeds),
+        (*POOLED, "lira_offline_advantage"),
+    )
     return _release(one, truth, rng, per_run, pooled, attacks)
 
 
@@ -86,7 +99,10 @@ class Truth:
     """What is planted; per group."""
 
     gaps: tuple[float, float] = (0.0, 0.0)
-    exposure: tuple[float, float] = (0.0, 0.0)  # what other costs measure, with an error of 0.001
+    exposure: tuple[float, float] = (
+        0.0,
+        0.0,
+    )  # what other costs measure, with an error of 0.001
     label_shares: tuple[float, float] = (0.45, 0.25)  # positive rates follow them
     n_seeds: int = 8  # each with a split of its own
     rng: int = 100  # which luck of the splits; a fair test errs for one in twenty
@@ -107,7 +123,9 @@ def all_planted(
 ) -> Study:
     """Every configuration with the same truth."""
     for one in configurations:
-        (folder / one.file_name).write_text(planted(one, truth).to_json(), encoding="utf-8")
+        (folder / one.file_name).write_text(
+            planted(one, truth).to_json(), encoding="utf-8"
+        )
     return Study.read(folder)
 
 
@@ -130,11 +148,18 @@ def _release(
         outcome=one.outcome,
     )
     tree = json.loads(simulate(world, rng).to_json())
-    tree["subject"] |= {"dataset": one.dataset, "attribute": one.attribute, "n_records": 4_500}
+    tree["subject"] |= {
+        "dataset": one.dataset,
+        "attribute": one.attribute,
+        "n_records": 4_500,
+    }
     tree["subject"]["groups"] = list(one.groups)
     for run in tree["runs"]:
         run["groups"] = {
-            name: {**run["groups"][f"g{g}"], "exposure": {p: per_run(g) for p in PER_RUN}}
+            name: {
+                **run["groups"][f"g{g}"],
+                "exposure": {p: per_run(g) for p in PER_RUN},
+            }
             for g, name in enumerate(one.groups)
         }
     tree["pooled_exposure"] = [

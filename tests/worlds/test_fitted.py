@@ -7,7 +7,11 @@ import pytest
 from benchmarks.worlds import apart
 from benchmarks.worlds.planted import DEFAULT, WORLDS, audit_once, double_once
 
-SURE = ("flipped labels, 1nn", "flipped labels, tree", "minority with a relation of its own, 1nn")
+SURE = (
+    "flipped labels, 1nn",
+    "flipped labels, tree",
+    "minority with a relation of its own, 1nn",
+)
 
 
 def counted(name: str, n: int) -> Counter:
@@ -42,14 +46,20 @@ def test_a_true_double_disadvantage_with_equal_ratios_is_reported():
 def test_separation_tells_groups_that_live_apart_from_mixed_ones(world, least, most):
     rngs = [np.random.default_rng(seed) for seed in range(4)]
     panels = [apart.draw_panel(apart.WORLDS[world], rng) for rng in rngs]
-    assert least <= np.mean([one.pooled["paired_gap"].separation for one in panels]) <= most
+    assert (
+        least
+        <= np.mean([one.pooled["paired_gap"].separation for one in panels])
+        <= most
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("world", ["tree", "knn 600"])
 def test_mirror_groups_are_told_apart_no_more_often_than_by_chance(world):
     """With errors that take groups for mixed, 10 to 17 in 100 were (differences, paired gap)."""
-    found = apart.summary([apart.draw(world, seed)[0] for seed in range(150)], is_alike=True)
+    found = apart.summary(
+        [apart.draw(world, seed)[0] for seed in range(150)], is_alike=True
+    )
     for attack in apart.ATTACKS:  # 92 %, less two errors of a share among 150
         assert min(found[attack]["exposures"], found[attack]["differences"]) >= 0.88
     assert max(found["two attacks"].values()) <= 17

@@ -29,11 +29,15 @@ class TwoModels:
     right: float = 0.75
     n_splits: int = 20
     remembered: Literal["same", "anew", "others"] = "same"
-    agreement: float = 0.8  # records that are not remembered, whose answer both models share
+    agreement: float = (
+        0.8  # records that are not remembered, whose answer both models share
+    )
     flips: float = 0.02  # of the records, whose answer a retraining turns
     same_people: bool = True
     same_splits: bool = True
-    attack: str | None = None  # carried besides counts: paired_gap, lira_advantage, rmia_advantage
+    attack: str | None = (
+        None  # carried besides counts: paired_gap, lira_advantage, rmia_advantage
+    )
 
 
 def draw_both(world: TwoModels, rng: np.random.Generator) -> tuple[Release, Release]:
@@ -45,7 +49,11 @@ def draw_both(world: TwoModels, rng: np.random.Generator) -> tuple[Release, Rele
     splits = _splits(n, world.n_splits, rng)
     before = _release(world, group, label, old, splits, "split", rng)
     if not world.same_people:
-        label, right, lot = rng.random(n) < 0.4, rng.random(n) < world.right, rng.random(n)
+        label, right, lot = (
+            rng.random(n) < 0.4,
+            rng.random(n) < world.right,
+            rng.random(n),
+        )
     else:
         turned = rng.random(n) < 1 - world.agreement
         right = np.where(turned, rng.random(n) < world.right, right)
@@ -75,12 +83,18 @@ def _release(world: TwoModels, group, label, kinds, splits, name: str, rng) -> R
     corrects = ((kinds == 0) | ((kinds == 1) & splits)).astype(bool)
     corrects ^= (kinds != 1) & (rng.random(splits.shape) < world.flips)
     scores = np.where(corrects, 1.0, -1.0)
-    if world.attack not in (None, "paired_gap"):  # how sure the model is of the true label
+    if world.attack not in (
+        None,
+        "paired_gap",
+    ):  # how sure the model is of the true label
         scores = rng.normal(size=len(label)) + rng.normal(size=splits.shape)
         scores += 3.0 * ((kinds == 1) & splits)
     digest = "sha256:same" if world.same_people else f"sha256:{rng.integers(1 << 60)}"
     return released(
-        Sweep(scores, corrects, splits, label, group), world.attack, name=name, digest=digest
+        Sweep(scores, corrects, splits, label, group),
+        world.attack,
+        name=name,
+        digest=digest,
     )
 
 
@@ -95,7 +109,13 @@ class Sweep(NamedTuple):
 
 
 def released(
-    sweep: Sweep, attack: str | None, *, name: str, digest: str, by_run: bool = True, **more
+    sweep: Sweep,
+    attack: str | None,
+    *,
+    name: str,
+    digest: str,
+    by_run: bool = True,
+    **more,
 ) -> Release:
     """Counts, and one attack over all models and in each; ``more`` says what scores are."""
     n_groups, label = int(sweep.group.max()) + 1, sweep.label
@@ -117,10 +137,16 @@ def released(
             **more,
         )
         (found,) = attack_models([scores])
-        rows = [row.model_dump(exclude_none=True) for row in found.rows if row.proxy == attack]
+        rows = [
+            row.model_dump(exclude_none=True)
+            for row in found.rows
+            if row.proxy == attack
+        ]
         for run, own in zip(runs, found.runs if by_run else (), strict=by_run):
             for g, by_attack in own.items():
-                kept = [(k, x.model_dump(exclude_none=True)) for k, x in by_attack.items()]
+                kept = [
+                    (k, x.model_dump(exclude_none=True)) for k, x in by_attack.items()
+                ]
                 run["groups"][g]["exposure"] = {k: x for k, x in kept if k == attack}
     return written(
         runs,
@@ -133,7 +159,14 @@ def released(
 
 
 def draw_fleets(
-    model, rng: np.random.Generator, *, attack: str, apart=False, new=None, by_run=True, n=600
+    model,
+    rng: np.random.Generator,
+    *,
+    attack: str,
+    apart=False,
+    new=None,
+    by_run=True,
+    n=600,
 ) -> tuple[Release, Release]:
     """Real models on the same 16 splits, old and new; of one kind, unless there is a ``new`` one.
 

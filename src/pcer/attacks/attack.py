@@ -20,7 +20,14 @@ from pcer.attacks.pooled import PairedPool, Pool, RankedPool, Rate
 from pcer.attacks.ranking import rank
 from pcer.attacks.sums import Divisions, Groups
 from pcer.auditing.measure import number
-from pcer.metrics import BoolArray, Counts, FloatArray, IntArray, accuracy, positive_rate
+from pcer.metrics import (
+    BoolArray,
+    Counts,
+    FloatArray,
+    IntArray,
+    accuracy,
+    positive_rate,
+)
 from pcer.release import proxies
 from pcer.release.format import Exposure, PooledExposure
 from pcer.release.panel import Panel, PooledExposures
@@ -37,8 +44,12 @@ BLOCK = 2048  # records whose models are compared at a time: memory does not gro
 MODEL_ATTACKS: dict[str, single.Attack] = {
     proxies.THRESHOLD.name: single.loss_threshold,
     proxies.AUC_ADVANTAGE.name: single.auc_advantage,
-    proxies.TPR_AT_1_PERCENT.name: lambda ranked, loss: single.tpr_excess(ranked, fpr=0.01),
-    proxies.TPR_AT_01_PERCENT.name: lambda ranked, loss: single.tpr_excess(ranked, fpr=0.001),
+    proxies.TPR_AT_1_PERCENT.name: lambda ranked, loss: single.tpr_excess(
+        ranked, fpr=0.01
+    ),
+    proxies.TPR_AT_01_PERCENT.name: lambda ranked, loss: single.tpr_excess(
+        ranked, fpr=0.001
+    ),
 }
 
 
@@ -95,7 +106,8 @@ class BudgetScores:
             "logits must be finite; a probability of exactly 0 or 1 has no log odds.": (
                 np.isfinite(self.logits).all()
             ),
-            "member must be boolean; convert it with member == 1.": self.member.dtype == np.bool_,
+            "member must be boolean; convert it with member == 1.": self.member.dtype
+            == np.bool_,
             "reference must be finite and (seed, record), as logits are.": (
                 beyond.shape == shape and np.isfinite(beyond).all()
             ),
@@ -110,13 +122,17 @@ class BudgetScores:
     @property
     def answers(self) -> BoolArray:
         """(seed, record) whether label 1 is predicted."""
-        return np.asarray(self.logits >= 0) if self.predicted is None else self.predicted
+        return (
+            np.asarray(self.logits >= 0) if self.predicted is None else self.predicted
+        )
 
     @cached_property
     def split(self) -> IntArray:
         """(seed,) the same number for models that were trained on the same records."""
         codes: dict[bytes, int] = {}
-        return np.array([codes.setdefault(row.tobytes(), len(codes)) for row in self.member])
+        return np.array(
+            [codes.setdefault(row.tobytes(), len(codes)) for row in self.member]
+        )
 
     @property
     def n_splits(self) -> int:
@@ -140,7 +156,9 @@ class Attacked:
     exposure: dict[str, FloatArray]
     benefit: FloatArray
     positive_rate: FloatArray  # (model, group) on test records
-    coins: Panel | None = None  # what an audit would see of placebo groups, one after the other
+    coins: Panel | None = (
+        None  # what an audit would see of placebo groups, one after the other
+    )
     # By attack, LiRA and RMIA, each of the first placebo groupings attacked exactly.
     exact: Mapping[str, Sequence[PooledExposures]] = field(default_factory=dict)
 
@@ -159,26 +177,43 @@ def attack_models(
     """
     models, coins = scores[0], list(coins) or [None] * len(scores)
     shared = ("logits", "labels", "member", "predicted", "reference")
-    if any(getattr(view, name) is not getattr(models, name) for view in scores for name in shared):
+    if any(
+        getattr(view, name) is not getattr(models, name)
+        for view in scores
+        for name in shared
+    ):
         raise ValueError("All views must share their logits, labels and membership.")
     divisions = [Groups(view.group, len(view.group_names)) for view in scores]
     paired, luck, calibrated = _several_models(models)
-    runs, ranked = _ranked_pools(models, calibrated, divisions, [flips for flips in coins if flips])
+    runs, ranked = _ranked_pools(
+        models, calibrated, divisions, [flips for flips in coins if flips]
+    )
     of_runs = {name: pool for name, pool in ranked.items() if name not in CALIBRATED}
     pools: dict[str, Pool] = {**of_runs, **paired, **ranked}
     attacked = []
-    for a, (view, groups, flips) in enumerate(zip(scores, divisions, coins, strict=True)):
-        benefit, gap = pooled.record_rates(models.answers, models.labels, models.member, groups)
+    for a, (view, groups, flips) in enumerate(
+        zip(scores, divisions, coins, strict=True)
+    ):
+        benefit, gap = pooled.record_rates(
+            models.answers, models.labels, models.member, groups
+        )
         rows = _rows(view, groups, pools, benefit, pooled.separation(luck, groups))
         rows.sort(key=lambda row: row.proxy not in of_runs)
         carried = {row.proxy for row in rows}
-        shares = {name: pool.by_record(groups) for name, pool in pools.items() if name in carried}
+        shares = {
+            name: pool.by_record(groups)
+            for name, pool in pools.items()
+            if name in carried
+        }
         exact = flips.exact if flips else []
         attacked.append(
             Attacked(
                 runs=[_exposures(view.group_names, run) for run in runs[a]],
                 rows=rows,
-                exposure={proxies.GAP.name: groups.by_record(gap.value, gap.own), **shares},
+                exposure={
+                    proxies.GAP.name: groups.by_record(gap.value, gap.own),
+                    **shares,
+                },
                 benefit=groups.by_record(benefit.value, benefit.own),
                 positive_rate=benefit.by_model,
                 coins=coin_panel(models, flips, pools) if flips else None,
@@ -192,7 +227,9 @@ def attack_models(
     return attacked
 
 
-ModelFound = dict[str, list[single.Advantage | None]]  # one model's results, by attack and group
+ModelFound = dict[
+    str, list[single.Advantage | None]
+]  # one model's results, by attack and group
 
 
 def _several_models(
@@ -204,7 +241,9 @@ def _several_models(
     paired, luck = {name: PairedPool(*shape) for name in names}, np.empty(shape)
     is_calibrated = models.has_probabilities and models.n_splits >= lira.LEAST_MODELS
     standing, difference, offline, rmia = np.empty((4, *shape))
-    largest = lira.largest_log_odds(models.logits) if models.from_probabilities else math.inf
+    largest = (
+        lira.largest_log_odds(models.logits) if models.from_probabilities else math.inf
+    )
     for first in range(0, shape[1], BLOCK):
         block = slice(first, first + BLOCK)
         member, labels = models.member[:, block], models.labels[block]
@@ -223,7 +262,9 @@ def _several_models(
             rmia[:, block] = lira.rmia_ratio(confidence, others)
     if not is_calibrated:
         return paired, luck, {}
-    inside, outside = (lira.of_others(x, models.split) for x in (models.member, ~models.member))
+    inside, outside = (
+        lira.of_others(x, models.split) for x in (models.member, ~models.member)
+    )
     for target, (n_in, n_out) in enumerate(zip(inside, outside, strict=True)):
         member, has_both = models.member[target], (n_in > 0) & (n_out > 0)
         if has_both[member].any() and has_both[~member].any():
@@ -244,7 +285,9 @@ def _ranked_pools(
     # Scores (model, record) to rank records by, each with the attacks that use the ranks.
     columns: list[tuple[list[str], FloatArray]] = []
     if models.has_probabilities:
-        columns.append(([*MODEL_ATTACKS], single.true_label_logit(models.logits, models.labels)))
+        columns.append(
+            ([*MODEL_ATTACKS], single.true_label_logit(models.logits, models.labels))
+        )
         if models.reference is not None:
             columns.append(([REFERENCE], models.reference))
     columns += [([name], scores) for name, scores in calibrated.items()]
@@ -261,26 +304,35 @@ def _ranked_pools(
         for names, scores in columns:
             ranked = rank(scores[model], member, [*pools[names[0]].found])
             is_loss = names[0] in MODEL_ATTACKS
-            of_scores = single.reference_advantage if REFERENCE in names else single.auc_advantage
+            of_scores = (
+                single.reference_advantage
+                if REFERENCE in names
+                else single.auc_advantage
+            )
             score = single.loss_of(scores[model]) if is_loss else scores[model]
             for name in names:
                 attack = MODEL_ATTACKS.get(name, of_scores)
                 found[name] = pools[name].add(model, ranked, attack, score)
         for run, groups in zip(runs, divisions, strict=True):
             run.append({name: own[groups] for name, own in found.items()})
-    if LIRA in pools:  # no ratio where a target's other models all had the record in, or all out
+    if (
+        LIRA in pools
+    ):  # no ratio where a target's other models all had the record in, or all out
         n_in = models.member[np.unique(models.split, return_index=True)[1]].sum(axis=0)
         pools[LIRA].is_complete = (n_in > 1) & (n_in < models.n_splits - 1)
     return runs, {name: pool for name, pool in pools.items() if pool.has_values}
 
 
-def _exposures(group_names: Sequence[str], found: ModelFound) -> dict[str, dict[str, Exposure]]:
+def _exposures(
+    group_names: Sequence[str], found: ModelFound
+) -> dict[str, dict[str, Exposure]]:
     """One model's ``exposure`` of a release, by group and proxy."""
     return {
         group: {
             name: advantage.exposure()
             for name, of_groups in found.items()
-            if (advantage := of_groups[k]) is not None and math.isfinite(advantage.value)
+            if (advantage := of_groups[k]) is not None
+            and math.isfinite(advantage.value)
         }
         for k, group in enumerate(group_names)
     }
@@ -297,10 +349,14 @@ def _rows(
     found = {name: pool.exposures(groups, benefit) for name, pool in pools.items()}
     if REFERENCE in found and len(scores.member) == 1:  # see ``reference_advantage``
         sides = groups.sums(scores.member, ~scores.member).T
-        least = [single.error_at_chance(*both) if both.all() else math.nan for both in sides]
+        least = [
+            single.error_at_chance(*both) if both.all() else math.nan for both in sides
+        ]
         errors = found[REFERENCE].standard_error, found[REFERENCE].null_error
         error, null = np.maximum(errors, least)
-        found[REFERENCE] = replace(found[REFERENCE], standard_error=error, null_error=null)
+        found[REFERENCE] = replace(
+            found[REFERENCE], standard_error=error, null_error=null
+        )
     return [
         pooled_row(
             costs,
@@ -325,15 +381,24 @@ def pooled_row(costs: PooledExposures, k: int, **key: Any) -> PooledExposure:
     return PooledExposure(**numbers, **key, n_records=int(costs.n_records[k]))
 
 
-def coin_panel(models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]) -> Panel:
+def coin_panel(
+    models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]
+) -> Panel:
     """What an audit would see of all placebo groups, one after the other."""
     positive, answers = models.labels == 1, models.answers
-    cells = answers & positive, answers & ~positive, ~(answers | positive), ~answers & positive
+    cells = (
+        answers & positive,
+        answers & ~positive,
+        ~(answers | positive),
+        ~answers & positive,
+    )
     train, test = (
         Counts(*coins.sums(*(side & cell for cell in cells)).reshape(4, len(side), -1))
         for side in (models.member, ~models.member)
     )
-    benefit, _ = pooled.record_rates(models.answers, models.labels, models.member, coins.whole)
+    benefit, _ = pooled.record_rates(
+        models.answers, models.labels, models.member, coins.whole
+    )
     found = {name: cost.exposures(coins, benefit) for name, cost in costs.items()}
     return Panel(
         epsilon=models.epsilon,
@@ -349,5 +414,7 @@ def coin_panel(models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]
         n_train=train.n,
         n_test=test.n,
         exposure={},
-        pooled={name: cost for name, cost in found.items() if np.isfinite(cost.value).any()},
+        pooled={
+            name: cost for name, cost in found.items() if np.isfinite(cost.value).any()
+        },
     )

@@ -12,14 +12,34 @@ from typing import Any
 
 import numpy as np
 
-from pcer.attacks.attack import LIRA, PAIRED, Attacked, BudgetScores, attack_models, pooled_row
+from pcer.attacks.attack import (
+    LIRA,
+    PAIRED,
+    Attacked,
+    BudgetScores,
+    attack_models,
+    pooled_row,
+)
 from pcer.attacks.lira import LEAST_MODELS
-from pcer.attacks.placebo import CHECKING, TaskRunner, check_with_coins, draw_coins, one_by_one
+from pcer.attacks.placebo import (
+    CHECKING,
+    TaskRunner,
+    check_with_coins,
+    draw_coins,
+    one_by_one,
+)
 from pcer.attacks.pooled import clustered_auc
 from pcer.attacks.sums import Divisions
 from pcer.auditing.words import setting_name
 from pcer.errors import InputError
-from pcer.release.build import Counted, CountedRun, Entries, ReleaseFacts, RunKey, count_entries
+from pcer.release.build import (
+    Counted,
+    CountedRun,
+    Entries,
+    ReleaseFacts,
+    RunKey,
+    count_entries,
+)
 from pcer.release.columns import column_of, named_columns, numbers_of, required_column
 from pcer.release.format import PooledExposure
 from pcer.release.proxies import AUC_ADVANTAGE, PROXIES, RATE, Basis, Proxy
@@ -40,16 +60,22 @@ MOST_NAMED = 5  # groups and settings that a note names
 
 
 def count_models(
-    attribute: Attribute, settings: Sequence[BudgetScores], models: Sequence[tuple[int, str]]
+    attribute: Attribute,
+    settings: Sequence[BudgetScores],
+    models: Sequence[tuple[int, str]],
 ) -> Counted:
     """Counts of every setting's models, which have these seeds and splits; one at a time."""
     runs: list[CountedRun] = []
     for scores in settings:
         positive, answers = scores.labels == 1, scores.answers
-        for model, member, predicted in zip(models, scores.member, answers, strict=True):
+        for model, member, predicted in zip(
+            models, scores.member, answers, strict=True
+        ):
             key = RunKey(scores.released_epsilon, *model, scores.model)
             split, run = np.where(member, 0, 1), np.zeros_like(scores.labels)
-            entries = Entries(run=run, split=split, positive=positive, predicted=predicted)
+            entries = Entries(
+                run=run, split=split, positive=positive, predicted=predicted
+            )
             counted = count_entries(entries, [key], attribute)
             runs += counted.runs
     return replace(counted, runs=tuple(runs))
@@ -79,7 +105,9 @@ def with_costs(
     by_attribute = [*zip(*settings, strict=True)]
     drawn: list[tuple[Divisions | None, str]] = [(None, "")] * len(counted)
     if facts.split_kind == "random":
-        drawn = [(None, no_coin) if no_coin else draw_coins(views) for views in by_attribute]
+        drawn = [
+            (None, no_coin) if no_coin else draw_coins(views) for views in by_attribute
+        ]
     coins = [flips for flips, _ in drawn]
     found = list(run([(attack_models, (views, coins)) for views in settings]))
     on_step(CHECKING)
@@ -92,17 +120,24 @@ def with_costs(
             replace(
                 setting,
                 runs=[
-                    {g: {k: x for k, x in of.items() if k not in without} for g, of in own.items()}
+                    {
+                        g: {k: x for k, x in of.items() if k not in without}
+                        for g, of in own.items()
+                    }
                     for own in setting.runs
                 ],
                 rows=[row for row in setting.rows if row.proxy not in without],
-                exposure={k: x for k, x in setting.exposure.items() if k not in without},
+                exposure={
+                    k: x for k, x in setting.exposure.items() if k not in without
+                },
             )
             for setting in whole
         ]
         placebo = []
         if flips is not None:
-            placebo = check_with_coins(scores, attacked, flips, outcome=facts.outcome, run=run)
+            placebo = check_with_coins(
+                scores, attacked, flips, outcome=facts.outcome, run=run
+            )
         exposures = (exposure for setting in attacked for exposure in setting.runs)
         few = {
             f"LiRA and RMIA need at least {LEAST_MODELS} splits per budget and there are "
@@ -126,7 +161,9 @@ def with_costs(
     return released
 
 
-def not_computed(settings: Sequence[BudgetScores], attacked: Sequence[Attacked]) -> dict[str, str]:
+def not_computed(
+    settings: Sequence[BudgetScores], attacked: Sequence[Attacked]
+) -> dict[str, str]:
     """By attack, why some setting does not have it."""
     reasons: dict[str, str] = {}
     for setting, result in zip(settings, attacked, strict=True):
@@ -147,10 +184,14 @@ def _reason(setting: BudgetScores, proxy: Proxy) -> str:
         )
     if setting.n_splits < proxy.least_models:
         return f"it needs at least {proxy.least_models} splits, and there are {setting.n_splits}"
-    return "no group has records that enough models trained on and enough others held out"
+    return (
+        "no group has records that enough models trained on and enough others held out"
+    )
 
 
-def weaker_notes(settings: Sequence[BudgetScores], attacked: Sequence[Attacked]) -> list[str]:
+def weaker_notes(
+    settings: Sequence[BudgetScores], attacked: Sequence[Attacked]
+) -> list[str]:
     """A note where LiRA is weaker than the plain loss attack by more than 3 errors."""
     weaker = []
     for setting, result in zip(settings, attacked, strict=True):
@@ -164,7 +205,9 @@ def weaker_notes(settings: Sequence[BudgetScores], attacked: Sequence[Attacked])
             error = own.std(ddof=1) / math.sqrt(len(own))
             if own.mean() > WEAKER * error:
                 where = setting_name(setting.model, setting.released_epsilon)
-                weaker.append(f"{name!r} at {where} (by {own.mean():.3f} ± {error:.3f})")
+                weaker.append(
+                    f"{name!r} at {where} (by {own.mean():.3f} ± {error:.3f})"
+                )
     if not weaker:
         return []
     more = f" and {len(weaker) - MOST_NAMED} more" if len(weaker) > MOST_NAMED else ""
@@ -174,7 +217,9 @@ def weaker_notes(settings: Sequence[BudgetScores], attacked: Sequence[Attacked])
     ]
 
 
-def exposure_from_scores(table: Any, *, epsilon: float, proxy: str) -> list[PooledExposure]:
+def exposure_from_scores(
+    table: Any, *, epsilon: float, proxy: str
+) -> list[PooledExposure]:
     """Turn the scores of any attack tool into rows of ``pooled_exposure``, by group.
 
     The value is AUC minus 1/2, averaged over the models, with an error clustered by record.
@@ -200,17 +245,25 @@ def exposure_from_scores(table: Any, *, epsilon: float, proxy: str) -> list[Pool
             )
     record = required_column(columns["record"], name="record").codes
     group = column_of(columns["group"], "group")
-    score, member = (numbers_of(columns[x], len(record), name=x) for x in ("score", "member"))
+    score, member = (
+        numbers_of(columns[x], len(record), name=x) for x in ("score", "member")
+    )
     model = np.zeros(len(record), dtype=np.int64)
     if "model" in columns:
         model = required_column(columns["model"], name="model").codes
     lengths = {len(column) for column in (record, group.codes, score, member, model)}
     if len(lengths) > 1:
-        raise InputError(f"All columns must have one length, but they have {sorted(lengths)}.")
+        raise InputError(
+            f"All columns must have one length, but they have {sorted(lengths)}."
+        )
     if not np.isfinite(score).all():
-        raise InputError("score must be finite, but some are not; leave those records out.")
+        raise InputError(
+            "score must be finite, but some are not; leave those records out."
+        )
     if not np.isin(member, (0, 1)).all():
-        raise InputError("member must be True or False (1 or 0) for every record; recode it.")
+        raise InputError(
+            "member must be True or False (1 or 0) for every record; recode it."
+        )
     rows = []
     for k, name in enumerate(group.names):
         chosen = group.codes == k
@@ -224,9 +277,17 @@ def exposure_from_scores(table: Any, *, epsilon: float, proxy: str) -> list[Pool
                 "A record appears twice for one model; give every model its own name in a column "
                 "model."
             )
-        found, n_excluded = clustered_auc(scores, inside), int(np.isnan(scores).any(axis=0).sum())
+        found, n_excluded = (
+            clustered_auc(scores, inside),
+            int(np.isnan(scores).any(axis=0).sum()),
+        )
         if math.isfinite(found.value[0]):
             budget = None if math.isinf(epsilon) else epsilon
-            key = {"epsilon": budget, "group": name, "proxy": proxy, "n_excluded": n_excluded}
+            key = {
+                "epsilon": budget,
+                "group": name,
+                "proxy": proxy,
+                "n_excluded": n_excluded,
+            }
             rows.append(pooled_row(found, 0, **key))
     return rows

@@ -18,7 +18,9 @@ from pcer.metrics import BoolArray, FloatArray, IntArray, quotient
 from pcer.release import proxies
 
 LEAST_MODELS = proxies.LIRA.least_models
-ROUNDING = 1e-12  # a sum of squares below this share of its terms is rounding, not spread
+ROUNDING = (
+    1e-12  # a sum of squares below this share of its terms is rounding, not spread
+)
 EQUAL = 1e-9  # relative distance of scores that count as equal
 SINGLE_PRECISION = 1e-6  # relative error of log odds that were kept in single precision
 TRIMMED = 0.05  # share of records trimmed at either end for the typical difference
@@ -79,17 +81,23 @@ def other_models(values: FloatArray, member: BoolArray, split: IntArray) -> Othe
     n_in, mean_in, squares_in = _without_own(centred, member, split)
     n_out, mean_out, squares_out = _without_own(centred, ~member, split)
     shift = values - centred
-    return Others(n_in, n_out, mean_in + shift, mean_out + shift, squares_in, squares_out)
+    return Others(
+        n_in, n_out, mean_in + shift, mean_out + shift, squares_in, squares_out
+    )
 
 
 def of_others(values: npt.NDArray[Any], split: IntArray) -> FloatArray:
     """(model, record) sums over the models of other splits."""
     if len(np.unique(split)) == len(split):
         return np.asarray(np.subtract(values.sum(axis=0), values, dtype=np.float64))
-    return np.array([values[split != own].sum(axis=0) for own in split], dtype=np.float64)
+    return np.array(
+        [values[split != own].sum(axis=0) for own in split], dtype=np.float64
+    )
 
 
-def _without_own(values: FloatArray, chosen: BoolArray, split: IntArray) -> tuple[FloatArray, ...]:
+def _without_own(
+    values: FloatArray, chosen: BoolArray, split: IntArray
+) -> tuple[FloatArray, ...]:
     """Count, mean and squared deviations of the chosen models of other splits."""
     own, n = values * chosen, of_others(chosen, split)
     mean = quotient(of_others(own, split), n)
@@ -116,13 +124,18 @@ def ratio_parts(values: FloatArray, others: Others) -> tuple[FloatArray, FloatAr
 
 
 def shrunk_ratio(
-    standing: FloatArray, difference: FloatArray, n_in: npt.NDArray[Any], n_out: npt.NDArray[Any]
+    standing: FloatArray,
+    difference: FloatArray,
+    n_in: npt.NDArray[Any],
+    n_out: npt.NDArray[Any],
 ) -> FloatArray:
     """Log likelihood ratio over the typical difference of each target, from ``ratio_parts``."""
     # With tens of models a record's difference is mostly noise, and the plain ratio spends its
     # power on guessing its sign. The prior gives differences a mean and a spread equal to their
     # typical size over all records, noise removed; with many models the plain ratio remains.
-    noise = quotient(np.ones(1), n_in) + quotient(np.ones(1), n_out)  # variance of noise
+    noise = quotient(np.ones(1), n_in) + quotient(
+        np.ones(1), n_out
+    )  # variance of noise
     # Over an estimated deviation a difference is Student's: its variance grows by this factor.
     freedom = n_in + n_out - 2
     surplus = difference**2 - noise * (freedom / (freedom - 2))

@@ -73,9 +73,14 @@ def permutation_tests(
     exposure = _levelled(np.where(is_given[..., None], exposure, 0.0), parts)
     benefit = _levelled(np.nan_to_num(benefit), parts)
     centre = exposure.mean(axis=-1), benefit.mean(axis=-1)
-    e, b = _centred(exposure, centre[0]).reshape(-1, len(rows)), _centred(benefit, centre[1])
+    e, b = (
+        _centred(exposure, centre[0]).reshape(-1, len(rows)),
+        _centred(benefit, centre[1]),
+    )
     exact = ExactSums(e, e**2, e * np.repeat(b, exposure.shape[1], axis=0), b, b**2)
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=pair)))
+    rng = np.random.Generator(
+        np.random.PCG64(np.random.SeedSequence(seed, spawn_key=pair))
+    )
     sums = np.zeros((1 + n_draws, len(exact.total)))
     sums[0] = exact.raw(first[None])[0]
     for part in parts:
@@ -87,7 +92,9 @@ def permutation_tests(
             sums[1:] += exact.raw(subsets, part)
     blocks = (sums[at : at + BLOCK] for at in range(0, len(sums), BLOCK))
     n = int(first.sum())
-    distances = np.concatenate([_distances(exact, centre, block, n) for block in blocks])
+    distances = np.concatenate(
+        [_distances(exact, centre, block, n) for block in blocks]
+    )
     flat = distances.reshape(len(distances), 2, -1)
     adjusted = (step_down(flat[:, k], is_given.ravel()) for k in range(2))
     return Permutations(*(p.reshape(is_given.shape) for p in adjusted))
@@ -115,7 +122,10 @@ def _distances(
         variance += c[other] ** 2 * r_variance[own]
         variance += r[other] ** 2 * c_variance[own]
         variance -= 2 * c[other] * r[other] * covariance[own]
-    pairs = (c[0] - c[1], c_variance[0] + c_variance[1]), (r[0] * c[1] - r[1] * c[0], variance)
+    pairs = (
+        (c[0] - c[1], c_variance[0] + c_variance[1]),
+        (r[0] * c[1] - r[1] * c[0], variance),
+    )
     return np.stack([_in_errors(*pair) for pair in pairs], axis=1)
 
 
@@ -147,7 +157,9 @@ def _centred(values: FloatArray, mean: FloatArray) -> FloatArray:
 
 def _in_errors(difference: FloatArray, variance: FloatArray) -> FloatArray:
     """Absolute difference over its error; 0 where both are 0, infinite where only the error is."""
-    distance = quotient(np.abs(difference), np.sqrt(np.maximum(variance, 0.0)), otherwise=np.inf)
+    distance = quotient(
+        np.abs(difference), np.sqrt(np.maximum(variance, 0.0)), otherwise=np.inf
+    )
     return np.where(difference == 0, 0.0, distance)
 
 

@@ -48,7 +48,9 @@ def one_by_one(tasks: Sequence[Task]) -> Iterator[Any]:
     return (function(*arguments) for function, arguments in tasks)
 
 
-def placebo_groupings(codes: IntArray, n: int, rng: np.random.Generator) -> npt.NDArray[np.int16]:
+def placebo_groupings(
+    codes: IntArray, n: int, rng: np.random.Generator
+) -> npt.NDArray[np.int16]:
     """(division, record) ``n`` placebo groupings with groups of the same sizes as in codes.
 
     >>> placebo_groupings(np.array([0, 0, 1, -1]), 2, np.random.default_rng(4)).tolist()
@@ -76,19 +78,28 @@ def draw_coins(
             f"made-up groups are checked for up to {MOST_ENTRIES:,} records times groups less one; "
             f"there are {len(group):,} times {n_groups - 1}"
         )
-    splits = np.array([*{row.tobytes(): row for view in scores for row in view.member}.values()])
+    splits = np.array(
+        [*{row.tobytes(): row for view in scores for row in view.member}.values()]
+    )
     rng, kept = np.random.default_rng(SEED), np.zeros((0, len(group)), dtype=np.int16)
     for _ in range(MOST_TRIES):
         divisions = Divisions(placebo_groupings(group, n_draws, rng), n_groups)
         trained = divisions.sums(splits)
         is_whole = ((trained > 0) & (trained < divisions.sizes)).all(axis=0)
-        kept = np.concatenate([kept, divisions.codes[is_whole.reshape(-1, n_groups).all(axis=1)]])
+        kept = np.concatenate(
+            [kept, divisions.codes[is_whole.reshape(-1, n_groups).all(axis=1)]]
+        )
         if len(kept) >= n_draws:
             break
     if len(kept) < min(n_draws, LEAST_PLACEBOS):
-        return None, "some group is too small: made-up groups of its size miss a part of some split"
+        return (
+            None,
+            "some group is too small: made-up groups of its size miss a part of some split",
+        )
     n_exact = min(MOST_EXACT, EXACT_ENTRIES // sum(view.member.size for view in scores))
-    return Divisions(kept[:n_draws], n_groups, n_exact if n_exact >= FEWEST_EXACT else 0), ""
+    return Divisions(
+        kept[:n_draws], n_groups, n_exact if n_exact >= FEWEST_EXACT else 0
+    ), ""
 
 
 def check_with_coins(
@@ -114,19 +125,26 @@ def check_with_coins(
     pairs = pairs_of_groups(first.group, len(first.group_names))
     costs = list(dict.fromkeys(cost for found in attacked for cost in found.exposure))
     nothing = np.full(len(first.group), np.nan)
-    exposure = np.array([[each.exposure.get(cost, nothing) for cost in costs] for each in attacked])
+    exposure = np.array(
+        [[each.exposure.get(cost, nothing) for cost in costs] for each in attacked]
+    )
     benefit = np.array([found.benefit for found in attacked])
     starts = range(0, len(coins) * coins.n_groups, coins.n_groups)
     families = tuple((start + i, start + j) for start in starts for i, j in pairs)
     tasks: list[Task] = [
-        (permutation_tests, (exposure, benefit, first.group, pair, n_permutations, strata))
+        (
+            permutation_tests,
+            (exposure, benefit, first.group, pair, n_permutations, strata),
+        )
         for pair in pairs
         for strata in (None, first.labels)
     ]
     rates = [found.positive_rate for found in attacked]
     for cost in costs:
         panels = [found.coins for found in attacked if found.coins is not None]
-        tasks.append((_count_alarms, (panels, rates, families, cost, outcome, len(coins))))
+        tasks.append(
+            (_count_alarms, (panels, rates, families, cost, outcome, len(coins)))
+        )
     results = list(run(tasks))
     rows = []
     for s, c, p in np.ndindex(len(settings), len(costs), len(pairs)):
@@ -191,7 +209,9 @@ def _count_alarms(
         "n_double": real.double >= 0,
     }
     shape = len(panels), n_draws, len(families) // n_draws
-    either = (coin.exposures_differ | coin.ratios_differ).reshape(shape).any(axis=(0, 2))
+    either = (
+        (coin.exposures_differ | coin.ratios_differ).reshape(shape).any(axis=(0, 2))
+    )
     counts = {name: found.reshape(shape).sum(axis=1) for name, found in alarmed.items()}
     return counts | {"n_any": np.full_like(counts["n_ratio"], either.sum())}
 
@@ -204,10 +224,16 @@ def _against_exact(
         return None, None
     exact, quick, (i, j) = attacked.exact[cost], attacked.coins.pooled[cost], pair
     quickly = np.stack([quick.value, quick.standard_error]).reshape(2, -1, n_groups)
-    exactly = np.stack([[division.value, division.standard_error] for division in exact], axis=1)
-    value, error = np.stack([quickly[:, : len(exact)], exactly], axis=1)  # (way, division, group)
+    exactly = np.stack(
+        [[division.value, division.standard_error] for division in exact], axis=1
+    )
+    value, error = np.stack(
+        [quickly[:, : len(exact)], exactly], axis=1
+    )  # (way, division, group)
     with np.errstate(divide="ignore", invalid="ignore"):
-        first, in_full = (value[..., j] - value[..., i]) / np.hypot(error[..., i], error[..., j])
+        first, in_full = (value[..., j] - value[..., i]) / np.hypot(
+            error[..., i], error[..., j]
+        )
         off = first - in_full
     off = off[np.isfinite(off)]
     return (len(off), float(np.sqrt((off**2).mean()))) if off.size else (None, None)

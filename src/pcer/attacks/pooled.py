@@ -41,7 +41,9 @@ UNMEASURED = 0.4  # separation where models say too little to measure it
 LABEL, SIDE, PREDICTION = 1, 2, 3
 # By label and prediction, whether the prediction is correct.
 RIGHT = np.array([[True, False], [False, True]])
-Sets = Groups | Divisions  # groups of one division, or of many placebo groupings in sequence
+Sets = (
+    Groups | Divisions
+)  # groups of one division, or of many placebo groupings in sequence
 # (set,) variances by models and by both, and the number of models behind them.
 Variances = tuple[FloatArray, FloatArray, IntArray | int]
 
@@ -58,7 +60,9 @@ class Rate(NamedTuple):
         return np.asarray(self.by_model.mean(axis=0))
 
 
-NO_RATE = Rate(np.full((1, 1), np.nan), np.zeros(1))  # a benefit without a known covariance
+NO_RATE = Rate(
+    np.full((1, 1), np.nan), np.zeros(1)
+)  # a benefit without a known covariance
 
 
 class Pool(ABC):
@@ -96,7 +100,9 @@ class Pool(ABC):
         No error is below that of one record at chance. ``benefit`` is that of ``sets.whole``.
         """
         (base, own), is_known = self.numbers(sets.whole), self.is_scored & sets.inside
-        moments = np.stack([is_known, own, own**2, own * benefit.own, is_known * benefit.own])
+        moments = np.stack(
+            [is_known, own, own**2, own * benefit.own, is_known * benefit.own]
+        )
         n, total, squares, products, of_benefit = sets.sums(moments)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = total / n
@@ -106,14 +112,21 @@ class Pool(ABC):
             covariance = (products - mean * of_benefit) / sets.sizes / (n - 1)
             covariance = np.where(np.isnan(benefit.value), np.nan, covariance)
             people = people_variance(of_records, *self._of_models(sets, n, value))
-            errors = (np.maximum(np.sqrt(x), np.abs(value) / n) for x in (people, of_records))
-        error, null, both = (np.where(has_error, x, np.nan) for x in (*errors, covariance))
+            errors = (
+                np.maximum(np.sqrt(x), np.abs(value) / n) for x in (people, of_records)
+            )
+        error, null, both = (
+            np.where(has_error, x, np.nan) for x in (*errors, covariance)
+        )
         beside = {"null_error": null, "benefit_covariance": both, "n_records": n}
         return PooledExposures(value=value, standard_error=error, **beside)
 
 
 def people_variance(
-    of_records: FloatArray, of_models: FloatArray, of_both: FloatArray, n_models: IntArray | int
+    of_records: FloatArray,
+    of_models: FloatArray,
+    of_both: FloatArray,
+    n_models: IntArray | int,
 ) -> FloatArray:
     """Variance by records and models, less what both count; never below that of records."""
     # The models' part comes from few models, so it is weighted by the square of Student's quantile
@@ -132,10 +145,20 @@ class RankedPool(Pool):
     ) -> None:
         n = len(divisions[0].codes)
         # by division: value and variance by model and group; influence of records over all models
-        self.found = {sets: np.full((2, n_models, sets.n), np.nan) for sets in (*divisions, *whole)}
-        self._parts: dict[Groups, npt.NDArray[Any]] = {sets: np.zeros((1, n)) for sets in divisions}
-        self._parts |= {sets: np.zeros((n_models, n), dtype=np.float32) for sets in whole}
-        self.is_scored, self.is_complete = np.zeros(n, dtype=bool), np.ones(n, dtype=bool)
+        self.found = {
+            sets: np.full((2, n_models, sets.n), np.nan)
+            for sets in (*divisions, *whole)
+        }
+        self._parts: dict[Groups, npt.NDArray[Any]] = {
+            sets: np.zeros((1, n)) for sets in divisions
+        }
+        self._parts |= {
+            sets: np.zeros((n_models, n), dtype=np.float32) for sets in whole
+        }
+        self.is_scored, self.is_complete = (
+            np.zeros(n, dtype=bool),
+            np.ones(n, dtype=bool),
+        )
 
     @property
     def has_values(self) -> bool:
@@ -143,31 +166,49 @@ class RankedPool(Pool):
         return any(bool(np.isfinite(found).any()) for found in self.found.values())
 
     def add(
-        self, model: int, ranked: dict[Groups, list[Ranked]], attack: Attack, score: FloatArray
+        self,
+        model: int,
+        ranked: dict[Groups, list[Ranked]],
+        attack: Attack,
+        score: FloatArray,
     ) -> dict[Groups, list[Advantage | None]]:
         """Add one model's ranks; returns the attack's result in each group."""
         is_scored = ~np.isnan(score)
         self.is_scored |= is_scored
         self.is_complete &= is_scored
-        found = {groups: [attack(ranks, score) for ranks in own] for groups, own in ranked.items()}
+        found = {
+            groups: [attack(ranks, score) for ranks in own]
+            for groups, own in ranked.items()
+        }
         for groups, advantages in found.items():
             parts = self._parts[groups][model % len(self._parts[groups])]
             for k, advantage in enumerate(advantages):
                 if advantage is not None and advantage.parts is not None:
-                    self.found[groups][:, model, k] = advantage.value, advantage.variance
+                    self.found[groups][:, model, k] = (
+                        advantage.value,
+                        advantage.variance,
+                    )
                     parts[ranked[groups][k].order] += advantage.parts
         return found
 
     def numbers(self, groups: Groups) -> tuple[FloatArray, FloatArray]:
         """Means over the models that give a value."""
-        values, parts = self.found[groups][0], self._parts[groups].sum(axis=0, dtype=np.float64)
+        values, parts = (
+            self.found[groups][0],
+            self._parts[groups].sum(axis=0, dtype=np.float64),
+        )
         n_models = np.isfinite(values).sum(axis=0)
         scale = self.n_scored(groups) / np.maximum(n_models, 1)
-        return quotient(np.nansum(values, axis=0), n_models), scale[groups.codes] * parts
+        return quotient(np.nansum(values, axis=0), n_models), scale[
+            groups.codes
+        ] * parts
 
     def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
         by_model, variances = self.found[sets.whole]
-        n_models, share = np.isfinite(by_model).sum(axis=0), self.n_scored(sets.whole) / n
+        n_models, share = (
+            np.isfinite(by_model).sum(axis=0),
+            self.n_scored(sets.whole) / n,
+        )
         if isinstance(sets, Divisions):
             by_model = by_model + sets.sums(self._parts[sets.whole]) * share
         spread = (by_model - np.nansum(by_model, axis=0) / n_models) ** 2
@@ -194,7 +235,9 @@ class Sides:
         n_out = len(member) - n_in
         self.member, self.are_both = member, (n_in > 0) & (n_out > 0)
         self.n_in, self.n_out = np.maximum(n_in, 1), np.maximum(n_out, 1)
-        self.weights = np.where(member, self.are_both / self.n_in, self.are_both / -self.n_out)
+        self.weights = np.where(
+            member, self.are_both / self.n_in, self.are_both / -self.n_out
+        )
         self.moved = self.weights * (member - n_in / len(member))
 
 
@@ -250,16 +293,24 @@ class PairedPool(Pool):
         squares, moved_squares, share_in, moved_distances = sums[:4]
         added, moved = np.split(sums[4:], 2)
         moved_differences = moved_distances + base * moved_squares
-        weight = n_models / (n_models - 1) / (1 - (1 + share_in / n) / n_models) ** 2 / n**2
+        weight = (
+            n_models / (n_models - 1) / (1 - (1 + share_in / n) / n_models) ** 2 / n**2
+        )
         of_both = squares + value**2 * moved_squares - 2 * value * moved_differences
-        return weight * ((added - value * moved) ** 2).sum(axis=0), weight * of_both, n_models
+        return (
+            weight * ((added - value * moved) ** 2).sum(axis=0),
+            weight * of_both,
+            n_models,
+        )
 
 
 def contrast_moments(values: FloatArray | BoolArray, member: BoolArray) -> FloatArray:
     """(moment, kind, two models, record) counts, sums and squares of differences of two models."""
     first, second = np.triu_indices(len(values), 1)
     contrast = values[first].astype(np.float64) - values[second]
-    kind = member[first] + 2 * member[second]  # 0: neither trained on it; 1, 2: one did; 3: both
+    kind = (
+        member[first] + 2 * member[second]
+    )  # 0: neither trained on it; 1, 2: one did; 3: both
     chosen = np.equal(kind, np.arange(4)[:, None, None])
     return np.stack([chosen, chosen * contrast, chosen * contrast**2])
 
@@ -277,7 +328,9 @@ def of_few(contrasts: FloatArray, n_models: int) -> tuple[FloatArray, FloatArray
     is_measured = apart | (np.minimum(n[1], n[2]) >= 2)
     contrast = np.where(apart, mean[3] - mean[0], mean[1] + mean[2])
     noise = np.where(apart, variance[3] + variance[0], variance[1] + variance[2])
-    both = np.where(is_measured, [contrast**2, noise], 0.0).mean(axis=1) / (2 * n_models)
+    both = np.where(is_measured, [contrast**2, noise], 0.0).mean(axis=1) / (
+        2 * n_models
+    )
     return both[0], both[1]
 
 
@@ -295,7 +348,10 @@ def separation(luck: FloatArray, groups: Groups) -> FloatArray:
     products = np.array([own @ own.T for own in members])
     of_records = np.einsum("mr,mr->r", luck, luck)
     variances, squares = groups.sums(np.stack([of_records, of_records**2]))
-    largest, same = int(np.argmax(groups.sizes)), np.diag(squares)  # no pairs of one record
+    largest, same = (
+        int(np.argmax(groups.sizes)),
+        np.diag(squares),
+    )  # no pairs of one record
     pairs = np.einsum("gst,hst->gh", products, products) - same
     with np.errstate(divide="ignore", invalid="ignore"):
         beyond = pairs / ((np.outer(variances, variances) - same) / (n_models - 1)) - 1
@@ -303,7 +359,9 @@ def separation(luck: FloatArray, groups: Groups) -> FloatArray:
         both = worth + worth[largest]
         within = worth * np.diag(beyond) + worth[largest] * beyond[largest, largest]
         within = np.maximum(within / both, 0.0)
-        noise = 8 / both**2 + 2 / (worth * worth[largest])  # variance of within - between
+        noise = 8 / both**2 + 2 / (
+            worth * worth[largest]
+        )  # variance of within - between
         apart = within * (within - beyond[largest]) + UNMEASURED * noise
         found = np.asarray(np.clip(apart / (within**2 + noise), 0.0, 1.0))
     found[largest] = np.nan
@@ -333,8 +391,12 @@ def record_rates(
         for k, rate in enumerate((_benefit, _gap)):
             values[k, model], table = rate(counts.astype(np.float64))
             parts[k] += table.ravel()[cell]
-    own = np.where(groups.inside, parts * (groups.sizes[groups.codes] / len(member)), 0.0)
-    benefit, gap = (Rate(value[:, :-1], part) for value, part in zip(values, own, strict=True))
+    own = np.where(
+        groups.inside, parts * (groups.sizes[groups.codes] / len(member)), 0.0
+    )
+    benefit, gap = (
+        Rate(value[:, :-1], part) for value, part in zip(values, own, strict=True)
+    )
     return benefit, gap
 
 
@@ -360,7 +422,9 @@ def _gap(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     sizes = n.sum(axis=LABEL)
     over = quotient(np.ones(2), sizes)
     both = over.sum(axis=1)
-    other_side = quotient(n[:, :, ::-1] * np.array([-1, 1]), n.sum(axis=SIDE)[..., None])
+    other_side = quotient(
+        n[:, :, ::-1] * np.array([-1, 1]), n.sum(axis=SIDE)[..., None]
+    )
     cell = np.nan_to_num(quotient(right, n))
     own = (RIGHT[:, None] - cell[..., None]) * _freedom(n)[..., None]
     own += (cell - accuracy[..., None])[..., None]

@@ -17,9 +17,16 @@ from pcer.metrics import BoolArray, FloatArray, IntArray
 class Ranked:
     """One model's scores of one group's records, ascending; ties in the order of records."""
 
-    def __init__(self, order: IntArray, member: FloatArray, starts: IntArray | None) -> None:
-        self.order, self.member = order, member  # positions, lowest first; 1.0 for a member, or 0.0
-        self._starts = starts  # positions where a new score begins; None where all differ
+    def __init__(
+        self, order: IntArray, member: FloatArray, starts: IntArray | None
+    ) -> None:
+        self.order, self.member = (
+            order,
+            member,
+        )  # positions, lowest first; 1.0 for a member, or 0.0
+        self._starts = (
+            starts  # positions where a new score begins; None where all differ
+        )
         self.n_members = int(member.sum())
         self.n_nonmembers = len(order) - self.n_members
 
@@ -91,7 +98,9 @@ def rank(
         for own in (order[places == k] for k in range(groups.n)):
             starts = None
             if has_ties:
-                starts = np.flatnonzero(np.append(True, score[own[1:]] != score[own[:-1]]))
+                starts = np.flatnonzero(
+                    np.append(True, score[own[1:]] != score[own[:-1]])
+                )
                 starts = starts if len(starts) < len(own) else None
             ranked.append(Ranked(own, member[own].astype(np.float64), starts))
     return found
@@ -102,7 +111,9 @@ def stable_order(score: FloatArray) -> tuple[IntArray, FloatArray]:
     # A score and its record are packed into one 64-bit number, since a plain sort is several times
     # faster than a stable one; the few records that lost digits misplace are sorted again.
     unknown = np.isnan(score)
-    bits = np.where(unknown, np.nan, score + 0.0).view(np.int64)  # 0 and -0 are one; NaN is last
+    bits = np.where(unknown, np.nan, score + 0.0).view(
+        np.int64
+    )  # 0 and -0 are one; NaN is last
     bits ^= (bits >> np.int64(63)) | np.int64(np.iinfo(np.int64).min)
     places = np.uint64(2 ** len(score).bit_length() - 1)
     keys = (bits.view(np.uint64) & ~places) | np.arange(len(score), dtype=np.uint64)

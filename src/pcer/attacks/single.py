@@ -37,7 +37,9 @@ class Advantage(NamedTuple):
     # Each record's influence on the value, in the order of the ranks; they sum to 0 on each side,
     # their squares to the variance. None for attacks that are not averaged over models.
     parts: FloatArray | None = None
-    variance: float = math.nan  # over new samples of records; NaN with fewer than two on a side
+    variance: float = (
+        math.nan
+    )  # over new samples of records; NaN with fewer than two on a side
 
     def exposure(self, n_excluded: int | None = None) -> Exposure:
         """As a release has it."""
@@ -49,7 +51,9 @@ class Advantage(NamedTuple):
 Attack = Callable[[Ranked, FloatArray], Advantage | None]
 
 
-def true_label_logit(logits: npt.NDArray[np.floating[Any]], labels: IntArray) -> FloatArray:
+def true_label_logit(
+    logits: npt.NDArray[np.floating[Any]], labels: IntArray
+) -> FloatArray:
     """Log odds that the model gives the true label: the scaled logit of LiRA."""
     return np.asarray(logits * (2.0 * labels - 1.0), dtype=np.float64)
 
@@ -112,24 +116,35 @@ def loss_threshold(ranked: Ranked, loss: FloatArray) -> Advantage:
     threshold = float((falling * ranked.member).sum()) / n_members
     n_guessed = _n_within(falling, threshold)
     caught, false = _shares(ranked, n_guessed)
-    error = math.sqrt(_share_variance(caught, n_members) + _share_variance(false, n_nonmembers)) / 2
+    error = (
+        math.sqrt(
+            _share_variance(caught, n_members) + _share_variance(false, n_nonmembers)
+        )
+        / 2
+    )
     guessed = np.zeros(len(falling))
     guessed[len(guessed) - n_guessed :] = 1.0
     of_members = (guessed - caught) / (2 * n_members)
     slope = _slope(ranked, falling, threshold)
     if slope:
         of_members += slope * (falling - threshold) / n_members
-    parts = np.where(ranked.member > 0, of_members, (false - guessed) / (2 * n_nonmembers))
+    parts = np.where(
+        ranked.member > 0, of_members, (false - guessed) / (2 * n_nonmembers)
+    )
     return _with_errors(ranked, (caught - false) / 2, parts, error)
 
 
 def _slope(ranked: Ranked, falling: FloatArray, threshold: float) -> float:
     """Slope of the advantage at the threshold, from a window that narrows with more records."""
-    spread = float((((falling - threshold) ** 2) * ranked.member).sum()) / ranked.n_members
+    spread = (
+        float((((falling - threshold) ** 2) * ranked.member).sum()) / ranked.n_members
+    )
     width = math.sqrt(spread) * float(len(falling)) ** WINDOW_POWER
     if not width > 0:
         return 0.0
-    low, high = (_shares(ranked, _n_within(falling, threshold + w)) for w in (-width, width))
+    low, high = (
+        _shares(ranked, _n_within(falling, threshold + w)) for w in (-width, width)
+    )
     return float(((high[0] - high[1]) - (low[0] - low[1])) / (4 * width))
 
 
@@ -196,7 +211,9 @@ def tpr_excess(ranked: Ranked, *, fpr: float) -> Advantage | None:
     members, nonmembers = ranked.above(ranked.end_of_tie(n_nonmembers - allowed - 1))
     tpr, chance = members / n_members, (nonmembers + 1) / (n_nonmembers + 1)
     slope = max(1.0, tpr / chance)
-    variance = _share_variance(tpr, n_members) + slope**2 * _share_variance(chance, n_nonmembers)
+    variance = _share_variance(tpr, n_members) + slope**2 * _share_variance(
+        chance, n_nonmembers
+    )
     return Advantage(tpr - chance, math.sqrt(variance), n_members, n_nonmembers)
 
 

@@ -55,7 +55,9 @@ class Groups:
     @cached_property
     def places(self) -> npt.NDArray[Any]:
         """(record,) a group's number as a small integer, the last for none: quick to sort by."""
-        return np.where(self.inside, self.codes, self.n).astype(np.min_scalar_type(self.n))
+        return np.where(self.inside, self.codes, self.n).astype(
+            np.min_scalar_type(self.n)
+        )
 
     @cached_property
     def _chosen(self) -> FloatArray:
@@ -97,7 +99,9 @@ class ExactSums:
         columns = np.pad(self.columns[records], ((0, -chosen.shape[1] % TILE), (0, 0)))
         tiles = columns.reshape(-1, TILE, columns.shape[1])
         out = np.zeros((len(chosen), columns.shape[1]))
-        for sets in (slice(first, first + SETS) for first in range(0, len(chosen), SETS)):
+        for sets in (
+            slice(first, first + SETS) for first in range(0, len(chosen), SETS)
+        ):
             for first in range(0, len(tiles), TILES):
                 some = tiles[first : first + TILES]
                 own = chosen[sets, first * TILE : (first + TILES) * TILE]
@@ -148,7 +152,10 @@ class Divisions:
     @cached_property
     def exact(self) -> list[Groups]:
         """The divisions that are also attacked exactly."""
-        return [Groups(row.astype(np.int64), self.n_groups) for row in self.codes[: self.n_exact]]
+        return [
+            Groups(row.astype(np.int64), self.n_groups)
+            for row in self.codes[: self.n_exact]
+        ]
 
     @cached_property
     def inside(self) -> BoolArray:
@@ -169,20 +176,29 @@ class Divisions:
     def _chosen(self) -> BoolArray:
         """(set, record) membership in every group of every division except its last."""
         names = np.arange(self.n_groups - 1, dtype=self.codes.dtype)[:, None]
-        return np.asarray(np.equal(self.codes[:, None], names).reshape(-1, self.codes.shape[1]))
+        return np.asarray(
+            np.equal(self.codes[:, None], names).reshape(-1, self.codes.shape[1])
+        )
 
     def sums(self, *rows: npt.NDArray[Any]) -> FloatArray:
         """(row, set) sums over the records of every set; see ``ExactSums``."""
         inside, n_groups = self.inside, self.n_groups
-        exact = ExactSums(*(block if inside.all() else block * inside for block in rows))
+        exact = ExactSums(
+            *(block if inside.all() else block * inside for block in rows)
+        )
         raw = exact.raw(self._chosen).reshape(len(self), n_groups - 1, -1)
         last = exact.total - raw.sum(axis=1)  # whole numbers: exact as well
-        every = np.concatenate([raw, last[:, None]], axis=1).reshape(len(self) * n_groups, -1)
+        every = np.concatenate([raw, last[:, None]], axis=1).reshape(
+            len(self) * n_groups, -1
+        )
         return np.asarray(exact.scaled(every).T)
 
 
 def turned_sums(
-    columns: npt.NDArray[np.float32], inside: BoolArray, n_draws: int, rng: np.random.Generator
+    columns: npt.NDArray[np.float32],
+    inside: BoolArray,
+    n_draws: int,
+    rng: np.random.Generator,
 ) -> FloatArray:
     """(draw, column) exact sums over the first of two groups, redrawn by rotating wheels."""
     # Records are laid on a wheel in random order; a rotation gives every record the group of
@@ -205,7 +221,11 @@ def turned_sums(
 
 def _turns(size: int, n: int, rng: np.random.Generator) -> IntArray:
     """Rotations of one wheel, never by 0; of a large one each at most once."""
-    return 1 + rng.choice(size - 1, n, replace=False) if size > n else rng.integers(0, size, n)
+    return (
+        1 + rng.choice(size - 1, n, replace=False)
+        if size > n
+        else rng.integers(0, size, n)
+    )
 
 
 def wheel_sizes(n: int) -> list[int]:

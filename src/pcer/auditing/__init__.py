@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from pcer.auditing.compare import Changes, ChangeVerdict, Trend
-from pcer.auditing.file import Audit, BudgetResult, audit_schema, read_audit, write_audit
+from pcer.auditing.file import (
+    Audit,
+    BudgetResult,
+    audit_schema,
+    read_audit,
+    write_audit,
+)
 from pcer.auditing.plan import Plan, Policy
 from pcer.auditing.planner import Outlook, detectable
 from pcer.auditing.policy import read_policy

@@ -31,7 +31,9 @@ AS_PUBLISHED = "as published; not a recommendation"
 RESOLVED_CHOICE = "as published; every exposure at the chosen budgets is detected"
 
 
-def as_published(tested: Tested, budgets: Sequence[file.PublishedBudget]) -> list[AsPublished]:
+def as_published(
+    tested: Tested, budgets: Sequence[file.PublishedBudget]
+) -> list[AsPublished]:
     """Part II of the paper's Algorithm 1 for each model, and again over the informative floors."""
     resolved, published = tested.evidence[GAP.name,].resolved, []
     for model in dict.fromkeys(panel.model for panel in tested.panels):
@@ -41,16 +43,26 @@ def as_published(tested: Tested, budgets: Sequence[file.PublishedBudget]) -> lis
             rows = [[pair.floors[at] for pair in budget.pairs] for budget in own]
             sizes = [spread([row.mean for row in of_pairs]) for of_pairs in rows]
             tied = smallest([budget.epsilon for budget in own], sizes)
-            repeats = all(row.floor_dominated_share == 1.0 for of_pairs in rows for row in of_pairs)
+            repeats = all(
+                row.floor_dominated_share == 1.0
+                for of_pairs in rows
+                for row in of_pairs
+            )
             chosen.append(
-                EquitableBudget(floor=floor, budgets=tied, repeats_demographic_parity=repeats)
+                EquitableBudget(
+                    floor=floor, budgets=tied, repeats_demographic_parity=repeats
+                )
             )
         for k in settings:
             if (exposed := tested.measured[GAP.name][k].exposed) is not None:
                 detected += exposed.value[resolved[k]].tolist()
-        informative = [row for row in chosen if row.floor < max(detected, default=-math.inf)]
+        informative = [
+            row for row in chosen if row.floor < max(detected, default=-math.inf)
+        ]
         named = {epsilon for row in chosen for epsilon in row.budgets}
-        is_resolved = [resolved[k].all() for k in settings if budgets[k].epsilon in named]
+        is_resolved = [
+            resolved[k].all() for k in settings if budgets[k].epsilon in named
+        ]
         found = file.Algorithm1(
             equitable_budget=chosen,
             verdict=_grid_verdict(chosen),
@@ -58,7 +70,9 @@ def as_published(tested: Tested, budgets: Sequence[file.PublishedBudget]) -> lis
             informative_verdict=_grid_verdict(informative),
             label=RESOLVED_CHOICE if is_resolved and all(is_resolved) else AS_PUBLISHED,
         )
-        published.append(AsPublished(model=model, cost=GAP.name, budgets=own, algorithm1=found))
+        published.append(
+            AsPublished(model=model, cost=GAP.name, budgets=own, algorithm1=found)
+        )
     return published
 
 
@@ -71,12 +85,22 @@ def _grid_verdict(chosen: Sequence[EquitableBudget]) -> GridVerdict | None:
 def spread(disparities: Sequence[float | None]) -> float | None:
     """How far apart groups are, of their disparities to the first; None if one is not known."""
     values = [value for value in disparities if value is not None]
-    return max(0.0, *values) - min(0.0, *values) if len(values) == len(disparities) else None
+    return (
+        max(0.0, *values) - min(0.0, *values)
+        if len(values) == len(disparities)
+        else None
+    )
 
 
-def smallest(budgets: Sequence[float | None], values: Sequence[float | None]) -> list[float | None]:
+def smallest(
+    budgets: Sequence[float | None], values: Sequence[float | None]
+) -> list[float | None]:
     """All budgets tied for the smallest value; those without a value do not take part."""
-    ranked = [(v, epsilon) for v, epsilon in zip(values, budgets, strict=True) if v is not None]
+    ranked = [
+        (v, epsilon)
+        for v, epsilon in zip(values, budgets, strict=True)
+        if v is not None
+    ]
     slack = TIE_TOLERANCE * max((abs(value) for value, _ in ranked), default=0.0)
     least = min((value for value, _ in ranked), default=0.0)
     return [epsilon for value, epsilon in ranked if value <= least + slack]
@@ -125,16 +149,25 @@ def comparisons(audit: Audit) -> list[Comparison]:
 
 def _comparison(budgets: Sequence[BudgetResult], published: AsPublished) -> Comparison:
     outcome_only = ("demographic_parity_gap", "equalized_odds_gap")
-    found = [[pair.pcer_disparity for pair in budget.pairs] for budget in published.budgets]
+    found = [
+        [pair.pcer_disparity for pair in budget.pairs] for budget in published.budgets
+    ]
     measures = {
         "pcer_disparity": [spread([each.mean for each in pairs]) for pairs in found],
-        "pcer_disparity_null": [spread([each.null_mean for each in pairs]) for pairs in found],
-        **{gap: [getattr(budget, gap).mean for budget in budgets] for gap in outcome_only},
+        "pcer_disparity_null": [
+            spread([each.null_mean for each in pairs]) for pairs in found
+        ],
+        **{
+            gap: [getattr(budget, gap).mean for budget in budgets]
+            for gap in outcome_only
+        },
     }
     rankings = []
     for name, values in measures.items():
         both = zip(values, budgets, strict=True)
-        ranked = sorted((v, each.budget, each.epsilon) for v, each in both if v is not None)
+        ranked = sorted(
+            (v, each.budget, each.epsilon) for v, each in both if v is not None
+        )
         best = smallest([budget.epsilon for budget in budgets], values)
         rankings.append(Ranking(name, [epsilon for *_, epsilon in ranked], best))
     ours, claims = set(rankings[0].best), []
@@ -150,7 +183,9 @@ def _comparison(budgets: Sequence[BudgetResult], published: AsPublished) -> Comp
                 opposite.append((budget.epsilon, pair.groups))
         group, difference = pair.exposure.group, pair.exposure.difference.value
         if pair.exposure.p_value is not None and difference is not None:
-            claims.append(EqualGapClaim(budget.epsilon, pair.groups, difference, bool(group)))
+            claims.append(
+                EqualGapClaim(budget.epsilon, pair.groups, difference, bool(group))
+            )
     return Comparison(
         model=published.model,
         rankings=rankings,
@@ -160,7 +195,9 @@ def _comparison(budgets: Sequence[BudgetResult], published: AsPublished) -> Comp
         },
         opposite=opposite,
         equal_gap_claims=claims,
-        correlations={pair: pearson(*np.array(xy).reshape(-1, 2).T) for pair, xy in points.items()},
+        correlations={
+            pair: pearson(*np.array(xy).reshape(-1, 2).T) for pair, xy in points.items()
+        },
     )
 
 
@@ -168,7 +205,9 @@ def pearson(x: FloatArray, y: FloatArray) -> float | None:
     """Pearson r where both are known; None for fewer than three, or if one varies by rounding."""
     is_known = np.isfinite(x) & np.isfinite(y)
     columns = x[is_known], y[is_known]
-    if is_known.sum() < 3 or any(np.ptp(x) <= TIE_TOLERANCE * np.abs(x).max() for x in columns):
+    if is_known.sum() < 3 or any(
+        np.ptp(x) <= TIE_TOLERANCE * np.abs(x).max() for x in columns
+    ):
         return None
     return float(np.corrcoef(*columns)[0, 1])
 
@@ -196,7 +235,9 @@ def agreement(audit: Audit) -> list[ProxyAgreement]:
     inflation = release.kept(Facts).inflation
     by_cost = measure_costs(panels(release), audit.plan, inflation=inflation)
     # By the audit's own names, which may be spelt otherwise than in the release: see ``as_shown``.
-    pairs = [[names.index(name) for name in pair.groups] for pair in audit.budgets[0].pairs]
+    pairs = [
+        [names.index(name) for name in pair.groups] for pair in audit.budgets[0].pairs
+    ]
     gap_cost, gap_error, ours = _costs_and_disparities(by_cost.pop(GAP.name), pairs)
     found = []
     for name in sorted(by_cost):
@@ -205,7 +246,11 @@ def agreement(audit: Audit) -> list[ProxyAgreement]:
         if proxy_named(name).scale.is_advantage:
             excess = cost - gap_cost
             p = holm(upper_p(excess, np.hypot(error, gap_error)))
-            counts = (excess > 0).sum(), (p <= SIGNIFICANCE).sum(), np.isfinite(excess).sum()
+            counts = (
+                (excess > 0).sum(),
+                (p <= SIGNIFICANCE).sum(),
+                np.isfinite(excess).sum(),
+            )
             exceeding = int(counts[0]), int(counts[1]), int(counts[2])
         found.append(
             ProxyAgreement(
@@ -228,10 +273,16 @@ def _costs_and_disparities(
     rows, (first, second) = [], np.array(pairs).T
     for setting in measured:
         # The gap is clipped as published, all else signed; NaN where there is none.
-        clipped = np.maximum(setting.cost, 0.0) if setting.proxy == GAP else setting.cost
+        clipped = (
+            np.maximum(setting.cost, 0.0) if setting.proxy == GAP else setting.cost
+        )
         unknown = np.full(setting.cost.shape[1], np.nan)
-        error = unknown if setting.exposed is None else np.sqrt(setting.exposed.variance)
-        ratio = metrics.pcer(setting.benefit, setting.cost, floor=setting.floor).mean(axis=0)
+        error = (
+            unknown if setting.exposed is None else np.sqrt(setting.exposed.variance)
+        )
+        ratio = metrics.pcer(setting.benefit, setting.cost, floor=setting.floor).mean(
+            axis=0
+        )
         disparity = np.where(setting.is_pooled, np.nan, ratio[first] - ratio[second])
         rows.append((clipped.mean(axis=0), error, disparity))
     return [np.stack(part) for part in zip(*rows, strict=True)]

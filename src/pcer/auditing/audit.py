@@ -40,13 +40,19 @@ class AuditOptions(TypedDict, total=False):
 
 
 @overload
-def audit(release: Release, plan: Plan | None = None, **options: Unpack[AuditOptions]) -> Audit: ...
+def audit(
+    release: Release, plan: Plan | None = None, **options: Unpack[AuditOptions]
+) -> Audit: ...
 @overload
 def audit(
-    release: Sequence[Release | Path], plan: Plan | None = None, **options: Unpack[AuditOptions]
+    release: Sequence[Release | Path],
+    plan: Plan | None = None,
+    **options: Unpack[AuditOptions],
 ) -> list[Audit]: ...
 @overload
-def audit(release: Path, plan: Plan | None = None, **options: Unpack[AuditOptions]) -> Any: ...
+def audit(
+    release: Path, plan: Plan | None = None, **options: Unpack[AuditOptions]
+) -> Any: ...
 def audit(
     release: Release | Path | Sequence[Release | Path],
     plan: Plan | None = None,
@@ -75,17 +81,25 @@ def audit(
     named = {k: v for k, v in (("cost", cost), ("benefit", benefit)) if v is not None}
     plan = Plan(**(dict(plan or {}) | named))
     given: Any = release if isinstance(release, list | tuple) else [release]
-    is_one = given is not release and not (isinstance(release, str | PathLike) and isdir(release))
+    is_one = given is not release and not (
+        isinstance(release, str | PathLike) and isdir(release)
+    )
     tested = [run_tests(each, plan) for each in releases_at(given)]
-    audits = judge_tested(tested, [run_tests(each, plan) for each in releases_at(family)])
+    audits = judge_tested(
+        tested, [run_tests(each, plan) for each in releases_at(family)]
+    )
     if not tested:
-        raise InputError("audit takes at least one release, not an empty list.", field="release")
+        raise InputError(
+            "audit takes at least one release, not an empty list.", field="release"
+        )
     return next(audits) if is_one else list(audits)
 
 
 def releases_at(given: Any) -> Iterator[Release]:
     """One or several releases as they are, and those of files and folders."""
-    for each in given if isinstance(given, Sequence) and not isinstance(given, str) else [given]:
+    for each in (
+        given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    ):
         if isinstance(each, str | PathLike):
             yield from map(read_release, release_files([each]))
             continue
@@ -103,8 +117,14 @@ def run_tests(release: Release, plan: Plan) -> Tested:
     """Measure every carried cost and make every test."""
     by_setting = panels(release)
     plan = measure.require_available(by_setting, plan)
-    pairs, random, n = measure.pairs_of(by_setting, plan), is_random(release), len(by_setting)
-    measured = measure.measure_costs(by_setting, plan, inflation=release.kept(Facts).inflation)
+    pairs, random, n = (
+        measure.pairs_of(by_setting, plan),
+        is_random(release),
+        len(by_setting),
+    )
+    measured = measure.measure_costs(
+        by_setting, plan, inflation=release.kept(Facts).inflation
+    )
     return Tested(
         release=release,
         plan=plan,
@@ -113,19 +133,30 @@ def run_tests(release: Release, plan: Plan) -> Tested:
         findings=check_release(release),
         attacks=measure.deciding_attacks(by_setting, plan),
         measured=measured,
-        tests={cost: attack_tests(each, pairs, random=random) for cost, each in measured.items()},
-        chance=cache(lambda k: draw_null(measured[GAP.name][k], pairs, plan, n_settings=n)),
+        tests={
+            cost: attack_tests(each, pairs, random=random)
+            for cost, each in measured.items()
+        },
+        chance=cache(
+            lambda k: draw_null(measured[GAP.name][k], pairs, plan, n_settings=n)
+        ),
     )
 
 
-def judge_tested(tested: Sequence[Tested], family: Sequence[Tested] = ()) -> Iterator[Audit]:
+def judge_tested(
+    tested: Sequence[Tested], family: Sequence[Tested] = ()
+) -> Iterator[Audit]:
     """Audits of tested releases, one by one, each with those of the same records and the family."""
     by_digest = {each.release.sha256: each for each in (*tested, *family)}
     named = {each.release.sha256 for each in family}
     for each in tested:
         data, own = each.release.provenance.data_digest, {each.release.sha256}
         if data is not None:
-            own |= {k for k, v in by_digest.items() if v.release.provenance.data_digest == data}
+            own |= {
+                k
+                for k, v in by_digest.items()
+                if v.release.provenance.data_digest == data
+            }
         yield _audit(each, {key: by_digest[key] for key in sorted(own | named)})
 
 
@@ -134,14 +165,24 @@ def _audit(tested: Tested, family: Mapping[str, Tested]) -> Audit:
     release, plan, training = tested.release, tested.plan, tested.release.training
     # Smallest p-value of the release, Holm over the family: by the attacks that decide in each, or
     # all by one cost, 1 where it is not carried. One release alone has none.
-    own, family_p = list(family).index(release.sha256), dict[str | None, tuple[float, float]]()
+    own, family_p = (
+        list(family).index(release.sha256),
+        dict[str | None, tuple[float, float]](),
+    )
     for cost in (None, *tested.tests) if len(family) > 1 else ():
-        members = [m.evidence.get((cost,) if cost else m.attacks) for m in family.values()]
-        p = np.array([(1.0, 1.0) if each is None else each.smallest_p for each in members])
+        members = [
+            m.evidence.get((cost,) if cost else m.attacks) for m in family.values()
+        ]
+        p = np.array(
+            [(1.0, 1.0) if each is None else each.smallest_p for each in members]
+        )
         family_p[cost] = float(holm(p[:, 0])[own]), float(holm(p[:, 1])[own])
     of_exposures, of_outcomes = family_p.get(None, (None, None))
     evidence = downgrade(tested, tested.attacks, family_p=family_p.get(None))
-    alone = {cost: downgrade(tested, (cost,), family_p=family_p.get(cost)) for cost in tested.tests}
+    alone = {
+        cost: downgrade(tested, (cost,), family_p=family_p.get(cost))
+        for cost in tested.tests
+    }
     results = [setting_result(tested, evidence, k) for k in range(len(tested.panels))]
     budgets = [budget for budget, _ in results]
     verdict = strongest(budget.verdict for budget in budgets)
@@ -161,7 +202,9 @@ def _audit(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         plan=plan,
         cost=tested.cost,
         choice=choice_words(tested),
-        stronger_attack=next((p.name for p, why in stronger_attacks(tested) if why is None), None),
+        stronger_attack=next(
+            (p.name for p, why in stronger_attacks(tested) if why is None), None
+        ),
         verdict=verdict,
         telling=telling,
         headline="",
@@ -177,16 +220,26 @@ def _audit(tested: Tested, family: Mapping[str, Tested]) -> Audit:
     more = more_would_show(tested, evidence, telling, budgets[telling])
     others = [member.release for member in family.values() if member is not tested]
     found = found.model_copy(update={"broken_rules": broken_rules(found, tested)})
-    return conclude(found, disclosed=[*disclosed(release)], more=more).with_sources(release, others)
+    return conclude(found, disclosed=[*disclosed(release)], more=more).with_sources(
+        release, others
+    )
 
 
 def stronger_attacks(tested: Tested) -> list[tuple[Proxy, str | None]]:
     """Attacks stronger than those that decide, for which there are splits; why each is absent."""
     n_splits, found = min(panel.n_splits for panel in tested.panels), []
-    for kinds in (measure.ADVANTAGES, measure.PAIRED) if tested.plan.cost == SHARPEST else ():
-        used = next((k for k, proxy in enumerate(kinds) if proxy.name in tested.attacks), 2)
-        possible = (each for each in kinds[: min(used, 2)] if n_splits >= each.least_models)
-        found += [(proxy, tested.release.not_computed.get(proxy.name)) for proxy in possible]
+    for kinds in (
+        (measure.ADVANTAGES, measure.PAIRED) if tested.plan.cost == SHARPEST else ()
+    ):
+        used = next(
+            (k for k, proxy in enumerate(kinds) if proxy.name in tested.attacks), 2
+        )
+        possible = (
+            each for each in kinds[: min(used, 2)] if n_splits >= each.least_models
+        )
+        found += [
+            (proxy, tested.release.not_computed.get(proxy.name)) for proxy in possible
+        ]
     return found
 
 
@@ -208,8 +261,13 @@ def choice_words(tested: Tested) -> str:
     excluded = Counter[tuple[str, str | None, float | None]]()
     for row in release.pooled_exposure:
         excluded[row.proxy, row.model, row.epsilon] += row.n_excluded or 0
-    most = {a: max((n for key, n in excluded.items() if key[0] == a), default=0) for a in attacks}
-    if left_out := [f"{proxy_named(attack).phrase} {n:,}" for attack, n in most.items() if n]:
+    most = {
+        a: max((n for key, n in excluded.items() if key[0] == a), default=0)
+        for a in attacks
+    }
+    if left_out := [
+        f"{proxy_named(attack).phrase} {n:,}" for attack, n in most.items() if n
+    ]:
         text.append(say("choice", "left_out", records=listed(left_out)))
     if release.version < 3 and LIRA.name in tested.measured:
         text.append(say("choice", "old_lira"))

@@ -94,7 +94,9 @@ def check_release(release: Release) -> list[DeclarationFinding]:
             rows += [(check, finding, 1.0) for finding in check.test(facts)]
         elif splits is not None:
             share = check.shares[len(facts.runs_by_split) > 1]
-            rows += [(check, finding, share) for finding in check.test(splits, share * LEVEL)]
+            rows += [
+                (check, finding, share) for finding in check.test(splits, share * LEVEL)
+            ]
     return [
         DeclarationFinding(
             check=check.name,
@@ -119,7 +121,9 @@ def stated_epsilon(panel: Panel) -> float | None:
     return None if math.isinf(panel.epsilon) else panel.epsilon
 
 
-def adjusted_over_checks(rows: Sequence[tuple[Check, Finding, float]]) -> list[float | None]:
+def adjusted_over_checks(
+    rows: Sequence[tuple[Check, Finding, float]],
+) -> list[float | None]:
     """Each p-value adjusted over all checks: Holm's steps, weighted by the checks' shares.
 
     Compared with ``LEVEL``. The first step divides by the check's share of the level; a finding
@@ -156,20 +160,37 @@ class Facts:
 
     def __init__(self, release: Release) -> None:
         by_setting, units = panels(release), release.training.effective_units
-        runs = iter(sorted(release.runs, key=lambda run: (run.model or "", run.budget, run.seed)))
+        runs = iter(
+            sorted(
+                release.runs, key=lambda run: (run.model or "", run.budget, run.seed)
+            )
+        )
         self.release, self.groups = release, tuple(release.subject.groups)
         self.settings = [
-            Setting(setting_name(p.model, stated_epsilon(p)), p, [next(runs) for _ in p.seeds])
+            Setting(
+                setting_name(p.model, stated_epsilon(p)),
+                p,
+                [next(runs) for _ in p.seeds],
+            )
             for p in by_setting
         ]
         # Positions of the runs of each split, splits in the order they first occur.
         self.runs_by_split: dict[SplitName, list[int]] = {}
-        for k, run in enumerate(run for setting in self.settings for run in setting.runs):
+        for k, run in enumerate(
+            run for setting in self.settings for run in setting.runs
+        ):
             self.runs_by_split.setdefault(run.split, []).append(k)
-        self.sizes: SplitCounts | None = None  # without labels; None where some are not released
+        self.sizes: SplitCounts | None = (
+            None  # without labels; None where some are not released
+        )
         if all(panel.has_sizes for panel in by_setting):
-            parts = [panel.n_train for panel in by_setting], [panel.n_test for panel in by_setting]
-            self.sizes = SplitCounts(*(np.concatenate(part)[:, :, None] for part in parts))
+            parts = (
+                [panel.n_train for panel in by_setting],
+                [panel.n_test for panel in by_setting],
+            )
+            self.sizes = SplitCounts(
+                *(np.concatenate(part)[:, :, None] for part in parts)
+            )
         # Tables (part, label, predicted, run, group), NaN where one has no counts; None without.
         self.cells: FloatArray | None = None
         self.labelled: SplitCounts | None = None  # of them, by label alone
@@ -185,7 +206,9 @@ class Facts:
         self.protects_unit = release.training.unit_of_split in protected
         self.effective_units: FloatArray | None = None
         if units is not None and all(name in units for name in self.groups):
-            self.effective_units = np.array([float(units[name]) for name in self.groups])
+            self.effective_units = np.array(
+                [float(units[name]) for name in self.groups]
+            )
         # N / effective units of each group, which multiplies its variance; None where not known.
         self.inflation: FloatArray | None = None
         if release.training.unit_of_split in (None, RECORD):
@@ -206,8 +229,12 @@ class Splits:
             # Given its numbers in the strata a random split is random within them, so repeats can
             # always be tested within what happens to be balanced.
             rounded: tuple[StratifiedBy, ...] = ("label", "group")
-            strata = next((by for by in rounded if hypergeometric.is_rounded(cuts, by)), strata)
-        self.repeats_p = max(SMALLEST_P, hypergeometric.chance_of_repeats(cuts, strata, inflation))
+            strata = next(
+                (by for by in rounded if hypergeometric.is_rounded(cuts, by)), strata
+            )
+        self.repeats_p = max(
+            SMALLEST_P, hypergeometric.chance_of_repeats(cuts, strata, inflation)
+        )
         # Splits that are, beyond chance, an earlier one; by position.
         self.repeats = repeats if self.repeats_p <= SHARE_OF_REPEATS * LEVEL else {}
         kept = [s for s in range(len(names)) if s not in self.repeats]
@@ -224,19 +251,29 @@ def _named_cuts(facts: Facts) -> SplitCounts | None:
     by_name, cuts = facts.runs_by_split.values(), []
     for part in facts.labelled or ():
         tables = [part[runs] for runs in by_name]
-        first = [np.isfinite(table).all(axis=2).argmax(axis=0) for table in tables]  # by group
+        first = [
+            np.isfinite(table).all(axis=2).argmax(axis=0) for table in tables
+        ]  # by group
         rows = zip(tables, first, strict=True)
         cuts.append(np.stack([table[row, np.arange(len(row))] for table, row in rows]))
     if cuts and np.isfinite(cuts).all():
         return SplitCounts(*cuts)
-    return None if facts.sizes is None else facts.sizes.only([runs[0] for runs in by_name])
+    return (
+        None if facts.sizes is None else facts.sizes.only([runs[0] for runs in by_name])
+    )
 
 
 def _correct_records(setting: Setting) -> tuple[str, Strata, list[SplitName]]:
     """The lowest-numbered seed represents its split, if it has the accuracy of every group."""
     panel, strata = setting.panel, strata_of(setting.panel)
-    n = panel.n_train if panel.train is None or panel.test is None else panel.train.n + panel.test.n
-    is_known = np.asarray(np.isfinite(strata.hits + strata.correct + n).all(axis=(0, 2)))
+    n = (
+        panel.n_train
+        if panel.train is None or panel.test is None
+        else panel.train.n + panel.test.n
+    )
+    is_known = np.asarray(
+        np.isfinite(strata.hits + strata.correct + n).all(axis=(0, 2))
+    )
     runs = [run for run in lowest_seeds(panel.split).tolist() if is_known[run]]
     names = [setting.runs[run].split for run in runs]
     return setting.name, Strata(*(part[:, runs] for part in strata)), names
@@ -252,7 +289,9 @@ def conflicting_names(facts: Facts) -> Iterator[Finding]:
         n_cuts = 1
         for table in tables:  # one that does not give every number is left out
             parts = np.stack(table, axis=1)[runs].reshape(len(runs), -1)
-            n_cuts = max(n_cuts, len(np.unique(parts[np.isfinite(parts).all(axis=1)], axis=0)))
+            n_cuts = max(
+                n_cuts, len(np.unique(parts[np.isfinite(parts).all(axis=1)], axis=0))
+            )
         if n_cuts > 1:
             form = "no_names" if name is None else "one_name"
             sentence = say("checks", form, n=len(runs), name=name, n_cuts=n_cuts)
@@ -270,7 +309,12 @@ def broken_numbers(facts: Facts) -> Iterator[Finding]:
             if panel.train is None and (broken := not_whole(value, n)).any():
                 run, group = np.argwhere(broken)[0]
                 rate, people = value[run, group], n[run, group]
-                found = {"at": name, "what": what, "group": facts.groups[group], "rate": rate}
+                found = {
+                    "at": name,
+                    "what": what,
+                    "group": facts.groups[group],
+                    "rate": rate,
+                }
                 found |= {"people": people, "product": rate * people, "of": broken.size}
                 yield Finding(say("checks", "broken_number", **found, n=broken.sum()))
 
@@ -279,10 +323,14 @@ def not_whole(value: FloatArray, n: FloatArray) -> BoolArray:
     """Where a rate, as finely as it is printed, is no whole number out of n, if both are known."""
     is_known = np.isfinite(value) & np.isfinite(n) & (n > 0)
     value, n = np.where(is_known, value, 0.0), np.where(is_known, n, 1.0)
-    half_unit = np.full(value.shape, SINGLE_PRECISION)  # of the last decimal that is printed
+    half_unit = np.full(
+        value.shape, SINGLE_PRECISION
+    )  # of the last decimal that is printed
     for decimals in range(FINEST_DECIMALS, 0, -1):
         is_printed = np.abs(value - np.round(value, decimals)) < DOUBLE_PRECISION
-        half_unit[is_printed] = max(0.5 * 10.0**-decimals + DOUBLE_PRECISION, SINGLE_PRECISION)
+        half_unit[is_printed] = max(
+            0.5 * 10.0**-decimals + DOUBLE_PRECISION, SINGLE_PRECISION
+        )
     return np.asarray(is_known & (np.abs(value - np.rint(value * n) / n) > half_unit))
 
 
@@ -293,15 +341,23 @@ def copied_tables(facts: Facts) -> Iterator[Finding]:
         name, panel, runs = setting
         if panel.train is None or panel.test is None:
             continue
-        cells = np.stack([*panel.train, *panel.test])  # (cell of both parts, run, group)
+        cells = np.stack(
+            [*panel.train, *panel.test]
+        )  # (cell of both parts, run, group)
         third = np.sort(cells.reshape(2, 4, *cells.shape[1:]), axis=1)[:, 1]
         if np.isnan(cells).any() or (third.max(axis=(0, 2)) < LEAST_RICH).any():
             continue  # models with constant predictions fill two cells only
-        of_first = lowest_seeds(panel.split)[panel.split]  # the first run of each run's split
+        of_first = lowest_seeds(panel.split)[
+            panel.split
+        ]  # the first run of each run's split
         if panel.n_splits < len(runs) and (cells == cells[:, of_first]).all():
             yield Finding(say("checks", "copied_seeds", at=name, n=len(runs)))
         earlier = first.setdefault(cells.tobytes(), setting)
-        if earlier is not setting and earlier.panel.seeds == panel.seeds and len(runs) > 1:
+        if (
+            earlier is not setting
+            and earlier.panel.seeds == panel.seeds
+            and len(runs) > 1
+        ):
             both = {"first": earlier.name, "second": name}
             yield Finding(say("checks", "copied_settings", **both, n=len(runs)))
 
@@ -314,11 +370,19 @@ def missing_runs(facts: Facts) -> Iterator[Finding]:
                 form = "missing_numbers" if len(gone) > 1 else "missing_number"
                 ends = {"first": min(numbers), "last": max(numbers)}
                 named = some_of(gone, MOST_NAMED)
-                yield Finding(say("checks", form, at=name, what=what, **ends, gone=named))
+                yield Finding(
+                    say("checks", form, at=name, what=what, **ends, gone=named)
+                )
                 break
     most = max(len(runs) for _, _, runs in facts.settings)
-    if fewer := [f"{name} has {len(runs)}" for name, _, runs in facts.settings if len(runs) < most]:
-        yield Finding(say("checks", "fewer_runs", most=most, fewer=some_of(fewer, MOST_NAMED)))
+    if fewer := [
+        f"{name} has {len(runs)}"
+        for name, _, runs in facts.settings
+        if len(runs) < most
+    ]:
+        yield Finding(
+            say("checks", "fewer_runs", most=most, fewer=some_of(fewer, MOST_NAMED))
+        )
 
 
 def missing_numbers(numbers: Iterable[int]) -> list[int]:
@@ -333,7 +397,9 @@ def split_numbers(runs: Sequence[Run]) -> list[int]:
     """Numbers of splits that are named by numbers behind one word ("split 1"); else none."""
     matches = [re.fullmatch(r"(\D*)(\d{1,9})", str(run.split)) for run in runs]
     numbered = [match for match in matches if match]
-    is_series = len(numbered) == len(runs) and len({match[1] for match in numbered}) == 1
+    is_series = (
+        len(numbered) == len(runs) and len({match[1] for match in numbered}) == 1
+    )
     return [int(match[2]) for match in numbered] if is_series else []
 
 
@@ -346,7 +412,9 @@ def some_of(names: Sequence[object], most: int) -> str:
 def broken_promises(facts: Facts) -> Iterator[Finding]:
     """Everything that contradicts an epsilon. None of it touches the tests of the audit."""
     training = facts.release.training
-    private = [setting for setting in facts.settings if math.isfinite(setting.panel.epsilon)]
+    private = [
+        setting for setting in facts.settings if math.isfinite(setting.panel.epsilon)
+    ]
     if private and training.mechanism == "none":
         yield Finding(say("checks", "no_mechanism", at=private[0].name))
     if private and not facts.protects_unit:
@@ -356,10 +424,17 @@ def broken_promises(facts: Facts) -> Iterator[Finding]:
         n_train = float(panel.n_train.sum(axis=1).max())
         people = n_train if math.isfinite(n_train) else facts.release.subject.n_records
         delta = max(run.dp_delta or 0.0 for run in runs)
-        noise = min((n for run in runs if (n := run.noise_multiplier) is not None), default=None)
+        noise = min(
+            (n for run in runs if (n := run.noise_multiplier) is not None), default=None
+        )
         if noise == 0:
             yield Finding(say("checks", "no_noise", at=name))
-        elif noise and delta and panel.model is None and (rate := _sample_rate(facts.release)):
+        elif (
+            noise
+            and delta
+            and panel.model is None
+            and (rate := _sample_rate(facts.release))
+        ):
             needed = delta_of_one_step(panel.epsilon, noise, rate)
             if needed > delta * (1 + ROUNDED):
                 found = {"delta": delta, "noise": noise, "rate": rate, "needed": needed}
@@ -369,11 +444,17 @@ def broken_promises(facts: Facts) -> Iterator[Finding]:
         for own in (run.epsilon_by_accountant or {} for run in runs):
             spent |= {each: max(own[each], spent.get(each, 0.0)) for each in own}
         named = (training.config or {}).get("accountant")
-        by, most = min(spent.items(), key=lambda row: (row[0] != named, row[1]), default=("", 0.0))
+        by, most = min(
+            spent.items(), key=lambda row: (row[0] != named, row[1]), default=("", 0.0)
+        )
         if most > panel.epsilon * (1 + ROUNDED):
-            yield Finding(say("checks", "more_spent", at=name, accountant=by, spent=most))
+            yield Finding(
+                say("checks", "more_spent", at=name, accountant=by, spent=most)
+            )
         if people and delta > (1 + ROUNDED) / people:
-            yield Finding(say("checks", "large_delta", at=name, delta=delta, people=people))
+            yield Finding(
+                say("checks", "large_delta", at=name, delta=delta, people=people)
+            )
 
 
 def _sample_rate(release: Release) -> float | None:
@@ -397,18 +478,30 @@ def delta_of_one_step(epsilon: float, noise: float, rate: float) -> float:
 
     if epsilon > LARGEST_EXPONENT:
         return 0.0
-    threshold = 0.5 + noise * noise * (math.log(math.expm1(epsilon) + rate) - math.log(rate))
-    within = rate * ndtr((1 - threshold) / noise) + (1 - rate) * ndtr(-threshold / noise)
+    threshold = 0.5 + noise * noise * (
+        math.log(math.expm1(epsilon) + rate) - math.log(rate)
+    )
+    within = rate * ndtr((1 - threshold) / noise) + (1 - rate) * ndtr(
+        -threshold / noise
+    )
     return float(within - math.exp(epsilon + log_ndtr(-threshold / noise)))
 
 
 def far_placebos(facts: Facts) -> Iterator[Finding]:
     """Placebo groups whose quick attack is far from the exact one cannot check alarms."""
-    checked = [row for row in facts.release.placebo if (row.n_exact or 0) >= LEAST_EXACT]
+    checked = [
+        row for row in facts.release.placebo if (row.n_exact or 0) >= LEAST_EXACT
+    ]
     if far := [row for row in checked if (row.exact_difference or 0.0) > MOST_OFF]:
         row = max(far, key=lambda row: row.exact_difference or 0.0)
         at, attack = setting_name(row.model, row.epsilon), proxy_named(row.proxy).phrase
-        found = {"at": at, "attack": attack, "row": row, "n": len(far), "of": len(checked)}
+        found = {
+            "at": at,
+            "attack": attack,
+            "row": row,
+            "n": len(far),
+            "of": len(checked),
+        }
         yield Finding(say("checks", "far_placebos", **found, allowed=MOST_OFF))
 
 
@@ -429,14 +522,20 @@ def changed_totals(facts: Facts) -> Iterator[Finding]:
     total = (facts.labelled or sizes).total
     for n in np.unique(in_all):
         same = total[in_all == n]  # a run's unknown cells are never at fault
-        lowest, highest = (np.nan_to_num(f.reduce(same, axis=0)) for f in (np.fmin, np.fmax))
+        lowest, highest = (
+            np.nan_to_num(f.reduce(same, axis=0)) for f in (np.fmin, np.fmax)
+        )
         if (lowest < highest).any():
             group, label = np.argwhere(lowest < highest)[0]
             what = f" with a {LABELS[label]}" if total.shape[2] > 1 else ""
             # Caps where every run is said to use every record that has a group.
-            caps = n_records is not None and (in_all == n_records - (missing or 0)).all()
+            caps = (
+                n_records is not None and (in_all == n_records - (missing or 0)).all()
+            )
             ends = {"fewest": lowest[group, label], "most": highest[group, label]}
-            sentence = say("checks", "changed_size", group=facts.groups[group], what=what, **ends)
+            sentence = say(
+                "checks", "changed_size", group=facts.groups[group], what=what, **ends
+            )
             yield Finding(sentence, caps_verdict=bool(caps))
             return
 
@@ -462,7 +561,11 @@ def unit_without_number(facts: Facts) -> Iterator[Finding]:
 def repeated_splits(splits: Splits, level: float) -> Iterator[Finding]:
     """Different random splits rarely cut every group and label alike."""
     if splits.repeats and splits.repeats_p <= level:
-        names, n, p = list(splits.facts.runs_by_split), len(splits.names), splits.repeats_p
+        names, n, p = (
+            list(splits.facts.runs_by_split),
+            len(splits.names),
+            splits.repeats_p,
+        )
         again, first = next(iter(splits.repeats.items()))
         found = {"names": len(names), "n": n, "s": "s" * (n > 1), "chance": _chance(p)}
         found |= {"first": names[first], "again": names[again]}
@@ -479,14 +582,20 @@ def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
         return
     every, p_values = [], []
     for _, strata, _ in splits.measured:
-        by_split = (np.moveaxis(part, 1, 0).reshape(part.shape[1], -1) for part in strata)
+        by_split = (
+            np.moveaxis(part, 1, 0).reshape(part.shape[1], -1) for part in strata
+        )
         total, trained, correct, hits = by_split
         train = np.stack([trained - hits, hits], axis=2)
-        every.append(SplitCounts(train, np.stack([total - correct, correct], axis=2) - train))
+        every.append(
+            SplitCounts(train, np.stack([total - correct, correct], axis=2) - train)
+        )
         inflation = np.tile(splits.inflation, len(strata.total))
         p_values.append(hypergeometric.chance_of_repeats(every[-1], "group", inflation))
     adjusted = holm(np.array(p_values))
-    for (name, _, names), p, tables in zip(splits.measured, adjusted, every, strict=True):
+    for (name, _, names), p, tables in zip(
+        splits.measured, adjusted, every, strict=True
+    ):
         if p <= level:
             again, first = next(iter(hypergeometric.repeats(tables).items()))
             alike = listed([_split_words(names[split]) for split in (first, again)])
@@ -513,8 +622,13 @@ def balance(splits: Splits, level: float) -> Iterator[Finding]:
     if strata != "label" or (cuts.has_labels and n_missing == 0):
         missed, allowed = hypergeometric.misses(cuts, strata)
         if (missed > allowed).any():
-            s, stratum = np.unravel_index(int((missed - allowed).argmax()), missed.shape)
-            found = {"split": _split_words(splits.names[s]), "n": f"{missed[s, stratum]:,.0f}"}
+            s, stratum = np.unravel_index(
+                int((missed - allowed).argmax()), missed.shape
+            )
+            found = {
+                "split": _split_words(splits.names[s]),
+                "n": f"{missed[s, stratum]:,.0f}",
+            }
             found |= {"stratum": _stratum_words(splits, int(stratum))}
             by = "label and group" if strata == "both" else strata
             yield Finding(say("checks", "not_balanced", **found, by=by))
@@ -522,7 +636,9 @@ def balance(splits: Splits, level: float) -> Iterator[Finding]:
 
 def _undeclared_balance(splits: Splits, level: float) -> Iterator[Finding]:
     cuts = splits.cuts
-    possible: tuple[StratifiedBy, ...] = ("label", "group") if cuts.has_labels else ("group",)
+    possible: tuple[StratifiedBy, ...] = (
+        ("label", "group") if cuts.has_labels else ("group",)
+    )
     p_values = {
         strata: min(1.0, len(possible) * hypergeometric.chance_rounded(cuts, strata))
         for strata in possible
@@ -531,7 +647,11 @@ def _undeclared_balance(splits: Splits, level: float) -> Iterator[Finding]:
     if balanced := [strata for strata, p in p_values.items() if p <= level]:
         p = max(p_values[strata] for strata in balanced)
         is_denied = splits.facts.release.training.stratified_by is not None
-        found = {"n": len(cuts.train), "by": " and ".join(balanced), "chance": _chance(p)}
+        found = {
+            "n": len(cuts.train),
+            "by": " and ".join(balanced),
+            "chance": _chance(p),
+        }
         found |= {"declare": balanced[0] if len(balanced) == 1 else "both"}
         form = "balance_denied" if is_denied else "balance_unsaid"
         yield Finding(say("checks", form, **found), p, caps_verdict=is_denied)
@@ -565,15 +685,27 @@ def _drifts(
     splits: Splits, level: float, cuts: SplitCounts, strata: StratifiedBy, form: str
 ) -> Iterator[Finding]:
     chances = hypergeometric.label_chances(cuts, strata, splits.inflation)
-    whole = 2 if cuts.has_labels else 1  # of what the shares are: a group, or all groups
-    shares = [100 * part / np.maximum(part.sum(axis=whole, keepdims=True), 1) for part in cuts]
+    whole = (
+        2 if cuts.has_labels else 1
+    )  # of what the shares are: a group, or all groups
+    shares = [
+        100 * part / np.maximum(part.sum(axis=whole, keepdims=True), 1) for part in cuts
+    ]
     n, independent = len(splits.names), hypergeometric.n_fold_sets(splits.cuts) == 0
     combined = [hypergeometric.combine(own, independent=independent) for own in chances]
     p_values, over = holm(np.array(combined)), f" over {n} splits" if n > 1 else ""
     for g in np.flatnonzero(p_values <= level).tolist():
-        p, s = float(p_values[g]), int(chances[g].argmin()) * n // len(chances[g])  # worst split
-        found = {"group": splits.facts.groups[g], "split": _split_words(splits.names[s])}
-        found |= dict(zip(("train", "test"), (part[s, g, -1] for part in shares), strict=True))
+        p, s = (
+            float(p_values[g]),
+            int(chances[g].argmin()) * n // len(chances[g]),
+        )  # worst split
+        found = {
+            "group": splits.facts.groups[g],
+            "split": _split_words(splits.names[s]),
+        }
+        found |= dict(
+            zip(("train", "test"), (part[s, g, -1] for part in shares), strict=True)
+        )
         yield Finding(say("checks", form, **found, chance=_chance(p), over=over), p)
 
 
@@ -585,17 +717,27 @@ def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
     """
     n, sets = len(splits.cuts.train), hypergeometric.n_fold_sets(splits.cuts)
     inflation = splits.inflation * (n / (n - sets))
-    several = [(name, strata) for name, strata, names in splits.measured if len(names) > 1]
+    several = [
+        (name, strata) for name, strata, names in splits.measured if len(names) > 1
+    ]
     spreads = [dispersion(strata, inflation=inflation) for _, strata in several]
     if not spreads:
         return
     is_plain = np.stack([spread.mean_p_value for spread in spreads]) < PLAIN_MEAN
-    p_values = holm(np.where(is_plain, 1, np.stack([spread.p_value for spread in spreads])))
+    p_values = holm(
+        np.where(is_plain, 1, np.stack([spread.p_value for spread in spreads]))
+    )
     for k, g in np.argwhere(p_values <= level):
         (name, strata), p = several[k], p_values[k, g]
         unit = splits.facts.release.training.unit_of_split or RECORD
-        found = {"at": name, "group": splits.facts.groups[g], "n": strata.total.shape[1]}
-        yield Finding(say("checks", "dispersion", **found, unit=unit, chance=_chance(p)), p)
+        found = {
+            "at": name,
+            "group": splits.facts.groups[g],
+            "n": strata.total.shape[1],
+        }
+        yield Finding(
+            say("checks", "dispersion", **found, unit=unit, chance=_chance(p)), p
+        )
 
 
 def below_zero(splits: Splits, level: float) -> Iterator[Finding]:
@@ -606,7 +748,9 @@ def below_zero(splits: Splits, level: float) -> Iterator[Finding]:
     if (p_values <= level).any():
         k, g = np.unravel_index(int(np.nanargmin(p_values)), p_values.shape)
         at, group, p = splits.measured[k][0], splits.facts.groups[g], p_values[k, g]
-        yield Finding(say("checks", "below_zero", at=at, group=group, chance=_chance(p)), p)
+        yield Finding(
+            say("checks", "below_zero", at=at, group=group, chance=_chance(p)), p
+        )
 
 
 def impossible_attacks(splits: Splits, level: float) -> Iterator[Finding]:
@@ -620,9 +764,14 @@ def impossible_attacks(splits: Splits, level: float) -> Iterator[Finding]:
     training = facts.release.training
     replaces = str((training.config or {}).get("adjacency")).startswith("replace")
     by_label = training.stratified_by not in ("nothing", "group")
-    measured = measure_costs([s.panel for s in facts.settings], Plan(), inflation=splits.inflation)
+    measured = measure_costs(
+        [s.panel for s in facts.settings], Plan(), inflation=splits.inflation
+    )
     cells = {
-        (cost, k): (np.where(each.enough, exposed.value, np.nan), np.sqrt(exposed.alone))
+        (cost, k): (
+            np.where(each.enough, exposed.value, np.nan),
+            np.sqrt(exposed.alone),
+        )
         for cost, by_setting in measured.items()
         for k, each in enumerate(by_setting)
         if (exposed := each.exposed) is not None and cost != SPENT.name
@@ -631,7 +780,9 @@ def impossible_attacks(splits: Splits, level: float) -> Iterator[Finding]:
         proxy, (name, panel, runs) = proxy_named(cost), facts.settings[k]
         finds, times = f"At {name} {proxy.phrase} finds", ADVANTAGES.get(proxy.scale)
         if proxy is not GAP:  # which has an exact check
-            rows.append((f"{finds} members less often than a coin would", -value, error))
+            rows.append(
+                (f"{finds} members less often than a coin would", -value, error)
+            )
         if proxy is LIRA and (AUC_ADVANTAGE.name, k) in cells:
             plain, more = (LEAST_LIRA * part for part in cells[AUC_ADVANTAGE.name, k])
             less = f"{finds} less than half of what the plain AUC of losses shows"
@@ -643,7 +794,9 @@ def impossible_attacks(splits: Splits, level: float) -> Iterator[Finding]:
             allowed = f"more than such an epsilon allows ({proxy.scale.hundredths(most)} of 100)"
             rows.append((f"{finds} {allowed}", value - most, error))
     excess, error = (np.array([row[k] for row in rows]) for k in (1, 2))
-    p_values = holm(np.maximum(upper_p(excess, np.maximum(error, SMALLEST_P)), SMALLEST_P))
+    p_values = holm(
+        np.maximum(upper_p(excess, np.maximum(error, SMALLEST_P)), SMALLEST_P)
+    )
     for k, g in np.argwhere(p_values <= level)[:1]:
         found, p = {"what": rows[k][0], "group": facts.groups[g]}, p_values[k, g]
         yield Finding(say("checks", "impossible", **found, chance=_chance(p)), p)
@@ -704,7 +857,9 @@ def disclosed(release: Release) -> Iterator[str]:
         return
     few = (cells.sum(axis=2) < LEAST_PEOPLE).any(axis=(0, 1, 2))
     if small := [release.subject.groups[g] for g in np.flatnonzero(few)]:
-        more = f" and {len(small) - MOST_GROUPS} more" if len(small) > MOST_GROUPS else ""
+        more = (
+            f" and {len(small) - MOST_GROUPS} more" if len(small) > MOST_GROUPS else ""
+        )
         groups = ", ".join(small[:MOST_GROUPS]) + more
         yield say("checks", "few_people", least=LEAST_PEOPLE, groups=groups)
     known = np.where(np.isnan(cells).any(axis=(0, 1, 2)), 0, cells).astype(np.int64)
@@ -712,5 +867,9 @@ def disclosed(release: Release) -> Iterator[str]:
     if given.any():
         yield say("checks", "given_away", most=given.max(), n=given.sum())
     # The file's own count of certain memberships is checked.
-    if stated is not None and stated.memberships is not None and stated.memberships < given.sum():
+    if (
+        stated is not None
+        and stated.memberships is not None
+        and stated.memberships < given.sum()
+    ):
         yield say("checks", "fewer_declared", n=stated.memberships)

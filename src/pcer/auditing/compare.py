@@ -48,7 +48,9 @@ from pcer.release.proxies import GAP, Proxy, attack_named, proxy_named
 from pcer.statistics import SIGNIFICANCE, holm
 
 CONFIDENCE: Final = 0.95  # that all upper bounds of one kind hold together
-LEAST_PAIRED: Final = 8  # splits from which on the spread of their changes is a reliable error
+LEAST_PAIRED: Final = (
+    8  # splits from which on the spread of their changes is a reliable error
+)
 MOST_NAMED: Final = 3  # changes that a headline names
 # Difference of the shares trained on from which on the account mentions it.
 SHARES_DIFFER: Final = 0.01
@@ -139,7 +141,9 @@ class SettingChange(Record):
     @property
     def name(self) -> str:
         """The setting; of two different ones, both."""
-        old, new = (setting_name(side.model, side.epsilon) for side in (self.old, self.new))
+        old, new = (
+            setting_name(side.model, side.epsilon) for side in (self.old, self.new)
+        )
         return new if old == new else f"{old} → {new}"
 
     @property
@@ -208,14 +212,21 @@ def compare(
     _require_alike(old, new)
     matches, left_out = _matches(panels(old), panels(new), settings)
     proxy = _choose(matches, cost)
-    inflation = usable_inflation(old, "the old release"), usable_inflation(new, "the new release")
+    inflation = (
+        usable_inflation(old, "the old release"),
+        usable_inflation(new, "the new release"),
+    )
     before, after = (
         ComparedRelease(
-            title=each.title, release_sha256=each.sha256, data_digest=each.provenance.data_digest
+            title=each.title,
+            release_sha256=each.sha256,
+            data_digest=each.provenance.data_digest,
         )
         for each in (old, new)
     )
-    same_people = before.data_digest is not None and before.data_digest == after.data_digest
+    same_people = (
+        before.data_digest is not None and before.data_digest == after.data_digest
+    )
     compared = []
     for match in matches:
         measured = [
@@ -228,7 +239,9 @@ def compare(
     verdict = ChangeVerdict.strongest(setting.verdict for setting in changes)
     if old.sha256 == new.sha256 and all(each.old == each.new for each in changes):
         verdict = ChangeVerdict.SAME_RELEASE
-    shares = [each.n_train.mean() / (each.n_train + each.n_test).mean() for each in matches[0]]
+    shares = [
+        each.n_train.mean() / (each.n_train + each.n_test).mean() for each in matches[0]
+    ]
     return Changes(
         old=before,
         new=after,
@@ -266,7 +279,9 @@ def usable_inflation(release: Release, name: str) -> FloatArray | None:
             f"{name} does not say that its splits are random (training.split_kind), which every "
             "test needs."
         )
-    if against := [finding for finding in check_release(release) if finding.caps_verdict]:
+    if against := [
+        finding for finding in check_release(release) if finding.caps_verdict
+    ]:
         raise InputError(
             f"the counts of {name} contradict what it says of its splits, so that nothing can "
             f"be compared: {against[0].sentence}"
@@ -278,12 +293,17 @@ def _matches(
     old: Sequence[Panel], new: Sequence[Panel], settings: Wanted
 ) -> tuple[list[Match], list[str]]:
     """Settings beside each other, and names of those left out; a name may itself hold an =."""
-    sides = [{short_setting(p.model, stated_epsilon(p)): p for p in side} for side in (old, new)]
+    sides = [
+        {short_setting(p.model, stated_epsilon(p)): p for p in side}
+        for side in (old, new)
+    ]
     has = (listed([repr(name) for name in side]) for side in sides)
     here = "the old one has {}, the new one {}".format(*has)
     if settings is None and len(old) == len(new) == 1:
         return [(old[0], new[0])], []
-    keys = [[(each.model, stated_epsilon(each)) for each in side] for side in (old, new)]
+    keys = [
+        [(each.model, stated_epsilon(each)) for each in side] for side in (old, new)
+    ]
     asked = [settings] if isinstance(settings, str | int | float) else settings
     left_out = list[str]()
     if asked is None:
@@ -296,9 +316,13 @@ def _matches(
         )
     found = list[Match]()
     for text in map(str, asked):
-        halves = ((text[: at.start()], text[at.end() :]) for at in re.finditer("=", text))
+        halves = (
+            (text[: at.start()], text[at.end() :]) for at in re.finditer("=", text)
+        )
         places = (map(setting_called, both, keys) for both in [(text, text), *halves])
-        present = [(old[a], new[b]) for a, b in places if a is not None and b is not None]
+        present = [
+            (old[a], new[b]) for a, b in places if a is not None and b is not None
+        ]
         if not present:
             raise InputError(
                 f"the setting {text!r} is not in both releases: {here}; write one of them, or "
@@ -311,12 +335,20 @@ def _matches(
 def _choose(matches: Sequence[Match], cost: str | None) -> Proxy:
     """The attack named, or the strongest comparable one that all carry for everyone."""
     sides = [*zip(*matches, strict=True)]
-    sizes = ({(panel.n_splits, len(panel.seeds)) for panel in match} for match in matches)
+    sizes = (
+        {(panel.n_splits, len(panel.seeds)) for panel in match} for match in matches
+    )
     as_many = all(len(size) == 1 for size in sizes)
     if cost in (None, SHARPEST):
-        for proxy in (*measure.ADVANTAGES[:2], *measure.PAIRED, *measure.ADVANTAGES[2:]):
+        for proxy in (
+            *measure.ADVANTAGES[:2],
+            *measure.PAIRED,
+            *measure.ADVANTAGES[2:],
+        ):
             is_fair = as_many or proxy not in proxies.BY_SHADOWS
-            if is_fair and all(measure.is_carried(side, Plan(), proxy) for side in sides):
+            if is_fair and all(
+                measure.is_carried(side, Plan(), proxy) for side in sides
+            ):
                 return proxy
         return GAP
     named = proxy_named(attack_named(str(cost), carried_costs(chain(*sides))))
@@ -335,14 +367,21 @@ def _choose(matches: Sequence[Match], cost: str | None) -> Proxy:
     return named
 
 
-def _common_splits(match: Match, releases: tuple[Release, Release]) -> tuple[IntArray, IntArray]:
+def _common_splits(
+    match: Match, releases: tuple[Release, Release]
+) -> tuple[IntArray, IntArray]:
     """Positions, in the old setting and in the new, of the splits of the same name and sizes."""
     sides = []
     for panel, release in zip(match, releases, strict=True):
-        runs = next(each.runs for each in release.kept(Facts).settings if each.panel is panel)
+        runs = next(
+            each.runs for each in release.kept(Facts).settings if each.panel is panel
+        )
         sides.append(
             {
-                (run.split, *(run.groups[name].train.n for name in match[0].group_names)): split
+                (
+                    run.split,
+                    *(run.groups[name].train.n for name in match[0].group_names),
+                ): split
                 for run, split in zip(runs, panel.split, strict=True)
                 if run.split is not None
             }
@@ -427,7 +466,9 @@ class Contrast(NamedTuple):
 
         error = np.sqrt(self.variance)
         scaled = quotient(sign * self.value, error, otherwise=-np.inf)
-        return np.where(np.isfinite(self.value + error), stdtr(self.freedom, -scaled), np.nan)
+        return np.where(
+            np.isfinite(self.value + error), stdtr(self.freedom, -scaled), np.nan
+        )
 
     def half_width(self, tail: float) -> FloatArray:
         """Distance to an upper bound that fails with probability ``tail``."""
@@ -455,7 +496,13 @@ def group_rows(both: BothExposed, *, tail: float) -> Rows:
     change = Contrast.of(per_split, np.fmax(lasting, mutual))
     values = both.old.value, both.new.value, change.value, np.sqrt(change.variance)
     most = np.maximum(change.value + change.half_width(tail), 0.0)
-    return dict(zip(COLUMNS, (*values, most, change.upper_p(), change.upper_p(-1.0)), strict=True))
+    return dict(
+        zip(
+            COLUMNS,
+            (*values, most, change.upper_p(), change.upper_p(-1.0)),
+            strict=True,
+        )
+    )
 
 
 def pair_rows(both: BothExposed, *, tail: float) -> Rows:
@@ -498,7 +545,10 @@ def size_rows(
 
 
 def _changed_rows(
-    measured: Sequence[Measured], common: tuple[IntArray, IntArray] | None, *, n_settings: int
+    measured: Sequence[Measured],
+    common: tuple[IntArray, IntArray] | None,
+    *,
+    n_settings: int,
 ) -> tuple[Rows, int | None]:
     """One setting's groups, pairs and outcomes, and how many splits were compared one by one.
 
@@ -512,29 +562,46 @@ def _changed_rows(
     order = np.array([after.panel.group_names.index(name) for name in names])
     old, new, is_paired = before.exposed, after.exposed, False
     by_split = before.exposed_by_split(), after.exposed_by_split()
-    if common is not None and len(common[0]) >= LEAST_PAIRED and by_split[0] and by_split[1]:
+    if (
+        common is not None
+        and len(common[0]) >= LEAST_PAIRED
+        and by_split[0]
+        and by_split[1]
+    ):
         is_paired = True
         old = replace(by_split[0], per_split=by_split[0].per_split[common[0]])
         new = replace(by_split[1], per_split=by_split[1].per_split[common[1]])
     largest, same_people = before.proxy.scale.largest, common is not None
-    both = BothExposed(old, new.only(order), same_people, largest=largest, is_paired=is_paired)
+    both = BothExposed(
+        old, new.only(order), same_people, largest=largest, is_paired=is_paired
+    )
     pairs = np.array(measure.pairs_of((before.panel,), Plan()), dtype=np.int64).T
     fails = (1 - CONFIDENCE) / n_settings
     of_groups = group_rows(both, tail=fails / len(names))
     of_pairs = pair_rows(both.only(pairs), tail=fails / len(pairs[0]))
     # Outcome rates in the form of exposures, with all of their error in one number.
     rates = [
-        replace(side, per_split=at.received.mean(axis=0)[None], one_split=at.received_variance)
+        replace(
+            side,
+            per_split=at.received.mean(axis=0)[None],
+            one_split=at.received_variance,
+        )
         for at, side in zip(measured, (before.exposed, after.exposed), strict=True)
     ]
     old, new = (replace(rate, people=None) for rate in rates)
-    served = BothExposed(old, new.only(order), same_people, largest=1.0, is_paired=False)
+    served = BothExposed(
+        old, new.only(order), same_people, largest=1.0, is_paired=False
+    )
     of_outcomes = pair_rows(served.only(pairs), tail=fails / len(pairs[0]))
     enough = before.enough & after.enough[order]
-    is_enough = np.concatenate([enough, enough[pairs].all(axis=0), [True] * len(pairs[0])])
+    is_enough = np.concatenate(
+        [enough, enough[pairs].all(axis=0), [True] * len(pairs[0])]
+    )
     parts = (of_groups, of_pairs, of_outcomes)
     return {
-        name: np.where(is_enough, np.concatenate([part[name] for part in parts]), np.nan)
+        name: np.where(
+            is_enough, np.concatenate([part[name] for part in parts]), np.nan
+        )
         for name in COLUMNS
     }, both.old.n_splits if is_paired else None
 
@@ -543,17 +610,29 @@ def _setting_changes(
     matches: Sequence[Match], compared: Sequence[tuple[Rows, int | None]]
 ) -> list[SettingChange]:
     """Every number, the p-values adjusted over all settings, groups, pairs and both axes."""
-    columns = {name: np.concatenate([rows[name] for rows, _ in compared]) for name in COLUMNS}
-    columns |= {name: holm(columns[f"{name}_alone"]) for name in ("p_worse", "p_improved")}
-    shown = np.where(columns["p_improved"] <= SIGNIFICANCE, "improved", "cannot_be_told")
-    verdicts = map(ChangeVerdict, np.where(columns["p_worse"] <= SIGNIFICANCE, "worse", shown))
-    numbers = zip(*(map(measure.number, column) for column in columns.values()), strict=True)
+    columns = {
+        name: np.concatenate([rows[name] for rows, _ in compared]) for name in COLUMNS
+    }
+    columns |= {
+        name: holm(columns[f"{name}_alone"]) for name in ("p_worse", "p_improved")
+    }
+    shown = np.where(
+        columns["p_improved"] <= SIGNIFICANCE, "improved", "cannot_be_told"
+    )
+    verdicts = map(
+        ChangeVerdict, np.where(columns["p_worse"] <= SIGNIFICANCE, "worse", shown)
+    )
+    numbers = zip(
+        *(map(measure.number, column) for column in columns.values()), strict=True
+    )
     fields = (dict(zip(columns, row, strict=True)) for row in numbers)
     changes = []
     for (old, new), (_, n_paired) in zip(matches, compared, strict=True):
         names = old.group_names
         pairs = [(names[i], names[j]) for i, j in measure.pairs_of((old,), Plan())]
-        about: list[tuple[Axis, tuple[str, ...]]] = [("exposure", (name,)) for name in names]
+        about: list[tuple[Axis, tuple[str, ...]]] = [
+            ("exposure", (name,)) for name in names
+        ]
         about += [(axis, pair) for axis in get_args(Axis) for pair in pairs]
         rows = [
             Change(axis=axis, groups=groups, verdict=next(verdicts), **next(fields))
@@ -576,17 +655,25 @@ def _setting_changes(
 # In words
 
 
-def _headline(verdict: ChangeVerdict, settings: Sequence[SettingChange], cost: Proxy) -> str:
+def _headline(
+    verdict: ChangeVerdict, settings: Sequence[SettingChange], cost: Proxy
+) -> str:
     """What changed on each axis, the worse one first; or the most that may be missed."""
     if verdict is ChangeVerdict.SAME_RELEASE:
         return say("compare", "same_release")
     found: list[tuple[int, str]] = []
     for axis in get_args(Axis):
-        rows = [(each, row) for each in settings for row in each.rows if row.axis == axis]
+        rows = [
+            (each, row) for each in settings for row in each.rows if row.axis == axis
+        ]
         told = ChangeVerdict.strongest(row.verdict for _, row in rows)
         several, sentence = len(settings) > 1, _missed(settings, cost, axis)
         if told is not ChangeVerdict.CANNOT_BE_TOLD:
-            at = [worded(row, each.new, cost, several) for each, row in rows if row.verdict is told]
+            at = [
+                worded(row, each.new, cost, several)
+                for each, row in rows
+                if row.verdict is told
+            ]
             more = f"; and {len(at) - MOST_NAMED} more" if len(at) > MOST_NAMED else ""
             sentence = f"{capital(told.words)}: {'; '.join(at[:MOST_NAMED])}{more}."
         found.append(([*ChangeVerdict].index(told), sentence))
@@ -594,7 +681,10 @@ def _headline(verdict: ChangeVerdict, settings: Sequence[SettingChange], cost: P
 
 
 def _account(
-    settings: Sequence[SettingChange], cost: Proxy, same_people: bool, train_shares: Sequence[float]
+    settings: Sequence[SettingChange],
+    cost: Proxy,
+    same_people: bool,
+    train_shares: Sequence[float],
 ) -> Iterator[str]:
     """What it rests on, in sentences; ``train_shares`` of the records of old and new models."""
     if any(setting.verdict is not ChangeVerdict.CANNOT_BE_TOLD for setting in settings):
@@ -615,7 +705,11 @@ def worded(row: Change, at: ComparedSetting, cost: Proxy, several: bool) -> str:
     old, new = row.old or 0.0, row.new or 0.0
     scale = cost.scale if row.axis == "exposure" else proxies.ACCURACY
     where = f" {in_setting(at.model, at.epsilon)}" if several else ""
-    facts = {"groups": listed(row.groups), "where": where, "unit": scale.said + scale.coin}
+    facts = {
+        "groups": listed(row.groups),
+        "where": where,
+        "unit": scale.said + scale.coin,
+    }
     if len(row.groups) == 1:
         sizes = {"old": scale.hundredths(old), "new": scale.hundredths(new)}
         return say("compare", "rose" if new > old else "fell", **facts, **sizes)
@@ -625,19 +719,31 @@ def worded(row: Change, at: ComparedSetting, cost: Proxy, several: bool) -> str:
 
 
 def _missed(
-    settings: Sequence[SettingChange], cost: Proxy, axis: Axis, start: str = "No change shown"
+    settings: Sequence[SettingChange],
+    cost: Proxy,
+    axis: Axis,
+    start: str = "No change shown",
 ) -> str:
     """By how much exposure may have risen, and differences may have grown."""
     risen, grown, gaps = (
-        [row.most for setting in settings for row in getattr(setting, kind) if row.most is not None]
+        [
+            row.most
+            for setting in settings
+            for row in getattr(setting, kind)
+            if row.most is not None
+        ]
         for kind in ("groups", "pairs", "outcomes")
     )
     if axis == "outcomes":
         amount = proxies.ACCURACY.difference(max(gaps, default=0.0))
-        return say("compare", "missed_outcomes" if gaps else "no_outcomes", grown=amount)
+        return say(
+            "compare", "missed_outcomes" if gaps else "no_outcomes", grown=amount
+        )
     if not risen:
         return say("compare", "too_few")
-    most, apart = (cost.scale.difference(max(each, default=0.0)) for each in (risen, grown))
+    most, apart = (
+        cost.scale.difference(max(each, default=0.0)) for each in (risen, grown)
+    )
     facts = {"start": start, "risen": most, "grown": apart, "unit": cost.scale.points}
     return say("compare", "missed" if grown else "missed_groups", **facts)
 
@@ -677,7 +783,9 @@ class Trend(Result):
 
 @door()
 def trend(
-    *releases: Given | Sequence[Given], cost: str | None = None, setting: str | float | None = None
+    *releases: Given | Sequence[Given],
+    cost: str | None = None,
+    setting: str | float | None = None,
 ) -> Trend:
     """Audit versions of one model, the oldest first: is the last worse than the first?
 
@@ -694,7 +802,9 @@ def trend(
     lists = (each if isinstance(each, list | tuple) else [each] for each in releases)
     given = [release_at(each) for each in chain(*lists)]
     if len(given) < 2:
-        raise InputError("a trend needs two or more releases, the oldest first.", field="releases")
+        raise InputError(
+            "a trend needs two or more releases, the oldest first.", field="releases"
+        )
     (first, *later), found = given, dict[Panel, list[Panel]]()
     for each in later:
         _require_alike(first, each)
@@ -702,13 +812,19 @@ def trend(
             found.setdefault(old, [old]).append(new)
     in_all = [tuple(match) for match in found.values() if len(match) == len(given)]
     if not in_all:
-        raise InputError("no setting is in all releases; compare two of them.", field="setting")
+        raise InputError(
+            "no setting is in all releases; compare two of them.", field="setting"
+        )
     match = max(in_all, key=lambda match: match[0].epsilon)
     names = [short_setting(panel.model, stated_epsilon(panel)) for panel in match]
     both, proxy = f"{names[0]}={names[-1]}", _choose([match], cost)
     change = compare(first, later[-1], cost=proxy.name, settings=both)
     audits = [audit(release) for release in given]
-    if {each.cost for each in audits} != {proxy.name}:  # numbers of another attack tell no trend
+    if {each.cost for each in audits} != {
+        proxy.name
+    }:  # numbers of another attack tell no trend
         audits = [audit(release, cost=proxy.name) for release in given]
-    positions = [panels(each).index(panel) for each, panel in zip(given, match, strict=True)]
+    positions = [
+        panels(each).index(panel) for each, panel in zip(given, match, strict=True)
+    ]
     return Trend(cost=proxy.name, change=change, versions=audits, positions=positions)

@@ -29,7 +29,9 @@ EXACT_LIMIT = 100.0  # largest standard deviation of U for which its whole distr
 TAIL_EXPONENT = 50.0
 PLAIN_MEAN = 0.01  # a mean with a smaller p-value counts whatever the spread
 BATCH_ENTRIES = 250_000  # probabilities of single counts that are held at once
-LARGEST_Z = 40.0  # beyond this normal quantile no probability is left in double precision
+LARGEST_Z = (
+    40.0  # beyond this normal quantile no probability is left in double precision
+)
 _ratio = partial(quotient, otherwise=0.0)  # an empty stratum adds nothing
 
 
@@ -61,16 +63,22 @@ class Memorised(NamedTuple):
     """The test of each group; arrays over the group."""
 
     p_value: FloatArray  # P(U >= u); NaN where U cannot vary, so that nothing can be resolved
-    excess: FloatArray  # correct training records beyond what the splits alone would give
+    excess: (
+        FloatArray  # correct training records beyond what the splits alone would give
+    )
     variance: FloatArray
 
 
 class Dispersion(NamedTuple):
     """Spread of the accuracy difference over splits against what random splits give, by group."""
 
-    statistic: FloatArray  # near one less than the number of splits where these are random
+    statistic: (
+        FloatArray  # near one less than the number of splits where these are random
+    )
     p_value: FloatArray  # of so large a spread; NaN where nothing can vary
-    mean_p_value: FloatArray  # of so large a mean, one-sided, by Student's t from the spread
+    mean_p_value: (
+        FloatArray  # of so large a mean, one-sided, by Student's t from the spread
+    )
 
 
 def lowest_seeds(split: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -102,7 +110,9 @@ def memorised(strata: Strata) -> Memorised:
     excess, variance = flat.excess.sum(axis=0), flat.variance.sum(axis=0)
     # Normal, half a count off for continuity, skewness taken out by the first Cornish-Fisher term.
     # Skewness is at most 1/deviation: beyond a deviation of 100 it is right to 1 % down to 1e-9.
-    lean = (flat.total - 2 * flat.correct) * _ratio(flat.total - 2 * flat.trained, flat.total)
+    lean = (flat.total - 2 * flat.correct) * _ratio(
+        flat.total - 2 * flat.trained, flat.total
+    )
     third = (flat.variance * _ratio(lean, flat.total - 2)).sum(axis=0)
     deviation = np.sqrt(variance)
     z = np.clip(_ratio(excess - 0.5, deviation), -LARGEST_Z, LARGEST_Z)
@@ -155,7 +165,10 @@ def dispersion(strata: Strata, *, inflation: FloatArray | float = 1.0) -> Disper
     parts = _ratio(shares[0] * (1 - shares[0]), strata.trained - 1)
     parts = parts + _ratio(shares[1] * (1 - shares[1]), rest - 1)
     neyman = (weight**2 * parts).sum(axis=0)
-    unit, about_mean = np.maximum(v.mean(axis=0), neyman.mean(axis=0)), (x - x.mean(axis=0)) ** 2
+    unit, about_mean = (
+        np.maximum(v.mean(axis=0), neyman.mean(axis=0)),
+        (x - x.mean(axis=0)) ** 2,
+    )
     statistic = _ratio(about_mean.sum(axis=0), unit * inflation)
     # variance of the sum of squares about the mean, in units of the mean variance
     squares = (1 - 2 / n) * (v**2).sum(axis=0) + v.mean(axis=0) ** 2
@@ -166,14 +179,18 @@ def dispersion(strata: Strata, *, inflation: FloatArray | float = 1.0) -> Disper
     return Dispersion(
         statistic=statistic,
         p_value=np.where(varies, gammaincc((n - 1) * half, statistic * half), np.nan),
-        mean_p_value=np.where(varies, stdtr(n - 1, -_ratio(x.mean(axis=0), error)), np.nan),
+        mean_p_value=np.where(
+            varies, stdtr(n - 1, -_ratio(x.mean(axis=0), error)), np.nan
+        ),
     )
 
 
 def _reach(variance: FloatArray) -> FloatArray:
     """Distance from the mean that such a sum exceeds with probability below e^-50 (Bernstein)."""
     linear = TAIL_EXPONENT / 3
-    return np.asarray(np.ceil(linear + np.sqrt(linear**2 + 2 * TAIL_EXPONENT * variance)))
+    return np.asarray(
+        np.ceil(linear + np.sqrt(linear**2 + 2 * TAIL_EXPONENT * variance))
+    )
 
 
 def _exact_tails(strata: Strata) -> FloatArray:
@@ -191,7 +208,9 @@ def _exact_tails(strata: Strata) -> FloatArray:
     n_frequencies, smallest = n_points // 2 + 1, float(variance.min())
     if smallest > TAIL_EXPONENT / 2:
         angle = np.arccos(1 - TAIL_EXPONENT / smallest)
-        n_frequencies = min(n_points // 2, int(np.ceil(angle / (2 * np.pi) * n_points))) + 1
+        n_frequencies = (
+            min(n_points // 2, int(np.ceil(angle / (2 * np.pi) * n_points))) + 1
+        )
     parts = _mass_functions(strata, mode)
     width = parts.shape[-1] // 2
     turns = np.outer(np.arange(-width, width + 1), np.arange(n_frequencies)) % n_points

@@ -26,10 +26,14 @@ from pcer.statistics import SIGNIFICANCE
 FORMAT: Final = "pcer-audit"
 VERSION: Final = 3
 SIGNIFICANT_DIGITS = 12
-AUDIT_AGAIN: Final = "audit the release again"  # what to do with an audit or page of old
+AUDIT_AGAIN: Final = (
+    "audit the release again"  # what to do with an audit or page of old
+)
 
 FrameOf = Literal["groups", "pairs", "settings", "costs"]
-AboutExposure = Literal["differs", "no_difference_shown", "none_detected", "cannot_tell"]
+AboutExposure = Literal[
+    "differs", "no_difference_shown", "none_detected", "cannot_tell"
+]
 AboutOutcomes = Literal["differ", "no_difference_shown", "not_given", "cannot_tell"]
 AboutRatio = Literal["differs", "no_difference_shown", "floor_dominated", "cannot_tell"]
 Driver = Literal["outcomes", "exposure", "both", "together"]
@@ -49,7 +53,9 @@ class Estimate(Record):
     value: float | None
     standard_error: float | None
     interval: tuple[float, float] | None  # at the plan's confidence level
-    upper_bound: float | None  # one-sided, simultaneous over the audit: the one people see
+    upper_bound: (
+        float | None
+    )  # one-sided, simultaneous over the audit: the one people see
     upper_bound_pointwise: float | None  # of this number alone
 
 
@@ -63,14 +69,22 @@ class NullPicture(Record):
 class GroupBound(Record):
     """What training itself allows about one group's people, from the release's bounds."""
 
-    mode: str  # where the norms of gradients come from; "refreshed" ones are an estimate
+    mode: (
+        str  # where the norms of gradients come from; "refreshed" ones are an estimate
+    )
     accountant: str  # of every epsilon here but the next
-    promised: float | None  # to everyone of the group, where a rule promises groups different ones
+    promised: (
+        float | None
+    )  # to everyone of the group, where a rule promises groups different ones
     nominal: float | None  # the promise
-    spent: float | None  # mean receipt, a bound of each person's own epsilon; None without receipts
+    spent: (
+        float | None
+    )  # mean receipt, a bound of each person's own epsilon; None without receipts
     standard_error: float | None  # of it, over people and seeds
     quantiles: dict[str, float]  # of receipts
-    advantage: float | None  # what an attacker who sees every step could reach; an estimate
+    advantage: (
+        float | None
+    )  # what an attacker who sees every step could reach; an estimate
 
 
 class GroupResult(Record):
@@ -111,7 +125,9 @@ class Disparity(Summary):
     sign_test_p: float | None
     null_mean: float | None
     null_interval: tuple[float, float] | None
-    is_beyond_null: bool | None  # outside it, simultaneous over settings and pairs; None: no null
+    is_beyond_null: (
+        bool | None
+    )  # outside it, simultaneous over settings and pairs; None: no null
 
 
 class FloorRow(Summary):
@@ -193,7 +209,9 @@ class RatioAnswer(PairAnswer):
     answer: AboutRatio
     attack: str  # its exposure is the ratio's denominator
     driven_by: Driver | None  # "together": neither difference is shown alone
-    cross_product: float | None  # R_i c_j - R_j c_i; positive: the second has the lower ratio
+    cross_product: (
+        float | None
+    )  # R_i c_j - R_j c_i; positive: the second has the lower ratio
     standard_error: float | None
     placebo: PlaceboCheck | None
 
@@ -227,7 +245,8 @@ class PairResult(Record):
             "double_disadvantage": self.double_disadvantage.group is not None,
             "exposure_differs": self.exposure.answer == "differs",
             "ratio_differs": self.ratio.answer == "differs",
-            "equal_within_margin": self.equivalence is not None and self.equivalence.shown,
+            "equal_within_margin": self.equivalence is not None
+            and self.equivalence.shown,
             "none_detected": self.exposure.answer == "none_detected",
             "floor_dominated": self.ratio.answer == "floor_dominated",
             "no_difference_shown": self.exposure.answer == "no_difference_shown",
@@ -337,7 +356,9 @@ class CostStory(Record):
     p_value: float | None  # of a difference of exposures, adjusted within this attack
     p_value_over_costs: float | None
     ratio_p_over_costs: float | None
-    detected_in: list[int]  # settings by position where something is memorised, over all attacks
+    detected_in: list[
+        int
+    ]  # settings by position where something is memorised, over all attacks
     differs_in: list[int]  # likewise, where exposures differ
 
     @property
@@ -350,7 +371,11 @@ class CostStory(Record):
             "exposure_differs": (self.more_exposed, self.p_value_over_costs),
             "ratio_differs": (self.lower_ratio, self.ratio_p_over_costs),
         }
-        return [what for what, (who, p) in found.items() if who and (p or 0.0) <= SIGNIFICANCE]
+        return [
+            what
+            for what, (who, p) in found.items()
+            if who and (p or 0.0) <= SIGNIFICANCE
+        ]
 
 
 class DeclarationFinding(Record):
@@ -413,7 +438,9 @@ class Result(Shown):
     @classmethod
     def file_schema(cls) -> dict[str, Any]:
         """JSON Schema of such a file."""
-        name, version = (cls.model_fields[field].default for field in ("format", "version"))
+        name, version = (
+            cls.model_fields[field].default for field in ("format", "version")
+        )
         return {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             **cls.model_json_schema(),
@@ -467,13 +494,22 @@ class Audit(Result):
     @property
     def title(self) -> str:
         """What was audited, and the verdict."""
-        return f"{self.subject.dataset} ({self.subject.attribute}): {self.verdict.words}"
+        return (
+            f"{self.subject.dataset} ({self.subject.attribute}): {self.verdict.words}"
+        )
 
     @property
     def policy_lines(self) -> list[str]:
         """Whether the policy holds, and each rule that is broken; nothing without a policy."""
-        broken, n_broken = [rule.sentence for rule in self.broken_rules], len(self.broken_rules)
-        first = f"The policy is broken: {n_broken} of its rules." if broken else "The policy holds."
+        broken, n_broken = (
+            [rule.sentence for rule in self.broken_rules],
+            len(self.broken_rules),
+        )
+        first = (
+            f"The policy is broken: {n_broken} of its rules."
+            if broken
+            else "The policy holds."
+        )
         return [] if self.plan.policy is None else [first, *broken]
 
     @property
@@ -497,7 +533,9 @@ class Audit(Result):
         attack, where it does after Holm over all attacks. One of Algorithm 1 has no place.
         """
         found: dict[str, list[int | str]] = {}
-        for k, pair in ((k, pair) for k, each in enumerate(self.budgets) for pair in each.pairs):
+        for k, pair in (
+            (k, pair) for k, each in enumerate(self.budgets) for pair in each.pairs
+        ):
             for statement in pair.statements:
                 found.setdefault(statement, []).append(k)
         for story in self.costs:
@@ -517,7 +555,11 @@ class Audit(Result):
         return self
 
     def to_frame(
-        self, what: FrameOf = "groups", *, backend: str | None = None, full: bool = False
+        self,
+        what: FrameOf = "groups",
+        *,
+        backend: str | None = None,
+        full: bool = False,
     ) -> Any:
         """The numbers as a data frame, a row for each of what is asked for.
 
@@ -539,7 +581,9 @@ class Audit(Result):
         """
         return dict(Shown.drawings().to_metrics(self))
 
-    def card(self, *, model: str | None = None, task: str = "tabular-classification") -> str:
+    def card(
+        self, *, model: str | None = None, task: str = "tabular-classification"
+    ) -> str:
         """Sections of a Hugging Face model card, with evaluation results as YAML front matter.
 
         Args:
@@ -585,12 +629,16 @@ def rounded(tree: Any) -> Any:
     return tree.value if isinstance(tree, Verdict) else tree
 
 
-def read_audit(path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES) -> list[Any]:
+def read_audit(
+    path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES
+) -> list[Any]:
     """Read an audit file: plain objects, one per audited release, their plan checked."""
     data = files.read_json(path, max_bytes=max_bytes)
     audits = data if isinstance(data, list) else [data]
     for audit in audits:
-        require_format(audit, file=str(path), name=FORMAT, version=VERSION, if_older=AUDIT_AGAIN)
+        require_format(
+            audit, file=str(path), name=FORMAT, version=VERSION, if_older=AUDIT_AGAIN
+        )
         parse_plan(audit.get("plan"), file=f"{path}: plan")
     if not audits:
         raise InputError(f"{path} holds no audit; write it again with pcer audit.")

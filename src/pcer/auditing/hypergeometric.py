@@ -56,7 +56,9 @@ def by_stratum(table: FloatArray, strata: StratifiedBy) -> FloatArray:
     if strata == "label":
         return table.swapaxes(1, 2)
     n_splits, cells = len(table), table[0].size
-    return table.reshape((n_splits, 1, cells) if strata == "nothing" else (n_splits, cells, 1))
+    return table.reshape(
+        (n_splits, 1, cells) if strata == "nothing" else (n_splits, cells, 1)
+    )
 
 
 def n_fold_sets(counts: SplitCounts) -> int:
@@ -81,7 +83,9 @@ def upper_tails(strata: Strata, inflation: FloatArray) -> FloatArray:
 def lower_tails(strata: Strata, inflation: FloatArray) -> FloatArray:
     """Chance (group,) of so few hits, or fewer."""
     total, trained, correct, hits = strata
-    return upper_tails(Strata(total, total - trained, correct, correct - hits), inflation)
+    return upper_tails(
+        Strata(total, total - trained, correct, correct - hits), inflation
+    )
 
 
 def label_chances(
@@ -93,7 +97,9 @@ def label_chances(
     # test of groups in all records, as of one label.
     by_label, n_groups, total = strata == "label", counts.train.shape[1], counts.total
     axis = 1 if by_label else 2
-    drawn_from, drawn = (part.sum(axis=axis, keepdims=True) for part in (total, counts.train))
+    drawn_from, drawn = (
+        part.sum(axis=axis, keepdims=True) for part in (total, counts.train)
+    )
     clumps = inflation.max() if by_label else inflation[:, None]
     arrays = np.broadcast_arrays(drawn_from, drawn, total, counts.train, clumps)
     *parts, clumped = (part.reshape(1, 1, -1) for part in arrays)
@@ -122,10 +128,14 @@ def combine(chances: FloatArray, *, independent: bool) -> float:
 
 def misses(counts: SplitCounts, strata: StratifiedBy) -> tuple[FloatArray, FloatArray]:
     """Records by which each (split, stratum) misses the training share of all; what is allowed."""
-    drawn, size = (by_stratum(part, strata).sum(axis=2) for part in (counts.train, counts.total))
+    drawn, size = (
+        by_stratum(part, strata).sum(axis=2) for part in (counts.train, counts.total)
+    )
     n, trained = size.sum(axis=1, keepdims=True), drawn.sum(axis=1, keepdims=True)
     share = size / n
-    spread = np.sqrt(trained * share * (1 - share) * (n - trained) / np.maximum(n - 1, 1))
+    spread = np.sqrt(
+        trained * share * (1 - share) * (n - trained) / np.maximum(n - 1, 1)
+    )
     return np.abs(drawn - trained * share), np.maximum(ROUNDING, CLEARLY_FREE * spread)
 
 
@@ -136,7 +146,9 @@ def is_rounded(counts: SplitCounts, strata: StratifiedBy) -> bool:
 
 def chance_rounded(counts: SplitCounts, strata: StratifiedBy) -> float:
     """Chance that random splits balance every stratum but for rounding; at most this."""
-    drawn, size = (by_stratum(part, strata).sum(axis=2) for part in (counts.train, counts.total))
+    drawn, size = (
+        by_stratum(part, strata).sum(axis=2) for part in (counts.train, counts.total)
+    )
     n, trained = size.sum(axis=1, keepdims=True), drawn.sum(axis=1, keepdims=True)
     mean, within = trained * size / n, np.ones(size.size)
     outside = np.floor(mean + ROUNDING) + 1, np.ceil(mean - ROUNDING) - 1
@@ -144,7 +156,9 @@ def chance_rounded(counts: SplitCounts, strata: StratifiedBy) -> float:
         parts = np.broadcast_arrays(n, trained, size, hits)
         strata_of_all = Strata(*(part.reshape(1, 1, -1) for part in parts))
         within -= np.nan_to_num(tails(strata_of_all, np.ones(1)))
-    per_split = within.reshape(size.shape).min(axis=1)  # the least likely stratum bounds it
+    per_split = within.reshape(size.shape).min(
+        axis=1
+    )  # the least likely stratum bounds it
     # Of a set of folds the last one follows.
     return float(np.clip(per_split[n_fold_sets(counts) :], SMALLEST_P, 1.0).prod())
 
@@ -156,10 +170,14 @@ def repeats(counts: SplitCounts) -> dict[int, int]:
     """Splits that cut all groups and labels as an earlier one does, and the first to do so."""
     seen: dict[bytes, int] = {}
     cuts = enumerate(np.stack(counts, axis=1))
-    return {s: first for s, cut in cuts if (first := seen.setdefault(cut.tobytes(), s)) != s}
+    return {
+        s: first for s, cut in cuts if (first := seen.setdefault(cut.tobytes(), s)) != s
+    }
 
 
-def chance_of_repeats(counts: SplitCounts, strata: StratifiedBy, inflation: FloatArray) -> float:
+def chance_of_repeats(
+    counts: SplitCounts, strata: StratifiedBy, inflation: FloatArray
+) -> float:
     """Chance of so many repeats among different random splits; at most this."""
     # The smaller of two bounds counts: that of any pair alike, and that of a chain, in which a
     # split meets the likeliest table. Clumps that fall together leave fewer ways to cut a group:
@@ -167,8 +185,13 @@ def chance_of_repeats(counts: SplitCounts, strata: StratifiedBy, inflation: Floa
     n, n_repeats = len(counts.train), len(repeats(counts))
     if not n_repeats or n_fold_sets(counts):  # folds follow from each other
         return 1.0
-    drawn, comparable = by_stratum(counts.train, strata).sum(axis=2), dict[bytes, list[int]]()
-    for s, total in enumerate(counts.total):  # only splits that draw as many can be alike
+    drawn, comparable = (
+        by_stratum(counts.train, strata).sum(axis=2),
+        dict[bytes, list[int]](),
+    )
+    for s, total in enumerate(
+        counts.total
+    ):  # only splits that draw as many can be alike
         comparable.setdefault(total.tobytes() + drawn[s].tobytes(), []).append(s)
     clumps = SplitCounts(*(np.rint(part / inflation[None, :, None]) for part in counts))
     several = [splits for splits in comparable.values() if len(splits) > 1]
@@ -176,7 +199,10 @@ def chance_of_repeats(counts: SplitCounts, strata: StratifiedBy, inflation: Floa
     for splits in several:
         most = MOST_CONVOLVED // len(several)
         largest, alike = table_chances(clumps.only(splits), strata, most=most)
-        likeliest, pairs = max(likeliest, largest), pairs + math.comb(len(splits), 2) * alike
+        likeliest, pairs = (
+            max(likeliest, largest),
+            pairs + math.comb(len(splits), 2) * alike,
+        )
     return min(1.0, pairs, chain(likeliest, n=n, repeats=n_repeats))
 
 
@@ -222,9 +248,14 @@ def _twice(size: FloatArray, drawn: float) -> float:
     n = int(size.sum())
     if not 0 < drawn < n:
         return 1.0
-    odds, product = math.log(drawn / (n - drawn)), np.ones(n // 2 + 1, dtype=np.complex128)
+    odds, product = (
+        math.log(drawn / (n - drawn)),
+        np.ones(n // 2 + 1, dtype=np.complex128),
+    )
 
-    def log_chance(cell: float, k: FloatArray | float) -> FloatArray:  # of k in such a cell
+    def log_chance(
+        cell: float, k: FloatArray | float
+    ) -> FloatArray:  # of k in such a cell
         return _log_choose(cell, k) + k * odds + cell * math.log1p(-drawn / n)
 
     for cell in size:

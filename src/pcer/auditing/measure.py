@@ -24,7 +24,9 @@ Pair = tuple[int, int]
 
 NO_SIZES = "group sizes (n) are not in the release"
 LIMIT_STEPS = 8  # after which a bound and its error agree to a hundredth of the error
-LEAST_RECORDS = 50  # of a group from which on an attack over all models tells something about it
+LEAST_RECORDS = (
+    50  # of a group from which on an attack over all models tells something about it
+)
 # Variance factor: training on one record changes predictions for others, which a single sweep
 # cannot measure. In the interval of one group's exposure that counts as much as what records add
 # themselves; in a difference of groups only the share of it that they do not have in common
@@ -59,7 +61,9 @@ class Exposed:
     people: Callable[[FloatArray, FloatArray], FloatArray] | None
     covariance: FloatArray  # of cost and benefit in one split; NaN where unknown
     is_counted: bool  # from counts, where people may add to the covariance
-    of_records: FloatArray  # what records alone make of a value over all models; else NaN
+    of_records: (
+        FloatArray  # what records alone make of a value over all models; else NaN
+    )
 
     @cached_property
     def value(self) -> FloatArray:
@@ -85,28 +89,49 @@ class Exposed:
         """The people's part in the variance at this exposure."""
         return self.one_split if self.people is None else self.people(cost, self.n)
 
-    def variance_at(self, cost: FloatArray, *, more: FloatArray | float = 0.0) -> FloatArray:
+    def variance_at(
+        self, cost: FloatArray, *, more: FloatArray | float = 0.0
+    ) -> FloatArray:
         """Variance of the value, its people's part taken at some cost, and more in one split."""
         one_split, people = self.one_split + more, self.people_part(cost)
-        return variances.cost_variance(self.per_split, one_split=one_split, people=people)
+        return variances.cost_variance(
+            self.per_split, one_split=one_split, people=people
+        )
 
     def limit(self, *, z: float) -> FloatArray:
         """Largest cost that the data allow: z of the errors that it would have away from the value.
 
         The error at the value is too small for costs above it; above 1/2 it is the larger one.
         """
-        start, variance, more = np.maximum(self.value, 0.0), self.alone, np.zeros_like(self.value)
+        start, variance, more = (
+            np.maximum(self.value, 0.0),
+            self.alone,
+            np.zeros_like(self.value),
+        )
         for _ in range(LIMIT_STEPS):
             limit = start + z * np.sqrt(variance)
-            if self.is_counted:  # a larger cost: as many more people wrong out of training
-                wrong = variances.rate_variance(np.stack([limit, self.value]), self.n_test)
+            if (
+                self.is_counted
+            ):  # a larger cost: as many more people wrong out of training
+                wrong = variances.rate_variance(
+                    np.stack([limit, self.value]), self.n_test
+                )
                 more = wrong[0] - wrong[1]
-            variance = np.fmax(self.variance_at(limit, more=np.maximum(more, 0.0)), self.alone)
+            variance = np.fmax(
+                self.variance_at(limit, more=np.maximum(more, 0.0)), self.alone
+            )
         return np.asarray(start + z * np.sqrt(variance))
 
     def only(self, groups: IntArray) -> Exposed:
         """Some groups, or (side, pair) both sides of every pair."""
-        names = ("null_variance", "one_split", "n", "n_test", "covariance", "of_records")
+        names = (
+            "null_variance",
+            "one_split",
+            "n",
+            "n_test",
+            "covariance",
+            "of_records",
+        )
         chosen = {name: getattr(self, name)[groups] for name in names}
         return replace(self, per_split=self.per_split[:, groups], **chosen)
 
@@ -120,14 +145,18 @@ class Measured:
     floor: float  # the plan's, or the cost's own where that is larger
     benefit: FloatArray  # (seed, group)
     cost: FloatArray  # (seed, group) signed; NaN where not released
-    is_pooled: bool  # the cost is one number for all seeds, and so has no spread over them
+    is_pooled: (
+        bool  # the cost is one number for all seeds, and so has no spread over them
+    )
     # Of the gap, what each split's first run gets right; None where something is withheld.
     strata: Strata | None
     inflation: FloatArray  # (group,) by how much clumps of records multiply a variance
     # (split, group) benefit; NaN where it is not given for some group, and so below.
     received: FloatArray
     received_variance: FloatArray  # (group,) of the mean benefit, for people like these
-    received_lasting: FloatArray  # (group,) the part of it that no number of splits lowers
+    received_lasting: (
+        FloatArray  # (group,) the part of it that no number of splits lowers
+    )
     exposed: Exposed | None
     enough: npt.NDArray[np.bool_]  # (group,) whether its records suffice for this cost
     reason: str | None  # why there is no estimate
@@ -135,7 +164,9 @@ class Measured:
     def is_below_floor(self, groups: Pair) -> bool:
         """Whether both groups' costs are below the floor; False without an estimate."""
         exposed = self.exposed
-        return exposed is not None and bool((exposed.value[[*groups]] < self.floor).all())
+        return exposed is not None and bool(
+            (exposed.value[[*groups]] < self.floor).all()
+        )
 
     def exposed_by_split(self) -> Exposed | None:
         """Exposure split by split, with people's part of its error alone; None if not released so.
@@ -144,19 +175,30 @@ class Measured:
         the variance by records in one model, the rest of which the spread over splits shows. For
         attacks that do not calibrate, that spread misses what records change about each other.
         """
-        exposed, panel, runs = self.exposed, self.panel, self.panel.shadowed.get(self.proxy.name)
+        exposed, panel, runs = (
+            self.exposed,
+            self.panel,
+            self.panel.shadowed.get(self.proxy.name),
+        )
         if exposed is None or exposed.n_splits == panel.n_splits:
             return exposed
         if runs is None:
             return None
-        n, of_one = len(runs.value), (runs.standard_error**2).mean(axis=0) * self.inflation
+        n, of_one = (
+            len(runs.value),
+            (runs.standard_error**2).mean(axis=0) * self.inflation,
+        )
         people = np.maximum(exposed.of_records - of_one / n, 0.0) * n / (n - 1)
-        is_told = np.isclose(runs.value.mean(axis=0), exposed.value) & np.isfinite(people)
+        is_told = np.isclose(runs.value.mean(axis=0), exposed.value) & np.isfinite(
+            people
+        )
         if not (is_told | ~self.enough).all():
             return None
         apart = 1 + (MUTUAL - 1) * panel.pooled[self.proxy.name].separation
         per_split = by_split(runs.value, panel.split)
-        return replace(exposed, per_split=per_split, one_split=apart * people, of_records=people)
+        return replace(
+            exposed, per_split=per_split, one_split=apart * people, of_records=people
+        )
 
     def memorised_p(self, groups: IntArray | None = None) -> FloatArray:
         """Unadjusted p-values of "is anything memorised about these records?", NaN if unknown."""
@@ -164,14 +206,18 @@ class Measured:
         if self.exposed is None:
             return np.full(len(chosen), np.nan)
         if self.strata is not None:
-            found = exact.memorised(Strata(*(part[..., chosen] for part in self.strata)))
+            found = exact.memorised(
+                Strata(*(part[..., chosen] for part in self.strata))
+            )
             clumps = self.inflation[chosen]
             normal = upper_p(found.excess, np.sqrt(found.variance * clumps))
             is_exact = np.isnan(found.p_value) | (clumps == 1.0)
             p = np.where(is_exact, found.p_value, np.maximum(normal, SMALLEST_P))
         else:
             null = self.exposed.null_variance[chosen]
-            p = np.maximum(upper_p(self.exposed.value[chosen], np.sqrt(null)), SMALLEST_P)
+            p = np.maximum(
+                upper_p(self.exposed.value[chosen], np.sqrt(null)), SMALLEST_P
+            )
             p = np.where(null > 0, p, np.nan)
         return np.where(self.enough[chosen], p, np.nan)
 
@@ -183,7 +229,9 @@ class Measured:
         limit = self.exposed.limit(z=z)
         if self.strata is not None:  # where nothing can vary: at least what could hide
             each = 1 - (1 - level) / n_limits
-            limit = np.fmax(limit, exact.hidden_cost_limit(self.strata, confidence_level=each))
+            limit = np.fmax(
+                limit, exact.hidden_cost_limit(self.strata, confidence_level=each)
+            )
         return np.minimum(limit, self.proxy.scale.largest)
 
 
@@ -200,19 +248,29 @@ def measure_panel(
     benefit, n_test, n = benefit_of(panel, plan)
     people, tested = n.mean(axis=0) / clumps, n_test.mean(axis=0) / clumps
     received = by_split(benefit, panel.split)  # NaN: not given
-    if not (np.isfinite(received).all() and np.isfinite(people).all() and (tested > 0).all()):
+    if not (
+        np.isfinite(received).all() and np.isfinite(people).all() and (tested > 0).all()
+    ):
         received, people, tested = received * np.nan, people * np.nan, people * np.nan
     rate = received.mean(axis=0)
-    variance = variances.benefit_variance(rate, n=people, n_test=tested, n_splits=len(received))
+    variance = variances.benefit_variance(
+        rate, n=people, n_test=tested, n_splits=len(received)
+    )
     exposed, reason = _exposed(panel, plan, proxy, clumps, enough)
     if proxy.is_from_counts:
         values = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
         parts = [part[:, exact.lowest_seeds(panel.split)] for part in strata_of(panel)]
-        strata = Strata(*parts) if all(np.isfinite(part).all() for part in parts) else None
+        strata = (
+            Strata(*parts) if all(np.isfinite(part).all() for part in parts) else None
+        )
     else:
         values = panel.exposure[cost].value if cost in panel.exposure else values
         is_pooled = cost in panel.pooled and not np.isfinite(values).all()
-        values = np.broadcast_to(panel.pooled[cost].value, values.shape) if is_pooled else values
+        values = (
+            np.broadcast_to(panel.pooled[cost].value, values.shape)
+            if is_pooled
+            else values
+        )
     return Measured(
         panel=panel,
         proxy=proxy,
@@ -236,7 +294,9 @@ def measure_costs(
 ) -> dict[str, list[Measured]]:
     """Every cost that the release has, by name: one entry per setting, all other things equal."""
     return {
-        cost: [measure_panel(panel, plan, cost, inflation=inflation) for panel in panels]
+        cost: [
+            measure_panel(panel, plan, cost, inflation=inflation) for panel in panels
+        ]
         for cost in dict.fromkeys([GAP.name, *carried_costs(panels)])
     }
 
@@ -248,7 +308,11 @@ def deciding_attacks(panels: Sequence[Panel], plan: Plan) -> tuple[str, ...]:
     """
     if plan.cost != SHARPEST:
         return (plan.cost,)
-    own = [proxy_named(name) for name in carried_costs(panels) if name.endswith(proxies.OWN)]
+    own = [
+        proxy_named(name)
+        for name in carried_costs(panels)
+        if name.endswith(proxies.OWN)
+    ]
     firsts = (
         next((proxy.name for proxy in kind if is_carried(panels, plan, proxy)), None)
         for kind in ((*ADVANTAGES[:-1], *own, ADVANTAGES[-1]), PAIRED)
@@ -259,7 +323,9 @@ def deciding_attacks(panels: Sequence[Panel], plan: Plan) -> tuple[str, ...]:
 def is_carried(panels: Sequence[Panel], plan: Plan, cost: Proxy) -> bool:
     """Whether every setting has it, with errors, for every group that is large enough."""
     each = (measure_panel(panel, plan, cost.name) for panel in panels)
-    return cost is GAP or all(m.exposed is not None and bool(m.enough.any()) for m in each)
+    return cost is GAP or all(
+        m.exposed is not None and bool(m.enough.any()) for m in each
+    )
 
 
 def require_available(panels: tuple[Panel, ...], plan: Plan) -> Plan:
@@ -269,7 +335,9 @@ def require_available(panels: tuple[Panel, ...], plan: Plan) -> Plan:
     plan = plan.model_copy(update={"cost": attack_named(plan.cost, costs)})
     if plan.cost not in (SHARPEST, *costs):
         own = PROXIES.get(plan.cost)
-        needs = f"; {own.name} needs {own.basis.format(n=own.least_models)}" if own else ""
+        needs = (
+            f"; {own.name} needs {own.basis.format(n=own.least_models)}" if own else ""
+        )
         raise PlanError(
             f"cost {plan.cost!r} is not in this release; it carries {', '.join(costs)}{needs}."
         )
@@ -294,9 +362,13 @@ def pairs_of(panels: tuple[Panel, ...], plan: Plan) -> tuple[Pair, ...]:
     elif len(names) == 2:
         reference = 0
     else:
-        sizes = np.concatenate([panel.n_train + panel.n_test for panel in panels]).mean(axis=0)
+        sizes = np.concatenate([panel.n_train + panel.n_test for panel in panels]).mean(
+            axis=0
+        )
         reference = 0 if np.isnan(sizes).any() else int(np.argmax(sizes))
-    return tuple((reference, other) for other in range(len(names)) if other != reference)
+    return tuple(
+        (reference, other) for other in range(len(names)) if other != reference
+    )
 
 
 def number(value: float | FloatArray) -> float | None:
@@ -308,10 +380,18 @@ def benefit_of(panel: Panel, plan: Plan) -> tuple[FloatArray, FloatArray, FloatA
     """Benefit (seed, group), and the records that it is a share of: of the test part, and all."""
     # Where the training part is not given, the test part is all: benefits need nothing else.
     if panel.test is None or panel.train is None or plan.benefit == "positive_rate":
-        return panel.positive_rate, panel.n_test, np.nan_to_num(panel.n_train) + panel.n_test
+        return (
+            panel.positive_rate,
+            panel.n_test,
+            np.nan_to_num(panel.n_train) + panel.n_test,
+        )
     is_recall = plan.benefit == "true_positive_rate"
-    rate, beside = (metrics.true_positive_rate, "fn") if is_recall else (metrics.precision, "fp")
-    n_test, n_train = (part.tp + getattr(part, beside) for part in (panel.test, panel.train))
+    rate, beside = (
+        (metrics.true_positive_rate, "fn") if is_recall else (metrics.precision, "fp")
+    )
+    n_test, n_train = (
+        part.tp + getattr(part, beside) for part in (panel.test, panel.train)
+    )
     return rate(panel.test), n_test, n_test + np.nan_to_num(n_train)
 
 
@@ -325,7 +405,9 @@ def strata_of(panel: Panel) -> Strata:
         return rates
     counts = exact.strata_of_counts(panel.train, panel.test)
     is_known = np.isfinite(counts.total).all(axis=0)
-    padded = np.pad(np.stack(rates), ((0, 0), (0, 1), (0, 0), (0, 0)))  # the empty stratum
+    padded = np.pad(
+        np.stack(rates), ((0, 0), (0, 1), (0, 0), (0, 0))
+    )  # the empty stratum
     return Strata(*np.where(is_known, np.stack(counts), padded))
 
 
@@ -338,7 +420,11 @@ def by_split(values: FloatArray, split: npt.NDArray[np.int64]) -> FloatArray:
 
 
 def _exposed(
-    panel: Panel, plan: Plan, proxy: Proxy, clumps: FloatArray, enough: npt.NDArray[np.bool_]
+    panel: Panel,
+    plan: Plan,
+    proxy: Proxy,
+    clumps: FloatArray,
+    enough: npt.NDArray[np.bool_],
 ) -> tuple[Exposed | None, str | None]:
     """What the tests of a cost need, or why there are none."""
     # Of the gap, the luck of the split is known, and so is what people add at most. The error of a
@@ -347,7 +433,10 @@ def _exposed(
     is_rate, covariance = plan.benefit == "positive_rate", np.full(len(clumps), np.nan)
     of_records = covariance
     if proxy.is_from_counts:
-        accuracies, people = (panel.train_accuracy, panel.test_accuracy), variances.people_part
+        accuracies, people = (
+            (panel.train_accuracy, panel.test_accuracy),
+            variances.people_part,
+        )
         if not panel.has_sizes:
             return None, NO_SIZES
         if not np.isfinite(accuracies[0] - accuracies[1]).all():
@@ -357,7 +446,9 @@ def _exposed(
         sizes = panel.n_train / clumps, panel.n_test / clumps
         records = variances.record_variance(*accuracies, *sizes)
         one_split = np.maximum(null, by_split(records, panel.split).mean(axis=0))
-        per_split = by_split(metrics.accuracy_difference(*accuracies) - luck, panel.split)
+        per_split = by_split(
+            metrics.accuracy_difference(*accuracies) - luck, panel.split
+        )
         if panel.test is not None:
             benefit = benefit_of(panel, plan)[0]
             both = variances.split_covariance(panel.test, benefit, is_rate=is_rate)
@@ -373,7 +464,9 @@ def _exposed(
     elif name in panel.exposure:
         exposure = panel.exposure[name]
         per_split = by_split(exposure.value, panel.split)
-        null = one_split = by_split(exposure.standard_error**2, panel.split).mean(axis=0) * clumps
+        null = one_split = (
+            by_split(exposure.standard_error**2, panel.split).mean(axis=0) * clumps
+        )
         if len(per_split) > 1:
             null = np.maximum(one_split, per_split.var(axis=0, ddof=1))
     else:

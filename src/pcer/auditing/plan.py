@@ -5,7 +5,13 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
 
 from pcer.auditing.verdict import GUARDED, RENAMED
 from pcer.files import Record, canonical_json
@@ -13,7 +19,9 @@ from pcer.metrics import DEFAULT_FLOOR, FLOOR_GRID
 from pcer.release.format import Name, Outcome
 from pcer.release.proxies import attack_named
 
-SHARPEST: Final = "sharpest"  # not an attack, but the strongest that a release carries for everyone
+SHARPEST: Final = (
+    "sharpest"  # not an attack, but the strongest that a release carries for everyone
+)
 
 
 def _of_today(statement: object) -> object:
@@ -33,7 +41,9 @@ Benefit = Literal["positive_rate", "true_positive_rate", "precision"]
 LEAST_FLOOR: Final = 1e-9  # a smaller one makes ratios that no number can hold
 Floor = Annotated[float, Field(ge=LEAST_FLOOR, le=1)]
 Success = Annotated[float, Field(ge=0, le=100)]  # right answers of an attacker in 100
-LEAST_POINTS: Final = 0.1  # a smaller limit is an advantage, as earlier versions had them
+LEAST_POINTS: Final = (
+    0.1  # a smaller limit is an advantage, as earlier versions had them
+)
 # By limit what a coin has, the least above 0, and what it is; others are an attacker's success.
 SUCCESS: Final = (50, 50.0, "an attacker's success of 100, at least a coin's 50")
 UNITS: Final = {
@@ -68,7 +78,9 @@ class Policy(Record):
 
     strict: bool = False
     min_splits: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    required_costs: Annotated[list[Attack], Field(max_length=50)] = Field(default_factory=list)
+    required_costs: Annotated[list[Attack], Field(max_length=50)] = Field(
+        default_factory=list
+    )
     largest_exposure: Success | None = None
     largest_difference: Success | None = None
     largest_detectable: Success | None = None

@@ -41,12 +41,18 @@ TEST_SIZE: Final = 0.3
 N_SPLITS: Final = 20
 POWER: Final = 0.8
 SPLIT_GRID: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500)
-FEWEST_PEOPLE: Final = 4  # in a group, so that there is someone to train on and someone to hold out
+FEWEST_PEOPLE: Final = (
+    4  # in a group, so that there is someone to train on and someone to hold out
+)
 MOST_PEOPLE: Final = 10**15
 MOST_SPLITS: Final = 10_000  # nobody trains more
 MOST_GROWTH: Final = 1e9  # times as many people: nobody has more
-NEGLIGIBLE: Final = 1e-12  # so small an exposure is none: with endless splits any is shown
-REPETITIONS: Final = 12  # steps to a threshold; each leaves at most half of what is missing
+NEGLIGIBLE: Final = (
+    1e-12  # so small an exposure is none: with endless splits any is shown
+)
+REPETITIONS: Final = (
+    12  # steps to a threshold; each leaves at most half of what is missing
+)
 FINEST: Final = 2**40  # steps of an interval in which an amount is searched for
 # A test takes the spread over splits where that happens to be large: so many of its deviations.
 CHANCE_SPREAD: Final = 0.6
@@ -122,8 +128,12 @@ class Outlook(Result):
         """What would be audited."""
         n = self.n_splits
         of = f" of {self.subject}" if self.subject else ""
-        people = ", ".join(f"{row.groups[0]} {row.n_people[0]:,.0f}" for row in self.groups[:4])
-        more = f" and {len(self.groups) - 4} more groups" if len(self.groups) > 4 else ""
+        people = ", ".join(
+            f"{row.groups[0]} {row.n_people[0]:,.0f}" for row in self.groups[:4]
+        )
+        more = (
+            f" and {len(self.groups) - 4} more groups" if len(self.groups) > 4 else ""
+        )
         return f"What {n:,} split{'s' if n > 1 else ''}{of} could show: {people}{more}"
 
     def plot(self) -> Any:
@@ -146,7 +156,9 @@ def release_at(given: Release | str | PathLike[str]) -> Release:
         return read_release(release_file(given))
     if not isinstance(given, Release):
         kind = type(given).__name__
-        raise InputError(f"give one or two releases, not this {kind}; or paths of their files.")
+        raise InputError(
+            f"give one or two releases, not this {kind}; or paths of their files."
+        )
     return given
 
 
@@ -190,25 +202,40 @@ def detectable(
     """
     for name, n in (("n_splits", n_splits), ("n_settings", n_settings)):
         if n is not None and not (type(n) is int and 1 <= n <= MOST_PEOPLE):
-            raise InputError(f"{name} must be a whole number from 1 to 10^15, not {n!r:.60}.")
+            raise InputError(
+                f"{name} must be a whole number from 1 to 10^15, not {n!r:.60}."
+            )
     _require_share(test_size=test_size, target=target, exposure=exposure)
     if isinstance(of, Release | str | PathLike):
         if accuracy is not None or test_size is not None:
-            raise InputError("a release has its own accuracies and test size; leave yours out.")
+            raise InputError(
+                "a release has its own accuracies and test size; leave yours out."
+            )
         design, bases, about = _of_release(release_at(of), cost, setting, n_settings)
     else:
         if setting is not None:
-            raise InputError("setting chooses among those of a release; sizes have none.")
+            raise InputError(
+                "setting chooses among those of a release; sizes have none."
+            )
         given = ACCURACY if accuracy is None else accuracy
-        design, bases, about = _of_sizes(of, given, test_size or TEST_SIZE, cost, n_settings or 1)
+        design, bases, about = _of_sizes(
+            of, given, test_size or TEST_SIZE, cost, n_settings or 1
+        )
     if exposure is not None:
         bases = dict.fromkeys(bases, exposure)
-    return _outlook(replace(design, n_splits=n_splits or design.n_splits), bases, target, about)
+    return _outlook(
+        replace(design, n_splits=n_splits or design.n_splits), bases, target, about
+    )
 
 
-def more_would_show(tested: Tested, evidence: Evidence, k: int, budget: BudgetResult) -> str | None:
+def more_would_show(
+    tested: Tested, evidence: Evidence, k: int, budget: BudgetResult
+) -> str | None:
     """How many more splits or people would show how much in setting k; None where unknown."""
-    measured, difference = tested.measured[tested.cost][k], np.abs(evidence.exposure.value[k])
+    measured, difference = (
+        tested.measured[tested.cost][k],
+        np.abs(evidence.exposure.value[k]),
+    )
     exposed, n_tests = measured.exposed, (evidence.n_cost_tests, evidence.n_pair_tests)
     if exposed is None or budget.reason is not None:
         return None
@@ -217,7 +244,9 @@ def more_would_show(tested: Tested, evidence: Evidence, k: int, budget: BudgetRe
     elif budget.verdict in OPEN and np.isfinite(difference).any():
         pair = tested.pairs[int(np.nanargmax(difference))]
         lower, higher = sorted(pair, key=lambda g: float(exposed.value[g]))
-        question = Question(groups=(lower, higher), base=max(0.0, float(exposed.value[lower])))
+        question = Question(
+            groups=(lower, higher), base=max(0.0, float(exposed.value[lower]))
+        )
     else:
         return None
     design = design_of_measured(measured, [len(tested.attacks) * n for n in n_tests])
@@ -254,11 +283,18 @@ class CountsError:
         both = f * train + (1 - f) * test
         null = both * (1 - both) / (f * (1 - f) * n)  # as if nothing was memorised
         actual = (train * (1 - train) / f + test * (1 - test) / (1 - f)) / n
-        if len(groups) == 1:  # an exact test: of whole numbers, and skewed (Cornish and Fisher)
+        if (
+            len(groups) == 1
+        ):  # an exact test: of whole numbers, and skewed (Cornish and Fisher)
             units, lean = f * (1 - f) * n[0] * n_splits, (1 - 2 * both[0]) * (1 - 2 * f)
-            error = math.sqrt(null[0] / n_splits) + (lean * (z - 1 / z) / 6 + 0.5 / z) / units
+            error = (
+                math.sqrt(null[0] / n_splits)
+                + (lean * (z - 1 / z) / 6 + 0.5 / z) / units
+            )
             return error**2, actual[0] / n_splits
-        one_split = np.maximum(null, variances.record_variance(train, test, f * n, (1 - f) * n))
+        one_split = np.maximum(
+            null, variances.record_variance(train, test, f * n, (1 - f) * n)
+        )
         one_split *= 1 + CHANCE_SPREAD * math.sqrt((1 - 1 / n_splits) / n_splits)
         off, seen = np.array([1.0, -1.0]) * n[::-1] / n.sum(), exposure
         for _ in range(REPETITIONS):
@@ -291,7 +327,9 @@ class MeasuredError:
         """Upper bound of the variance with the design's splits and people, given twice."""
         n, ratio = self.n_people[[*groups]], self.n_splits / design.n_splits
         variance = float(self.variance[groups[0], groups[-1]])
-        lasting = 0.0 if ratio > 1 else min(variance, float(self.people(exposure, n).sum()))
+        lasting = (
+            0.0 if ratio > 1 else min(variance, float(self.people(exposure, n).sum()))
+        )
         growth = float((design.people[[*groups]] / n).min())
         variance = (lasting + ratio * (variance - lasting)) / growth
         return variance, variance
@@ -342,7 +380,9 @@ class Question:
         if len(self.groups) > 1:
             n_tests, level = 2 * design.n_tests[1], SIGNIFICANCE * EXPOSURE_SHARE
             exposure = np.array([self.base, self.base + amount])
-        z = variances.limit_quantile(n_limits=max(1, n_tests), confidence_level=1 - level)
+        z = variances.limit_quantile(
+            n_limits=max(1, n_tests), confidence_level=1 - level
+        )
         tested, actual = design.error.variances(design, self.groups, exposure, z)
         beyond = amount - z * math.sqrt(tested)
         return float(ndtr(beyond / math.sqrt(actual)) if actual > 0 else beyond > 0)
@@ -387,7 +427,10 @@ def people_for(design: Design, question: Question, target: float) -> FloatArray 
 
 def _reached(power: Callable[[float], float]) -> float:
     """The share, from 0 to 1, at which power reaches POWER, which it has at 1."""
-    return bisect_left(range(FINEST), POWER, key=lambda step: power(step / FINEST)) / FINEST
+    return (
+        bisect_left(range(FINEST), POWER, key=lambda step: power(step / FINEST))
+        / FINEST
+    )
 
 
 def advice(design: Design, question: Question, *, target: float | None = None) -> str:
@@ -402,16 +445,22 @@ def advice(design: Design, question: Question, *, target: float | None = None) -
     if (n_splits := splits_for(design, question, wanted)) is not None:
         more = int(n_splits - design.n_splits)
         at = "" if math.isnan(now) else say("plan", "now", points=points(now))
-        return say("plan", "splits", n=f"{more:,}", s="s" * (more > 1), what=what, now=at)
+        return say(
+            "plan", "splits", n=f"{more:,}", s="s" * (more > 1), what=what, now=at
+        )
     g = min(question.groups, key=lambda g: float(design.people[g]))
     who = {"group": design.group_names[g], "people": f"{design.people[g]:,.0f}"}
     limit = smallest(replace(design, n_splits=math.inf), question)
     hidden = "hidden" if limit >= wanted else "hopeless"
     things = "exposures" if len(question.groups) == 1 else "differences"
-    first = say("plan", hidden, things=things, limit=points(limit), n=f"{MOST_SPLITS:,}", **who)
+    first = say(
+        "plan", hidden, things=things, limit=points(limit), n=f"{MOST_SPLITS:,}", **who
+    )
     people, needed = people_for(design, question, wanted), "stronger"
     if people is not None:
-        unit = 10.0 ** max(0, math.floor(math.log10(people[g])) - 1)  # two digits, upwards
+        unit = 10.0 ** max(
+            0, math.floor(math.log10(people[g])) - 1
+        )  # two digits, upwards
         needed, who["people"] = "people", f"{math.ceil(people[g] / unit) * unit:,.0f}"
     return f"{first} {say('plan', needed, what=what, points=points(wanted), **who)}"
 
@@ -443,7 +492,9 @@ def _of_sizes(
             "release of a few splits that carries it."
         )
     names, people = [*map(str, groups)], np.array([*groups.values()], dtype=np.float64)
-    given = accuracy if isinstance(accuracy, Mapping) else dict.fromkeys(names, accuracy)
+    given = (
+        accuracy if isinstance(accuracy, Mapping) else dict.fromkeys(names, accuracy)
+    )
     if set(map(str, given)) != set(names):
         raise InputError(
             f"accuracy must be one number, or one for each of {', '.join(names)}; it names "
@@ -465,19 +516,31 @@ def _of_sizes(
 
 
 def _of_release(
-    release: Release, cost: str | None, setting: str | float | None, n_settings: int | None
+    release: Release,
+    cost: str | None,
+    setting: str | float | None,
+    n_settings: int | None,
 ) -> Planned:
     by_setting = panels(release)
-    plan = measure.require_available(by_setting, Plan(cost=SHARPEST if cost is None else cost))
+    plan = measure.require_available(
+        by_setting, Plan(cost=SHARPEST if cost is None else cost)
+    )
     if not is_random(release):
-        raise InputError("the release does not say that its splits are random, so none can plan.")
+        raise InputError(
+            "the release does not say that its splits are random, so none can plan."
+        )
     facts = release.kept(Facts)
     names = [each.name for each in facts.settings]
     keys = [(panel.model, stated_epsilon(panel)) for panel in by_setting]
     chosen = 0 if setting is None else setting_called(setting, keys)
     if chosen is None:
-        raise InputError(f"the release has no setting {setting!r}; it has {', '.join(names)}.")
-    pairs, attacks = measure.pairs_of(by_setting, plan), measure.deciding_attacks(by_setting, plan)
+        raise InputError(
+            f"the release has no setting {setting!r}; it has {', '.join(names)}."
+        )
+    pairs, attacks = (
+        measure.pairs_of(by_setting, plan),
+        measure.deciding_attacks(by_setting, plan),
+    )
     by_cost = measure.measure_costs(by_setting, plan, inflation=facts.inflation)
     measured = [by_cost[attack] for attack in attacks]
     if n_settings is not None:
@@ -490,7 +553,9 @@ def _of_release(
     design = design_of_measured(first, [len(attacks) * n for n in n_tests])
     if design is None or first.exposed is None:
         reason = first.reason or "nobody, or everybody, is right in some group"
-        raise PlanError(f"{attacks[0]} of this release cannot be planned with: {reason}.")
+        raise PlanError(
+            f"{attacks[0]} of this release cannot be planned with: {reason}."
+        )
     value = np.maximum(first.exposed.value, 0.0)
     about = {
         "release_sha256": release.sha256,
@@ -505,12 +570,18 @@ def _of_release(
 def design_of_measured(measured: Measured, n_tests: Sequence[int]) -> Design | None:
     """One setting and one attack as a study to repeat; None where nothing can be learnt from it."""
     panel, exposed = measured.panel, measured.exposed
-    if exposed is None or not measured.enough.all() or not (exposed.one_split > 0).all():
+    if (
+        exposed is None
+        or not measured.enough.all()
+        or not (exposed.one_split > 0).all()
+    ):
         return None
     if exposed.is_counted:
         error: CountsError | MeasuredError = CountsError(
             accuracy=panel.test_accuracy.mean(axis=0),
-            train_share=float(panel.n_train.mean() / (panel.n_train + panel.n_test).mean()),
+            train_share=float(
+                panel.n_train.mean() / (panel.n_train + panel.n_test).mean()
+            ),
         )
     else:  # errors of differences as ``compare_pairs`` has them in an audit
         n = len(exposed.value)
@@ -521,7 +592,9 @@ def design_of_measured(measured: Measured, n_tests: Sequence[int]) -> Design | N
         variance[first, second] = variance[second, first] = of_pairs
         error = MeasuredError(
             variance=variance,
-            people=measure.PEOPLE_PARTS.get(measured.proxy.scale, variances.people_part),
+            people=measure.PEOPLE_PARTS.get(
+                measured.proxy.scale, variances.people_part
+            ),
             largest=np.full(n, min(1.0, measured.proxy.scale.largest)),
             n_people=exposed.n,
             n_splits=panel.n_splits,
@@ -547,17 +620,25 @@ def _require_share(**given: Any) -> None:
 
 
 def _outlook(
-    design: Design, bases: Mapping[Pair, float], target: float | None, about: Mapping[str, Any]
+    design: Design,
+    bases: Mapping[Pair, float],
+    target: float | None,
+    about: Mapping[str, Any],
 ) -> Outlook:
     names = design.group_names
     exposures = [Question(groups=(g,)) for g in range(len(names))]
     differences = [
-        _hardest(design, [Question(groups=groups, base=base) for groups in (pair, pair[::-1])])
+        _hardest(
+            design,
+            [Question(groups=groups, base=base) for groups in (pair, pair[::-1])],
+        )
         for pair, base in bases.items()
     ]
     rows = []
     for groups, question in zip(
-        [*((g,) for g in range(len(names))), *bases], exposures + differences, strict=True
+        [*((g,) for g in range(len(names))), *bases],
+        exposures + differences,
+        strict=True,
     ):
         needed = None if target is None else people_for(design, question, target)
         rows.append(
@@ -567,11 +648,17 @@ def _outlook(
                 base=question.base,
                 smallest=_amount(design, question),
                 limit=_amount(replace(design, n_splits=math.inf), question),
-                splits_for_target=None if target is None else splits_for(design, question, target),
-                people_for_target=None if needed is None else tuple(needed[[*groups]].tolist()),
+                splits_for_target=None
+                if target is None
+                else splits_for(design, question, target),
+                people_for_target=None
+                if needed is None
+                else tuple(needed[[*groups]].tolist()),
             )
         )
-    curve = [replace(design, n_splits=n) for n in sorted({*SPLIT_GRID, int(design.n_splits)})]
+    curve = [
+        replace(design, n_splits=n) for n in sorted({*SPLIT_GRID, int(design.n_splits)})
+    ]
     return Outlook(
         n_splits=int(design.n_splits),
         target=target,
@@ -580,7 +667,10 @@ def _outlook(
         over_splits=[
             OutlookPoint(
                 n_splits=int(at.n_splits),
-                exposure={names[g]: _amount(at, question) for g, question in enumerate(exposures)},
+                exposure={
+                    names[g]: _amount(at, question)
+                    for g, question in enumerate(exposures)
+                },
                 difference=[_amount(at, question) for question in differences],
             )
             for at in curve
@@ -594,7 +684,9 @@ def _outlook(
 
 
 def _hardest(design: Design, questions: Sequence[Question]) -> Question:
-    return max(questions, key=lambda asked: np.nan_to_num(smallest(design, asked), nan=np.inf))
+    return max(
+        questions, key=lambda asked: np.nan_to_num(smallest(design, asked), nan=np.inf)
+    )
 
 
 def _amount(design: Design, question: Question) -> float | None:

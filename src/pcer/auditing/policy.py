@@ -25,7 +25,13 @@ from pcer.release.proxies import attack_named, proxy_named
 
 # Splits that strictness asks for where the policy names no number: what LiRA needs.
 STRICT_SPLITS: Final = 8
-STRICT_RULES: Final = ("split_kind", "split_ids", "sizes", "contradiction", "min_splits")
+STRICT_RULES: Final = (
+    "split_kind",
+    "split_ids",
+    "sizes",
+    "contradiction",
+    "min_splits",
+)
 MOST_NAMED: Final = 3  # settings and groups that break one rule, in a sentence
 # Checks that also find what is unsaid, or about placebos, and then cap nothing.
 OMISSIONS: Final = ("split_names", "stratified_by", "placebo_exact")
@@ -42,7 +48,9 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
     file = os.fspath(path)
     policy = parse_record(Policy, read_toml(path, see="docs/reports.md"), file=file)
     if policy == Policy():
-        raise InputError(f"{file} asks for nothing; name a rule of docs/reports.md, or no policy.")
+        raise InputError(
+            f"{file} asks for nothing; name a rule of docs/reports.md, or no policy."
+        )
     return policy
 
 
@@ -65,19 +73,35 @@ def _broken(policy: Policy, audit: Audit, tested: Tested) -> Iterator[tuple[str,
     kind, runs = tested.release.training.split_kind, tested.release.runs
     if policy.strict:  # what a careful reader needs to know, whatever the numbers say
         if kind != "random":
-            stated = "does not say how its records were split" if kind is None else 'says "other"'
+            stated = (
+                "does not say how its records were split"
+                if kind is None
+                else 'says "other"'
+            )
             yield "split_kind", f"random splits are required; the release {stated}"
         if unnamed := sum(run.split is None for run in runs):
             none = f"{unnamed:,} of {len(runs):,} have none"
             yield "split_ids", f"every run needs the name of its split; {none}"
-        parts = [part for run in runs for t in run.groups.values() for part in (t.train, t.test)]
+        parts = [
+            part
+            for run in runs
+            for t in run.groups.values()
+            for part in (t.train, t.test)
+        ]
         if n := sum(part.n is None for part in parts):
             yield "sizes", f"every rate needs its number of records; {n:,} lack it"
         for finding in filter(is_contradiction, audit.declarations):
-            sentence = f"{finding.sentence[0].lower()}{finding.sentence[1:].rstrip('.')}"
-            yield "contradiction", f"a release must agree with its own numbers; {sentence}"
+            sentence = (
+                f"{finding.sentence[0].lower()}{finding.sentence[1:].rstrip('.')}"
+            )
+            yield (
+                "contradiction",
+                f"a release must agree with its own numbers; {sentence}",
+            )
     least = policy.min_splits or (STRICT_SPLITS if policy.strict else 1)
-    if few := [f"{_name(b)} has {b.n_splits}" for b in audit.budgets if b.n_splits < least]:
+    if few := [
+        f"{_name(b)} has {b.n_splits}" for b in audit.budgets if b.n_splits < least
+    ]:
         yield "min_splits", f"limit {least}; {some_of(few, MOST_NAMED)}"
     for cost in policy.required_costs:
         cost = attack_named(cost, tested.measured)
@@ -95,11 +119,19 @@ def statement_met(audit: Audit, statement: str) -> str | None:
     """Where a statement holds, with the headline of the first such setting; None: nowhere."""
     if (places := audit.statements().get(statement)) is None:
         return None
-    settings = [audit.budgets[at] for at in dict.fromkeys(places) if isinstance(at, int)]
+    settings = [
+        audit.budgets[at] for at in dict.fromkeys(places) if isinstance(at, int)
+    ]
     named = [_name(each) for each in settings]
-    named += [f"by {proxy_named(at).phrase}" for at in dict.fromkeys(places) if isinstance(at, str)]
+    named += [
+        f"by {proxy_named(at).phrase}"
+        for at in dict.fromkeys(places)
+        if isinstance(at, str)
+    ]
     where = some_of(named, MOST_NAMED) if named else "Algorithm 1 over the floor grid"
-    said = "".join(f": {each.headline.rstrip('.')}" for each in settings[:1] if each.headline)
+    said = "".join(
+        f": {each.headline.rstrip('.')}" for each in settings[:1] if each.headline
+    )
     return f'"{statement.replace("_", " ")}" holds ({where}){said}'
 
 
@@ -112,7 +144,9 @@ def _limits(policy: Policy, audit: Audit, tested: Tested) -> Iterator[tuple[str,
         if cost == audit.cost or proxy_named(cost).scale.per_success is not None
         for k, measured in enumerate(by_setting)
         # values without an error are not known; those that some run lacks are not there
-        if cost == audit.cost or measured.exposed is not None or np.isfinite(measured.cost).all()
+        if cost == audit.cost
+        or measured.exposed is not None
+        or np.isfinite(measured.cost).all()
     ]
     pairs = tuple(combinations(range(len(names)), 2))
     between = [listed(pair) for pair in combinations(names, 2)]
@@ -121,17 +155,34 @@ def _limits(policy: Policy, audit: Audit, tested: Tested) -> Iterator[tuple[str,
     by_attack = [costs, differences] if n_attacks > 1 else []
     z = limit_quantile(n_limits=len(cells) * len(between), confidence_level=level)
     for cost, k, measured in cells:
-        at, (value, error, *_) = _name(audit.budgets[k]), compare_pairs(measured, pairs).exposure
+        at, (value, error, *_) = (
+            _name(audit.budgets[k]),
+            compare_pairs(measured, pairs).exposure,
+        )
         at += "" if cost == audit.cost else f", by {measured.proxy.phrase}"
-        bounds = np.where(measured.enough, measured.upper_limit(level=level, n_limits=n), np.nan)
-        reach = np.minimum(np.abs(value) + z * error, max(1.0, measured.proxy.scale.largest))
+        bounds = np.where(
+            measured.enough, measured.upper_limit(level=level, n_limits=n), np.nan
+        )
+        reach = np.minimum(
+            np.abs(value) + z * error, max(1.0, measured.proxy.scale.largest)
+        )
         points = measured.proxy.scale.per_success or np.nan
-        costs += [(name, at, 50 + points * x) for name, x in zip(names, bounds, strict=True)]
-        differences += [(b, at, points * x) for b, x in zip(between, reach, strict=True)]
+        costs += [
+            (name, at, 50 + points * x) for name, x in zip(names, bounds, strict=True)
+        ]
+        differences += [
+            (b, at, points * x) for b, x in zip(between, reach, strict=True)
+        ]
     detectable = [
-        (name, _name(budget), 50 + (audit.proxy.scale.per_success or np.nan) * (cost or np.nan))
+        (
+            name,
+            _name(budget),
+            50 + (audit.proxy.scale.per_success or np.nan) * (cost or np.nan),
+        )
         for budget in audit.budgets
-        for name, cost in ((name, group.detectable_cost) for name, group in budget.groups.items())
+        for name, cost in (
+            (name, group.detectable_cost) for name, group in budget.groups.items()
+        )
     ]
     for rule, unit, found, values in (
         ("largest_exposure", "of 100", "may be as high as", costs),
@@ -148,10 +199,16 @@ def _limits(policy: Policy, audit: Audit, tested: Tested) -> Iterator[tuple[str,
         outside = [cell for cell in values if sign * cell[2] > sign * most]
         above = sorted(outside, key=lambda cell: -sign * cell[2])
         broken = [f"{who} {found} {value:.1f} ({at})" for who, at, value in above]
-        unknown = [f"{who} is not known ({at})" for who, at, value in values if np.isnan(value)]
+        unknown = [
+            f"{who} is not known ({at})" for who, at, value in values if np.isnan(value)
+        ]
         if named := broken or unknown:
             unit = unit.removesuffix("s" * (most == 1))
-            together = f"; bounds of {n_attacks} attacks together" if values in by_attack else ""
+            together = (
+                f"; bounds of {n_attacks} attacks together"
+                if values in by_attack
+                else ""
+            )
             yield rule, f"limit {most:g} {unit}; {some_of(named, MOST_NAMED)}{together}"
 
 
@@ -162,7 +219,9 @@ def _other_bounds(audit: Audit, tested: Tested) -> dict[str, list[Cell]]:
     cells: dict[str, list[Cell]] = {"largest_outcome_gap": [], "most_spent": []}
     cells["least_accuracy"] = []
     fails, n = 1 - audit.plan.confidence_level, len(audit.budgets)
-    z = limit_quantile(n_limits=n * len(audit.subject.groups), confidence_level=1 - fails)
+    z = limit_quantile(
+        n_limits=n * len(audit.subject.groups), confidence_level=1 - fails
+    )
     pairs = tuple(combinations(range(len(audit.subject.groups)), 2))
     of_pairs = limit_quantile(n_limits=n * len(pairs), confidence_level=1 - fails)
     for k, budget in enumerate(audit.budgets):
@@ -170,15 +229,24 @@ def _other_bounds(audit: Audit, tested: Tested) -> dict[str, list[Cell]]:
         value, error, *_ = compare_pairs(measured, pairs).benefit
         reach = 100 * np.minimum(np.abs(value) + of_pairs * error, 1.0)
         between = map(listed, combinations(audit.subject.groups, 2))
-        cells["largest_outcome_gap"] += [(b, at, x) for b, x in zip(between, reach, strict=True)]
-        for name, group in budget.groups.items():  # a promise, too, bounds what is spent
+        cells["largest_outcome_gap"] += [
+            (b, at, x) for b, x in zip(between, reach, strict=True)
+        ]
+        for (
+            name,
+            group,
+        ) in budget.groups.items():  # a promise, too, bounds what is spent
             own, most = group.allowed, budget.epsilon or np.nan
             if own is not None and own.spent is not None and own.mode != "refreshed":
                 most = float(np.fmin(most, own.spent + z * (own.standard_error or 0.0)))
             cells["most_spent"].append((name, at, most))
         right, splits = budget.accuracy, max(budget.n_splits, 1)
-        below = np.nan if right.std is None else stdtrit(splits - 1, fails / n) * right.std
-        least = 100 * (np.nan if right.mean is None else right.mean + below / np.sqrt(splits))
+        below = (
+            np.nan if right.std is None else stdtrit(splits - 1, fails / n) * right.std
+        )
+        least = 100 * (
+            np.nan if right.mean is None else right.mean + below / np.sqrt(splits)
+        )
         cells["least_accuracy"].append(("accuracy", at, float(least)))
     return cells
 

@@ -21,7 +21,12 @@ import numpy as np
 from pcer.auditing import measure, variances
 from pcer.auditing.audit import Path, releases_at
 from pcer.auditing.checks import Facts
-from pcer.auditing.compare import CONFIDENCE, ComparedSetting, Contrast, usable_inflation
+from pcer.auditing.compare import (
+    CONFIDENCE,
+    ComparedSetting,
+    Contrast,
+    usable_inflation,
+)
 from pcer.auditing.file import Result
 from pcer.auditing.measure import number
 from pcer.auditing.plan import Plan, Policy
@@ -33,16 +38,26 @@ from pcer.metrics import FloatArray
 from pcer.release.format import Release
 from pcer.release.panel import Panel
 from pcer.release.proxies import proxy_named
-from pcer.statistics import ORDERS, POWER_QUANTILE, SIGNIFICANCE, epsilon_of, sampled_gaussian
+from pcer.statistics import (
+    ORDERS,
+    POWER_QUANTILE,
+    SIGNIFICANCE,
+    epsilon_of,
+    sampled_gaussian,
+)
 
 # In the order in which outputs name them; the first two are held against every deciding attack.
 EXPOSURE, DIFFERENCE, OUTCOMES, SPENT, ACCURACY = LIMITS = (
     *("largest_exposure", "largest_difference", "largest_outcome_gap"),
     *("most_spent", "least_accuracy"),
 )
-TIE_ERRORS: Final = 1.64  # of the paired difference: settings that are nearer to the best are tied
+TIE_ERRORS: Final = (
+    1.64  # of the paired difference: settings that are nearer to the best are tied
+)
 SHAPES: Final = tuple(k / 10 for k in range(11))  # eta of the negative binomial law
-JOINT: Final = "epsilon_of_the_private_models"  # of all models of a release, as it says itself
+JOINT: Final = (
+    "epsilon_of_the_private_models"  # of all models of a release, as it says itself
+)
 NUMBERS: Final = ("value", "standard_error", "lower", "upper")
 Answer = Literal["holds", "breaks", "open"]
 Law = Literal["poisson", "negative_binomial"]  # of the number of runs
@@ -67,7 +82,9 @@ class Checked(Record):
     def answer(self) -> Answer:
         """Whether the bound is inside the limit, or outside the other way."""
         sign, limit = (-1 if self.what == ACCURACY else 1), self.limit or 0.0
-        ends = [sign * (end - limit) for end in (self.lower, self.upper) if end is not None]
+        ends = [
+            sign * (end - limit) for end in (self.lower, self.upper) if end is not None
+        ]
         if len(ends) < 2:  # without privacy nothing bounds what is spent
             return "breaks" if self.what == SPENT and self.value is None else "open"
         return "holds" if max(ends) <= 0 else "breaks" if min(ends) > 0 else "open"
@@ -78,7 +95,9 @@ class Checked(Record):
         if self.value is None or self.standard_error is None or self.limit is None:
             return -math.inf, -math.inf
         inside = (self.limit - self.value) * (-1 if self.what == ACCURACY else 1)
-        return inside / (self.standard_error or math.ulp(0.0)), inside / (self.limit or 1.0)
+        return inside / (self.standard_error or math.ulp(0.0)), inside / (
+            self.limit or 1.0
+        )
 
 
 class SettingAnswer(Record):
@@ -183,12 +202,22 @@ def recommend(
     Raises:
         InputError: no limit, one that no release can answer, or a single setting.
     """
-    limits = (largest_exposure, largest_difference, largest_outcome_gap, most_spent, least_accuracy)
+    limits = (
+        largest_exposure,
+        largest_difference,
+        largest_outcome_gap,
+        most_spent,
+        least_accuracy,
+    )
     given = {name: x for name, x in zip(LIMITS, limits, strict=True) if x is not None}
     own = parse_record(Policy, given, file="the limits").model_dump(include={*given})
-    asked = Policy(**dict(policy or {})).model_dump(include={*LIMITS}, exclude_none=True)
+    asked = Policy(**dict(policy or {})).model_dump(
+        include={*LIMITS}, exclude_none=True
+    )
     if not (asked := asked | own):
-        raise InputError("name a limit to choose by, such as largest_exposure=52.", field="limits")
+        raise InputError(
+            "name a limit to choose by, such as largest_exposure=52.", field="limits"
+        )
     settings = candidates([*releases_at(releases)])
     attacks = measure.deciding_attacks([each.panel for each in settings], Plan())
     n_groups = len(settings[0].panel.group_names)
@@ -201,7 +230,9 @@ def recommend(
         if all(x.upper is None for row in numbers for x in row if x.what == name):
             lacks = say("recommend", f"lacks_{name}")
             raise InputError(f"no release can answer {name}; {lacks}.", field=name)
-    answers = [each.answered(row, levels) for each, row in zip(settings, numbers, strict=True)]
+    answers = [
+        each.answered(row, levels) for each, row in zip(settings, numbers, strict=True)
+    ]
     return _concluded(settings, answers, asked, attacks)
 
 
@@ -230,25 +261,36 @@ class Candidate:
 
     def versus(self, other: Candidate | None = None) -> Contrast:
         """Accuracy, or minus that of another setting split by split; the error is of splits."""
-        common = [split for split in self.accuracy if other is None or split in other.accuracy]
+        common = [
+            split for split in self.accuracy if other is None or split in other.accuracy
+        ]
         if other is not None and len(common) < 2:  # the errors of both are added
             own, theirs = self.versus(), other.versus()
-            return Contrast.of((own.value - theirs.value)[None], own.variance + theirs.variance)
+            return Contrast.of(
+                (own.value - theirs.value)[None], own.variance + theirs.variance
+            )
         base = [0.0 if other is None else other.accuracy[split] for split in common]
         apart = np.array([self.accuracy[split] for split in common]) - base
         return Contrast.of(apart[:, None], np.zeros(1))
 
     def measured(self, attack: str) -> measure.Measured:
         """Exposure by one attack, and outcomes."""
-        return measure.measure_panel(self.panel, Plan(), attack, inflation=self.inflation)
+        return measure.measure_panel(
+            self.panel, Plan(), attack, inflation=self.inflation
+        )
 
     def numbers(self, levels: Levels) -> Iterator[Checked]:
         """Every number that a limit may be about; accuracy comes last."""
         names = self.panel.group_names
-        pairs, apart = tuple(combinations(range(len(names)), 2)), [*combinations(names, 2)]
+        pairs, apart = (
+            tuple(combinations(range(len(names)), 2)),
+            [*combinations(names, 2)],
+        )
         z_hold, z_break = _z(levels.hold), _z(levels.breaks)
 
-        def checked(what: str, groups: Any, attack: str | None, *numbers: Any) -> Checked:
+        def checked(
+            what: str, groups: Any, attack: str | None, *numbers: Any
+        ) -> Checked:
             value, error, *ends = map(float, numbers)
             ends = ends or [value - z_break * error, value + z_hold * error]
             fields: dict[str, Any] = {"what": what, "groups": groups, "attack": attack}
@@ -263,7 +305,10 @@ class Candidate:
             for g, name in enumerate(names):
                 found = (math.nan,) * 4
                 if exposed is not None and measured.enough[g]:
-                    value, error = 50 + per * exposed.value[g], per * math.sqrt(exposed.alone[g])
+                    value, error = (
+                        50 + per * exposed.value[g],
+                        per * math.sqrt(exposed.alone[g]),
+                    )
                     found = value, error, value - z_break * error, 50 + per * most[g]
                 yield checked(EXPOSURE, (name,), attack, *found)
             for sides, value, error in zip(apart, *tests.exposure[:2], strict=True):
@@ -271,14 +316,23 @@ class Candidate:
         for sides, value, error in zip(apart, *tests.benefit[:2], strict=True):
             yield checked(OUTCOMES, sides, None, 100 * abs(value), 100 * error)
         # Receipts, up to the promise to a group or to all; an estimate bounds nothing.
-        spent = {x.group: x for x in self.bounds if x.kind == "receipt" and x.mode != "refreshed"}
+        spent = {
+            x.group: x
+            for x in self.bounds
+            if x.kind == "receipt" and x.mode != "refreshed"
+        }
         promised = {x.group: x.mean for x in self.bounds if x.kind == "promise"}
         for name in names:
             bound = min(self.epsilon or math.inf, promised.get(name, math.inf))
             found = bound, 0.0, 0.0, bound
             if (row := spent.get(name)) is not None:
                 value, error = min(row.mean, bound), row.standard_error or 0.0
-                found = value, error, value - z_break * error, min(value + z_hold * error, bound)
+                found = (
+                    value,
+                    error,
+                    value - z_break * error,
+                    min(value + z_hold * error, bound),
+                )
             yield checked(SPENT, (name,), None, *found)
         right = self.versus()
         value, error = right.value[0], math.sqrt(right.variance[0])
@@ -293,14 +347,24 @@ class Candidate:
 
     def answered(self, numbers: list[Checked], levels: Levels) -> SettingAnswer:
         """The list of the setting, and why."""
-        asked = sorted((x for x in numbers if x.limit is not None), key=lambda x: x.inside)
+        asked = sorted(
+            (x for x in numbers if x.limit is not None), key=lambda x: x.inside
+        )
         answer = answer_of(numbers)
         each = [(x, *self.needed(x, levels)) for x in asked if x.answer == answer]
-        if answer == "open":  # the least that a number outside takes, or the most of all inside
-            each.sort(key=lambda x: (x[1:] == (None, None), x[2] or 0, x[1] or 0), reverse=True)
+        if (
+            answer == "open"
+        ):  # the least that a number outside takes, or the most of all inside
+            each.sort(
+                key=lambda x: (x[1:] == (None, None), x[2] or 0, x[1] or 0),
+                reverse=True,
+            )
             each = [x for x in each if -math.inf < x[0].inside[0] < 0][-1:] or each
         told, splits, people = each[0]
-        form, why = str(answer) + "_people" * bool(people) + "_splits" * bool(splits), ""
+        form, why = (
+            str(answer) + "_people" * bool(people) + "_splits" * bool(splits),
+            "",
+        )
         if told.value is None:  # without privacy, of too few people, or not released
             form, why = f"{answer}_unknown", say("recommend", f"lacks_{told.what}")
             if told.attack and not (enough := self.measured(told.attack).enough).all():
@@ -308,15 +372,32 @@ class Candidate:
                 why = say("recommend", "few", groups=few, least=measure.LEAST_RECORDS)
         elif answer == "open" and told.what == SPENT and not told.standard_error:
             form = "open_promise"
-        at_least = (told.what == ACCURACY) == (told.inside[0] >= 0)  # the end towards its limit
+        at_least = (told.what == ACCURACY) == (
+            told.inside[0] >= 0
+        )  # the end towards its limit
         digits = 2 if told.what == SPENT else 1
-        attack, end = proxy_named(told.attack or "").label, told.lower if at_least else told.upper
-        facts = {"value": decimals(told.value, digits), "end": decimals(end, digits), "why": why}
-        facts |= {"bound": "at least" if at_least else "at most", "limit": f"{told.limit:g}"}
-        facts |= {"splits": str(splits), "people": f"{float(f'{people or 0:.2g}'):,.0f}"}
+        attack, end = (
+            proxy_named(told.attack or "").label,
+            told.lower if at_least else told.upper,
+        )
+        facts = {
+            "value": decimals(told.value, digits),
+            "end": decimals(end, digits),
+            "why": why,
+        }
+        facts |= {
+            "bound": "at least" if at_least else "at most",
+            "limit": f"{told.limit:g}",
+        }
+        facts |= {
+            "splits": str(splits),
+            "people": f"{float(f'{people or 0:.2g}'):,.0f}",
+        }
         what = say("recommend", told.what, groups=listed(told.groups), attack=attack)
         sentence = say("recommend", form, what=what, now=self.panel.n_splits, **facts)
-        allowed = [x.allowed_advantage for x in self.bounds if x.allowed_advantage is not None]
+        allowed = [
+            x.allowed_advantage for x in self.bounds if x.allowed_advantage is not None
+        ]
         return SettingAnswer(
             model=self.model,
             epsilon=self.epsilon,
@@ -334,7 +415,10 @@ class Candidate:
 
         More splits lower what is above the people's part: of what is spent, no release says it.
         """
-        away, error = abs((told.limit or 0.0) - (told.value or 0.0)), told.standard_error or 0.0
+        away, error = (
+            abs((told.limit or 0.0) - (told.value or 0.0)),
+            told.standard_error or 0.0,
+        )
         if told.answer != "open" or told.value is None or not away * error > 0:
             return None, None
         z, panel = _z(levels.hold if told.inside[0] > 0 else levels.breaks), self.panel
@@ -349,7 +433,9 @@ class Candidate:
             assert exposed is not None  # it has a value
             people_part = measure.PEOPLE_PARTS.get(scale, variances.people_part)
             at, n = np.maximum(exposed.value[groups], 0.0), exposed.n[groups]
-            lasting = min(now, (scale.per_success or 0.0) ** 2 * float(people_part(at, n).sum()))
+            lasting = min(
+                now, (scale.per_success or 0.0) ** 2 * float(people_part(at, n).sum())
+            )
         if wanted > lasting < now:
             more = panel.n_splits * (now - lasting) / (wanted - lasting)
             return max(math.ceil(more), panel.n_splits + 1), None
@@ -365,30 +451,53 @@ def candidates(releases: Sequence[Release]) -> list[Candidate]:
         first, inflation = releases[0], usable_inflation(release, release.title)
         for what in ("subject.attribute", "subject.groups", "provenance.data_digest"):
             part, name = what.split(".")
-            if len({str(getattr(getattr(each, part), name)) for each in (first, release)}) > 1:
-                raise InputError(f"releases to choose among must share {what}.", field=what)
-        own = {(s.panel.model, s.runs[0].epsilon): s for s in release.kept(Facts).settings}
+            if (
+                len(
+                    {
+                        str(getattr(getattr(each, part), name))
+                        for each in (first, release)
+                    }
+                )
+                > 1
+            ):
+                raise InputError(
+                    f"releases to choose among must share {what}.", field=what
+                )
+        own = {
+            (s.panel.model, s.runs[0].epsilon): s for s in release.kept(Facts).settings
+        }
         for key in dict.fromkeys((run.model, run.epsilon) for run in release.runs):
             fault, field, panel = None, "runs", own[key].panel
-            right = (panel.test_accuracy * panel.n_test).sum(axis=1) / panel.n_test.sum(axis=1)
+            right = (panel.test_accuracy * panel.n_test).sum(axis=1) / panel.n_test.sum(
+                axis=1
+            )
             if key in found:
                 fault = "is in two releases; give one another runs[].model"
             elif panel.n_splits < 2:
-                fault, field = "has one split; train on several, to know its luck", "runs.split"
+                fault, field = (
+                    "has one split; train on several, to know its luck",
+                    "runs.split",
+                )
             elif not np.isfinite(right).all():
                 fault = "lacks accuracies or sizes of test records, by which settings are chosen"
                 field = "runs.groups.test.accuracy"
             if fault is not None:
                 raise InputError(f"{setting_name(*key)} {fault}.", field=field)
             splits = dict.fromkeys(run.split for run in own[key].runs)
-            accuracy = dict(zip(splits, measure.by_split(100 * right, panel.split), strict=True))
+            accuracy = dict(
+                zip(splits, measure.by_split(100 * right, panel.split), strict=True)
+            )
             found[key] = Candidate(*key, release, panel, inflation, accuracy)
     if len(found) < 2:
-        raise InputError("there is one setting only; give several to choose among.", field="runs")
+        raise InputError(
+            "there is one setting only; give several to choose among.", field="runs"
+        )
     return [*found.values()]
 
 
-def held_against(limits: Mapping[str, float], numbers: Iterable[Checked]) -> list[Checked]:
+def held_against(
+    limits: Mapping[str, float], numbers: Iterable[Checked]
+) -> list[Checked]:
     """The numbers of a setting beside the limits."""
     return [x.model_copy(update={"limit": limits.get(x.what)}) for x in numbers]
 
@@ -399,24 +508,42 @@ def answer_of(numbers: Sequence[Checked]) -> Answer:
     return "breaks" if "breaks" in answers else "open" if "open" in answers else "holds"
 
 
-def largest(numbers: Sequence[Checked], what: str, attack: str | None = None) -> Checked | None:
+def largest(
+    numbers: Sequence[Checked], what: str, attack: str | None = None
+) -> Checked | None:
     """The number of one kind with the largest value; None where none is known."""
-    own = [x for x in numbers if (x.what, x.attack) == (what, attack) and x.value is not None]
+    own = [
+        x
+        for x in numbers
+        if (x.what, x.attack) == (what, attack) and x.value is not None
+    ]
     return max(own, key=lambda x: x.value or 0.0, default=None)
 
 
-def preference(setting: Candidate, numbers: Sequence[Checked]) -> tuple[float, float, float]:
+def preference(
+    setting: Candidate, numbers: Sequence[Checked]
+) -> tuple[float, float, float]:
     """What decides among tied settings, the lowest first: epsilon, spent, then accuracy."""
     spent, epsilon = largest(numbers, SPENT), setting.epsilon or math.inf
-    return epsilon, epsilon if spent is None else spent.value or 0.0, -setting.versus().value[0]
+    return (
+        epsilon,
+        epsilon if spent is None else spent.value or 0.0,
+        -setting.versus().value[0],
+    )
 
 
-def choose(settings: Sequence[Candidate], numbers: Sequence[Sequence[Checked]]) -> list[int]:
+def choose(
+    settings: Sequence[Candidate], numbers: Sequence[Sequence[Checked]]
+) -> list[int]:
     """Positions of settings that hold and are tied with the most accurate, the choice first."""
     holding = [k for k, own in enumerate(numbers) if answer_of(own) == "holds"]
     best = max(holding, key=lambda k: settings[k].versus().value[0], default=0)
     behind = {k: settings[best].versus(settings[k]) for k in holding}
-    tied = [k for k, x in behind.items() if x.value[0] <= TIE_ERRORS * math.sqrt(x.variance[0])]
+    tied = [
+        k
+        for k, x in behind.items()
+        if x.value[0] <= TIE_ERRORS * math.sqrt(x.variance[0])
+    ]
     return sorted(tied, key=lambda k: preference(settings[k], numbers[k]))
 
 
@@ -429,16 +556,26 @@ def _concluded(
     """The choice among settings that hold, or the nearest; and the price."""
     account, tied = list[str](), choose(settings, [each.numbers for each in answers])
 
-    def inside(k: int) -> tuple[float, float]:  # what is not known is neither near nor far
+    def inside(
+        k: int,
+    ) -> tuple[float, float]:  # what is not known is neither near nor far
         own = [x for x in answers[k].numbers if x.limit is not None]
         known = (x.inside for x in own if (x.value, x.answer) != (None, "open"))
         return min(known, default=(-math.inf, -math.inf))
 
-    at, form = (tied[0], "chosen") if tied else (max(range(len(answers)), key=inside), "none")
+    at, form = (
+        (tied[0], "chosen") if tied else (max(range(len(answers)), key=inside), "none")
+    )
     told, why = answers[at], answers[at].sentence
     if len(tied) > 1:
         first, second = (preference(settings[k], answers[k].numbers) for k in tied[:2])
-        reason = "epsilon" if first[0] < second[0] else "spent" if first[1] < second[1] else "right"
+        reason = (
+            "epsilon"
+            if first[0] < second[0]
+            else "spent"
+            if first[1] < second[1]
+            else "right"
+        )
         form, why = "tied", say("recommend", f"tied_{reason}")
     if tied and at > 0:
         lower = settings[0].versus(settings[at])
@@ -466,7 +603,11 @@ def _price(settings: Sequence[Candidate]) -> Price:
     private = [each for each in settings if each.epsilon is not None]
     counts, k = [len(each.panel.seeds) for each in private], len(private)
     n_models = sum(len(each.panel.seeds) for each in settings)
-    n_without, together, fresh = n_models - sum(counts), None, cast(Any, (None, None, None))
+    n_without, together, fresh = (
+        n_models - sum(counts),
+        None,
+        cast(Any, (None, None, None)),
+    )
     known = [each for each in map(_divergence, private) if each is not None]
     delta = min((delta for _, delta in known), default=None)
     if delta is not None and len(known) == k:
@@ -474,15 +615,21 @@ def _price(settings: Sequence[Candidate]) -> Price:
         if not n_without:  # as the release says, but no less than its own noise allows
             stated = cast(Any, settings[0].release.training.joint_privacy).get(JOINT)
             together = float(epsilon_of(np.array(counts) @ one, dp_delta=delta))
-            together = max(together, float(stated if isinstance(stated, int | float) else 0.0))
+            together = max(
+                together, float(stated if isinstance(stated, int | float) else 0.0)
+            )
         if k > 1:
             fresh = selection_epsilon(one.max(axis=0), mean=k, dp_delta=delta)
-    form = "no_promise" if n_without else "not_known" if together is None else "together"
+    form = (
+        "no_promise" if n_without else "not_known" if together is None else "together"
+    )
     facts = {"n": n_models, "others": n_without, "delta": f"{delta or 0:g}", "k": k}
     sentences = [say("recommend", form, epsilon=f"{together or 0:.3g}", **facts)]
     if fresh[0] is not None:
         law = say("recommend", fresh[1], eta=f"{fresh[2] or 0:g}", k=k)
-        sentences.append(say("recommend", "fresh", epsilon=f"{fresh[0]:.3g}", law=law, **facts))
+        sentences.append(
+            say("recommend", "fresh", epsilon=f"{fresh[0]:.3g}", law=law, **facts)
+        )
     fields: dict[str, Any] = dict(zip(("fresh", "law", "eta"), fresh, strict=True))
     fields |= {"together": together, "n_models": n_models, "n_without": n_without}
     return Price(**fields, mean_runs=k, dp_delta=delta, sentences=sentences)
@@ -492,12 +639,24 @@ def _divergence(setting: Candidate) -> tuple[FloatArray, float] | None:
     """One training's divergence and delta; None where the release does not say all it takes."""
     joint: Any = setting.release.training.joint_privacy
     own = setting.model, setting.epsilon
-    noises: Any = {x.noise_multiplier for x in setting.release.runs if (x.model, x.epsilon) == own}
+    noises: Any = {
+        x.noise_multiplier for x in setting.release.runs if (x.model, x.epsilon) == own
+    }
     try:
-        steps, delta, (noise,) = joint["trainings"][setting.model or ""], joint["dp_delta"], noises
+        steps, delta, (noise,) = (
+            joint["trainings"][setting.model or ""],
+            joint["dp_delta"],
+            noises,
+        )
         rate, n = steps["sample_rate"], steps["n_steps"]
-        is_one = 0.01 <= noise <= 1e6 and 0 < rate <= 1 <= n <= 1e9 and 0 < delta < 1  # a training
-        return (n * sampled_gaussian(np.array([noise]), rate)[0], delta) if is_one else None
+        is_one = (
+            0.01 <= noise <= 1e6 and 0 < rate <= 1 <= n <= 1e9 and 0 < delta < 1
+        )  # a training
+        return (
+            (n * sampled_gaussian(np.array([noise]), rate)[0], delta)
+            if is_one
+            else None
+        )
     except (KeyError, TypeError, ValueError):  # any JSON may stand there
         return None
 
@@ -512,13 +671,22 @@ def selection_epsilon(
     """
     from scipy.optimize import brentq
 
-    once, laws = divergence + math.log(mean) / (ORDERS - 1), list[tuple[float, Law, float | None]]()
+    once, laws = (
+        divergence + math.log(mean) / (ORDERS - 1),
+        list[tuple[float, Law, float | None]](),
+    )
     # Theorem 6 takes the delta of one run at this epsilon, for each order.
     hat = np.log1p(1 / (ORDERS - 1))[:, None]
-    log_delta = (ORDERS - 1) * (divergence - hat + np.log1p(-1 / ORDERS)) - np.log(ORDERS)
-    apart = np.log(np.maximum(-np.expm1(-divergence), math.ulp(0.0))) / 2  # by total variation
+    log_delta = (ORDERS - 1) * (divergence - hat + np.log1p(-1 / ORDERS)) - np.log(
+        ORDERS
+    )
+    apart = (
+        np.log(np.maximum(-np.expm1(-divergence), math.ulp(0.0))) / 2
+    )  # by total variation
     delta = np.exp(np.minimum(np.minimum(log_delta, apart).min(axis=1), 0.0))
-    laws.append((float(epsilon_of(once + mean * delta, dp_delta=dp_delta)), "poisson", None))
+    laws.append(
+        (float(epsilon_of(once + mean * delta, dp_delta=dp_delta)), "poisson", None)
+    )
     for eta in SHAPES:
 
         def beyond(log_gamma: float, eta: float = eta) -> float:

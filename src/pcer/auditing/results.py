@@ -44,13 +44,21 @@ def setting_result(
     summaries = _summarise(columns, main, gap, tested.plan)
     null: Null | None = tested.chance(k)
     by_main, by_gap = (
-        [_published(measured, tested, pair, columns, summaries, null) for pair in n_pairs]
+        [
+            _published(measured, tested, pair, columns, summaries, null)
+            for pair in n_pairs
+        ]
         for measured in (main, gap)
     )
     parts = zip(n_pairs, by_main, _pooled_disparities(tested, evidence, k), strict=True)
-    pairs = [_pair(tested, evidence, k, at, **paper, pooled=pooled) for at, paper, pooled in parts]
+    pairs = [
+        _pair(tested, evidence, k, at, **paper, pooled=pooled)
+        for at, paper, pooled in parts
+    ]
     verdict = strongest(pair.verdict for pair in pairs)
-    downgraded = (reason for (setting, *_), reason in evidence.reasons.items() if setting == k)
+    downgraded = (
+        reason for (setting, *_), reason in evidence.reasons.items() if setting == k
+    )
     result = file.BudgetResult(
         model=panel.model,
         epsilon=epsilon,
@@ -82,7 +90,10 @@ def _cannot_tell(tested: Tested, evidence: Evidence, k: int) -> str | None:
         return say("reason", "not_random")
     if contradiction is not None:
         return f"{contradiction[0].lower()}{contradiction[1:].rstrip('.')}"
-    if all(np.isfinite(p[k]).any() for p in (evidence.cost_p_alone, evidence.exposure.p_value)):
+    if all(
+        np.isfinite(p[k]).any()
+        for p in (evidence.cost_p_alone, evidence.exposure.p_value)
+    ):
         return None
     few = [measured.panel.group_names[g] for g in np.flatnonzero(~measured.enough)]
     form, least = "too_few" if few else "nothing_varies", measure.LEAST_RECORDS
@@ -95,16 +106,30 @@ def _cannot_tell(tested: Tested, evidence: Evidence, k: int) -> str | None:
 def _groups(
     tested: Tested, evidence: Evidence, k: int, summaries: Summaries, null: Null | None
 ) -> dict[str, file.GroupResult]:
-    measured, plan, attacks = tested.measured[tested.cost][k], tested.plan, tested.attacks
-    exposed, panel, level, groups = measured.exposed, measured.panel, plan.confidence_level, {}
+    measured, plan, attacks = (
+        tested.measured[tested.cost][k],
+        tested.plan,
+        tested.attacks,
+    )
+    exposed, panel, level, groups = (
+        measured.exposed,
+        measured.panel,
+        plan.confidence_level,
+        {},
+    )
     values = errors = np.full(len(measured.enough), np.nan)
     if exposed is not None:
-        is_known, values = measured.enough & np.isfinite(exposed.variance), exposed.value
+        is_known, values = (
+            measured.enough & np.isfinite(exposed.variance),
+            exposed.value,
+        )
         errors = np.where(is_known, np.sqrt(exposed.alone), np.nan)
     n_limits = max(1, evidence.cost_p_alone.size)
     limits = [measured.upper_limit(level=level, n_limits=n) for n in (1, n_limits)]
     setting = panel.model, stated_epsilon(panel)
-    bounds = [row for row in tested.release.bounds if (row.model, row.epsilon) == setting]
+    bounds = [
+        row for row in tested.release.bounds if (row.model, row.epsilon) == setting
+    ]
     for g, name in enumerate(panel.group_names):
         noise, smallest = None, None
         if exposed is not None and measured.enough[g] and exposed.null_variance[g] > 0:
@@ -114,7 +139,10 @@ def _groups(
             n_tests = len(attacks) * evidence.n_cost_tests
             smallest = number(statistics.detectable(np.sqrt(variance), n_tests=n_tests))
         is_tested = np.isfinite(evidence.cost_p_alone[k, g])
-        largest, own_limits = measured.proxy.scale.largest, [limit[g] for limit in limits]
+        largest, own_limits = (
+            measured.proxy.scale.largest,
+            [limit[g] for limit in limits],
+        )
         groups[name] = file.GroupResult(
             n_train=number(panel.n_train[:, g].mean()),
             n_test=number(panel.n_test[:, g].mean()),
@@ -125,7 +153,9 @@ def _groups(
             benefit=summaries["benefit", g],
             overfitting_gap=summaries["gap", g],
             accuracy_difference=summaries["difference", g],
-            cost=file.Estimate(**_estimate(values[g], errors[g], own_limits, largest, level)),
+            cost=file.Estimate(
+                **_estimate(values[g], errors[g], own_limits, largest, level)
+            ),
             noise_level=noise,
             detectable_cost=smallest,
             p_value=number(evidence.cost_p[k, g]),
@@ -144,7 +174,10 @@ def _estimate(
     value: float, error: float, limits: Sequence[float], largest: float, level: float
 ) -> dict[str, Any]:
     """Fields of a value with its error, interval and limits, alone and with all of the audit."""
-    reach, is_known = statistics.interval_quantile(level) * error, bool(np.isfinite(value + error))
+    reach, is_known = (
+        statistics.interval_quantile(level) * error,
+        bool(np.isfinite(value + error)),
+    )
     ends = float(max(-largest, value - reach)), float(min(largest, value + reach))
     return {
         "value": number(value),
@@ -176,7 +209,9 @@ def _bound(rows: Sequence[Bound]) -> file.GroupBound | None:
 # Pairs
 
 
-def _pair(tested: Tested, evidence: Evidence, k: int, pair: int, **paper: Any) -> file.PairResult:
+def _pair(
+    tested: Tested, evidence: Evidence, k: int, pair: int, **paper: Any
+) -> file.PairResult:
     """What the tests say about two groups, beside the paper's numbers."""
     measured, (i, j) = tested.measured[tested.cost][k], tested.pairs[pair]
     names, margin = measured.panel.group_names, tested.plan.margin
@@ -194,7 +229,11 @@ def _pair(tested: Tested, evidence: Evidence, k: int, pair: int, **paper: Any) -
     # the sign turns above some floor where the group with the lower ratio has the higher rate
     higher, lower = (i, j) if evidence.cross.value[k, pair] > 0 else (j, i)
     rate, turns_at = measured.received.mean(axis=0), None
-    if measured.exposed is not None and evidence.resolved[k, lower] and rate[lower] > rate[higher]:
+    if (
+        measured.exposed is not None
+        and evidence.resolved[k, lower]
+        and rate[lower] > rate[higher]
+    ):
         turns_at = float(measured.exposed.value[lower] * rate[higher] / rate[lower])
     found = file.PairResult(
         verdict=Verdict.INSUFFICIENT_DATA,  # until its statements are known
@@ -210,7 +249,11 @@ def _pair(tested: Tested, evidence: Evidence, k: int, pair: int, **paper: Any) -
 
 
 def _difference(
-    tested: Tested, evidence: Evidence, k: int, pair: int, what: Literal["exposure", "benefit"]
+    tested: Tested,
+    evidence: Evidence,
+    k: int,
+    pair: int,
+    what: Literal["exposure", "benefit"],
 ) -> file.Difference:
     """Exposures or benefits, first minus second; no rate or advantage differs by more than 1."""
     level, kind = tested.plan.confidence_level, getattr(evidence, what)
@@ -218,24 +261,36 @@ def _difference(
     value, error = -kind.value[k, pair] + 0.0, kind.error[k, pair]
     n_tests, level_of_tests, largest = n, SIGNIFICANCE, 1.0
     if what == "exposure":
-        n_tests, level_of_tests = n * len(tested.attacks), SIGNIFICANCE * statistics.EXPOSURE_SHARE
+        n_tests, level_of_tests = (
+            n * len(tested.attacks),
+            SIGNIFICANCE * statistics.EXPOSURE_SHARE,
+        )
         largest = max(1.0, tested.measured[tested.cost][k].proxy.scale.largest)
     quantiles = [limit_quantile(n_limits=m, confidence_level=level) for m in (1, n)]
     limits = [np.minimum(np.abs(value) + z * error, largest) for z in quantiles]
     return file.Difference(
         **_estimate(value, error, limits, largest, level),
-        detectable=number(statistics.detectable(error, n_tests=2 * n_tests, level=level_of_tests)),
+        detectable=number(
+            statistics.detectable(error, n_tests=2 * n_tests, level=level_of_tests)
+        ),
     )
 
 
-def _exposure(tested: Tested, evidence: Evidence, k: int, pair: int) -> file.ExposureAnswer:
+def _exposure(
+    tested: Tested, evidence: Evidence, k: int, pair: int
+) -> file.ExposureAnswer:
     """Who is easier to recognise?"""
     attack, groups = tested.attacks[evidence.decided_by[k, pair]], [*tested.pairs[pair]]
-    is_tested = np.isfinite(evidence.exposure.p_value[k, pair]) and tested.contradiction is None
+    is_tested = (
+        np.isfinite(evidence.exposure.p_value[k, pair]) and tested.contradiction is None
+    )
     group: str | None = None
     answer: file.AboutExposure = "cannot_tell"
     if evidence.exposures_differ[k, pair]:
-        group, answer = tested.panels[k].group_names[evidence.more_exposed[k, pair]], "differs"
+        group, answer = (
+            tested.panels[k].group_names[evidence.more_exposed[k, pair]],
+            "differs",
+        )
     elif is_tested and np.isfinite(evidence.cost_p_alone[k, groups]).any():
         is_detected = evidence.resolved[k, groups].any()
         answer = "no_difference_shown" if is_detected else "none_detected"
@@ -244,7 +299,9 @@ def _exposure(tested: Tested, evidence: Evidence, k: int, pair: int) -> file.Exp
         answer=answer,
         group=group,
         attack=attack,
-        attack_difference=number(-tested.tests[attack][1].exposure.value[k, pair] + 0.0),
+        attack_difference=number(
+            -tested.tests[attack][1].exposure.value[k, pair] + 0.0
+        ),
         difference=_difference(tested, evidence, k, pair, "exposure"),
         p_value=number(evidence.exposure.p_value[k, pair]),
         p_value_alone=number(evidence.exposure.p_alone[k, pair]),
@@ -255,7 +312,9 @@ def _exposure(tested: Tested, evidence: Evidence, k: int, pair: int) -> file.Exp
     )
 
 
-def _outcomes(tested: Tested, evidence: Evidence, k: int, pair: int) -> file.OutcomesAnswer:
+def _outcomes(
+    tested: Tested, evidence: Evidence, k: int, pair: int
+) -> file.OutcomesAnswer:
     """Who is worse served? Test counts suffice, however the records were split."""
     (i, j), value = tested.pairs[pair], evidence.benefit.value[k, pair]
     outcome = tested.plan.outcome_of(tested.release.subject.outcome)
@@ -288,9 +347,14 @@ def _ratio(tested: Tested, evidence: Evidence, k: int, pair: int) -> file.RatioA
     lower = j if value > 0 else i
     # 1 where a difference that is shown lowers this ratio; -1 where it raises it, so that the other
     # one must be what lowers it
-    fewer, exposed = j if evidence.benefit.value[k, pair] < 0 else i, evidence.more_exposed[k, pair]
+    fewer, exposed = (
+        j if evidence.benefit.value[k, pair] < 0 else i,
+        evidence.more_exposed[k, pair],
+    )
     by_outcomes = int(evidence.benefits_differ[k, pair]) * (1 if fewer == lower else -1)
-    by_exposure = int(evidence.exposures_differ[k, pair]) * (1 if exposed == lower else -1)
+    by_exposure = int(evidence.exposures_differ[k, pair]) * (
+        1 if exposed == lower else -1
+    )
     driver: file.Driver = "both" if by_outcomes == by_exposure == 1 else "together"
     if by_outcomes > by_exposure:
         driver = "outcomes"
@@ -319,11 +383,18 @@ def _published(
     null: Null | None,
 ) -> dict[str, Any]:
     """What the paper computes for a pair of groups, by one cost: fields of its record."""
-    plan, groups, key = tested.plan, tested.pairs[pair], ("disparity", measured.proxy.name, pair)
+    plan, groups, key = (
+        tested.plan,
+        tested.pairs[pair],
+        ("disparity", measured.proxy.name, pair),
+    )
     costs, values = measured.cost[:, groups], columns[*key, measured.floor]
     by_seed = bool(np.isfinite(values).all()) and not measured.is_pooled
     mean = summaries[*key, measured.floor].mean
-    positive, negative = int((values > 0).sum()) if by_seed else None, int((values < 0).sum())
+    positive, negative = (
+        int((values > 0).sum()) if by_seed else None,
+        int((values < 0).sum()),
+    )
     sign_p = None if positive is None else statistics.sign_test(positive, negative)
     picture, is_beyond = None, None
     # one seed, or records that were not split at random, have no null to be held against
@@ -331,14 +402,18 @@ def _published(
         picture = null[1][pair] if is_random(tested.release) else None
     if picture is not None and mean is not None:
         is_beyond = not picture.interval[0] <= mean <= picture.interval[1]
-    dominated = [float(metrics.floor_dominated(costs, floor=f).mean()) for f in plan.floors]
+    dominated = [
+        float(metrics.floor_dominated(costs, floor=f).mean()) for f in plan.floors
+    ]
     floors = [
         file.FloorRow(
             **dict(summaries[*key, floor]),
             floor=floor,
             n_positive_seeds=int((columns[*key, floor] > 0).sum()) if by_seed else None,
             floor_dominated_share=share if np.isfinite(costs).all() else None,
-            null_mean=None if picture is None or null is None else float(null[2][k, pair]),
+            null_mean=None
+            if picture is None or null is None
+            else float(null[2][k, pair]),
         )
         for k, (floor, share) in enumerate(zip(plan.floors, dominated, strict=True))
     ]
@@ -367,16 +442,22 @@ def _published(
 # Summaries over seeds: means, bootstrap intervals, null distribution
 
 
-def _columns(main: Measured, gap: Measured, pairs: tuple[Pair, ...], plan: Plan) -> Columns:
+def _columns(
+    main: Measured, gap: Measured, pairs: tuple[Pair, ...], plan: Plan
+) -> Columns:
     """Every published quantity by seed; first what no cost enters into."""
     panel = main.panel
     true = tpr = fpr = np.full(panel.positive_rate.shape, np.nan)
     if panel.test is not None:
-        tpr, fpr = (metrics.true_positive_rate(panel.test), metrics.false_positive_rate(panel.test))
+        tpr, fpr = (
+            metrics.true_positive_rate(panel.test),
+            metrics.false_positive_rate(panel.test),
+        )
         true = (panel.test.tp + panel.test.fn) / panel.n_test
     accuracies = panel.train_accuracy, panel.test_accuracy
     columns: Columns = {
-        ("accuracy",): (panel.test_accuracy * panel.n_test).sum(axis=1) / panel.n_test.sum(axis=1),
+        ("accuracy",): (panel.test_accuracy * panel.n_test).sum(axis=1)
+        / panel.n_test.sum(axis=1),
         ("parity",): metrics.demographic_parity_gap(panel.positive_rate),
         ("odds",): metrics.equalized_odds_gap(tpr, fpr),
     }
@@ -391,19 +472,27 @@ def _columns(main: Measured, gap: Measured, pairs: tuple[Pair, ...], plan: Plan)
     }
     for measured in (main, gap):
         cost, (benefit, costs) = measured.proxy.name, (measured.benefit, measured.cost)
-        ratio = of_groups["pcer", cost] = metrics.pcer(benefit, costs, floor=measured.floor)
+        ratio = of_groups["pcer", cost] = metrics.pcer(
+            benefit, costs, floor=measured.floor
+        )
         columns["spread", cost] = metrics.pcer_spread(ratio)
         for k, pair in enumerate(pairs):
-            columns["normalised", cost, k] = metrics.normalised_disparity(ratio[:, pair])[:, 0]
+            columns["normalised", cost, k] = metrics.normalised_disparity(
+                ratio[:, pair]
+            )[:, 0]
             for floor in (measured.floor, *plan.floors):
                 at_floor = metrics.pcer(benefit[:, pair], costs[:, pair], floor=floor)
-                columns["disparity", cost, k, floor] = metrics.pcer_disparity(at_floor)[:, 0]
+                columns["disparity", cost, k, floor] = metrics.pcer_disparity(at_floor)[
+                    :, 0
+                ]
     for key, values in of_groups.items():
         columns |= {(*key, g): values[:, g] for g in range(len(panel.group_names))}
     return columns
 
 
-def _summarise(columns: Columns, main: Measured, gap: Measured, plan: Plan) -> Summaries:
+def _summarise(
+    columns: Columns, main: Measured, gap: Measured, plan: Plan
+) -> Summaries:
     """Mean, standard deviation and bootstrap interval over seeds of every column.
 
     One seed has no interval, and neither has what a cost enters into that has no spread over them.
@@ -414,7 +503,9 @@ def _summarise(columns: Columns, main: Measured, gap: Measured, plan: Plan) -> S
     mean, std, ends = values.mean(axis=0), np.full(len(columns), np.nan), None
     if n_seeds > 1:
         std, panel = values.std(axis=0, ddof=1), main.panel
-        rng = generator(plan.rng, purpose=OVER_SEEDS, epsilon=panel.epsilon, model=panel.model)
+        rng = generator(
+            plan.rng, purpose=OVER_SEEDS, epsilon=panel.epsilon, model=panel.model
+        )
         draws = bootstrap_sums(values, resamples=plan.resamples, rng=rng) / n_seeds
         ends = percentile_interval(draws, confidence_level=plan.confidence_level)
     for k, key in enumerate(columns):
@@ -427,28 +518,49 @@ def _summarise(columns: Columns, main: Measured, gap: Measured, plan: Plan) -> S
     return summaries
 
 
-def _pooled_disparities(tested: Tested, evidence: Evidence, k: int) -> list[file.PooledDisparity]:
+def _pooled_disparities(
+    tested: Tested, evidence: Evidence, k: int
+) -> list[file.PooledDisparity]:
     """Disparity of pooled rate over pooled cost of every pair, with one bootstrap over splits."""
     measured, plan = tested.measured[tested.cost][k], tested.plan
     resolved = [bool(evidence.resolved[k, list(pair)].all()) for pair in tested.pairs]
     if measured.exposed is None or np.isnan(measured.received).any():
-        return [file.PooledDisparity(disparity=None, ci=None, costs_resolved=r) for r in resolved]
+        return [
+            file.PooledDisparity(disparity=None, ci=None, costs_resolved=r)
+            for r in resolved
+        ]
     panel, weight = measured.panel, measure.benefit_of(measured.panel, plan)[1]
-    share = by_split(np.stack([measured.benefit * weight, weight]).swapaxes(0, 1), panel.split)
+    share = by_split(
+        np.stack([measured.benefit * weight, weight]).swapaxes(0, 1), panel.split
+    )
     cost, n_splits = measured.exposed.per_split, measured.exposed.n_splits
     if n_splits != len(share):  # a cost over all models
         share = share.mean(axis=0, keepdims=True)
     parts = np.stack([share[:, 0], share[:, 1], cost], axis=1)  # (split, part, group)
     sums = parts.sum(axis=0, keepdims=True)
     if n_splits > 1:
-        rng = generator(plan.rng, purpose=OVER_SPLITS, epsilon=panel.epsilon, model=panel.model)
-        sums = np.concatenate([sums, bootstrap_sums(parts, resamples=plan.resamples, rng=rng)])
-    ratio = metrics.pcer(sums[:, 0] / sums[:, 1], sums[:, 2] / n_splits, floor=measured.floor)
+        rng = generator(
+            plan.rng, purpose=OVER_SPLITS, epsilon=panel.epsilon, model=panel.model
+        )
+        sums = np.concatenate(
+            [sums, bootstrap_sums(parts, resamples=plan.resamples, rng=rng)]
+        )
+    ratio = metrics.pcer(
+        sums[:, 0] / sums[:, 1], sums[:, 2] / n_splits, floor=measured.floor
+    )
     found, level = [], plan.confidence_level
     for (i, j), both in zip(tested.pairs, resolved, strict=True):
         value, draws = np.split(ratio[:, i] - ratio[:, j], [1])
-        ends = _interval(percentile_interval(draws, confidence_level=level)) if len(draws) else None
-        found.append(file.PooledDisparity(disparity=number(value[0]), ci=ends, costs_resolved=both))
+        ends = (
+            _interval(percentile_interval(draws, confidence_level=level))
+            if len(draws)
+            else None
+        )
+        found.append(
+            file.PooledDisparity(
+                disparity=number(value[0]), ci=ends, costs_resolved=both
+            )
+        )
     return found
 
 
@@ -461,12 +573,16 @@ def draw_null(
     simultaneous over the audit's settings and pairs.
     """
     panel = measured.panel
-    is_complete = bool(np.isfinite(measured.benefit).all() and np.isfinite(measured.cost).all())
+    is_complete = bool(
+        np.isfinite(measured.benefit).all() and np.isfinite(measured.cost).all()
+    )
     if not (measured.proxy.is_from_counts and panel.has_sizes and is_complete):
         return None
     strata = measure.strata_of(panel)
     luck, variance = split_luck(strata)
-    rng = generator(plan.rng, purpose=NULL_DRAWS, epsilon=panel.epsilon, model=panel.model)
+    rng = generator(
+        plan.rng, purpose=NULL_DRAWS, epsilon=panel.epsilon, model=panel.model
+    )
     n_groups, floors = len(panel.group_names), (plan.floor, *plan.floors)
     sums = np.zeros((plan.null_draws, n_groups + len(pairs)))  # gaps, then disparities
     at_floors = np.zeros((len(plan.floors), len(pairs)))
@@ -479,7 +595,10 @@ def draw_null(
         off = metrics.quotient(off, scale[seeds[0]], otherwise=0.0)
         for seed in seeds:
             drawn = np.maximum(luck[seed] + scale[seed] * off, 0.0)
-            ratios = [metrics.pcer(measured.benefit[seed], drawn, floor=floor) for floor in floors]
+            ratios = [
+                metrics.pcer(measured.benefit[seed], drawn, floor=floor)
+                for floor in floors
+            ]
             apart = [ratio[:, first] - ratio[:, second] for ratio in ratios]
             sums += np.concatenate([drawn, apart[0]], axis=1)
             at_floors += [each.mean(axis=0) for each in apart[1:]]
@@ -508,23 +627,35 @@ def cost_stories(tested: Tested, alone: dict[str, Evidence]) -> list[file.CostSt
         names.remove(GAP.name)  # no counts, no gap
     found = [alone[name] for name in names]
     kinds = [(each.exposure.p_value, each.cross.p_value, each.cost_p) for each in found]
-    smallest = np.array([[np.nanmin([*np.ravel(p), np.inf]) for p in each] for each in kinds]).T
+    smallest = np.array(
+        [[np.nanmin([*np.ravel(p), np.inf]) for p in each] for each in kinds]
+    ).T
     smallest[np.isinf(smallest)] = np.nan
     over_costs = np.stack([statistics.holm(p) for p in smallest]).T
     first, second = np.array(tested.pairs, dtype=np.int64).T
     stories = []
-    for k, (name, (exposure_p, ratio_p, _)) in enumerate(zip(names, over_costs, strict=True)):
+    for k, (name, (exposure_p, ratio_p, _)) in enumerate(
+        zip(names, over_costs, strict=True)
+    ):
         evidence, groups = alone[name], tested.panels[0].group_names
         # what Holm over attacks makes of the smallest p-value, it makes of all of the attack
-        share = metrics.quotient(smallest[:, k], over_costs[k], otherwise=1 / len(names))
+        share = metrics.quotient(
+            smallest[:, k], over_costs[k], otherwise=1 / len(names)
+        )
         is_detected = evidence.resolved & (evidence.cost_p <= SIGNIFICANCE * share[2])
-        differs = evidence.exposures_differ & (evidence.exposure.p_value <= SIGNIFICANCE * share[0])
-        by_ratio = evidence.ratios_differ & (evidence.cross.p_value <= SIGNIFICANCE * share[1])
+        differs = evidence.exposures_differ & (
+            evidence.exposure.p_value <= SIGNIFICANCE * share[0]
+        )
+        by_ratio = evidence.ratios_differ & (
+            evidence.cross.p_value <= SIGNIFICANCE * share[1]
+        )
         lower = np.where(evidence.cross.value > 0, second, first)
         exposed = differs if exposure_p <= SIGNIFICANCE else evidence.exposures_differ
         chosen = {
             "more_exposed": evidence.more_exposed[exposed],
-            "lower_ratio": lower[by_ratio if ratio_p <= SIGNIFICANCE else evidence.ratios_differ],
+            "lower_ratio": lower[
+                by_ratio if ratio_p <= SIGNIFICANCE else evidence.ratios_differ
+            ],
             "double_disadvantage": evidence.double[exposed & (evidence.double >= 0)],
         }
         stories.append(
@@ -537,7 +668,10 @@ def cost_stories(tested: Tested, alone: dict[str, Evidence]) -> list[file.CostSt
                 ratio_p_over_costs=number(ratio_p),
                 detected_in=np.flatnonzero(is_detected.any(axis=1)).tolist(),
                 differs_in=np.flatnonzero(differs.any(axis=1)).tolist(),
-                **{what: [groups[g] for g in np.unique(of)] for what, of in chosen.items()},
+                **{
+                    what: [groups[g] for g in np.unique(of)]
+                    for what, of in chosen.items()
+                },
             )
         )
     return stories

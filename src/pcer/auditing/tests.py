@@ -34,7 +34,9 @@ from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, holm, two_sided_p, upp
 
 # Placebo groups are too many where alarms of 5 % have at most this chance: from 19 of 200 on.
 TOO_MANY = 0.01
-TOGETHER = "within chance when judged together with the other attributes of the same records"
+TOGETHER = (
+    "within chance when judged together with the other attributes of the same records"
+)
 Statement = Literal["exposure", "outcomes", "double", "ratio"]
 
 
@@ -74,20 +76,28 @@ class Evidence:
     cost_p_alone: FloatArray
     resolved: BoolArray
     detected_by: IntArray  # (setting, group) which attack has the smallest p-value
-    exposure: PairDifference  # attacks, settings and pairs, with four fifths of the level
+    exposure: (
+        PairDifference  # attacks, settings and pairs, with four fifths of the level
+    )
     benefit: PairDifference  # settings and pairs
     cross: PairDifference  # likewise, with one fifth; what one does not need, the other gets
     decided_by: IntArray  # (setting, pair) which attack has the smallest p-value
-    more_exposed: IntArray  # (setting, pair) the group that this attack finds more exposed
+    more_exposed: (
+        IntArray  # (setting, pair) the group that this attack finds more exposed
+    )
     agree: BoolArray  # (attack, setting, pair) finds that group more exposed, too, beyond chance
-    contradicted: BoolArray  # another attack finds the other group more exposed, beyond chance
+    contradicted: (
+        BoolArray  # another attack finds the other group more exposed, beyond chance
+    )
     double_p: FloatArray  # the larger of those of exposure and benefit
     double_p_alone: FloatArray
     exposures_differ: BoolArray
     benefits_differ: BoolArray
     ratios_differ: BoolArray
     double: IntArray  # the doubly disadvantaged group, -1 for none
-    equal_p: FloatArray  # of "equal within the margin", settings and pairs; NaN without one
+    equal_p: (
+        FloatArray  # of "equal within the margin", settings and pairs; NaN without one
+    )
     # By setting, pair and statement, why it does not count although its p-value is small.
     reasons: Mapping[tuple[int, int, Statement], str] = field(default_factory=dict)
 
@@ -105,7 +115,9 @@ class Evidence:
     def smallest_p(self) -> tuple[float, float]:
         """The smallest adjusted p-value of exposures and ratios, and of benefits; 1 if none."""
         families = (self.exposure.p_value, self.cross.p_value), self.benefit.p_value
-        exposures_and_ratios, benefits = (float(np.nanmin([*np.ravel(p), 1.0])) for p in families)
+        exposures_and_ratios, benefits = (
+            float(np.nanmin([*np.ravel(p), 1.0])) for p in families
+        )
         return exposures_and_ratios, benefits
 
 
@@ -121,7 +133,9 @@ class Tested:
     panels: tuple[Panel, ...]
     pairs: tuple[Pair, ...]
     findings: Sequence[DeclarationFinding]
-    attacks: tuple[str, ...]  # those that decide; the first is the one whose numbers people see
+    attacks: tuple[
+        str, ...
+    ]  # those that decide; the first is the one whose numbers people see
     measured: Mapping[str, Sequence[Measured]]
     tests: Mapping[str, AttackTests]
     # What the gap of a setting would be by chance alone; drawn once, when asked.
@@ -135,7 +149,9 @@ class Tested:
     @property
     def contradiction(self) -> str | None:
         """What in the release contradicts its own counts, so that nothing can be told of it."""
-        return next((found.sentence for found in self.findings if found.caps_verdict), None)
+        return next(
+            (found.sentence for found in self.findings if found.caps_verdict), None
+        )
 
     @cached_property
     def evidence(self) -> Mapping[tuple[str, ...], Evidence]:
@@ -145,8 +161,15 @@ class Tested:
             tests = [self.tests[attack] for attack in attacks]
             found = decide(tests, self.pairs, outcome=outcome, margin=self.plan.margin)
             if self.contradiction is not None:
-                statements = ("resolved", "ratios_differ", "exposures_differ", "benefits_differ")
-                none = {name: np.zeros_like(getattr(found, name)) for name in statements}
+                statements = (
+                    "resolved",
+                    "ratios_differ",
+                    "exposures_differ",
+                    "benefits_differ",
+                )
+                none = {
+                    name: np.zeros_like(getattr(found, name)) for name in statements
+                }
                 found = replace(found, double=np.full_like(found.double, -1), **none)
             evidence[attacks] = found
         return evidence
@@ -158,7 +181,9 @@ class Tested:
         names = {panel.group_names[group] for group in self.pairs[pair]}
         for row in self.release.placebo:
             key = row.model, row.epsilon, row.proxy
-            if key == (panel.model, stated_epsilon(panel), attack) and names == set(row.groups):
+            if key == (panel.model, stated_epsilon(panel), attack) and names == set(
+                row.groups
+            ):
                 n_ratio = row.n_shown if row.n_ratio is None else row.n_ratio
                 return PlaceboCheck(
                     n_draws=row.n_draws,
@@ -169,7 +194,9 @@ class Tested:
                     exposure_p=row.exposure_p_value,
                     exposure_p_within_labels=row.exposure_p_value_within_labels,
                     ratio_p=row.p_value if is_of_rates else None,
-                    ratio_p_within_labels=row.p_value_within_labels if is_of_rates else None,
+                    ratio_p_within_labels=row.p_value_within_labels
+                    if is_of_rates
+                    else None,
                 )
         return None
 
@@ -193,7 +220,9 @@ def attack_tests(
         return memorised, tests
     nothing = np.full_like(tests.cross.value, np.nan)
     unknown = {"p_value": nothing, "p_alone": nothing}
-    exposure, cross = (kind._replace(**unknown) for kind in (tests.exposure, tests.cross))
+    exposure, cross = (
+        kind._replace(**unknown) for kind in (tests.exposure, tests.cross)
+    )
     return np.full_like(memorised, np.nan), PairTests(exposure, tests.benefit, cross)
 
 
@@ -211,7 +240,9 @@ def decide(
     cost_p, cost_p_alone, detected_by = _smallest(holm(memorised), memorised)
     parts = exposures.ravel(), cross.p_alone.ravel()
     shares = zip(parts, (EXPOSURE_SHARE, 1 - EXPOSURE_SHARE), strict=True)
-    weights = [np.full(len(p), share / max(1, np.isfinite(p).sum())) for p, share in shares]
+    weights = [
+        np.full(len(p), share / max(1, np.isfinite(p).sum())) for p, share in shares
+    ]
     adjusted = holm(np.concatenate(parts), weights=np.concatenate(weights))
     all_exposure_p = adjusted[: exposures.size].reshape(exposures.shape)
     cross_p = adjusted[exposures.size :].reshape(cross.p_alone.shape)
@@ -249,13 +280,16 @@ def decide(
         double_p_alone=double_p_alone,
         exposures_differ=(exposure_p <= SIGNIFICANCE) & is_detected,
         benefits_differ=benefit_p <= SIGNIFICANCE,
-        ratios_differ=(cross_p <= SIGNIFICANCE) & (resolved[:, first] | resolved[:, second]),
+        ratios_differ=(cross_p <= SIGNIFICANCE)
+        & (resolved[:, first] | resolved[:, second]),
         double=np.where((double_p <= SIGNIFICANCE) & is_detected, more_exposed, -1),
         equal_p=equal_p,
     )
 
 
-def _smallest(adjusted: FloatArray, alone: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+def _smallest(
+    adjusted: FloatArray, alone: FloatArray
+) -> tuple[FloatArray, FloatArray, IntArray]:
     """Smallest p-value over the attacks (first axis): adjusted, over attacks alone, and whose."""
     by = np.argmin(np.where(np.isnan(alone), np.inf, alone), axis=0)
     least, own = (np.take_along_axis(p, by[None], axis=0)[0] for p in (adjusted, alone))
@@ -263,15 +297,23 @@ def _smallest(adjusted: FloatArray, alone: FloatArray) -> tuple[FloatArray, Floa
 
 
 def downgrade(
-    tested: Tested, attacks: tuple[str, ...], *, family_p: tuple[float, float] | None = None
+    tested: Tested,
+    attacks: tuple[str, ...],
+    *,
+    family_p: tuple[float, float] | None = None,
 ) -> Evidence:
     """The evidence of some attacks without alarms that placebos, the family or the floor refute.
 
     ``family_p`` is of the release's strongest comparison of exposures or ratios, and of benefits,
     among all releases of the same records; None for one release alone.
     """
-    strict = tested.plan.policy is not None and tested.plan.policy.strict  # believes no placebo
-    evidence, reasons = tested.evidence[attacks], dict[tuple[int, int, Statement], str]()
+    strict = (
+        tested.plan.policy is not None and tested.plan.policy.strict
+    )  # believes no placebo
+    evidence, reasons = (
+        tested.evidence[attacks],
+        dict[tuple[int, int, Statement], str](),
+    )
     double = evidence.double.copy()
     differ: dict[Statement, BoolArray] = {
         "exposure": evidence.exposures_differ.copy(),
@@ -279,12 +321,15 @@ def downgrade(
         "ratio": evidence.ratios_differ.copy(),
     }
     within: list[str | None] = [
-        None if p <= SIGNIFICANCE else f"{TOGETHER} ({p_words(p)})" for p in family_p or (0.0, 0.0)
+        None if p <= SIGNIFICANCE else f"{TOGETHER} ({p_words(p)})"
+        for p in family_p or (0.0, 0.0)
     ]
     for key in zip(*np.nonzero(np.any([*differ.values()], axis=0)), strict=True):
         k, pair = int(key[0]), int(key[1])
         by = attacks[evidence.decided_by[key]], attacks[0]
-        exposure, ratio = (None if strict else tested.placebo(k, name, pair) for name in by)
+        exposure, ratio = (
+            None if strict else tested.placebo(k, name, pair) for name in by
+        )
         against: dict[Statement, str | None] = {
             "exposure": within[0] or _reason(exposure, "exposure_p", "n_exposure"),
             "outcomes": within[1],
@@ -293,8 +338,12 @@ def downgrade(
         against = {what: against[what] for what in differ if differ[what][key]}
         if double[key] >= 0:  # it stands only where both answers do
             own = _reason(exposure, "exposure_p", "n_double")
-            against["double"] = against.get("exposure") or against.get("outcomes") or own
-        reasons |= {(k, pair, what): why for what, why in against.items() if why is not None}
+            against["double"] = (
+                against.get("exposure") or against.get("outcomes") or own
+            )
+        reasons |= {
+            (k, pair, what): why for what, why in against.items() if why is not None
+        }
         for what, of_pairs in differ.items():
             of_pairs[key] &= against.get(what) is None
         if tested.measured[attacks[0]][k].is_below_floor(tested.pairs[pair]):
@@ -338,13 +387,19 @@ def alarms(
 ) -> Alarms:
     """What audits of each family of pairs, in equal blocks, would say by one attack: fast."""
     outcome = plan.outcome_of(outcome)
-    measured = [measure_panel(panel, plan, cost, inflation=inflation) for panel in panels]
+    measured = [
+        measure_panel(panel, plan, cost, inflation=inflation) for panel in panels
+    ]
     tests = _stacked(measured, pairs)
-    raised = Alarms(*(np.full(tests.cross.value.shape, what) for what in (False, False, False, -1)))
+    raised = Alarms(
+        *(np.full(tests.cross.value.shape, what) for what in (False, False, False, -1))
+    )
     n_pairs = len(pairs) // n_families
     for first in range(0, len(pairs), n_pairs):
         own = slice(first, first + n_pairs)
-        raised.benefits_differ[:, own] = holm(tests.benefit.p_alone[:, own]) <= SIGNIFICANCE
+        raised.benefits_differ[:, own] = (
+            holm(tests.benefit.p_alone[:, own]) <= SIGNIFICANCE
+        )
     # A family in which no p-value passes Bonferroni says nothing, so its exact p-values of
     # memorisation, which take long, are not needed.
     hopeful = np.zeros(n_families, dtype=np.bool_)
@@ -368,7 +423,10 @@ def alarms(
 def compare_pairs(measured: Measured, pairs: tuple[Pair, ...]) -> PairTests:
     """Unadjusted comparisons of one setting: exposures, benefits, and the cross product."""
     sides = np.array(pairs, dtype=np.int64).T  # (side, pair)
-    benefit, of_benefit = measured.received.mean(axis=0)[sides], measured.received_variance[sides]
+    benefit, of_benefit = (
+        measured.received.mean(axis=0)[sides],
+        measured.received_variance[sides],
+    )
     benefits = _difference(benefit[1] - benefit[0], of_benefit.sum(axis=0))
     if measured.exposed is None:
         nothing = PairDifference(*np.full((4, len(pairs)), np.nan))
@@ -381,7 +439,9 @@ def compare_pairs(measured: Measured, pairs: tuple[Pair, ...]) -> PairTests:
         people = variances.people_covariance(benefit, cost, n)
         covariance = covariance / n_splits + (1 - 1 / n_splits) * people
     else:  # as a release has it, but not beyond what the variances allow
-        covariance = np.clip(covariance, *(np.sqrt(of_benefit * of_cost) * [[[-1.0]], [[1.0]]]))
+        covariance = np.clip(
+            covariance, *(np.sqrt(of_benefit * of_cost) * [[[-1.0]], [[1.0]]])
+        )
     # cross-multiplied, so that without memorisation both products are 0 whatever the rates
     cross = benefit[0] * cost[1] - benefit[1] * cost[0]
     of_cross = variances.cross_variance(benefit, cost, of_benefit, of_cost, covariance)
@@ -394,7 +454,9 @@ def compare_pairs(measured: Measured, pairs: tuple[Pair, ...]) -> PairTests:
     enough = measured.enough[sides].all(axis=0)
     exposures = _difference(cost[1] - cost[0], of_cost.sum(axis=0))
     kinds = (exposures, _difference(cross, of_cross))
-    exposures, crosses = (PairDifference(*np.where(enough, kind, np.nan)) for kind in kinds)
+    exposures, crosses = (
+        PairDifference(*np.where(enough, kind, np.nan)) for kind in kinds
+    )
     return PairTests(exposures, benefits, crosses)
 
 
@@ -408,4 +470,6 @@ def _difference(value: FloatArray, variance: FloatArray) -> PairDifference:
 def _stacked(measured: Sequence[Measured], pairs: tuple[Pair, ...]) -> PairTests:
     """The comparisons of all settings, arrays (setting, pair)."""
     kinds = zip(*(compare_pairs(setting, pairs) for setting in measured), strict=True)
-    return PairTests(*(PairDifference(*map(np.stack, zip(*kind, strict=True))) for kind in kinds))
+    return PairTests(
+        *(PairDifference(*map(np.stack, zip(*kind, strict=True))) for kind in kinds)
+    )

@@ -35,7 +35,10 @@ people_part = rate_variance
 
 
 def record_variance(
-    train_accuracy: FloatArray, test_accuracy: FloatArray, n_train: FloatArray, n_test: FloatArray
+    train_accuracy: FloatArray,
+    test_accuracy: FloatArray,
+    n_train: FloatArray,
+    n_test: FloatArray,
 ) -> FloatArray:
     """Variance of one split of new people: u = p_tr (1 - p_tr) / n_tr + p_te (1 - p_te) / n_te."""
     return rate_variance(train_accuracy, n_train) + rate_variance(test_accuracy, n_test)
@@ -76,7 +79,9 @@ def benefit_variance(
     return rate_variance(benefit, 1 / (1 / n + (1 / n_test - 1 / n) / n_splits))
 
 
-def at_least_spread(closed: FloatArray, per_split: FloatArray, people: FloatArray) -> FloatArray:
+def at_least_spread(
+    closed: FloatArray, per_split: FloatArray, people: FloatArray
+) -> FloatArray:
     """The closed form, or s^2/S + people where that is larger and there are several splits."""
     if len(per_split) < 2:
         return np.asarray(closed)
@@ -88,11 +93,17 @@ def split_covariance(test: Counts, benefit: FloatArray, *, is_rate: bool) -> Flo
     """Cov(R, c) of benefit and gap in one split: accuracy enters the gap with a minus."""
     # For the positive rate both are means over one test part; else R is the accuracy among some of
     # its records: the qualified, or the accepted.
-    joint = test.tp / test.n - benefit * accuracy(test) if is_rate else benefit * (1 - benefit)
+    joint = (
+        test.tp / test.n - benefit * accuracy(test)
+        if is_rate
+        else benefit * (1 - benefit)
+    )
     return np.asarray(-joint / test.n)
 
 
-def people_covariance(benefit: FloatArray, cost: FloatArray, n: FloatArray) -> FloatArray:
+def people_covariance(
+    benefit: FloatArray, cost: FloatArray, n: FloatArray
+) -> FloatArray:
     """Lowest covariance -R c / N that people can cause between benefit and cost."""
     # Reached where only people without the benefit are memorised: nobody's is below 0 in either.
     return np.asarray(-benefit * np.maximum(cost, 0.0) / n)
@@ -143,7 +154,10 @@ LARGEST_SPREAD = 100.0
 
 def split_luck(strata: Strata) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of the accuracy difference where only the split is random; exact."""
-    trained, tested = strata.trained.sum(axis=0), (strata.total - strata.trained).sum(axis=0)
+    trained, tested = (
+        strata.trained.sum(axis=0),
+        (strata.total - strata.trained).sum(axis=0),
+    )
     scale = 1 / trained + 1 / tested
     hits, spared = strata.hits.sum(axis=0), (strata.correct - strata.hits).sum(axis=0)
     difference = hits / trained - spared / tested
@@ -160,12 +174,16 @@ def draw_differences(strata: Strata, *, uniforms: FloatArray) -> FloatArray:
     for label, group in np.ndindex(strata.total.shape):
         n, sampled, good, _ = (int(part[label, group]) for part in strata)
         own = uniforms[label, :, group]
-        right[:, group] += hypergeometric(good=good, bad=n - good, sampled=sampled, uniforms=own)
+        right[:, group] += hypergeometric(
+            good=good, bad=n - good, sampled=sampled, uniforms=own
+        )
     total, trained, correct, _ = (part.sum(axis=0) for part in strata)
     return np.asarray(right / trained - (correct - right) / (total - trained))
 
 
-def hypergeometric(*, good: int, bad: int, sampled: int, uniforms: FloatArray) -> FloatArray:
+def hypergeometric(
+    *, good: int, bad: int, sampled: int, uniforms: FloatArray
+) -> FloatArray:
     """Hypergeometric draws by inversion: how many good ones are among ``sampled``."""
     from scipy.special import ndtri
 
@@ -178,7 +196,9 @@ def hypergeometric(*, good: int, bad: int, sampled: int, uniforms: FloatArray) -
     variance = sampled * good * bad * (total - sampled) / (total**2 * (total - 1))
     deviation = math.sqrt(variance)
     if deviation > LARGEST_SPREAD:  # the first Cornish-Fisher term
-        skewness = (bad - good) * (total - 2 * sampled) / (total * (total - 2)) / deviation
+        skewness = (
+            (bad - good) * (total - 2 * sampled) / (total * (total - 2)) / deviation
+        )
         z = np.clip(ndtri(uniforms), -SUPPORT_WIDTH, SUPPORT_WIDTH)
         drawn = good * sampled / total + deviation * (z + skewness / 6 * (z**2 - 1))
         return np.clip(np.rint(drawn), low, high)
@@ -195,4 +215,6 @@ def hypergeometric(*, good: int, bad: int, sampled: int, uniforms: FloatArray) -
     weights = np.concatenate([down, [1.0], np.cumprod(ratio(above))])
     cumulative = np.cumsum(weights)
     share = np.minimum(uniforms * cumulative[-1], np.nextafter(cumulative[-1], 0))
-    return np.asarray(low + np.searchsorted(cumulative, share, side="right"), dtype=np.float64)
+    return np.asarray(
+        low + np.searchsorted(cumulative, share, side="right"), dtype=np.float64
+    )

@@ -65,5 +65,7 @@ def strongest(verdicts: Iterable[Verdict]) -> Verdict:
 
     Equal within the margin is only what all of them are; else it is passed over.
     """
-    others = [verdict for verdict in verdicts if verdict is not Verdict.EQUAL_WITHIN_MARGIN]
+    others = [
+        verdict for verdict in verdicts if verdict is not Verdict.EQUAL_WITHIN_MARGIN
+    ]
     return min(others, key=BUDGET_VERDICTS.index, default=Verdict.EQUAL_WITHIN_MARGIN)

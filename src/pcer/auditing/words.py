@@ -36,15 +36,27 @@ from pcer.statistics import SIGNIFICANCE
 MOST_WORDS = 30  # of a headline, a group's name counting as one
 MOST_GROUPS_IN_A_SENTENCE = 4
 MOST_DOUBTS = 2  # of a finding, in a card
-WEAK = 5.0  # right answers of 100 beyond a coin that a file must exclude to clear a model
+WEAK = (
+    5.0  # right answers of 100 beyond a coin that a file must exclude to clear a model
+)
 FAR = 0.1  # a difference of outcomes is "far" more where its interval's nearer end is this large
 NOUNS = ("women", "men", "girls", "boys")  # names that are no adjectives of people
 NOTHING = "–"
-ALARMING = ("exposure", "double_disadvantage")  # answers whose doubts stand beside the finding
+ALARMING = (
+    "exposure",
+    "double_disadvantage",
+)  # answers whose doubts stand beside the finding
 
 Axis = Literal["exposure", "outcomes"]
 # What pairs can answer on either axis, strongest first.
-ANSWERS = ("differs", "differ", "no_difference_shown", "none_detected", "cannot_tell", "not_given")
+ANSWERS = (
+    "differs",
+    "differ",
+    "no_difference_shown",
+    "none_detected",
+    "cannot_tell",
+    "not_given",
+)
 # Which count of placebo groups decides about an alarm.
 ALARMS = {
     Verdict.DOUBLE_DISADVANTAGE: "double",
@@ -98,7 +110,9 @@ def in_setting(model: str | None, epsilon: float | None) -> str:
 
 def short_setting(model: str | None, epsilon: float | None) -> str:
     """A setting in a table."""
-    return short_budget(epsilon) if model is None else f"{model}, {short_budget(epsilon)}"
+    return (
+        short_budget(epsilon) if model is None else f"{model}, {short_budget(epsilon)}"
+    )
 
 
 def setting_called(
@@ -115,13 +129,18 @@ def setting_called(
 
     def plain(name: object) -> str:
         name = re.sub(r"(ε|epsilon|eps)\s*=?\s*(?=[\d.e-]+$)", "", alike(str(name)))
-        head, comma, last = re.sub("(no-dp|without privacy|inf)$", "none", name).rpartition(", ")
+        head, comma, last = re.sub(
+            "(no-dp|without privacy|inf)$", "none", name
+        ).rpartition(", ")
         with suppress(ValueError):
             last = f"{float(last):g}"
         return head + comma + last
 
     whole = [plain(setting_name(*setting)) for setting in settings]
-    parts = [(plain(model or ""), plain(short_budget(epsilon))) for model, epsilon in settings]
+    parts = [
+        (plain(model or ""), plain(short_budget(epsilon)))
+        for model, epsilon in settings
+    ]
     found = [k for k, name in enumerate(whole) if name == plain(text)]
     found = found or [k for k, names in enumerate(parts) if plain(text) in names]
     return found[0] if len(found) == 1 else None
@@ -215,7 +234,9 @@ def number_range(values: list[int]) -> str:
 
 def listed(parts: Sequence[str]) -> str:
     """Names or amounts as a sentence lists them."""
-    return " and ".join([", ".join(parts[:-1]), *parts[-1:]] if len(parts) > 1 else parts)
+    return " and ".join(
+        [", ".join(parts[:-1]), *parts[-1:]] if len(parts) > 1 else parts
+    )
 
 
 def capital(text: str) -> str:
@@ -267,15 +288,26 @@ def setting_title(setting: BudgetResult) -> str:
     """A setting in a menu: its model, and whether it was trained with differential privacy."""
     epsilon = "" if setting.epsilon is None else f", {budget_name(setting.epsilon)}"
     model = "" if setting.model is None else f"{setting.model}, "
-    return f"{model}trained with{'' if epsilon else 'out'} differential privacy{epsilon}"
+    return (
+        f"{model}trained with{'' if epsilon else 'out'} differential privacy{epsilon}"
+    )
 
 
 def subject_line(audit: Audit, setting: BudgetResult) -> list[str]:
     """What the audit is about, in parts: data, attribute, people, splits."""
     subject, n = audit.subject, setting.n_splits
-    people = [f"{subject.n_records:,} {subject.people or 'people'}"] if subject.n_records else []
+    people = (
+        [f"{subject.n_records:,} {subject.people or 'people'}"]
+        if subject.n_records
+        else []
+    )
     random = "random " if subject.split_kind == "random" else ""
-    return [subject.dataset, subject.attribute, *people, f"{n} {random}split{'s' * (n > 1)}"]
+    return [
+        subject.dataset,
+        subject.attribute,
+        *people,
+        f"{n} {random}split{'s' * (n > 1)}",
+    ]
 
 
 # What the pairs of a setting say together, and what sentences are filled with
@@ -285,7 +317,9 @@ def answer_of(setting: BudgetResult, axis: Axis) -> str:
     """One of the two answers: the strongest of the pairs; equality only where all have it."""
     answers = {getattr(pair, axis).answer for pair in setting.pairs}
     answer = next(each for each in ANSWERS if each in answers)
-    are_equal = all(p.equivalence is not None and p.equivalence.shown for p in setting.pairs)
+    are_equal = all(
+        p.equivalence is not None and p.equivalence.shown for p in setting.pairs
+    )
     is_open = axis == "exposure" and answer in ("no_difference_shown", "none_detected")
     return "equal_within_margin" if are_equal and is_open else answer
 
@@ -297,11 +331,18 @@ def is_weak(audit: Audit, setting: BudgetResult) -> bool:
     exceed 55 of 100, which is a gap of 10 points. Where some exposure is detected but no difference
     is, the same bound is held against the difference.
     """
-    answer, per_success = answer_of(setting, "exposure"), audit.proxy.scale.per_success or 0.0
+    answer, per_success = (
+        answer_of(setting, "exposure"),
+        audit.proxy.scale.per_success or 0.0,
+    )
     if answer not in ("none_detected", "no_difference_shown"):
         return False
-    bound = _bound(setting) if answer == "none_detected" else _apart(setting, "exposure")
-    return audit.stronger_attack is not None or bound is None or per_success * bound > WEAK
+    bound = (
+        _bound(setting) if answer == "none_detected" else _apart(setting, "exposure")
+    )
+    return (
+        audit.stronger_attack is not None or bound is None or per_success * bound > WEAK
+    )
 
 
 def _bound(setting: BudgetResult) -> float | None:
@@ -313,7 +354,9 @@ def _bound(setting: BudgetResult) -> float | None:
 def _apart(setting: BudgetResult, axis: Axis) -> float | None:
     """The largest difference that the data allow between groups that are compared."""
     compared = [getattr(pair, axis) for pair in setting.pairs]
-    return largest([each.difference.upper_bound for each in compared if each.p_value is not None])
+    return largest(
+        [each.difference.upper_bound for each in compared if each.p_value is not None]
+    )
 
 
 def _facts(
@@ -323,37 +366,67 @@ def _facts(
 
     ``plain`` leaves out what the release calls people and outcomes.
     """
-    differing = [pair for pair in setting.pairs if getattr(pair, axis).group is not None]
+    differing = [
+        pair for pair in setting.pairs if getattr(pair, axis).group is not None
+    ]
     pair = _widest(setting, axis)
-    answer, subject, several = getattr(pair, axis), audit.subject, len(setting.pairs) > 1
+    answer, subject, several = (
+        getattr(pair, axis),
+        audit.subject,
+        len(setting.pairs) > 1,
+    )
     name, other = in_order(setting, axis)[:2]
-    groups, n_more = [setting.groups[name], setting.groups[other]], max(0, len(differing) - 1)
+    groups, n_more = (
+        [setting.groups[name], setting.groups[other]],
+        max(0, len(differing) - 1),
+    )
     scale, bound, apart = audit.proxy.scale, _bound(setting), _apart(setting, axis)
     if axis == "exposure":
         costs = [group.cost.value for group in groups]
-        high, low = (NOTHING if cost is None else scale.hundredths(cost) for cost in costs)
+        high, low = (
+            NOTHING if cost is None else scale.hundredths(cost) for cost in costs
+        )
         amount: Callable[[float], str] = scale.difference
     else:
         scale, rates = proxies.ACCURACY, [group.benefit.mean or 0.0 for group in groups]
         high, low = of_100(*rates)
         amount = _tenths
-    value, ends = answer.difference.value or 0.0, answer.difference.interval or (0.0, 0.0)
+    value, ends = (
+        answer.difference.value or 0.0,
+        answer.difference.interval or (0.0, 0.0),
+    )
     start, end = sorted(math.copysign(1.0, value) * each for each in ends)
-    size, outcome = f"{amount(abs(value))} {scale.points}", audit.plan.outcome_of(subject.outcome)
+    size, outcome = (
+        f"{amount(abs(value))} {scale.points}",
+        audit.plan.outcome_of(subject.outcome),
+    )
     often = f"{'far ' * (start >= FAR)}{'more' if outcome == 'harm' else 'less'} often"
-    more = f", and {n_more} more pair{'s differ' if n_more > 1 else ' differs'}" * (n_more > 0)
+    more = f", and {n_more} more pair{'s differ' if n_more > 1 else ' differs'}" * (
+        n_more > 0
+    )
     known = [group.benefit.mean for group in setting.groups.values()]
     rates = [rate for rate in known if rate is not None] or [0.0]
     people, means = (None, None) if plain else (subject.people, subject.positive_means)
     facts = {"name": name, "other": other, "high": high, "low": low, "unit": scale.said}
-    facts |= {"who": _who(people, name), "people": people or "people", "coin": scale.coin}
+    facts |= {
+        "who": _who(people, name),
+        "people": people or "people",
+        "coin": scale.coin,
+    }
     facts |= {"reference": f" in {other}" * several, "beside": f" ({other})" * several}
     facts |= {"more": more, "difference": size, "p": p_words(answer.p_value)}
     facts |= {"start": amount(start), "end": amount(end)}
     facts |= {"they": listed(pair.groups) if several else "They"}
     facts |= {"between": f" between {listed(pair.groups)}" * several}
-    facts |= {"level": f"{100 * audit.plan.confidence_level:g}%", "named": _named(setting, axis)}
-    facts |= {"apart": NOTHING if apart is None else f"{scale.difference(apart)} {scale.points}"}
+    facts |= {
+        "level": f"{100 * audit.plan.confidence_level:g}%",
+        "named": _named(setting, axis),
+    }
+    facts |= {
+        "apart": NOTHING
+        if apart is None
+        else f"{scale.difference(apart)} {scale.points}"
+    }
     facts |= {"means": means or say("outcomes", subject.outcome), "often": often}
     facts |= {"range": " to ".join(dict.fromkeys(of_100(min(rates), max(rates))))}
     facts |= {"margin": points(audit.plan.margin or 0.0), "main": audit.proxy.phrase}
@@ -373,8 +446,12 @@ def _tenths(rate: float) -> str:
 
 def _widest(setting: BudgetResult, axis: Axis) -> PairResult:
     """The widest pair of those shown to differ, or of all; exposures of the doubly worse first."""
-    doubled = [p for p in setting.pairs if axis == "exposure" and p.double_disadvantage.group]
-    differing = [pair for pair in setting.pairs if getattr(pair, axis).group is not None]
+    doubled = [
+        p for p in setting.pairs if axis == "exposure" and p.double_disadvantage.group
+    ]
+    differing = [
+        pair for pair in setting.pairs if getattr(pair, axis).group is not None
+    ]
     pairs = doubled or differing or setting.pairs
     return max(pairs, key=lambda each: abs(getattr(each, axis).difference.value or 0.0))
 
@@ -382,7 +459,11 @@ def _widest(setting: BudgetResult, axis: Axis) -> PairResult:
 def in_order(setting: BudgetResult, axis: Axis) -> list[str]:
     """Groups as an answer names them: the pair that it is about, then the others."""
     pair = _widest(setting, axis)
-    first = pair.groups[::-1] if getattr(pair, axis).group == pair.groups[1] else pair.groups
+    first = (
+        pair.groups[::-1]
+        if getattr(pair, axis).group == pair.groups[1]
+        else pair.groups
+    )
     return list(dict.fromkeys([*first, *setting.groups]))
 
 
@@ -391,13 +472,19 @@ def _who(people: str | None, name: str) -> str:
     if name.lower() in NOUNS:
         return name
     is_adjective = people is not None and not re.search(r"\d", name)
-    return f"{name} {people}" if is_adjective else f"{people or 'people'} in group {name}"
+    return (
+        f"{name} {people}" if is_adjective else f"{people or 'people'} in group {name}"
+    )
 
 
 def _named(setting: BudgetResult, what: str) -> str:
     """The groups that an answer names in any pair; of many, how many."""
     names = setting.named_by(what)
-    return listed(names) if len(names) <= MOST_GROUPS_IN_A_SENTENCE else f"{len(names)} groups"
+    return (
+        listed(names)
+        if len(names) <= MOST_GROUPS_IN_A_SENTENCE
+        else f"{len(names)} groups"
+    )
 
 
 def _others(audit: Audit, setting: BudgetResult) -> dict[str, str]:
@@ -406,7 +493,9 @@ def _others(audit: Audit, setting: BudgetResult) -> dict[str, str]:
     The attack whose numbers people see is none of them. Empty where there are none.
     """
     answer, k = answer_of(setting, "exposure"), audit.budgets.index(setting)
-    what = {"none_detected": "detected_in", "no_difference_shown": "differs_in"}.get(answer)
+    what = {"none_detected": "detected_in", "no_difference_shown": "differs_in"}.get(
+        answer
+    )
     found = [each.cost for each in _attacks(audit) if what and k in getattr(each, what)]
     names = [proxy_named(cost).phrase for cost in found if cost != audit.cost]
     named = listed(names) if len(names) < 3 else f"{len(names)} other attacks"
@@ -424,8 +513,14 @@ def _attacks(audit: Audit) -> list[CostStory]:
 def headline(audit: Audit, setting: BudgetResult) -> str:
     """Both answers of a setting: the longest form that keeps to 30 words."""
     exposure, names = _exposure_forms(audit, setting), audit.subject.groups
-    forms = [f"{first} {then}" for then in _outcome_forms(audit, setting) for first in exposure]
-    return next((form for form in forms if n_words(form, names) <= MOST_WORDS), forms[-1])
+    forms = [
+        f"{first} {then}"
+        for then in _outcome_forms(audit, setting)
+        for first in exposure
+    ]
+    return next(
+        (form for form in forms if n_words(form, names) <= MOST_WORDS), forms[-1]
+    )
 
 
 def n_words(text: str, names: Sequence[str]) -> int:
@@ -446,12 +541,18 @@ def _exposure_forms(audit: Audit, setting: BudgetResult) -> list[str]:
     if answer == "differs":
         # where only the other attack shows it, the numbers that people see need not differ
         shown_by = _widest(setting, "exposure").exposure.shown_by
-        forms = ["differs", "differs_brief"] if audit.cost in shown_by else ["differs_by"]
+        forms = (
+            ["differs", "differs_brief"] if audit.cost in shown_by else ["differs_by"]
+        )
         bare = _facts(audit, setting, "exposure", plain=True)
-        sentences = [say("exposure", form, **facts) for form in [*forms, "differs_bare"]]
+        sentences = [
+            say("exposure", form, **facts) for form in [*forms, "differs_bare"]
+        ]
         return [*map(capital, [*sentences, say("exposure", "differs_bare", **bare)])]
     if answer == "none_detected":
-        forms = [answer, "none_detected_bare"] if facts["coin"] else ["none_detected_bare"]
+        forms = (
+            [answer, "none_detected_bare"] if facts["coin"] else ["none_detected_bare"]
+        )
     if others:
         kind = "others_detect" if answer == "none_detected" else "others_differ"
         forms = [kind, f"{kind}_bare"]
@@ -476,7 +577,9 @@ def _outcome_forms(audit: Audit, setting: BudgetResult) -> list[str]:
 def badge(audit: Audit, setting: BudgetResult) -> str:
     """The verdict in a few words, with the groups that it names."""
     verdict, form = setting.verdict, setting.verdict.value
-    drivers = {pair.ratio.driven_by for pair in setting.pairs if pair.ratio.group is not None}
+    drivers = {
+        pair.ratio.driven_by for pair in setting.pairs if pair.ratio.group is not None
+    }
     if verdict is Verdict.RATIO_DIFFERS and drivers == {"outcomes"}:
         form = "ratio_differs_outcomes"
     elif not verdict.is_alarm and is_weak(audit, setting):
@@ -504,8 +607,14 @@ def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
     detected = [name for name, group in setting.groups.items() if group.resolved]
     n, per_success = len(setting.groups), audit.proxy.scale.per_success or math.inf
     costs = [setting.groups[name].cost.value or 0.0 for name in detected]
-    is_slight, others = per_success * max(costs, default=0.0) <= WEAK, _others(audit, setting)
-    facts |= {"all": "Both" if n == 2 else f"All {n} groups", "n": str(len(_attacks(audit)))}
+    is_slight, others = (
+        per_success * max(costs, default=0.0) <= WEAK,
+        _others(audit, setting),
+    )
+    facts |= {
+        "all": "Both" if n == 2 else f"All {n} groups",
+        "n": str(len(_attacks(audit))),
+    }
     facts |= {"detected": listed(detected[:MOST_GROUPS_IN_A_SENTENCE]), **others}
     facts |= {"better": "slightly better" if is_slight else "better"}
     facts |= {"reason": capital(setting.reason or "no test could be made").rstrip(".")}
@@ -513,9 +622,14 @@ def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
     beside = {
         name: proxy_named(group.detected_by).phrase
         for name, group in setting.groups.items()
-        if group.resolved and group.detected_by not in (None, audit.cost) and not group.is_clear
+        if group.resolved
+        and group.detected_by not in (None, audit.cost)
+        and not group.is_clear
     }
-    facts |= {"beside": listed([*beside]), "by": listed([*dict.fromkeys(beside.values())])}
+    facts |= {
+        "beside": listed([*beside]),
+        "by": listed([*dict.fromkeys(beside.values())]),
+    }
     forms = ["all" if len(detected) == n else "some" if detected else "none"]
     forms += ["detected_by"] if beside else []
     forms = ["reason"] if answer == "cannot_tell" else forms
@@ -527,9 +641,16 @@ def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
     elif detected and facts["apart"] != NOTHING:
         forms.append("if_they_differ")
     if audit.stronger_attack is not None and answer != "differs":
-        forms, facts["stronger"] = [*forms, "stronger"], proxy_named(audit.stronger_attack).phrase
+        forms, facts["stronger"] = (
+            [*forms, "stronger"],
+            proxy_named(audit.stronger_attack).phrase,
+        )
     sentences = [capital(say("exposure_card", form, **facts)) for form in forms]
-    return Card(say("exposure_card", "question"), say("exposure_card", answer, **facts), sentences)
+    return Card(
+        say("exposure_card", "question"),
+        say("exposure_card", answer, **facts),
+        sentences,
+    )
 
 
 def outcomes_card(audit: Audit, setting: BudgetResult) -> Card:
@@ -537,7 +658,9 @@ def outcomes_card(audit: Audit, setting: BudgetResult) -> Card:
     answer, facts = answer_of(setting, "outcomes"), _facts(audit, setting, "outcomes")
     groups = [setting.groups[facts[each]] for each in ("name", "other")]
     found = re.match(r"are predicted to (be )?(.+)", audit.subject.positive_means or "")
-    truth, verb = (found[2], "were" if found[1] else "do") if found else ("positive", "are")
+    truth, verb = (
+        (found[2], "were" if found[1] else "do") if found else ("positive", "are")
+    )
     denied = [group.true_positive_rate.mean for group in groups]
     numbers = {
         "truth": [group.true_rate.mean for group in groups],
@@ -551,14 +674,20 @@ def outcomes_card(audit: Audit, setting: BudgetResult) -> Card:
             sentences.append(say("outcomes_card", form, **facts, numbers=rates))
     if sentences and (answer != "differ" or len(setting.pairs) > 1):
         sentences.append(say("outcomes_card", "order", **facts))
-    return Card(say("outcomes_card", "question"), say("outcomes_card", answer, **facts), sentences)
+    return Card(
+        say("outcomes_card", "question"),
+        say("outcomes_card", answer, **facts),
+        sentences,
+    )
 
 
 def how_sure_card(audit: Audit, setting: BudgetResult) -> Card:
     """How often made-up groups raise the alarm, how sure the outcomes are, and what it rests on."""
     facts = _false_alarms(setting)
     short = say("how_sure_card", "checked" if facts else "unchecked", **facts)
-    against = [each for pair in setting.pairs for each in _against(audit, pair, ALARMING)]
+    against = [
+        each for pair in setting.pairs for each in _against(audit, pair, ALARMING)
+    ]
     more = [say("how_sure_card", "more")] * (len(against) > MOST_DOUBTS)
     sentences = [*how_sure(audit, setting)[:2], *against[:MOST_DOUBTS], *more]
     return Card(say("how_sure_card", "question"), short, sentences)
@@ -577,7 +706,10 @@ def how_sure(audit: Audit, setting: BudgetResult) -> list[str]:
         sentences.append(say("how_sure", f"outcomes_{outcomes}", **facts))
     form = "splits" if is_random else "splits_not_random"
     sentences.append(say("how_sure", form, n=n, s="s" * (n > 1)))
-    return [*sentences, *(each for pair in setting.pairs for each in _against(audit, pair))]
+    return [
+        *sentences,
+        *(each for pair in setting.pairs for each in _against(audit, pair)),
+    ]
 
 
 def _false_alarms(setting: BudgetResult) -> dict[str, str]:
@@ -589,7 +721,9 @@ def _false_alarms(setting: BudgetResult) -> dict[str, str]:
         for pair in setting.pairs
         if kind == "any" or getattr(pair, statement).group is not None
     ]
-    counts = [(getattr(row, f"n_{kind}"), row.n_draws) for row in rows if row is not None]
+    counts = [
+        (getattr(row, f"n_{kind}"), row.n_draws) for row in rows if row is not None
+    ]
     if not (known := [(n, n_draws) for n, n_draws in counts if n is not None]):
         return {}
     n, n_draws = max(known)
@@ -599,15 +733,22 @@ def _false_alarms(setting: BudgetResult) -> dict[str, str]:
 
 
 def _against(
-    audit: Audit, pair: PairResult, what_of: Sequence[str] = (*ALARMING, "ratio", "outcomes")
+    audit: Audit,
+    pair: PairResult,
+    what_of: Sequence[str] = (*ALARMING, "ratio", "outcomes"),
 ) -> Iterator[str]:
     """What speaks against a difference: a check, people with the same label, another attack."""
-    facts = {"pair": listed(pair.groups), "one": proxy_named(pair.exposure.attack).phrase}
+    facts = {
+        "pair": listed(pair.groups),
+        "one": proxy_named(pair.exposure.attack).phrase,
+    }
     for what in what_of:
         answer, said = getattr(pair, what), say("how_sure", f"the_{what}")
         if answer.downgraded is not None:
             reason = answer.downgraded.rstrip(".")
-            yield capital(say("how_sure", "downgraded", **facts, what=said, reason=reason))
+            yield capital(
+                say("how_sure", "downgraded", **facts, what=said, reason=reason)
+            )
         p = getattr(getattr(answer, "placebo", None), f"{what}_p_within_labels", None)
         if answer.group is not None and p is not None:
             form = "not_within" if p > SIGNIFICANCE else "also_within"
@@ -617,8 +758,12 @@ def _against(
     is_open = exposure.answer in ("no_difference_shown", "none_detected")
     if is_open and exposure.downgraded is None and p is not None and p <= SIGNIFICANCE:
         yield say("how_sure", "undetected", **facts, p=p_words(p))
-    if pair.exposure.contradicted:  # of two deciding attacks, which come first among the costs
-        others = [cost.cost for cost in audit.costs[:2] if cost.cost != pair.exposure.attack]
+    if (
+        pair.exposure.contradicted
+    ):  # of two deciding attacks, which come first among the costs
+        others = [
+            cost.cost for cost in audit.costs[:2] if cost.cost != pair.exposure.attack
+        ]
         other = listed([proxy_named(name).phrase for name in others])
         yield say("how_sure", "contradicted", **facts, other=other)
 
@@ -631,7 +776,9 @@ def _trust(audit: Audit) -> Iterator[str]:
     yield from [each.sentence for each in audit.declarations] or [agrees]
     stories = _attacks(audit)
     n, k = len(stories), sum(bool(story.detected_in) for story in stories)
-    if n > 1 and (k or audit.verdict is not Verdict.INSUFFICIENT_DATA):  # else nothing is tested
+    if n > 1 and (
+        k or audit.verdict is not Verdict.INSUFFICIENT_DATA
+    ):  # else nothing is tested
         form = "attacks_all" if k == n else "attacks_some" if k else "attacks_none"
         yield say("how_sure", form, n=n, k=k, s="s" * (k == 1))
         yield from _differences(audit, stories)
@@ -649,7 +796,9 @@ def _differences(audit: Audit, stories: Sequence[CostStory]) -> Iterator[str]:
     found, n = dict[tuple[str, ...], list[str]](), len(stories)
     for story in stories:
         if "exposure_differs" in story.statements:
-            found.setdefault(tuple(story.more_exposed), []).append(proxy_named(story.cost).short)
+            found.setdefault(tuple(story.more_exposed), []).append(
+                proxy_named(story.cost).short
+            )
     said = list[str]()
     for of, by in found.items():
         form = "attacks_find_others" if said else "attacks_find"
@@ -674,7 +823,11 @@ def what_would_change(audit: Audit, setting: BudgetResult) -> list[str]:
 
     Empty where nothing is detected, or no setting of the same model with more privacy exposes less.
     """
-    others = [b for b in audit.budgets if b.model == setting.model and b.budget < setting.budget]
+    others = [
+        b
+        for b in audit.budgets
+        if b.model == setting.model and b.budget < setting.budget
+    ]
     if not any(group.resolved for group in setting.groups.values()) or not others:
         return []
     best, scale = min(others, key=lambda budget: budget.largest_cost), audit.proxy.scale
@@ -690,14 +843,20 @@ def what_would_change(audit: Audit, setting: BudgetResult) -> list[str]:
             cut = "change" if new > max(old, 0.0) else cut
             found = [scale.hundredths(max(cost, 0.0)) for cost in (old, new)]
             changes.append(f"{' to '.join(found)} ({name})")
-    facts = {"budget": budget_name(best.epsilon), "cut": cut, "exposures": listed(changes)}
+    facts = {
+        "budget": budget_name(best.epsilon),
+        "cut": cut,
+        "exposures": listed(changes),
+    }
     facts |= {"measure": "the attacker's success" if scale.coin else "exposure"}
     facts |= {"unit": "" if scale.coin else f" ({scale.said})"}
     facts |= {"before": f"{100 * before:.0f}%", "after": f"{100 * after:.0f}%"}
     return [say("advice", "less_exposed", **facts), *_levelling(audit, setting, best)]
 
 
-def _levelling(audit: Audit, setting: BudgetResult, best: BudgetResult) -> Iterator[str]:
+def _levelling(
+    audit: Audit, setting: BudgetResult, best: BudgetResult
+) -> Iterator[str]:
     """What becomes of the outcome gap, and whose outcomes would change most."""
     facts = _facts(audit, setting, "outcomes")
     names = facts["name"], facts["other"]
@@ -710,7 +869,9 @@ def _levelling(audit: Audit, setting: BudgetResult, best: BudgetResult) -> Itera
     is_less = float(after) < float(before)
     form = "stays" if before == after else "shrinks" if is_less else "grows"
     # the group whose rate moves further towards the other's
-    closer = [(new[k] - old[k]) * math.copysign(1.0, old[1 - k] - old[k]) for k in (0, 1)]
+    closer = [
+        (new[k] - old[k]) * math.copysign(1.0, old[1 - k] - old[k]) for k in (0, 1)
+    ]
     k = closer.index(max(closer))
     facts |= {"pair": listed(names), "before": before, "after": after}
     facts |= dict(zip(("old", "new"), of_100(old[k], new[k]), strict=True))
@@ -721,12 +882,18 @@ def _levelling(audit: Audit, setting: BudgetResult, best: BudgetResult) -> Itera
 def _choosing(audit: Audit) -> Iterator[str]:
     """The command that answers which setting to train, for half of the exposure found or more."""
     per, half = audit.proxy.scale.per_success, audit.told.largest_cost / 2
-    large = [s for s in audit.budgets if not any(group.too_few for group in s.groups.values())]
+    large = [
+        s
+        for s in audit.budgets
+        if not any(group.too_few for group in s.groups.values())
+    ]
     known = [bound for bound in map(_bound, large) if bound is not None]
     if len(audit.budgets) > 1 and audit.told.accuracy.mean is not None and known:
         # some setting is shown to hold it; the next half point
         exposure = math.ceil(100 + 2 * (per or 1.0) * max(half, min(known))) / 2
-        yield say("advice", "recommend", exposure=f"{max(exposure, 50.5):g}" if per else "52")
+        yield say(
+            "advice", "recommend", exposure=f"{max(exposure, 50.5):g}" if per else "52"
+        )
 
 
 # The paper's table
@@ -756,7 +923,12 @@ def paper_words(audit: Audit) -> str:
     elif len(shown) == len(found):
         form = "evidence"
     first, second = audit.told.pairs[0].groups
-    sign = say("paper", "sign" if len(audit.told.pairs) == 1 else "signs", one=first, two=second)
+    sign = say(
+        "paper",
+        "sign" if len(audit.told.pairs) == 1 else "signs",
+        one=first,
+        two=second,
+    )
     return f"{say('paper', form, settings=_in_settings(shown))} {sign}"
 
 
@@ -766,14 +938,23 @@ def _in_settings(settings: Sequence[tuple[str | None, float | None]]) -> str:
         return listed([in_setting(*setting) for setting in settings])
     private = [f"{epsilon:g}" for _, epsilon in settings if epsilon is not None]
     parts = [f"at ε = {listed(private)}"] if private else []
-    return listed([*parts, *(["without privacy"] if len(private) < len(settings) else [])])
+    return listed(
+        [*parts, *(["without privacy"] if len(private) < len(settings) else [])]
+    )
 
 
 def paper_note(audit: Audit, which: str = "note") -> str:
     """Below the table: its symbols; in the title of a ``strip`` the shortest of them."""
     seeds = sorted({setting.n_seeds for setting in audit.budgets})
-    n, level = f"{number_range(seeds)} seed{'s' * (seeds != [1])}", audit.plan.confidence_level
-    facts = {"floor": f"{audit.plan.floor:g}".lstrip("0"), "seeds": n, "level": f"{100 * level:g}%"}
+    n, level = (
+        f"{number_range(seeds)} seed{'s' * (seeds != [1])}",
+        audit.plan.confidence_level,
+    )
+    facts = {
+        "floor": f"{audit.plan.floor:g}".lstrip("0"),
+        "seeds": n,
+        "level": f"{100 * level:g}%",
+    }
     facts["received"] = say(audit.plan.benefit, "share")
     pair = f": {', '.join(audit.told.pairs[0].groups)}" * (len(audit.told.pairs) == 1)
     return say("paper", which, **facts, pair=pair)
@@ -784,8 +965,13 @@ def paper_note(audit: Audit, which: str = "note") -> str:
 
 def conclude(audit: Audit, *, disclosed: Sequence[str], more: str | None) -> Audit:
     """The audit with its words, among them what is disclosed and what more data would show."""
-    budgets = [b.model_copy(update={"headline": headline(audit, b)}) for b in audit.budgets]
-    steps = [*what_would_change(audit, audit.told), *([more] if more is not None else [])]
+    budgets = [
+        b.model_copy(update={"headline": headline(audit, b)}) for b in audit.budgets
+    ]
+    steps = [
+        *what_would_change(audit, audit.told),
+        *([more] if more is not None else []),
+    ]
     steps += _choosing(audit)
     first = budgets[audit.telling].headline
     account, trust = [*_account(audit), *disclosed], [*_trust(audit)]
@@ -798,14 +984,23 @@ def _account(audit: Audit) -> Iterator[str]:
     subject, setting, scale = audit.subject, audit.told, audit.proxy.scale
     known = [(name, setting.groups[name].benefit.mean) for name in subject.groups]
     rates = [f"{of_100(rate)[0]} in {name}" for name, rate in known if rate is not None]
-    facts, n_more = _facts(audit, setting, "outcomes"), len(rates) - MOST_GROUPS_IN_A_SENTENCE
+    facts, n_more = (
+        _facts(audit, setting, "outcomes"),
+        len(rates) - MOST_GROUPS_IN_A_SENTENCE,
+    )
     if rates:
         more = f" (and {n_more} further groups)" * (n_more > 0)
         facts["rates"] = listed(rates[:MOST_GROUPS_IN_A_SENTENCE]) + more
         facts["here"] = f" (here a {subject.outcome})" if subject.positive_means else ""
         yield say("account", audit.plan.benefit, **facts)
-    costs = [(name, group.cost.value) for name, group in setting.groups.items() if group.resolved]
-    found = [f"{scale.hundredths(cost)} ({name})" for name, cost in costs if cost is not None]
+    costs = [
+        (name, group.cost.value)
+        for name, group in setting.groups.items()
+        if group.resolved
+    ]
+    found = [
+        f"{scale.hundredths(cost)} ({name})" for name, cost in costs if cost is not None
+    ]
     if found:
         amounts = listed(found[:MOST_GROUPS_IN_A_SENTENCE])
         yield f"{capital(scale.full.format(label=audit.proxy.label, found=amounts))}."
@@ -814,7 +1009,9 @@ def _account(audit: Audit) -> Iterator[str]:
         yield say("account", "no_difference", **_facts(audit, setting, "exposure"))
     if double := _named(setting, "double_disadvantage"):
         yield say("account", "double", double=double)
-    drivers = dict.fromkeys(pair.ratio.driven_by for pair in setting.pairs if pair.ratio.group)
+    drivers = dict.fromkeys(
+        pair.ratio.driven_by for pair in setting.pairs if pair.ratio.group
+    )
     yield from (say("account", f"ratio_{driver}") for driver in drivers)
     yield from _allowed(audit)
     yield say("account", "not_measured")
@@ -825,13 +1022,31 @@ def _allowed(audit: Audit) -> Iterator[str]:
     bounded = [b for b in audit.budgets if any(g.allowed for g in b.groups.values())]
     if not bounded:
         return
-    budget = audit.told if audit.told in bounded else max(bounded, key=lambda b: b.budget)
-    bounds = [(name, g.allowed) for name, g in budget.groups.items() if g.allowed is not None]
+    budget = (
+        audit.told if audit.told in bounded else max(bounded, key=lambda b: b.budget)
+    )
+    bounds = [
+        (name, g.allowed) for name, g in budget.groups.items() if g.allowed is not None
+    ]
     bounds = bounds[:MOST_GROUPS_IN_A_SENTENCE]
-    right = [f"{50 + 100 * b.advantage:.1f} ({n})" for n, b in bounds if b.advantage is not None]
-    facts = {"where": capital(in_setting(budget.model, budget.epsilon)), "right": listed(right)}
-    facts |= {"estimate": " (an estimate)" * any(b.mode == "refreshed" for _, b in bounds)}
+    right = [
+        f"{50 + 100 * b.advantage:.1f} ({n})"
+        for n, b in bounds
+        if b.advantage is not None
+    ]
+    facts = {
+        "where": capital(in_setting(budget.model, budget.epsilon)),
+        "right": listed(right),
+    }
+    facts |= {
+        "estimate": " (an estimate)" * any(b.mode == "refreshed" for _, b in bounds)
+    }
     if own := [f"{b.promised:.3g} ({n})" for n, b in bounds if b.promised is not None]:
         yield say("account", "promised", **facts, promised=listed(own))
     if own := [f"{b.spent:.2g} ({n})" for n, b in bounds if b.spent is not None]:
-        yield say("account", "allowed_right" if right else "allowed", **facts, spent=listed(own))
+        yield say(
+            "account",
+            "allowed_right" if right else "allowed",
+            **facts,
+            spent=listed(own),
+        )

@@ -36,7 +36,9 @@ class VerbGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A verb by name, which is quiet where it is asked to be; None where there is none."""
-        verb = self._study() if cmd_name == STUDY else super().get_command(ctx, cmd_name)
+        verb = (
+            self._study() if cmd_name == STUDY else super().get_command(ctx, cmd_name)
+        )
         quiet = [option for option in self.params if option.name == "quiet"]
         if verb is not None and verb.params[-1:] != quiet:
             verb.params += quiet
@@ -48,7 +50,9 @@ class VerbGroup(TyperGroup):
             points[STUDY].load()(study)
         else:
             takes_anything = {"ignore_unknown_options": True, "allow_extra_args": True}
-            study.command(STUDY, help=escape(NO_STUDY), context_settings=takes_anything)(_refuse)
+            study.command(
+                STUDY, help=escape(NO_STUDY), context_settings=takes_anything
+            )(_refuse)
         return typer.main.get_command(study)
 
 
@@ -63,8 +67,12 @@ class Verb(TyperCommand):
         """Sort the options and look their defaults up, then write the help."""
         module, *names = SETTINGS.get(str(self.name), ("pcer",))
         kinds = [getattr(import_module(module), name) for name in names]
-        defaults = {field.name: field.default for kind in kinds for field in fields(kind)}
-        options: list[Any] = [one for one in self.params if one.param_type_name == "option"]
+        defaults = {
+            field.name: field.default for kind in kinds for field in fields(kind)
+        }
+        options: list[Any] = [
+            one for one in self.params if one.param_type_name == "option"
+        ]
         for n, option in enumerate(options):
             default = defaults.get(str(option.name), MISSING)
             option.default = option.default if default is MISSING else default
@@ -73,7 +81,9 @@ class Verb(TyperCommand):
         super().format_help(ctx, formatter)
 
 
-FOREST, LOGISTIC = (f"examples/compas-{name}.release.json" for name in ("forest", "logistic"))
+FOREST, LOGISTIC = (
+    f"examples/compas-{name}.release.json" for name in ("forest", "logistic")
+)
 # Every verb in the order of the help page, with an example that runs in a clone of pcer.
 VERBS: dict[Callable[..., None], str] = {
     compare.plan: "plan --groups Women=1200,Men=3400 --accuracy 0.8 --splits 20 --target 0.01",
@@ -93,8 +103,14 @@ VERBS: dict[Callable[..., None], str] = {
 MORE = ("datasets", "schema", "receipt", "version")  # verbs that are listed apart
 # What an argument that the library asks for is called here.
 FLAGS = {"positive_label": "--positive", "limits": "--largest-exposure 52"}
-MOST_COMMON = 5  # options that a help page shows first: the first of the verb's function
-QUIETLY = {"default": False, "expose_value": False, "callback": lambda on: on and QUIET.set(True)}
+MOST_COMMON = (
+    5  # options that a help page shows first: the first of the verb's function
+)
+QUIETLY = {
+    "default": False,
+    "expose_value": False,
+    "callback": lambda on: on and QUIET.set(True),
+}
 # What to do next, for somebody who types pcer alone.
 START = """A release file?     pcer audit m.release.json --html report.html
 A model or a table? pcer train --help; pcer release --help
@@ -120,7 +136,9 @@ def made_of(verbs: Mapping[Callable[..., None], str]) -> typer.Typer:
     made.callback(invoke_without_command=True)(_start)
     for verb, example in verbs.items():
         panel = "More" if verb.__name__ in MORE else None
-        made.command(epilog=f"Example: pcer {example}", cls=Verb, rich_help_panel=panel)(verb)
+        made.command(
+            epilog=f"Example: pcer {example}", cls=Verb, rich_help_panel=panel
+        )(verb)
     return made
 
 
@@ -154,7 +172,10 @@ def main() -> None:
         sys.exit(stopped.exit_code)
     except Exception as error:
         if hasattr(error, "format_message"):  # of the parser
-            told, ctx = " ".join(error.format_message().split()), getattr(error, "ctx", None)
+            told, ctx = (
+                " ".join(error.format_message().split()),
+                getattr(error, "ctx", None),
+            )
             example = ctx and told.startswith("Missing") and ctx.command.epilog
             hint = example or f"Help: {ctx.command_path if ctx else app.info.name} -h"
             sentence = f"{told.replace('Value error, ', '').rstrip('.')} ({hint})."

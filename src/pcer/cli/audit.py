@@ -25,7 +25,13 @@ from pcer.cli import parts
 from pcer.cli.parts import ALLOW_LARGE, Files, Given, Outputs, Texts, optional, place
 from pcer.errors import InputError
 from pcer.files import as_shown, many_objects, parse_record, read_regular, read_text
-from pcer.release.format import LIMITS, Release, read_release, release_files, release_schema
+from pcer.release.format import (
+    LIMITS,
+    Release,
+    read_release,
+    release_files,
+    release_schema,
+)
 from pcer.report.flat import by_release
 from pcer.report.page import read_payload
 from pcer.report.tables import subject_name, summary_table
@@ -40,7 +46,9 @@ AGREES = {
     False: "every number agrees with a fresh computation from the release.",
     True: "every byte agrees with a fresh report from the release in it.",
 }
-FAIL_ON_HELP = f"Exit with 1 if it holds in any setting; repeatable: {', '.join(GUARDED)}"
+FAIL_ON_HELP = (
+    f"Exit with 1 if it holds in any setting; repeatable: {', '.join(GUARDED)}"
+)
 # Functions that make the schemas.
 SCHEMAS = {
     "release": release_schema,
@@ -63,7 +71,9 @@ def audit(
     ),
     html: Given = place("The report: one offline HTML file."),
     json_path: Given = place("Audit file; several: an array.", "--json"),
-    full: bool = optional("Everything: every table, the account.", "--full", default=False),
+    full: bool = optional(
+        "Everything: every table, the account.", "--full", default=False
+    ),
     fail_on: Texts = optional(FAIL_ON_HELP, metavar="STATEMENT"),
     policy_file: Path | None = optional(
         "Limits that the audit must keep: docs/reports.md.", "--policy", metavar="FILE"
@@ -71,27 +81,41 @@ def audit(
     markdown: Given = place("What is printed, as Markdown."),
     latex: Given = place("LaTeX tables (booktabs)."),
     junit: Given = place("JUnit XML for CI."),
-    metrics: Given = place("Flat numbers for MLflow, DVC, Prometheus; several: by release."),
+    metrics: Given = place(
+        "Flat numbers for MLflow, DVC, Prometheus; several: by release."
+    ),
     card: Given = place("Sections of a Hugging Face model card."),
     opinion: Given = place("The auditor's opinion, as Markdown for a word processor."),
     figures: Given = optional("Every chart as SVG, PNG and PDF.", metavar="DIR"),
     settings: Texts = optional(
-        "Print this setting's answers, too, such as 0.5; repeatable.", "--setting", metavar="NAME"
+        "Print this setting's answers, too, such as 0.5; repeatable.",
+        "--setting",
+        metavar="NAME",
     ),
     benefit: Benefit = _planned("benefit", "Outcome that counts as a benefit."),
-    cost: str = _planned("cost", "One attack in the release; or sharpest: the strongest two."),
+    cost: str = _planned(
+        "cost", "One attack in the release; or sharpest: the strongest two."
+    ),
     floor: float = _planned("floor", "Smallest exposure that counts in a ratio."),
     floors: str = optional("Grid of Algorithm 1, comma-separated.", default=FLOORS),
     resamples: int = _planned("resamples", "Bootstrap resamples."),
     reference_group: Given = _planned(
         "reference_group", "Group that others are compared with.", "--reference"
     ),
-    margin: float | None = _planned("margin", "Difference of exposures that counts as equal."),
+    margin: float | None = _planned(
+        "margin", "Difference of exposures that counts as equal."
+    ),
     rng: int = _planned("rng", "Seed of bootstrap and null draws."),
-    family: Files = optional("Judge together with this release; repeatable.", metavar="RELEASE"),
-    strict: bool = optional("Shorthand for strict = true in a policy.", "--strict", default=False),
+    family: Files = optional(
+        "Judge together with this release; repeatable.", metavar="RELEASE"
+    ),
+    strict: bool = optional(
+        "Shorthand for strict = true in a policy.", "--strict", default=False
+    ),
     summary: bool = optional("Print one line, for chats.", "--summary", default=False),
-    paper: bool = optional("The paper's view alone, by its gap.", "--paper", default=False),
+    paper: bool = optional(
+        "The paper's view alone, by its gap.", "--paper", default=False
+    ),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
     """Audit a release: who is easier to recognise, who is worse served, and how sure."""
@@ -99,10 +123,14 @@ def audit(
     places = {"json": json_path, "markdown": markdown, "latex": latex, "junit": junit}
     places |= {"html": html, "opinion": opinion, "metrics": metrics, "card": card}
     outputs = Outputs(files, **places, figures=figures)
-    wanted = parse_record(Policy, {"fail_on": fail_on or []}, file="the options").fail_on
+    wanted = parse_record(
+        Policy, {"fail_on": fail_on or []}, file="the options"
+    ).fail_on
     with many_objects():
         audits, read, beside = audit_all(files, plan, allow_large or [], family or [])
-        also = [[setting_line(each, name) for name in settings or []] for each in audits]
+        also = [
+            [setting_line(each, name) for name in settings or []] for each in audits
+        ]
         outputs.write(renderers(audits, read, beside, wanted, view, also))
     if not outputs.uses_stdout:
         print_audits(audits, view, also)
@@ -111,25 +139,34 @@ def audit(
 
 
 def verify(
-    audit_file: Path = typer.Argument(metavar="AUDIT|REPORT.html", help="Written by pcer audit."),
+    audit_file: Path = typer.Argument(
+        metavar="AUDIT|REPORT.html", help="Written by pcer audit."
+    ),
     releases: Files = typer.Argument(
         None, metavar="[RELEASE]...", help="What it audited; a report carries it."
     ),
-    family: Files = optional("Judged together with them; repeatable.", metavar="RELEASE"),
+    family: Files = optional(
+        "Judged together with them; repeatable.", metavar="RELEASE"
+    ),
     plan_sha256: Given = optional("Digest that the plan must have.", metavar="DIGEST"),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
     """Recompute an audit and report the first difference (exit 1)."""
     is_page = _is_page(audit_file)
     if not is_page and not releases:
-        raise InputError(f"{audit_file} needs the release that it audited; name it after the file.")
+        raise InputError(
+            f"{audit_file} needs the release that it audited; name it after the file."
+        )
     if plan_sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", plan_sha256):
         what = "--plan-sha256 takes the 64 hexadecimal digits of a plan"
         raise InputError(f"{what}, not {plan_sha256!r}.")
     named, beside = (
-        read_releases(release_files(files or []), allow_large or []) for files in (releases, family)
+        read_releases(release_files(files or []), allow_large or [])
+        for files in (releases, family)
     )
-    if difference := _difference(audit_file, named, beside, plan_sha256, is_page=is_page):
+    if difference := _difference(
+        audit_file, named, beside, plan_sha256, is_page=is_page
+    ):
         parts.say(f"{audit_file} differs {difference}.")
         raise typer.Exit(parts.MET)
     parts.say(f"{audit_file}: {AGREES[is_page]}")
@@ -139,9 +176,13 @@ def _is_page(file: Path) -> bool:
     """Whether a file is a report by its name; otherwise it must be an audit."""
     is_page = (ending := file.suffix.lower()) in (".html", ".htm")
     if not is_page and ending != ".json":  # a browser would show an unchecked page
-        raise InputError(f"{file} must be called *.json, or *.html for a report; rename it.")
+        raise InputError(
+            f"{file} must be called *.json, or *.html for a report; rename it."
+        )
     if file.name.lower().endswith(".release.json"):
-        raise InputError(f"{file} is a release; name its report or audit: pcer verify report.html.")
+        raise InputError(
+            f"{file} is a release; name its report or audit: pcer verify report.html."
+        )
     return is_page
 
 
@@ -151,7 +192,12 @@ def schema(
     ] = typer.Argument(help="The file format."),
 ) -> None:
     """Print the JSON Schema of a file format."""
-    parts.give({parts.STDOUT: json.dumps(SCHEMAS[which](), indent=2, ensure_ascii=False) + "\n"})
+    parts.give(
+        {
+            parts.STDOUT: json.dumps(SCHEMAS[which](), indent=2, ensure_ascii=False)
+            + "\n"
+        }
+    )
 
 
 def version() -> None:
@@ -160,7 +206,10 @@ def version() -> None:
 
 
 def audit_all(
-    files: list[Path], plan: Plan, allow_large: Sequence[Path] = (), family: Sequence[Path] = ()
+    files: list[Path],
+    plan: Plan,
+    allow_large: Sequence[Path] = (),
+    family: Sequence[Path] = (),
 ) -> tuple[list[Audit], list[Release], list[Release]]:
     """Audits, releases, family; all files are read first, so that a bad one fails early."""
     paths, total = [*files, *family], len(files)
@@ -172,7 +221,9 @@ def audit_all(
             state.tell(f"testing {path.name}", done=len(tested), total=len(paths))
             with parts.about(path):
                 tested.append(run_tests(release, plan))
-        for path, audited in zip(files, judge_tested(tested[:total], tested[total:]), strict=True):
+        for path, audited in zip(
+            files, judge_tested(tested[:total], tested[total:]), strict=True
+        ):
             audits.append(audited)
             state.tell(f"auditing {path.name}", done=len(audits), total=total)
     return audits, releases[:total], releases[total:]
@@ -182,7 +233,8 @@ def read_releases(files: Sequence[Path], allow_large: Sequence[Path]) -> list[Re
     """Releases, each within the limits unless it is allowed by name."""
     large = {path.resolve() for path in allow_large}
     return [
-        read_release(path, limits=None if path.resolve() in large else LIMITS) for path in files
+        read_release(path, limits=None if path.resolve() in large else LIMITS)
+        for path in files
     ]
 
 
@@ -197,12 +249,16 @@ def renderers(
     """What makes the content of every output of an audit, by its option."""
     return {
         "json": lambda: result_json(
-            audits[0].to_tree() if len(audits) == 1 else [audit.to_tree() for audit in audits]
+            audits[0].to_tree()
+            if len(audits) == 1
+            else [audit.to_tree() for audit in audits]
         ),
         "markdown": lambda: report.to_markdown_page(
             audits, "brief" if view == "short" else view, also
         ),
-        "latex": lambda: report.to_latex_tables(audits, "paper" if view == "paper" else "full"),
+        "latex": lambda: report.to_latex_tables(
+            audits, "paper" if view == "paper" else "full"
+        ),
         "junit": lambda: report.to_junit(audits, wanted),
         "html": lambda: report.to_report(audits, releases, family),
         "metrics": lambda: result_json(by_release(audits)),
@@ -233,7 +289,9 @@ def _view(options: Mapping[str, Any]) -> View:
     views: tuple[View, ...] = ("summary", "paper", "full")
     view, *more = [view for view in views if options[view]] or ["short"]
     if more:
-        raise InputError("--summary, --paper and --full exclude each other; choose one.")
+        raise InputError(
+            "--summary, --paper and --full exclude each other; choose one."
+        )
     return view
 
 
@@ -251,12 +309,21 @@ def _plan(options: Mapping[str, Any]) -> Plan:
 
 
 def _difference(
-    file: Path, named: list[Release], family: list[Release], digest: Given, *, is_page: bool
+    file: Path,
+    named: list[Release],
+    family: list[Release],
+    digest: Given,
+    *,
+    is_page: bool,
 ) -> str | None:
     """Print digests for comparison, then recompute."""
     if is_page:
         plan, *carried = read_payload(read_text(file), file=str(file))
-        plans, releases, verified = [plan], [*chain(*carried)], partial(report.verify_report, file)
+        plans, releases, verified = (
+            [plan],
+            [*chain(*carried)],
+            partial(report.verify_report, file),
+        )
     else:
         trees = auditing.read_audit(file)
         plans = [parse_plan(tree.get("plan"), file=f"{file}: plan") for tree in trees]
@@ -272,9 +339,18 @@ def _difference(
 
 def _exit_if_met(audits: list[Audit], wanted: list[str]) -> None:
     named = [(subject_name(audited), audited) for audited in audits]
-    met = [f"{name}: {asked}" for name, a in named for asked in wanted if asked in a.statements()]
+    met = [
+        f"{name}: {asked}"
+        for name, a in named
+        for asked in wanted
+        if asked in a.statements()
+    ]
     notes = ["--fail-on is met: " + "; ".join(met) + "."] if met else []
-    notes += [f"policy, {name}: {rule.sentence}" for name, a in named for rule in a.broken_rules]
+    notes += [
+        f"policy, {name}: {rule.sentence}"
+        for name, a in named
+        for rule in a.broken_rules
+    ]
     for note in notes:
         parts.note(f"pcer: {note}")
     if notes:

@@ -26,11 +26,14 @@ from pcer.report.outlooks import outlook_view
 
 
 def compare(
-    old: Path = typer.Argument(metavar="OLD", help="Release to compare with, or its folder."),
+    old: Path = typer.Argument(
+        metavar="OLD", help="Release to compare with, or its folder."
+    ),
     new: Path = typer.Argument(metavar="NEW", help="Release that may be worse."),
     cost: Given = optional("An attack that both carry; default: the strongest."),
     setting: Texts = optional(
-        "Compare this setting, such as 'forest, none' or 0.5; repeatable.", metavar="NAME|OLD=NEW"
+        "Compare this setting, such as 'forest, none' or 0.5; repeatable.",
+        metavar="NAME|OLD=NEW",
     ),
     json_path: Given = place("Every number.", "--json"),
     junit: Given = place("JUnit XML for CI."),
@@ -42,7 +45,9 @@ def compare(
     before, after = read_releases(files, allow_large or [])
     with parts.about(f"{old} and {new}"):
         found = comparing.compare(before, after, cost=cost, settings=setting)
-    outputs.give(change_view(found), json=found.to_json, junit=lambda: changes_to_junit(found))
+    outputs.give(
+        change_view(found), json=found.to_json, junit=lambda: changes_to_junit(found)
+    )
     if found.verdict is ChangeVerdict.WORSE:
         parts.note(f"pcer: {new} is worse than {old}.")
         raise typer.Exit(parts.MET)
@@ -50,26 +55,44 @@ def compare(
 
 def recommend(
     releases: list[Path] = typer.Argument(
-        metavar="RELEASE|FOLDER...", help="Of one attribute, with several settings together."
+        metavar="RELEASE|FOLDER...",
+        help="Of one attribute, with several settings together.",
     ),
-    largest_exposure: float | None = optional("Most that an attacker is right, of 100 (coin: 50)."),
-    largest_difference: float | None = optional("Of that between two groups, in points."),
-    largest_outcome_gap: float | None = optional("Of outcomes of two groups, in points of 100."),
-    most_spent: float | None = optional("Epsilon that a group spends on average, by receipts."),
+    largest_exposure: float | None = optional(
+        "Most that an attacker is right, of 100 (coin: 50)."
+    ),
+    largest_difference: float | None = optional(
+        "Of that between two groups, in points."
+    ),
+    largest_outcome_gap: float | None = optional(
+        "Of outcomes of two groups, in points of 100."
+    ),
+    most_spent: float | None = optional(
+        "Epsilon that a group spends on average, by receipts."
+    ),
     least_accuracy: float | None = optional("On test records, of 100."),
-    policy: Path | None = optional("Limits from a policy file: docs/reports.md.", metavar="FILE"),
+    policy: Path | None = optional(
+        "Limits from a policy file: docs/reports.md.", metavar="FILE"
+    ),
     json_path: Given = place("Every number.", "--json"),
     html: Given = place("A page with the chart."),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
     """Which setting to train: the most accurate one that holds your limits. Exit 1 if none does."""
-    limits = {name: value for name, value in locals().items() if name in recommending.LIMITS}
-    files, named = release_files(releases), None if policy is None else read_policy(policy)
+    limits = {
+        name: value for name, value in locals().items() if name in recommending.LIMITS
+    }
+    files, named = (
+        release_files(releases),
+        None if policy is None else read_policy(policy),
+    )
     outputs = Outputs(files, json=json_path, html=html)
     read = read_releases(files, allow_large or [])
     with parts.about(", ".join(map(str, files))):
         found = recommending.recommend(read, policy=named, **limits)
-    outputs.give(choice_view(found), json=found.to_json, html=lambda: to_choice_page(found))
+    outputs.give(
+        choice_view(found), json=found.to_json, html=lambda: to_choice_page(found)
+    )
     if found.choice is None:
         parts.note("pcer: no setting is shown to hold every limit.")
         raise typer.Exit(parts.MET)
@@ -80,13 +103,17 @@ def trend(
         metavar="OLDEST... NEWEST", help="Releases of one model, in the order of time."
     ),
     cost: Given = optional("An attack that all carry; default: the strongest."),
-    setting: Given = optional("One that all have, such as 0.5; default: the least private."),
+    setting: Given = optional(
+        "One that all have, such as 0.5; default: the least private."
+    ),
     json_path: Given = place("Every number.", "--json"),
     html: Given = place("One offline page: the chart and the table."),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
     """Versions of one model: both answers of each. Exit 1 if the last is worse than the first."""
-    outputs = Outputs(releases := [*map(release_file, releases)], json=json_path, html=html)
+    outputs = Outputs(
+        releases := [*map(release_file, releases)], json=json_path, html=html
+    )
     read = read_releases(releases, allow_large or [])
     with parts.working("Auditing"):
         found = comparing.trend(read, cost=cost, setting=setting)
@@ -100,17 +127,31 @@ def plan(
     release: Path | None = typer.Argument(
         None, metavar="[RELEASE]", help="An earlier release; or give --groups."
     ),
-    groups: Given = optional("People of each group, training and test.", metavar="NAME=N,..."),
-    accuracy: Given = optional("On test records; default: 0.8.", metavar="A|NAME=A,..."),
-    n_splits: int | None = optional("Distinct splits; default: 20, or the release's.", "--splits"),
+    groups: Given = optional(
+        "People of each group, training and test.", metavar="NAME=N,..."
+    ),
+    accuracy: Given = optional(
+        "On test records; default: 0.8.", metavar="A|NAME=A,..."
+    ),
+    n_splits: int | None = optional(
+        "Distinct splits; default: 20, or the release's.", "--splits"
+    ),
     target: float | None = optional("Exposure or difference to detect."),
     json_path: Given = place("Every number.", "--json"),
     test_size: float | None = optional("Share that a split holds out; default: 0.3."),
-    n_settings: int | None = optional("Models or budgets that are audited together.", "--settings"),
-    cost: Given = optional("gap; from a release any attack in it; default: the strongest."),
-    exposure: float | None = optional("Of the less exposed group; default: 0, or the release's."),
+    n_settings: int | None = optional(
+        "Models or budgets that are audited together.", "--settings"
+    ),
+    cost: Given = optional(
+        "gap; from a release any attack in it; default: the strongest."
+    ),
+    exposure: float | None = optional(
+        "Of the less exposed group; default: 0, or the release's."
+    ),
     setting: Given = optional("One of several in a release, such as 'ε = 1'."),
-    figures: Given = optional("The curve over splits as SVG, PNG and PDF.", metavar="DIR"),
+    figures: Given = optional(
+        "The curve over splits as SVG, PNG and PDF.", metavar="DIR"
+    ),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
     """Before training: how small an exposure or difference an audit could show."""
@@ -122,8 +163,20 @@ def plan(
 
 
 def _outlook(options: Mapping[str, Any]) -> Outlook:
-    release, groups, accuracy = options["release"], options["groups"], options["accuracy"]
-    names = ("test_size", "n_splits", "n_settings", "cost", "exposure", "target", "setting")
+    release, groups, accuracy = (
+        options["release"],
+        options["groups"],
+        options["accuracy"],
+    )
+    names = (
+        "test_size",
+        "n_splits",
+        "n_settings",
+        "cost",
+        "exposure",
+        "target",
+        "setting",
+    )
     asked = {name: options[name] for name in names}
     if accuracy is not None:  # one number, or one for each group
         try:

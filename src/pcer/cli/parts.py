@@ -44,9 +44,16 @@ if TYPE_CHECKING:
 # Exit codes: passed; audited and --fail-on met, or verify differs; input cannot be used.
 PASSED, MET, UNUSABLE = range(3)
 STDOUT, FIGURES = "-", "figures"
-COUNTED = 52  # columns of a progress line besides what it is doing: bar, count, unit, times
+COUNTED = (
+    52  # columns of a progress line besides what it is doing: bar, count, unit, times
+)
 SPEED_SECONDS = 600.0  # window of the speed estimate
-COLOURS = {"red": "bold red", "amber": "yellow", "blue": "blue", "grey": "dim"}  # of verdicts
+COLOURS = {
+    "red": "bold red",
+    "amber": "yellow",
+    "blue": "blue",
+    "grey": "dim",
+}  # of verdicts
 TABLES = ("duckdb", "ibis", "pooch", "pyarrow")
 TRAINING = ("torch", "dp_accounting", "joblib", "opacus", "pyarrow", "sklearn")
 # The kind of every key by table; ``docs/training.md`` says what each means.
@@ -66,7 +73,10 @@ KEYS: dict[str, dict[str, Any]] = {
         **dict.fromkeys(("drop", "categories", "missing", "identifiers"), list[str]),
         "max_categories": int,
     },
-    "disclosure": {**dict.fromkeys(("public_data", "certain_cells"), bool), "least_people": int},
+    "disclosure": {
+        **dict.fromkeys(("public_data", "certain_cells"), bool),
+        "least_people": int,
+    },
 }
 TABLE_OF = {key: table for table, keys in KEYS.items() for key in keys}
 
@@ -84,10 +94,14 @@ def place(what: str, *names: str) -> Any:
 Given = str | None
 Texts = list[str] | None
 Files = list[Path] | None
-ALLOW_LARGE = optional("Read this release however large it is; repeatable.", metavar="FILE")
+ALLOW_LARGE = optional(
+    "Read this release however large it is; repeatable.", metavar="FILE"
+)
 
 
-def require_packages(names: Iterable[str], extra: str = "train", by: str = "this verb") -> None:
+def require_packages(
+    names: Iterable[str], extra: str = "train", by: str = "this verb"
+) -> None:
     """Raise InputError, with the command to type, unless the packages of an extra are installed."""
     for name in names:
         if importlib.util.find_spec(name) is None:
@@ -103,7 +117,9 @@ def about(files: object) -> Iterator[None]:
         raise type(error)(f"{files}: {error}", field=error.field) from None
 
 
-def parse_list(text: str, number: Callable[[str], Any], *, option: str, what: str) -> list[Any]:
+def parse_list(
+    text: str, number: Callable[[str], Any], *, option: str, what: str
+) -> list[Any]:
     """Numbers with commas between, as one option gives them."""
     try:
         return [number(part) for part in text.split(",")] if text.strip() else []
@@ -131,7 +147,10 @@ def parse_named(text: str | None, kind: type, *, option: str) -> dict[str, Any]:
 
 # Options of the verbs that write releases; names of groups become a mapping.
 PEOPLE = {"help": "Who they are: defendants.", "metavar": "NOUN"}
-POSITIVE_MEANS = {"help": "Of them: 'are predicted to be charged again'.", "metavar": "VERB"}
+POSITIVE_MEANS = {
+    "help": "Of them: 'are predicted to be charged again'.",
+    "metavar": "VERB",
+}
 GROUP_NAMES: dict[str, Any] = {
     "help": "Names for readers: 1=White,2=Black.",
     "metavar": "GROUP=NAME,...",
@@ -145,7 +164,8 @@ RUN_TABLES = {
     for table, keys in KEYS.items()
 }
 RunFile = _record(
-    "RunFile", **{t: (kind, Field(default_factory=kind)) for t, kind in RUN_TABLES.items()}
+    "RunFile",
+    **{t: (kind, Field(default_factory=kind)) for t, kind in RUN_TABLES.items()},
 )
 
 
@@ -163,7 +183,9 @@ def spelling(name: str, options: Mapping[str, Any]) -> str:
     return "--batch" if name == "expected_batch" else f"--{name.replace('_', '-')}"
 
 
-def from_options(kind: type[Settings], options: Mapping[str, Any], **named: Any) -> Settings:
+def from_options(
+    kind: type[Settings], options: Mapping[str, Any], **named: Any
+) -> Settings:
     """A settings object from options named like its fields, unless None, and from ``named``."""
     given = {field.name: options.get(field.name) for field in fields(kind)}
     plain = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
@@ -176,9 +198,13 @@ def from_options(kind: type[Settings], options: Mapping[str, Any], **named: Any)
         raise InputError(str(error)) from None
 
 
-def unanswered(source: str, faults: Iterable[str], more: Sequence[str], field: str) -> InputError:
+def unanswered(
+    source: str, faults: Iterable[str], more: Sequence[str], field: str
+) -> InputError:
     """All that stands in the way, and the user's command with arguments that would do."""
-    command = f" For example: {shlex.join(['pcer', *sys.argv[1:], *more])}" if more else ""
+    command = (
+        f" For example: {shlex.join(['pcer', *sys.argv[1:], *more])}" if more else ""
+    )
     return InputError(f"{source}: {' '.join(faults)}{command}", field=field)
 
 
@@ -215,12 +241,19 @@ class Outputs:
             require_stdout()
         if FIGURES in self.paths:
             require_packages(("altair", "vl_convert"), FIGURES, by="--figures")
-        taken = {path.resolve(): "would overwrite a release; choose another" for path in inputs}
+        taken = {
+            path.resolve(): "would overwrite a release; choose another"
+            for path in inputs
+        }
         for name, path in self.paths.items():
             if path == STDOUT and name == FIGURES:
-                raise OutputError("--figures needs a folder; stdout can hold one file only.")
+                raise OutputError(
+                    "--figures needs a folder; stdout can hold one file only."
+                )
             if (ending := Path(path).suffix.lower()) in (".docx", ".pdf"):
-                raise OutputError(f"--{name} writes no {ending}; convert a *.md or an *.html file.")
+                raise OutputError(
+                    f"--{name} writes no {ending}; convert a *.md or an *.html file."
+                )
             place = Path(path) if path == STDOUT else Path(path).resolve()
             if place in taken:
                 raise OutputError(f"--{name} {path} {taken[place]}.")
@@ -234,7 +267,13 @@ class Outputs:
                 made = {name: render[name]() for name in self.paths}
             pictures = made.pop(FIGURES, {})
             files = {self.paths[name]: content for name, content in made.items()}
-            give(files | {str(Path(folder or "", name)): data for name, data in pictures.items()})
+            give(
+                files
+                | {
+                    str(Path(folder or "", name)): data
+                    for name, data in pictures.items()
+                }
+            )
 
     def give(self, view: Iterable[Lines | Table], **render: Callable[[], Any]) -> None:
         """Write, and where nothing goes to stdout show what was found, and where the files are."""
@@ -245,7 +284,11 @@ class Outputs:
 
     def print_places(self) -> None:
         """Print where the report and the figures are."""
-        for name, what in (("html", "Report"), ("opinion", "Opinion"), (FIGURES, "Figures")):
+        for name, what in (
+            ("html", "Report"),
+            ("opinion", "Opinion"),
+            (FIGURES, "Figures"),
+        ):
             if name in self.paths:
                 say(f"{what}: {self.paths[name]}")
 
@@ -347,12 +390,16 @@ class Display(bars.Progress):
         """Seconds since the work began."""
         return self.tasks[0].elapsed or 0.0
 
-    def tell(self, doing: str, *, done: int, total: int, found: int | None = None) -> None:
+    def tell(
+        self, doing: str, *, done: int, total: int, found: int | None = None
+    ) -> None:
         """Show the current work and how much of it is done."""
         self.done, self.total, self.found = done, total, found
         self.update(self._task, description=shown(doing), completed=done, total=total)
 
-    def counter(self, name: str, *, doing: str = "training") -> Callable[[int, int], None]:
+    def counter(
+        self, name: str, *, doing: str = "training"
+    ) -> Callable[[int, int], None]:
         """A callback for (models done, models in all); the first call is what was found."""
 
         def count(done: int, total: int) -> None:
@@ -364,11 +411,17 @@ class Display(bars.Progress):
 
     def step(self, name: str) -> Callable[[str], None]:
         """A callback for the steps after the models are trained and attacked."""
-        return lambda doing: self.update(self._task, description=shown(f"{doing} {name}"))
+        return lambda doing: self.update(
+            self._task, description=shown(f"{doing} {name}")
+        )
 
     def kept(self) -> str:
         """What the folder keeps; empty where there is no folder."""
-        which = "finished models" if self.found is None else f"{self.done} of {self.total} models"
+        which = (
+            "finished models"
+            if self.found is None
+            else f"{self.done} of {self.total} models"
+        )
         return f"{which} are kept in {self._kept_in}" if self._kept_in else ""
 
 

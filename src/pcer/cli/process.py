@@ -21,12 +21,24 @@ from typing import Any, TextIO
 
 from pcer.errors import OutputError, shown
 
-SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 GRACE_SECONDS = 3.0  # time for cleaning up
 SIGNALLED = 128  # added to a signal's number for the exit code, as shells do
-PIPE_CLOSED = (errno.EPIPE, errno.ESHUTDOWN, *([errno.EINVAL] if os.name == "nt" else []))
+PIPE_CLOSED = (
+    errno.EPIPE,
+    errno.ESHUTDOWN,
+    *([errno.EINVAL] if os.name == "nt" else []),
+)
 # Substitutes for encodings that lack these characters.
-PLAIN = dict.fromkeys("─−–—·", "-") | {"±": "+-", "ε": "e", "…": "...", "Δ": "D", "δ": "d"}
+PLAIN = dict.fromkeys("─−–—·", "-") | {
+    "±": "+-",
+    "ε": "e",
+    "…": "...",
+    "Δ": "D",
+    "δ": "d",
+}
 # Patterns of system errors, by what the machine lacks.
 LACKS = {
     "memory": r"allocate memory|out of memory|failed to map segment|bad.alloc",
@@ -51,7 +63,11 @@ class Stopped(BaseException):
         """Say on stderr, once, that we were stopped and what is kept."""
         if not self._is_shown:
             self._is_shown = True
-            kept = f"; {self.kept}; run the same command again to resume" if self.kept else ""
+            kept = (
+                f"; {self.kept}; run the same command again to resume"
+                if self.kept
+                else ""
+            )
             print(shown(f"pcer: stopped{kept}."), file=sys.stderr, flush=True)
 
 
@@ -102,7 +118,10 @@ def steady(stream: TextIO | None) -> TextIO:
     """Wrap stdout or stderr so that writing cannot fail; a closed stream drops everything."""
     if stream is None:
         return open(os.devnull, "w", encoding="utf-8")
-    if not isinstance(stream, io.TextIOWrapper) or stream not in (sys.__stdout__, sys.__stderr__):
+    if not isinstance(stream, io.TextIOWrapper) or stream not in (
+        sys.__stdout__,
+        sys.__stderr__,
+    ):
         return stream
     codecs.register_error("plainly", _plainly)
     if stream.isatty():

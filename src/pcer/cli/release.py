@@ -24,7 +24,9 @@ from pcer.store.secret import SECRET_BYTES, keep_secret, read_secret, state_fold
 
 PUBLIC_HELP = "Anybody may have the records: exact tables of groups of any size."
 LEAST_PEOPLE_HELP = "Of one group, label and part; smaller groups are joined."
-CERTAIN_CELLS_HELP = "Release cells that reveal a membership with certainty, or coarsen."
+CERTAIN_CELLS_HELP = (
+    "Release cells that reveal a membership with certainty, or coarsen."
+)
 # What is asked where an option is missing, and columns that are likely to answer it.
 QUESTION = {
     "attributes": "which column divides the people into groups (--attribute)?",
@@ -52,14 +54,20 @@ def release(
         "Column of a protected attribute, or several crossed ('sex & race'); repeatable.",
         "--attribute",
     ),
-    outcome: Outcome | None = optional("Is a positive prediction good or bad for the person?"),
+    outcome: Outcome | None = optional(
+        "Is a positive prediction good or bad for the person?"
+    ),
     split_kind: SplitKind | None = optional(
         "random if train and test were drawn at random, else other."
     ),
     y_true: Given = optional("Column of the true labels.", "--label"),
     y_pred: Given = optional("Column of the predicted labels.", "--prediction"),
-    y_score: Given = optional("Column of probabilities, instead of predicted labels.", "--score"),
-    threshold: float | None = optional("Positive from this probability on, with --score."),
+    y_score: Given = optional(
+        "Column of probabilities, instead of predicted labels.", "--score"
+    ),
+    threshold: float | None = optional(
+        "Positive from this probability on, with --score."
+    ),
     positive_label: Given = optional(
         "The positive label, unless labels are 0 and 1.", "--positive"
     ),
@@ -67,7 +75,9 @@ def release(
     epsilon: Given = optional("Column of the budget (epsilon)."),
     seed: Given = optional("Column of the seed (seed)."),
     split_id: Given = optional("Column naming the split (split_id)."),
-    membership_score: Given = optional("Column of an attack's score, higher for members."),
+    membership_score: Given = optional(
+        "Column of an attack's score, higher for members."
+    ),
     loss: Given = optional("Column of the loss, lower for members."),
     record_id: Given = optional(
         "Column that names a record in all models: allows stronger attacks."
@@ -79,27 +89,45 @@ def release(
     dataset: Given = optional("Name of the data; default: the file's."),
     mechanism: Given = optional("How the models were trained."),
     dp_delta: float | None = optional("Delta of models with a budget."),
-    notes: Texts = optional("Sentence that travels with the release; repeatable.", "--note"),
+    notes: Texts = optional(
+        "Sentence that travels with the release; repeatable.", "--note"
+    ),
     public_data: bool = optional(PUBLIC_HELP, "--public-data", default=False),
     least_people: int = optional(LEAST_PEOPLE_HELP, default=LEAST_PEOPLE, min=1),
     certain_cells: bool = optional(CERTAIN_CELLS_HELP, default=True),
-    secret_file: Path | None = optional("Secret that keys the names of records and splits."),
+    secret_file: Path | None = optional(
+        "Secret that keys the names of records and splits."
+    ),
     backend: Given = optional("duckdb, pyspark, or an Ibis address with ://."),
-    out: str = optional("Folder, or a .json file; - is stdout.", "--out", "-o", default="."),
+    out: str = optional(
+        "Folder, or a .json file; - is stdout.", "--out", "-o", default="."
+    ),
 ) -> None:
     """Make a release per protected attribute from a table of predictions of any size."""
     parts.require_packages(parts.TABLES)
     from pcer.tables import PredictionColumns, ReleaseFacts, releases_from_table
 
     _require_answers(table, options := locals())
-    options |= {"dataset": dataset or _stem(table), "groups": groups and groups.split(",")}
-    columns = from_options(PredictionColumns, options, **({} if y_score is None else NO_ANSWER))
+    options |= {
+        "dataset": dataset or _stem(table),
+        "groups": groups and groups.split(","),
+    }
+    columns = from_options(
+        PredictionColumns, options, **({} if y_score is None else NO_ANSWER)
+    )
     secret = given_secret(secret_file, is_needed=not public_data)
-    facts = from_options(ReleaseFacts, options, disclosure=disclosure_rule(options), secret=secret)
+    facts = from_options(
+        ReleaseFacts, options, disclosure=disclosure_rule(options), secret=secret
+    )
     paths = _paths(attributes or [], options["dataset"], out)
-    beside = [] if public_data or out == parts.STDOUT else releases_beside(paths.values())
+    beside = (
+        [] if public_data or out == parts.STDOUT else releases_beside(paths.values())
+    )
     with parts.working("Counting") as status:
-        how: Any = {"backend": backend, "on_step": lambda doing: status.update(doing.capitalize())}
+        how: Any = {
+            "backend": backend,
+            "on_step": lambda doing: status.update(doing.capitalize()),
+        }
         made = releases_from_table(table, columns, facts, beside=beside, **how)
     _write(made, paths, out)
 
@@ -113,12 +141,20 @@ def _require_answers(table: str, options: Mapping[str, Any]) -> None:
     there = {*columns} if options["y_score"] is None else {*columns, "y_pred"}
     if asked := [name for name in QUESTION if not options[name] and name not in there]:
         likely = {
-            name: next((column for column in columns if column.lower() in names), "COLUMN")
+            name: next(
+                (column for column in columns if column.lower() in names), "COLUMN"
+            )
             for name, names in (LIKELY | {"attributes": ATTRIBUTES}).items()
         } | {"outcome": "benefit", "split_kind": "random"}
-        flags = {"attributes": "--attribute", "y_true": "--label", "y_pred": "--prediction"}
+        flags = {
+            "attributes": "--attribute",
+            "y_true": "--label",
+            "y_pred": "--prediction",
+        }
         given = ((flags.get(n, f"--{n.replace('_', '-')}"), likely[n]) for n in asked)
-        raise parts.unanswered(table, map(QUESTION.__getitem__, asked), [*chain(*given)], asked[0])
+        raise parts.unanswered(
+            table, map(QUESTION.__getitem__, asked), [*chain(*given)], asked[0]
+        )
 
 
 def datasets(json_path: Given = place("The list as JSON.", "--json")) -> None:
@@ -137,11 +173,25 @@ def _show_datasets(rows: Sequence[Mapping[str, Any]]) -> None:
     cells = []
     for row in rows:
         n_records = f"{row['n_records']:,}" if row["n_records"] else "not known yet"
-        groups = "\n".join(f"{name}: {len(groups)}" for name, groups in row["attributes"].items())
-        cells.append((row["name"], row["title"], n_records, groups, row["outcome"], row["at_hand"]))
+        groups = "\n".join(
+            f"{name}: {len(groups)}" for name, groups in row["attributes"].items()
+        )
+        cells.append(
+            (
+                row["name"],
+                row["title"],
+                n_records,
+                groups,
+                row["outcome"],
+                row["at_hand"],
+            )
+        )
     heads = ("name", "task", "records", "attributes: groups", "outcome", "where")
     about = (
-        Lines(row["name"], [f"{row['source']}.", f"Licence: {row['licence']}.", row["caution"]])
+        Lines(
+            row["name"],
+            [f"{row['source']}.", f"Licence: {row['licence']}.", row["caution"]],
+        )
         for row in rows
     )
     parts.show([Table("Benchmark datasets", heads, tuple(cells), n_labels=2), *about])
@@ -170,7 +220,9 @@ def _paths(attributes: Sequence[str], dataset: str, out: str) -> dict[str, Path]
     """Where each release goes; "-" is standard output."""
     if out == parts.STDOUT or out.endswith(".json"):
         if len(attributes) > 1:
-            raise InputError("several attributes make several releases; give --out a folder.")
+            raise InputError(
+                "several attributes make several releases; give --out a folder."
+            )
         return {attributes[0]: Path(out)}
     return {name: Path(out, file_name(dataset, name)) for name in attributes}
 
@@ -179,7 +231,9 @@ def _write(made: Mapping[str, Release], paths: Mapping[str, Path], out: str) -> 
     """Write all releases or none, and say on stderr what is in them."""
     is_file = Path(out) in paths.values()
     with parts.folder_for(None if is_file else out, parents=True):
-        parts.give({str(paths[name]): release.to_json() for name, release in made.items()})
+        parts.give(
+            {str(paths[name]): release.to_json() for name, release in made.items()}
+        )
     for name, release in made.items():
         if out != parts.STDOUT:
             groups = ", ".join(release.subject.groups)

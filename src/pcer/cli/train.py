@@ -31,31 +31,52 @@ from pcer.release.format import LIMITS, Outcome, Release
 from pcer.release.small_groups import Attribute, renamed, require_no_others
 from pcer.report.table import Table, wrapped
 from pcer.report.text import view_of
-from pcer.store.secret import new_secret, read_secret, secret_name, secret_path, state_folder
+from pcer.store.secret import (
+    new_secret,
+    read_secret,
+    secret_name,
+    secret_path,
+    state_folder,
+)
 
 if TYPE_CHECKING:
     from pcer.data import GroupedDataset, OwnTable, ProtectedAttribute
     from pcer.sweep import ReceiptIndex, SettingReceipts, Sweep
     from pcer.train import NamedModule
 
-BUDGETS = ",".join("none" if epsilon == NO_DP else f"{epsilon:g}" for epsilon in DEFAULT_BUDGETS)
-SEEDS_HELP = (
-    f"Splits, and models per budget; default: {DEFAULT_SEEDS}, of an estimator {DEFAULT_SPLITS}."
+BUDGETS = ",".join(
+    "none" if epsilon == NO_DP else f"{epsilon:g}" for epsilon in DEFAULT_BUDGETS
 )
+SEEDS_HELP = f"Splits, and models per budget; default: {DEFAULT_SEEDS}, of an estimator {DEFAULT_SPLITS}."
 MOST_VALUES = 5  # of a label, in a question
 MOST_MODELS = 100_000  # of one sweep: all of them are listed in memory
 FOR_ESTIMATORS = ("joblib", "pooch", "pyarrow", "sklearn")
 # Settings that an estimator has no use for, with the value that does no harm.
 OF_NETWORKS = {"budgets": BUDGETS} | dict.fromkeys(
     [
-        *("epochs", "expected_batch", "learning_rate", "clip_norm", "hidden", "receipts", "rule"),
+        *(
+            "epochs",
+            "expected_batch",
+            "learning_rate",
+            "clip_norm",
+            "hidden",
+            "receipts",
+            "rule",
+        ),
         *("device", "block_size", "engine", "address", "grid"),
         *sorted({*KEYS["train"]} - {"settings"}),
     ]
 )
 # Settings that a module has no use for, with the value that does no harm.
 NOT_FOR_MODULES = {"engine": "local"} | dict.fromkeys(
-    ("hidden", "receipts", "refresh_every", "budget_per_person", "block_size", "address")
+    (
+        "hidden",
+        "receipts",
+        "refresh_every",
+        "budget_per_person",
+        "block_size",
+        "address",
+    )
 )
 # What the norms mean for the receipt.
 MODES = {
@@ -95,11 +116,14 @@ def train(
     source: str = typer.Argument(metavar="NAME|FILE", help="Dataset, or your table."),
     attributes: Texts = _run("Protected attribute; repeatable.", "--attribute"),
     out: Path = _run("Folder for the releases.", "--out", "-o", default=Path("out")),
-    budgets: str = _model("Epsilons; none: no privacy.", "--budgets", "--epsilon", default=BUDGETS),
+    budgets: str = _model(
+        "Epsilons; none: no privacy.", "--budgets", "--epsilon", default=BUDGETS
+    ),
     seeds: int | None = _model(SEEDS_HELP, min=1),
     estimator: Given = _model("A scikit-learn estimator.", metavar="MODULE:NAME"),
     module: Given = _model(
-        "A function that makes a torch module; trained by Opacus.", metavar="MODULE:NAME"
+        "A function that makes a torch module; trained by Opacus.",
+        metavar="MODULE:NAME",
     ),
     epochs: int | None = _training("Passes over the data."),
     expected_batch: int | None = _training("Expected batch size.", "--batch"),
@@ -110,13 +134,19 @@ def train(
     receipts: Literal["exact", "refreshed", "held"] | None = _training(
         "Account for what each person spends; held also changes training."
     ),
-    grid: Texts = _training("Vary settings: clip-norm=1,2,4; repeatable.", metavar="KEY=VALUES"),
+    grid: Texts = _training(
+        "Vary settings: clip-norm=1,2,4; repeatable.", metavar="KEY=VALUES"
+    ),
     device: Given = _training("cpu, cuda or cuda:N."),
     secret_file: Path | None = _run("Secret behind the noise; default: a new one."),
-    config: Path | None = _run("Other settings, as TOML: docs/training.md.", metavar="FILE"),
+    config: Path | None = _run(
+        "Other settings, as TOML: docs/training.md.", metavar="FILE"
+    ),
     label: Given = _table("Column to predict."),
     positive: Given = _table("Its positive value; others are negative."),
-    outcome: Outcome | None = _table("Is a positive prediction good or bad for the person?"),
+    outcome: Outcome | None = _table(
+        "Is a positive prediction good or bad for the person?"
+    ),
     drop: Texts = _table("Column to leave out; repeatable."),
     people: Given = _table(**parts.PEOPLE),
     positive_means: Given = _table(**parts.POSITIVE_MEANS),
@@ -128,20 +158,32 @@ def train(
     for path in _trained({**file, **given}):
         parts.say(f"wrote {path}")
     if receipts:
-        parts.note(f"receipts, for their owner only: pcer receipt {out} --record ID", err=False)
+        parts.note(
+            f"receipts, for their owner only: pcer receipt {out} --record ID", err=False
+        )
     parts.note(f"next: pcer audit {out}", err=False)
 
 
 def demo(
-    out: Path = optional("Folder for the results.", "--out", "-o", default=Path("pcer-demo")),
-    seeds: int = optional("Splits, and models per budget.", min=1, default=DEFAULT_SEEDS),
+    out: Path = optional(
+        "Folder for the results.", "--out", "-o", default=Path("pcer-demo")
+    ),
+    seeds: int = optional(
+        "Splits, and models per budget.", min=1, default=DEFAULT_SEEDS
+    ),
 ) -> None:
     """Train networks on COMPAS with DP-SGD at six settings, and audit them."""
     named = {"source": "compas", "attributes": ["race"], "out": out, "budgets": BUDGETS}
-    options = dict.fromkeys(inspect.signature(train).parameters) | parts.read_config(None) | named
+    options = (
+        dict.fromkeys(inspect.signature(train).parameters)
+        | parts.read_config(None)
+        | named
+    )
     paths = _trained(options | {"seeds": seeds}, verb="demo")
     audits, releases, family = audit_all(paths, Plan())
-    outputs = parts.Outputs(json=str(out / "compas.audit.json"), html=str(out / "report.html"))
+    outputs = parts.Outputs(
+        json=str(out / "compas.audit.json"), html=str(out / "report.html")
+    )
     outputs.write(renderers(audits, releases, family))
     parts.show(view_of(as_shown(audits[0])))
     parts.say(f"Release: {paths[0]}")
@@ -166,7 +208,9 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
     require_engine(flags)
     sweep, out = _sweep(options), options["out"]
     name, n_models = sweep.dataset.name, sweep.n_models
-    _note_if_large(sweep.dataset, sweep.attributes, n_models, n_models // len(sweep.seeds))
+    _note_if_large(
+        sweep.dataset, sweep.attributes, n_models, n_models // len(sweep.seeds)
+    )
     with parts.Display("models", kept_in=out) as state:
         state.tell(f"calibrating {name}", done=0, total=n_models)
         paths = run_sweep(
@@ -201,7 +245,10 @@ def _sweep(options: Mapping[str, Any]) -> Sweep:
     from pcer.train import TrainConfig, parse_budgets, parse_hidden
 
     module, grid = _module(options), _grid(options)
-    budgets, n_seeds = parse_budgets(options["budgets"]), options["seeds"] or DEFAULT_SEEDS
+    budgets, n_seeds = (
+        parse_budgets(options["budgets"]),
+        options["seeds"] or DEFAULT_SEEDS,
+    )
     n_models = math.prod([len(budgets), n_seeds, *map(len, grid.values())])
     if n_models > MOST_MODELS:
         raise InputError(
@@ -231,7 +278,9 @@ def _grid(options: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
 
     grid = parse_grid(options["grid"] or ())
     for name in (name for name in grid if options.get(name) is not None):
-        raise InputError(f"{spelling(name, options)} and --grid both give it; leave one out.")
+        raise InputError(
+            f"{spelling(name, options)} and --grid both give it; leave one out."
+        )
     if grid and options["learning_rate"] is not None:
         grid["learning_rate"] = (options["learning_rate"],)
     return grid
@@ -240,12 +289,16 @@ def _grid(options: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
 def _load(source: str, options: Mapping[str, Any]) -> GroupedDataset:
     """The data to train on, with people and groups called as the options say."""
     dataset = _read(source, options)
-    words: dict[str, Any] = {k: options[k] for k in ("people", "positive_means") if options[k]}
+    words: dict[str, Any] = {
+        k: options[k] for k in ("people", "positive_means") if options[k]
+    }
     if names := options["group_names"]:
         own = [dataset.attribute(name) for name in options["attributes"]]
         shown = renamed([Attribute(a.name, a.group_names, a.codes) for a in own], names)
         named = zip(own, shown, strict=True)
-        words["attributes"] = tuple(replace(a, group_names=new.groups) for a, new in named)
+        words["attributes"] = tuple(
+            replace(a, group_names=new.groups) for a, new in named
+        )
     return replace(dataset, **words) if words else dataset
 
 
@@ -258,20 +311,44 @@ def _read(source: str, options: Mapping[str, Any]) -> GroupedDataset:
     if source in names():
         dataset = load(source)
         if not options["attributes"]:
-            named = " or ".join(f"--attribute {each.name}" for each in dataset.attributes)
-            raise InputError(f"{source}: whom should be compared? Add {named}.", field="attributes")
+            named = " or ".join(
+                f"--attribute {each.name}" for each in dataset.attributes
+            )
+            raise InputError(
+                f"{source}: whom should be compared? Add {named}.", field="attributes"
+            )
         return dataset
     if not Path(source).exists():
-        raise InputError(f"{source} is no dataset ({', '.join(names())}) and no file; check it.")
+        raise InputError(
+            f"{source} is no dataset ({', '.join(names())}) and no file; check it."
+        )
     asked = [name for name in QUESTIONS if not options[name]]
-    marks, public = (*TablePlan.missing, *(options["missing"] or ())), bool(options["public_data"])
-    faults, more, values = list[str](), list[str](), [""]  # all at once; arguments that would do
+    marks, public = (
+        (*TablePlan.missing, *(options["missing"] or ())),
+        bool(options["public_data"]),
+    )
+    faults, more, values = (
+        list[str](),
+        list[str](),
+        [""],
+    )  # all at once; arguments that would do
     with parts.working("Reading"):
         if asked:
-            likely, values = guessed(source, options["label"], options["attributes"] or ())
-            words = {"label": likely["label"], "values": " or ".join(values[:MOST_VALUES])}
-            faults += [QUESTIONS[n].format(**words) for n in asked if values or n != "positive"]
-            more += [part for name in asked for part in (f"--{name.rstrip('s')}", likely[name])]
+            likely, values = guessed(
+                source, options["label"], options["attributes"] or ()
+            )
+            words = {
+                "label": likely["label"],
+                "values": " or ".join(values[:MOST_VALUES]),
+            }
+            faults += [
+                QUESTIONS[n].format(**words) for n in asked if values or n != "positive"
+            ]
+            more += [
+                part
+                for name in asked
+                for part in (f"--{name.rstrip('s')}", likely[name])
+            ]
             answers = {name: likely[name] for name in asked}
             own = options["attributes"] or [likely["attributes"]]
             options = {**options, **answers, "attributes": own}
@@ -282,7 +359,9 @@ def _read(source: str, options: Mapping[str, Any]) -> GroupedDataset:
             faults.append(str(fault).removeprefix(f"{source}: "))
             more += [part for column in fault.columns for part in ("--drop", column)]
     if faults:
-        raise parts.unanswered(source, faults, more if values else [], next(iter(asked), "drop"))
+        raise parts.unanswered(
+            source, faults, more if values else [], next(iter(asked), "drop")
+        )
     parts.show([account_table(table)], stderr=True)
     return table.dataset
 
@@ -292,7 +371,13 @@ def account_table(own: OwnTable) -> Table:
     from pcer.data.own_table import alike_as_one
 
     rows = tuple(
-        (line.column, line.role, f"{line.n_values:,}", f"{line.n_missing:,}", line.remark)
+        (
+            line.column,
+            line.role,
+            f"{line.n_values:,}",
+            f"{line.n_missing:,}",
+            line.remark,
+        )
         if n == 1
         else (f"{n:,} columns", line.role, "", "", line.remark)
         for line, n in alike_as_one(own.account)
@@ -328,7 +413,9 @@ def _module(options: Mapping[str, Any]) -> NamedModule | None:
     if options["module"] is None:
         return None
     if options["estimator"] is not None:
-        raise InputError("--estimator and --module both say what to train; give one of them.")
+        raise InputError(
+            "--estimator and --module both say what to train; give one of them."
+        )
     _refuse(
         NOT_FOR_MODULES,
         options,
@@ -337,7 +424,9 @@ def _module(options: Mapping[str, Any]) -> NamedModule | None:
     )
     from pcer.train import NamedModule
 
-    return NamedModule(name=options["module"], folder=Path.cwd(), settings=_model_settings(options))
+    return NamedModule(
+        name=options["module"], folder=Path.cwd(), settings=_model_settings(options)
+    )
 
 
 def _refuse(harmless: Mapping[str, Any], options: Mapping[str, Any], why: str) -> None:
@@ -368,7 +457,9 @@ def _fitted(options: Mapping[str, Any]) -> list[Path]:
     work = out / file_name(dataset.name, "scores").removesuffix(".release.json")
     for path in paths.values():
         if path.exists() and not work.exists():
-            raise InputError(f"{path} exists already; remove it, or choose another folder.")
+            raise InputError(
+                f"{path} exists already; remove it, or choose another folder."
+            )
     if not dataset.public:
         require_no_others(paths.values(), dataset.name)
     make_folder(out, parents=True)
@@ -412,7 +503,11 @@ def _fitted_releases(
     _note_if_large(dataset, options["attributes"], n_splits, 1)
     shared = from_options(
         Options,
-        {**options, "budgets": None, "group_names": None},  # the dataset has those names
+        {
+            **options,
+            "budgets": None,
+            "group_names": None,
+        },  # the dataset has those names
         dataset=dataset.name,
         people=dataset.people,
         positive_means=dataset.positive_means,
@@ -422,7 +517,9 @@ def _fitted_releases(
         public_data=dataset.public,
         secret=secret,
     )
-    model = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), estimator)
+    model = make_pipeline(
+        SimpleImputer(keep_empty_features=True), StandardScaler(), estimator
+    )
     with parts.Display("models", kept_in=options["out"]) as state:
         return releases_from_estimator(
             model,
@@ -440,7 +537,9 @@ def _fitted_releases(
 
 def receipt(
     folder: Path = typer.Argument(metavar="FOLDER", help="Of a sweep with receipts."),
-    record: str = optional("Id of the record; in your own table its row, from 0.", default=...),
+    record: str = optional(
+        "Id of the record; in your own table its row, from 0.", default=...
+    ),
 ) -> None:
     """Print one person's receipt: the promise, what was spent, what it allows."""
     parts.require_packages(parts.TRAINING)
@@ -449,14 +548,18 @@ def receipt(
     index, rows = person_receipts(folder, record)
     if not any(len(row.receipt) for row in rows):
         is_bare = index.has_models_without_privacy and not index.settings
-        typer.echo((ALL_BARE if is_bare else NOT_TRAINED_ON).format(index.dataset, record))
+        typer.echo(
+            (ALL_BARE if is_bare else NOT_TRAINED_ON).format(index.dataset, record)
+        )
         return
     parts.show([receipt_table(index, rows, record)])
     for sentence in receipt_words(index, rows):
         typer.echo(wrapped(sentence, parts.columns(), hanging=2))
 
 
-def receipt_table(index: ReceiptIndex, rows: Sequence[SettingReceipts], record: str) -> Table:
+def receipt_table(
+    index: ReceiptIndex, rows: Sequence[SettingReceipts], record: str
+) -> Table:
     """One line for each budget, over the models that were trained on the person."""
     from pcer.sweep import right_guesses
 
@@ -465,15 +568,26 @@ def receipt_table(index: ReceiptIndex, rows: Sequence[SettingReceipts], record: 
         if len(row.receipt):
             most = float(row.receipt.max())
             # Rounded up to whole numbers; without any gradient a guess is a coin's.
-            guesses = math.ceil(100 * right_guesses(most, index.dp_delta)) if most else 50
+            guesses = (
+                math.ceil(100 * right_guesses(most, index.dp_delta)) if most else 50
+            )
             spent = (row.realised.mean(), row.realised.max(), most)
-            first = (f"{row.setting.epsilon:g}", f"{row.nominal:.3f}", f"{len(row.receipt)}")
+            first = (
+                f"{row.setting.epsilon:g}",
+                f"{row.nominal:.3f}",
+                f"{len(row.receipt)}",
+            )
             named = () if row.setting.model is None else (row.setting.model,)
             cells.append((*named, *first, *(f"{e:.3f}" for e in spent), f"{guesses}"))
     heads = (
         *(("model",) if any(row.setting.model for row in rows) else ()),
         *("promised\nepsilon", f"the same\nby {index.accountant}", "models\nwith you"),
-        *("spent,\nmean", "spent,\nmost", "receipt,\nmost", "guesses right\nof 100, at most"),
+        *(
+            "spent,\nmean",
+            "spent,\nmost",
+            "receipt,\nmost",
+            "guesses right\nof 100, at most",
+        ),
     )
     return Table(f"Receipt of record {record} of {index.dataset}", heads, tuple(cells))
 
@@ -497,7 +611,14 @@ def receipt_words(index: ReceiptIndex, rows: Sequence[SettingReceipts]) -> list[
         MODES[index.mode],
         "Guesses: an attacker who knows everything else and sees every step guesses whether you "
         "were trained on, and is right at most this often (coin: 50 of 100).",
-        *(["Every line is about one model; losses to several models add up."] * several),
-        *([f"Not covered: {'; and '.join(filter(None, outside))}."] if any(outside) else []),
+        *(
+            ["Every line is about one model; losses to several models add up."]
+            * several
+        ),
+        *(
+            [f"Not covered: {'; and '.join(filter(None, outside))}."]
+            if any(outside)
+            else []
+        ),
         "Keep your receipt private: many receipts together reveal more than each alone.",
     ]

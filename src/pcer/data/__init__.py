@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from pcer.data.benchmarks import describe_datasets, load
-from pcer.data.dataset import GroupedDataset, ProtectedAttribute, Split, split, standardise
+from pcer.data.dataset import (
+    GroupedDataset,
+    ProtectedAttribute,
+    Split,
+    split,
+    standardise,
+)
 from pcer.data.own_table import OwnTable, TablePlan, read_table
 from pcer.data.task import DatasetTask
 

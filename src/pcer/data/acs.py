@@ -92,7 +92,9 @@ ACS_INCOME = DatasetTask(
     attributes={
         "race": GroupRule("RAC1P", (("White", (1,)), ("Non-White", REST))),
         "sex": GroupRule.of_each("SEX", {"Male": 1, "Female": 2}),
-        "race_original": GroupRule.of_each("RAC1P", {race: k for k, race in enumerate(RACES, 1)}),
+        "race_original": GroupRule.of_each(
+            "RAC1P", {race: k for k, race in enumerate(RACES, 1)}
+        ),
     },
     keep=ADULT_FILTER,
     subsample=50_000,

@@ -9,7 +9,13 @@ from pcer.data.task import REST, Category, DatasetTask, GroupRule, Number
 
 SHA256 = "88e160fb4c8a80f22678a4d12b7a621a40469e020e1b61210d804125977ca899"
 OCCUPATIONS = (
-    *("Adm-clerical", "Armed-Forces", "Craft-repair", "Exec-managerial", "Farming-fishing"),
+    *(
+        "Adm-clerical",
+        "Armed-Forces",
+        "Craft-repair",
+        "Exec-managerial",
+        "Farming-fishing",
+    ),
     *("Handlers-cleaners", "Machine-op-inspct", "Other-service", "Priv-house-serv"),
     *("Prof-specialty", "Protective-serv", "Sales", "Tech-support", "Transport-moving"),
 )

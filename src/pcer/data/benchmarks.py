@@ -35,7 +35,11 @@ def names() -> tuple[str, ...]:
 
 
 def load(
-    name: str, *, folder: Path | None = None, cache: Path | None = None, show_progress: bool = True
+    name: str,
+    *,
+    folder: Path | None = None,
+    cache: Path | None = None,
+    show_progress: bool = True,
 ) -> GroupedDataset:
     """Load a benchmark task from this machine, or else from its publisher.
 
@@ -56,7 +60,9 @@ def load(
     6172
     """
     if name not in names():
-        raise InputError(f"there is no dataset {name!r}; choose one of: {', '.join(names())}.")
+        raise InputError(
+            f"there is no dataset {name!r}; choose one of: {', '.join(names())}."
+        )
     task, paths = at_hand(name, folder, cache)
     paths = paths or [
         locate(file, folder=folder, cache=cache)
@@ -64,7 +70,9 @@ def load(
         for file in task.files
     ]
     tables = [task.read(path, task.columns) for path in paths]
-    return build(task, {c: np.concatenate([table[c] for table in tables]) for c in task.columns})
+    return build(
+        task, {c: np.concatenate([table[c] for table in tables]) for c in task.columns}
+    )
 
 
 def describe_datasets(
@@ -75,17 +83,28 @@ def describe_datasets(
     for name in names():
         try:
             task, paths = at_hand(name, folder, cache)
-            named = f"in {FOLDER_VARIABLE}" if os.environ.get(FOLDER_VARIABLE) else "in the folder"
+            named = (
+                f"in {FOLDER_VARIABLE}"
+                if os.environ.get(FOLDER_VARIABLE)
+                else "in the folder"
+            )
             places = {cache or cache_folder(): "cached", BUNDLED: "bundled"}
             where = f"to fetch, {len(task.files)} files"
             if paths:
                 n_bytes = sum(path.stat().st_size for path in paths)
-                size = f"{n_bytes / 1e6:.1f} MB" if n_bytes > 1e6 else f"{n_bytes / 1e3:.0f} kB"
+                size = (
+                    f"{n_bytes / 1e6:.1f} MB"
+                    if n_bytes > 1e6
+                    else f"{n_bytes / 1e3:.0f} kB"
+                )
                 where = f"{places.get(paths[0].parent, named)}, {size}"
         except InputError as error:
             task = next(task for task in SOURCES if task.name == name)
             where = f"unusable: {error}"
-        groups = {own: [group for group, _ in rule.groups] for own, rule in task.attributes.items()}
+        groups = {
+            own: [group for group, _ in rule.groups]
+            for own, rule in task.attributes.items()
+        }
         first = {word: getattr(task, word) for word in ("name", "title", "n_records")}
         words = ("outcome", "positive_label", "source", "licence", "caution")
         said = {word: getattr(task, word) for word in words}

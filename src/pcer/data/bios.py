@@ -51,21 +51,29 @@ class TextComponents(FeatureRule):
             ngram_range=(1, 2), max_features=self.n_terms, sublinear_tf=True
         ).fit_transform(columns[self.column])
         reduction = TruncatedSVD(self.n_components, random_state=ENCODING_SEED)
-        with threadpool_limits(1):  # one order of summation, whatever the number of cores
+        with threadpool_limits(
+            1
+        ):  # one order of summation, whatever the number of cores
             values = reduction.fit_transform(terms).astype(np.float32)
         return tuple(f"text[{i}]" for i in range(self.n_components)), values
 
 
 def check_biographies(path: Path, *, n_rows: int) -> None:
     """Raise InputError unless the file holds as many biographies as its publisher says."""
-    require_count(path, read_columns(path, ["gender"])["gender"].size, n_rows, "biographies")
+    require_count(
+        path, read_columns(path, ["gender"])["gender"].size, n_rows, "biographies"
+    )
 
 
 BIOS = DatasetTask(
     name="bios",
     title="Bias in Bios, professor against nurse",
     files=tuple(
-        DataFile(name=name, url=HUB_URL + name, check=partial(check_biographies, n_rows=n_rows))
+        DataFile(
+            name=name,
+            url=HUB_URL + name,
+            check=partial(check_biographies, n_rows=n_rows),
+        )
         for name, n_rows in HUB_FILES
     ),
     features=(TextComponents("hard_text"),),

@@ -8,7 +8,14 @@ from pcer.data.fetch import DataFile
 from pcer.data.task import REST, Category, DatasetTask, GroupRule, Number
 
 SHA256 = "65d59b705158a4b0b3bd75bd13dbef4731c95a73f59d93e9312665c3205ce0c7"
-RACES = ("African-American", "Caucasian", "Hispanic", "Other", "Asian", "Native American")
+RACES = (
+    "African-American",
+    "Caucasian",
+    "Hispanic",
+    "Other",
+    "Asian",
+    "Native American",
+)
 
 COMPAS = DatasetTask(
     name="compas",
@@ -24,7 +31,9 @@ COMPAS = DatasetTask(
     ),
     label=("two_year_recid", operator.eq, 1),
     attributes={
-        "race": GroupRule("race", (("Other", REST), ("African-American", ("African-American",)))),
+        "race": GroupRule(
+            "race", (("Other", REST), ("African-American", ("African-American",)))
+        ),
         "race_original": GroupRule.of_each("race", RACES),
     },
     keep=(

@@ -20,7 +20,9 @@ from pcer.release.format import Outcome, require_phrases
 Features = npt.NDArray[np.float32]
 
 UNKNOWN_GROUP = -1
-SPLIT_KEY = 0x70636572_73706C74  # "pcersplt": keeps split draws apart from other uses of a seed
+SPLIT_KEY = (
+    0x70636572_73706C74  # "pcersplt": keeps split draws apart from other uses of a seed
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,7 +47,9 @@ class ProtectedAttribute:
                 f"{list(self.group_names)}; choose an attribute that divides the records."
             )
         if not np.isin(self.codes, range(-1, len(self.group_names))).all():
-            raise InputError(f"attribute {self.name!r}: codes must be positions in group_names.")
+            raise InputError(
+                f"attribute {self.name!r}: codes must be positions in group_names."
+            )
 
     @property
     def n_missing(self) -> int:
@@ -166,7 +170,9 @@ def split(dataset: GroupedDataset, *, seed: int, secret: bytes = b"") -> Split:
     (4320, 1852)
     """
     require_at_least(0, seed=seed)
-    words = np.frombuffer(bytes.fromhex(_keyed(secret, "split", b"")) if secret else b"", "<u8")
+    words = np.frombuffer(
+        bytes.fromhex(_keyed(secret, "split", b"")) if secret else b"", "<u8"
+    )
     trains = np.zeros(dataset.n_records, dtype=bool)
     for label in (0, 1):
         members = np.flatnonzero(dataset.labels == label)
@@ -174,8 +180,12 @@ def split(dataset: GroupedDataset, *, seed: int, secret: bytes = b"") -> Split:
         key = (SPLIT_KEY, seed, label, *words.tolist())
         trains[draw(members, n_train, key=key)] = True
     train, test = np.flatnonzero(trains), np.flatnonzero(~trains)
-    ids = b"|".join(dataset.record_ids[part].astype("<i8").tobytes() for part in (train, test))
-    name = _keyed(secret, "split id", ids) if secret else hashlib.sha256(ids).hexdigest()
+    ids = b"|".join(
+        dataset.record_ids[part].astype("<i8").tobytes() for part in (train, test)
+    )
+    name = (
+        _keyed(secret, "split id", ids) if secret else hashlib.sha256(ids).hexdigest()
+    )
     return Split(train=train, test=test, id=name[:16])
 
 
@@ -223,7 +233,10 @@ def _faults(dataset: GroupedDataset) -> Iterator[str]:
         yield "there are no records; check the filter or the file"
     if set(np.unique(dataset.labels)) != {0, 1}:
         yield "labels must be 0 and 1, and both must occur"
-    if dataset.record_ids.shape != dataset.labels.shape or (np.diff(dataset.record_ids) <= 0).any():
+    if (
+        dataset.record_ids.shape != dataset.labels.shape
+        or (np.diff(dataset.record_ids) <= 0).any()
+    ):
         yield "record_ids must be strictly increasing, one per record"
     if np.isinf(dataset.features).any():
         yield "features must be finite or NaN"
@@ -236,4 +249,6 @@ def _faults(dataset: GroupedDataset) -> Iterator[str]:
 
 def _keyed(secret: bytes, purpose: str, content: bytes) -> str:
     """HMAC-SHA256 for one purpose; without the secret it reveals nothing."""
-    return hmac.new(secret, f"pcer {purpose} ".encode() + content, hashlib.sha256).hexdigest()
+    return hmac.new(
+        secret, f"pcer {purpose} ".encode() + content, hashlib.sha256
+    ).hexdigest()

@@ -25,11 +25,15 @@ class DataFile:
 
     name: str  # in the wheel, in the folder ``PCER_DATA`` and in the cache
     sha256: str | None = None  # None where the publisher promises no fixed bytes
-    url: str | None = None  # where its publisher keeps it; None: it cannot be downloaded
+    url: str | None = (
+        None  # where its publisher keeps it; None: it cannot be downloaded
+    )
     check: Callable[[Path], None] | None = None  # raises InputError for another shape
 
 
-def locate(file: DataFile, *, folder: Path | None = None, cache: Path | None = None) -> Path | None:
+def locate(
+    file: DataFile, *, folder: Path | None = None, cache: Path | None = None
+) -> Path | None:
     """Verified path: bundled, in ``folder`` (default ``PCER_DATA``) or in the cache; or None."""
     named = folder or os.environ.get(FOLDER_VARIABLE)
     for place in (BUNDLED, *([Path(named)] if named else []), cache):
@@ -40,7 +44,9 @@ def locate(file: DataFile, *, folder: Path | None = None, cache: Path | None = N
     return None
 
 
-def download(file: DataFile, *, cache: Path | None = None, show_progress: bool = True) -> Path:
+def download(
+    file: DataFile, *, cache: Path | None = None, show_progress: bool = True
+) -> Path:
     """Download the file into the cache, whole and verified, or raise FetchError with a remedy."""
     import requests
     from rich.console import Console
@@ -63,7 +69,8 @@ def download(file: DataFile, *, cache: Path | None = None, show_progress: bool =
                 blocks = track(
                     answer.iter_content(BLOCK_BYTES),
                     file.name,
-                    total=int(answer.headers.get("Content-Length", 0)) / BLOCK_BYTES or None,
+                    total=int(answer.headers.get("Content-Length", 0)) / BLOCK_BYTES
+                    or None,
                     console=Console(stderr=True),
                     disable=not show_progress,
                 )

@@ -28,7 +28,16 @@ MISSING_MARKS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 _COMMA_NUMBER = r"^\s*[+-]?\d+,\d+\s*$"
 MOST_LISTED = 20  # columns used alike that are accounted for one by one
-ATTRIBUTES = ("sex", "gender", "race", "rac1p", "ethnicity", "nationality", "age_group", "group")
+ATTRIBUTES = (
+    "sex",
+    "gender",
+    "race",
+    "rac1p",
+    "ethnicity",
+    "nationality",
+    "age_group",
+    "group",
+)
 # Distinct texts per record above which a column counts as a name or an identifier.
 NEAR_UNIQUE = 0.5
 MISSING_REMARKS = {
@@ -70,9 +79,13 @@ class TablePlan:
         if not self.attributes:
             raise InputError("name at least one column in attributes.")
         if self.label in self.attributes:
-            raise InputError(f"column {self.label!r} cannot be both label and attribute.")
+            raise InputError(
+                f"column {self.label!r} cannot be both label and attribute."
+            )
         for name in (name for name in self.drop if name in self.texts):
-            raise InputError(f"column {name!r} cannot be left out and used; take it from drop.")
+            raise InputError(
+                f"column {name!r} cannot be left out and used; take it from drop."
+            )
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -90,9 +103,14 @@ class ColumnAccount(NamedTuple):
     remark: str = ""
 
 
-def alike_as_one(account: Sequence[ColumnAccount]) -> Iterator[tuple[ColumnAccount, int]]:
+def alike_as_one(
+    account: Sequence[ColumnAccount],
+) -> Iterator[tuple[ColumnAccount, int]]:
     """Lines with the number of columns they stand for: the first, of many columns used alike."""
-    n_alike, seen = Counter((line.role, line.remark) for line in account), set[tuple[str, str]]()
+    n_alike, seen = (
+        Counter((line.role, line.remark) for line in account),
+        set[tuple[str, str]](),
+    )
     for line in account:
         n = n_alike[key := (line.role, line.remark)]
         if n <= MOST_LISTED or key not in seen:
@@ -159,7 +177,9 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
         for column in plan.attributes
     )
     rules = [
-        Number(column) if role == "number" else Category(column, tuple(coded[column].names))
+        Number(column)
+        if role == "number"
+        else Category(column, tuple(coded[column].names))
         for column, role, *_ in account
         if role in MISSING_REMARKS
     ]
@@ -187,18 +207,35 @@ def guessed(
     The label is the last column of two values, an attribute one that is called like one.
     """
     content, file = open_table(table)
-    require_columns((*filter(None, [label]), *attributes), content.column_names, file=file)
-    n_values = {name: len(content.column(name).unique()) for name in content.column_names}
+    require_columns(
+        (*filter(None, [label]), *attributes), content.column_names, file=file
+    )
+    n_values = {
+        name: len(content.column(name).unique()) for name in content.column_names
+    }
     named = [name for name in n_values if name.lower() in ATTRIBUTES and name != label]
-    of_two = [name for name, n in n_values.items() if n == 2 and name not in (*attributes, *named)]
+    of_two = [
+        name
+        for name, n in n_values.items()
+        if n == 2 and name not in (*attributes, *named)
+    ]
     label = label or (of_two or [*n_values])[-1]
     rest = [name for name in (*named, *of_two, *n_values) if name != label] or [label]
     plan = TablePlan(label=label, positive="", attributes=("",), outcome="benefit")
     column = column_of(_typed(content.column(label), label, plan, file), label)
-    n = Counter(column.codes.tolist())  # a value of few records may be one person's words
+    n = Counter(
+        column.codes.tolist()
+    )  # a value of few records may be one person's words
     kept = [value for k, value in enumerate(column.names) if n[k] >= LEAST_PEOPLE][::-1]
-    kept = sorted(kept, key=lambda text: text.lower() not in ("1", "true", "yes")) or ["VALUE"]
-    said = {"label": label, "positive": kept[0], "outcome": "benefit", "attributes": rest[0]}
+    kept = sorted(kept, key=lambda text: text.lower() not in ("1", "true", "yes")) or [
+        "VALUE"
+    ]
+    said = {
+        "label": label,
+        "positive": kept[0],
+        "outcome": "benefit",
+        "attributes": rest[0],
+    }
     return said, kept if len(column.names) <= TablePlan.max_categories else []
 
 
@@ -207,15 +244,23 @@ def _typed(column: pa.ChunkedArray, name: str, plan: TablePlan, file: str) -> Co
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    kind = (
+        column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    )
     if pa.types.is_boolean(kind) and name in plan.texts:
         return as_array(column.cast(pa.string()))
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+    if (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+    ):
         numbers = as_array(column.cast(kind))
         if name not in plan.texts:
             return numbers
         # As a person writes them: 1 for 1.0.
-        texts = [None if value != value else f"{value:.15g}" for value in numbers.tolist()]
+        texts = [
+            None if value != value else f"{value:.15g}" for value in numbers.tolist()
+        ]
         return np.array(texts, dtype=object)
     if str(kind) not in ("string", "large_string", "string_view"):
         raise InputError(
@@ -226,7 +271,9 @@ def _typed(column: pa.ChunkedArray, name: str, plan: TablePlan, file: str) -> Co
     is_mark = pc.is_in(pc.utf8_trim_whitespace(text), value_set=marks)
     text = pc.if_else(is_mark, pa.scalar(None, pa.string()), text)
     given = text.drop_null()
-    are_numbers = len(given) and pc.all(pc.match_substring_regex(given, _NUMBER)).as_py()
+    are_numbers = (
+        len(given) and pc.all(pc.match_substring_regex(given, _NUMBER)).as_py()
+    )
     if name in plan.texts or not are_numbers:
         return as_array(text)
     return as_array(pc.cast(pc.utf8_trim_whitespace(text), pa.float64()))
@@ -270,14 +317,23 @@ def _role(
     if values.dtype == object:
         return "category", ""
     all_differ = n_different == codes.size and bool((values == np.floor(values)).all())
-    return "number", "every value is different: drop it if it is an identifier" * all_differ
+    return (
+        "number",
+        "every value is different: drop it if it is an identifier" * all_differ,
+    )
 
 
 def _faults(
-    columns: Columns, coded: Mapping[str, Coded], account: Sequence[ColumnAccount], plan: TablePlan
+    columns: Columns,
+    coded: Mapping[str, Coded],
+    account: Sequence[ColumnAccount],
+    plan: TablePlan,
 ) -> Iterator[tuple[str, str]]:
     """Everything that must be fixed before training, by column: at most one fault for each."""
-    most, nouns = plan.max_categories, {"label": "label", "protected attribute": "attribute"}
+    most, nouns = (
+        plan.max_categories,
+        {"label": "label", "protected attribute": "attribute"},
+    )
     for name, role, n, n_missing, _ in account:
         values, column = columns[name], coded[name]
         n_known, is_text = len(values) - n_missing, values.dtype == object
@@ -313,13 +369,19 @@ def _faults(
             continue
         yield name, f"{nouns.get(role, 'column')} {name!r} {fault}"
     if not any(line.role in MISSING_REMARKS for line in account):
-        left_out = [f"{x.column!r} is {x.remark}" for x in account if x.role == "left out"]
-        reason = ", ".join(left_out[:5]) or "the label and the attributes are not features"
+        left_out = [
+            f"{x.column!r} is {x.remark}" for x in account if x.role == "left out"
+        ]
+        reason = (
+            ", ".join(left_out[:5]) or "the label and the attributes are not features"
+        )
         yield "", f"there is no column left to learn from; {reason}"
 
 
 def _notes(
-    account: Sequence[ColumnAccount], attributes: Sequence[ProtectedAttribute], n_unlabelled: int
+    account: Sequence[ColumnAccount],
+    attributes: Sequence[ProtectedAttribute],
+    n_unlabelled: int,
 ) -> Iterator[str]:
     if n_unlabelled:
         yield f"{n_unlabelled:,} records without a label are left out."
@@ -328,7 +390,9 @@ def _notes(
         if attribute.n_missing:
             yield f"{attribute.n_missing:,} records have no {attribute.name}; {trained}."
     for line, n in alike_as_one(account):
-        if line.role != "left out" and not (line.n_missing and line.role in MISSING_REMARKS):
+        if line.role != "left out" and not (
+            line.n_missing and line.role in MISSING_REMARKS
+        ):
             continue
         one = f"Column {line.column!r}{' is left out' * (line.role == 'left out')}"
         many = f"{n:,} columns{' are left out' * (line.role == 'left out')}"

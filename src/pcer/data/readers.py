@@ -57,8 +57,12 @@ def as_array(column: pa.ChunkedArray) -> Column:
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
-    return np.asarray(column.cast(pa.string()).to_numpy(zero_copy_only=False), dtype=object)
+        return np.asarray(
+            column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64
+        )
+    return np.asarray(
+        column.cast(pa.string()).to_numpy(zero_copy_only=False), dtype=object
+    )
 
 
 def open_table(table: Any) -> tuple[pa.Table, str]:
@@ -67,7 +71,9 @@ def open_table(table: Any) -> tuple[pa.Table, str]:
         return frame_content(table), "the table"
     import ibis
 
-    opened, path = open_file(table, ibis.duckdb.connect(), {"header": True, "all_varchar": True})
+    opened, path = open_file(
+        table, ibis.duckdb.connect(), {"header": True, "all_varchar": True}
+    )
     content = executed(opened.limit(MOST_RECORDS + 1), file=path)
     if content.num_rows > MOST_RECORDS:
         raise InputError(
@@ -95,9 +101,13 @@ def open_file(
 ) -> tuple[ir.Table, str]:
     """An Ibis table of CSV or Parquet files, nothing of it read yet, and their name."""
     name = require_readable(path)
-    pattern = escape(name) if Path(name).exists() else name  # a file may be called a[1].csv
+    pattern = (
+        escape(name) if Path(name).exists() else name
+    )  # a file may be called a[1].csv
     if _is_csv(name):
-        return _readable(name, lambda: connection.read_csv(pattern, **csv_options)), name
+        return _readable(
+            name, lambda: connection.read_csv(pattern, **csv_options)
+        ), name
     return _readable(name, lambda: connection.read_parquet(pattern)), name
 
 
@@ -117,7 +127,11 @@ def _readable(file: str, read: Callable[[], Any]) -> Any:
         where = f" (line {line.group(1)})" if line else ""
         is_text = "utf-8" not in str(error).lower()
         reason = "it has no regular form" if is_text else "it is not UTF-8 text"
-        remedy = "save it again as a CSV file in UTF-8" if _is_csv(file) else "write it again"
+        remedy = (
+            "save it again as a CSV file in UTF-8"
+            if _is_csv(file)
+            else "write it again"
+        )
         raise InputError(f"{file} cannot be read{where}: {reason}; {remedy}.") from None
 
 
@@ -131,20 +145,28 @@ def require_readable(table: str | os.PathLike[str]) -> str:
             f"{name} has a name that is not UTF-8, which no database opens; rename it."
         ) from None
     if path.is_dir():
-        raise InputError(f"{name} is a folder; name its files, such as {path / '*.parquet'}.")
+        raise InputError(
+            f"{name} is a folder; name its files, such as {path / '*.parquet'}."
+        )
     if not name.lower().endswith(CSV_ENDINGS + PARQUET_ENDINGS):
-        raise InputError(f"{name} is neither .csv (.tsv, .txt, .gz) nor .parquet; convert it.")
+        raise InputError(
+            f"{name} is neither .csv (.tsv, .txt, .gz) nor .parquet; convert it."
+        )
     if "://" in name:
         return name
     is_pattern = any(mark in name for mark in "*?[") and not path.exists()
-    files = [Path(match) for match in glob(name, recursive=True)] if is_pattern else [path]
+    files = (
+        [Path(match) for match in glob(name, recursive=True)] if is_pattern else [path]
+    )
     if not files:
         raise InputError(f"no file matches {path}; check the pattern.")
     for file in files:
         if not file.exists():
             raise InputError(f"{file} does not exist; check the name.")
         if not file.is_file():
-            raise InputError(f"{file} is a pipe or a device; save what it gives to a file.")
+            raise InputError(
+                f"{file} is a pipe or a device; save what it gives to a file."
+            )
         if file.stat().st_size == 0:
             raise InputError(f"{file} is empty; a table needs a header and records.")
     return name
@@ -162,4 +184,6 @@ def require_columns(names: Iterable[str], present: list[str], *, file: str) -> N
             if len(present) == 1
             else f"it has: {', '.join(present[:30])}{', ...' if len(present) > 30 else ''}"
         )
-        raise InputError(f"{file} has no column {', '.join(dict.fromkeys(absent))}; {hint}.")
+        raise InputError(
+            f"{file} has no column {', '.join(dict.fromkeys(absent))}; {hint}."
+        )

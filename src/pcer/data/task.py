@@ -10,7 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from pcer.data.dataset import UNKNOWN_GROUP, Features, GroupedDataset, ProtectedAttribute, draw
+from pcer.data.dataset import (
+    UNKNOWN_GROUP,
+    Features,
+    GroupedDataset,
+    ProtectedAttribute,
+    draw,
+)
 from pcer.data.fetch import DataFile
 from pcer.data.readers import Column, Columns, read_columns
 from pcer.errors import InputError
@@ -75,14 +81,19 @@ class Category(FeatureRule):
 class Bands(FeatureRule):
     """One indicator per named range of whole codes; missing codes have their own."""
 
-    bands: str  # such as "1 low, 10 high, 20": the first code of each, and after the last
+    bands: (
+        str  # such as "1 low, 10 high, 20": the first code of each, and after the last
+    )
 
     def encode(self, columns: Columns) -> Encoded:
         """Columns named ``column=band``."""
         codes = columns[self.column].astype(np.float64)
         parts = (band.partition(" ") for band in self.bands.split(", "))
         starts = [(int(code), name) for code, _, name in parts]
-        hits = {name: (codes >= low) & (codes < end) for (low, name), (end, _) in pairwise(starts)}
+        hits = {
+            name: (codes >= low) & (codes < end)
+            for (low, name), (end, _) in pairwise(starts)
+        }
         return _indicators(self.column, hits, np.isnan(codes))
 
 
@@ -94,9 +105,15 @@ class GroupRule:
     groups: tuple[tuple[str, tuple[Any, ...] | None], ...]
 
     @classmethod
-    def of_each(cls, column: str, values: Iterable[str] | Mapping[str, Any]) -> GroupRule:
+    def of_each(
+        cls, column: str, values: Iterable[str] | Mapping[str, Any]
+    ) -> GroupRule:
         """A group for each value, under its own name or the one that it has in a mapping."""
-        named = values if isinstance(values, Mapping) else {value: value for value in values}
+        named = (
+            values
+            if isinstance(values, Mapping)
+            else {value: value for value in values}
+        )
         return cls(column, tuple((name, (value,)) for name, value in named.items()))
 
 
@@ -107,14 +124,20 @@ class DatasetTask:
     name: str  # what ``pcer.data.load`` and the command line call it
     title: str  # one line for people
     files: tuple[DataFile, ...]  # where the records lie, one file after another
-    read: Callable[[Path, Iterable[str]], Columns] = read_columns  # those columns of a file
+    read: Callable[[Path, Iterable[str]], Columns] = (
+        read_columns  # those columns of a file
+    )
     features: tuple[FeatureRule, ...]  # the protected attributes are never among them
     label: Condition  # a record is positive where this holds
     attributes: Mapping[str, GroupRule]
     keep: tuple[Condition, ...] = ()  # a record is kept where all of these hold
-    balance: bool = False  # draw as many records of the larger label as the smaller one has
+    balance: bool = (
+        False  # draw as many records of the larger label as the smaller one has
+    )
     subsample: int | None = None  # draw so many of the records that are kept; None: all
-    n_records: int | None = None  # of the task; None where only the copy at hand decides
+    n_records: int | None = (
+        None  # of the task; None where only the copy at hand decides
+    )
     outcome: Outcome  # whether being predicted positive helps or harms
     people: str | None = None  # a plural noun for those behind the records
     positive_means: str | None = None  # of them: "are predicted to be charged again"
@@ -127,19 +150,30 @@ class DatasetTask:
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column of the files that the task needs."""
-        rules: tuple[FeatureRule | GroupRule, ...] = (*self.features, *self.attributes.values())
+        rules: tuple[FeatureRule | GroupRule, ...] = (
+            *self.features,
+            *self.attributes.values(),
+        )
         conditions = (self.label, *self.keep)
-        names = [*(rule.column for rule in rules), *(condition[0] for condition in conditions)]
+        names = [
+            *(rule.column for rule in rules),
+            *(condition[0] for condition in conditions),
+        ]
         return tuple(dict.fromkeys(names))
 
 
 def build(task: DatasetTask, columns: Columns) -> GroupedDataset:
     """Filter, sample, encode; a record's id is its position in the table before the filter."""
-    positive, chosen = holds(columns, task.label), np.flatnonzero(holds(columns, *task.keep))
+    positive, chosen = (
+        holds(columns, task.label),
+        np.flatnonzero(holds(columns, *task.keep)),
+    )
     if task.balance:
         sides = [chosen[~positive[chosen]], chosen[positive[chosen]]]
         n = min(side.size for side in sides)
-        drawn = [draw(side, n, key=(SAMPLE_KEY, label)) for label, side in enumerate(sides)]
+        drawn = [
+            draw(side, n, key=(SAMPLE_KEY, label)) for label, side in enumerate(sides)
+        ]
         chosen = np.sort(np.concatenate(drawn))
     if task.subsample is not None and chosen.size > task.subsample:
         chosen = draw(chosen, task.subsample, key=(SAMPLE_KEY, 2))
@@ -150,7 +184,9 @@ def build(task: DatasetTask, columns: Columns) -> GroupedDataset:
         features=features,
         feature_names=names,
         labels=positive[chosen].astype(np.int64),
-        attributes=tuple(divide(name, rule, part) for name, rule in task.attributes.items()),
+        attributes=tuple(
+            divide(name, rule, part) for name, rule in task.attributes.items()
+        ),
         record_ids=chosen,
         public=True,
         **words,
@@ -176,7 +212,9 @@ def divide(name: str, rule: GroupRule, columns: Columns) -> ProtectedAttribute:
     codes = np.full(values.size, UNKNOWN_GROUP, dtype=np.int64)
     ordered = sorted(enumerate(rule.groups), key=lambda group: group[1][1] is not REST)
     for position, (_, members) in ordered:  # the rest first: the others overwrite it
-        taken = ~is_missing(values) if members is REST else np.isin(values, list(members))
+        taken = (
+            ~is_missing(values) if members is REST else np.isin(values, list(members))
+        )
         codes[taken] = position
     names = tuple(group for group, _ in rule.groups)
     return ProtectedAttribute(name=name, group_names=names, codes=codes)

@@ -25,7 +25,9 @@ RISKS, RESULTS = "Bias, Risks, and Limitations", "Evaluation/Results"
 METHOD = "Evaluation/Testing Data, Factors & Metrics"
 
 
-def to_card(*audits: Audit, model: str | None = None, task: str = "tabular-classification") -> str:
+def to_card(
+    *audits: Audit, model: str | None = None, task: str = "tabular-classification"
+) -> str:
     """A model card of audits of one model: front matter with the numbers, then the sections.
 
     Args:
@@ -55,7 +57,9 @@ def card_sections(*audits: Audit) -> dict[str, str]:
     """Markdown of each section by its title; a subsection's is ``"Section/Subsection"``."""
     found: dict[str, list[str]] = {}
     for given, audit in ((audit, as_shown(audit)) for audit in audits):
-        head = f"**{markdown_text(subject_name(audit))}**\n\n" if len(audits) > 1 else ""
+        head = (
+            f"**{markdown_text(subject_name(audit))}**\n\n" if len(audits) > 1 else ""
+        )
         for title, text in _sections(audit, given):
             found.setdefault(title, []).extend([head + text] if text else [])
     return {title: "\n\n".join(texts) for title, texts in found.items()}
@@ -96,7 +100,9 @@ def _label(metric: str, groups: dict[str, str]) -> str:
         label = words.say("metric", base)
     else:
         kind, of = re.findall("((?:other_)?exposure|outcome)_(.+)", base)[0]
-        label = words.say("metric", kind, of=groups.get(of) or words.say("metric", "most"))
+        label = words.say(
+            "metric", kind, of=groups.get(of) or words.say("metric", "most")
+        )
     return label if base == metric else words.say("metric", "bound", of=label)
 
 
@@ -104,16 +110,30 @@ def _sections(audit: Audit, given: Audit) -> Iterator[tuple[str, str]]:
     """Title and Markdown of each section, in the template's order; a parent may be empty."""
     told, subject = audit.told, audit.subject
     cards = words.exposure_card(audit, told), words.outcomes_card(audit, told)
-    answers = [f"{card.question} {card.answer}. {' '.join(card.sentences)}" for card in cards]
+    answers = [
+        f"{card.question} {card.answer}. {' '.join(card.sentences)}" for card in cards
+    ]
     risks = [*answers, *audit.account[-1:], *left_out(audit)]
-    yield RISKS, f"**{markdown_text(audit.headline)}**\n\n{_list([verdict_line(audit), *risks])}"
-    yield f"{RISKS}/Recommendations", _list([*audit.next_steps, words.say("card", "decide")])
+    yield (
+        RISKS,
+        f"**{markdown_text(audit.headline)}**\n\n{_list([verdict_line(audit), *risks])}",
+    )
+    yield (
+        f"{RISKS}/Recommendations",
+        _list([*audit.next_steps, words.say("card", "decide")]),
+    )
     yield "Evaluation", ""
     yield METHOD, ""
-    yield f"{METHOD}/Testing Data", markdown_text(", ".join(words.subject_line(audit, told)) + ".")
+    yield (
+        f"{METHOD}/Testing Data",
+        markdown_text(", ".join(words.subject_line(audit, told)) + "."),
+    )
     names = {"attribute": subject.attribute, "groups": words.listed(subject.groups)}
     yield f"{METHOD}/Factors", markdown_text(words.say("card", "factors", **names))
-    yield f"{METHOD}/Metrics", markdown_text(f"{words.say('card', 'metrics')} {audit.choice}")
+    yield (
+        f"{METHOD}/Metrics",
+        markdown_text(f"{words.say('card', 'metrics')} {audit.choice}"),
+    )
     table = to_markdown(finding_table(audit, most_rows=MOST_ROWS))
     yield RESULTS, table.partition("\n\n")[2].rstrip()
     yield f"{RESULTS}/Summary", _list([*audit.trust, *audit.policy_lines])
@@ -128,7 +148,10 @@ def _reproduce(audit: Audit) -> str:
     """Python that gives this audit from its releases; names in it cannot close the block."""
     plan = audit.plan.model_dump(exclude_defaults=True)
     fields = ", ".join(f"{key}={value!r}" for key, value in plan.items())
-    wanted = {audit.release_sha256: audit.subject.attribute, **dict.fromkeys(audit.family, "")}
+    wanted = {
+        audit.release_sha256: audit.subject.attribute,
+        **dict.fromkeys(audit.family, ""),
+    }
     wanted |= {release.sha256: release.subject.attribute for release in audit.sources}
     code = f"""from pathlib import Path
 

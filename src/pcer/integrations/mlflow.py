@@ -49,7 +49,9 @@ def log_audit(found: Audit, run: Any = None, *, model_id: str | None = None) -> 
             holds the audit of another release or plan: their numbers would be mixed.
     """
     if not isinstance(found, Audit):
-        raise InputError(f"log_audit takes one audit; log each in {OWN_RUN}.", field="found")
+        raise InputError(
+            f"log_audit takes one audit; log each in {OWN_RUN}.", field="found"
+        )
     if importlib.util.find_spec("mlflow") is None:
         raise not_installed("mlflow", extra="mlflow", needed_by="log_audit")
     import mlflow
@@ -59,13 +61,24 @@ def log_audit(found: Audit, run: Any = None, *, model_id: str | None = None) -> 
         run_id = active.info.run_id
     client, tags = mlflow.MlflowClient(), _tags(found)
     kept = client.get_run(run_id).data.tags if run_id else {}
-    if any(kept.get(name, tags[name]) != tags[name] for name in (RELEASE_TAG, PLAN_TAG)):
-        raise InputError(f"The run holds another audit; log this one in {OWN_RUN}.", field="run")
+    if any(
+        kept.get(name, tags[name]) != tags[name] for name in (RELEASE_TAG, PLAN_TAG)
+    ):
+        raise InputError(
+            f"The run holds another audit; log this one in {OWN_RUN}.", field="run"
+        )
     with tempfile.TemporaryDirectory() as folder:
-        found.save_html(Path(folder) / REPORT)  # first: without its release nothing is logged
+        found.save_html(
+            Path(folder) / REPORT
+        )  # first: without its release nothing is logged
         write_audit(found, Path(folder) / "audit.json")
-        for k, release in enumerate(found.sources):  # its own, then those judged together with it
-            write_release(release, Path(folder) / f"{f'family-{k}' if k else 'model'}.release.json")
+        for k, release in enumerate(
+            found.sources
+        ):  # its own, then those judged together with it
+            write_release(
+                release,
+                Path(folder) / f"{f'family-{k}' if k else 'model'}.release.json",
+            )
         title = clipped(shown(found.title))
         context: Any = nullcontext(run) if run_id else mlflow.start_run(run_name=title)
         with context as new:
@@ -119,7 +132,11 @@ class Evaluator:
         from mlflow.models import EvaluationResult
 
         plan = evaluator_config.get("plan", {})
-        plan = plan if isinstance(plan, Plan) else parse_plan(plan, file="evaluator_config: plan")
+        plan = (
+            plan
+            if isinstance(plan, Plan)
+            else parse_plan(plan, file="evaluator_config: plan")
+        )
         found = audit(_release(dataset, model, evaluator_config), plan)
         log_audit(found, run_id, model_id=model_id)
         return EvaluationResult(metrics=found.metrics(), artifacts={}, run_id=run_id)
@@ -128,8 +145,12 @@ class Evaluator:
 def _release(dataset: Any, model: Any, config: Mapping[str, Any]) -> Release:
     """The release of a table and of what one model predicts for it."""
     if lacking := [key for key in REQUIRED if key not in config]:
-        raise InputError(f"evaluator_config lacks {listed(lacking)}; add it.", field=lacking[0])
-    if unknown := [key for key in config if key not in (*REQUIRED, *OPTIONS, "record_id", "plan")]:
+        raise InputError(
+            f"evaluator_config lacks {listed(lacking)}; add it.", field=lacking[0]
+        )
+    if unknown := [
+        key for key in config if key not in (*REQUIRED, *OPTIONS, "record_id", "plan")
+    ]:
         raise InputError(
             f"evaluator_config does not take {unknown[0]!r}; see docs/integrations.md.",
             field=unknown[0],
@@ -137,7 +158,11 @@ def _release(dataset: Any, model: Any, config: Mapping[str, Any]) -> Release:
     table = dataset.features_data
     names = config["sensitive_features"]
     groups = [names] if isinstance(names, str) else list(names)
-    own = [*groups, config["split"], *([config["record_id"]] if "record_id" in config else [])]
+    own = [
+        *groups,
+        config["split"],
+        *([config["record_id"]] if "record_id" in config else []),
+    ]
     if missing := [name for name in own if name not in getattr(table, "columns", ())]:
         raise InputError(
             f"evaluator_config names the column {missing[0]!r}, which the evaluated data do not "
@@ -163,9 +188,15 @@ def _answers(model: Any, table: Any, own: list[str]) -> dict[str, Any]:
     """The model's probabilities where they decide its predictions, else its predictions."""
     schema = model.metadata.get_input_schema() if hasattr(model, "metadata") else None
     raw: Any = None
-    with suppress(AttributeError, NotImplementedError):  # models that are no wrapped estimator
+    with suppress(
+        AttributeError, NotImplementedError
+    ):  # models that are no wrapped estimator
         raw = model.get_raw_model()
-    wanted = schema.input_names() if schema is not None and schema.has_input_names() else None
+    wanted = (
+        schema.input_names()
+        if schema is not None and schema.has_input_names()
+        else None
+    )
     wanted = getattr(raw, "feature_names_in_", None) if wanted is None else wanted
     features = table.drop(columns=own) if wanted is None else table[[*wanted]]
     predicted = np.asarray(model.predict(features))
@@ -173,8 +204,13 @@ def _answers(model: Any, table: Any, own: list[str]) -> dict[str, Any]:
         return {"y_score": predicted}
     predicted = predicted.ravel()
     if hasattr(raw, "predict_proba"):
-        scores, is_chosen = raw.predict_proba(features), predicted[:, None] == raw.classes_
-        is_tied = (scores == THRESHOLD) & ~is_chosen  # as likely as the label that was predicted
+        scores, is_chosen = (
+            raw.predict_proba(features),
+            predicted[:, None] == raw.classes_,
+        )
+        is_tied = (
+            scores == THRESHOLD
+        ) & ~is_chosen  # as likely as the label that was predicted
         scores = np.where(is_tied, np.nextafter(THRESHOLD, 0), scores)
         if ((scores >= THRESHOLD) == is_chosen).all():
             return {"y_score": scores}

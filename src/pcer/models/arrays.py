@@ -26,7 +26,13 @@ from pcer.release import columns as convert
 from pcer.release.build import Counted, Entries, ReleaseFacts, RunKey
 from pcer.release.columns import CROSSING, SPLITS, Coded
 from pcer.release.format import Outcome, Release, SplitKind
-from pcer.release.small_groups import Allowed, Attribute, Model, allowed_groups, attribute_of
+from pcer.release.small_groups import (
+    Allowed,
+    Attribute,
+    Model,
+    allowed_groups,
+    attribute_of,
+)
 
 if TYPE_CHECKING:
     from pcer.attacks import BudgetScores
@@ -83,7 +89,9 @@ def release_from_predictions(
     columns = convert.named_columns(sensitive_features, options.attribute)
     name = CROSSING.join(columns) if options.attribute is None else options.attribute
     answers, facts = (y_true, y_pred, y_score), options.facts(outcome, split_kind)
-    rows = rows_of(answers, split, columns, record_id=record_id, seed=seed, options=options)
+    rows = rows_of(
+        answers, split, columns, record_id=record_id, seed=seed, options=options
+    )
     return releases_of(rows, {name: [*columns]}, facts, file="predictions")[name]
 
 
@@ -120,7 +128,9 @@ def releases_from_predictions(
             field="attributes",
         )
     answers, facts = (y_true, y_pred, y_score), options.facts(outcome, split_kind)
-    rows = rows_of(answers, split, columns, record_id=record_id, seed=seed, options=options)
+    rows = rows_of(
+        answers, split, columns, record_id=record_id, seed=seed, options=options
+    )
     return releases_of(rows, views, facts, file="predictions")
 
 
@@ -128,12 +138,18 @@ def releases_from_predictions(
 class Rows:
     """Predictions, checked: arrays of one length."""
 
-    keys: list[RunKey]  # the models; a split's name as it was given, None where it was not
+    keys: list[
+        RunKey
+    ]  # the models; a split's name as it was given, None where it was not
     entries: Entries  # model, part, label and answer of each row
     attributes: Mapping[str, Coded]
-    logits: FloatArray | None = None  # of the positive label; None where only answers are known
+    logits: FloatArray | None = (
+        None  # of the positive label; None where only answers are known
+    )
     record: Coded | None = None  # names the records in all models; None where not given
-    reference: FloatArray | None = None  # log odds of the true label beyond reference models'
+    reference: FloatArray | None = (
+        None  # log odds of the true label beyond reference models'
+    )
     membership: FloatArray | None = None  # a user's attack scores; NaN where missing
     attack: str = ""  # its name in the release
     notes: Sequence[str] = ()
@@ -144,12 +160,18 @@ class Rows:
         It covers records and labels; without record ids, how often each model gave which answer.
         """
         if self.record is not None:
-            names = zip(self.record.codes.tolist(), self.entries.positive.tolist(), strict=True)
-            content: Any = sorted({(self.record.names[code], label) for code, label in names})
+            names = zip(
+                self.record.codes.tolist(), self.entries.positive.tolist(), strict=True
+            )
+            content: Any = sorted(
+                {(self.record.names[code], label) for code, label in names}
+            )
         else:
             everybody = Attribute("", ("",), np.zeros_like(self.entries.run))
             counted = build.count_entries(self.entries, self.keys, everybody)
-            content = sorted((str(run.key[:2]), run.cells.tolist()) for run in counted.runs)
+            content = sorted(
+                (str(run.key[:2]), run.cells.tolist()) for run in counted.runs
+            )
         return build.data_digest(canonical_json(content).encode(), facts)
 
 
@@ -167,15 +189,25 @@ def rows_of(
     positive, predicted, logits = _answers(*answers, options)
     n = len(positive)
     if not n:
-        raise InputError("The table is empty; give records of each group and part.", field="y_true")
-    columns = {name: convert.column_of(values, name) for name, values in attributes.items()}
-    record = None if record_id is None else convert.required_column(record_id, name="record_id")
+        raise InputError(
+            "The table is empty; give records of each group and part.", field="y_true"
+        )
+    columns = {
+        name: convert.column_of(values, name) for name, values in attributes.items()
+    }
+    record = (
+        None
+        if record_id is None
+        else convert.required_column(record_id, name="record_id")
+    )
     named, membership, attack = options.split_id, options.membership_score, ""
     if named is not None:
         named = convert.column_of(convert.spread(named, n), "split_id")
     if membership is not None:
         own = getattr(membership, "name", None) or "membership_score"
-        ((attack, membership),) = (convert.columns_of(membership) or {own: membership}).items()
+        ((attack, membership),) = (
+            convert.columns_of(membership) or {own: membership}
+        ).items()
         attack = attack if attack in proxies.PROXIES else f"{attack}{proxies.OWN}"
         membership = convert.numbers_of(membership, n, name="membership_score")
     part, (run, keys) = _parts(split), _models_of(options.epsilon, seed, n)
@@ -231,27 +263,43 @@ def releases_of(
     keys = rows.keys
     if rows.record is not None:
         names = _split_names(rows, rows.record, facts)
-        keys = [k._replace(split=k.split or s) for k, s in zip(keys, names, strict=True)]
+        keys = [
+            k._replace(split=k.split or s) for k, s in zip(keys, names, strict=True)
+        ]
     allowed = _allowed(rows, views, facts, beside)
     facts = replace(facts, not_written=allowed.not_written)
-    counted = [build.count_entries(rows.entries, keys, own) for own in allowed.attributes]
-    if rows.record is not None and all(len(own.groups) > 1 for own in allowed.attributes):
+    counted = [
+        build.count_entries(rows.entries, keys, own) for own in allowed.attributes
+    ]
+    if rows.record is not None and all(
+        len(own.groups) > 1 for own in allowed.attributes
+    ):
         from pcer.attacks import with_costs
 
         settings, no_coin = _settings(rows, rows.record, allowed.attributes)
         counted = with_costs(
-            counted, settings, facts, no_coin=no_coin, without=[rows.attack], on_step=on_step
+            counted,
+            settings,
+            facts,
+            no_coin=no_coin,
+            without=[rows.attack],
+            on_step=on_step,
         )
     if rows.membership is not None:
         counted = [
             _with_own_attack(counts, rows, rows.membership, own.codes)
             for own, counts in zip(allowed.attributes, counted, strict=True)
         ]
-    return {own.attribute: build.build_release(facts, own, file=file) for own in counted}
+    return {
+        own.attribute: build.build_release(facts, own, file=file) for own in counted
+    }
 
 
 def _allowed(
-    rows: Rows, views: Mapping[str, Sequence[str]], facts: ReleaseFacts, beside: Sequence[Release]
+    rows: Rows,
+    views: Mapping[str, Sequence[str]],
+    facts: ReleaseFacts,
+    beside: Sequence[Release],
 ) -> Allowed:
     """The views in groups that may be released."""
     names = [release.subject.attribute for release in beside]
@@ -263,10 +311,17 @@ def _allowed(
     ]
     whole = rows.entries
     models = (
-        Model(at, whole.split[at], whole.positive[at], None if whole.n is None else whole.n[at])
+        Model(
+            at,
+            whole.split[at],
+            whole.positive[at],
+            None if whole.n is None else whole.n[at],
+        )
         for at in _by_model(whole.run)
     )
-    return allowed_groups(facts.disclosure, attributes, models, beside, names=facts.group_names)
+    return allowed_groups(
+        facts.disclosure, attributes, models, beside, names=facts.group_names
+    )
 
 
 def _by_model(run: IntArray) -> list[IntArray]:
@@ -287,7 +342,9 @@ def _with_own_attack(
         groups = Groups(group[rows], len(counted.groups))
         ranks = rank(membership[rows], entries.split[rows] == 0, [groups])[groups]
         exposure, sizes = dict(run.exposure), run.cells.sum(axis=(0, 2)).tolist()
-        for name, n, auc in zip(counted.groups, sizes, map(auc_advantage, ranks), strict=True):
+        for name, n, auc in zip(
+            counted.groups, sizes, map(auc_advantage, ranks), strict=True
+        ):
             if math.isfinite(auc.value):
                 own = auc.exposure(n_excluded=n - auc.n_members - auc.n_nonmembers)
                 exposure[name] = {**exposure.get(name, {}), table.attack: own}
@@ -304,7 +361,11 @@ def _settings(
     whole, settings, scored, no_coin = rows.entries, [], None, ""
     rows_of_model = _by_model(whole.run)
     for epsilon in dict.fromkeys(key.epsilon for key in rows.keys):
-        models = [rows_of_model[k] for k, key in enumerate(rows.keys) if key.epsilon == epsilon]
+        models = [
+            rows_of_model[k]
+            for k, key in enumerate(rows.keys)
+            if key.epsilon == epsilon
+        ]
         at = _aligned(models, record.codes, epsilon)
         _require_same(whole.positive, at, "y_true")
         for attribute in attributes:
@@ -314,7 +375,9 @@ def _settings(
         if not np.array_equal(ids, scored):
             no_coin = "the budgets were scored on different records"
         scores = {
-            "logits": np.where(predicted, 1.0, -1.0) if rows.logits is None else rows.logits[at],
+            "logits": np.where(predicted, 1.0, -1.0)
+            if rows.logits is None
+            else rows.logits[at],
             "labels": whole.positive[at[0]].astype(np.int64),
             "member": whole.split[at] == 0,
             "predicted": predicted,
@@ -332,12 +395,16 @@ def _settings(
     return settings, no_coin
 
 
-def _aligned(models: Sequence[IntArray], record: IntArray, epsilon: float | None) -> IntArray:
+def _aligned(
+    models: Sequence[IntArray], record: IntArray, epsilon: float | None
+) -> IntArray:
     """(model, record) the row of each record, which all models of a budget must have."""
     places = [own[np.argsort(record[own], kind="stable")] for own in models]
     strangers = max(len(np.setxor1d(record[own], record[places[0]])) for own in places)
     if strangers:
-        name = "the budget without privacy" if epsilon is None else f"epsilon {epsilon:g}"
+        name = (
+            "the budget without privacy" if epsilon is None else f"epsilon {epsilon:g}"
+        )
         raise InputError(
             f"record_id: every model of a budget must have scored the same records, but models of "
             f"{name} differ in {strangers:,}; remove records that some models lack, or leave "
@@ -357,7 +424,9 @@ def _require_same(values: npt.NDArray[Any], at: IntArray, name: str) -> None:
         )
 
 
-def _with_split_names(keys: Sequence[RunKey], run: IntArray, named: Coded) -> list[RunKey]:
+def _with_split_names(
+    keys: Sequence[RunKey], run: IntArray, named: Coded
+) -> list[RunKey]:
     """The models with their splits' names as given."""
     names = [None, *named.names]
     pairs = np.unique(run * len(names) + named.codes + 1)
@@ -380,16 +449,23 @@ def _split_names(rows: Rows, record: Coded, facts: ReleaseFacts) -> list[str]:
             field="record_id",
         )
     trained = (record.codes[at[part[at] == 0]] for at in _by_model(run))
-    return build.split_names(([record.names[code] for code in own] for own in trained), facts)
+    return build.split_names(
+        ([record.names[code] for code in own] for own in trained), facts
+    )
 
 
 def _models_of(epsilon: Any, seed: Any, n: int) -> tuple[IntArray, list[RunKey]]:
     """Which model each of n rows is of, and the models by budget and seed."""
-    amounts, seeds = convert.numbers_of(epsilon, n, name="epsilon"), convert.seeds_of(seed, n)
+    amounts, seeds = (
+        convert.numbers_of(epsilon, n, name="epsilon"),
+        convert.seeds_of(seed, n),
+    )
     require_one_length(y_true=np.empty(n), epsilon=amounts, seed=seeds)
     amounts[np.isnan(amounts)] = np.inf
     if (amounts <= 0).any():
-        raise InputError("epsilon must be above 0; None means without privacy.", field="epsilon")
+        raise InputError(
+            "epsilon must be above 0; None means without privacy.", field="epsilon"
+        )
     budgets, budget = np.unique(amounts, return_inverse=True)
     numbers, number = np.unique(seeds, return_inverse=True)
     used, run = np.unique(budget * len(numbers) + number, return_inverse=True)
@@ -403,31 +479,44 @@ def _answers(
 ) -> tuple[BoolArray, BoolArray, FloatArray | None]:
     """Labels and answers as positive or not; log odds of the positive label where scores are."""
     if (y_pred is None) == (y_score is None):
-        raise InputError("Give either y_pred (labels) or y_score (probabilities).", field="y_pred")
+        raise InputError(
+            "Give either y_pred (labels) or y_score (probabilities).", field="y_pred"
+        )
     truth = convert.required_column(y_true, name="y_true")
     if y_score is None:
         answers = convert.required_column(y_pred, name="y_pred")
         if {*truth.names} <= {"0", "1"} and {*answers.names} <= {"False", "True"}:
-            answers = Coded([str(int(name == "True")) for name in answers.names], answers.codes)
+            answers = Coded(
+                [str(int(name == "True")) for name in answers.names], answers.codes
+            )
         values = sorted({*truth.names, *answers.names})
-        where, n = "y_true and y_pred", np.bincount(truth.codes) if values == truth.names else ()
+        where, n = (
+            "y_true and y_pred",
+            np.bincount(truth.codes) if values == truth.names else (),
+        )
         name = convert.positive_name(values, options.positive_label, where=where, n=n)
         return is_named(truth, name), is_named(answers, name), None
     from pcer.attacks import log_odds
 
     n = np.bincount(truth.codes)
-    name = convert.positive_name(truth.names, options.positive_label, where="y_true", n=n)
+    name = convert.positive_name(
+        truth.names, options.positive_label, where="y_true", n=n
+    )
     positive = is_named(truth, name)
     threshold = THRESHOLD if options.threshold is None else options.threshold
     columns = _score_columns(y_score, "y_score")
     if None in columns:  # one column alone
         return positive, columns[None] >= threshold, log_odds(columns[None])
     labels = truth.names
-    if 0 in columns:  # an array: in scikit-learn's order, numbers by size and texts by letter
+    if (
+        0 in columns
+    ):  # an array: in scikit-learn's order, numbers by size and texts by letter
         with suppress(TypeError):  # labels of several kinds
             labels = [
                 convert.text_of(value)
-                for value in np.unique(convert.values_of(y_true, name="y_true")[0]).tolist()
+                for value in np.unique(
+                    convert.values_of(y_true, name="y_true")[0]
+                ).tolist()
             ]
         if len(columns) == len(labels):
             columns = dict(zip(labels, columns.values(), strict=True))
@@ -476,7 +565,9 @@ def _parts(split: Any) -> IntArray:
     if unknown := [name for name in names if name not in SPLITS]:
         reason = f"must be 'train' or 'test', not {len(unknown)} others; recode it, or give a mask."
     elif len(names) < 2:
-        reason = f"holds only {names[0]!r}, and exposure needs both; predict the training "
+        reason = (
+            f"holds only {names[0]!r}, and exposure needs both; predict the training "
+        )
         reason += "records and the test records with the same model."
     else:
         return np.array([SPLITS.index(name) for name in names])[column.codes]
@@ -502,7 +593,9 @@ def _beyond_references(
         require_one_length(y_true=positive, reference=column)
     own = np.where(positive, logits, -logits)
     beyond = beyond_reference(own, np.stack([*scores.values()], axis=1), positive)
-    models = "one reference model" if len(scores) == 1 else f"{len(scores)} reference models"
+    models = (
+        "one reference model" if len(scores) == 1 else f"{len(scores)} reference models"
+    )
     return beyond, [
         f"reference_advantage compares each record with {models}, which never saw any of these "
         "records, as the trainer says; this cannot be checked."

@@ -88,7 +88,9 @@ def release_from_estimator(
             raise not_installed(package, extra="sklearn", needed_by="fitting")
     options = Options.of(options)
     X, features = _named_features(X, sensitive_features, options)
-    require_one_index(X=X, y=y, sensitive_features=features, person_id=options.person_id)
+    require_one_index(
+        X=X, y=y, sensitive_features=features, person_id=options.person_id
+    )
     attribute = options.attribute_of(features)
     made = releases_from_estimator(
         estimator,
@@ -109,17 +111,28 @@ def _named_features(X: Any, features: Any, options: Options) -> tuple[Any, Any]:
     """X, perhaps without them, and the columns of it that the features name; or both as given."""
     import narwhals as nw
 
-    names, columns = [features] if isinstance(features, str) else features, dict[str, Any]()
+    names, columns = (
+        [features] if isinstance(features, str) else features,
+        dict[str, Any](),
+    )
     if nw.dependencies.is_into_dataframe(X):
         columns = convert.columns_of(X) or {}
-    is_list = bool(columns) and isinstance(features, list | tuple) and len(features) != len(X)
+    is_list = (
+        bool(columns) and isinstance(features, list | tuple) and len(features) != len(X)
+    )
     if not is_list and not isinstance(features, str):
         if options.drop_sensitive:
             rule = "drop_sensitive needs names of columns of X as sensitive_features"
-            raise InputError(f"{rule}; give these, or leave it out.", field="drop_sensitive")
+            raise InputError(
+                f"{rule}; give these, or leave it out.", field="drop_sensitive"
+            )
         return X, features
     for name in (name for name in names if name not in columns):
-        has = f"X has {', '.join([*columns][:10])}" if columns else "X has no columns with names"
+        has = (
+            f"X has {', '.join([*columns][:10])}"
+            if columns
+            else "X has no columns with names"
+        )
         raise InputError(
             f"sensitive_features names {name!r}, but {has}; name a column of a data frame X, or "
             "give the group of each record.",
@@ -154,7 +167,9 @@ def releases_from_estimator(
             n_splits, len(records.y), records.persons, options.test_size, random_state
         )
     else:
-        splits = given_splits(options, records.classes.codes, records.persons, random_state)
+        splits = given_splits(
+            options, records.classes.codes, records.persons, random_state
+        )
     config = {
         **splits.config,
         "threshold": "the estimator's own",
@@ -171,7 +186,9 @@ def releases_from_estimator(
         stratified_by=splits.stratified_by,
         unit_of_split=splits.unit,
         positive_label=positive_label,
-        mechanism="none" if all(math.isinf(c.epsilon) for c in candidates) else "unknown",
+        mechanism="none"
+        if all(math.isinf(c.epsilon) for c in candidates)
+        else "unknown",
         config=config,
         notes=[*options.notes, *splits.notes],
         not_written=allowed.not_written,
@@ -182,15 +199,28 @@ def releases_from_estimator(
         content = str(joblib.hash((records.X, records.y), hash_name="sha1")).encode()
         facts = replace(facts, data_digest=data_digest(content, facts))
     with _shown(progress) as on_progress:
-        answers = fits.fit_all(candidates, records, splits, random_state, options, on_progress)
-    spent = {c.name: each.tolist() for c, (*_, each) in zip(candidates, answers, strict=True)}
+        answers = fits.fit_all(
+            candidates, records, splits, random_state, options, on_progress
+        )
+    spent = {
+        c.name: each.tolist() for c, (*_, each) in zip(candidates, answers, strict=True)
+    }
     if told := {name: own for name, own in spent.items() if not np.isnan(own).any()}:
         largest = {name: fits.rounded_up(max(own), 2) for name, own in told.items()}
-        candidates = [c._replace(epsilon=largest.get(c.name, c.epsilon)) for c in candidates]
-        every = {name: [x if x < math.inf else None for x in own] for name, own in told.items()}
+        candidates = [
+            c._replace(epsilon=largest.get(c.name, c.epsilon)) for c in candidates
+        ]
+        every = {
+            name: [x if x < math.inf else None for x in own]
+            for name, own in told.items()
+        }
         facts = replace(facts, config={**config, "epsilon_of_models": every})
     scored = zip(candidates, answers, strict=True)
-    sure = [c.name for c, (a, *_) in scored if c.has_probabilities and abs(a).min() > fits.CERTAIN]
+    sure = [
+        c.name
+        for c, (a, *_) in scored
+        if c.has_probabilities and abs(a).min() > fits.CERTAIN
+    ]
     facts = replace(facts, notes=[*facts.notes, *map(fits.ALL_CERTAIN.format, sure)])
     return _releases(facts, records, candidates, member, allowed.attributes, answers)
 
@@ -198,17 +228,26 @@ def releases_from_estimator(
 def _records(
     X: Any, y: Any, attributes: Sequence[Attribute], positive: object, options: Options
 ) -> Records:
-    y = np.asarray(y) if isinstance(y, list | tuple) or hasattr(y, "to_pylist") else y  # pyarrow
-    classes, (labels, _) = convert.required_column(y, name="y"), convert.values_of(y, name="y")
+    y = (
+        np.asarray(y) if isinstance(y, list | tuple) or hasattr(y, "to_pylist") else y
+    )  # pyarrow
+    classes, (labels, _) = (
+        convert.required_column(y, name="y"),
+        convert.values_of(y, name="y"),
+    )
     persons = None
     if options.person_id is not None:
         persons = convert.required_column(options.person_id, name="person_id").codes
     codes = attributes[0].codes
     require_one_length(X=X, y=labels, sensitive_features=codes, person_id=persons)
     if len(labels) < 2:
-        raise InputError("There is nothing to split: give at least two records.", field="y")
+        raise InputError(
+            "There is nothing to split: give at least two records.", field="y"
+        )
     if len(classes.names) < 2:
-        raise InputError("y holds one label only, and a classifier needs two or more.", field="y")
+        raise InputError(
+            "y holds one label only, and a classifier needs two or more.", field="y"
+        )
     return Records(
         X=X,
         y=y if hasattr(y, "detach") else labels,  # a tensor stays one
@@ -237,7 +276,10 @@ def _shown(progress: bool | OnProgress) -> Iterator[OnProgress]:
 
 
 def _allowed(
-    attributes: Sequence[Attribute], records: Records, options: Options, member: BoolArray
+    attributes: Sequence[Attribute],
+    records: Records,
+    options: Options,
+    member: BoolArray,
 ) -> Allowed:
     """The groups that may be released; refuses a split that nothing can be learnt from."""
     positive = records.is_positive
@@ -261,12 +303,20 @@ def _allowed(
     persons = np.arange(len(positive)) if records.persons is None else records.persons
     alike = np.stack([persons, positive, *(own.codes for own in attributes)])
     rows = np.unique(alike, axis=1, return_index=True)[1]
-    models = (Model(rows, np.where(inside[rows], 0, 1), positive[rows]) for inside in member)
-    allowed = allowed_groups(options.disclosure, attributes, models, names=options.group_names)
+    models = (
+        Model(rows, np.where(inside[rows], 0, 1), positive[rows]) for inside in member
+    )
+    allowed = allowed_groups(
+        options.disclosure, attributes, models, names=options.group_names
+    )
     for own in allowed.attributes:
-        for number, inside in enumerate(member, start=1):  # of public records none are joined
+        for number, inside in enumerate(
+            member, start=1
+        ):  # of public records none are joined
             for part, chosen in zip(SPLITS, (inside, ~inside), strict=True):
-                for absent in np.setdiff1d(np.arange(len(own.groups)), own.codes[chosen]):
+                for absent in np.setdiff1d(
+                    np.arange(len(own.groups)), own.codes[chosen]
+                ):
                     raise InputError(
                         f"split {number}: group {own.groups[absent]!r} has nobody in the {part} "
                         "part; join it with another group, leave it out with groups=[...], or "
@@ -306,7 +356,9 @@ def _releases(
                 for own in attributes
             ]
         )
-    models = [(split, f"split {split + 1}") for split in range(len(member))]  # tells of no row
+    models = [
+        (split, f"split {split + 1}") for split in range(len(member))
+    ]  # tells of no row
     by_attribute = zip(attributes, zip(*settings, strict=True), strict=True)
     counted = [count_models(own, views, models) for own, views in by_attribute]
     releases, persons, no_coin = {}, records.persons, ""
@@ -315,9 +367,13 @@ def _releases(
     counted = with_costs(counted, settings, facts, no_coin=no_coin)
     for own, counts in zip(attributes, counted, strict=True):
         if persons is not None:
-            several = [np.bincount(persons[own.codes == k]) for k in range(len(own.groups))]
+            several = [
+                np.bincount(persons[own.codes == k]) for k in range(len(own.groups))
+            ]
             # Kish's effective number of people: (sum m)^2 / sum m^2
             units = [float(m.sum() ** 2 / (m**2).sum()) for m in several]
-            facts = replace(facts, effective_units=dict(zip(own.groups, units, strict=True)))
+            facts = replace(
+                facts, effective_units=dict(zip(own.groups, units, strict=True))
+            )
         releases[own.name] = build_release(facts, counts, file=facts.dataset)
     return releases

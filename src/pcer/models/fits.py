@@ -44,7 +44,9 @@ LARGEST_SEED = 2**31
 EPSILON_DIGITS = 6  # of what one model spent: as many as 32 bits keep
 LONGEST_FAULT = 300  # characters of an error that is not ours
 CERTAIN = 36.0  # log odds beyond it are of a probability that is 0 or 1 in 64 bits
-ALL_CERTAIN = "Every probability of {} is 0 or 1: attacks by confidence see its answers alone."
+ALL_CERTAIN = (
+    "Every probability of {} is 0 or 1: attacks by confidence see its answers alone."
+)
 
 
 class Candidate(NamedTuple):
@@ -79,13 +81,18 @@ def candidates_of(
     for name, own in named.items():
         _require_estimator(own, "estimator" if name is None else f"estimator {name!r}")
     if budgets is None:
-        amounts = epsilon if isinstance(epsilon, Mapping) else dict.fromkeys(named, epsilon)
+        amounts = (
+            epsilon if isinstance(epsilon, Mapping) else dict.fromkeys(named, epsilon)
+        )
         if absent := [name for name in named if name not in amounts]:
             raise InputError(
                 f"epsilon names no budget for {absent[0]!r}; add it, None without privacy.",
                 field="epsilon",
             )
-        return [Candidate(name, budget_of(amounts[name]), own) for name, own in named.items()]
+        return [
+            Candidate(name, budget_of(amounts[name]), own)
+            for name, own in named.items()
+        ]
     ((parameter, values),) = budgets.items()
     wanted = [budget_of(value) for value in values]
     has_it = all(parameter in own.get_params() for own in named.values())
@@ -107,7 +114,9 @@ def described(candidates: Sequence[Candidate]) -> dict[str, Any]:
     found = {}
     for candidate in candidates:
         kind, (_, *inside) = type(candidate.estimator), _parts(candidate.estimator)
-        steps = dict.fromkeys(type(p).__name__ for p in inside if not isinstance(p, type))
+        steps = dict.fromkeys(
+            type(p).__name__ for p in inside if not isinstance(p, type)
+        )
         within = f" ({', '.join(steps)})" if steps else ""
         numbers = {
             name: value
@@ -122,12 +131,21 @@ def described(candidates: Sequence[Candidate]) -> dict[str, Any]:
 def versions(candidates: Sequence[Candidate]) -> dict[str, str]:
     """Versions of Python, pcer and the packages that the estimators come from."""
     every = [part for candidate in candidates for part in _parts(candidate.estimator)]
-    packages = {"numpy", "sklearn", *(type(part).__module__.partition(".")[0] for part in every)}
-    found = {name: getattr(sys.modules.get(name), "__version__", None) for name in sorted(packages)}
+    packages = {
+        "numpy",
+        "sklearn",
+        *(type(part).__module__.partition(".")[0] for part in every),
+    }
+    found = {
+        name: getattr(sys.modules.get(name), "__version__", None)
+        for name in sorted(packages)
+    }
     return {
         "python": platform.python_version(),
         "pcer": __version__,
-        **{name: version for name, version in found.items() if isinstance(version, str)},
+        **{
+            name: version for name, version in found.items() if isinstance(version, str)
+        },
     }
 
 
@@ -143,7 +161,9 @@ def rounded_up(number: float, digits: int) -> float:
     >>> rounded_up(0.56, 2), rounded_up(1.961, 2), rounded_up(12.01, 2)
     (0.56, 2.0, 13.0)
     """
-    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(str(number)))
+    return float(
+        Context(prec=digits, rounding=ROUND_CEILING).create_decimal(str(number))
+    )
 
 
 def budget_of(value: Any) -> float:
@@ -167,7 +187,9 @@ def _require_estimator(estimator: Any, where: str) -> None:
     if isinstance(estimator, type):
         fault = f"is the class {kind}; give an object: {kind}()"
     elif absent := [name for name in methods if not hasattr(estimator, name)]:
-        fault = f"({kind}) has no {absent[0]}, and it must be fitted on every split; give "
+        fault = (
+            f"({kind}) has no {absent[0]}, and it must be fitted on every split; give "
+        )
         fault += "an estimator with scikit-learn's protocol, several as a dict by name, or what "
         fault += "trains any other model to release_from_training"
     elif kind == "FrozenEstimator":
@@ -196,7 +218,9 @@ class Records:
     y: npt.NDArray[Any]  # (record,) labels as given
     classes: Coded  # the labels by name
     positive: str  # the name of the positive one
-    persons: IntArray | None  # (record,) who has it, from 0; None where nobody has several
+    persons: (
+        IntArray | None
+    )  # (record,) who has it, from 0; None where nobody has several
 
     @property
     def is_positive(self) -> BoolArray:
@@ -236,15 +260,20 @@ def fit_all(
         missing = [key for key in keys if key not in found]
         on_progress(len(keys) - len(missing), len(keys))
         calls = [
-            ((at, s), candidates[at], records, splits.train[s], random_state) for at, s in missing
+            ((at, s), candidates[at], records, splits.train[s], random_state)
+            for at, s in missing
         ]
         finished = _fitted(calls, options.n_jobs)
         try:
-            for done, (key, answers) in enumerate(finished, start=len(keys) - len(missing) + 1):
+            for done, (key, answers) in enumerate(
+                finished, start=len(keys) - len(missing) + 1
+            ):
                 if isinstance(answers, _Failure):
                     kept = f"finished models are kept in {store} ({len(found)})"
                     if store is None:
-                        version = ", version=1" * hasattr(candidates[key[0]].estimator, "spent")
+                        version = ", version=1" * hasattr(
+                            candidates[key[0]].estimator, "spent"
+                        )
                         kept = f"options=pcer.Options(store='kept'{version}) keeps finished splits"
                     model = f"{candidates[key[0]].name} failed in split {key[1] + 1}:"
                     cause = RuntimeError(answers.trace) if answers.trace else None
@@ -256,7 +285,10 @@ def fit_all(
             with warnings.catch_warnings():  # joblib warns about abandoned tasks
                 warnings.simplefilter("ignore", UserWarning)
                 finished.close()
-    rows = [[found[at, s] for s in range(len(splits.train))] for at in range(len(candidates))]
+    rows = [
+        [found[at, s] for s in range(len(splits.train))]
+        for at in range(len(candidates))
+    ]
     whole = ((np.array(part) for part in zip(*own, strict=True)) for own in rows)
     return [(of_truth, predicted, spent) for of_truth, predicted, spent in whole]
 
@@ -297,14 +329,20 @@ def _opened(
         )
 
     with blocks.owned(store):
-        for note in blocks.resume_folder(store, identity, added={}, n_columns=2 * n + 1):
+        for note in blocks.resume_folder(
+            store, identity, added={}, n_columns=2 * n + 1
+        ):
             warnings.warn(note, stacklevel=5)
         for block in blocks.finished_blocks(store):
             rows = blocks.load_block(block, 2 * n + 1)
             for (name, split), row in zip(block.keys, rows, strict=True):
                 if name in names:
                     spent = float(f"{row[-1]:.{EPSILON_DIGITS}g}")
-                    found[names.index(name), split] = np.array(row[:n]), row[n:-1] == 1, spent
+                    found[names.index(name), split] = (
+                        np.array(row[:n]),
+                        row[n:-1] == 1,
+                        spent,
+                    )
         yield found, keep
 
 
@@ -318,10 +356,14 @@ def _fitted(
     backend, n_active = get_active_backend()
     options: dict[str, Any] = {"return_as": "generator_unordered"}
     step = max(len(calls), 1)
-    if isinstance(backend, LokyBackend):  # local processes must end with us; a cluster's cannot
+    if isinstance(
+        backend, LokyBackend
+    ):  # local processes must end with us; a cluster's cannot
         is_main = threading.current_thread() is threading.main_thread()
         options.update(initializer=die_with, initargs=(os.getpid(), is_main))
-    if not backend.supports_return_generator:  # then in batches, to keep finished models
+    if (
+        not backend.supports_return_generator
+    ):  # then in batches, to keep finished models
         options, step = {"return_as": "list"}, max(1, n_jobs or n_active)
     for first in range(0, len(calls), step):
         pool = Parallel(n_jobs=n_jobs, batch_size=1, **options)
@@ -353,7 +395,9 @@ def _fit(
     from sklearn.base import clone
 
     # Training functions draw noise from it, which no two models may share.
-    drawn = stream(random_state, TRAINING_STREAM, key[1]).integers(LARGEST_SEED, size=1 + key[0])
+    drawn = stream(random_state, TRAINING_STREAM, key[1]).integers(
+        LARGEST_SEED, size=1 + key[0]
+    )
     seed = int(drawn[key[0] if hasattr(candidate.estimator, "spent") else 0])
     try:
         with _alone(seed):
@@ -361,7 +405,8 @@ def _fit(
             unset = {  # open random states get this split's seed
                 name: seed
                 for name, value in fresh.get_params(deep=True).items()
-                if name.rpartition("__")[2] == "random_state" and not isinstance(value, Integral)
+                if name.rpartition("__")[2] == "random_state"
+                and not isinstance(value, Integral)
             }
             fresh.set_params(**unset)
             fitted = fresh.fit(_taken(records.X, rows), records.y[rows])
@@ -371,7 +416,9 @@ def _fit(
             return key, (*answers, getattr(fresh, "spent", math.nan))
     except Exception as error:  # an estimator may raise anything
         words = clipped(" ".join(str(error).split()), LONGEST_FAULT)
-        fault = f'"{words}" ({type(error).__name__}, traceback above); fix it and run again'
+        fault = (
+            f'"{words}" ({type(error).__name__}, traceback above); fix it and run again'
+        )
         if "string to float" in words:
             fault += " (Options(drop_sensitive=True) leaves out what sensitive_features names)"
         return key, _Failure(fault, traceback.format_exc())
@@ -423,18 +470,30 @@ def _asked(
         answers = column_of(np.ravel(fitted.predict(records.X)), "predict")
         predicted = is_named(answers, records.positive)
     if not has_probabilities:
-        return np.where(predicted == positive, 1, -1).astype(np.float32), np.asarray(predicted)
+        return np.where(predicted == positive, 1, -1).astype(np.float32), np.asarray(
+            predicted
+        )
     if n_bad := int((~((probability >= 0) & (probability <= 1))).sum()):
         return _Failure(
             f"predict_proba gave {n_bad:,} values that are not between 0 and 1; apply the sigmoid "
             "or softmax to logits, scale the features, or choose a model that converges"
         )
-    is_label = getattr(fitted.predict_proba, "__name__", "") == "predict"  # or that of Keras
+    is_label = (
+        getattr(fitted.predict_proba, "__name__", "") == "predict"
+    )  # or that of Keras
     if is_label and np.isin(probability, (0, 1)).all():
-        return _Failure("predict gave labels, not probabilities; return the model's predict_proba")
+        return _Failure(
+            "predict gave labels, not probabilities; return the model's predict_proba"
+        )
     labels, classes = getattr(fitted, "classes_", None), records.classes
-    names = classes.names if labels is None else [text_of(c) for c in np.asarray(labels).tolist()]
-    if predicted is None and probability.size == len(positive):  # of the positive label alone
+    names = (
+        classes.names
+        if labels is None
+        else [text_of(c) for c in np.asarray(labels).tolist()]
+    )
+    if predicted is None and probability.size == len(
+        positive
+    ):  # of the positive label alone
         one = probability.reshape(-1, 1)
         probability = np.where(np.array(names) == records.positive, one, 1 - one)
     if probability.shape != (len(records.y), len(names)):
@@ -445,8 +504,14 @@ def _asked(
     if predicted is None:
         predicted = probability.argmax(axis=1) == names.index(records.positive)
         if len(names) == 2 and not np.allclose(probability.sum(axis=1), 1, atol=1e-3):
-            return _Failure("the two columns do not add up to 1; apply the softmax to logits")
-    column = np.array([names.index(name) if name in names else -1 for name in classes.names])
-    at = column[classes.codes]  # a class that the model has never seen has probability 0
+            return _Failure(
+                "the two columns do not add up to 1; apply the softmax to logits"
+            )
+    column = np.array(
+        [names.index(name) if name in names else -1 for name in classes.names]
+    )
+    at = column[
+        classes.codes
+    ]  # a class that the model has never seen has probability 0
     of_truth = np.where(at >= 0, probability[np.arange(len(at)), at], 0.0)
     return log_odds(of_truth).astype(np.float32), predicted

@@ -24,10 +24,16 @@ def is_named(column: Coded, name: str) -> BoolArray:
 def require_one_length(**columns: Any) -> None:
     """Raise InputError unless all columns are of equally many records; None is no column."""
     given = {name: column for name, column in columns.items() if column is not None}
-    lengths = {n: c.shape[0] if hasattr(c, "shape") else len(c) for n, c in given.items()}
-    if others := [n for n, length in lengths.items() if length != next(iter(lengths.values()))]:
+    lengths = {
+        n: c.shape[0] if hasattr(c, "shape") else len(c) for n, c in given.items()
+    }
+    if others := [
+        n for n, length in lengths.items() if length != next(iter(lengths.values()))
+    ]:
         listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
-        raise InputError(f"Columns must have one length, but they have: {listed}.", field=others[0])
+        raise InputError(
+            f"Columns must have one length, but they have: {listed}.", field=others[0]
+        )
 
 
 def require_one_index(**columns: Any) -> None:
@@ -38,7 +44,8 @@ def require_one_index(**columns: Any) -> None:
     indexes = {
         name: column.index
         for name, column in columns.items()
-        if type(column).__module__.partition(".")[0] == "pandas" and hasattr(column, "index")
+        if type(column).__module__.partition(".")[0] == "pandas"
+        and hasattr(column, "index")
     }
     first = next(iter(indexes), "")
     for name, index in indexes.items():
@@ -72,7 +79,9 @@ def object_named(name: str, *, folder: Path, example: str) -> Any:
     """
     module, _, attribute = name.partition(":")
     if not module or not attribute:
-        raise InputError(f"the name must be package.module:Name, such as {example}, not {name!r}.")
+        raise InputError(
+            f"the name must be package.module:Name, such as {example}, not {name!r}."
+        )
     importlib.invalidate_caches()  # the folder may have changed just now
     try:
         with folder_first(folder):
@@ -84,7 +93,9 @@ def object_named(name: str, *, folder: Path, example: str) -> Any:
             "that it can be imported in Python."
         ) from error
     if found is None:
-        raise InputError(f"{module} has no {attribute}; check the name after the colon.")
+        raise InputError(
+            f"{module} has no {attribute}; check the name after the colon."
+        )
     if not callable(found):
         raise InputError(
             f"{name} is {type(found).__name__} and cannot be called; name a class or a function."

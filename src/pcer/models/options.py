@@ -18,7 +18,14 @@ from pcer.store.secret import require_random
 
 # By function, the options that it does not take, and what to do instead.
 OF_FITTING = ("test_size", "cv", "person_id", "budgets", "n_jobs", "store", "version")
-OF_SCORES = ("positive_label", "threshold", "split_id", "reference", "membership_score", "training")
+OF_SCORES = (
+    "positive_label",
+    "threshold",
+    "split_id",
+    "reference",
+    "membership_score",
+    "training",
+)
 NOT_TAKEN = {
     "release_from_predictions": (
         (*OF_FITTING, "drop_sensitive"),
@@ -43,23 +50,35 @@ NOT_TAKEN = {
 # What other packages call an argument.
 HABITS = {
     **dict.fromkeys(("y_proba", "y_prob"), "probabilities go into y_score="),
-    **dict.fromkeys(("delta", "target_delta"), "pass options=pcer.Options(dp_delta={})"),
+    **dict.fromkeys(
+        ("delta", "target_delta"), "pass options=pcer.Options(dp_delta={})"
+    ),
 }
 
 
 def option_remedies(function: str, given: Mapping[str, Any]) -> dict[str, str]:
     """By argument that is an option, the call that passes it; or why the function has no use."""
     refused, why = NOT_TAKEN[function.replace("releases", "release")]
-    own = {name: value for name, value in given.items() if name in Options.__dataclass_fields__}
+    own = {
+        name: value
+        for name, value in given.items()
+        if name in Options.__dataclass_fields__
+    }
     taken = {name: as_code(value) for name, value in own.items() if name not in refused}
     are = " and ".join(taken) + (" is an option" if len(taken) == 1 else " are options")
     if type(given.get("cv")) is int:
-        taken["cv"] = f"sklearn.model_selection.StratifiedKFold({given['cv']}, shuffle=True)"
+        taken["cv"] = (
+            f"sklearn.model_selection.StratifiedKFold({given['cv']}, shuffle=True)"
+        )
     if "store" in taken and function == "release_from_training":
         taken.setdefault("version", "1")
     call = ", ".join(f"{name}={code}" for name, code in taken.items())
     passed = dict.fromkeys(taken, f"{are}: pass options=pcer.Options({call})")
-    passed |= {name: HABITS[name].format(as_code(given[name])) for name in given if name in HABITS}
+    passed |= {
+        name: HABITS[name].format(as_code(given[name]))
+        for name in given
+        if name in HABITS
+    }
     return {name: f"{function} does not take {name}; {why}" for name in own} | passed
 
 
@@ -151,11 +170,17 @@ class Options:
     def __post_init__(self) -> None:
         self.facts("benefit", "random")  # what the release itself refuses
         given = self.threshold
-        if given is not None and not (isinstance(given, int | float) and 0 <= given <= 1):
-            raise InputError(f"threshold must be a probability, not {given!r}.", field="threshold")
+        if given is not None and not (
+            isinstance(given, int | float) and 0 <= given <= 1
+        ):
+            raise InputError(
+                f"threshold must be a probability, not {given!r}.", field="threshold"
+            )
         require_open_unit(test_size=self.test_size)
         if self.secret:
-            require_random(self.secret, "secret", make="secrets.token_bytes(32), and keep it")
+            require_random(
+                self.secret, "secret", make="secrets.token_bytes(32), and keep it"
+            )
         is_one = isinstance(self.budgets, Mapping) and len(self.budgets) == 1
         if self.budgets is not None and (self.epsilon is not None or not is_one):
             raise InputError(
@@ -177,7 +202,9 @@ class Options:
             certain_cells=self.certain_cells,
         )
 
-    def facts(self, outcome: Outcome, split_kind: SplitKind, **further: Any) -> ReleaseFacts:
+    def facts(
+        self, outcome: Outcome, split_kind: SplitKind, **further: Any
+    ) -> ReleaseFacts:
         """What a release says beside its counts; ``further`` are more fields of it."""
         given = {} if self.training is None else dict(self.training)
         names = (each.name for each in fields(ReleaseFacts))
@@ -189,17 +216,22 @@ class Options:
         """The protected attribute: one column, or several crossed."""
         columns = convert.named_columns(features, self.attribute)
         coded = [convert.column_of(values, name) for name, values in columns.items()]
-        return attribute_of(self.attribute or CROSSING.join(columns), coded, self.groups)
+        return attribute_of(
+            self.attribute or CROSSING.join(columns), coded, self.groups
+        )
 
     def require_taken(self, door: str) -> None:
         """Raise InputError where an option is given to a function that does not take it."""
         names, remedy = NOT_TAKEN[door]
         for option in fields(self):
             value = getattr(self, option.name)
-            given = value is not None if option.default is None else value != option.default
+            given = (
+                value is not None if option.default is None else value != option.default
+            )
             if option.name in names and given:
                 raise InputError(
-                    f"{door} does not take the option {option.name}; {remedy}.", field=option.name
+                    f"{door} does not take the option {option.name}; {remedy}.",
+                    field=option.name,
                 )
 
 

@@ -22,11 +22,18 @@ from pcer.release.format import PooledExposure, Release, SplitKind
 from pcer.release.small_groups import Attribute, Model, allowed_groups
 
 SIGNS = {"log_likelihood": 1.0, "loss": -1.0}  # members have higher ones, or lower ones
-REVERSED = -6.0  # errors of all groups below chance, from which on the kind is called mistaken
+REVERSED = (
+    -6.0
+)  # errors of all groups below chance, from which on the kind is called mistaken
 ALONE, BEYOND = proxies.AUC_ADVANTAGE.name, proxies.REFERENCE.name
 OTHERS = [name for name in proxies.PROXIES if name not in (ALONE, BEYOND)]
 # Fields of rows that would need predictions, or labels.
-OF_ANSWERS = ("n_ratio", "p_value", "p_value_within_labels", "exposure_p_value_within_labels")
+OF_ANSWERS = (
+    "n_ratio",
+    "p_value",
+    "p_value_within_labels",
+    "exposure_p_value_within_labels",
+)
 
 
 @door(option_remedies)
@@ -63,22 +70,34 @@ def release_from_signals(
     options = Options.of(options)
     options.require_taken("release_from_signals")
     if kind not in SIGNS:
-        raise InputError(f"kind must be 'log_likelihood' or 'loss', not {kind!r}.", field="kind")
-    own, coded = _numbers(signal, "signal"), convert.required_column(member, name="member")
+        raise InputError(
+            f"kind must be 'log_likelihood' or 'loss', not {kind!r}.", field="kind"
+        )
+    own, coded = (
+        _numbers(signal, "signal"),
+        convert.required_column(member, name="member"),
+    )
     references, persons = _references(reference_signal, own), None
     if person_id is not None:
         persons = convert.required_column(person_id, name="person_id").codes
     attribute = options.attribute_of(sensitive_features)
     require_one_length(
-        signal=own, member=coded.codes, sensitive_features=attribute.codes, person_id=persons
+        signal=own,
+        member=coded.codes,
+        sensitive_features=attribute.codes,
+        person_id=persons,
     )
     if coded.names not in (["0", "1"], ["False", "True"]):
         rule = "member must hold True for records that were trained on and False for others, or 1"
         recode = "write member=part == 'train' if part has the words"
-        raise InputError(f"{rule} and 0, each for some records; {recode}.", field="member")
+        raise InputError(
+            f"{rule} and 0, each for some records; {recode}.", field="member"
+        )
     several = f"{len(references)} reference model{'s' * (len(references) > 1)}"
     note = f"Exposure alone, by the {kind} of each record, beside {several} that never saw it, as "
-    facts = options.facts("benefit", split_kind, notes=[*options.notes, f"{note}the trainer says."])
+    facts = options.facts(
+        "benefit", split_kind, notes=[*options.notes, f"{note}the trainer says."]
+    )
     setting = BudgetScores(
         logits=SIGNS[kind] * own[None],
         labels=np.ones(len(own), dtype=np.int64),
@@ -94,7 +113,9 @@ def release_from_signals(
 def _numbers(values: Any, name: str) -> FloatArray:
     numbers = convert.numbers_of(values, 0, name=name)
     if not np.isfinite(numbers).all():
-        raise InputError(f"{name} must be finite for every record; leave others out.", field=name)
+        raise InputError(
+            f"{name} must be finite for every record; leave others out.", field=name
+        )
     return numbers
 
 
@@ -102,7 +123,11 @@ def _references(given: Any, own: FloatArray) -> FloatArray:
     """(reference, record) signals."""
     columns: Any = convert.columns_of(given)
     if columns is None:
-        nested = isinstance(given, list | tuple) and len(given) > 0 and np.ndim(given[0]) == 1
+        nested = (
+            isinstance(given, list | tuple)
+            and len(given) > 0
+            and np.ndim(given[0]) == 1
+        )
         rows: Any = given if nested or getattr(given, "ndim", 1) == 2 else [given]
         is_turned = len(rows) == len(own) != len(rows[0])  # a row for each record
         columns = dict(enumerate(np.asarray(rows).T if is_turned else rows))
@@ -113,27 +138,49 @@ def _references(given: Any, own: FloatArray) -> FloatArray:
 
 
 def _release(
-    setting: BudgetScores, attribute: Attribute, persons: IntArray | None, facts: ReleaseFacts
+    setting: BudgetScores,
+    attribute: Attribute,
+    persons: IntArray | None,
+    facts: ReleaseFacts,
 ) -> Release:
     """Count people, attack and build."""
-    rows, part, no_coin = np.arange(len(setting.labels)), np.where(setting.member[0], 0, 1), ""
+    rows, part, no_coin = (
+        np.arange(len(setting.labels)),
+        np.where(setting.member[0], 0, 1),
+        "",
+    )
     if persons is not None:
-        no_coin = "people have several records, and made-up groups are drawn record by record"
+        no_coin = (
+            "people have several records, and made-up groups are drawn record by record"
+        )
         if len(np.unique(persons)) == np.unique([persons, part], axis=1).shape[1]:
             # nobody is in both parts, so people were divided, and are counted
             rows = np.unique([persons, attribute.codes], axis=1, return_index=True)[1]
             facts = replace(facts, unit_of_split=PERSON)
     # Without labels everybody counts with either.
-    either = Model(np.tile(rows, 2), np.tile(part[rows], 2), np.repeat([True, False], len(rows)))
-    (own,), _ = allowed_groups(facts.disclosure, [attribute], [either], names=facts.group_names)
-    setting, no = replace(setting, group=own.codes, group_names=own.groups), np.zeros_like(rows)
+    either = Model(
+        np.tile(rows, 2), np.tile(part[rows], 2), np.repeat([True, False], len(rows))
+    )
+    (own,), _ = allowed_groups(
+        facts.disclosure, [attribute], [either], names=facts.group_names
+    )
+    setting, no = (
+        replace(setting, group=own.codes, group_names=own.groups),
+        np.zeros_like(rows),
+    )
     entries = build.Entries(run=no, split=part[rows], positive=no > 0, predicted=no > 0)
     key = build.RunKey(setting.released_epsilon, 0, "split 1")
     counted = build.count_entries(entries, [key], own._replace(codes=own.codes[rows]))
     counted = replace(counted, only_sizes=True)
-    (found,) = with_costs([counted], [[setting]], facts, no_coin=no_coin, without=OTHERS)
+    (found,) = with_costs(
+        [counted], [[setting]], facts, no_coin=no_coin, without=OTHERS
+    )
     pooled = [_of_people(row, setting, persons) for row in found.pooled]
-    below = (r.value < REVERSED * (r.standard_error or 0) for r in pooled if r.proxy == BEYOND)
+    below = (
+        r.value < REVERSED * (r.standard_error or 0)
+        for r in pooled
+        if r.proxy == BEYOND
+    )
     if facts.split_kind == "random" and any(below):
         raise InputError(
             "records that were trained on have worse signals than the others; check the kind "
@@ -143,7 +190,9 @@ def _release(
     if facts.unit_of_split is not None:
         n = found.runs[0].cells.sum(axis=(0, 2)).astype(float).tolist()
         facts = replace(facts, effective_units=dict(zip(own.groups, n, strict=True)))
-    placebo = [row.model_copy(update=dict.fromkeys(OF_ANSWERS)) for row in found.placebo]
+    placebo = [
+        row.model_copy(update=dict.fromkeys(OF_ANSWERS)) for row in found.placebo
+    ]
     runs = (replace(found.runs[0], exposure={}),)
     made = replace(found, runs=runs, pooled=pooled, placebo=placebo)
     return build.build_release(facts, made, file="signals")
@@ -171,6 +220,12 @@ def _of_people(
         influence[side] = sign * (placement - placement.mean()) / side.sum()
     unit = math.sqrt(float(member.sum() * (~member).sum())) * n
     both = np.bincount(who, influence), np.bincount(who, ranks - ranks.mean()) / unit
-    of_people, null = (math.sqrt((x**2).sum() * len(x) / max(len(x) - 1, 1)) for x in both)
-    errors = {"standard_error": max(of_people, null), "null_error": null, "n_records": len(both[0])}
+    of_people, null = (
+        math.sqrt((x**2).sum() * len(x) / max(len(x) - 1, 1)) for x in both
+    )
+    errors = {
+        "standard_error": max(of_people, null),
+        "null_error": null,
+        "n_records": len(both[0]),
+    }
     return row.model_copy(update={"benefit_covariance": None, **errors})

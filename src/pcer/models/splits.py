@@ -57,14 +57,21 @@ class Splits:
 def state_of(random_state: int | None, options: Options) -> int:
     """The state behind all random numbers; for private records one that cannot be guessed."""
     if random_state is None and not options.public_data:
-        secret, store = options.secret or secrets.token_bytes(SECRET_BYTES), options.store
+        secret, store = (
+            options.secret or secrets.token_bytes(SECRET_BYTES),
+            options.store,
+        )
         if store is not None and not options.secret:
-            kept = Path(store) / "splits.secret"  # the same call resumes with the same splits
+            kept = (
+                Path(store) / "splits.secret"
+            )  # the same call resumes with the same splits
             with owned(kept.parent):
                 if not kept.exists():
                     write_files({kept: secret}, private=True)
                 secret = read_secret(kept)
-        return int.from_bytes(hmac.digest(secret, b"pcer splits", "sha256")[:16], "little")
+        return int.from_bytes(
+            hmac.digest(secret, b"pcer splits", "sha256")[:16], "little"
+        )
     state = 0 if random_state is None else random_state
     require_at_least(0, random_state=state)
     if state < LEAST_SECRET and not options.public_data:
@@ -79,7 +86,11 @@ def stream(random_state: int, purpose: int, split: int) -> np.random.Generator:
 
 
 def random_splits(
-    n_splits: int, n_records: int, persons: IntArray | None, test_size: float, random_state: int
+    n_splits: int,
+    n_records: int,
+    persons: IntArray | None,
+    test_size: float,
+    random_state: int,
 ) -> Splits:
     """Independent random splits of records or people; adding splits changes no earlier one."""
     units = np.arange(n_records) if persons is None else persons
@@ -109,7 +120,13 @@ def random_splits(
 # StratifiedGroupKFold is not among them: it moves people to balance labels.
 KNOWN = (
     *("ShuffleSplit", "StratifiedShuffleSplit", "GroupShuffleSplit"),
-    *("KFold", "RepeatedKFold", "StratifiedKFold", "RepeatedStratifiedKFold", "GroupKFold"),
+    *(
+        "KFold",
+        "RepeatedKFold",
+        "StratifiedKFold",
+        "RepeatedStratifiedKFold",
+        "GroupKFold",
+    ),
 )
 
 
@@ -138,7 +155,9 @@ def given_splits(
         )
     drawn = copy.deepcopy(cv)  # a splitter with a random stream must not be advanced
     if getattr(drawn, "random_state", None) is None:
-        bits = stream(random_state, SPLIT_STREAM, 0).bit_generator  # a number could be guessed
+        bits = stream(
+            random_state, SPLIT_STREAM, 0
+        ).bit_generator  # a number could be guessed
         drawn.random_state = np.random.RandomState(bits)
     elif not options.public_data:
         raise InputError(f"the random_state of cv={kind}(...) {GUESSED}", field="cv")
@@ -152,7 +171,9 @@ def given_splits(
         )
     if kind.endswith("KFold"):
         n_sets = int(getattr(cv, "n_repeats", 1))
-        folds = f"{len(pairs) // n_sets} folds" + (f", drawn {n_sets} times" if n_sets > 1 else "")
+        folds = f"{len(pairs) // n_sets} folds" + (
+            f", drawn {n_sets} times" if n_sets > 1 else ""
+        )
         notes.append(
             f"Cross-validation: {folds}. The test parts of one set of folds do not overlap, so its "
             "splits depend on each other: where nothing is memorised their mean varies less than "

@@ -59,7 +59,10 @@ def release_from_training(
         )
     named = dict(train) if isinstance(train, Mapping) else {None: train}
     spent = epsilon if isinstance(epsilon, Mapping) else dict.fromkeys(named, epsilon)
-    made = {name: _Trainer(own, spent.get(name), options.version) for name, own in named.items()}
+    made = {
+        name: _Trainer(own, spent.get(name), options.version)
+        for name, own in named.items()
+    }
     return release_from_estimator(
         made if isinstance(train, Mapping) else made[None],
         X,
@@ -81,14 +84,23 @@ class _Trainer:
     spent = math.nan
 
     def __init__(self, train: Train, epsilon: Any, version: Any) -> None:
-        fits = callable(train) and not isinstance(train, type) and not hasattr(train, "fit")
+        fits = (
+            callable(train)
+            and not isinstance(train, type)
+            and not hasattr(train, "fit")
+        )
         try:
             fits = fits and bool(signature(train).bind(1, 2, 3))
-        except (TypeError, ValueError) as error:  # the latter where a callable tells nothing
+        except (
+            TypeError,
+            ValueError,
+        ) as error:  # the latter where a callable tells nothing
             fits = isinstance(error, ValueError)
         if not fits:
             fault = "train must be a function: train(X_train, y_train, seed)"
-            raise InputError(f"{fault}; for what has fit, release_from_estimator.", field="train")
+            raise InputError(
+                f"{fault}; for what has fit, release_from_estimator.", field="train"
+            )
         self.train, self.epsilon, self.version = train, epsilon, version
         self.__name__ = getattr(train, "__name__", type(train).__name__)
 
@@ -105,11 +117,15 @@ class _Trainer:
         model = self.train(X, y, self.random_state)
         has_method = hasattr(model, "predict_proba")
         if not has_method and not callable(model):
-            what = "a model with predict_proba, or a function of records to probabilities"
+            what = (
+                "a model with predict_proba, or a function of records to probabilities"
+            )
             raise InputError(f"it returned {type(model).__name__}; return {what}")
         if callable(self.epsilon):
             given = self.epsilon(model)
-            self.spent = rounded_up(math.inf if given is None else float(given), EPSILON_DIGITS)
+            self.spent = rounded_up(
+                math.inf if given is None else float(given), EPSILON_DIGITS
+            )
             if not self.spent > 0:
                 raise InputError(f"epsilon gave {given!r}, which must be above 0")
         return model if has_method else SimpleNamespace(predict_proba=model)

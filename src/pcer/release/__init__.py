@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pcer.release.build import Counted, Entries, ReleaseFacts, RunKey, build_release, count_entries
+from pcer.release.build import (
+    Counted,
+    Entries,
+    ReleaseFacts,
+    RunKey,
+    build_release,
+    count_entries,
+)
 from pcer.release.disclosure import DisclosureRule
 from pcer.release.format import (
     LIMITS,

@@ -44,7 +44,14 @@ from pcer.release.small_groups import Attribute
 # The cells of a confusion table: a record is in cell 2 x label + prediction.
 CELLS = ("tn", "fp", "fn", "tp")
 # Fields of a release's subject that are stated, and those that are counted.
-STATED = ("dataset", "outcome", "people", "positive_means", "positive_label", "unit_of_privacy")
+STATED = (
+    "dataset",
+    "outcome",
+    "people",
+    "positive_means",
+    "positive_label",
+    "unit_of_privacy",
+)
 COUNTED = ("attribute", "n_records", "n_missing_group")
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -57,7 +64,9 @@ def source_state(package: Path = PACKAGE) -> tuple[str | None, bool | None]:
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(package), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True
+        ).stdout.strip()
 
     try:
         own = git("ls-files", "--full-name", "--error-unmatch", "--", "__init__.py")
@@ -82,18 +91,26 @@ class ReleaseFacts:
     positive_means: str | None = None  # of people: "are predicted to be charged again"
     positive_label: str | int | float | bool | None = None
     groups: Sequence[Any] | None = None  # of the only attribute, in the order wanted
-    group_names: Mapping[Any, str] = field(default_factory=dict)  # for readers, by group
+    group_names: Mapping[Any, str] = field(
+        default_factory=dict
+    )  # for readers, by group
     unit_of_privacy: str | None = None  # whom a budget protects, such as "record"
     mechanism: str = "unknown"  # how the models were trained, such as "dp-sgd"
     unit_of_split: str | None = None  # such as "person" where one has many records
-    effective_units: dict[str, float] | None = None  # by group, effective number of units
+    effective_units: dict[str, float] | None = (
+        None  # by group, effective number of units
+    )
     stratified_by: StratifiedBy | None = None
     config: dict[str, Any] | None = None
     joint_privacy: Any = None  # epsilon of releasing all models together
     dp_delta: float | None = None  # of every model with a budget
     data_digest: str | None = None
-    secret: bytes = field(default=b"", repr=False)  # keys names of splits; it is never written
-    not_written: Mapping[str, str] = field(default_factory=dict)  # attributes, with the reason
+    secret: bytes = field(
+        default=b"", repr=False
+    )  # keys names of splits; it is never written
+    not_written: Mapping[str, str] = field(
+        default_factory=dict
+    )  # attributes, with the reason
     source: tuple[str | None, bool | None] = (None, None)  # see ``source_state``
     notes: Sequence[str] = ()
 
@@ -105,7 +122,8 @@ class ReleaseFacts:
             value, allowed = getattr(self, name), get_args(choices)
             if value not in allowed:
                 raise InputError(
-                    f"{name} must be {allowed[0]!r} or {allowed[1]!r}, not {value!r}.", field=name
+                    f"{name} must be {allowed[0]!r} or {allowed[1]!r}, not {value!r}.",
+                    field=name,
                 )
 
 
@@ -124,7 +142,9 @@ class CountedRun:
 
     key: RunKey
     cells: IntArray  # (split, group, cell) as in SPLITS and CELLS
-    exposure: Mapping[str, Mapping[str, Exposure]] = field(default_factory=dict)  # by group, cost
+    exposure: Mapping[str, Mapping[str, Exposure]] = field(
+        default_factory=dict
+    )  # by group, cost
     noise_multiplier: float | None = None
     epsilon_by_accountant: Mapping[str, float] = field(default_factory=dict)
 
@@ -143,7 +163,9 @@ class Counted:
     bounds: Sequence[Bound] = ()
     not_computed: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()  # after those of the facts
-    only_sizes: bool = False  # nothing was predicted: all cells of a group's part are one number
+    only_sizes: bool = (
+        False  # nothing was predicted: all cells of a group's part are one number
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -157,7 +179,9 @@ class Entries:
     n: IntArray | None = None  # how many records an entry counts; None: one each
 
 
-def count_entries(entries: Entries, keys: Sequence[RunKey], attribute: Attribute) -> Counted:
+def count_entries(
+    entries: Entries, keys: Sequence[RunKey], attribute: Attribute
+) -> Counted:
     """Counts of every model (of ``keys``) by split, group, label and answer."""
     name, groups, codes, note = attribute
     shape = (len(keys), len(SPLITS), 1 + len(groups), len(CELLS))  # first: in no group
@@ -170,7 +194,9 @@ def count_entries(entries: Entries, keys: Sequence[RunKey], attribute: Attribute
     return Counted(
         attribute=name,
         groups=groups,
-        runs=tuple(CountedRun(key=k, cells=c[:, 1:]) for k, c in zip(keys, counts, strict=True)),
+        runs=tuple(
+            CountedRun(key=k, cells=c[:, 1:]) for k, c in zip(keys, counts, strict=True)
+        ),
         n_records=int(counts.sum(axis=(1, 2, 3)).max()),
         n_missing_group=left_out,
         notes=[*filter(None, (missing if left_out else "", note))],
@@ -184,8 +210,13 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
     """
     if len(counted.groups) < 2:
         has = f"{counted.attribute!r} has {'one group only' if counted.groups else 'no group'}"
-        raise InputError(f"{file}: attribute {has}; an audit needs at least two.", field="groups")
-    rule, cells = facts.disclosure, np.array([run.cells for run in counted.runs], dtype=np.int64)
+        raise InputError(
+            f"{file}: attribute {has}; an audit needs at least two.", field="groups"
+        )
+    rule, cells = (
+        facts.disclosure,
+        np.array([run.cells for run in counted.runs], dtype=np.int64),
+    )
     # (model, split, group, label, predicted)
     tables = cells.reshape(len(counted.runs), len(SPLITS), len(counted.groups), 2, 2)
     people = tables.sum(axis=(-2, -1) if counted.only_sizes else -1)
@@ -205,7 +236,11 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
     told = np.where(is_told[:, None, :, None, None], tables, 0)
     memberships = disclosure.given_away(told)
     coarse = disclosure.coarsening_note(detail, counted.groups)
-    public = "Public data: exact tables of groups of any size are released." if rule.public else ""
+    public = (
+        "Public data: exact tables of groups of any size are released."
+        if rule.public
+        else ""
+    )
     tree = {
         "format": FORMAT,
         "version": VERSION,
@@ -284,7 +319,9 @@ def _run(
     }
 
 
-def _pooled(counted: Counted, tables: IntArray, detail: IntArray) -> list[PooledExposure]:
+def _pooled(
+    counted: Counted, tables: IntArray, detail: IntArray
+) -> list[PooledExposure]:
     """Exposures over all models, rounded where they would reveal a coarse table; none of one model.
 
     A step is what one person in one model can change. Errors grow by a whole step, twice the
@@ -293,14 +330,18 @@ def _pooled(counted: Counted, tables: IntArray, detail: IntArray) -> list[Pooled
     rows = []
     for row in counted.pooled:
         g, setting = counted.groups.index(row.group), (row.model, row.epsilon)
-        own = np.array([(run.key.model, run.key.epsilon) == setting for run in counted.runs])
+        own = np.array(
+            [(run.key.model, run.key.epsilon) == setting for run in counted.runs]
+        )
         people = tables[own & (detail[:, g] > Detail.COUNTS), :, g].sum(axis=(2, 3))
         if not people.size:
             rows.append(row)
         elif own.sum() > 1:
             step = 1 / float(people.min() * own.sum())
             largest = proxy_named(row.proxy).scale.largest
-            changed = {"value": min(max(step * round(row.value / step), -largest), largest)}
+            changed = {
+                "value": min(max(step * round(row.value / step), -largest), largest)
+            }
             for name in ("standard_error", "null_error"):
                 if (error := getattr(row, name)) is not None:
                     changed[name] = step / 2 * math.ceil(2 * error / step + 2)

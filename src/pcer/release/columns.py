@@ -37,7 +37,9 @@ def columns_of(table: Any) -> dict[str, Any] | None:
     if not nw.dependencies.is_into_dataframe(table):
         return None
     frame = nw.from_native(table, eager_only=True)
-    return {text_of(name): frame[:, k].to_native() for k, name in enumerate(frame.columns)}
+    return {
+        text_of(name): frame[:, k].to_native() for k, name in enumerate(frame.columns)
+    }
 
 
 def named_columns(features: Any, attribute: str | None) -> dict[str, Any]:
@@ -48,10 +50,14 @@ def named_columns(features: Any, attribute: str | None) -> dict[str, Any]:
     if getattr(features, "ndim", 1) != 2:
         return {name: features}
     several = features.shape[1] > 1
-    return {f"{name} {k + 1}" if several else name: own for k, own in enumerate(features.T)}
+    return {
+        f"{name} {k + 1}" if several else name: own for k, own in enumerate(features.T)
+    }
 
 
-def attribute_views(names: Sequence[str], columns: Collection[str]) -> dict[str, list[str]]:
+def attribute_views(
+    names: Sequence[str], columns: Collection[str]
+) -> dict[str, list[str]]:
     """The columns that make up each attribute: one of its name, or those of a crossing.
 
     >>> attribute_views(["sex", "sex & age"], ["sex", "age"])
@@ -65,7 +71,9 @@ def cross(columns: list[Coded]) -> Coded:
     crossed = columns[0]
     for other in columns[1:]:
         if len(crossed.codes) != len(other.codes):
-            raise InputError("sensitive_features must have one length.", field="sensitive_features")
+            raise InputError(
+                "sensitive_features must have one length.", field="sensitive_features"
+            )
         is_gap = (crossed.codes < 0) | (other.codes < 0)
         codes = np.where(is_gap, -1, crossed.codes * len(other.names) + other.codes)
         used = np.unique(codes[~is_gap])
@@ -81,7 +89,8 @@ def required_column(values: Any, *, name: str, n: IntArray | None = None) -> Cod
     is_gap = column.codes < 0
     if gaps := int(is_gap.sum() if n is None else n[is_gap].sum()):
         raise InputError(
-            f"{name} is missing in {gaps:,} records; leave them out or fill them in.", field=name
+            f"{name} is missing in {gaps:,} records; leave them out or fill them in.",
+            field=name,
         )
     return column
 
@@ -96,7 +105,9 @@ def column_of(values: Any, name: str) -> Coded:
     names = sorted(set(texts))
     position = {text: index for index, text in enumerate(names)}
     codes = np.full(len(array), -1, dtype=np.int64)
-    codes[~missing] = np.array([position[text] for text in texts], dtype=np.int64)[inverse]
+    codes[~missing] = np.array([position[text] for text in texts], dtype=np.int64)[
+        inverse
+    ]
     return Coded(names, codes)
 
 
@@ -114,14 +125,22 @@ def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], BoolArray]:
     if nw.dependencies.is_into_series(values):
         series = nw.from_native(values, series_only=True)
         missing = series.is_null().to_numpy()
-        if missing.any() and series.dtype.is_integer():  # a gap would turn all into floats
+        if (
+            missing.any() and series.dtype.is_integer()
+        ):  # a gap would turn all into floats
             series = series.fill_null(0)
         array = series.to_numpy()
     else:
         items = values.to_pylist() if hasattr(values, "to_pylist") else values
-        items = np.asarray(items) if hasattr(items, "__array__") else items  # torch, jax
+        items = (
+            np.asarray(items) if hasattr(items, "__array__") else items
+        )  # torch, jax
         try:
-            array = items if isinstance(items, np.ndarray) else np.fromiter(items, dtype=object)
+            array = (
+                items
+                if isinstance(items, np.ndarray)
+                else np.fromiter(items, dtype=object)
+            )
         except TypeError:
             raise InputError(
                 f"{name} must be one column, a value for each record, no {type(values).__name__}.",
@@ -131,7 +150,9 @@ def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], BoolArray]:
         missing = np.zeros(array.shape, dtype=bool)
     if array.ndim != 1:
         fault = f"{name} must be one column, but has shape {array.shape}"
-        raise InputError(f"{fault}; choose one of them, such as {name}[:, 1].", field=name)
+        raise InputError(
+            f"{fault}; choose one of them, such as {name}[:, 1].", field=name
+        )
     if array.dtype.kind == "f":
         missing = missing | np.isnan(array)
     elif array.dtype == object:
@@ -154,7 +175,8 @@ def seeds_of(value: Any, n: int) -> IntArray:
     array, missing = values_of(spread(value, n), name="seed")
     if missing.any():
         raise InputError(
-            f"seed is missing in {int(missing.sum()):,} records; number the models.", field="seed"
+            f"seed is missing in {int(missing.sum()):,} records; number the models.",
+            field="seed",
         )
     values, inverse = _distinct(array)
     return np.array([seed_of(seed) for seed in values], dtype=np.int64)[inverse]
@@ -205,7 +227,11 @@ def text_of(value: object) -> str:
 
 
 def positive_name(
-    values: Sequence[str], positive: object, *, where: str, n: Sequence[int] | IntArray = ()
+    values: Sequence[str],
+    positive: object,
+    *,
+    where: str,
+    n: Sequence[int] | IntArray = (),
 ) -> str:
     """Which of the sorted labels, of ``n`` records each, is positive; unless named, 1 or True.
 
@@ -219,7 +245,9 @@ def positive_name(
     else:
         name = text_of(positive)
         if set(values) <= {"False", "True"}:
-            name = name.capitalize()  # databases and people write booleans in small letters
+            name = (
+                name.capitalize()
+            )  # databases and people write booleans in small letters
         if name in values or len(values) < 2:
             return name
     what, fix = f"{len(values):,} different labels", " the positive one"

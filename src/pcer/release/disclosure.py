@@ -17,7 +17,9 @@ import numpy as np
 from pcer.errors import require_at_least
 from pcer.metrics import BoolArray, IntArray
 
-LEAST_PEOPLE = 10  # of one group, one label and one part, as in disclosure-control practice
+LEAST_PEOPLE = (
+    10  # of one group, one label and one part, as in disclosure-control practice
+)
 LEAST_ROOM = 2  # people of a kind in either part; with 1 a coarser table would reveal an empty cell
 
 
@@ -26,8 +28,12 @@ class DisclosureRule:
     """What a release may reveal about few people, or about one."""
 
     public: bool = False  # public records: cells of any size, names without a key
-    least_people: int = LEAST_PEOPLE  # of one group, label and part; smaller groups are joined
-    certain_cells: bool = True  # release cells that reveal a membership; else coarser tables
+    least_people: int = (
+        LEAST_PEOPLE  # of one group, label and part; smaller groups are joined
+    )
+    certain_cells: bool = (
+        True  # release cells that reveal a membership; else coarser tables
+    )
 
     def __post_init__(self) -> None:
         require_at_least(1, least_people=self.least_people)
@@ -37,7 +43,9 @@ class Detail(IntEnum):
     """How much of one group's table in one model is released, most first."""
 
     COUNTS = 0  # all four cells of both parts
-    ACCURACY = 1  # right and wrong in both parts, and the positive rate of the test part
+    ACCURACY = (
+        1  # right and wrong in both parts, and the positive rate of the test part
+    )
     POSITIVE_RATE = 2  # sizes, and the positive rate of the test part
     SIZES = 3  # how many people there are, and nothing else
 
@@ -66,8 +74,12 @@ def coarsened(tables: IntArray) -> IntArray:
 
 def coarsening_note(detail: IntArray, names: tuple[str, ...]) -> str:
     """Which tables were coarsened, and the consequence; empty where none was."""
-    n_coarse = dict(zip(names, (detail > Detail.COUNTS).sum(axis=0).tolist(), strict=True))
-    where = "; ".join(f"{name} in {n} of {len(detail)} models" for name, n in n_coarse.items() if n)
+    n_coarse = dict(
+        zip(names, (detail > Detail.COUNTS).sum(axis=0).tolist(), strict=True)
+    )
+    where = "; ".join(
+        f"{name} in {n} of {len(detail)} models" for name, n in n_coarse.items() if n
+    )
     note = (
         f"To reveal no membership with certainty, tables are coarser here: {where}. "
         "Without accuracies no gap is audited; such tables have no exposures, and exposures over "

@@ -54,12 +54,18 @@ HINTS = {
     "seed": "number the models with whole numbers from -2^63 to 2^63 - 1",
     "split": "write a name or a whole number, or leave it out",
     "positive_label": "write a text, a number, true or false, or leave it out",
-    **dict.fromkeys(("tp", "fp", "tn", "fn", "n"), "counts are whole numbers from 0 to 10^15"),
+    **dict.fromkeys(
+        ("tp", "fp", "tn", "fn", "n"), "counts are whole numbers from 0 to 10^15"
+    ),
     "notes": "each note is one line of printable text",
     "groups": "name at least two groups, and give every run a table for each",
 }
 # By list of rows about a setting, the fields that identify a row besides setting and groups.
-ROW_KEYS = {"pooled_exposure": ("proxy",), "placebo": ("proxy",), "bounds": ("kind", "label")}
+ROW_KEYS = {
+    "pooled_exposure": ("proxy",),
+    "placebo": ("proxy",),
+    "bounds": ("kind", "label"),
+}
 
 
 class Confusion(Record):
@@ -122,8 +128,12 @@ def _form(value: Any) -> str:
 
 
 _Counts = Annotated[Confusion, Tag("counts")]
-TrainTable = Annotated[_Counts | Annotated[TrainRates, Tag("rates")], Discriminator(_form)]
-TestTable = Annotated[_Counts | Annotated[TestRates, Tag("rates")], Discriminator(_form)]
+TrainTable = Annotated[
+    _Counts | Annotated[TrainRates, Tag("rates")], Discriminator(_form)
+]
+TestTable = Annotated[
+    _Counts | Annotated[TestRates, Tag("rates")], Discriminator(_form)
+]
 
 
 class GroupTables(Record):
@@ -189,12 +199,18 @@ class Placebo(Record):
     p_value: Rate | None = None
     p_value_within_labels: Rate | None = None
     n_permutations: Count | None = None  # within labels perhaps fewer
-    n_exposure: Count | None = None  # draws with different exposures, the larger one detected
+    n_exposure: Count | None = (
+        None  # draws with different exposures, the larger one detected
+    )
     n_ratio: Count | None = None  # draws with different ratios
-    n_any: Count | None = None  # draws with either, by this proxy in any setting and pair
+    n_any: Count | None = (
+        None  # draws with either, by this proxy in any setting and pair
+    )
     exposure_p_value: Rate | None = None
     exposure_p_value_within_labels: Rate | None = None
-    n_exact: Count | None = None  # draws also attacked exactly; others are taken to first order
+    n_exact: Count | None = (
+        None  # draws also attacked exactly; others are taken to first order
+    )
     exact_difference: CostError | None = None  # root mean square difference, in errors
 
 
@@ -220,7 +236,9 @@ class Bound(Record):
     nominal: CostError | None = None  # the promise by the same accountant
     # AUC minus 1/2 of an attacker who sees every step, by Gaussian privacy: an estimate
     allowed_advantage: Annotated[float, Field(ge=0, le=0.5)] | None = None
-    exact: bool | None = None  # no noise was added to these statistics of training records
+    exact: bool | None = (
+        None  # no noise was added to these statistics of training records
+    )
 
 
 class Disclosure(Record):
@@ -248,7 +266,9 @@ class Subject(Record):
     groups: Annotated[list[Name], Field(min_length=2)]
     outcome: Outcome
     people: Phrase | None = None  # a plural noun: "defendants"
-    positive_means: Phrase | None = None  # of people: "are predicted to be charged again"
+    positive_means: Phrase | None = (
+        None  # of people: "are predicted to be charged again"
+    )
     positive_label: str | Seed | float | bool | None = None
     unit_of_privacy: Name | None = None
     n_records: Count | None = None
@@ -259,7 +279,10 @@ class Subject(Record):
     def _names_are_distinct(self) -> Subject:
         for name, n in Counter(self.groups).items():
             if n > 1:
-                _refuse("subject.groups", f"groups must be distinct, but {name!r} appears twice")
+                _refuse(
+                    "subject.groups",
+                    f"groups must be distinct, but {name!r} appears twice",
+                )
         _check_names(self.groups, "groups", field="subject.groups")
         return self
 
@@ -308,7 +331,9 @@ class Shown(Record):
     def _repr_html_(self) -> str:
         return str(Shown.drawings().to_notebook(self))
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    def _repr_mimebundle_(
+        self, include: Any = None, exclude: Any = None
+    ) -> dict[str, str]:
         return {"text/html": self._repr_html_(), "text/plain": str(self)}
 
 
@@ -338,7 +363,9 @@ class Release(Shown):
         _check_rows(self)
         models = sorted({run.model for run in self.runs if run.model is not None})
         _check_names(models, "the names in runs[].model", field="runs[].model")
-        exposures = (group.exposure for run in self.runs for group in run.groups.values())
+        exposures = (
+            group.exposure for run in self.runs for group in run.groups.values()
+        )
         pooled = {row.proxy for row in self.pooled_exposure}
         costs = pooled.union((row.proxy for row in self.placebo), *exposures)
         _check_names(sorted(costs), "names of costs", field="proxy")
@@ -384,7 +411,9 @@ class Release(Shown):
         """Write the release, as ``write_release`` does; ``*.release.json`` is found in folders."""
         write_release(self, path)
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Release:
+    def model_copy(
+        self, *, update: Mapping[str, Any] | None = None, deep: bool = False
+    ) -> Release:
         """A copy with other fields, without cached results."""
         copy = super().model_copy(update=update, deep=deep)
         copy.__dict__.pop("_kept", None)
@@ -415,7 +444,9 @@ class Limits:
 LIMITS: Final = Limits()
 
 
-def read_release(path: str | os.PathLike[str], *, limits: Limits | None = LIMITS) -> Release:
+def read_release(
+    path: str | os.PathLike[str], *, limits: Limits | None = LIMITS
+) -> Release:
     """Read and check a ``*.release.json`` file.
 
     Args:
@@ -437,10 +468,14 @@ def release_files(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
     found = list[Path]()
     for path in map(Path, paths):
         if str(path).startswith("{"):
-            raise InputError("name the file of a release, not its text; save the text first.")
+            raise InputError(
+                "name the file of a release, not its text; save the text first."
+            )
         own = sorted(path.glob("*.release.json")) if path.is_dir() else [path]
         if not own:
-            raise InputError(f"{path} holds no *.release.json; name a release file or its folder.")
+            raise InputError(
+                f"{path} holds no *.release.json; name a release file or its folder."
+            )
         found += own
     return found
 
@@ -463,7 +498,9 @@ def _require_within(limits: Limits, data: Any, file: str) -> None:
     exposures = [_part(table, "exposure", dict) for table in tables]
     rows = [row for name in ROW_KEYS for row in _part(data, name, list)]
     costs = {_part(row, "proxy", str) for row in rows}.union(*exposures) - {""}
-    settings = {(_part(run, "model", str), _part(run, "epsilon", int, float)) for run in runs}
+    settings = {
+        (_part(run, "model", str), _part(run, "epsilon", int, float)) for run in runs
+    }
     n_groups = len(_part(subject, "groups", list))
     sizes = {
         "n_runs": (len(runs), "runs"),
@@ -494,7 +531,9 @@ def _part(tree: Any, name: str, *kinds: type) -> Any:
 def require_phrases(**phrases: str | None) -> None:
     """Raise InputError unless each one that is given may stand within a sentence about people."""
     for field, text in phrases.items():
-        if text is not None and (len(text) > LONGEST_PHRASE or not re.fullmatch(_NAME, text)):
+        if text is not None and (
+            len(text) > LONGEST_PHRASE or not re.fullmatch(_NAME, text)
+        ):
             reason = f"must be one line of at most {LONGEST_PHRASE} characters that can be seen"
             _refuse(field, f"{field} {reason}, not {text!r}.")
 
@@ -532,7 +571,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(part) for name, part in value.items()}
     parts = ((name, _plain(getattr(value, name))) for name in type(value).model_fields)
-    return {k: part for k, part in parts if part not in (None, [], {}) or k == "epsilon"}
+    return {
+        k: part for k, part in parts if part not in (None, [], {}) or k == "epsilon"
+    }
 
 
 def _refuse(field: str, sentence: str) -> NoReturn:
@@ -552,22 +593,31 @@ def _check_runs(release: Release) -> None:
             if name not in groups:
                 path += f".{name}"
                 _refuse(path, f"{path}: group {name!r} is not one of subject.groups")
-            may_be_bare = run.groups[name].exposure or (run.model, run.epsilon, name) in attacked
+            may_be_bare = (
+                run.groups[name].exposure or (run.model, run.epsilon, name) in attacked
+            )
             for part in ("train", "test"):
                 table, place = getattr(run.groups[name], part), f"{path}.{name}.{part}"
                 is_bare = table.n is None and table.accuracy is None
                 if is_bare and not (may_be_bare and release.version > 2):
                     least = "must hold tp, fp, tn and fn, or at least accuracy or n"
-                    _refuse(place, f"{place}: {least}, where no attack's exposure is given")
+                    _refuse(
+                        place, f"{place}: {least}, where no attack's exposure is given"
+                    )
                 if table.n == 0:
                     empty = "the group is empty; leave the group out of the release or choose a "
-                    _refuse(place, f"{place}: {empty}split that holds some of its records")
+                    _refuse(
+                        place, f"{place}: {empty}split that holds some of its records"
+                    )
         first = seen.setdefault((run.model, run.budget, run.seed), index)
         if first != index:
             model = f"model {run.model!r}, " if run.model is not None else ""
             same = f"{model}epsilon {run.epsilon} and seed {run.seed}"
             both = f"runs[{first}] and runs[{index}] both have {same}"
-            _refuse(f"runs[{index}].seed", f"{both}; give every model of a budget its own seed")
+            _refuse(
+                f"runs[{index}].seed",
+                f"{both}; give every model of a budget its own seed",
+            )
 
 
 def _check_splits(release: Release) -> None:
@@ -579,11 +629,17 @@ def _check_splits(release: Release) -> None:
             sizes: list[tuple[int | None, ...]] = [tuple(part.n for part in parts)]
             counts = [part for part in parts if isinstance(part, Confusion)]
             if len(counts) == len(parts):
-                sizes.append(tuple(n for c in counts for n in (c.tp + c.fn, c.tn + c.fp)))
+                sizes.append(
+                    tuple(n for c in counts for n in (c.tp + c.fn, c.tn + c.fp))
+                )
             for size in sizes:
-                other, before = first.setdefault((run.split, name, len(size)), (index, size))
+                other, before = first.setdefault(
+                    (run.split, name, len(size)), (index, size)
+                )
                 if before != size:
-                    both = f"runs[{other}] and runs[{index}] both name split {run.split!r}"
+                    both = (
+                        f"runs[{other}] and runs[{index}] both name split {run.split!r}"
+                    )
                     but = f"group {name!r} has other sizes or labels in them; name splits apart"
                     _refuse(f"runs[{index}].split", f"{both}, but {but}")
 
@@ -601,8 +657,16 @@ def _check_rows(release: Release) -> None:
                     _refuse(f"{path}.group", f"{path}.group: {group!r} is not a group")
             if (row.model, row.epsilon) not in settings:
                 named = f"model {row.model!r} and " if model else ""
-                _refuse(f"{path}.epsilon", f"{path}.epsilon: no run has {named}{row.epsilon}")
-            key = (*model, row.epsilon, *groups, *(getattr(row, name) for name in names))
+                _refuse(
+                    f"{path}.epsilon",
+                    f"{path}.epsilon: no run has {named}{row.epsilon}",
+                )
+            key = (
+                *model,
+                row.epsilon,
+                *groups,
+                *(getattr(row, name) for name in names),
+            )
             if key in seen:
                 _refuse(path, f"{path}: {key} appears twice")
             seen.add(key)
@@ -612,6 +676,9 @@ def _check_names(names: list[str], what: str, *, field: str) -> None:
     """Names that a reader can see, and tell from each other."""
     for name in names:
         if not alike(name):
-            _refuse(field, f"{what}: {name!r} shows nothing; give it a name that can be seen")
+            _refuse(
+                field,
+                f"{what}: {name!r} shows nothing; give it a name that can be seen",
+            )
     if two := confusable(names):
         _refuse(field, f"{what}: {two[0]!r} and {two[1]!r} read alike; name them apart")

@@ -45,7 +45,9 @@ class Panel:
     epsilon: float
     seeds: tuple[int, ...]
     group_names: tuple[str, ...]
-    split: IntArray  # (seed,) which of the setting's distinct splits each run used, from 0
+    split: (
+        IntArray  # (seed,) which of the setting's distinct splits each run used, from 0
+    )
     train: Counts | None  # NaN where a table has no counts; None where none has
     test: Counts | None
     train_accuracy: FloatArray
@@ -86,7 +88,9 @@ def panels(release: Release) -> tuple[Panel, ...]:
 
 def carried_costs(panels: Iterable[Panel]) -> list[str]:
     """Names of the attacks that a release carries besides the gap, which is in its counts."""
-    return sorted({name for panel in panels for name in (*panel.exposure, *panel.pooled)})
+    return sorted(
+        {name for panel in panels for name in (*panel.exposure, *panel.pooled)}
+    )
 
 
 def _panels(release: Release) -> tuple[Panel, ...]:
@@ -95,41 +99,65 @@ def _panels(release: Release) -> tuple[Panel, ...]:
     rows: dict[tuple[str | None, float | None], list[PooledExposure]] = {}
     for row in (*release.pooled_exposure, *_spent(release)):
         rows.setdefault((row.model, row.epsilon), []).append(row)
-    return tuple(_panel(release, [*own], rows.get(setting, [])) for setting, own in settings)
+    return tuple(
+        _panel(release, [*own], rows.get(setting, [])) for setting, own in settings
+    )
 
 
 def _spent(release: Release) -> list[PooledExposure]:
     """Mean receipts of groups, as rows like those of attacks."""
     shared = {"model", "epsilon", "group", "standard_error", "n_records"}
     return [
-        PooledExposure(proxy=SPENT.name, value=row.mean, **row.model_dump(include=shared))
+        PooledExposure(
+            proxy=SPENT.name, value=row.mean, **row.model_dump(include=shared)
+        )
         for row in release.bounds
         if (row.kind, row.label) == ("receipt", None)
     ]
 
 
 def _panel(release: Release, runs: list[Run], pooled: list[PooledExposure]) -> Panel:
-    names, whole = tuple(release.subject.groups), (run.groups.values() for run in release.runs)
-    parts = (part for groups in whole for own in groups for part in (own.train, own.test))
+    names, whole = (
+        tuple(release.subject.groups),
+        (run.groups.values() for run in release.runs),
+    )
+    parts = (
+        part for groups in whole for own in groups for part in (own.train, own.test)
+    )
     has_counts = any(isinstance(part, Confusion) for part in parts)
     tables = [[run.groups[name] for name in names] for run in runs]
-    train, test = ([[getattr(g, part) for g in row] for row in tables] for part in SPLITS)
-    split_codes: dict[tuple[str, str], int] = {}  # runs without an id count as one split
+    train, test = (
+        [[getattr(g, part) for g in row] for row in tables] for part in SPLITS
+    )
+    split_codes: dict[
+        tuple[str, str], int
+    ] = {}  # runs without an id count as one split
     splits = [(type(run.split).__name__, str(run.split)) for run in runs]
-    measured = sorted({cost for row in tables for group in row for cost in group.exposure})
-    by_attack = {cost: [[g.exposure.get(cost) for g in row] for row in tables] for cost in measured}
+    measured = sorted(
+        {cost for row in tables for group in row for cost in group.exposure}
+    )
+    by_attack = {
+        cost: [[g.exposure.get(cost) for g in row] for row in tables]
+        for cost in measured
+    }
     found = {
         cost: Exposures(**_arrays(own, ("value", "standard_error")))
         for cost, own in by_attack.items()
     }
     in_rows = {row.proxy for row in pooled}  # what has no row keeps its old meaning
-    shadowed = {x.name: found.pop(x.name) for x in BY_SHADOWS if x.name in found.keys() & in_rows}
+    shadowed = {
+        x.name: found.pop(x.name)
+        for x in BY_SHADOWS
+        if x.name in found.keys() & in_rows
+    }
     by_key = {(row.proxy, row.group): row for row in pooled}
     return Panel(
         epsilon=runs[0].budget,
         seeds=tuple(run.seed for run in runs),
         group_names=names,
-        split=np.array([split_codes.setdefault(s, len(split_codes)) for s in splits], np.int64),
+        split=np.array(
+            [split_codes.setdefault(s, len(split_codes)) for s in splits], np.int64
+        ),
         train=Counts(*_arrays(train, Counts._fields).values()) if has_counts else None,
         test=Counts(*_arrays(test, Counts._fields).values()) if has_counts else None,
         train_accuracy=_array(train, "accuracy"),
@@ -139,7 +167,8 @@ def _panel(release: Release, runs: list[Run], pooled: list[PooledExposure]) -> P
         n_test=_array(test, "n"),
         exposure=found,
         pooled={
-            cost: _pooled([by_key.get((cost, name)) for name in names]) for cost in sorted(in_rows)
+            cost: _pooled([by_key.get((cost, name)) for name in names])
+            for cost in sorted(in_rows)
         },
         model=runs[0].model,
         shadowed=shadowed,
@@ -149,10 +178,14 @@ def _panel(release: Release, runs: list[Run], pooled: list[PooledExposure]) -> P
 def _pooled(rows: list[PooledExposure | None]) -> PooledExposures:
     arrays = _arrays([rows], [each.name for each in fields(PooledExposures)])
     by_group = {name: array[0] for name, array in arrays.items()}
-    return PooledExposures(**by_group | {"separation": np.nan_to_num(by_group["separation"])})
+    return PooledExposures(
+        **by_group | {"separation": np.nan_to_num(by_group["separation"])}
+    )
 
 
-def _arrays(records: Sequence[Sequence[Any]], names: Iterable[str]) -> dict[str, FloatArray]:
+def _arrays(
+    records: Sequence[Sequence[Any]], names: Iterable[str]
+) -> dict[str, FloatArray]:
     return {name: _array(records, name) for name in names}
 
 

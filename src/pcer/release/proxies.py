@@ -34,7 +34,9 @@ class Scale:
     most: str = "exposure is at most {amount} hundredths in any group"
     is_advantage: bool = False  # over a coin: written as right answers of 100
     largest: float = math.inf
-    per_unit: float = 100.0  # what an exposure of 1 is written as: 100 hundredths, or its own unit
+    per_unit: float = (
+        100.0  # what an exposure of 1 is written as: 100 hundredths, or its own unit
+    )
     # What an exposure of 1 adds to an attacker's 50 right answers of 100: all of an advantage, half
     # of a difference of rates; None where the unit says nothing about an attacker.
     per_success: float | None = None
@@ -89,7 +91,9 @@ def _gain(rates: str, what: str, which: str = "") -> Scale:
 
 ACCURACY = _gain("accuracies", "accuracy")
 PROBABILITY = _gain("probabilities", "confidence", " in the true label")
-BALANCED = _advantage("balanced accuracy − 1/2", "whether a person was in the training data")
+BALANCED = _advantage(
+    "balanced accuracy − 1/2", "whether a person was in the training data"
+)
 AUC = _advantage("AUC − 1/2", "which of two people was in the training data")
 RATE = Scale(unit="difference of true positive rates", per_success=50.0)
 EPSILON = Scale(
@@ -111,7 +115,9 @@ class Basis(StrEnum):
     COUNTS = "the counts, or the rates and sizes, that every release holds"
     MODEL = "every record's score by each model"
     MODELS = "every record's score by at least {n} models of a budget, each with its own split"
-    REFERENCE = "every record's score by the model and by reference models that never saw it"
+    REFERENCE = (
+        "every record's score by the model and by reference models that never saw it"
+    )
     TRAINING = "what training itself counted of every person, where it kept receipts"
     ELSEWHERE = "a release whose trainer measured it"
 
@@ -131,8 +137,12 @@ class Proxy:
     scale: Scale
     basis: Basis
     least_models: int = 1  # of one budget, that it needs
-    floor: float = 0.0  # smallest that counts in a ratio, whatever smaller one a plan names
-    called: str = ""  # in tables that have little room, where that is less than the label
+    floor: float = (
+        0.0  # smallest that counts in a ratio, whatever smaller one a plan names
+    )
+    called: str = (
+        ""  # in tables that have little room, where that is less than the label
+    )
 
     @property
     def label(self) -> str:
@@ -150,15 +160,23 @@ class Proxy:
         return self.basis is Basis.COUNTS
 
 
-GAP = Proxy("overfitting_gap", "the overfitting gap", ACCURACY, Basis.COUNTS, called="gap")
+GAP = Proxy(
+    "overfitting_gap", "the overfitting gap", ACCURACY, Basis.COUNTS, called="gap"
+)
 THRESHOLD = Proxy("attack_advantage", "the threshold attack", BALANCED, Basis.MODEL)
 AUC_ADVANTAGE = Proxy("auc_advantage", "the AUC", AUC, Basis.MODEL)
 TPR_AT_1_PERCENT = Proxy("tpr_excess_at_1_percent", "TPR at 1% FPR", RATE, Basis.MODEL)
-TPR_AT_01_PERCENT = Proxy("tpr_excess_at_0.1_percent", "TPR at 0.1% FPR", RATE, Basis.MODEL)
+TPR_AT_01_PERCENT = Proxy(
+    "tpr_excess_at_0.1_percent", "TPR at 0.1% FPR", RATE, Basis.MODEL
+)
 PAIRED_GAP = Proxy("paired_gap", "the paired gap", ACCURACY, Basis.MODELS, PAIR)
-PAIRED_CONFIDENCE = Proxy("paired_confidence", "paired confidence", PROBABILITY, Basis.MODELS, PAIR)
+PAIRED_CONFIDENCE = Proxy(
+    "paired_confidence", "paired confidence", PROBABILITY, Basis.MODELS, PAIR
+)
 LIRA = Proxy("lira_advantage", "LiRA", AUC, Basis.MODELS, SHADOWS)
-LIRA_OFFLINE = Proxy("lira_offline_advantage", "offline LiRA", AUC, Basis.MODELS, SHADOWS)
+LIRA_OFFLINE = Proxy(
+    "lira_offline_advantage", "offline LiRA", AUC, Basis.MODELS, SHADOWS
+)
 SPENT = Proxy("spent_epsilon", "the spent epsilon", EPSILON, Basis.TRAINING, floor=0.01)
 RMIA = Proxy("rmia_advantage", "RMIA", AUC, Basis.MODELS, SHADOWS)
 REFERENCE = Proxy("reference_advantage", "the reference attack", AUC, Basis.REFERENCE)
@@ -188,7 +206,13 @@ def attack_named(text: str, carried: Collection[str] = ()) -> str:
         return text
     names: dict[str, str] = {}
     for own in map(proxy_named, (*PROXIES, *carried)):
-        for form in (own.name, own.phrase, own.label, own.short, own.label.removesuffix(" attack")):
+        for form in (
+            own.name,
+            own.phrase,
+            own.label,
+            own.short,
+            own.label.removesuffix(" attack"),
+        ):
             names.setdefault(alike(re.sub("[_-]", " ", form)), own.name)
     return names.get(alike(re.sub("[_-]", " ", text)), text)
 
@@ -200,5 +224,7 @@ def proxy_named(name: str) -> Proxy:
     ('LiRA', 'their attack')
     """
     scale = AUC if name.endswith(OWN) else UNKNOWN
-    other = Proxy(name, name.removesuffix(OWN).replace("_", " "), scale, Basis.ELSEWHERE)
+    other = Proxy(
+        name, name.removesuffix(OWN).replace("_", " "), scale, Basis.ELSEWHERE
+    )
     return PROXIES.get(name, other)

@@ -24,8 +24,12 @@ from pcer.release.disclosure import DisclosureRule
 from pcer.release.format import Release, read_release, require_phrases
 
 NOBODY = -1  # the group of records that are in none
-LONGEST_NAME = 80  # characters of a joined group's name; a longer one says how many it joins
-LARGEST_SHARE = 3  # of an atom in a combination, if the smallest has 1; more takes minutes
+LONGEST_NAME = (
+    80  # characters of a joined group's name; a longer one says how many it joins
+)
+LARGEST_SHARE = (
+    3  # of an atom in a combination, if the smallest has 1; more takes minutes
+)
 ZERO = 1e-6  # what is smaller is rounding: sums of groups are whole numbers
 SECONDS = 20.0  # for one search; what takes longer is refused
 INFEASIBLE = 2  # the solver's status if there is no such set
@@ -42,7 +46,9 @@ class Attribute(NamedTuple):
     note: str = ""  # which small groups were joined; empty where none
 
 
-def attribute_of(name: str, columns: list[Coded], wanted: Sequence[Any] | None) -> Attribute:
+def attribute_of(
+    name: str, columns: list[Coded], wanted: Sequence[Any] | None
+) -> Attribute:
     """Groups of one column, or of several crossed: those wanted, in their order, or all."""
     crossed = cross(columns)
     groups = tuple(sorted(crossed.names) if wanted is None else map(text_of, wanted))
@@ -51,7 +57,9 @@ def attribute_of(name: str, columns: list[Coded], wanted: Sequence[Any] | None) 
     return Attribute(name, groups, np.array(codes, dtype=np.int64)[crossed.codes])
 
 
-def renamed(attributes: Sequence[Attribute], names: Mapping[Any, str]) -> list[Attribute]:
+def renamed(
+    attributes: Sequence[Attribute], names: Mapping[Any, str]
+) -> list[Attribute]:
     """Attributes with readers' names of groups, by group or ``attribute:group``; others stay.
 
     Raises:
@@ -62,10 +70,18 @@ def renamed(attributes: Sequence[Attribute], names: Mapping[Any, str]) -> list[A
     for key, name in given.items():
         require_phrases(group_names=name)
         if (n := sum(key in (group, f"{own}:{group}") for own, group in used)) != 1:
-            fault = "several attributes have; write ATTRIBUTE:GROUP" if n else "there is not"
-            raise InputError(f"group_names has a group {key!r} that {fault}.", field="group_names")
+            fault = (
+                "several attributes have; write ATTRIBUTE:GROUP"
+                if n
+                else "there is not"
+            )
+            raise InputError(
+                f"group_names has a group {key!r} that {fault}.", field="group_names"
+            )
     for own in attributes:
-        groups = tuple(given.get(f"{own.name}:{g}", given.get(g, g)) for g in own.groups)
+        groups = tuple(
+            given.get(f"{own.name}:{g}", given.get(g, g)) for g in own.groups
+        )
         if given and len({*map(alike, groups)}) < len(groups):
             fault = f"gives two groups of {own.name!r} one name; name them apart"
             raise InputError(f"group_names {fault}.", field="group_names")
@@ -101,7 +117,9 @@ def allowed_groups(
 
     ``beside`` are existing releases of the same records, whose attributes take precedence.
     """
-    coarse = [r for r in beside if r.disclosure is not None and r.disclosure.n_coarse_tables]
+    coarse = [
+        r for r in beside if r.disclosure is not None and r.disclosure.n_coarse_tables
+    ]
     n = len(attributes) if rule.certain_cells and not coarse else max(1, len(beside))
     found = regroup(rule, renamed(attributes, names or {})[:n], models)
     for release, own in zip(beside, found, strict=False):
@@ -131,7 +149,9 @@ def releases_beside(paths: Collection[Path]) -> list[Release]:
     return found
 
 
-def same_people(beside: Iterable[Release], dataset: str, digest: str | None) -> list[Release]:
+def same_people(
+    beside: Iterable[Release], dataset: str, digest: str | None
+) -> list[Release]:
     """The releases of the records with this digest.
 
     Raises:
@@ -169,18 +189,27 @@ def regroup(
     Raises:
         InputError: fewer than two groups of the first attribute are left; others have a note.
     """
-    if rule.public or any(len(a.groups) < 2 for a in attributes):  # the builder refuses these
+    if rule.public or any(
+        len(a.groups) < 2 for a in attributes
+    ):  # the builder refuses these
         nobody = np.zeros((1, 2, 0, 2), dtype=np.int64)
         return [Regrouping(a, a.codes[:0], nobody, 0) for a in attributes]
     shape = [1 + len(a.groups) for a in attributes]
     whole = np.ravel_multi_index([a.codes + 1 for a in attributes], shape)
     atoms, atom = np.unique(whole, return_inverse=True)
     n, least = len(atoms), rule.least_people
-    cells = ((model, (model.part * n + atom[model.rows]) * 2 + model.positive) for model in models)
+    cells = (
+        (model, (model.part * n + atom[model.rows]) * 2 + model.positive)
+        for model in models
+    )
     counts = [np.bincount(cell, model.n, minlength=4 * n) for model, cell in cells]
-    people = np.array(counts, dtype=np.int64).reshape(-1, 2, n, 2)  # (model, part, atom, label)
+    people = np.array(counts, dtype=np.int64).reshape(
+        -1, 2, n, 2
+    )  # (model, part, atom, label)
     codes = [own - 1 for own in np.unravel_index(atoms, shape)]
-    tables = [Regrouping(*own, people, least) for own in zip(attributes, codes, strict=True)]
+    tables = [
+        Regrouping(*own, people, least) for own in zip(attributes, codes, strict=True)
+    ]
     while found := _found([t for t in tables if t.is_written], people, least):
         table, inside = found
         table.join(inside)
@@ -195,15 +224,21 @@ class Regrouping:
     ``codes`` and ``people`` are by atom. Where ``least`` is 0 no block is joined.
     """
 
-    def __init__(self, attribute: Attribute, codes: IntArray, people: IntArray, least: int) -> None:
+    def __init__(
+        self, attribute: Attribute, codes: IntArray, people: IntArray, least: int
+    ) -> None:
         self.attribute, self.codes, self.least = attribute, codes, least
         n = len(attribute.groups)
         groups = (*range(n), NOBODY)
-        self.people = np.stack([people[:, :, codes == g].sum(axis=2) for g in groups], axis=2)
+        self.people = np.stack(
+            [people[:, :, codes == g].sum(axis=2) for g in groups], axis=2
+        )
         self.size = self.people.sum(axis=(0, 1, 3))
         self.is_small = self.people.min(axis=(0, 1, 3)) < least
         self.is_small[n] &= self.size[n] > 0
-        self.block = np.arange(n + 1)  # (group,) the last for people in none; n is hidden
+        self.block = np.arange(
+            n + 1
+        )  # (group,) the last for people in none; n is hidden
         taken = np.flatnonzero(self.is_small).tolist()
         others = [g for g in self._by_size() if g not in taken]
         while taken and others and self.people[:, :, taken].sum(axis=2).min() < least:
@@ -257,7 +292,9 @@ class Regrouping:
         """What was joined and why, without a value of the column; empty where nothing was."""
         few = f"fewer than {self.least} people of one label in training or in test"
         if not self.is_written:
-            without = "leave out the records that have no value of it, " * bool(self.is_small[-1])
+            without = "leave out the records that have no value of it, " * bool(
+                self.is_small[-1]
+            )
             return (
                 f"attribute {self.attribute.name!r}: fewer than two groups are left when no table "
                 f"or combination of tables may be about {few}; {without}{REMEDY}."
@@ -275,7 +312,11 @@ class Regrouping:
         if len(members) == 1:
             return groups[members[0]]
         large = [groups[g] for g in members if not self.is_small[g]]
-        small = [f"{n} small group{'s' * (n > 1)}"] if (n := len(members) - len(large)) else []
+        small = (
+            [f"{n} small group{'s' * (n > 1)}"]
+            if (n := len(members) - len(large))
+            else []
+        )
         name = " + ".join([*large, *small])
         if len(name) > LONGEST_NAME:
             name = f"{len(members)} groups together"
@@ -291,9 +332,13 @@ def _found(
     if len(tables) < 2:
         return None
     own = np.array([table.block[table.codes] for table in tables])
-    own, place = np.unique(own, axis=1, return_inverse=True)  # atoms that are now alike are one
+    own, place = np.unique(
+        own, axis=1, return_inverse=True
+    )  # atoms that are now alike are one
     inside = [1.0 * (np.unique(blocks)[:, None] == blocks) for blocks in own]
-    spaces = [orth(np.concatenate(inside[: k + 1]).T).T for k in range(len(own))]  # of the first
+    spaces = [
+        orth(np.concatenate(inside[: k + 1]).T).T for k in range(len(own))
+    ]  # of the first
     cells = np.moveaxis(people, 2, 3).reshape(-1, people.shape[2])
     cells = np.array([np.bincount(place.ravel(), n) for n in np.unique(cells, axis=0)])
     space = contracted(spaces[-1], cells.min(axis=0), least)
@@ -358,7 +403,9 @@ def combination(space: FloatArray, people: IntArray, least: int) -> FloatArray |
     some &= np.abs(space).max(axis=0) > ZERO
     shares, n = space[:, some].T, int(some.sum())
     one, none, most = np.eye(n), np.zeros_like(shares), LARGEST_SHARE * np.eye(n)
-    is_atom = np.repeat([1, 0], [2 * n, len(space)])  # in it with one sign, and with the other
+    is_atom = np.repeat(
+        [1, 0], [2 * n, len(space)]
+    )  # in it with one sign, and with the other
     counted = np.concatenate([people[some], people[some], none[0]])
     signs = np.block([[most, -one, -shares], [-one, most, shares], [-one, -one, none]])
     few = LinearConstraint(np.stack([is_atom, counted]), [1, 0], [np.inf, least - 1])
@@ -372,6 +419,8 @@ def combination(space: FloatArray, people: IntArray, least: int) -> FloatArray |
     if answer.x is None and answer.status == INFEASIBLE:
         return None
     if answer.x is None:  # out of time
-        raise InputError(f"too many groups to check what subtraction reveals; {REMEDY}.")
+        raise InputError(
+            f"too many groups to check what subtraction reveals; {REMEDY}."
+        )
     some[some] = answer.x[: 2 * n].reshape(2, n).sum(axis=0) < 0.5
     return np.asarray(_without(space, some)[0])

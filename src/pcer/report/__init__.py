@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from pcer.report.flat import to_metrics
-from pcer.report.notebook import PaperView, save_page, to_chart, to_frame, to_notebook, to_plain
+from pcer.report.notebook import (
+    PaperView,
+    save_page,
+    to_chart,
+    to_frame,
+    to_notebook,
+    to_plain,
+)
 from pcer.report.opinion import to_opinion
 from pcer.report.page import to_report
 from pcer.report.pictures import finding_svg

@@ -7,7 +7,16 @@ from typing import get_args
 
 from pcer.auditing import words
 from pcer.auditing.compare import Change, Changes, ChangeVerdict, Trend, worded
-from pcer.auditing.words import NOTHING, Axis, answer_of, decimals, listed, of_100, p_value, say
+from pcer.auditing.words import (
+    NOTHING,
+    Axis,
+    answer_of,
+    decimals,
+    listed,
+    of_100,
+    p_value,
+    say,
+)
 from pcer.files import as_shown
 from pcer.release import proxies
 from pcer.report.pictures import exposure_words
@@ -64,10 +73,14 @@ def changes_to_junit(changes: Changes) -> str:
             suite = f"pcer compare {setting.name}"
             text = row.verdict.words
             if failure:
-                text = f"{words.capital(worded(row, setting.new, changes.proxy, False))}."
+                text = (
+                    f"{words.capital(worded(row, setting.new, changes.proxy, False))}."
+                )
             cases.append(Case(suite, quantity(row.groups, row.axis), failure, text))
     name = f"pcer compare {changes.old.title} and {changes.new.title}"
-    return junit_text([(name, properties, cases, terminal_text(change_view(changes), UNBROKEN))])
+    return junit_text(
+        [(name, properties, cases, terminal_text(change_view(changes), UNBROKEN))]
+    )
 
 
 def _grounds(changes: Changes) -> list[str]:
@@ -112,15 +125,29 @@ def trend_view(trend: Trend) -> list[Lines | Table]:
     """What changed from the first to the last, both answers of every version, the grounds."""
     trend, rows = as_shown(trend), list[tuple[str, ...]]()
     for n, setting in enumerate(trend.settings, 1):
-        answers = [answer_of(setting, axis).replace("_", " ") for axis in get_args(Axis)]
+        answers = [
+            answer_of(setting, axis).replace("_", " ") for axis in get_args(Axis)
+        ]
         for name, group in setting.groups.items():
             rate = group.benefit.mean
             served = NOTHING if rate is None else of_100(rate)[0]
-            rows.append((str(n), name, exposure_words(trend.proxy, group), served, *answers))
+            rows.append(
+                (str(n), name, exposure_words(trend.proxy, group), served, *answers)
+            )
             answers = ["", ""]  # stand once for a version
     scale, changes = trend.proxy.scale, trend.change
     heads = ("version", "group", scale.column, "outcome,\nof 100", *get_args(Axis))
     note = say("trend", "note", attack=trend.proxy.label, coin=scale.coin)
-    digests = [f"Version {n}: SHA-256 {a.release_sha256}" for n, a in enumerate(trend.versions, 1)]
-    table, rest = Table("Versions", heads, tuple(rows), 2, note), [*changes.account, *digests]
-    return [Lines(trend.title, [changes.headline]), table, Lines("What it rests on", rest)]
+    digests = [
+        f"Version {n}: SHA-256 {a.release_sha256}"
+        for n, a in enumerate(trend.versions, 1)
+    ]
+    table, rest = (
+        Table("Versions", heads, tuple(rows), 2, note),
+        [*changes.account, *digests],
+    )
+    return [
+        Lines(trend.title, [changes.headline]),
+        table,
+        Lines("What it rests on", rest),
+    ]

@@ -31,7 +31,9 @@ Spec = dict[str, Any]
 # A chart, the rows that it draws, and what it shows in few words.
 Drawing = tuple[AnyChart, list[dict[str, Any]], str]
 
-VEGA_LITE = "6.4"  # the Vega-Lite that specifications are written for, in vl-convert's spelling
+VEGA_LITE = (
+    "6.4"  # the Vega-Lite that specifications are written for, in vl-convert's spelling
+)
 WIDTH, HEIGHT, CELL = 380, 230, 210
 SCALE = 2.0
 LONGEST_NAME, LONGEST_LABEL, MOST_LABELS = 60, 150, 24
@@ -54,10 +56,14 @@ EVERY, ANY = "exposure, in every group", "difference, between any two"
 MOST_LINES = 6  # with more groups, one line stands for all
 ROWS = alt.NamedData("rows")
 # Names that every object of JavaScript has, which Vega trips over; a space that nobody sees helps.
-OF_OBJECTS = re.compile(r'(?<=")(__\w+__|constructor|\w+(Of|String|Property|Enumerable))(?=\\?")')
+OF_OBJECTS = re.compile(
+    r'(?<=")(__\w+__|constructor|\w+(Of|String|Property|Enumerable))(?=\\?")'
+)
 
 
-def draw_figures(audits: Sequence[Audit], releases: Sequence[Release]) -> dict[str, bytes]:
+def draw_figures(
+    audits: Sequence[Audit], releases: Sequence[Release]
+) -> dict[str, bytes]:
     """File contents by file name; same input, same bytes."""
     files: dict[str, bytes] = {}
     pairs = zip(map(as_shown, audits), map(as_shown, releases), strict=True)
@@ -73,7 +79,9 @@ def draw_figures(audits: Sequence[Audit], releases: Sequence[Release]) -> dict[s
 def chart_spec(audit: Audit, release: Release, name: str) -> Spec | None:
     """The complete specification of one chart; None where it has nothing to draw."""
     if name not in CHARTS:
-        raise InputError(f"plot draws {', '.join(CHARTS)}, and nothing called {name!r}.")
+        raise InputError(
+            f"plot draws {', '.join(CHARTS)}, and nothing called {name!r}."
+        )
     found = CHARTS[name](audit, release)
     if found is None:
         return None
@@ -85,7 +93,9 @@ def chart_spec(audit: Audit, release: Release, name: str) -> Spec | None:
 
 def spec_chart(spec: Spec) -> Any:
     """A complete specification as an Altair chart."""
-    spec["config"]["legend"].pop("layout", None)  # Vega takes it; Altair's schema does not know it
+    spec["config"]["legend"].pop(
+        "layout", None
+    )  # Vega takes it; Altair's schema does not know it
     return alt.Chart.from_dict(spec)
 
 
@@ -100,7 +110,9 @@ def drawn(spec: Spec) -> dict[str, bytes]:
     try:
         import vl_convert
     except ImportError:
-        raise not_installed("vl-convert", extra="figures", needed_by="drawing figures") from None
+        raise not_installed(
+            "vl-convert", extra="figures", needed_by="drawing figures"
+        ) from None
     svg = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
     return {
         "svg": svg.encode(),
@@ -118,7 +130,9 @@ def complete(spec: Spec, rows: dict[str, Any]) -> Spec:
 
 def _described(chart: AnyChart, description: str, rows: dict[str, Any]) -> Spec:
     spec: Spec = chart.to_dict(validate=False)
-    spec = {key: value for key, value in spec.items() if key not in ("config", "$schema")}
+    spec = {
+        key: value for key, value in spec.items() if key not in ("config", "$schema")
+    }
     whole = complete(spec | {"description": description}, rows)
     return dict(json.loads(OF_OBJECTS.sub(r"\g<0> ", json.dumps(whole))))
 
@@ -141,10 +155,15 @@ def figure1(audit: Audit, release: Release) -> Drawing:
     Settings whose gaps are below the floor in most seeds are shaded, as in the paper. Beside Δ PCER
     stands what it would be if nothing were memorised; it is filled only where it is beyond that.
     """
-    names = [pair_name(pair.groups) for pair in audit.budgets[0].pairs[: tables.MOST_PAIRS]]
+    names = [
+        pair_name(pair.groups) for pair in audit.budgets[0].pairs[: tables.MOST_PAIRS]
+    ]
     labels, rows = tables.setting_labels(audit), []
     for budget, pair, published in tables.setting_pairs(audit):
-        setting, shares = labels[audit.budgets.index(budget)], dict[float, float | None]()
+        setting, shares = (
+            labels[audit.budgets.index(budget)],
+            dict[float, float | None](),
+        )
         shares |= {row.floor: row.floor_dominated_share for row in published.floors}
         is_floored = (shares.get(audit.plan.floor) or 0.0) > 0.5
         at = {"setting": setting, "pair": pair_name(pair.groups), "floored": is_floored}
@@ -167,19 +186,27 @@ def figure1(audit: Audit, release: Release) -> Drawing:
         title = alt.TitleParams(name, subtitle=READING)
         panels.append(layers.properties(width=WIDTH, height=HEIGHT, title=title))
     chart = alt.concat(*panels, columns=2) if len(panels) > 1 else panels[0]
-    return chart, rows, "Parity gap and Δ PCER with intervals, and Δ PCER if nothing were memorised"
+    return (
+        chart,
+        rows,
+        "Parity gap and Δ PCER with intervals, and Δ PCER if nothing were memorised",
+    )
 
 
 def _curve(audit: Audit, base: alt.Chart, series: str) -> AnyChart:
     """Means joined by a line, with intervals; the curves stand a little apart."""
     side = "left" if series == PARITY else "right"
-    colours, shapes, shifts = ({name: look[k] for name, look in CURVES.items()} for k in range(3))
+    colours, shapes, shifts = (
+        {name: look[k] for name, look in CURVES.items()} for k in range(3)
+    )
     colour: Any = colours[series]
     shift: dict[str, Any] = {"xOffset": shifts[series]}
     base = base.transform_filter(f"datum.series == '{series}' && isValid(datum.mean)")
     title = PARITY if series == PARITY else DISPARITY
     ink: Any = colours[title]
-    axis = alt.Axis(title=title, titleColor=ink, labelColor=ink, orient=side, grid=False)  # type: ignore[arg-type]
+    axis = alt.Axis(
+        title=title, titleColor=ink, labelColor=ink, orient=side, grid=False
+    )  # type: ignore[arg-type]
     x, low = _settings_axis(audit), alt.Y("low:Q")
     y = alt.Y("mean:Q", axis=axis, scale=alt.Scale(zero=True))
     look: dict[str, Any] = {"title": None, "legend": legend()}
@@ -188,14 +215,20 @@ def _curve(audit: Audit, base: alt.Chart, series: str) -> AnyChart:
     return alt.layer(
         base.mark_rule(color=ink, strokeDash=[3, 3]).encode(y=alt.datum(0)),
         base.mark_line(color=colour, strokeWidth=1.2, **shift).encode(x=x, y=y),
-        base.mark_rule(color=colour, strokeWidth=1.5, **shift).encode(x=x, y=low, y2="high:Q"),
-        base.mark_point(filled=True, size=60, strokeWidth=1.6, opacity=1, **shift).encode(
+        base.mark_rule(color=colour, strokeWidth=1.5, **shift).encode(
+            x=x, y=low, y2="high:Q"
+        ),
+        base.mark_point(
+            filled=True, size=60, strokeWidth=1.6, opacity=1, **shift
+        ).encode(
             x=x,
             y=y,
             color=alt.Color("series:N", scale=scale, **look),
             stroke=alt.Stroke("series:N", scale=scale, **look),
             shape=alt.Shape("series:N", scale=marks, **look),
-            fillOpacity=alt.when("datum.filled").then(alt.value(1)).otherwise(alt.value(0)),
+            fillOpacity=alt.when("datum.filled")
+            .then(alt.value(1))
+            .otherwise(alt.value(0)),
         ),
     )
 
@@ -205,7 +238,9 @@ def costs_chart(audit: Audit, release: Release) -> Drawing | None:
     rows = [
         {"setting": setting, "group": isolated(group), "attack": proxy.label}
         | _interval(value, interval)
-        for setting, proxy, group, value, interval in tables.cost_estimates(audit, release)
+        for setting, proxy, group, value, interval in tables.cost_estimates(
+            audit, release
+        )
     ]
     if not rows:
         return None
@@ -228,7 +263,10 @@ def costs_chart(audit: Audit, release: Release) -> Drawing | None:
         ),
         data=ROWS,
     )
-    what, attacks = "Exposure with intervals", list(dict.fromkeys(r["attack"] for r in rows))
+    what, attacks = (
+        "Exposure with intervals",
+        list(dict.fromkeys(r["attack"] for r in rows)),
+    )
     if len(attacks) == 1:
         return layers.properties(width=WIDTH, height=HEIGHT), rows, what
     width = CELL if len(audit.budgets) <= MOST_LABELS // 3 else 2 * CELL
@@ -254,7 +292,9 @@ def _settings_axis(audit: Audit) -> alt.X:
     labels = tables.setting_labels(audit)
     many = any(budget.model is not None for budget in audit.budgets)
     crowded = len(labels) > MOST_LABELS
-    axis = alt.Axis(labelAngle=-90 if many else 0, labelOverlap=crowded, labelLimit=LONGEST_LABEL)
+    axis = alt.Axis(
+        labelAngle=-90 if many else 0, labelOverlap=crowded, labelLimit=LONGEST_LABEL
+    )
     title = "model and privacy budget ε" if many else "privacy budget ε"
     return alt.X("setting:N", title=title, sort=labels, axis=axis)
 
@@ -269,7 +309,9 @@ def outlook_spec(outlook: Outlook) -> Spec:
         if amount is not None
     ]
     names = list(dict.fromkeys(row["line"] for row in rows))
-    x = alt.X("splits:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~g"))
+    x = alt.X(
+        "splits:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~g")
+    )
     title, log = "smallest that would be shown, in 100", alt.Scale(type="log")
     axis = alt.Axis(labelExpr="format(100 * datum.value, '~g')", tickCount=5)
     y = alt.Y("amount:Q", title=title, scale=log, axis=axis)
@@ -283,14 +325,20 @@ def outlook_spec(outlook: Outlook) -> Spec:
     chart = alt.layer(
         base.mark_line(style="path").encode(x=x, y=y, color=colour, strokeDash=dash),
         base.mark_point(style="point").encode(x=x, y=y, color=colour),
-        own.transform_aggregate(splits="max(splits)").mark_rule(style="chosen").encode(x=x),
+        own.transform_aggregate(splits="max(splits)")
+        .mark_rule(style="chosen")
+        .encode(x=x),
     ).properties(width=WIDTH, height=WIDTH * 3 // 5)
-    return _described(chart, f"{outlook.title}. {' '.join(outlook.sentences)}", {OUTLOOK: rows})
+    return _described(
+        chart, f"{outlook.title}. {' '.join(outlook.sentences)}", {OUTLOOK: rows}
+    )
 
 
 def draw_outlook(outlook: Outlook) -> dict[str, bytes]:
     """The picture in every format, by file name."""
-    return {f"{OUTLOOK}.{kind}": data for kind, data in drawn(outlook_spec(outlook)).items()}
+    return {
+        f"{OUTLOOK}.{kind}": data for kind, data in drawn(outlook_spec(outlook)).items()
+    }
 
 
 def _curves(outlook: Outlook, point: OutlookPoint) -> list[tuple[str, Any]]:
@@ -298,6 +346,9 @@ def _curves(outlook: Outlook, point: OutlookPoint) -> list[tuple[str, Any]]:
         return list(zip((EVERY, ANY), hardest(point), strict=True))
     both = [listed([isolated(name) for name in pair.groups]) for pair in outlook.pairs]
     return [
-        *((f"exposure, {isolated(name)}", amount) for name, amount in point.exposure.items()),
+        *(
+            (f"exposure, {isolated(name)}", amount)
+            for name, amount in point.exposure.items()
+        ),
         *((f"difference, {b}", x) for b, x in zip(both, point.difference, strict=True)),
     ]

@@ -37,7 +37,11 @@ def to_metrics(audit: Audit) -> dict[str, float]:
         for each, slug in zip(audit.budgets, by_setting.values(), strict=True):
             numbers = _numbers(audit, each, by_group)
             found |= {f"{name}__{slug}": value for name, value in numbers}
-    return {f"{PREFIX}{name}": rounded(value) for name, value in found.items() if value is not None}
+    return {
+        f"{PREFIX}{name}": rounded(value)
+        for name, value in found.items()
+        if value is not None
+    }
 
 
 def by_release(audits: Sequence[Audit]) -> dict[str, Any]:
@@ -50,7 +54,9 @@ def by_release(audits: Sequence[Audit]) -> dict[str, Any]:
         for name, audit in zip(names, audits, strict=True)
     ]
     by_key = slugs(keys)
-    return {by_key[key]: to_metrics(audit) for key, audit in zip(keys, audits, strict=True)}
+    return {
+        by_key[key]: to_metrics(audit) for key, audit in zip(keys, audits, strict=True)
+    }
 
 
 def slugs(names: Iterable[str]) -> dict[str, str]:
@@ -64,7 +70,9 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
     for n_digits in (8, 64):
         found = {}
         for name, (slug, is_whole) in plain.items():
-            digits = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:n_digits]
+            digits = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[
+                :n_digits
+            ]
             is_clear = is_whole and shared[slug] == 1 and not TAKEN.fullmatch(slug)
             found[name] = slug if is_clear else f"{slug}_{digits}".lstrip("_")
         if len({*found.values()}) == len(found):
@@ -76,7 +84,9 @@ def _slug(name: str) -> tuple[str, bool]:
     """A name in lower case without accents, and whether all of its letters and digits are there."""
     letters = unicodedata.normalize("NFKD", name.casefold())
     kept = [each for each in letters if each.isalnum() or not each.isascii()]
-    is_whole = all(each.isascii() or unicodedata.category(each) in ("Mn", "Zs") for each in kept)
+    is_whole = all(
+        each.isascii() or unicodedata.category(each) in ("Mn", "Zs") for each in kept
+    )
     slug = re.sub("[^a-z0-9]+", "_", re.sub("[\u0300-\u036f]", "", letters)).strip("_")
     return slug[:LONGEST].rstrip("_"), is_whole and 0 < len(slug) <= LONGEST
 
@@ -92,20 +102,38 @@ def _numbers(
         what, coin, unit = "other_exposure", 0.0, scale.per_unit
     for name, group in setting.groups.items():
         yield f"{what}_{by_group[name]}", _in(unit, group.cost.value, coin)
-        yield f"{what}_{by_group[name]}_at_most", _in(unit, group.cost.upper_bound, coin)
+        yield (
+            f"{what}_{by_group[name]}_at_most",
+            _in(unit, group.cost.upper_bound, coin),
+        )
         yield f"outcome_{by_group[name]}", _in(100, group.benefit.mean)
     # where one number is not known, neither is the largest
     costs = [group.cost for group in setting.groups.values() if not group.too_few]
     yield f"{what}_max", _in(unit, largest([cost.value for cost in costs]), coin)
-    yield f"{what}_max_at_most", _in(unit, largest([cost.upper_bound for cost in costs]), coin)
-    for gap, axis, times in ((f"{what}_gap", "exposure", unit), ("outcome_gap", "outcomes", 100)):
+    yield (
+        f"{what}_max_at_most",
+        _in(unit, largest([cost.upper_bound for cost in costs]), coin),
+    )
+    for gap, axis, times in (
+        (f"{what}_gap", "exposure", unit),
+        ("outcome_gap", "outcomes", 100),
+    ):
         answers = [getattr(pair, axis) for pair in setting.pairs]
         tested = [each.difference for each in answers if each.p_value is not None]
         sizes = [None if each.value is None else abs(each.value) for each in tested]
         yield gap, _in(times, largest(sizes))
-        yield f"{gap}_at_most", _in(times, largest([each.upper_bound for each in tested]))
-    paper = {(each.model, one.epsilon): one for each in audit.published for one in each.budgets}
-    disparities = [pair.pcer_disparity for pair in paper[setting.model, setting.epsilon].pairs]
+        yield (
+            f"{gap}_at_most",
+            _in(times, largest([each.upper_bound for each in tested])),
+        )
+    paper = {
+        (each.model, one.epsilon): one
+        for each in audit.published
+        for one in each.budgets
+    }
+    disparities = [
+        pair.pcer_disparity for pair in paper[setting.model, setting.epsilon].pairs
+    ]
     widest = max(disparities, key=lambda each: abs(each.mean or 0.0))
     if widest.null_mean is not None:  # the number alone would pass for a finding
         yield "disparity", widest.mean

@@ -43,10 +43,14 @@ def to_notebook(shown: Shown) -> str:
     """Small HTML: for an audit what a terminal shows and a picture, for a release what is in it."""
     if isinstance(shown, Audit):
         first, *rest = view_of(shown)
-        return _box([first, finding_svg(shown), *rest], partial(isolate_names, audit=shown))
+        return _box(
+            [first, finding_svg(shown), *rest], partial(isolate_names, audit=shown)
+        )
     if isinstance(shown, Trend):
         first, *rest = trend_view(shown)
-        return _box([first, finding_svg(shown.versions[-1], versions=shown.settings), *rest])
+        return _box(
+            [first, finding_svg(shown.versions[-1], versions=shown.settings), *rest]
+        )
     first, *rest = _view(shown)
     picture = [choice_svg(as_shown(shown))] if isinstance(shown, Recommendation) else []
     return _box([first, *picture, *rest])
@@ -55,7 +59,10 @@ def to_notebook(shown: Shown) -> str:
 def trend_page(trend: Trend) -> str:
     """One offline HTML file: what a notebook shows of a trend."""
     page = environment().get_template("trend.html")
-    return page.render(trend=as_shown(trend), palette=PALETTE, body=to_notebook(trend)) + "\n"
+    return (
+        page.render(trend=as_shown(trend), palette=PALETTE, body=to_notebook(trend))
+        + "\n"
+    )
 
 
 def to_plain(shown: Shown) -> str:
@@ -64,7 +71,12 @@ def to_plain(shown: Shown) -> str:
 
 
 def _view(shown: Shown) -> list[Lines | Table]:
-    views: Any = {Audit: view_of, Changes: change_view, Outlook: outlook_view, Trend: trend_view}
+    views: Any = {
+        Audit: view_of,
+        Changes: change_view,
+        Outlook: outlook_view,
+        Trend: trend_view,
+    }
     views[Recommendation] = choice_view
     return list(views.get(type(shown), release_view)(shown))
 
@@ -108,7 +120,8 @@ class Picture:
         """Write it as ``*.svg``."""
         if not os.fspath(path).lower().endswith(".svg"):
             raise InputError(
-                f"{os.fspath(path)}: the picture is an SVG; name it *.svg.", field="path"
+                f"{os.fspath(path)}: the picture is an SVG; name it *.svg.",
+                field="path",
             )
         write_files({path: self._svg})
 
@@ -123,7 +136,9 @@ def to_chart(audit: Audit | Outlook, name: str | None) -> Any:
         return figures.spec_chart(figures.outlook_spec(audit))
     spec = figures.chart_spec(audit, _sources(audit)[0], str(name))
     if spec is None:
-        raise InputError(f"this audit has nothing to draw for {name!r}: no exposure is known.")
+        raise InputError(
+            f"this audit has nothing to draw for {name!r}: no exposure is known."
+        )
     return figures.spec_chart(spec)
 
 
@@ -142,7 +157,9 @@ def _sources(audit: Audit) -> tuple[Release, list[Release]]:
         )
     release, *family = audit.sources
     if release.sha256 != audit.release_sha256:
-        raise InputError("this audit is of another release than the one that it was given.")
+        raise InputError(
+            "this audit is of another release than the one that it was given."
+        )
     return release, family
 
 
@@ -151,7 +168,9 @@ def release_view(release: Release) -> list[Lines | Table]:
     settings = panels(release)
     budgets = {budget_name(run.epsilon): run.budget for run in release.runs}
     splits = number_range(sorted({panel.n_splits for panel in settings}))
-    gap = ["overfitting_gap"] * any(np.isfinite(s.test_accuracy).any() for s in settings)
+    gap = ["overfitting_gap"] * any(
+        np.isfinite(s.test_accuracy).any() for s in settings
+    )
     costs = [proxy_named(name).short for name in (*gap, *carried_costs(settings))]
     kind = release.training.split_kind
     facts = [
@@ -169,25 +188,39 @@ def release_table(release: Release) -> Table:
     """The groups of a release: how many people, and what the models predict for them."""
     names, settings = release.subject.groups, panels(release)
     means = np.array(
-        [[v.mean(axis=0) for v in (s.n_train, s.n_test, s.positive_rate)] for s in settings]
+        [
+            [v.mean(axis=0) for v in (s.n_train, s.n_test, s.positive_rate)]
+            for s in settings
+        ]
     )
     rows = []
     for g, name in enumerate(names[:MOST_ROWS]):
         *sizes, rates = (values[np.isfinite(values)] for values in means[:, :, g].T)
         counts = (f"{round(float(n.mean())):,}" if n.size else NOTHING for n in sizes)
-        ends = [round(100 * float(end(rates))) for end in (np.min, np.max) if rates.size]
+        ends = [
+            round(100 * float(end(rates))) for end in (np.min, np.max) if rates.size
+        ]
         # Least and most over the settings.
-        rows.append((name, *counts, " to ".join(map(str, dict.fromkeys(ends))) or NOTHING))
+        rows.append(
+            (name, *counts, " to ".join(map(str, dict.fromkeys(ends))) or NOTHING)
+        )
     more = len(names) - MOST_ROWS
     return Table(
         "Groups",
-        ("group", "people in\ntraining", "people in\ntest", "predicted\npositive,\nof 100"),
+        (
+            "group",
+            "people in\ntraining",
+            "people in\ntest",
+            "predicted\npositive,\nof 100",
+        ),
         tuple(rows),
         note=f"{more} further groups." if more > 0 else "",
     )
 
 
-def _box(shown: Iterable[Lines | Table | str], isolate: Callable[[str], str] = isolated) -> str:
+def _box(
+    shown: Iterable[Lines | Table | str], isolate: Callable[[str], str] = isolated
+) -> str:
     """Sentences, tables and pictures below each other; a picture is text already."""
 
     def paragraph(text: str, mark: str = "{}") -> str:
@@ -197,11 +230,16 @@ def _box(shown: Iterable[Lines | Table | str], isolate: Callable[[str], str] = i
     parts = []
     for each in shown:
         if isinstance(each, Lines):
-            parts += [paragraph(each.title, "<strong>{}</strong>"), *map(paragraph, each.sentences)]
+            parts += [
+                paragraph(each.title, "<strong>{}</strong>"),
+                *map(paragraph, each.sentences),
+            ]
         else:
             parts.append(to_html(each) if isinstance(each, Table) else each)
     inside = "\n".join(parts)
-    return f'<div class="pcer" style="max-width:44em;line-height:1.4">\n{inside}\n</div>'
+    return (
+        f'<div class="pcer" style="max-width:44em;line-height:1.4">\n{inside}\n</div>'
+    )
 
 
 # By frame the columns that most need.
@@ -223,8 +261,12 @@ def to_frame(audit: Audit, what: str, backend: str | None, *, full: bool) -> Any
     import narwhals as nw
 
     if what not in FRAMES:
-        raise InputError(f"to_frame gives {', '.join(FRAMES)}, and nothing called {what!r}.")
-    installed = [name for name in BACKENDS if importlib.util.find_spec(name) is not None]
+        raise InputError(
+            f"to_frame gives {', '.join(FRAMES)}, and nothing called {what!r}."
+        )
+    installed = [
+        name for name in BACKENDS if importlib.util.find_spec(name) is not None
+    ]
     wanted: Any = backend or next(iter(installed), "pandas, polars or pyarrow")
     if wanted not in installed:
         raise InputError(
@@ -255,7 +297,9 @@ def _frame_rows(audit: Audit, what: str) -> Iterator[Fields]:
                 yield at | names | pair.model_dump(exclude=LEFT_OUT)
         else:
             rest = budget.model_dump(exclude={"model", "epsilon", "groups", "pairs"})
-            yield at | {"groups": budget.named} | rest | {"verdict": budget.verdict.value}
+            yield (
+                at | {"groups": budget.named} | rest | {"verdict": budget.verdict.value}
+            )
 
 
 # Fields of a pair that have their own columns, or whose columns the frame has already.

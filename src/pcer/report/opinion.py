@@ -22,12 +22,25 @@ from pcer.report.table import markdown_text, pipe_table
 
 def to_opinion(audits: Sequence[Audit]) -> str:
     """The opinion on each release, one after the other; at most about 500 words each."""
-    page, say, parts = environment().get_template("opinion.md"), partial(words.say, "opinion"), []
-    rooms = {"words": words, "tables": tables, "proxies": proxies, "text": markdown_text}
+    page, say, parts = (
+        environment().get_template("opinion.md"),
+        partial(words.say, "opinion"),
+        [],
+    )
+    rooms = {
+        "words": words,
+        "tables": tables,
+        "proxies": proxies,
+        "text": markdown_text,
+    }
     for audit in map(as_shown, audits):
         note = say("table", attack=audit.proxy.label, coin=audit.proxy.scale.coin)
-        numbers = replace(tables.finding_table(audit, most_rows=tables.FEW_ROWS), note=note)
-        parts.append(page.render(audit=audit, say=say, numbers=pipe_table(numbers), **rooms))
+        numbers = replace(
+            tables.finding_table(audit, most_rows=tables.FEW_ROWS), note=note
+        )
+        parts.append(
+            page.render(audit=audit, say=say, numbers=pipe_table(numbers), **rooms)
+        )
     text = "\n".join(parts)
     for entity, sign in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):  # no HTML
         text = text.replace(entity, f"\\{sign}")

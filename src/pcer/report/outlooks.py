@@ -17,7 +17,9 @@ def outlook_view(outlook: Outlook) -> list[Lines | Table]:
     outlook = as_shown(outlook)
     heads = ("splits", "an exposure,\nin every group", "a difference,\nbetween any two")
     curve = outlook.over_splits
-    rows = tuple((f"{point.n_splits:,}", *map(in_100, hardest(point))) for point in curve)
+    rows = tuple(
+        (f"{point.n_splits:,}", *map(in_100, hardest(point))) for point in curve
+    )
     splits = Table("With other numbers of splits, in points", heads, rows)
     return [Lines(outlook.title, outlook.sentences), _amounts(outlook), splits]
 
@@ -51,10 +53,16 @@ def _amounts(outlook: Outlook) -> Table:
         )
         for row in (*outlook.groups, *outlook.pairs)
     ]
-    heads = ["", "people", f"with {outlook.n_splits:,}\nsplit{'s' if outlook.n_splits > 1 else ''}"]
+    heads = [
+        "",
+        "people",
+        f"with {outlook.n_splits:,}\nsplit{'s' if outlook.n_splits > 1 else ''}",
+    ]
     heads.append("with any\nnumber")
     if outlook.target is not None:
-        heads += [f"{what} to\nshow {in_100(outlook.target)}" for what in ("splits", "people")]
+        heads += [
+            f"{what} to\nshow {in_100(outlook.target)}" for what in ("splits", "people")
+        ]
     cells = tuple(row[: len(heads)] for row in rows)
     title = "Smallest that would be seen 4 times in 5, in points"
     return Table(title, tuple(heads), cells, note=_note(outlook))

@@ -43,8 +43,13 @@ FORMAT: Final = "pcer-report"
 VERSION: Final = 4
 GENERATOR = f"pcer {__version__}"
 MOST_PAPER_ROWS = 12  # of the paper's numbers that stand there unfolded
-BADGES = {verdict.words: f"badge {verdict.severity}" for verdict in BUDGET_VERDICTS}  # of cells
-SIZES = {"wide": WIDE, "narrow": NARROW}  # of the picture; a page shows the one that fits
+BADGES = {
+    verdict.words: f"badge {verdict.severity}" for verdict in BUDGET_VERDICTS
+}  # of cells
+SIZES = {
+    "wide": WIDE,
+    "narrow": NARROW,
+}  # of the picture; a page shows the one that fits
 
 
 def to_report(
@@ -58,7 +63,9 @@ def to_report(
         family: further releases that were judged together with them.
     """
     if len({audit.plan_sha256 for audit in audits}) != 1:
-        raise ValueError("audits must be one or more of a single plan; write a page for each plan.")
+        raise ValueError(
+            "audits must be one or more of a single plan; write a page for each plan."
+        )
     plan = audits[0].plan
     payload = {
         "format": FORMAT,
@@ -71,7 +78,9 @@ def to_report(
     pairs = enumerate(zip(audits, releases, strict=True), start=1)
     title, several, script = audits[0].title, len(audits) > 1, template("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    rows = tuple((name.replace("_", " "), _plain(v)) for name, v in plan.model_dump().items())
+    rows = tuple(
+        (name.replace("_", " "), _plain(v)) for name, v in plan.model_dump().items()
+    )
     plan_table = Table("Plan: fixed before looking", ("setting", "value"), rows, 2)
     page = environment().get_template("report.html")
     filled = page.render(
@@ -120,8 +129,13 @@ def _section(audit: Audit, release: Release, number: int) -> dict[str, Any]:
         "audit": audit,
         "plain": plain,
         "marking": marking,
-        "views": [views[audit.budgets.index(each)] for each in tables.least_private_first(audit)],
-        "pictures": {size: finding_svg(audit, width=width) for size, width in SIZES.items()},
+        "views": [
+            views[audit.budgets.index(each)]
+            for each in tables.least_private_first(audit)
+        ],
+        "pictures": {
+            size: finding_svg(audit, width=width) for size, width in SIZES.items()
+        },
         "floors": floors_svg(audit),
         "numbers": tables.numbers_table(audit),
         "paper": paper,
@@ -161,7 +175,9 @@ def _view(audit: Audit, budget: BudgetResult) -> dict[str, Any]:
         "cards": [make(audit, budget) for make in makers],
         "unit": audit.proxy.scale.counted.format(label=audit.proxy.label),
         "groups": {
-            axis: [groups[name] for name in words.in_order(budget, axis) if name in groups]
+            axis: [
+                groups[name] for name in words.in_order(budget, axis) if name in groups
+            ]
             for axis in ("exposure", "outcomes")
         },
         "n_more": len(budget.groups) - len(groups),
@@ -172,22 +188,37 @@ def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
     """Both answers of every release in every setting, and how many releases have each verdict."""
     verdicts = [audit.verdict for audit in audits]
     counts = [(verdict, verdicts.count(verdict)) for verdict in BUDGET_VERDICTS]
-    counted = words.listed([f"{count} {verdict.words}" for verdict, count in counts if count])
+    counted = words.listed(
+        [f"{count} {verdict.words}" for verdict, count in counts if count]
+    )
     names: dict[tuple[str, float], str] = {}
     rows = []
     for audit in audits:
         cells: dict[tuple[str, float], dict[str, Any]] = {}
-        for budget, label in zip(audit.budgets, tables.setting_labels(audit), strict=True):
+        for budget, label in zip(
+            audit.budgets, tables.setting_labels(audit), strict=True
+        ):
             key, is_bare = (budget.model or "", -budget.budget), budget.model is None
             bare = "without privacy" if budget.epsilon is None else f"ε = {label}"
             names[key] = bare if is_bare else label
             cards = (words.exposure_card, words.outcomes_card)
-            answers = [tables.isolate_names(make(audit, budget).answer, audit) for make in cards]
+            answers = [
+                tables.isolate_names(make(audit, budget).answer, audit)
+                for make in cards
+            ]
             is_strongest = budget is audit.told
-            cells[key] = {"budget": budget, "answers": answers, "is_strongest": is_strongest}
+            cells[key] = {
+                "budget": budget,
+                "answers": answers,
+                "is_strongest": is_strongest,
+            }
         rows.append(cells)
     settings = [(key, names[key]) for key in sorted(names)]
-    return {"counted": f"Of {len(audits)} releases: {counted}.", "settings": settings, "rows": rows}
+    return {
+        "counted": f"Of {len(audits)} releases: {counted}.",
+        "settings": settings,
+        "rows": rows,
+    }
 
 
 def _provenance_table(audits: Sequence[Audit], releases: Sequence[Release]) -> Table:
@@ -195,11 +226,20 @@ def _provenance_table(audits: Sequence[Audit], releases: Sequence[Release]) -> T
     rows = []
     for audit, release in zip(audits, releases, strict=True):
         origin = release.provenance
-        commit = _plain(origin.source_commit) + " (with changes)" * bool(origin.source_dirty)
+        commit = _plain(origin.source_commit) + " (with changes)" * bool(
+            origin.source_dirty
+        )
         name, mechanism = tables.subject_name(audit), release.training.mechanism
         found = (_plain(origin.pcer_version), commit, _plain(origin.data_digest))
         rows.append((name, audit.release_sha256, mechanism, *found))
-    columns = ("release", "SHA-256", "mechanism", "pcer", "source commit", "data digest")
+    columns = (
+        "release",
+        "SHA-256",
+        "mechanism",
+        "pcer",
+        "source commit",
+        "data digest",
+    )
     return Table("Releases", columns, tuple(rows), 6)
 
 
@@ -209,7 +249,11 @@ def _plain(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(_plain(item) for item in value)
     if isinstance(value, dict):
-        entries = [f"{k.replace('_', ' ')} {_plain(v)}" for k, v in value.items() if v or v == 0]
+        entries = [
+            f"{k.replace('_', ' ')} {_plain(v)}"
+            for k, v in value.items()
+            if v or v == 0
+        ]
         return "; ".join(entries)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
@@ -218,21 +262,28 @@ def _plain(value: Any) -> str:
 def glossary() -> dict[str, dict[str, str]]:
     """By the id of its entry every term: its name, the words it stands under, its meaning."""
     terms: list[dict[str, str]] = tomllib.loads(template("glossary.toml"))["term"]
-    return {re.sub(r"[^a-z]+", "-", f"term-{t['name'].lower()}").strip("-"): t for t in terms}
+    return {
+        re.sub(r"[^a-z]+", "-", f"term-{t['name'].lower()}").strip("-"): t
+        for t in terms
+    }
 
 
 def explained(text: str, seen: set[str]) -> str:
     """Text as escaped HTML, each term marked where it first stands and added to ``seen``."""
     # The name of the group that matched is the id of its term.
     ids = {id.replace("-", "_"): id for id in glossary()}
-    terms = (rf"(?P<{group}>\b{glossary()[id]['words']}\b)" for group, id in ids.items())
+    terms = (
+        rf"(?P<{group}>\b{glossary()[id]['words']}\b)" for group, id in ids.items()
+    )
     parts, end = [], 0
     for match in re.finditer("|".join(terms), text):
         id = ids[str(match.lastgroup)]
         if id in seen:
             continue
         seen.add(id)
-        mark = f'<dfn tabindex="0" aria-describedby="{id}">{html.escape(match[0])}</dfn>'
+        mark = (
+            f'<dfn tabindex="0" aria-describedby="{id}">{html.escape(match[0])}</dfn>'
+        )
         parts += [html.escape(text[end : match.start()]), mark]
         end = match.end()
     return "".join([*parts, html.escape(text[end:])])
@@ -250,7 +301,9 @@ def read_payload(text: str, *, file: str) -> Payload:
     """The plan and the releases that a page carries."""
     start, end = '<script type="application/json" id="pcer-report">', "</script>"
     if text.count(start) != 1:
-        raise InputError(f"{file} is not a report of pcer: it carries no release to check.")
+        raise InputError(
+            f"{file} is not a report of pcer: it carries no release to check."
+        )
     place = f"{file}: pcer-report"
     data = parse_json(text.partition(start)[2].partition(end)[0], file=place)
     require_format(data, file=place, name=FORMAT, version=VERSION, if_older=AUDIT_AGAIN)
@@ -263,11 +316,18 @@ def read_payload(text: str, *, file: str) -> Payload:
     try:
         held = {key: unpack(data.get(key)) for key in ("releases", "family")}
     except (ValueError, TypeError, LookupError, AttributeError):
-        raise InputError(f"{file}: a release in it is damaged; write the page again.") from None
-    if not held["releases"] or not all(isinstance(trees, list) for trees in held.values()):
+        raise InputError(
+            f"{file}: a release in it is damaged; write the page again."
+        ) from None
+    if not held["releases"] or not all(
+        isinstance(trees, list) for trees in held.values()
+    ):
         raise InputError(f"{place} must hold lists of releases; write it again.")
     releases, family = (
-        [parse_release(tree, file=f"{file}: {key}[{k}]") for k, tree in enumerate(trees)]
+        [
+            parse_release(tree, file=f"{file}: {key}[{k}]")
+            for k, tree in enumerate(trees)
+        ]
         for key, trees in held.items()
     )
     return Payload(plan, releases, family)
@@ -294,7 +354,10 @@ def pack(tree: Any) -> Any:
     {'pcer:forms': [{'a': 0}], 'pcer:rows': [[0, 1], [0, 2]]}
     """
     if isinstance(tree, dict):
-        return {OURS + key if key.startswith(OURS) else key: pack(v) for key, v in tree.items()}
+        return {
+            OURS + key if key.startswith(OURS) else key: pack(v)
+            for key, v in tree.items()
+        }
     if not isinstance(tree, list):
         return tree
     if len(tree) < 2 or not all(isinstance(item, dict) for item in tree):
@@ -323,9 +386,14 @@ def unpack(tree: Any) -> Any:
     if not isinstance(tree, dict):
         return tree
     if set(tree) != {FORMS, ROWS}:
-        names = {key: key.removeprefix(OURS) if key.startswith(OURS * 2) else key for key in tree}
+        names = {
+            key: key.removeprefix(OURS) if key.startswith(OURS * 2) else key
+            for key in tree
+        }
         return {names[key]: unpack(value) for key, value in tree.items()}
-    sizes = [1 + str(form).count(":") for form in tree[FORMS]]  # at least the values of each
+    sizes = [
+        1 + str(form).count(":") for form in tree[FORMS]
+    ]  # at least the values of each
     if sum(sizes[row[0]] for row in tree[ROWS]) > MAX_VALUES:
         raise ValueError("unpacked it would hold more values than are read")
     found = []

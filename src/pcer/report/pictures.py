@@ -24,7 +24,10 @@ from pcer.report.table import isolated, pair_name
 if TYPE_CHECKING:
     import jinja2
 
-NARROW, WIDE = 440, 1160  # in pixels that text is laid out for: a telephone's, a screen's
+NARROW, WIDE = (
+    440,
+    1160,
+)  # in pixels that text is laid out for: a telephone's, a screen's
 CLAIM_SIZE, TEXT_SIZE, NOTE_SIZE = 15, 12, 11
 # Average width of a letter in a wide font, and height of a line, as shares of the font's size.
 LETTER, BOLD_LETTER, LINE = 0.55, 0.6, 1.32
@@ -57,7 +60,9 @@ Drawn = dict[str, Any]  # what a template places: words, coordinates, looks
 Placing = Callable[[float | None], float | None]  # where a value lies on an axis
 
 
-def finding_svg(audit: Audit, *, width: int = NARROW, versions: Sequence[BudgetResult] = ()) -> str:
+def finding_svg(
+    audit: Audit, *, width: int = NARROW, versions: Sequence[BudgetResult] = ()
+) -> str:
     """Draw every group's exposure in every setting, all on one scale, with a key.
 
     Args:
@@ -65,12 +70,17 @@ def finding_svg(audit: Audit, *, width: int = NARROW, versions: Sequence[BudgetR
         width: in pixels that text is laid out for.
         versions: one setting over versions, to be drawn instead.
     """
-    names, settings = drawn_groups(audit, audit.told), [*versions] or drawn_settings(audit)
+    names, settings = (
+        drawn_groups(audit, audit.told),
+        [*versions] or drawn_settings(audit),
+    )
     called = [f"version {n}" for n, _ in enumerate(versions, 1)] or _row_names(settings)
     scale, left = audit.proxy.scale, _room(called)
     ends = _ends(audit.proxy, [b.groups[name] for b in settings for name in names])
     place, ticks = _placing(ends, left, width), _ticks(audit.proxy, ends, left, width)
-    title = say("chart", "versions" if versions else "title" if len(settings) > 1 else "one")
+    title = say(
+        "chart", "versions" if versions else "title" if len(settings) > 1 else "one"
+    )
     keys = _keys(audit, names, title, width)
     counted = scale.counted.format(label=audit.proxy.label)
     lines = say("chart", "lines", level=f"{100 * audit.plan.confidence_level:g}%")
@@ -82,16 +92,30 @@ def finding_svg(audit: Audit, *, width: int = NARROW, versions: Sequence[BudgetR
         setting, marks = isolated(tables.setting_of(budget)), []
         for name, y in zip(names, ys, strict=True):
             group = budget.groups[name]
-            title_of = f"{setting}, {_short_name(name)}: {exposure_words(audit.proxy, group)}"
-            span = None if group.cost.interval is None else [*map(place, group.cost.interval)]
-            mark = {"x": place(group.cost.value), "span": span, "is_clear": group.is_clear}
+            title_of = (
+                f"{setting}, {_short_name(name)}: {exposure_words(audit.proxy, group)}"
+            )
+            span = (
+                None
+                if group.cost.interval is None
+                else [*map(place, group.cost.interval)]
+            )
+            mark = {
+                "x": place(group.cost.value),
+                "span": span,
+                "is_clear": group.is_clear,
+            }
             marks.append(mark | {"y": y, "title": title_of} | look(audit, name))
         middle = round((ys[0] + ys[-1]) / 2 + 4, 1)
         setting_at = len(places) if versions else audit.budgets.index(budget)
-        places.append({"name": row_name, "y": middle, "marks": marks, "setting": setting_at})
+        places.append(
+            {"name": row_name, "y": middle, "marks": marks, "setting": setting_at}
+        )
         top += MARK_ROW * len(names) + SETTING_GAP
     further = _further(len(audit.subject.groups) - len(names), "groups")
-    further += "" if versions else _further(len(audit.budgets) - len(settings), "settings")
+    further += (
+        "" if versions else _further(len(audit.budgets) - len(settings), "settings")
+    )
     return _drawn(
         "finding.svg",
         _lines(further.strip(), top + (30 if further else 12), NOTE_SIZE, width),
@@ -142,9 +166,13 @@ def _row_names(settings: Sequence[BudgetResult]) -> list[str]:
     """Names as rows have room for them; a single model goes without saying."""
     several, names = len({budget.model for budget in settings}) > 1, []
     for budget in settings:
-        privacy = "without privacy" if budget.epsilon is None else budget_name(budget.epsilon)
+        privacy = (
+            "without privacy" if budget.epsilon is None else budget_name(budget.epsilon)
+        )
         name = f"{budget.model}, {privacy}" if several else privacy
-        names.append(isolated(name if len(name) <= LONGEST_NAME else "…" + name[-LONGEST_NAME:]))
+        names.append(
+            isolated(name if len(name) <= LONGEST_NAME else "…" + name[-LONGEST_NAME:])
+        )
     return names
 
 
@@ -155,12 +183,17 @@ def _room(names: Sequence[str]) -> int:
 def _keys(audit: Audit, names: Sequence[str], title: str, width: int) -> list[Drawn]:
     """Behind the title: names beside their shapes, what hollow means; in lines as they need."""
     hollow = {"colour": "currentColor", "shape": CIRCLE, "is_hollow": True}
-    keys = [{"text": _short_name(name), "is_hollow": False, **look(audit, name)} for name in names]
+    keys = [
+        {"text": _short_name(name), "is_hollow": False, **look(audit, name)}
+        for name in names
+    ]
     form = "hollow" if audit.proxy.scale.coin else "hollow_gain"
     keys.append({"text": say("chart", form), **hollow})
     x, y = BOLD_LETTER * CLAIM_SIZE * len(title) + 30, float(CLAIM_SIZE)
     for key in keys:
-        room = 28.0 + (LETTER_WIDTH if key["is_hollow"] else BOLD_WIDTH) * len(key["text"])
+        room = 28.0 + (LETTER_WIDTH if key["is_hollow"] else BOLD_WIDTH) * len(
+            key["text"]
+        )
         if x + room > width and x > MARK_MARGIN:
             x, y = float(MARK_MARGIN), y + 18
         key |= {"x": round(x, 1), "y": y}
@@ -172,8 +205,14 @@ def floors_svg(audit: Audit) -> str:
     """Draw who is ahead at every floor: a row for each setting, or for each pair of many groups."""
     several = len(audit.budgets[0].pairs) > 1
     settings = [audit.told] if several else drawn_settings(audit)
-    found = [(budget, pair) for budget in settings for pair in budget.pairs[: tables.MOST_PAIRS]]
-    pairs = [f"{_short_name(p.groups[0])} − {_short_name(p.groups[1])}" for _, p in found]
+    found = [
+        (budget, pair)
+        for budget in settings
+        for pair in budget.pairs[: tables.MOST_PAIRS]
+    ]
+    pairs = [
+        f"{_short_name(p.groups[0])} − {_short_name(p.groups[1])}" for _, p in found
+    ]
     names = pairs if several else _row_names(settings)
     left, floors = _room(names), tables.audit_floors(audit)
     claim = _lines(floor_claim(audit), CLAIM_SIZE, CLAIM_SIZE)
@@ -185,11 +224,17 @@ def floors_svg(audit: Audit) -> str:
     words = _lines(shapes, claim[-1]["y"] + 18, TEXT_SIZE)
     step, top = (NARROW - left) / len(floors), words[-1]["y"] + 42
     rows = [
-        {"name": name, "y": round(top + FLOOR_ROW * k, 1), "marks": _floor_marks(audit, *found[k])}
+        {
+            "name": name,
+            "y": round(top + FLOOR_ROW * k, 1),
+            "marks": _floor_marks(audit, *found[k]),
+        }
         for k, name in enumerate(names)
     ]
     note = "Hollow: the ratios are not shown to differ in this setting, or the interval holds 0. "
-    note += "Shaded: every exposure is below the floor, only the rate difference is left."
+    note += (
+        "Shaded: every exposure is below the floor, only the rate difference is left."
+    )
     every = len(audit.budgets[0].pairs if several else audit.budgets)
     note += _further(every - len(rows), "pairs" if several else "settings")
     return _drawn(
@@ -210,9 +255,13 @@ def floor_claim(audit: Audit) -> str:
     """In how many settings the choice of the floor decides who is ahead."""
     turned = 0
     for budget in audit.budgets:
-        signs = ({row.mean > 0 for row in pair.floors if row.mean} for pair in budget.pairs)
+        signs = (
+            {row.mean > 0 for row in pair.floors if row.mean} for pair in budget.pairs
+        )
         turned += any(len(both) == 2 for both in signs)
-    return f"The floor decides who is ahead in {turned} of {len(audit.budgets)} settings"
+    return (
+        f"The floor decides who is ahead in {turned} of {len(audit.budgets)} settings"
+    )
 
 
 def _floor_marks(audit: Audit, budget: BudgetResult, pair: PairResult) -> list[Drawn]:
@@ -248,7 +297,10 @@ def _lines(text: str, y: float, size: int, width: int = NARROW) -> list[Drawn]:
     """A text broken into lines, the first at ``y``."""
     letters = int(width / ((BOLD_LETTER if size == CLAIM_SIZE else LETTER) * size))
     parts = textwrap.wrap(text, letters, break_on_hyphens=False) or [""]
-    return [{"y": round(y + k * LINE * size, 1), "text": part} for k, part in enumerate(parts)]
+    return [
+        {"y": round(y + k * LINE * size, 1), "text": part}
+        for k, part in enumerate(parts)
+    ]
 
 
 def _further(n: int, what: str) -> str:
@@ -276,7 +328,9 @@ def _placing(ends: tables.Ends, left: float, width: int) -> Placing:
     """Where a value lies on an axis from a place to the right end."""
     (low, high), start = ends, left + MARK_MARGIN
     room = width - left - 2 * MARK_MARGIN
-    return lambda v: None if v is None else round(start + room * (v - low) / (high - low), 1)
+    return lambda v: (
+        None if v is None else round(start + room * (v - low) / (high - low), 1)
+    )
 
 
 def _ticks(proxy: Proxy, ends: tables.Ends, left: float, width: int) -> list[Drawn]:

@@ -40,17 +40,22 @@ SOFT_HYPHEN, MAY_BREAK, ISOLATES = "\u00ad", "\u200b", "\u2068\u2069"
 # What our own cells hold besides text: breaks, and the bounds of names from right to left.
 LAYOUT = f"\n{SOFT_HYPHEN}{MAY_BREAK}{ISOLATES}"
 # An interval, a budget, a number with its error or its unit: never on two lines.
-TOGETHER = re.compile(r"\[[^][ ]+ [^][ ]+\]|ε = \S+|\S+ ± \S+|[\d.,]+ (%|of \d+|in 100)")
+TOGETHER = re.compile(
+    r"\[[^][ ]+ [^][ ]+\]|ε = \S+|\S+ ± \S+|[\d.,]+ (%|of \d+|in 100)"
+)
 # Stands for a space where a line must not break; of no script, so in nobody's text.
 UNBROKEN_SPACE = "\ue000"
-BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
+BIDI_CONTROLS = frozenset(
+    "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f"
+)
 
 
 def isolated(name: str) -> str:
     """A name that cannot turn the direction of the text around it, nor break its line."""
     name = name.replace("\u2028", " ").replace("\u2029", " ")
     turns = any(
-        character in BIDI_CONTROLS or unicodedata.bidirectional(character) in ("R", "AL", "AN")
+        character in BIDI_CONTROLS
+        or unicodedata.bidirectional(character) in ("R", "AL", "AN")
         for character in name
     )
     return f"{ISOLATES[0]}{name}{ISOLATES[1]}" if turns else name
@@ -58,7 +63,11 @@ def isolated(name: str) -> str:
 
 def template(name: str) -> str:
     """A file of the room that is no Python: words, looks, forms."""
-    return resources.files("pcer.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return (
+        resources.files("pcer.report")
+        .joinpath("templates", name)
+        .read_text(encoding="utf-8")
+    )
 
 
 def pair_name(groups: Sequence[str]) -> str:
@@ -72,7 +81,10 @@ def table_body(table: Table, width: int) -> str:
     Where it is too wide its columns stand below each other in two parts, and where that does not
     do either every row becomes a list. Nothing is cut, and a number never breaks.
     """
-    body = [_grid(part, width) if part else _stack(table, width) for part in _parts(table, width)]
+    body = [
+        _grid(part, width) if part else _stack(table, width)
+        for part in _parts(table, width)
+    ]
     note = [wrapped(table.note, width)] if table.note else []
     return "\n".join(["\n\n".join(body), *note])
 
@@ -99,8 +111,13 @@ def to_markdown(table: Table) -> str:
 
 def pipe_table(table: Table) -> str:
     """The table in Markdown without its title, its note below it."""
-    marks = [":--" if index < table.n_labels else "--:" for index in range(len(table.columns))]
-    cells = [[markdown_text(cell) for cell in row] for row in (table.columns, *table.rows)]
+    marks = [
+        ":--" if index < table.n_labels else "--:"
+        for index in range(len(table.columns))
+    ]
+    cells = [
+        [markdown_text(cell) for cell in row] for row in (table.columns, *table.rows)
+    ]
     lines = [f"| {' | '.join(row)} |" for row in (cells[0], marks, *cells[1:])]
     note = f"\n\n{markdown_text(table.note)}" if table.note else ""
     return "\n".join(lines) + note + "\n"
@@ -120,7 +137,11 @@ def to_latex(table: Table) -> str:
 
 
 def to_html(
-    table: Table, *, id: str = "", within: str = "", marks: Mapping[str, str] | None = None
+    table: Table,
+    *,
+    id: str = "",
+    within: str = "",
+    marks: Mapping[str, str] | None = None,
 ) -> str:
     """The table as HTML: a caption, column and row headers, every cell escaped.
 
@@ -165,7 +186,9 @@ def _parts(table: Table, width: int) -> Iterator[Table | None]:
     """The table, or its columns in few parts that fit; None once where neither does."""
     parts, columns = [], list(range(table.n_labels))
     for k in range(table.n_labels, len(table.columns)):
-        if len(columns) > table.n_labels and not _widths(_picked(table, [*columns, k]), width):
+        if len(columns) > table.n_labels and not _widths(
+            _picked(table, [*columns, k]), width
+        ):
             parts.append(columns)
             columns = list(range(table.n_labels))
         columns = [*columns, k]
@@ -180,7 +203,9 @@ def _picked(table: Table, columns: Sequence[int]) -> Table:
 
 
 def _longest_word(text: str) -> int:
-    return min(max(map(cell_len, _plain(text, narrow=True).split()), default=1), LONGEST_WORD)
+    return min(
+        max(map(cell_len, _plain(text, narrow=True).split()), default=1), LONGEST_WORD
+    )
 
 
 def _longest_line(text: str) -> int:
@@ -200,16 +225,23 @@ def _widths(table: Table, width: int) -> list[int]:
     if sum(least) > room:
         return []
     while sum(widths) > room:
-        widest = max(range(len(widths)), key=lambda k: (widths[k] > least[k], widths[k]))
+        widest = max(
+            range(len(widths)), key=lambda k: (widths[k] > least[k], widths[k])
+        )
         widths[widest] -= 1
     return widths
 
 
 def _grid(table: Table, width: int) -> str:
     shown = rich.table.Table(
-        box=rich.box.SIMPLE_HEAD, pad_edge=False, padding=(0, BETWEEN - 1, 0, 0), show_edge=False
+        box=rich.box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, BETWEEN - 1, 0, 0),
+        show_edge=False,
     )
-    for index, (name, size) in enumerate(zip(table.columns, _widths(table, width), strict=True)):
+    for index, (name, size) in enumerate(
+        zip(table.columns, _widths(table, width), strict=True)
+    ):
         side: Literal["left", "right"] = "left" if index < table.n_labels else "right"
         head = Text(_plain(name, narrow=True))
         shown.add_column(head, justify=side, overflow="fold", width=size)
@@ -239,7 +271,11 @@ def _stack(table: Table, width: int) -> str:
 def _console(width: int, text: TextIO | None = None) -> Console:
     """Plain text; also in a notebook, where rich would rather show than write."""
     return Console(
-        width=width, file=text, color_system=None, legacy_windows=False, force_jupyter=False
+        width=width,
+        file=text,
+        color_system=None,
+        legacy_windows=False,
+        force_jupyter=False,
     )
 
 
@@ -250,7 +286,9 @@ def _plain(text: str, *, narrow: bool = False) -> str:
     return shown(text, keep=LAYOUT).translate(marks)
 
 
-def _html_row(table: Table, row: Sequence[str], marks: Mapping[str, str], *, inline: bool) -> str:
+def _html_row(
+    table: Table, row: Sequence[str], marks: Mapping[str, str], *, inline: bool
+) -> str:
     """Headers for every column, or one row whose first cell is its header."""
     cells, scope = [], "col" if row is table.columns else "row"
     for index, cell in enumerate(row):
@@ -260,7 +298,9 @@ def _html_row(table: Table, row: Sequence[str], marks: Mapping[str, str], *, inl
         text = _html_lines(cell)
         if cell in marks:
             text = f'<span class="{marks[cell]}">{text}</span>'
-        tag, scoped = ("th", f' scope="{scope}"') if scope == "col" or not index else ("td", "")
+        tag, scoped = (
+            ("th", f' scope="{scope}"') if scope == "col" or not index else ("td", "")
+        )
         cells.append(f"<{tag}{scoped}{style if inline else label}>{text}</{tag}>")
     return f"<tr>{''.join(cells)}</tr>"
 

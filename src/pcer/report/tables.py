@@ -17,7 +17,14 @@ import numpy as np
 
 from pcer.auditing import file, words
 from pcer.auditing.algorithm1 import Comparison, ProxyAgreement, agreement, comparisons
-from pcer.auditing.file import Audit, BudgetResult, GroupResult, PairResult, PublishedPair, Summary
+from pcer.auditing.file import (
+    Audit,
+    BudgetResult,
+    GroupResult,
+    PairResult,
+    PublishedPair,
+    Summary,
+)
 from pcer.auditing.measure import measure_costs
 from pcer.release import Release, panels, proxies
 from pcer.release.proxies import GAP, Proxy, proxy_named
@@ -85,10 +92,14 @@ def left_out(audit: Audit) -> list[str]:
 
 def advice(audit: Audit) -> list[str]:
     """The advice of every verdict that occurs, strongest first, with reasons."""
-    budgets = sorted(audit.budgets, key=lambda budget: budget.verdict is not audit.verdict)
+    budgets = sorted(
+        audit.budgets, key=lambda budget: budget.verdict is not audit.verdict
+    )
     by_text: dict[str, list[str]] = {}
     for budget in budgets:
-        text = budget.verdict.words + (f". Reason: {budget.reason}." if budget.reason else ".")
+        text = budget.verdict.words + (
+            f". Reason: {budget.reason}." if budget.reason else "."
+        )
         by_text.setdefault(text, []).append(setting_of(budget))
     return [f"{', '.join(names)} — {text}" for text, names in by_text.items()]
 
@@ -96,7 +107,11 @@ def advice(audit: Audit) -> list[str]:
 def table_groups(audit: Audit) -> dict[str, list[Table]]:
     """All tables of an audit in reading order, by the heading that they stand under."""
     return {
-        "Every test": [resolution_table(audit), pairs_table(audit), differences_table(audit)],
+        "Every test": [
+            resolution_table(audit),
+            pairs_table(audit),
+            differences_table(audit),
+        ],
         "Every attack": [costs_table(audit)] if len(audit.costs) > 1 else [],
         "The floor": [] if audit.cost == GAP.name else [floors_table(audit)],
         "As published": paper_tables(audit),
@@ -120,14 +135,19 @@ def tables(audit: Audit) -> list[Table]:
     return [table for group in table_groups(audit).values() for table in group]
 
 
-def finding_table(audit: Audit, *, most_rows: int | None = None, bars: bool = False) -> Table:
+def finding_table(
+    audit: Audit, *, most_rows: int | None = None, bars: bool = False
+) -> Table:
     """Per setting and group the outcome rate and the exposure, in people out of 100.
 
     Of more than ``most_rows`` only those of the setting that the headline is about are shown, and
     of its groups first those that it names and the most exposed. ``bars`` draw outcome rates.
     """
     names = audit.subject.groups
-    n_all, received = len(audit.budgets) * len(names), words.templates()[audit.plan.benefit]["head"]
+    n_all, received = (
+        len(audit.budgets) * len(names),
+        words.templates()[audit.plan.benefit]["head"],
+    )
     is_whole = most_rows is None or n_all <= most_rows
     settings = least_private_first(audit) if is_whole else [audit.told]
     several, items = len(settings) > 1, list[tuple[BudgetResult, str, GroupResult]]()
@@ -178,7 +198,11 @@ def _exposure(audit: Audit, cost: float | None, digits: int | None = None) -> st
         return words.NOTHING
     scale = audit.proxy.scale
     if digits is None:
-        costs = (g.cost.value or 0.0 for budget in audit.budgets for g in budget.groups.values())
+        costs = (
+            g.cost.value or 0.0
+            for budget in audit.budgets
+            for g in budget.groups.values()
+        )
         is_coarse = scale.is_advantage or scale.per_unit * max(map(abs, costs)) >= 1
         digits = 1 if is_coarse else 2
     return words.decimals(50 * scale.is_advantage + scale.per_unit * cost, digits)
@@ -195,17 +219,37 @@ def numbers_table(audit: Audit) -> Table:
                 _amount(proxies.ACCURACY, received, 4),
                 *(_exposure(audit, c, 4) for c in costs),
             ]
-            plain = (cell.replace("−", "-") for cell in cells)  # as other programs read them
-            rows.append((setting_of(budget), name, *plain, words.yes_no(group.resolved)))
-    columns = ("outcome, of 100", "exposure, of 100", "low", "high", "at most", "detected")
-    return Table("Numbers of the pictures", ("setting", "group", *columns), tuple(rows), 2)
+            plain = (
+                cell.replace("−", "-") for cell in cells
+            )  # as other programs read them
+            rows.append(
+                (setting_of(budget), name, *plain, words.yes_no(group.resolved))
+            )
+    columns = (
+        "outcome, of 100",
+        "exposure, of 100",
+        "low",
+        "high",
+        "at most",
+        "detected",
+    )
+    return Table(
+        "Numbers of the pictures", ("setting", "group", *columns), tuple(rows), 2
+    )
 
 
-Column = tuple[str, Callable[..., str]]  # its head, and what makes a cell of what a row is about
+Column = tuple[
+    str, Callable[..., str]
+]  # its head, and what makes a cell of what a row is about
 
 
 def _made(
-    audit: Audit, name: str, columns: Sequence[Column], items: Iterable[Any], n: int, **values: str
+    audit: Audit,
+    name: str,
+    columns: Sequence[Column],
+    items: Iterable[Any],
+    n: int,
+    **values: str,
 ) -> Table:
     """A row for every item, the first ``n`` columns being labels."""
     rows = [tuple(cell(*item) for _, cell in columns) for item in items]
@@ -213,12 +257,19 @@ def _made(
 
 
 def _titled(
-    audit: Audit, name: str, heads: Sequence[str], rows: Iterable[Any], n: int, **values: Any
+    audit: Audit,
+    name: str,
+    heads: Sequence[str],
+    rows: Iterable[Any],
+    n: int,
+    **values: Any,
 ) -> Table:
     """Cells under the title and over the note that they have in ``words.toml``."""
     level, unit = f"{100 * audit.plan.confidence_level:g}", audit.proxy.scale.points
     found = {"audit": audit, "gap": GAP, "level": level, "unit": unit}
-    title, note = (text.format(**found, **values) for text in words.templates()[name].values())
+    title, note = (
+        text.format(**found, **values) for text in words.templates()[name].values()
+    )
     return Table(title, tuple(heads), tuple(rows), n, note)
 
 
@@ -228,7 +279,9 @@ def resolution_table(audit: Audit) -> Table:
 
     def cost(_: BudgetResult, __: str, group: GroupResult) -> str:
         found = group.cost
-        error = "" if found.value is None else f" ± {_amount(scale, found.standard_error)}"
+        error = (
+            "" if found.value is None else f" ± {_amount(scale, found.standard_error)}"
+        )
         ends = ", ".join(_exposure(audit, end, 2) for end in found.interval or ())
         return f"{_exposure(audit, found.value, 2)}{error}\n[{ends or 'no interval'}]"
 
@@ -236,20 +289,33 @@ def resolution_table(audit: Audit) -> Table:
         ("ε", lambda budget, *_: _short(budget)),
         ("group", lambda _, name, group: name),
         (received, lambda *at: _amount(proxies.ACCURACY, at[2].benefit.mean, 1)),
-        ("gap,\nof 100", lambda *at: _amount(proxies.ACCURACY, at[2].overfitting_gap.mean)),
+        (
+            "gap,\nof 100",
+            lambda *at: _amount(proxies.ACCURACY, at[2].overfitting_gap.mean),
+        ),
         (f"{scale.column}\n± error\n{_interval_head(audit)}", cost),
         ("noise\nlevel", lambda *at: _exposure(audit, at[2].noise_level, 2)),
         ("at\nmost", lambda *at: _exposure(audit, at[2].cost.upper_bound, 2)),
-        (f"detect{SOFT_HYPHEN}able", lambda *at: _exposure(audit, at[2].detectable_cost, 2)),
+        (
+            f"detect{SOFT_HYPHEN}able",
+            lambda *at: _exposure(audit, at[2].detectable_cost, 2),
+        ),
         (f"detection,\n{P_BOTH}", lambda *at: _both_p(at[2])),
         ("detected", _is_detected),
     ]
-    groups = ((budget, *group) for budget in audit.budgets for group in budget.groups.items())
+    groups = (
+        (budget, *group) for budget in audit.budgets for group in budget.groups.items()
+    )
     return _made(audit, "signal", columns, groups, 2, chance=scale.coin)
 
 
 def _pairs_table(
-    audit: Audit, name: str, columns: Sequence[Column], *, by_gap: bool = False, **values: str
+    audit: Audit,
+    name: str,
+    columns: Sequence[Column],
+    *,
+    by_gap: bool = False,
+    **values: str,
 ) -> Table:
     """A row for every setting and pair; beside disparities stands what they are worth.
 
@@ -261,16 +327,24 @@ def _pairs_table(
     if several:
         labels.append(("groups", lambda _, pair, __: pair_name(pair.groups)))
     if by_gap:
-        labels.append(("evidence", lambda *at: EVIDENCE[at[2].pcer_disparity.is_beyond_null]))
+        labels.append(
+            ("evidence", lambda *at: EVIDENCE[at[2].pcer_disparity.is_beyond_null])
+        )
     elif name != "differences":
         verdict = "verdict of\nthe setting" if several else "verdict"
         labels.append((verdict, lambda budget, *_: budget.verdict.words))
-    return _made(audit, name, [*labels, *columns], setting_pairs(audit), len(labels), **values)
+    return _made(
+        audit, name, [*labels, *columns], setting_pairs(audit), len(labels), **values
+    )
 
 
-def setting_pairs(audit: Audit) -> Iterator[tuple[BudgetResult, PairResult, PublishedPair]]:
+def setting_pairs(
+    audit: Audit,
+) -> Iterator[tuple[BudgetResult, PairResult, PublishedPair]]:
     """Every setting with each of its pairs, and the paper's numbers of that pair."""
-    published = {(m.model, b.epsilon): b.pairs for m in audit.published for b in m.budgets}
+    published = {
+        (m.model, b.epsilon): b.pairs for m in audit.published for b in m.budgets
+    }
     for budget in audit.budgets:
         found = published[budget.model, budget.epsilon]
         yield from ((budget, *pairs) for pairs in zip(budget.pairs, found, strict=True))
@@ -299,7 +373,10 @@ def pairs_table(audit: Audit) -> Table:
             "disparity if\nnothing memorised",
             lambda *at: words.bounds(at[1].pcer_disparity.null_interval),
         ),
-        ("sign holds\nbelow floor", lambda *at: words.decimals(at[1].sign_holds_below_floor, 4)),
+        (
+            "sign holds\nbelow floor",
+            lambda *at: words.decimals(at[1].sign_holds_below_floor, 4),
+        ),
     ]
     return _pairs_table(audit, "pairs", columns)
 
@@ -332,26 +409,40 @@ def differences_table(audit: Audit) -> Table:
 
 def floors_table(audit: Audit, *, as_published: bool = False) -> Table:
     """The disparity at every floor of the grid and at the plan's, or the paper's, by the gap."""
-    by = f" as published, by {GAP.label}" if as_published else f", by {audit.proxy.label}"
+    by = (
+        f" as published, by {GAP.label}"
+        if as_published
+        else f", by {audit.proxy.label}"
+    )
     pooled = not as_published and any(
         row.mean is not None and row.n_positive_seeds is None
         for row in audit.budgets[0].pairs[0].floors
     )
-    more = " This attack is one number for all seeds: it has no spread over them." * pooled
+    more = (
+        " This attack is one number for all seeds: it has no spread over them." * pooled
+    )
 
     def cell(k: int, budget: BudgetResult, *pairs: Any) -> str:
         _, row = floor_rows(audit, pairs[as_published])[k]
         above = share = null = None
         if isinstance(row, file.FloorRow):
-            above, share, null = row.n_positive_seeds, row.floor_dominated_share, row.null_mean
+            above, share, null = (
+                row.n_positive_seeds,
+                row.floor_dominated_share,
+                row.null_mean,
+            )
         counts = words.NOTHING if above is None else f"{above}/{budget.n_seeds}"
         floored = words.NOTHING if share is None else f"{100 * share:.0f}%"
         nothing = "" if null is None else f"\n({words.signed(null)})"
         return f"{words.plus_minus(row)}\n{words.bounds(row.ci)}\n{counts}; {floored}{nothing}"
 
     floors = enumerate(audit_floors(audit))
-    columns: list[Column] = [(f"floor {floor:g}", partial(cell, k)) for k, floor in floors]
-    columns.append(("slope", lambda _, *pairs: words.decimals(pairs[as_published].floor_slope, 2)))
+    columns: list[Column] = [
+        (f"floor {floor:g}", partial(cell, k)) for k, floor in floors
+    ]
+    columns.append(
+        ("slope", lambda _, *pairs: words.decimals(pairs[as_published].floor_slope, 2))
+    )
     return _pairs_table(audit, "floors", columns, by_gap=as_published, by=by, more=more)
 
 
@@ -360,7 +451,9 @@ def audit_floors(audit: Audit) -> list[float]:
     return sorted({*audit.plan.floors, audit.plan.floor})
 
 
-def floor_rows(audit: Audit, pair: PairResult | PublishedPair) -> list[tuple[float, Summary]]:
+def floor_rows(
+    audit: Audit, pair: PairResult | PublishedPair
+) -> list[tuple[float, Summary]]:
     """A pair's disparity at every floor of the grid, and at the plan's where that is another."""
     rows: dict[float, Summary] = {row.floor: row for row in pair.floors}
     rows.setdefault(audit.plan.floor, pair.pcer_disparity)
@@ -374,7 +467,11 @@ def paper_numbers(audit: Audit, *, brief: bool = False) -> Table:
     ``brief`` is for 80 columns: both groups in one cell, fewer digits, the null's mean alone.
     """
     names, rows = audit.subject.groups, list[tuple[str, ...]]()
-    published = {(m.model, budget.epsilon): budget for m in audit.published for budget in m.budgets}
+    published = {
+        (m.model, budget.epsilon): budget
+        for m in audit.published
+        for budget in m.budgets
+    }
     every = list(published.values())
     disparities = (pair.pcer_disparity for budget in every for pair in budget.pairs)
     nulls = [end for found in disparities for end in found.null_interval or ()]
@@ -384,11 +481,16 @@ def paper_numbers(audit: Audit, *, brief: bool = False) -> Table:
     shown = [pair] if len(names) == 2 else [(name,) for name in names]
     for budget in least_private_first(audit):
         found = published[budget.model, budget.epsilon]
-        epsilon = "none" if budget.epsilon is None else words.short_budget(budget.epsilon)
+        epsilon = (
+            "none" if budget.epsilon is None else words.short_budget(budget.epsilon)
+        )
         setting = epsilon if budget.model is None else f"{budget.model}, {epsilon}"
         pairs = {pair.groups[1]: pair.pcer_disparity for pair in found.pairs}
         for group in shown:
-            at, disparity = [budget.groups[name] for name in group], pairs.get(group[-1])
+            at, disparity = (
+                [budget.groups[name] for name in group],
+                pairs.get(group[-1]),
+            )
             numbers = [
                 [words.no_zero(each.benefit.mean, 2 if brief else 3) for each in at],
                 [words.no_zero(each.overfitting_gap.mean, 4) for each in at],
@@ -398,13 +500,23 @@ def paper_numbers(audit: Audit, *, brief: bool = False) -> Table:
             rows.append(
                 (
                     *(setting, *(() if len(names) == 2 else group)),
-                    *([" ".join(cells) for cells in numbers] if brief else chain(*numbers)),
+                    *(
+                        [" ".join(cells) for cells in numbers]
+                        if brief
+                        else chain(*numbers)
+                    ),
                     *_with_null(disparity, (digits, _digits(nulls)), brief=brief),
-                    *(words.no_zero(gap.mean, 3) if group == shown[0] else "" for gap in gaps),
+                    *(
+                        words.no_zero(gap.mean, 3) if group == shown[0] else ""
+                        for gap in gaps
+                    ),
                 )
             )
     broken = [name.replace("-", f"-{MAY_BREAK}") for name in shown[0]]
-    per_group = [[s] if brief or len(names) > 2 else [f"{s}\n{n}" for n in broken] for s in SYMBOLS]
+    per_group = [
+        [s] if brief or len(names) > 2 else [f"{s}\n{n}" for n in broken]
+        for s in SYMBOLS
+    ]
     level = f"[{100 * audit.plan.confidence_level:g}%]"
     last = (f"Δ PCER\n{level}", "if nothing\nmemorised", "parity\ngap", "odds\ngap")
     heads = ("ε", *(() if len(names) == 2 else ("group",)), *chain(*per_group), *last)
@@ -424,7 +536,9 @@ def paper_strip(audit: Audit, *, most_rows: int | None) -> Table:
         start = n * least_private_first(audit).index(audit.told)
         rows = rows[start : start + min(n, most_rows)]
     title, note = words.paper_note(audit, "strip"), words.paper_words(audit)
-    return replace(table, title=title, rows=rows, note=note + _further(n_all - len(rows)))
+    return replace(
+        table, title=title, rows=rows, note=note + _further(n_all - len(rows))
+    )
 
 
 def _further(n: int) -> str:
@@ -446,9 +560,15 @@ def _with_null(
     cells = list[str]()
     rows = ((found.mean, found.ci), (found.null_mean, found.null_interval))
     for (mean, ends), n in zip(rows, digits, strict=True):
-        texts = [f"{v:+z.{n}f}".replace("-", "−") for v in (mean, *(ends or ())) if v is not None]
+        texts = [
+            f"{v:+z.{n}f}".replace("-", "−")
+            for v in (mean, *(ends or ()))
+            if v is not None
+        ]
         is_short = len(texts) < 3 or (brief and bool(cells))
-        cells.append((texts or [words.NOTHING])[0] if is_short else "{} [{}, {}]".format(*texts))
+        cells.append(
+            (texts or [words.NOTHING])[0] if is_short else "{} [{}, {}]".format(*texts)
+        )
     return cells[0], cells[1]
 
 
@@ -460,7 +580,11 @@ def published_table(audit: Audit) -> Table:
 
     def gap(name: str, budget: BudgetResult, *_: Any) -> str:
         found = budget.groups[name]
-        null = "" if found.null_gap is None else f"\n({words.no_zero(found.null_gap.mean, 4)})"
+        null = (
+            ""
+            if found.null_gap is None
+            else f"\n({words.no_zero(found.null_gap.mean, 4)})"
+        )
         return rate(found.overfitting_gap, 4) + null
 
     def disparity(_: BudgetResult, __: PairResult, published: PublishedPair) -> str:
@@ -476,9 +600,13 @@ def published_table(audit: Audit) -> Table:
         ("parity\ngap", lambda budget, *_: rate(budget.demographic_parity_gap, 3)),
         ("odds\ngap", lambda budget, *_: rate(budget.equalized_odds_gap, 3)),
     ]
-    for name in audit.subject.groups if len(audit.subject.groups) <= MOST_GAP_COLUMNS else ():
+    for name in (
+        audit.subject.groups if len(audit.subject.groups) <= MOST_GAP_COLUMNS else ()
+    ):
         # A long name may break after its hyphens, where a terminal would cut anywhere.
-        head = name.replace("-", f"-{MAY_BREAK}") if len(name) > LONGEST_HEADER else name
+        head = (
+            name.replace("-", f"-{MAY_BREAK}") if len(name) > LONGEST_HEADER else name
+        )
         columns.append((f"δ\n{head}", partial(gap, name)))
     columns += [("Δ PCER", disparity), ("if nothing\nmemorised", null)]
     return _pairs_table(audit, "published", columns, by_gap=True)
@@ -495,7 +623,10 @@ def costs_table(audit: Audit) -> Table:
         ("detected", lambda story: f"{story.n_resolved} of {story.n_cells}"),
         ("more\nexposed", lambda story: names(story.more_exposed)),
         ("lower\nratio", lambda story: names(story.lower_ratio)),
-        (f"doubly dis{SOFT_HYPHEN}advantaged", lambda story: names(story.double_disadvantage)),
+        (
+            f"doubly dis{SOFT_HYPHEN}advantaged",
+            lambda story: names(story.double_disadvantage),
+        ),
         ("p", lambda story: words.p_value(story.p_value)),
         ("p over\nattacks", lambda story: words.p_value(story.p_value_over_costs)),
     ]
@@ -550,7 +681,10 @@ def agreement_table(audit: Audit, attacks: Sequence[ProxyAgreement]) -> Table:
         ("r of\nexposures", lambda row: words.decimals(row.correlation, 2)),
         ("same sign of\ndisparity", lambda row: share(row.n_same_sign, row)),
         ("larger\ndisparity", lambda row: share(row.n_larger_disparity, row)),
-        ("r of dis-\nparities", lambda row: words.decimals(row.disparity_correlation, 2)),
+        (
+            "r of dis-\nparities",
+            lambda row: words.decimals(row.disparity_correlation, 2),
+        ),
         ("exceeds gap\n(beyond error)", exceeding),
     ]
     return _made(audit, "agreement", columns, zip(attacks, strict=True), 1)
@@ -561,16 +695,28 @@ def _algorithm_table(audit: Audit, published: file.AsPublished) -> Table:
     found = published.algorithm1
     rows = []
     for row in found.equitable_budget:
-        word = "yes" if row.floor in found.informative_floors else "no: not below a detected gap"
+        word = (
+            "yes"
+            if row.floor in found.informative_floors
+            else "no: not below a detected gap"
+        )
         if row.repeats_demographic_parity:
             word = "no: above every gap, so it repeats the parity gap"
         rows.append((f"{row.floor:g}", words.budget_list(row.budgets), word))
     informative = "no floor is informative, since no gap is detected"
     if found.informative_verdict:
         informative = f"over the informative floors: {found.informative_verdict.words}"
-    heads, model = ("floor", "budget", "informative?"), _of_model(audit, published.model)
+    heads, model = (
+        ("floor", "budget", "informative?"),
+        _of_model(audit, published.model),
+    )
     verdict = "No disparity is known" if found.verdict is None else found.verdict.words
-    values = {"model": model, "found": found, "verdict": verdict, "informative": informative}
+    values = {
+        "model": model,
+        "found": found,
+        "verdict": verdict,
+        "informative": informative,
+    }
     return _titled(audit, "algorithm", heads, rows, 3, **values)
 
 
@@ -579,16 +725,25 @@ def _rankings_table(audit: Audit, compared: Comparison) -> Table:
     rows = [
         (
             MEASURES[row.measure],
-            " < ".join(words.short_budget(epsilon) for epsilon in row.budgets) or words.NOTHING,
+            " < ".join(words.short_budget(epsilon) for epsilon in row.budgets)
+            or words.NOTHING,
             words.yes_no(compared.ranking_disagreement.get(row.measure)),
         )
         for row in compared.rankings
     ]
     turned = [words.short_budget(epsilon) for epsilon, _ in compared.opposite]
-    refuted = [words.short_budget(row.epsilon) for row in compared.equal_gap_claims if row.refuted]
+    refuted = [
+        words.short_budget(row.epsilon)
+        for row in compared.equal_gap_claims
+        if row.refuted
+    ]
     given = ((pair, r) for pair, r in compared.correlations.items() if r is not None)
-    correlations = ", ".join(f"{words.signed(r)} ({pair_name(pair)})" for pair, r in given)
-    descriptive = "Correlation of Δ PCER and rate difference over budgets, descriptive only:"
+    correlations = ", ".join(
+        f"{words.signed(r)} ({pair_name(pair)})" for pair, r in given
+    )
+    descriptive = (
+        "Correlation of Δ PCER and rate difference over budgets, descriptive only:"
+    )
     values = {
         "model": _of_model(audit, compared.model),
         "turned": ", ".join(dict.fromkeys(turned)) or "no budget",
@@ -617,7 +772,9 @@ def least_private_first(audit: Audit) -> list[BudgetResult]:
 
 def shown_groups(audit: Audit) -> list[int]:
     """Positions of the groups that charts show: those of the first few pairs."""
-    shown = {name for pair in audit.budgets[0].pairs[:MOST_PAIRS] for name in pair.groups}
+    shown = {
+        name for pair in audit.budgets[0].pairs[:MOST_PAIRS] for name in pair.groups
+    }
     return [g for g, name in enumerate(audit.subject.groups) if name in shown]
 
 
@@ -626,7 +783,10 @@ def setting_labels(audit: Audit) -> list[str]:
     short = [_short(budget) for budget in audit.budgets]
     if len(set(short)) == len(short):
         return [isolated(label) for label in short]
-    return ["no-DP" if budget.epsilon is None else repr(budget.epsilon) for budget in audit.budgets]
+    return [
+        "no-DP" if budget.epsilon is None else repr(budget.epsilon)
+        for budget in audit.budgets
+    ]
 
 
 def _of_model(audit: Audit, model: str | None) -> str:
@@ -655,7 +815,9 @@ def _amount(scale: proxies.Scale, cost: float | None, digits: int = 2) -> str:
 
 
 def _amounts(scale: proxies.Scale, ci: Ends | None) -> str:
-    return f"[{_amount(scale, ci[0])}, {_amount(scale, ci[1])}]" if ci else "[no interval]"
+    return (
+        f"[{_amount(scale, ci[0])}, {_amount(scale, ci[1])}]" if ci else "[no interval]"
+    )
 
 
 def _difference(scale: proxies.Scale, found: file.Difference) -> str:

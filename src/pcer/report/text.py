@@ -45,7 +45,9 @@ class Lines(NamedTuple):
     sentences: list[str]
 
 
-def view_of(audit: Audit, view: View = "short", also: Sequence[str] = ()) -> list[Lines | Table]:
+def view_of(
+    audit: Audit, view: View = "short", also: Sequence[str] = ()
+) -> list[Lines | Table]:
     """What a view of an audit shows, in reading order; what has nothing to say is left out.
 
     The short one stands wherever nobody asked for more. ``brief`` is a short one of few words, with
@@ -59,14 +61,26 @@ def view_of(audit: Audit, view: View = "short", also: Sequence[str] = ()) -> lis
         above = [words.paper_words(audit), *tables.left_out(audit), *also]
         first = Lines(f"The paper's view: {tables.subject_name(audit)}", above)
         return [first, *tables.paper_tables(audit)]
-    about = [*words.subject_line(audit, told), words.in_setting(told.model, told.epsilon)]
+    about = [
+        *words.subject_line(audit, told),
+        words.in_setting(told.model, told.epsilon),
+    ]
     most_rows = tables.FEW_ROWS if is_brief else None if is_full else tables.MOST_ROWS
     against = [each.sentence for each in audit.declarations if each.caps_verdict]
-    sure = [*words.how_sure_card(audit, told).sentences, *against, *tables.left_out(audit)]
+    sure = [
+        *words.how_sure_card(audit, told).sentences,
+        *against,
+        *tables.left_out(audit),
+    ]
     shown: list[Lines | Table] = [
-        Lines(" · ".join(about), [audit.headline, verdict_line(audit), *audit.policy_lines, *also]),
+        Lines(
+            " · ".join(about),
+            [audit.headline, verdict_line(audit), *audit.policy_lines, *also],
+        ),
         tables.finding_table(audit, most_rows=most_rows, bars=is_brief),
-        tables.paper_strip(audit, most_rows=most_rows and min(most_rows, tables.MOST_STRIP_ROWS)),
+        tables.paper_strip(
+            audit, most_rows=most_rows and min(most_rows, tables.MOST_STRIP_ROWS)
+        ),
         Lines("How sure", sure if is_brief else [*audit.trust, audit.choice]),
         Lines("What can be done", audit.next_steps),
     ]
@@ -96,20 +110,28 @@ def setting_line(audit: Audit, called: str) -> str:
     """Both answers in one setting, which a user calls by any of its names."""
     settings = [(each.model, each.epsilon) for each in audit.budgets]
     if (place := words.setting_called(called, settings)) is None:
-        has = words.listed([repr(words.short_setting(*setting)) for setting in settings])
+        has = words.listed(
+            [repr(words.short_setting(*setting)) for setting in settings]
+        )
         what = f"{tables.subject_name(audit)} has no single setting called {called!r}"
         raise InputError(f"{what}; it has {has}.", field="setting")
     at, where = audit.budgets[place], words.capital(words.in_setting(*settings[place]))
-    return as_shown(f"{where}: {at.headline} {words.badge(audit, at)} [{at.verdict.value}]")
+    return as_shown(
+        f"{where}: {at.headline} {words.badge(audit, at)} [{at.verdict.value}]"
+    )
 
 
-def terminal_parts(shown: Iterable[Lines | Table], width: int) -> Iterator[tuple[str, str]]:
+def terminal_parts(
+    shown: Iterable[Lines | Table], width: int
+) -> Iterator[tuple[str, str]]:
     """Title and body of each, which fit; of sentences only the first are not indented."""
     for k, each in enumerate(shown):
         if isinstance(each, Table):
             body = table_body(each, width)
         else:
-            body = "\n".join(wrapped(line, width, indent=2 * (k > 0)) for line in each.sentences)
+            body = "\n".join(
+                wrapped(line, width, indent=2 * (k > 0)) for line in each.sentences
+            )
         yield wrapped(each.title, width), body
 
 
@@ -127,7 +149,11 @@ def to_markdown_page(
     for audit, lines in zip(map(as_shown, audits), also or repeat(()), strict=False):
         first, *rest = view_of(audit, view, lines)
         head, *more = map(markdown_text, first.sentences)  # type: ignore[union-attr]
-        parts += [f"## {markdown_text(first.title)}\n", f"**{head}**\n", *(f"{m}\n" for m in more)]
+        parts += [
+            f"## {markdown_text(first.title)}\n",
+            f"**{head}**\n",
+            *(f"{m}\n" for m in more),
+        ]
         for shown in rest:
             if isinstance(shown, Table):
                 parts.append(to_markdown(shown))
@@ -141,7 +167,9 @@ def to_markdown_page(
 def to_latex_tables(audits: Sequence[Audit], view: View = "full") -> str:
     """Audits as LaTeX: sentences as paragraphs, booktabs tables."""
     parts = ["% Needs \\usepackage[T1]{fontenc} and \\usepackage{booktabs,graphicx}.\n"]
-    for shown in (each for audit in map(as_shown, audits) for each in view_of(audit, view)):
+    for shown in (
+        each for audit in map(as_shown, audits) for each in view_of(audit, view)
+    ):
         if isinstance(shown, Table):
             parts.append(to_latex(shown))
         else:
@@ -154,7 +182,10 @@ def to_junit(audits: Sequence[Audit], fail_on: Sequence[str]) -> str:
     """One suite per release, one test for every rule, ``fail_on`` among them, or per setting."""
     suites = []
     for audit in map(as_shown, audits):
-        properties = {"verdict": audit.verdict.value, "groups": ", ".join(audit.told.named)}
+        properties = {
+            "verdict": audit.verdict.value,
+            "groups": ", ".join(audit.told.named),
+        }
         name = f"pcer {tables.subject_name(audit)}"
         output = terminal_text(view_of(audit, "full"), UNBROKEN)
         suites.append((name, properties, list(_cases(audit, fail_on, name)), output))
@@ -181,14 +212,22 @@ def junit_text(suites: Iterable[tuple[str, dict[str, str], list[Case], str]]) ->
         for key, value in properties.items():
             Xml.SubElement(holder, "property", {"name": key, "value": value})
         for case in cases:
-            found = Xml.SubElement(suite, "testcase", {"classname": case.suite, "name": case.name})
+            found = Xml.SubElement(
+                suite, "testcase", {"classname": case.suite, "name": case.name}
+            )
             if case.failure:
-                Xml.SubElement(found, "failure", {"message": case.failure}).text = case.text
+                Xml.SubElement(
+                    found, "failure", {"message": case.failure}
+                ).text = case.text
             else:
                 Xml.SubElement(found, "system-out").text = case.text
         Xml.SubElement(suite, "system-out").text = output
     Xml.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, "unicode") + "\n"
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        + Xml.tostring(root, "unicode")
+        + "\n"
+    )
 
 
 def _cases(audit: Audit, fail_on: Sequence[str], suite: str) -> Iterator[Case]:
@@ -198,8 +237,12 @@ def _cases(audit: Audit, fail_on: Sequence[str], suite: str) -> Iterator[Case]:
         yield Case(suite, tables.setting_of(budget), None, budget.headline)
     for statement in dict.fromkeys([*fail_on, *policy.fail_on]):
         met = statement_met(audit, statement)
-        yield Case(suite, f"fail_on: {statement}", met, met or words.say("policy", "not_met"))
-    for key, limit in policy.model_dump(exclude={"fail_on"}, exclude_defaults=True).items():
+        yield Case(
+            suite, f"fail_on: {statement}", met, met or words.say("policy", "not_met")
+        )
+    for key, limit in policy.model_dump(
+        exclude={"fail_on"}, exclude_defaults=True
+    ).items():
         # what has a case of its own is not part of strictness
         parts = [part for part in STRICT_RULES if getattr(policy, part, None) is None]
         rules = [key, *parts] if key == "strict" else [key]

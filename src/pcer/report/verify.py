@@ -22,7 +22,10 @@ from pcer.report.page import GENERATOR, read_payload, to_report
 # Units of the last digit: rounding may fall either way on another machine, but a changed digit is
 # always further off.
 HALF_A_DIGIT = 0.51
-SHOWN_BEFORE, SHOWN_AFTER = 40, 30  # characters of a page that are shown around a difference
+SHOWN_BEFORE, SHOWN_AFTER = (
+    40,
+    30,
+)  # characters of a page that are shown around a difference
 
 
 class Difference(NamedTuple):
@@ -33,7 +36,9 @@ class Difference(NamedTuple):
     expected: Any
 
     def __str__(self) -> str:
-        return f"{self.path}: the file says {self.found!r}, recomputed {self.expected!r}"
+        return (
+            f"{self.path}: the file says {self.found!r}, recomputed {self.expected!r}"
+        )
 
 
 def verify_audits(
@@ -83,7 +88,10 @@ def _another_plan(plan: Plan, plan_sha256: str | None) -> str | None:
 
 
 def verify_audit(
-    found: dict[str, Any], releases: Sequence[Release], *, family: Sequence[Release] = ()
+    found: dict[str, Any],
+    releases: Sequence[Release],
+    *,
+    family: Sequence[Release] = (),
 ) -> Difference | None:
     """Recompute one audit (plain objects) and return its first difference, or None.
 
@@ -93,9 +101,13 @@ def verify_audit(
     digest = str(found.get("release_sha256"))
     by_digest = {release.sha256: release for release in (*releases, *family)}
     if digest not in by_digest and len(by_digest) > 1:
-        raise InputError(f"None of the releases has the digest {digest} that the audit names.")
+        raise InputError(
+            f"None of the releases has the digest {digest} that the audit names."
+        )
     named = found.get("family")
-    members = [*map(str, named)] if isinstance(named, list) and digest in by_digest else []
+    members = (
+        [*map(str, named)] if isinstance(named, list) and digest in by_digest else []
+    )
     if missing := [member for member in members if member not in by_digest]:
         raise InputError(
             f"The audit was judged in a family of {len(members)} releases, and the one with "
@@ -138,7 +150,9 @@ def verify_report(
     held = Counter(release.sha256 for release in (*carried.releases, *carried.family))
     for release in (*releases, *family):
         if release.sha256 not in held:
-            raise InputError(f"{path} does not carry the release with digest {release.sha256}.")
+            raise InputError(
+                f"{path} does not carry the release with digest {release.sha256}."
+            )
     named = {release.sha256 for release in (*releases, *family)}
     for release in (*carried.releases, *carried.family):
         if held[release.sha256] > 1:
@@ -149,7 +163,9 @@ def verify_report(
     if another := _another_plan(carried.plan, plan_sha256):
         return another
     fresh = audit(carried.releases, carried.plan, family=carried.family)
-    difference = _page_difference(text, to_report(fresh, carried.releases, carried.family))
+    difference = _page_difference(
+        text, to_report(fresh, carried.releases, carried.family)
+    )
     if difference is None and Path(path).read_bytes() != text.encode():
         return _at(1, "the head of the page", "a byte order mark", "none")
     return difference
@@ -174,7 +190,8 @@ def _page_difference(found: str, expected: str) -> str | None:
     start, places = same.rfind("\n") + 1, re.findall(r'\bid="([^"]+)"', same)
     # Both lines from a little before the difference, so that it is seen.
     their, our = (
-        text[max(start, at - SHOWN_BEFORE) : at + SHOWN_AFTER] for text in (found, expected)
+        text[max(start, at - SHOWN_BEFORE) : at + SHOWN_AFTER]
+        for text in (found, expected)
     )
     where = places[-1] if places else "the head of the page"
     return _at(same.count("\n") + 1, where, their.split("\n")[0], our.split("\n")[0])
@@ -198,7 +215,9 @@ def first_difference(found: Any, expected: Any, *, path: str) -> Difference | No
         if not isinstance(found, list) or len(found) != len(expected):
             return Difference(path, found, rounded(list(expected)))
         pairs = enumerate(zip(found, expected, strict=True))
-        differences = (first_difference(a, b, path=f"{path}[{k}]") for k, (a, b) in pairs)
+        differences = (
+            first_difference(a, b, path=f"{path}[{k}]") for k, (a, b) in pairs
+        )
         return next(filter(None, differences), None)
     if isinstance(expected, float) and type(found) in (int, float):
         same = abs(found) <= sys.float_info.max and _same_digits(float(found), expected)
@@ -213,4 +232,6 @@ def _same_digits(found: float, expected: float) -> bool:
         return False
     exponent = int(f"{expected:e}".partition("e")[2])
     last_digit = 10.0 ** (exponent - SIGNIFICANT_DIGITS + 1)
-    return bool(found == rounded(expected) or abs(found - expected) <= HALF_A_DIGIT * last_digit)
+    return bool(
+        found == rounded(expected) or abs(found - expected) <= HALF_A_DIGIT * last_digit
+    )

@@ -37,8 +37,12 @@ MOST_NAMED = 3  # faulty blocks that a sentence names
 def make_private(folder: Path) -> None:
     """Make a folder that only its owner can enter, or close an existing one to others."""
     if folder.is_symlink():
-        raise OutputError(f"{folder} is a link; remove it, or name the folder that it leads to.")
-    with refused_as(f"{folder} cannot be made", "choose a folder that you may write to"):
+        raise OutputError(
+            f"{folder} is a link; remove it, or name the folder that it leads to."
+        )
+    with refused_as(
+        f"{folder} cannot be made", "choose a folder that you may write to"
+    ):
         folder.mkdir(parents=True, exist_ok=True, mode=OWNERS_FOLDER)
     with suppress(OSError):  # systems without modes ignore them
         folder.chmod(OWNERS_FOLDER)
@@ -51,7 +55,9 @@ def owned(folder: Path) -> Iterator[None]:
     # not count once that process is gone. Nobody else can enter the folder.
     make_private(folder)
     with warnings.catch_warnings():  # filelock warns on systems without locks
-        warnings.filterwarnings("ignore", message=".*soft ?file ?lock", category=UserWarning)
+        warnings.filterwarnings(
+            "ignore", message=".*soft ?file ?lock", category=UserWarning
+        )
         from filelock import FileLock, Timeout
 
         lock = FileLock(folder / LOCK, timeout=0, mode=OWNERS_FILE)
@@ -89,7 +95,10 @@ def save_block(
     second: np.ndarray[Any, Any] | None = None,
 ) -> None:
     """Write arrays with a row for each key, then the small file that makes them count."""
-    array = folder / f"block-{hashlib.sha256(json.dumps(keys).encode()).hexdigest()[:16]}.npy"
+    array = (
+        folder
+        / f"block-{hashlib.sha256(json.dumps(keys).encode()).hexdigest()[:16]}.npy"
+    )
     record = {
         "models": keys,
         "made_with": dict(made_with),
@@ -113,7 +122,9 @@ def load_block(
     """An array of a block, float32 with so many columns; InputError if it is not as written."""
     path = _second(block.array) if is_second else block.array
     try:
-        if file_digest(path) != (block.second_digest if is_second else block.array_digest):
+        if file_digest(path) != (
+            block.second_digest if is_second else block.array_digest
+        ):
             raise ValueError
         values: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception:  # numpy's header parser may raise anything
@@ -155,7 +166,9 @@ def resume_folder(
     digest = settings_digest(settings, added=added)
     for path in folder.glob(".block-*"):  # left by a killed process
         path.unlink(missing_ok=True)
-    faults = {path: _fault(path, digest, n_columns, n_second) for path in _records(folder)}
+    faults = {
+        path: _fault(path, digest, n_columns, n_second) for path in _records(folder)
+    }
     if None not in faults.values():  # no block has these settings
         before = None
         with suppress(InputError):
@@ -166,7 +179,9 @@ def resume_folder(
     for path, fault in faults.items():
         if fault is not None:
             named.append(f"{path.stem} ({fault})")
-            with refused_as(f"{path} is not as it was written, and cannot be removed", REMOVE):
+            with refused_as(
+                f"{path} is not as it was written, and cannot be removed", REMOVE
+            ):
                 for file in (path, path.with_suffix(".npy"), _second(path)):
                     file.unlink(missing_ok=True)
     write_files({folder / SETTINGS: canonical_json(settings)}, private=True)
@@ -199,8 +214,12 @@ def require_same_settings(
 
 def settings_digest(settings: Settings, *, added: Settings) -> str:
     """A digest that does not change when a later version adds a setting at its old value."""
-    unchanged = {name for name in added if name in settings and settings[name] == added[name]}
-    return record_digest({name: settings[name] for name in settings if name not in unchanged})
+    unchanged = {
+        name for name in added if name in settings and settings[name] == added[name]
+    }
+    return record_digest(
+        {name: settings[name] for name in settings if name not in unchanged}
+    )
 
 
 def file_digest(path: Path) -> str:
@@ -254,7 +273,9 @@ def _read_block(path: Path) -> StoredBlock:
     raise InputError(f"{path} is not as it was written; {ANEW}.")
 
 
-def _fault(path: Path, settings: str, n_columns: int, n_second: int | None) -> str | None:
+def _fault(
+    path: Path, settings: str, n_columns: int, n_second: int | None
+) -> str | None:
     """Why the block of a record does not count; None if it does."""
     try:
         block = _read_block(path)

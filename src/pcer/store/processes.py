@@ -20,14 +20,20 @@ from typing import Any
 
 Task = tuple[Callable[..., Any], tuple[Any, ...]]  # what to call, and with what
 
-PR_SET_PDEATHSIG = 1  # from <sys/prctl.h>: the signal that the kernel sends when the parent is gone
+PR_SET_PDEATHSIG = (
+    1  # from <sys/prctl.h>: the signal that the kernel sends when the parent is gone
+)
 
 # Often sent to a parent and to all its workers at once.
 FOR_THE_PARENT = [
-    getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name)
+    getattr(signal, name)
+    for name in ("SIGTERM", "SIGHUP", "SIGINT")
+    if hasattr(signal, name)
 ]
 
-LOOK_SECONDS = 0.5  # how often a worker checks for its parent where the kernel sends no signal
+LOOK_SECONDS = (
+    0.5  # how often a worker checks for its parent where the kernel sends no signal
+)
 
 
 def run_tasks(
@@ -98,7 +104,9 @@ def _start_tracker() -> None:
 
     if not hasattr(signal, "pthread_sigmask"):  # Windows has neither this nor SIGHUP
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # a child inherits this
+    before = signal.pthread_sigmask(
+        signal.SIG_BLOCK, {signal.SIGHUP}
+    )  # a child inherits this
     sys.warnoptions.append("ignore:resource_tracker")
     try:
         ensure_running()  # which passes these options on

@@ -64,7 +64,9 @@ def read_secret(path: Path) -> bytes:
 def require_random(secret: bytes, name: str, *, make: str) -> None:
     """Raise InputError where a secret is too short or too long, or could be guessed."""
     if not FEWEST_BYTES <= len(secret) <= MOST_BYTES:
-        fault = f"must hold {FEWEST_BYTES} to {MOST_BYTES} bytes, but holds {len(secret)}"
+        fault = (
+            f"must hold {FEWEST_BYTES} to {MOST_BYTES} bytes, but holds {len(secret)}"
+        )
     elif not _is_random(secret):
         fault = "looks like words or a pattern, can be guessed, and a release holds its digest"
     else:
@@ -85,7 +87,11 @@ def _is_random(secret: bytes) -> bool:
     if _HEXADECIMAL.fullmatch(digits):
         n_steps = sum(abs(ord(a) - ord(b)) <= 1 for a, b in pairwise(digits))
         is_long = len(digits) >= 2 * FEWEST_BYTES
-        return is_long and 2 * n_steps < len(digits) and len(set(digits)) >= FEWEST_DISTINCT
+        return (
+            is_long
+            and 2 * n_steps < len(digits)
+            and len(set(digits)) >= FEWEST_DISTINCT
+        )
     # In words, lower case, upper case and other characters rarely alternate.
     n_turns = sum(a != b for a, b in pairwise((c.islower(), c.isupper()) for c in text))
     return _BASE_64.fullmatch(text) is not None and n_turns >= FEWEST_TURNS * len(text)
@@ -96,7 +102,9 @@ def keep_secret(secret: bytes, path: Path) -> None:
     remedy = "free space there, set XDG_STATE_HOME to your own folder, or name your own secret file"
     with refused_as(f"a secret cannot be kept in {path.parent}", remedy):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.") as stream:
+        with tempfile.NamedTemporaryFile(
+            dir=path.parent, prefix=f".{path.name}."
+        ) as stream:
             stream.write(secret)
             stream.flush()
             os.fsync(stream.fileno())

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from pcer.sweep.receipts import ReceiptIndex, SettingReceipts, person_receipts, right_guesses
+from pcer.sweep.receipts import (
+    ReceiptIndex,
+    SettingReceipts,
+    person_receipts,
+    right_guesses,
+)
 from pcer.sweep.run import begun_with, is_finished, run_sweep
 from pcer.sweep.sweep import Sweep
 

@@ -13,7 +13,9 @@ from pcer.errors import InputError
 from pcer.metrics import NO_DP
 from pcer.train import TrainConfig, parse_hidden
 
-Grid = Mapping[str, Sequence[Any]]  # values to train with, by setting of ``TrainConfig``
+Grid = Mapping[
+    str, Sequence[Any]
+]  # values to train with, by setting of ``TrainConfig``
 # What a grid may vary: the setting by its option's name, how a value is read, its word in names.
 KEYS: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
     "clip-norm": ("clip_norm", float, "clip"),
@@ -25,7 +27,9 @@ KEYS: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
     "rule": ("rule", str, "rule"),
 }
 WORDS = {setting: word for setting, _, word in KEYS.values()}
-BETWEEN = r",(?=\s*group-|[^=,]*(?:,|$))"  # a comma between values, not one within a rule
+BETWEEN = (
+    r",(?=\s*group-|[^=,]*(?:,|$))"  # a comma between values, not one within a rule
+)
 OF_PRIVACY = ("clip_norm", "rule")  # without privacy these change nothing
 PLAIN = "sgd"  # name of what is left of a configuration without them
 LONGEST_NAME = 200  # characters that a release allows
@@ -45,14 +49,18 @@ def parse_grid(texts: Iterable[str]) -> dict[str, tuple[Any, ...]]:
         key, _, listed = (part.strip() for part in text.partition("="))
         setting, read, _ = KEYS.get(key, ("", str, ""))
         if not setting or setting in grid:
-            _refuse(f"takes {', '.join(KEYS)}, each once, as in clip-norm=1,2, not {text!r}")
+            _refuse(
+                f"takes {', '.join(KEYS)}, each once, as in clip-norm=1,2, not {text!r}"
+            )
         words = [word.strip() for word in re.split(BETWEEN, listed)]
         try:
             grid[setting] = tuple(read(word) for word in words)
         except ValueError:
             words = [""]
         if "" in words:
-            _refuse(f"must list values such as clip-norm=1,2 or hidden=64-32,none, not {text!r}")
+            _refuse(
+                f"must list values such as clip-norm=1,2 or hidden=64-32,none, not {text!r}"
+            )
     return grid
 
 
@@ -69,22 +77,42 @@ def configurations(
     for setting, values in grid.items():
         if setting not in WORDS:
             _refuse(f"has no setting {setting!r}; it takes {', '.join(WORDS)}")
-        if len({replace(config, **{setting: value}) for value in values}) < max(1, len(values)):
-            _refuse(f"must have one value of {setting} or several different ones, not {values!r}")
+        if len({replace(config, **{setting: value}) for value in values}) < max(
+            1, len(values)
+        ):
+            _refuse(
+                f"must have one value of {setting} or several different ones, not {values!r}"
+            )
     found: dict[str | None, Configuration] = {}
-    private, bare = ([e for e in budgets if (e == NO_DP) is is_bare] for is_bare in (False, True))
-    has_rate = "learning_rate" in grid or config.learning_rate != TrainConfig.learning_rate
+    private, bare = (
+        [e for e in budgets if (e == NO_DP) is is_bare] for is_bare in (False, True)
+    )
+    has_rate = (
+        "learning_rate" in grid or config.learning_rate != TrainConfig.learning_rate
+    )
     for own, left_out in ((private, ()), (bare, OF_PRIVACY)):
-        varied = {setting: values for setting, values in grid.items() if setting not in left_out}
+        varied = {
+            setting: values
+            for setting, values in grid.items()
+            if setting not in left_out
+        }
         for chosen in product(*varied.values()) if own else ():
             changes = dict(zip(varied, chosen, strict=True))
-            several = {key: value for key, value in changes.items() if len(grid[key]) > 1}
+            several = {
+                key: value for key, value in changes.items() if len(grid[key]) > 1
+            }
             name = _name(several or changes)
             if "clip_norm" in changes and not has_rate:
-                rate = TrainConfig.learning_rate * TrainConfig.clip_norm / changes["clip_norm"]
+                rate = (
+                    TrainConfig.learning_rate
+                    * TrainConfig.clip_norm
+                    / changes["clip_norm"]
+                )
                 changes["learning_rate"] = rate
             whole = replace(config, **changes)
-            if name in found and found[name].config != whole:  # one value of what privacy needs
+            if (
+                name in found and found[name].config != whole
+            ):  # one value of what privacy needs
                 name = f"{name}, {PLAIN}"
             before = found[name].budgets if name in found else ()
             found[name] = Configuration(whole, (*before, *own))
@@ -99,8 +127,14 @@ def stated(grid: Grid, found: Mapping[str | None, Configuration]) -> dict[str, A
     first, *others = models.values()
     if not grid:
         return first
-    same = {k: v for k, v in first.items() if k not in grid and all(v == o[k] for o in others)}
-    varied = {name: {k: own[k] for k in own if k not in same} for name, own in models.items()}
+    same = {
+        k: v
+        for k, v in first.items()
+        if k not in grid and all(v == o[k] for o in others)
+    }
+    varied = {
+        name: {k: own[k] for k in own if k not in same} for name, own in models.items()
+    }
     return {**same, "grid": json.loads(json.dumps(dict(grid))), "models": varied}
 
 

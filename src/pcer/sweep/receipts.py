@@ -17,7 +17,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from pcer.errors import InputError, refused_as
-from pcer.files import Record, canonical_json, parse_record, read_json, require_format, write_files
+from pcer.files import (
+    Record,
+    canonical_json,
+    parse_record,
+    read_json,
+    require_format,
+    write_files,
+)
 from pcer.metrics import NO_DP, BoolArray, FloatArray
 from pcer.release.format import Bound
 from pcer.release.small_groups import Attribute
@@ -49,7 +56,9 @@ class ReceiptSetting(Record):
     noise_multiplier: float
     # Epsilons of the ladder's rungs; the promise by the same accountant last.
     ladder: list[float]
-    promises: list[float] | None = None  # by record, where a rule promises groups different ones
+    promises: list[float] | None = (
+        None  # by record, where a rule promises groups different ones
+    )
 
 
 class ReceiptIndex(Record):
@@ -59,11 +68,15 @@ class ReceiptIndex(Record):
     version: Literal[1] = VERSION
     dataset: str
     data_digest: str  # keyed where the records are private
-    mode: Literal["exact", "refreshed", "held"]  # where the norms of gradients come from
+    mode: Literal[
+        "exact", "refreshed", "held"
+    ]  # where the norms of gradients come from
     accountant: str  # of every ladder
     dp_delta: float
     clip_norm: float | None = None  # None where models differ in it
-    standardised: bool  # whether features were scaled by statistics of the training records
+    standardised: (
+        bool  # whether features were scaled by statistics of the training records
+    )
     has_models_without_privacy: bool
     settings: list[ReceiptSetting]
     seeds: list[int]
@@ -103,19 +116,30 @@ def group_bounds(
             fixed = {"mode": "exact", "kind": "promise", "accountant": by}
             same |= {"nominal": budget.epsilon_by_accountant[by]}
             rows += [
-                Bound.model_validate({**same, **fixed, "group": name, "mean": most[chosen].max()})
+                Bound.model_validate(
+                    {**same, **fixed, "group": name, "mean": most[chosen].max()}
+                )
                 for name, label, chosen in parts
                 if label is None and chosen.any()
             ]
         if scores.receipts is None:
             continue
-        terms, most = terms_of(budget, **own), promised(budget, shares, **own, by=ACCOUNTANT)
+        terms, most = (
+            terms_of(budget, **own),
+            promised(budget, shares, **own, by=ACCOUNTANT),
+        )
         most = np.full(len(labels), terms.nominal) if most is None else most
         spent = unfolded(placed(scores.receipts[k], scores.member), terms.ladder)
         realised, receipt = (np.minimum(values, most) for values in spent)
         rows += [
             Bound.model_validate(
-                {**same, "group": name, "label": label, "kind": kind, "mode": str(config.receipts)}
+                {
+                    **same,
+                    "group": name,
+                    "label": label,
+                    "kind": kind,
+                    "mode": str(config.receipts),
+                }
                 | _statistics(values[:, chosen], terms, kind)
                 | {"nominal": float(most[chosen].max())}
             )
@@ -138,7 +162,9 @@ def _statistics(values: FloatArray, terms: Terms, kind: str) -> dict[str, object
         "accountant": ACCOUNTANT,
         "mean": float(there.mean()),
         "standard_error": two_way_error(values),
-        "quantiles": {f"{q:g}": float(v) for q, v in zip(QUANTILES, shares, strict=True)},
+        "quantiles": {
+            f"{q:g}": float(v) for q, v in zip(QUANTILES, shares, strict=True)
+        },
         "n_records": int((~np.isnan(values)).any(axis=0).sum()),
         "allowed_advantage": allowed,
         "exact": True,
@@ -148,7 +174,9 @@ def _statistics(values: FloatArray, terms: Terms, kind: str) -> dict[str, object
 def terms_of(budget: Budget, n_train: int, config: TrainConfig) -> Terms:
     """Promise and levels of every record, fixed before training."""
     sampling = config.sampling(n_train)
-    return Terms(budget.noise_multiplier, sampling.sample_rate, sampling.n_steps, config.dp_delta)
+    return Terms(
+        budget.noise_multiplier, sampling.sample_rate, sampling.n_steps, config.dp_delta
+    )
 
 
 def placed(kept: Float32Array, member: BoolArray) -> Float32Array:
@@ -163,7 +191,10 @@ def two_way_error(values: FloatArray) -> float | None:
     # Two-way clusters: people are in several models, and a model is about many people (Cameron,
     # Gelbach and Miller 2011); never less than the part of people.
     there = ~np.isnan(values)
-    n, (n_seeds, n_people) = int(there.sum()), (int(there.any(axis=k).sum()) for k in (1, 0))
+    n, (n_seeds, n_people) = (
+        int(there.sum()),
+        (int(there.any(axis=k).sum()) for k in (1, 0)),
+    )
     if n_people < 2:
         return None
     off = np.where(there, values - values[there].mean(), 0.0) / n
@@ -236,7 +267,11 @@ def read_receipts(folder: Path) -> tuple[ReceiptIndex, Float32Array]:
     data = read_json(path, max_bytes=None)
     require_format(data, file=str(path), name=FORMAT, version=VERSION)
     index = parse_record(ReceiptIndex, data, file=str(path))
-    if not is_sealed(data) or not array.exists() or file_digest(array) != index.array_sha256:
+    if (
+        not is_sealed(data)
+        or not array.exists()
+        or file_digest(array) != index.array_sha256
+    ):
         raise InputError(f"{folder} is not as it was written; {ANEW}.")
     return index, np.load(array, mmap_mode="r", allow_pickle=False)
 
@@ -244,13 +279,24 @@ def read_receipts(folder: Path) -> tuple[ReceiptIndex, Float32Array]:
 def has_receipts(folder: Path, sweep: Sweep) -> bool:
     """Whether a folder holds the receipts of these models; reads only the index."""
     try:
-        index = parse_record(ReceiptIndex, read_json(folder / INDEX, max_bytes=None), file="")
+        index = parse_record(
+            ReceiptIndex, read_json(folder / INDEX, max_bytes=None), file=""
+        )
     except InputError:
         return False
-    digest, mode = sweep.dataset.published_digest(sweep.secret), str(sweep.config.receipts)
-    is_same = (index.data_digest, index.mode, index.seeds) == (digest, mode, list(sweep.seeds))
+    digest, mode = (
+        sweep.dataset.published_digest(sweep.secret),
+        str(sweep.config.receipts),
+    )
+    is_same = (index.data_digest, index.mode, index.seeds) == (
+        digest,
+        mode,
+        list(sweep.seeds),
+    )
     there = {(setting.model, setting.epsilon) for setting in index.settings}
-    named = {(name, e) for name, own in sweep.configurations.items() for e in own.budgets}
+    named = {
+        (name, e) for name, own in sweep.configurations.items() for e in own.budgets
+    }
     wanted = {setting for setting in named if setting[1] != NO_DP}
     return is_same and there == wanted and (folder / ARRAY).exists()
 
@@ -261,14 +307,20 @@ def find_receipts(folder: Path) -> Path:
         return folder
     found = sorted(path.parent for path in folder.glob(f"*.receipts/{INDEX}"))
     if not found:
-        raise InputError(f"{folder} holds no receipts; train with receipts 'held' to have them.")
+        raise InputError(
+            f"{folder} holds no receipts; train with receipts 'held' to have them."
+        )
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
-        raise InputError(f"{folder} holds receipts of several sweeps; name one of: {names}.")
+        raise InputError(
+            f"{folder} holds receipts of several sweeps; name one of: {names}."
+        )
     return found[0]
 
 
-def person_receipts(folder: Path, record: str) -> tuple[ReceiptIndex, Sequence[SettingReceipts]]:
+def person_receipts(
+    folder: Path, record: str
+) -> tuple[ReceiptIndex, Sequence[SettingReceipts]]:
     """Privacy that one record spent, for every budget.
 
     Args:
@@ -301,5 +353,7 @@ def right_guesses(epsilon: float, dp_delta: float) -> float:
     >>> right_guesses(0.0, 0.0), round(right_guesses(1.0, 1e-5), 4)
     (0.5, 0.7311)
     """
-    share = 0.5 * (1 + math.tanh(epsilon / 2)) + dp_delta / (1 + math.exp(min(epsilon, 700.0)))
+    share = 0.5 * (1 + math.tanh(epsilon / 2)) + dp_delta / (
+        1 + math.exp(min(epsilon, 700.0))
+    )
     return min(1.0, share)

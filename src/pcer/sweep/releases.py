@@ -45,7 +45,8 @@ def allowed_attributes(sweep: Sweep, splits: Mapping[int, Split]) -> Allowed:
     """Groups that may be released, by attribute; known before anything is trained."""
     dataset = sweep.dataset
     attributes = [
-        Attribute(a.name, a.group_names, a.codes) for a in map(dataset.attribute, sweep.attributes)
+        Attribute(a.name, a.group_names, a.codes)
+        for a in map(dataset.attribute, sweep.attributes)
     ]
     everybody, positive = np.arange(dataset.n_records), dataset.labels == 1
     models = (
@@ -86,11 +87,15 @@ def build_releases(
     models = [(seed, splits[seed].id) for seed in sweep.seeds]
     counted = [  # the dataset's notes count records without a group
         replace(count_models(own, views, models), notes=[own.note] if own.note else [])
-        for own, views in zip(allowed.attributes, zip(*settings, strict=True), strict=True)
+        for own, views in zip(
+            allowed.attributes, zip(*settings, strict=True), strict=True
+        )
     ]
     # Processes, since small arrays keep threads waiting for the lock.
     run = partial(run_tasks, n_processes=n_processes, in_order=True)
-    budgets = [b for found in scores.values() for b in found.budgets for _ in sweep.seeds]
+    budgets = [
+        b for found in scores.values() for b in found.budgets for _ in sweep.seeds
+    ]
     releases = {}
     attacked = with_costs(counted, settings, facts, run=run, on_step=on_step)
     for counts, attribute in zip(attacked, allowed.attributes, strict=True):
@@ -110,11 +115,16 @@ def build_releases(
                 for run, budget in zip(counts.runs, budgets, strict=True)
             ),
             bounds=bounds,
-            notes=[*counts.notes, *([EXACT_NOTE] if any(row.exact for row in bounds) else [])],
+            notes=[
+                *counts.notes,
+                *([EXACT_NOTE] if any(row.exact for row in bounds) else []),
+            ],
             # a note says which attacks need more seeds
             not_computed={k: v for k, v in counts.not_computed.items() if k == PLACEBO},
         )
-        releases[counts.attribute] = build.build_release(facts, whole, file=facts.dataset)
+        releases[counts.attribute] = build.build_release(
+            facts, whole, file=facts.dataset
+        )
     return releases
 
 
@@ -130,7 +140,9 @@ def _facts(
     ]
     all_private, (first, *_) = private * len(sweep.seeds), scores.values()
     n_train = int(first.member[0].sum())
-    samplings = {n: own.config.sampling(n_train) for n, own in sweep.configurations.items()}
+    samplings = {
+        n: own.config.sampling(n_train) for n, own in sweep.configurations.items()
+    }
     rules = dict.fromkeys(config.rule.partition(":")[0] for _, config in private)
     return ReleaseFacts(
         dataset=dataset.name,
@@ -147,7 +159,9 @@ def _facts(
         joint_privacy={  # epsilon of releasing every model, for a record in all training sets
             "private_models": len(all_private),
             "models_without_privacy": sweep.n_models - len(all_private),
-            "epsilon_of_the_private_models": joint_epsilon(all_private, n_train=n_train),
+            "epsilon_of_the_private_models": joint_epsilon(
+                all_private, n_train=n_train
+            ),
             "dp_delta": sweep.config.dp_delta,
             "trainings": {  # by model, for whoever adds up the cost
                 name or "": {"sample_rate": own.sample_rate, "n_steps": own.n_steps}

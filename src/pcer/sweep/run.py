@@ -23,13 +23,25 @@ from pcer.files import canonical_json, read_json, write_files
 from pcer.release.format import Release, read_release
 from pcer.release.small_groups import require_no_others
 from pcer.store import blocks
-from pcer.store.blocks import Key, finished_blocks, load_block, require_same_settings, save_block
+from pcer.store.blocks import (
+    Key,
+    finished_blocks,
+    load_block,
+    require_same_settings,
+    save_block,
+)
 from pcer.sweep.receipts import has_receipts, sweep_receipts, write_receipts
 from pcer.sweep.releases import allowed_attributes, build_releases
 from pcer.sweep.sweep import NOT_GIVEN, Sweep
 from pcer.train import Budget, EngineFlags, Predictions, TrainingData, fleet
 from pcer.train.devices import installed_versions
-from pcer.train.fleet import BlockResult, Model, cut_blocks, gather_predictions, plan_models
+from pcer.train.fleet import (
+    BlockResult,
+    Model,
+    cut_blocks,
+    gather_predictions,
+    plan_models,
+)
 from pcer.train.run import prepare, require_engine, run_blocks
 
 INDEX, MEMBERS = "index.json", "membership.npy"
@@ -78,7 +90,9 @@ def run_sweep(
         dataset.features, dataset.labels, rows, allow_missing=True, groups=sweep.groups
     )
     budgets = {
-        name: fleet.calibrated(sorted(own.budgets), data, own.config, module=sweep.module)
+        name: fleet.calibrated(
+            sorted(own.budgets), data, own.config, module=sweep.module
+        )
         for name, own in sweep.configurations.items()
     }
     with blocks.owned(work):
@@ -93,9 +107,15 @@ def run_sweep(
             n_columns=data.n_records,
             n_second=data.n_train if sweep.has_receipts else None,
         )
-        before = {key: block.made_with for block in finished_blocks(work) for key in block.keys}
+        before = {
+            key: block.made_with
+            for block in finished_blocks(work)
+            for key in block.keys
+        }
         now, models = installed_versions(), _planned(sweep, data, budgets)
-        of_versions = version_note([before.get(_key(model), now) for model in models], now)
+        of_versions = version_note(
+            [before.get(_key(model), now) for model in models], now
+        )
         for note in (*allowed.not_written.values(), *notes, *of_versions):
             on_note(note)
         missing = [model for model in models if _key(model) not in before]
@@ -107,11 +127,15 @@ def run_sweep(
             for name, own in budgets.items()
         }
         if sweep.keeps_receipts:
-            write_receipts(_beside(folder, dataset, "receipts"), *sweep_receipts(sweep, scores))
+            write_receipts(
+                _beside(folder, dataset, "receipts"), *sweep_receipts(sweep, scores)
+            )
         releases = build_releases(
             sweep, scores, splits, allowed, of_versions, flags.n_attackers, on_step
         )
-        write_files({paths[name]: release.to_json() for name, release in releases.items()})
+        write_files(
+            {paths[name]: release.to_json() for name, release in releases.items()}
+        )
         if keep_scores:
             _write_index(sweep, work, splits, data)
         else:
@@ -136,7 +160,9 @@ def is_finished(sweep: Sweep, folder: Path) -> bool:
     return not sweep.keeps_receipts or has_receipts(receipts, sweep)
 
 
-def begun_with(folder: Path, dataset: GroupedDataset, attributes: Sequence[str]) -> str | None:
+def begun_with(
+    folder: Path, dataset: GroupedDataset, attributes: Sequence[str]
+) -> str | None:
     """The name of the secret of a folder's sweep; None where no sweep was begun.
 
     An empty name means that it was begun without a secret.
@@ -151,7 +177,9 @@ def begun_with(folder: Path, dataset: GroupedDataset, attributes: Sequence[str])
     return None
 
 
-def version_note(trained: Iterable[Mapping[str, str]], now: Mapping[str, str]) -> list[str]:
+def version_note(
+    trained: Iterable[Mapping[str, str]], now: Mapping[str, str]
+) -> list[str]:
     """One sentence for the reader of a release; none if this version trained every model."""
     others = Counter(
         " and ".join(
@@ -175,7 +203,9 @@ def _planned(
     """All models of a sweep, one configuration after another."""
     module, models = sweep.trained_by.get("module_digest", ""), list[Model]()
     for name, (config, _) in sweep.configurations.items():
-        digests = fleet.stream_digests(data, config, module=module) if sweep.secret else {}
+        digests = (
+            fleet.stream_digests(data, config, module=module) if sweep.secret else {}
+        )
         models += plan_models(budgets[name], sweep.seeds, digests, name)
     return models
 
@@ -194,7 +224,9 @@ def _train(
     # Modules do not step together.
     size = flags.models_per_block(n_models) if sweep.module is None else 1
     alike = itertools.groupby(missing, key=lambda model: model.name)
-    blocks = [block for _, own in alike for block in cut_blocks([*own], block_size=size)]
+    blocks = [
+        block for _, own in alike for block in cut_blocks([*own], block_size=size)
+    ]
     trained = run_blocks(
         data,
         blocks,
@@ -233,20 +265,32 @@ def _collected(
     has_receipts: bool,
 ) -> Predictions:
     """Scores of a configuration's models, from the finished blocks, which may hold others too."""
-    wanted = {_key(model): model for model in plan_models(budgets, data.seeds, name=name)}
+    wanted = {
+        _key(model): model for model in plan_models(budgets, data.seeds, name=name)
+    }
 
     def results() -> Iterator[BlockResult]:
         for block in finished_blocks(work):
-            if not (rows := [row for row, key in enumerate(block.keys) if key in wanted]):
+            if not (
+                rows := [row for row, key in enumerate(block.keys) if key in wanted]
+            ):
                 continue
             models = tuple(wanted[block.keys[row]] for row in rows)
             logits = load_block(block, data.n_records)[rows]
-            second = load_block(block, data.n_train, is_second=True) if has_receipts else None
+            second = (
+                load_block(block, data.n_train, is_second=True)
+                if has_receipts
+                else None
+            )
             yield BlockResult(models, logits, None if second is None else second[rows])
 
-    scores = gather_predictions(results(), budgets=budgets, seeds=data.seeds, member=data.member)
+    scores = gather_predictions(
+        results(), budgets=budgets, seeds=data.seeds, member=data.member
+    )
     if not np.isfinite(scores.logits).all():
-        raise InputError(f"{work} holds scores that are not numbers; remove it and train again.")
+        raise InputError(
+            f"{work} holds scores that are not numbers; remove it and train again."
+        )
     return scores
 
 
@@ -260,7 +304,9 @@ def _there(sweep: Sweep, folder: Path) -> dict[str, Release]:
             continue
         release = there[name] = read_release(path, limits=None)
         config: dict[str, Any] = dict(release.training.config or {})
-        if isinstance(names := config.pop("features", None), list):  # version 1 named every feature
+        if isinstance(
+            names := config.pop("features", None), list
+        ):  # version 1 named every feature
             config["columns"] = column_widths(map(str, names))
         before = {name: getattr(release.subject, name) for name in words}
         digest = dataset.published_digest(sweep.secret)
@@ -275,7 +321,9 @@ def _there(sweep: Sweep, folder: Path) -> dict[str, Release]:
             for model, own in sweep.configurations.items()
             for of in itertools.product(own.budgets, sweep.seeds)
         }
-        if dropped := len({(run.model, run.budget, run.seed) for run in release.runs} - wanted):
+        if dropped := len(
+            {(run.model, run.budget, run.seed) for run in release.runs} - wanted
+        ):
             raise InputError(
                 f"{path} holds {dropped} models that this sweep would drop; choose another folder, "
                 "or name their budgets and seeds too."
@@ -290,7 +338,9 @@ def _named(setting: str, seed: int) -> dict[str, Any]:
     return {**({"model": name} if name else {}), "epsilon": epsilon, "seed": seed}
 
 
-def _write_index(sweep: Sweep, work: Path, splits: Mapping[int, Split], data: TrainingData) -> None:
+def _write_index(
+    sweep: Sweep, work: Path, splits: Mapping[int, Split], data: TrainingData
+) -> None:
     """Write the index of kept scores: budget and seed of every row, record ids, digests."""
     kept = [
         {
@@ -313,9 +363,14 @@ def _write_index(sweep: Sweep, work: Path, splits: Mapping[int, Split], data: Tr
     write_files({work / INDEX: canonical_json(blocks.sealed(index))}, private=True)
 
 
-def _paths(folder: Path, dataset: GroupedDataset, attributes: Sequence[str]) -> dict[str, Path]:
+def _paths(
+    folder: Path, dataset: GroupedDataset, attributes: Sequence[str]
+) -> dict[str, Path]:
     """Where the release of each attribute lies."""
-    return {name: _beside(folder, dataset, f"{_slug(name)}.release.json") for name in attributes}
+    return {
+        name: _beside(folder, dataset, f"{_slug(name)}.release.json")
+        for name in attributes
+    }
 
 
 def _beside(folder: Path, dataset: GroupedDataset, ending: str) -> Path:

@@ -72,11 +72,17 @@ class Sweep:
         for kind in ("attributes", "budgets", "seeds"):
             values = getattr(self, kind)
             if not values or len(set(values)) < len(values):
-                raise InputError(f"{kind} must name each at least one, and none twice: {values}.")
+                raise InputError(
+                    f"{kind} must name each at least one, and none twice: {values}."
+                )
         if self.module is not None and "hidden" in self.grid:
-            raise InputError("grid cannot vary hidden layers of a module.", field="grid")
+            raise InputError(
+                "grid cannot vary hidden layers of a module.", field="grid"
+            )
         for config, _ in self.configurations.values():
-            config.training_rule.shares(self.groups)  # refuses groups that are not there
+            config.training_rule.shares(
+                self.groups
+            )  # refuses groups that are not there
             if self.module is not None:
                 require_private(self.module, self.dataset.features.shape, config)
 
@@ -88,14 +94,20 @@ class Sweep:
     @cached_property
     def groups(self) -> dict[str, Names]:
         """By attribute that a rule names, the group of every record; empty where it has none."""
-        named = {own.config.training_rule.attribute for own in self.configurations.values()}
+        named = {
+            own.config.training_rule.attribute for own in self.configurations.values()
+        }
         own = [self.dataset.attribute(name) for name in named if name is not None]
-        return {each.name: np.array([*each.group_names, ""])[each.codes] for each in own}
+        return {
+            each.name: np.array([*each.group_names, ""])[each.codes] for each in own
+        }
 
     @property
     def n_models(self) -> int:
         """Models to train."""
-        return sum(len(own.budgets) for own in self.configurations.values()) * len(self.seeds)
+        return sum(len(own.budgets) for own in self.configurations.values()) * len(
+            self.seeds
+        )
 
     @property
     def has_receipts(self) -> bool:
@@ -132,7 +144,12 @@ class Sweep:
     @property
     def added_settings(self) -> dict[str, Any]:
         """Values of later settings that describe folders and releases of older versions."""
-        return {**NOT_GIVEN, **ADDED_SETTINGS, "split_from_secret": False, "streams": "pcer/1"}
+        return {
+            **NOT_GIVEN,
+            **ADDED_SETTINGS,
+            "split_from_secret": False,
+            "streams": "pcer/1",
+        }
 
     @property
     def settings_digest(self) -> str:
@@ -147,5 +164,7 @@ class Sweep:
             "columns": column_widths(self.dataset.feature_names),
             "noise_from_secret": bool(self.secret),
             "split_from_secret": bool(self.secret),
-            **({"secret_name": secret_name(self.secret)} | KEYED if self.secret else {}),
+            **(
+                {"secret_name": secret_name(self.secret)} | KEYED if self.secret else {}
+            ),
         }

@@ -55,17 +55,25 @@ def releases_from_table(
         InputError: one sentence with the file, the column and the remedy.
     """
     table, file = open_predictions(source, backend=backend)
-    unnamed = (name for name in ("epsilon", "seed", "split_id") if getattr(columns, name) is None)
+    unnamed = (
+        name
+        for name in ("epsilon", "seed", "split_id")
+        if getattr(columns, name) is None
+    )
     usual: Any = {name: name for name in unnamed if name in table.columns}
     columns = replace(columns, **usual)
     views = attribute_views(columns.attributes, table.columns)
     if facts.groups is not None and len(views) > 1:
-        raise InputError("the order of groups can be given for one attribute only.", field="groups")
+        raise InputError(
+            "the order of groups can be given for one attribute only.", field="groups"
+        )
     try:
         rows = _read(table, columns, views, facts, file=file)
         digest = rows.digest(facts)
         beside = same_people(beside, facts.dataset, digest)
-        there = attribute_views([each.subject.attribute for each in beside], table.columns)
+        there = attribute_views(
+            [each.subject.attribute for each in beside], table.columns
+        )
         for name, own in there.items():
             if not set(own) <= set(table.columns):
                 raise InputError(
@@ -76,9 +84,13 @@ def releases_from_table(
         if beside:
             rows = _read(table, columns, views | there, facts, file=file)
         facts = replace(facts, data_digest=digest)
-        return arrays.releases_of(rows, views, facts, file=file, beside=beside, on_step=on_step)
+        return arrays.releases_of(
+            rows, views, facts, file=file, beside=beside, on_step=on_step
+        )
     except InputError as error:
-        column = getattr(columns, error.field or "", None)  # what the user calls that argument
+        column = getattr(
+            columns, error.field or "", None
+        )  # what the user calls that argument
         where = f"{file}, column {column!r}" if isinstance(column, str) else file
         sentence = str(error) if str(error).startswith(file) else f"{where}: {error}"
         raise InputError(sentence, field=error.field) from None
@@ -99,7 +111,9 @@ def _read(
     wholes = ("record_id", "membership_score", "loss")  # what needs every row
     compared = next((name for name in wholes if getattr(columns, name)), None)
     most = IN_MEMORY if compared is None else MOST_RECORDS
-    content = executed(table.select(*dict.fromkeys(columns.names)).limit(most + 1), file=file)
+    content = executed(
+        table.select(*dict.fromkeys(columns.names)).limit(most + 1), file=file
+    )
     if len(content) > most and compared is not None:
         raise InputError(
             f"records can be compared in tables of up to {most:,} rows, and there are more; "
@@ -154,7 +168,13 @@ def _distinct_rows(table: ir.Table, columns: PredictionColumns, *, file: str) ->
     for name in filter(None, (columns.y_true, columns.y_pred, *columns.attributes)):
         few = table.select(name).limit(10_000).distinct().limit(MAX_GROUPS + 2)
         _few_values(name, executed(few, file=file)[name])
-    keys = (*columns.runs, columns.split, *columns.attributes, columns.y_true, columns.y_pred)
+    keys = (
+        *columns.runs,
+        columns.split,
+        *columns.attributes,
+        columns.y_true,
+        columns.y_pred,
+    )
     named = {name: table[name] for name in dict.fromkeys(keys) if name is not None}
     if columns.y_score is None:
         whole = table.select(**named)

@@ -61,10 +61,13 @@ class PredictionColumns:
 
     def __post_init__(self) -> None:
         if not self.attributes:
-            raise InputError("name at least one column in attributes.", field="attributes")
+            raise InputError(
+                "name at least one column in attributes.", field="attributes"
+            )
         if not 0 <= self.threshold <= 1:
             raise InputError(
-                f"threshold must be a probability, not {self.threshold!r}.", field="threshold"
+                f"threshold must be a probability, not {self.threshold!r}.",
+                field="threshold",
             )
         if two := confusable(self.attributes):
             raise InputError(
@@ -73,18 +76,29 @@ class PredictionColumns:
             )
         if self.membership_score is not None and self.loss is not None:
             raise InputError(
-                "give either a membership score or a loss, not both.", field="membership_score"
+                "give either a membership score or a loss, not both.",
+                field="membership_score",
             )
 
     @property
     def runs(self) -> tuple[str, ...]:
         """The columns that identify a model."""
-        return tuple(name for name in (self.epsilon, self.seed, self.split_id) if name is not None)
+        return tuple(
+            name
+            for name in (self.epsilon, self.seed, self.split_id)
+            if name is not None
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every column that is read."""
-        given = (self.y_true, self.y_pred, self.y_score, self.membership_score, self.loss)
+        given = (
+            self.y_true,
+            self.y_pred,
+            self.y_score,
+            self.membership_score,
+            self.loss,
+        )
         named = (name for name in (*given, self.record_id) if name is not None)
         return (*self.runs, self.split, *self.attributes, *named)
 
@@ -116,7 +130,11 @@ def connect(backend: Any) -> Any:
     if not isinstance(backend, str):
         return backend
     try:
-        return ibis.connect(backend) if "://" in backend else getattr(ibis, backend).connect()
+        return (
+            ibis.connect(backend)
+            if "://" in backend
+            else getattr(ibis, backend).connect()
+        )
     except Exception:  # every driver has other errors, and they quote addresses
         name = backend.split("://")[0]
         needs = " (Spark also needs Java)" if name == "pyspark" else ""

@@ -76,7 +76,11 @@ def calibrate(epsilon: float, *, n_train: int, config: TrainConfig) -> Budget:
 
 
 def epsilon_spent(
-    noise_multiplier: float, *, n_train: int, config: TrainConfig, accountant: Accountant
+    noise_multiplier: float,
+    *,
+    n_train: int,
+    config: TrainConfig,
+    accountant: Accountant,
 ) -> float:
     """Upper bound of the epsilon that training with this noise spends, at the config's dp_delta."""
     sampling, delta = config.sampling(n_train), config.dp_delta
@@ -84,7 +88,12 @@ def epsilon_spent(
 
 
 def promised(
-    budget: Budget, shares: FloatArray | None, *, n_train: int, config: TrainConfig, by: str
+    budget: Budget,
+    shares: FloatArray | None,
+    *,
+    n_train: int,
+    config: TrainConfig,
+    by: str,
 ) -> FloatArray | None:
     """(record,) upper bound of epsilons, by an accountant, under shares of a rule; None if none.
 
@@ -96,11 +105,15 @@ def promised(
     sampling, found = config.sampling(n_train), []
     for clip, share in pairs.T.tolist():
         noise, own = budget.noise_multiplier / clip, replace(sampling, share=share)
-        found.append(_spent(own, config.dp_delta, noise, budget.epsilon, Accountant(by)))
+        found.append(
+            _spent(own, config.dp_delta, noise, budget.epsilon, Accountant(by))
+        )
     return np.array(found)[place.ravel()]
 
 
-def joint_epsilon(models: Sequence[tuple[float, TrainConfig]], *, n_train: int) -> float:
+def joint_epsilon(
+    models: Sequence[tuple[float, TrainConfig]], *, n_train: int
+) -> float:
     """Upper bound of the epsilon of releasing many models trained on overlapping records.
 
     Renyi composition over all models, each with its noise multiplier and its settings (of one
@@ -119,7 +132,9 @@ def joint_epsilon(models: Sequence[tuple[float, TrainConfig]], *, n_train: int) 
 
 
 @lru_cache(maxsize=1024)
-def _calibrated(sampling: Sampling, delta: float, epsilon: float, accountant: Accountant) -> Budget:
+def _calibrated(
+    sampling: Sampling, delta: float, epsilon: float, accountant: Accountant
+) -> Budget:
     """The cached answer if it is sound; else one that is computed and cached."""
     both = _accountants(accountant)
     question = {  # all that the answer depends on
@@ -128,7 +143,10 @@ def _calibrated(sampling: Sampling, delta: float, epsilon: float, accountant: Ac
         "dp_delta": delta,
         "accountants": [str(each) for each in both],
         "method": file_digest(Path(__file__)),
-        "versions": {name: version(name) for name in ("dp-accounting", "numpy", "opacus", "scipy")},
+        "versions": {
+            name: version(name)
+            for name in ("dp-accounting", "numpy", "opacus", "scipy")
+        },
     }
     path = cache_folder() / "calibrations" / f"{record_digest(question)[:32]}.json"
     kept = _kept_answer(path, question)
@@ -136,8 +154,12 @@ def _calibrated(sampling: Sampling, delta: float, epsilon: float, accountant: Ac
         return kept
     noise = _least_noise(sampling, delta, epsilon, accountant)
     spent = {str(each): _spent(sampling, delta, noise, epsilon, each) for each in both}
-    answer = Budget(epsilon=epsilon, noise_multiplier=noise, epsilon_by_accountant=spent)
-    with suppress(OSError, OutputError):  # without a writable folder everything takes longer
+    answer = Budget(
+        epsilon=epsilon, noise_multiplier=noise, epsilon_by_accountant=spent
+    )
+    with suppress(
+        OSError, OutputError
+    ):  # without a writable folder everything takes longer
         path.parent.mkdir(parents=True, exist_ok=True)
         write_files({path: canonical_json(_record(question, answer))})
     return answer
@@ -169,7 +191,9 @@ def _kept_answer(path: Path, question: Mapping[str, Any]) -> Budget | None:
     return answer if is_sound and record == _record(question, answer) else None
 
 
-def _keeps_budget(kept: Budget, sampling: Sampling, delta: float, accountant: Accountant) -> bool:
+def _keeps_budget(
+    kept: Budget, sampling: Sampling, delta: float, accountant: Accountant
+) -> bool:
     """Check again that the noise of a cached answer keeps the budget.
 
     A privacy loss distribution on a coarse grid takes some 30 ms. It is an upper bound, and may
@@ -182,12 +206,16 @@ def _keeps_budget(kept: Budget, sampling: Sampling, delta: float, accountant: Ac
     return is_kept and spent <= kept.epsilon * (1 + COARSE_ERROR)
 
 
-def _least_noise(sampling: Sampling, delta: float, epsilon: float, accountant: Accountant) -> float:
+def _least_noise(
+    sampling: Sampling, delta: float, epsilon: float, accountant: Accountant
+) -> float:
     def spent(thousandths: int) -> float:
         return _spent(sampling, delta, thousandths / NOISE_STEPS, epsilon, accountant)
 
     estimate = _ESTIMATE[accountant]
-    start = _rough_noise(lambda s: estimate(sampling, delta, s, epsilon, COARSE), epsilon)
+    start = _rough_noise(
+        lambda s: estimate(sampling, delta, s, epsilon, COARSE), epsilon
+    )
     thousandths = math.ceil(start * NOISE_STEPS)
     while spent(thousandths) > epsilon:
         thousandths += 1
@@ -220,7 +248,9 @@ def _spent(
     return _ESTIMATE[accountant](sampling, delta, noise, scale, 1)
 
 
-def _pld(sampling: Sampling, delta: float, noise: float, scale: float, coarse: int) -> float:
+def _pld(
+    sampling: Sampling, delta: float, noise: float, scale: float, coarse: int
+) -> float:
     from dp_accounting.pld import PLDAccountant
 
     interval = max(PLD_INTERVAL, PLD_RELATIVE_INTERVAL * scale * coarse)
@@ -228,14 +258,20 @@ def _pld(sampling: Sampling, delta: float, noise: float, scale: float, coarse: i
     return float(accountant.compose(_training(sampling, noise)).get_epsilon(delta))
 
 
-def _rdp(sampling: Sampling, delta: float, noise: float, scale: float, coarse: int) -> float:
+def _rdp(
+    sampling: Sampling, delta: float, noise: float, scale: float, coarse: int
+) -> float:
     from dp_accounting.rdp import RdpAccountant
 
     with _without_remarks_on_skipped_orders():
-        return float(RdpAccountant().compose(_training(sampling, noise)).get_epsilon(delta))
+        return float(
+            RdpAccountant().compose(_training(sampling, noise)).get_epsilon(delta)
+        )
 
 
-def _prv(sampling: Sampling, delta: float, noise: float, scale: float, coarse: int) -> float:
+def _prv(
+    sampling: Sampling, delta: float, noise: float, scale: float, coarse: int
+) -> float:
     from opacus.accountants import PRVAccountant
 
     _training(sampling, noise)  # refuses noise that no accountant can handle
@@ -243,8 +279,12 @@ def _prv(sampling: Sampling, delta: float, noise: float, scale: float, coarse: i
     accountant.history = [(noise, sampling.sample_rate, sampling.n_steps)]
     with warnings.catch_warnings(), np.errstate(over="ignore"):
         # Its first guess of the range warns about Renyi orders and overflows to infinity.
-        warnings.filterwarnings("ignore", message="Optimal order is the", category=UserWarning)
-        return float(accountant.get_epsilon(delta, eps_error=PRV_ERROR * min(1.0, scale)))
+        warnings.filterwarnings(
+            "ignore", message="Optimal order is the", category=UserWarning
+        )
+        return float(
+            accountant.get_epsilon(delta, eps_error=PRV_ERROR * min(1.0, scale))
+        )
 
 
 _ESTIMATE = {Accountant.PLD: _pld, Accountant.RDP: _rdp, Accountant.PRV: _prv}
@@ -256,7 +296,9 @@ def _training(sampling: Sampling, noise: float, n_models: int = 1) -> Any:
 
     if not NOISE_RANGE[0] / 5 <= noise <= 10 * NOISE_RANGE[1]:
         must = "noise_multiplier must be between 0.01 and 1,000,000, where epsilons can be computed"
-        raise InputError(f"{must}, but {noise!r:.60} was given.", field="noise_multiplier")
+        raise InputError(
+            f"{must}, but {noise!r:.60} was given.", field="noise_multiplier"
+        )
     step = dpa.PoissonSampledDpEvent(sampling.sample_rate, dpa.GaussianDpEvent(noise))
     return dpa.SelfComposedDpEvent(step, sampling.n_steps * n_models)
 

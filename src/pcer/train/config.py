@@ -14,7 +14,12 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
-from pcer.errors import InputError, require_at_least, require_open_unit, require_positive
+from pcer.errors import (
+    InputError,
+    require_at_least,
+    require_open_unit,
+    require_positive,
+)
 from pcer.metrics import NO_DP as NO_DP
 from pcer.train.rules import DpSgd, rule_named
 
@@ -97,7 +102,9 @@ class Sampling:
     steps_per_epoch: int  # after which a record has been drawn once in expectation
     n_steps: int  # of the whole training
     divisor: int | None = None  # of sums of gradients, where it is fixed
-    share: float = field(default=1.0, repr=False)  # of the rate, for a group that joins less often
+    share: float = field(
+        default=1.0, repr=False
+    )  # of the rate, for a group that joins less often
 
     @property
     def sample_rate(self) -> float:
@@ -166,15 +173,21 @@ class TrainConfig:
         for name, kind in _CHOICES.items():
             object.__setattr__(self, name, _choice(kind, name, getattr(self, name)))
         counts = {"epochs": self.epochs, "expected_batch": self.expected_batch}
-        require_at_least(1, **counts, **_given(self, "n_steps", "divisor", "refresh_every"))
+        require_at_least(
+            1, **counts, **_given(self, "n_steps", "divisor", "refresh_every")
+        )
         for units in self.hidden:
             require_at_least(1, hidden=units)
         positive = {"learning_rate": self.learning_rate, "clip_norm": self.clip_norm}
         require_positive(**positive, **_given(self, "budget_per_person"))
         require_open_unit(dp_delta=self.dp_delta)
         if not 0 <= self.momentum < 1:
-            raise ValueError(f"momentum must lie in [0, 1), but {self.momentum!r} was given.")
-        weights = sum(inputs * outputs for inputs, outputs in pairwise((1, *self.hidden)))
+            raise ValueError(
+                f"momentum must lie in [0, 1), but {self.momentum!r} was given."
+            )
+        weights = sum(
+            inputs * outputs for inputs, outputs in pairwise((1, *self.hidden))
+        )
         for name, value, most in (
             ("dp_delta", self.dp_delta, LARGEST_DELTA),
             ("epochs", self.epochs, MOST_EPOCHS),
@@ -183,7 +196,9 @@ class TrainConfig:
             ("divisor", self.divisor or 1, MOST_STEPS),
         ):
             if value > most:
-                raise ValueError(f"{name} must be at most {most:,}, but {value!r:.40} was given.")
+                raise ValueError(
+                    f"{name} must be at most {most:,}, but {value!r:.40} was given."
+                )
         if self.receipts is ReceiptMode.HELD and self.rule == DpSgd.name:
             object.__setattr__(self, "rule", str(ReceiptMode.HELD))
         for fault in self._contradictions():
@@ -193,7 +208,8 @@ class TrainConfig:
         """Sentences about settings that contradict each other or do not exist."""
         rate, is_held = self.sample_rate, self.receipts is ReceiptMode.HELD
         is_whole = rate is None or (
-            1 / MOST_STEPS <= rate <= 1 and abs(1 / rate - round(1 / rate)) <= 1e-9 / rate
+            1 / MOST_STEPS <= rate <= 1
+            and abs(1 / rate - round(1 / rate)) <= 1e-9 / rate
         )
         if not is_whole:
             yield f"sample_rate must be one over a whole number (1/100), but {rate!r} was given."
@@ -236,7 +252,9 @@ class TrainConfig:
         if self.refresh_every or self.training_rule.adapts or not noise:
             return self.refresh_every or sampling.steps_per_epoch
         # In h steps noise moves a weight by about ``move`` times the root of h.
-        move = self.learning_rate / (1 - self.momentum) * noise / sampling.expected_batch
+        move = (
+            self.learning_rate / (1 - self.momentum) * noise / sampling.expected_batch
+        )
         return max(1, int(min(sampling.steps_per_epoch, (LARGEST_MOVE / move) ** 2)))
 
     def sampling(self, n_train: int) -> Sampling:
@@ -251,8 +269,14 @@ class TrainConfig:
                 f"{self.expected_batch} was given; use a smaller batch."
             )
         rate = self.sample_rate
-        steps = math.ceil(n_train / self.expected_batch) if rate is None else round(1 / rate)
-        return Sampling(n_train, steps, self.n_steps or steps * self.epochs, self.divisor)
+        steps = (
+            math.ceil(n_train / self.expected_batch)
+            if rate is None
+            else round(1 / rate)
+        )
+        return Sampling(
+            n_train, steps, self.n_steps or steps * self.epochs, self.divisor
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain JSON values, for the release."""
@@ -270,7 +294,9 @@ class TrainConfig:
         for key in settings:
             if key not in settable:
                 names = ", ".join(sorted(settable))
-                raise InputError(f"The training config has no setting {key!r}; it has {names}.")
+                raise InputError(
+                    f"The training config has no setting {key!r}; it has {names}."
+                )
         return cls(**{**ADDED_SETTINGS, **settings})
 
 
@@ -306,14 +332,14 @@ class EngineFlags:
         object.__setattr__(self, "engine", _choice(Engine, "engine", self.engine))
         require_at_least(1, **_given(self, "block_size", "jobs"))
         kind, _, number = self.device.partition(":")
-        if kind not in ("cpu", "cuda") or (number and (kind == "cpu" or not number.isdigit())):
+        if kind not in ("cpu", "cuda") or (
+            number and (kind == "cpu" or not number.isdigit())
+        ):
             fault = f"device must be 'cpu', 'cuda' or 'cuda:N', but {self.device!r} was given"
         elif self.engine is Engine.LOCAL and self.address is not None:
             fault = f"address is for engine 'ray' only, but {self.address!r} was given; add it"
         elif self.engine is Engine.RAY and number:
-            fault = (
-                f"device must be 'cuda', as engine 'ray' gives out the GPUs, not {self.device!r}"
-            )
+            fault = f"device must be 'cuda', as engine 'ray' gives out the GPUs, not {self.device!r}"
         else:
             return
         raise ValueError(f"{fault}.")
@@ -343,7 +369,9 @@ def usable_cores() -> int:
     """Cores that this process may use; all of the machine's where that is unknown."""
     if hasattr(os, "sched_getaffinity"):  # Linux has it, macOS and Windows do not
         return len(os.sched_getaffinity(0))
-    count = getattr(os, "process_cpu_count", os.cpu_count)  # the first from Python 3.13 on
+    count = getattr(
+        os, "process_cpu_count", os.cpu_count
+    )  # the first from Python 3.13 on
     return count() or 1
 
 
@@ -363,7 +391,9 @@ def parse_budgets(text: str) -> tuple[float, ...]:
         require_budget(epsilon, given=word)
         budgets.append(epsilon)
     if len(set(budgets)) < len(budgets):
-        raise InputError(f"budgets must name each one once, but {text!r} names one twice.")
+        raise InputError(
+            f"budgets must name each one once, but {text!r} names one twice."
+        )
     return tuple(budgets)
 
 

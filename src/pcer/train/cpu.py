@@ -26,7 +26,9 @@ class CpuDevice(Device):
         """Zeros from numpy, which asks for huge pages: rows are read at random."""
         return torch.from_numpy(np.zeros((n_rows, width), dtype=np.float32))
 
-    def fill(self, features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
+    def fill(
+        self, features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor
+    ) -> None:
         """Write a split's records into its part of the table."""
         n, given = features.shape[1], features.numpy()
         mean, spread = np.zeros(n), np.ones(n)
@@ -44,7 +46,10 @@ class CpuDevice(Device):
         state = FleetState(fleet.start.weights.clone(), fleet.start.velocity.clone())
         weights, velocity = state.weights.numpy(), state.velocity.numpy()
         table, watch, noise = fleet.table.numpy(), fleet.watch, noise_of(fleet)
-        rule, clip = kernels.Rule.of(fleet.rule, table.dtype), fleet.rule.clip.view(-1).numpy()
+        rule, clip = (
+            kernels.Rule.of(fleet.rule, table.dtype),
+            fleet.rule.clip.view(-1).numpy(),
+        )
         none = np.empty((0, 0), table.dtype)
         bounds = kernels.Bounds(  # views of what the rule of the block overwrites
             none if watch.bounds is None else watch.bounds.numpy(),
@@ -57,7 +62,17 @@ class CpuDevice(Device):
             for due in watch.due(at):
                 watch.refresh(due, at, self.norm_bins(fleet, state, due.models))
             kernels.advance(
-                table, rows, size, rule, clip, next(noise), weights, velocity, room, bounds, at
+                table,
+                rows,
+                size,
+                rule,
+                clip,
+                next(noise),
+                weights,
+                velocity,
+                room,
+                bounds,
+                at,
             )
             yield state
 
@@ -92,7 +107,9 @@ def noise_of(fleet: Fleet) -> Iterator[Float32Array]:
         for model, stream in enumerate(fleet.noise):
             words[:, model] = stream.random_raw(words[:, model].size).reshape(LOT, -1)
         bits = torch.from_numpy(words.view(np.int32))
-        gaussian(bits, fleet.std / fleet.rule.expected_batch, noise[:, : len(fleet.noise)])
+        gaussian(
+            bits, fleet.std / fleet.rule.expected_batch, noise[:, : len(fleet.noise)]
+        )
         yield from noise.numpy()
 
 

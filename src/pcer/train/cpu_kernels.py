@@ -24,7 +24,10 @@ Array = NDArray[Any]
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile for this CPU, and keep the machine code beside the bytecode where that can be."""
     # Sums may be taken in another order and products fused; infinities stay what they are.
-    settings: dict[str, Any] = {"fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
+    settings: dict[str, Any] = {
+        "fastmath": {"contract", "reassoc"},
+        "error_model": "numpy",
+    }
     try:
         return njit(cache=True, **settings)(function)
     except RuntimeError:  # no folder to keep it in
@@ -34,12 +37,16 @@ def compiled(function: Callable[..., Any]) -> Any:
 class Room(NamedTuple):
     """The shape of a network, and what a batch fills, for as many records as it may have."""
 
-    sizes: NDArray[np.int64]  # of the layers; as arrays: other tuples would be compiled anew
+    sizes: NDArray[
+        np.int64
+    ]  # of the layers; as arrays: other tuples would be compiled anew
     starts: NDArray[np.int64]  # where each layer starts in a row of parameters
     inputs: Array  # (record x input,)
     outputs: Array  # (record x unit,) activations, layer after layer
     signals: Array  # (record x unit,) derivatives of the loss by the layers' outputs
-    square: Array  # (record,) squared norm of a record, the 1 that meets the bias included
+    square: (
+        Array  # (record,) squared norm of a record, the 1 that meets the bias included
+    )
     label: Array  # (record,)
     limit: Array  # (record,) the bound that a gradient is clipped at
     norm: Array  # (record,) squared norm of a gradient, then the clip factor
@@ -67,7 +74,12 @@ class Rule(NamedTuple):
     @classmethod
     def of(cls, rule: StepRule, dtype: Any) -> Rule:
         """The rule of a step, from its settings."""
-        numbers = (rule.learning_rate, rule.momentum, 1 / rule.expected_batch, CLIP_MARGIN)
+        numbers = (
+            rule.learning_rate,
+            rule.momentum,
+            1 / rule.expected_batch,
+            CLIP_MARGIN,
+        )
         return cls(*(np.dtype(dtype).type(number) for number in numbers))
 
 
@@ -75,7 +87,9 @@ class Bounds(NamedTuple):
     """What a rule of training has decided for single records; (0, 0) where it decides nothing."""
 
     clip: Array  # (model, record of the split) the bound of each
-    until: Array  # (model, record of the split) int32, the first step that leaves it out
+    until: (
+        Array  # (model, record of the split) int32, the first step that leaves it out
+    )
     firsts: Array  # (model,) int64, the first row of each model's split in the table
 
 
@@ -104,7 +118,9 @@ def advance(
 
 
 @compiled
-def clipped_sum(table: Array, rows: Array, rule: Rule, weights: Array, room: Room) -> None:
+def clipped_sum(
+    table: Array, rows: Array, rule: Rule, weights: Array, room: Room
+) -> None:
     """The sum of a model's gradients into ``room.total``, each clipped at its ``room.limit``."""
     room.total[:] = 0
     n = len(rows)
@@ -126,7 +142,13 @@ def clipped_sum(table: Array, rows: Array, rule: Rule, weights: Array, room: Roo
 
 @compiled
 def norm_bins(
-    table: Array, rows: Array, rule: Rule, clip: Any, weights: Array, room: Room, bins: Array
+    table: Array,
+    rows: Array,
+    rule: Rule,
+    clip: Any,
+    weights: Array,
+    room: Room,
+    bins: Array,
 ) -> None:
     """The norm of every row's gradient, clipped and rounded up to a bin; a roomful at a time."""
     n_room = len(room.label)
@@ -149,7 +171,9 @@ def _bin_of(square: Any, clip: Any, margin: Any) -> int:
 
 
 @compiled
-def _limit(rows: Array, clip: Any, model: int, bounds: Bounds, step: int, limit: Array) -> None:
+def _limit(
+    rows: Array, clip: Any, model: int, bounds: Bounds, step: int, limit: Array
+) -> None:
     """The clip bound of every record of a batch."""
     first = bounds.firsts[model]
     limit[: len(rows)] = clip
@@ -189,7 +213,9 @@ def forward(weights: Array, inputs: Array, room: Room) -> None:
 
 
 @compiled
-def predict(table: Array, first: int, weights: Array, room: Room, logits: Array) -> None:
+def predict(
+    table: Array, first: int, weights: Array, room: Room, logits: Array
+) -> None:
     """The logits of one model on the records from row ``first`` on, a roomful at a time."""
     n_room = len(room.label)
     for start in range(0, len(logits), n_room):
@@ -285,7 +311,9 @@ def _row_sums(values: Array, sums: Array) -> None:
 
 
 @compiled
-def _update(total: Array, noise: Array, rule: Rule, weights: Array, velocity: Array) -> None:
+def _update(
+    total: Array, noise: Array, rule: Rule, weights: Array, velocity: Array
+) -> None:
     """SGD with momentum on the noisy mean gradient."""
     for p in range(len(total)):
         velocity[p] = rule.momentum * velocity[p] + rule.share * total[p] + noise[p]
@@ -348,7 +376,9 @@ def scale_of(features: Array, train: Array) -> tuple[Array, Array]:
 
 
 @compiled
-def fill_table(features: Array, mean: Array, spread: Array, labels: Array, table: Array) -> None:
+def fill_table(
+    features: Array, mean: Array, spread: Array, labels: Array, table: Array
+) -> None:
     """Standardised features, 1, squared norm and label of every record; what is missing is 0."""
     n = features.shape[1]
     for r in range(len(features)):

@@ -26,12 +26,18 @@ from pcer.train.engine import NORM_CHUNK, Device, Fleet, step
 from pcer.train.rules import N_BINS
 from pcer.train.step import CLIP_MARGIN, FleetState
 
-WARM_UP_STEPS = 3  # before the capture, so that libraries allocate what they need outside of it
+WARM_UP_STEPS = (
+    3  # before the capture, so that libraries allocate what they need outside of it
+)
 COUNTERS = 256  # Philox blocks one program computes
-UPDATE_COUNTERS = 64  # pairs of Philox blocks one program turns into noise for 16 parameters each
+UPDATE_COUNTERS = (
+    64  # pairs of Philox blocks one program turns into noise for 16 parameters each
+)
 
 RECORDS = 16  # of a batch that a program holds at once; batches are padded to a multiple of it
-SHARES = 3  # programs that share the batch of a model; their sums are added in one order
+SHARES = (
+    3  # programs that share the batch of a model; their sums are added in one order
+)
 NORM_SHARES = 16  # programs that share the records of a model whose norms are computed
 WARPS = 2  # warps of a program with hidden layers
 HIDDEN_UNITS = (16, 32, 64, 128)  # layer widths that the fused kernels take
@@ -56,10 +62,14 @@ class CudaDevice(Device):
         require_full_precision()
         with torch.cuda.device(fleet.table.device):
             loop, widths = CudaStep(fleet), fleet.schedule.widths
-            usual, wide = (loop.captured(width) for width in (widths.usual, widths.full))
+            usual, wide = (
+                loop.captured(width) for width in (widths.usual, widths.full)
+            )
             loop.reset()
             needs_more = (fleet.schedule.sizes > widths.usual).any(dim=1)
-            for at, is_wide in enumerate(needs_more.tolist()):  # the CPU waits for the device
+            for at, is_wide in enumerate(
+                needs_more.tolist()
+            ):  # the CPU waits for the device
                 for due in fleet.watch.due(at):
                     fleet.watch.refresh(due, at, loop.norm_bins(due.models))
                 (wide if is_wide else usual).replay()
@@ -80,7 +90,9 @@ def philox_words(keys: Tensor, step: Tensor, n_words: int) -> Tensor:
 def philox_keys(generators: list[np.random.Philox]) -> Tensor:
     """The keys (model, 2) of some streams, as int64."""
     words = [generator.state["state"]["key"] for generator in generators]
-    return torch.from_numpy(np.array(words, dtype=np.uint64).reshape(-1, 2).view(np.int64))
+    return torch.from_numpy(
+        np.array(words, dtype=np.uint64).reshape(-1, 2).view(np.int64)
+    )
 
 
 class CudaStep:
@@ -89,7 +101,9 @@ class CudaStep:
     def __init__(self, fleet: Fleet) -> None:
         device = fleet.table.device
         self.fleet = fleet
-        self.state = FleetState(fleet.start.weights.clone(), fleet.start.velocity.clone())
+        self.state = FleetState(
+            fleet.start.weights.clone(), fleet.start.velocity.clone()
+        )
         self.counter = torch.zeros(1, dtype=torch.int64, device=device)
         self.keys = philox_keys(fleet.noise).to(device)
         self.fused = FusedStep(fleet, self.keys) if can_fuse(fleet) else None
@@ -131,8 +145,12 @@ class CudaStep:
         """Change the state as a step does, for a network of any shape."""
         fleet = self.fleet
         rows = fleet.schedule.rows.index_select(0, self.counter)[0]
-        bits = philox_words(self.keys, self.counter, fleet.layout.width // 2).view(torch.int32)
-        total = engine.batch_sum(fleet, self.state.weights, rows[:, :width], self.counter)
+        bits = philox_words(self.keys, self.counter, fleet.layout.width // 2).view(
+            torch.int32
+        )
+        total = engine.batch_sum(
+            fleet, self.state.weights, rows[:, :width], self.counter
+        )
         after = step(fleet, self.state, total, bits)
         self.state.weights.copy_(after.weights)
         self.state.velocity.copy_(after.velocity)
@@ -184,7 +202,16 @@ def philox_kernel(keys, step, out, counters_per_row, SIZE: tl.constexpr):  # typ
 
 @triton.jit
 def gather_kernel(  # type: ignore[no-untyped-def]
-    table, rows, step, out, n_models, full, n_columns, width, R: tl.constexpr, C: tl.constexpr
+    table,
+    rows,
+    step,
+    out,
+    n_models,
+    full,
+    n_columns,
+    width,
+    R: tl.constexpr,
+    C: tl.constexpr,
 ):
     """Copy the records of every model's batch at a step from the table."""
     model, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
@@ -209,7 +236,9 @@ def both_ways(hidden1, matrix, bias, last, last_bias, drawn, input_square, label
     signal1 = tl.dot(signal2, tl.trans(matrix), input_precision="ieee")
     signal1 = tl.where(hidden1 > 0, signal1, 0.0)
     square = tl.sum(signal1 * signal1, axis=1) * input_square
-    square += (tl.sum(hidden1 * hidden1, axis=1) + 1) * tl.sum(signal2 * signal2, axis=1)
+    square += (tl.sum(hidden1 * hidden1, axis=1) + 1) * tl.sum(
+        signal2 * signal2, axis=1
+    )
     square += (tl.sum(hidden2 * hidden2, axis=1) + 1) * residual * residual
     return hidden2, residual, signal2, signal1, square
 
@@ -243,7 +272,9 @@ def norm_kernel(  # type: ignore[no-untyped-def]
         norm = tl.sqrt_rn(square)
         kept = norm * tl.minimum(limit / (norm + _MARGIN), 1.0)
         rounded = tl.ceil(kept.to(tl.float64) * _BINS / limit.to(tl.float64))
-        rounded = tl.where(rounded <= _BINS, rounded, _BINS)  # what is no number counts as clipped
+        rounded = tl.where(
+            rounded <= _BINS, rounded, _BINS
+        )  # what is no number counts as clipped
         out = bins + model * bins_per_model + column
         tl.store(out, rounded.to(tl.int32).to(tl.uint8), mask=inside)
 
@@ -272,7 +303,11 @@ def hidden_kernel(  # type: ignore[no-untyped-def]
     for start in range(share * R, n_columns, R * tl.num_programs(1)):
         record = model * n_columns + start + lane
         given = batch + record * width + n_inputs
-        drawn, input_square, label = tl.load(given), tl.load(given + 1), tl.load(given + 2)
+        drawn, input_square, label = (
+            tl.load(given),
+            tl.load(given + 1),
+            tl.load(given + 2),
+        )
         place = first + record[:, None] * H1 + unit1[None, :]
         hidden1 = tl.maximum(tl.load(place), 0.0)
         hidden2, residual, signal2, signal1, square = both_ways(
@@ -313,7 +348,9 @@ def move(  # type: ignore[no-untyped-def]
         total += tl.load(part, mask=inside & (at >= start2), other=0.0)
     speed = tl.load(velocity + at, mask=inside) * momentum + total * scale
     tl.store(velocity + at, speed, mask=inside)
-    tl.store(weights + at, tl.load(weights + at, mask=inside) - rate * speed, mask=inside)
+    tl.store(
+        weights + at, tl.load(weights + at, mask=inside) - rate * speed, mask=inside
+    )
 
 
 @triton.jit
@@ -332,7 +369,9 @@ def update_kernel(  # type: ignore[no-untyped-def]
     tail_stride = tl.num_programs(0) * (n_parameters - start2)
     private = model < n_private
     key0 = tl.load(keys + 2 * model, mask=private, other=0).to(tl.uint64, bitcast=True)
-    key1 = tl.load(keys + 2 * model + 1, mask=private, other=0).to(tl.uint64, bitcast=True)
+    key1 = tl.load(keys + 2 * model + 1, mask=private, other=0).to(
+        tl.uint64, bitcast=True
+    )
     spread = tl.load(std + model, mask=private, other=0.0)
     counter = tl.load(step) * (2 * per_half) + first + tl.arange(0, SIZE) + 1
     c0, c1, c2, c3 = philox(key0, key1, counter.to(tl.uint64))
@@ -355,7 +394,9 @@ def can_fuse(fleet: Fleet) -> bool:
     return len(hidden) == 2 and all(units in HIDDEN_UNITS for units in hidden)
 
 
-def gather_batch(table: Tensor, rows: Tensor, counter: Tensor, n_columns: int) -> Tensor:
+def gather_batch(
+    table: Tensor, rows: Tensor, counter: Tensor, n_columns: int
+) -> Tensor:
     """(model, column, table column): the records of a step, from rows (step, model, column)."""
     _, n_models, _ = rows.shape
     width = table.shape[1]
@@ -376,7 +417,9 @@ def fused_norm_bins(fleet: Fleet, weights: Tensor, models: Tensor) -> Tensor:
     rows = (watch.records[models] + watch.firsts[models, None]).int()
     clip = fleet.rule.clip.reshape(-1).index_select(0, models)
     bins = torch.empty(rows.shape, dtype=torch.uint8, device=rows.device)
-    step = torch.zeros(1, dtype=torch.int64, device=rows.device)  # rows are those of one step
+    step = torch.zeros(
+        1, dtype=torch.int64, device=rows.device
+    )  # rows are those of one step
     n_inputs, h1, h2, _ = fleet.layout.sizes
     _, start2, start3, _ = fleet.layout.starts
     matrix = fleet.layout.layers(mine)[0]
@@ -397,9 +440,15 @@ class FusedStep:
 
     def __init__(self, fleet: Fleet, keys: Tensor) -> None:
         self.fleet, self.keys = fleet, keys
-        self.std, self.clip = (x.reshape(-1).contiguous() for x in (fleet.std, fleet.rule.clip))
+        self.std, self.clip = (
+            x.reshape(-1).contiguous() for x in (fleet.std, fleet.rule.clip)
+        )
         # Room for the sums of the later layers; the gaps between layers stay zero.
-        shape = (SHARES, len(fleet.start.weights), fleet.layout.width - fleet.layout.starts[1])
+        shape = (
+            SHARES,
+            len(fleet.start.weights),
+            fleet.layout.width - fleet.layout.starts[1],
+        )
         self.tail = fleet.start.weights.new_zeros(shape)
 
     def advance(self, state: FleetState, counter: Tensor, n_columns: int) -> None:

@@ -15,8 +15,16 @@ from pcer.errors import InputError, not_installed
 if TYPE_CHECKING:
     from pcer.train.engine import Device
 
-ARITHMETIC = ("numba", "numpy", "scipy", "torch")  # numbers of a training come from these
-CALIBRATION = ("dp-accounting", "opacus")  # and the noise that keeps a budget from these
+ARITHMETIC = (
+    "numba",
+    "numpy",
+    "scipy",
+    "torch",
+)  # numbers of a training come from these
+CALIBRATION = (
+    "dp-accounting",
+    "opacus",
+)  # and the noise that keeps a budget from these
 
 
 def choose_device(name: str) -> Device:
@@ -36,7 +44,9 @@ def choose_device(name: str) -> Device:
     return CudaDevice(name)
 
 
-def installed_versions(packages: Iterable[str] = ARITHMETIC + CALIBRATION) -> dict[str, str]:
+def installed_versions(
+    packages: Iterable[str] = ARITHMETIC + CALIBRATION,
+) -> dict[str, str]:
     """Versions of pcer and of what it trains with; for builds such as 2.13.0+cpu, 2.13.0.
 
     >>> sorted(installed_versions(["numpy"]))

@@ -18,7 +18,13 @@ from torch import Tensor
 
 from pcer.errors import InputError
 from pcer.train.config import TrainConfig
-from pcer.train.fleet import BlockResult, Float32Array, Model, TrainingData, require_sound
+from pcer.train.fleet import (
+    BlockResult,
+    Float32Array,
+    Model,
+    TrainingData,
+    require_sound,
+)
 from pcer.train.receipts import fold
 from pcer.train.schedule import Drawer, Schedule, Widths, thin_rows
 from pcer.train.step import (
@@ -42,7 +48,9 @@ CHUNK = 8192  # records that a GPU predicts at a time
 MOST_FOLDED = 2**20  # records whose steps a GPU folds at a time: about 4 GB
 NORM_CHUNK = 2048  # records of every model whose norms a GPU computes at a time
 
-EXTRA_COLUMNS = 3  # of the table of records, after the features: a 1, the squared norm, the label
+EXTRA_COLUMNS = (
+    3  # of the table of records, after the features: a 1, the squared norm, the label
+)
 
 # Largest squared norm of a record: its products with weights and signals must fit float32 too,
 # whose largest number is 3.4e38.
@@ -73,7 +81,9 @@ class Device:
         """Zeros (n_rows, width) for the table of records."""
         return torch.zeros(n_rows, width, device=self.place)
 
-    def fill(self, features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor) -> None:
+    def fill(
+        self, features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor
+    ) -> None:
         """Write a split's records into its part of the table, standardised by ``train``."""
         n = features.shape[1]
         scaled = features if train is None else standardised(features, train)
@@ -116,11 +126,15 @@ def train_block(
         fleet = assemble(data, company, config, device=device, secret=secret)
         state = device.fit(fleet)
         logits = device.predict(fleet, state)
-        sound = state.weights.isfinite().all(dim=1).cpu().numpy() & np.isfinite(logits).all(axis=1)
+        sound = state.weights.isfinite().all(dim=1).cpu().numpy() & np.isfinite(
+            logits
+        ).all(axis=1)
         require_sound(company, sound, config)
         receipts = folded(fleet.watch, company, on_host=device.place.type == "cpu")
     back = np.argsort(order)
-    return BlockResult(tuple(models), logits[back], None if receipts is None else receipts[back])
+    return BlockResult(
+        tuple(models), logits[back], None if receipts is None else receipts[back]
+    )
 
 
 def assemble(
@@ -135,7 +149,9 @@ def assemble(
     layout, place = Layout((data.features.shape[1], *config.hidden, 1)), device.place
     weights = torch.zeros(len(models), layout.width)
     for index, model in enumerate(models):
-        matrices = initial_weights(model.stream(Purpose.INITIAL, secret), sizes=layout.sizes)
+        matrices = initial_weights(
+            model.stream(Purpose.INITIAL, secret), sizes=layout.sizes
+        )
         for layer, matrix in zip(layout.layers(weights), matrices, strict=True):
             layer[index].copy_(torch.from_numpy(matrix))
     weights = weights.to(place)
@@ -146,8 +162,13 @@ def assemble(
     clips = [config.clip_norm if model.is_private else float("inf") for model in models]
     clip = torch.tensor(clips, device=place).view(-1, 1, 1)
     expected = config.sampling(data.n_train).expected_batch
-    records = np.array([data.train_rows[model.seed] for model in private], dtype=np.int64)
-    records, shares = records.reshape(-1, data.n_train), config.training_rule.shares(data.groups)
+    records = np.array(
+        [data.train_rows[model.seed] for model in private], dtype=np.int64
+    )
+    records, shares = (
+        records.reshape(-1, data.n_train),
+        config.training_rule.shares(data.groups),
+    )
     return Fleet(
         layout=layout,
         start=FleetState(weights, torch.zeros_like(weights)),  # no momentum yet
@@ -160,7 +181,9 @@ def assemble(
             config,
             private,
             clip=clip,
-            shares=None if shares is None else torch.from_numpy(shares[0, records]).to(place),
+            shares=None
+            if shares is None
+            else torch.from_numpy(shares[0, records]).to(place),
             records=torch.from_numpy(records).to(place),
             firsts=torch.tensor(firsts, device=place),
             n_records=data.n_records,
@@ -168,7 +191,9 @@ def assemble(
     )
 
 
-def folded(watch: Watch, models: Sequence[Model], *, on_host: bool) -> Float32Array | None:
+def folded(
+    watch: Watch, models: Sequence[Model], *, on_host: bool
+) -> Float32Array | None:
     """The folded steps of every record, (model, training record); infinite without privacy."""
     # On the device that counted them, on a GPU for several models of one noise together.
     if not watch.has_book:
@@ -178,10 +203,15 @@ def folded(watch: Watch, models: Sequence[Model], *, on_host: bool) -> Float32Ar
     size = 1 if on_host else max(1, MOST_FOLDED // n_train)
     for due in watch.rounds:
         assert due.book is not None
-        places, kind = due.models.cpu().numpy(), due.book.kind if on_host else torch.float64
+        places, kind = (
+            due.models.cpu().numpy(),
+            due.book.kind if on_host else torch.float64,
+        )
         noises = np.array([models[place].noise_multiplier for place in places])
         for noise in set(noises.tolist()):
-            for rows in torch.split(torch.from_numpy(np.flatnonzero(noises == noise)), size):
+            for rows in torch.split(
+                torch.from_numpy(np.flatnonzero(noises == noise)), size
+            ):
                 steps = due.book.counts(rows.to(due.book.place), kind)
                 kept = fold(steps.flatten(0, 1), watch.terms[noise], on_host=on_host)
                 own = kept.view(len(rows), -1).cpu()  # the CPU waits for the device
@@ -194,13 +224,23 @@ def record_table(
 ) -> Tensor:
     """The records of each seed's split (features, 1, squared norm, label), then a row of zeros."""
     if not config.standardise and np.isnan(data.features).any():
-        raise InputError("Missing features need config.standardise, which fills them in.")
+        raise InputError(
+            "Missing features need config.standardise, which fills them in."
+        )
     n_records, n = data.features.shape
     width = round_up(n + EXTRA_COLUMNS, LANES // 2)
     table, place = device.room(len(seeds) * n_records + 1, width), device.place
-    given, labels = (torch.from_numpy(x).to(place) for x in (data.features, data.labels))
-    for seed, part in zip(seeds, table[:-1].view(len(seeds), n_records, width), strict=True):
-        train = torch.from_numpy(data.train_rows[seed]).to(place) if config.standardise else None
+    given, labels = (
+        torch.from_numpy(x).to(place) for x in (data.features, data.labels)
+    )
+    for seed, part in zip(
+        seeds, table[:-1].view(len(seeds), n_records, width), strict=True
+    ):
+        train = (
+            torch.from_numpy(data.train_rows[seed]).to(place)
+            if config.standardise
+            else None
+        )
         device.fill(given, labels, train, part)
     is_large = ~(table[:-1, n + 1] <= LARGEST_SQUARE)
     if bool(is_large.any()):  # the CPU waits for the device
@@ -246,7 +286,10 @@ def draw_schedule(
     rows = torch.full(shape, padding, dtype=torch.int32, device=place)
     drawer, sizes = Drawer(sampling, place), []
     rule, settled = config.training_rule, config.training_rule.shares(data.groups)
-    records = {s: torch.from_numpy(r).to(place, torch.int32) for s, r in data.train_rows.items()}
+    records = {
+        s: torch.from_numpy(r).to(place, torch.int32)
+        for s, r in data.train_rows.items()
+    }
     for index, model in enumerate(models):
         own = records[model.seed] + firsts[index]
         words = device.words(model.stream(Purpose.SAMPLING, secret))
@@ -275,7 +318,9 @@ def step(fleet: Fleet, state: FleetState, total: Tensor, bits: Tensor) -> FleetS
     return momentum_step(state, total, fleet.rule)
 
 
-def batch_sum(fleet: Fleet, weights: Tensor, rows: Tensor, at: Tensor | int = 0) -> Tensor:
+def batch_sum(
+    fleet: Fleet, weights: Tensor, rows: Tensor, at: Tensor | int = 0
+) -> Tensor:
     """Clipped sum of the batch of every model, from rows (model, column) of the table."""
     clip = fleet.watch.limits(rows, at)  # rules may leave records out from a step on
     return clipped_sum(fleet.layout, weights, gather(fleet, rows), clip)

@@ -77,11 +77,18 @@ class TrainingData:
                 f"not (the first is record {rows[0]}), in {columns.size} columns (the first is "
                 f"column {columns[0]}); drop these records or fill the values in."
             )
-        splits = {int(s): np.sort(np.asarray(r, dtype=np.int64)) for s, r in train_rows.items()}
+        splits = {
+            int(s): np.sort(np.asarray(r, dtype=np.int64))
+            for s, r in train_rows.items()
+        }
         _check_rows(splits, len(table))
-        named = {name: np.asarray(own, dtype=np.str_) for name, own in (groups or {}).items()}
+        named = {
+            name: np.asarray(own, dtype=np.str_) for name, own in (groups or {}).items()
+        }
         if any(own.shape != target.shape for own in named.values()):
-            raise InputError(f"groups must hold one name for each of the {len(table)} records.")
+            raise InputError(
+                f"groups must hold one name for each of the {len(table)} records."
+            )
         known = target.astype(np.float32)
         return cls(features=table, labels=known, train_rows=splits, groups=named)
 
@@ -130,7 +137,11 @@ class Model:
 
     def stream(self, purpose: Purpose, secret: bytes) -> np.random.Philox:
         """The bit generator of this model for one purpose."""
-        own: dict[str, Any] = {"seed": self.seed, "epsilon": self.epsilon, "digest": self.digest}
+        own: dict[str, Any] = {
+            "seed": self.seed,
+            "epsilon": self.epsilon,
+            "digest": self.digest,
+        }
         return stream(**own, purpose=purpose, secret=secret)
 
 
@@ -164,23 +175,33 @@ class Predictions:
 
 
 def plan_models(
-    budgets: Sequence[Budget], seeds: Sequence[int], digests: Any = None, name: str | None = None
+    budgets: Sequence[Budget],
+    seeds: Sequence[int],
+    digests: Any = None,
+    name: str | None = None,
 ) -> list[Model]:
     """One model for each budget and seed; seed by seed, so that a block holds few splits."""
     own, noises = digests or {}, [(b.epsilon, b.noise_multiplier) for b in budgets]
     return [Model(s, *noise, own.get(s, ""), name) for s in seeds for noise in noises]
 
 
-def stream_digests(data: TrainingData, config: TrainConfig, *, module: str = "") -> dict[int, str]:
+def stream_digests(
+    data: TrainingData, config: TrainConfig, *, module: str = ""
+) -> dict[int, str]:
     """By seed, a digest of what is trained: settings, module and records, with their split."""
     # Budgets, other seeds and the device do not enter: a training can be extended.
     settings = settings_digest(config.to_dict(), added=ADDED_SETTINGS)
     arrays: dict[str, NDArray[Any]] = {"features": data.features, "labels": data.labels}
     if (attribute := config.training_rule.attribute) is not None:
         arrays["groups"] = data.groups[attribute]
-    same = {name: hashlib.sha256(own.tobytes()).hexdigest() for name, own in arrays.items()}
+    same = {
+        name: hashlib.sha256(own.tobytes()).hexdigest() for name, own in arrays.items()
+    }
     same |= {"settings": settings, "module": module}
-    rows = {s: hashlib.sha256(own.tobytes()).hexdigest() for s, own in data.train_rows.items()}
+    rows = {
+        s: hashlib.sha256(own.tobytes()).hexdigest()
+        for s, own in data.train_rows.items()
+    }
     return {seed: record_digest({**same, "rows": own}) for seed, own in rows.items()}
 
 
@@ -190,18 +211,29 @@ def noise_tail(noise_multiplier: float, *, n_weights: int, inclusions: float) ->
     # Steps that include the person count; the gradient is spread over all pairs, or lies in one.
     from scipy.stats import ncx2  # takes half a second to import
 
-    edge = NOISE_REACH * math.exp(-(NOISE_REACH**2) / 2) / math.pi  # per length of a short way out
+    edge = (
+        NOISE_REACH * math.exp(-(NOISE_REACH**2) / 2) / math.pi
+    )  # per length of a short way out
     spread = math.sqrt(n_weights / 2) * edge / noise_multiplier
-    return inclusions * (spread + float(ncx2.sf(NOISE_REACH**2, 2, noise_multiplier**-2)))
+    return inclusions * (
+        spread + float(ncx2.sf(NOISE_REACH**2, 2, noise_multiplier**-2))
+    )
 
 
 def calibrated(
-    epsilons: Iterable[float], data: TrainingData, config: TrainConfig, *, module: Any = None
+    epsilons: Iterable[float],
+    data: TrainingData,
+    config: TrainConfig,
+    *,
+    module: Any = None,
 ) -> list[Budget]:
     """Budgets with their noise; InputError for a small delta that the finite noise cannot keep."""
     # Noise on modules reaches further, and the default delta is always accepted.
     budgets = [calibrate(e, n_train=data.n_train, config=config) for e in epsilons]
-    sizes, sampling = (data.features.shape[1], *config.hidden, 1), config.sampling(data.n_train)
+    sizes, sampling = (
+        (data.features.shape[1], *config.hidden, 1),
+        config.sampling(data.n_train),
+    )
     n_weights = sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes))
     inclusions = sampling.n_steps * sampling.sample_rate
     for noise in {b.noise_multiplier for b in budgets if module is None} - {0.0}:
@@ -216,18 +248,24 @@ def calibrated(
     return budgets
 
 
-def cut_blocks(models: Sequence[Model], *, block_size: int) -> tuple[tuple[Model, ...], ...]:
+def cut_blocks(
+    models: Sequence[Model], *, block_size: int
+) -> tuple[tuple[Model, ...], ...]:
     """Models in their order, cut into as few blocks as the size allows, all about equal."""
     n_blocks = -(-len(models) // block_size)
     cuts = [len(models) * i // max(1, n_blocks) for i in range(n_blocks + 1)]
     return tuple(tuple(models[a:b]) for a, b in pairwise(cuts))
 
 
-def require_sound(models: Sequence[Model], sound: BoolArray, config: TrainConfig) -> None:
+def require_sound(
+    models: Sequence[Model], sound: BoolArray, config: TrainConfig
+) -> None:
     """Raise InputError, naming a model, unless all are sound: have finite weights and logits."""
     if sound.all():
         return
-    diverged = [model for model, is_sound in zip(models, sound, strict=True) if not is_sound]
+    diverged = [
+        model for model, is_sound in zip(models, sound, strict=True) if not is_sound
+    ]
     first, others = diverged[0], f" and {len(diverged) - 1} more" * (len(diverged) > 1)
     budget = f"at epsilon {first.epsilon:g}" if first.is_private else "without privacy"
     budget += f" ({first.name})" if first.name else ""
@@ -251,7 +289,10 @@ def gather_predictions(
     logits = np.full((len(budgets), *member.shape), np.nan, dtype=np.float32)
     receipts = None
     for result in results:
-        where = [place[m.epsilon] for m in result.models], [row[m.seed] for m in result.models]
+        where = (
+            [place[m.epsilon] for m in result.models],
+            [row[m.seed] for m in result.models],
+        )
         logits[where] = result.logits
         if result.receipts is not None:
             if receipts is None:
@@ -259,7 +300,11 @@ def gather_predictions(
                 receipts = np.full(shape, np.nan, dtype=np.float32)
             receipts[where] = result.receipts
     return Predictions(
-        budgets=tuple(budgets), seeds=tuple(seeds), logits=logits, member=member, receipts=receipts
+        budgets=tuple(budgets),
+        seeds=tuple(seeds),
+        logits=logits,
+        member=member,
+        receipts=receipts,
     )
 
 

@@ -43,7 +43,10 @@ MORE_CALLS = 10  # of a trial, beyond those of two epochs
 STEP = 0.01  # of trial steps, large enough to change every logit
 TOLERANCE = 1e-3  # of float32 sums, relative to the largest; faults are far larger
 LONGEST_FAULT = 300  # characters of an error that is not ours
-SHIPPED = ("torch", "opacus")  # blocks note their versions instead of digests of their sources
+SHIPPED = (
+    "torch",
+    "opacus",
+)  # blocks note their versions instead of digests of their sources
 
 # Clip norm without privacy: above any gradient, and finite, since Opacus multiplies it by the noise
 # multiplier 0.
@@ -78,11 +81,15 @@ class NamedModule:
         Numeric arguments are named; texts may be values of a category.
         """
         module = seeded_module(self, n_features, 0)
-        numbers = {k: x for k, x in self.settings.items() if isinstance(x, bool | int | float)}
+        numbers = {
+            k: x for k, x in self.settings.items() if isinstance(x, bool | int | float)
+        }
         return {
             "module": self.name,
             "module_settings": {k: x for k, x in numbers.items() if math.isfinite(x)},
-            "module_weights": sum(p.numel() for p in module.parameters() if p.requires_grad),
+            "module_weights": sum(
+                p.numel() for p in module.parameters() if p.requires_grad
+            ),
             "module_digest": module_digest(self, n_features),
         }
 
@@ -95,16 +102,26 @@ def module_digest(factory: ModuleFactory, n_features: int) -> str:
     """Digest of a factory's arguments, layers, sources outside torch, and what any seed holds."""
     module, reseeded = (seeded_module(factory, n_features, seed) for seed in (0, 1))
     first, second = module.state_dict(), reseeded.state_dict()
-    constant = [key for key in first if key in second and _are_equal(first[key], second[key])]
+    constant = [
+        key for key in first if key in second and _are_equal(first[key], second[key])
+    ]
     named = factory if isinstance(factory, NamedModule) else None
     kinds = (named.function() if named else factory, *map(type, module.modules()))
-    own = [x for x in kinds if getattr(x, "__module__", "").partition(".")[0] not in SHIPPED]
+    own = [
+        x
+        for x in kinds
+        if getattr(x, "__module__", "").partition(".")[0] not in SHIPPED
+    ]
     content = {
         "layers": str(module),
         "settings": {k: repr(x) for k, x in (named.settings if named else {}).items()},
         "sources": sorted({_source_digest(kind) for kind in own}),
-        "constant": {k: sha256(first[k].numpy().tobytes()).hexdigest() for k in constant},
-        "plain": sorted(_plain_values(module) & _plain_values(reseeded)),  # not all are printed
+        "constant": {
+            k: sha256(first[k].numpy().tobytes()).hexdigest() for k in constant
+        },
+        "plain": sorted(
+            _plain_values(module) & _plain_values(reseeded)
+        ),  # not all are printed
     }
     return record_digest(content)
 
@@ -113,19 +130,33 @@ def _source_digest(kind: Any) -> str:
     """Digest of the file of a function or class, or of its text in a notebook; empty if unknown."""
     with suppress(OSError, TypeError):
         path = Path(inspect.getsourcefile(kind) or "")
-        return file_digest(path) if path.is_file() else record_digest({"": inspect.getsource(kind)})
+        return (
+            file_digest(path)
+            if path.is_file()
+            else record_digest({"": inspect.getsource(kind)})
+        )
     return ""
 
 
 def _plain_values(module: nn.Module) -> set[tuple[int, str, str]]:
     """What layers hold beside weights, as text: numbers, names, lists and records of such."""
-    held = [(k, getattr(x, "__name__", x)) for m in module.modules() for k, x in vars(m).items()]
-    own = [(n, k, repr(x)) for n, (k, x) in enumerate(held) if k[0] != "_" and type(x) is not set]
+    held = [
+        (k, getattr(x, "__name__", x))
+        for m in module.modules()
+        for k, x in vars(m).items()
+    ]
+    own = [
+        (n, k, repr(x))
+        for n, (k, x) in enumerate(held)
+        if k[0] != "_" and type(x) is not set
+    ]
     return {each for each in own if " at 0x" not in each[2]}  # another in every process
 
 
 def _are_equal(first: Tensor, second: Tensor) -> bool:
-    return first.shape == second.shape and torch.equal(first.nan_to_num(), second.nan_to_num())
+    return first.shape == second.shape and torch.equal(
+        first.nan_to_num(), second.nan_to_num()
+    )
 
 
 def _are_close(found: Tensor, expected: Tensor) -> bool:
@@ -137,7 +168,9 @@ def _are_close(found: Tensor, expected: Tensor) -> bool:
 def seeded(seed: int) -> Iterator[None]:
     """Seed torch's generators, which are one for each device, and restore them afterwards."""
     is_used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count() if is_used else 0)):
+    with torch.random.fork_rng(
+        devices=range(torch.cuda.device_count() if is_used else 0)
+    ):
         torch.manual_seed(seed)
         yield
 
@@ -151,7 +184,9 @@ def failing_as(words: str, *, quoted: bool = True) -> Iterator[None]:
         raise
     except Exception as error:
         fault = f"{type(error).__name__}: {error}" if quoted else type(error).__name__
-        raise InputError(f"{words} ({clipped(fault, LONGEST_FAULT)}); try it in Python.") from error
+        raise InputError(
+            f"{words} ({clipped(fault, LONGEST_FAULT)}); try it in Python."
+        ) from error
 
 
 def name_of(factory: ModuleFactory) -> str:
@@ -165,13 +200,19 @@ def seeded_module(factory: ModuleFactory, n_features: int, seed: int) -> nn.Modu
         module = factory(n_features)
     if not isinstance(module, nn.Module):
         kind = type(module).__name__
-        raise InputError(f"{name_of(factory)} must return a torch.nn.Module, not {kind}.")
+        raise InputError(
+            f"{name_of(factory)} must return a torch.nn.Module, not {kind}."
+        )
     if not any(p.requires_grad for p in module.parameters()):
-        raise InputError(f"{name_of(factory)} returns a module that has no weights to train.")
+        raise InputError(
+            f"{name_of(factory)} returns a module that has no weights to train."
+        )
     return module
 
 
-def logits_of(module: nn.Module, features: Tensor, *, name: str = "The module") -> Tensor:
+def logits_of(
+    module: nn.Module, features: Tensor, *, name: str = "The module"
+) -> Tensor:
     """Log odds of the positive label, (record,): the only logit, or the second less the first."""
     output, n = module(features), len(features)
     shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
@@ -180,11 +221,15 @@ def logits_of(module: nn.Module, features: Tensor, *, name: str = "The module") 
             f"{name} must give one logit per record, or two, but gave {shape} for {n} records; "
             "end it with nn.Linear(..., 1)."
         )
-    logits: Tensor = output[:, 1] - output[:, 0] if shape == (n, 2) else output.reshape(-1)
+    logits: Tensor = (
+        output[:, 1] - output[:, 0] if shape == (n, 2) else output.reshape(-1)
+    )
     return logits
 
 
-def require_private(factory: ModuleFactory, shape: tuple[int, int], config: TrainConfig) -> None:
+def require_private(
+    factory: ModuleFactory, shape: tuple[int, int], config: TrainConfig
+) -> None:
     """Raise InputError unless what the factory makes, for features of a shape, can be private."""
     name, (n_records, n_features) = name_of(factory), shape
     if config.rule != DpSgd.name or config.receipts is not ReceiptMode.NONE:
@@ -194,13 +239,22 @@ def require_private(factory: ModuleFactory, shape: tuple[int, int], config: Trai
             " were given; use rule 'dp-sgd' and receipts 'none'."
         )
     sampling = config.sampling(n_records)
-    sizes = (N_PROBES, max(1, n_records // sampling.steps_per_epoch), Widths.of(sampling).full)
+    sizes = (
+        N_PROBES,
+        max(1, n_records // sampling.steps_per_epoch),
+        Widths.of(sampling).full,
+    )
     calls = islice(cycle(sizes), 2 * sampling.steps_per_epoch + MORE_CALLS)
     fresh = partial(seeded_module, factory, n_features, 0)
     generator = torch.Generator().manual_seed(0)
     first, others = torch.randn(2, max(CHUNK, *sizes), n_features, generator=generator)
-    others.mul_(2).add_(3)[::2] = first[::2]  # every other record is the same, the rest far away
-    with one_thread(), failing_as(f"{name} fails on made-up records of {n_features} features"):
+    others.mul_(2).add_(3)[::2] = first[
+        ::2
+    ]  # every other record is the same, the rest far away
+    with (
+        one_thread(),
+        failing_as(f"{name} fails on made-up records of {n_features} features"),
+    ):
         module, twin = fresh(), fresh()
         for fault in chain(
             _what_is_not_fresh(module, twin),
@@ -217,7 +271,9 @@ def _what_is_not_fresh(module: nn.Module, twin: nn.Module) -> Iterator[str]:
     if {id(p) for p in module.parameters()} & {id(p) for p in twin.parameters()}:
         yield "returns the same weights again; make a fresh module in every call"
     first, second = module.state_dict(), twin.state_dict()
-    if first.keys() != second.keys() or not all(_are_equal(first[k], second[k]) for k in first):
+    if first.keys() != second.keys() or not all(
+        _are_equal(first[k], second[k]) for k in first
+    ):
         yield (
             "gives other weights for the same torch seed, so nothing could be repeated; draw "
             "initial weights only through torch"
@@ -236,7 +292,10 @@ def _layers_that_mix(module: nn.Module) -> Iterator[str]:
                 f"{repr(path) if path else 'of all'} ({type(layer).__name__}) mixes the records of "
                 "a batch; use nn.GroupNorm there, or opacus.validators.ModuleValidator.fix"
             )
-    for problem in (*ModuleValidator.validate(module), *GradSampleModule.validate(module)):
+    for problem in (
+        *ModuleValidator.validate(module),
+        *GradSampleModule.validate(module),
+    ):
         yield (
             "cannot be trained with per-record gradients "
             f"({clipped(str(problem).rstrip('. '), LONGEST_FAULT)}); replace that layer, for "
@@ -245,7 +304,11 @@ def _layers_that_mix(module: nn.Module) -> Iterator[str]:
 
 
 def _what_is_kept(
-    fresh: Callable[[], nn.Module], first: Tensor, others: Tensor, sizes: tuple[int, ...], name: str
+    fresh: Callable[[], nn.Module],
+    first: Tensor,
+    others: Tensor,
+    sizes: tuple[int, ...],
+    name: str,
 ) -> Iterator[str]:
     """Two copies see different records and take the same steps; they must end up equal."""
     # Different steps would also change what is computed from weights, which the noise hides. One
@@ -258,7 +321,11 @@ def _what_is_kept(
                 logits = logits_of(module, batch[:size], name=name)
                 logits.square().sum().backward()  # type: ignore[no-untyped-call]
                 for p in module.parameters():
-                    p.data += p.requires_grad * STEP * torch.randn(p.shape, generator=generator)
+                    p.data += (
+                        p.requires_grad
+                        * STEP
+                        * torch.randn(p.shape, generator=generator)
+                    )
         left = {key: value.clone() for key, value in module.state_dict().items()}
         with seeded(0), torch.no_grad():
             left["training"] = logits_of(module, first[: max(sizes)])
@@ -273,7 +340,11 @@ def _what_is_kept(
 
 
 def _what_depends_on_others(
-    module: nn.Module, twin: nn.Module, first: Tensor, others: Tensor, sizes: tuple[int, ...]
+    module: nn.Module,
+    twin: nn.Module,
+    first: Tensor,
+    others: Tensor,
+    sizes: tuple[int, ...],
 ) -> Iterator[str]:
     """A record's logit must not depend on the others, in training and in predictions."""
 
@@ -287,7 +358,9 @@ def _what_depends_on_others(
             module, twin = module.eval(), twin.eval()
         here, there = said(first[:n], others[:n])
         depends = not _are_close(here[::2], there[::2])
-        if _are_equal(*said(first[:n], first[:n], seed=1)):  # the module is deterministic
+        if _are_equal(
+            *said(first[:n], first[:n], seed=1)
+        ):  # the module is deterministic
             here, there = said(first[:n], first[:N_PROBES])
             depends |= not _are_close(here[:N_PROBES], there[:n])
         if depends:
@@ -312,7 +385,11 @@ def _gradients_of_nobody(
         found.append(module.named_parameters())
     for (key, p), (_, beside) in zip(*found, strict=True):
         single, is_theirs = getattr(p, "grad_sample", None), not p.requires_grad
-        if p.grad is not None and isinstance(single, Tensor) and len(single) == len(first):
+        if (
+            p.grad is not None
+            and isinstance(single, Tensor)
+            and len(single) == len(first)
+        ):
             is_theirs |= _are_close(single.sum(dim=0), p.grad)
             is_theirs &= _are_close(single[::2], beside.grad_sample[::2])
         if not is_theirs:
@@ -326,7 +403,9 @@ def _gradients_of_nobody(
 def _without_remarks() -> Iterator[None]:
     """Silence torch's warning that inputs need no gradient."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Full backward hook", category=UserWarning)
+        warnings.filterwarnings(
+            "ignore", message="Full backward hook", category=UserWarning
+        )
         yield
 
 
@@ -351,7 +430,9 @@ def train_module(
     budget = f"epsilon {model.epsilon:g}" if model.is_private else "no privacy"
     where = f"The module fails in the training of seed {model.seed} with {budget}"
     with one_thread(), failing_as(where, quoted=False), _without_remarks():
-        module = seeded_module(factory, n, torch_seed(model, Purpose.INITIAL, secret)).to(device)
+        module = seeded_module(
+            factory, n, torch_seed(model, Purpose.INITIAL, secret)
+        ).to(device)
         optimizer = private_optimizer(module, model, config, sampling, secret)
         hooked = GradSampleModule(module, loss_reduction="sum")
         with seeded(torch_seed(model, Purpose.LAYERS, secret)):
@@ -360,17 +441,24 @@ def train_module(
                 _step(hooked, optimizer, features[chosen], labels[chosen])
             hooked.to_standard_module().eval()
             with torch.no_grad():
-                parts = [logits_of(module, part) for part in torch.split(features, CHUNK)]
+                parts = [
+                    logits_of(module, part) for part in torch.split(features, CHUNK)
+                ]
     logits: Float32Array = torch.cat(parts).cpu().numpy().astype(np.float32)
     require_sound([model], np.array([np.isfinite(logits).all()]), config)
     return logits
 
 
-def _step(hooked: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor) -> None:
+def _step(
+    hooked: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor
+) -> None:
     """One step; an empty batch gives noise only, without calling the module."""
     optimizer.zero_grad()
     if len(x):
-        logits, loss = logits_of(hooked, x), nn.functional.binary_cross_entropy_with_logits
+        logits, loss = (
+            logits_of(hooked, x),
+            nn.functional.binary_cross_entropy_with_logits,
+        )
         loss(logits, y, reduction="sum").backward()  # type: ignore[no-untyped-call]
     for p in () if len(x) else hooked.parameters():
         if p.requires_grad:  # the gradients of no records, where Opacus keeps them
@@ -394,7 +482,11 @@ def batch_rows(model: Model, sampling: Sampling, secret: bytes) -> Iterator[Tens
 
 
 def private_optimizer(
-    module: nn.Module, model: Model, config: TrainConfig, sampling: Sampling, secret: bytes
+    module: nn.Module,
+    model: Model,
+    config: TrainConfig,
+    sampling: Sampling,
+    secret: bytes,
 ) -> torch.optim.Optimizer:
     """SGD that clips, adds noise from the model's stream and divides by the expected batch."""
     # Opacus' optimizer with other noise: a torch generator on a CPU uses only 32 bits of its seed,

@@ -42,7 +42,9 @@ MAX_RETRIES = 3  # restarts of a block after its process or node died
 KNOCK_SECONDS, CONNECT_SECONDS = 5, 15
 
 LOCAL = "local"  # Ray's word for a new node on this machine
-TOKEN = secrets.token_hex(32)  # of our own nodes; one per process, since Ray reads it once
+TOKEN = secrets.token_hex(
+    32
+)  # of our own nodes; one per process, since Ray reads it once
 
 # No usage statistics; pcer reports errors itself, once.
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_IGNORE_UNHANDLED_ERRORS": "1"}
@@ -71,7 +73,9 @@ class Work:
     data: TrainingData = field(repr=False)
     secret: bytes = field(repr=False)
     device: str
-    versions: Mapping[str, str]  # builds may differ, these not, for the bytes to be the same
+    versions: Mapping[
+        str, str
+    ]  # builds may differ, these not, for the bytes to be the same
 
 
 def require_ray(flags: EngineFlags) -> None:
@@ -88,7 +92,9 @@ def require_ray(flags: EngineFlags) -> None:
             f"{address!r} was given."
         )
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
+        socket.create_connection(
+            (host.strip("[]"), int(port)), timeout=KNOCK_SECONDS
+        ).close()
     except OSError as error:
         raise InputError(
             f"No Ray cluster can be reached at {address} ({error.strerror or error}); check the "
@@ -117,13 +123,19 @@ def train_on_ray(
                 f"{processor}; start one that does, or choose another device."
             )
         # Without max_calls=0 a process on a GPU ends after one block; the next starts from nothing.
-        remote = ray.remote(max_retries=MAX_RETRIES, max_calls=0, num_cpus=1, num_gpus=n_gpus)
+        remote = ray.remote(
+            max_retries=MAX_RETRIES, max_calls=0, num_cpus=1, num_gpus=n_gpus
+        )
         task, shared = remote(train_task), ray.put(work)
         try:
             while True:
-                most = flags.jobs or max(1, 2 * _slots(processor))  # so that no worker idles
+                most = flags.jobs or max(
+                    1, 2 * _slots(processor)
+                )  # so that no worker idles
                 free = max(0, most - len(running))
-                running += [task.remote(shared, *block) for block in islice(waiting, free)]
+                running += [
+                    task.remote(shared, *block) for block in islice(waiting, free)
+                ]
                 if not running:
                     return
                 (done,), running[:] = ray.wait(running, num_returns=1)
@@ -135,7 +147,9 @@ def train_on_ray(
                 ray.cancel(reference, force=True)
 
 
-def train_task(work: Work, block: tuple[Model, ...], config: TrainConfig) -> BlockResult:
+def train_task(
+    work: Work, block: tuple[Model, ...], config: TrainConfig
+) -> BlockResult:
     """Train one block in a worker process."""
     import torch
 
@@ -220,16 +234,28 @@ def _require_entry(address: str) -> None:
     command = [sys.executable, "-c", _TRIAL, address, str(os.getpid())]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=CONNECT_SECONDS, check=False
+            command,
+            capture_output=True,
+            text=True,
+            timeout=CONNECT_SECONDS,
+            check=False,
         )
         if done.returncode == 0:
             return
-        log, reason = done.stderr, done.stdout.strip() or "it did not answer as Ray does"
+        log, reason = (
+            done.stderr,
+            done.stdout.strip() or "it did not answer as Ray does",
+        )
     except subprocess.TimeoutExpired as error:
-        log, reason = str(error.stderr or ""), f"no answer as of Ray within {CONNECT_SECONDS} s"
+        log, reason = (
+            str(error.stderr or ""),
+            f"no answer as of Ray within {CONNECT_SECONDS} s",
+        )
     if "Unauthenticated" in log:
         reason = "it does not accept our token; set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH"
-    raise InputError(f"The Ray cluster at {address} cannot be used: {reason.rstrip('.')}.")
+    raise InputError(
+        f"The Ray cluster at {address} cannot be used: {reason.rstrip('.')}."
+    )
 
 
 def _start(options: Mapping[str, Any]) -> None:
@@ -240,7 +266,9 @@ def _start(options: Mapping[str, Any]) -> None:
         with _our_signals():
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
     except Exception as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        reason = (
+            (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        )
         raise InputError(
             f"Ray cannot be started or joined ({reason}); try engine 'local'."
         ) from error
@@ -281,12 +309,20 @@ def _node_options(flags: EngineFlags) -> Iterator[dict[str, Any]]:
         with patch.dict(os.environ, QUIET):
             yield {"address": flags.address}
         return
-    folder = Path(mkdtemp(prefix="pcer-ray-"))  # for its owner only; sockets need short names
+    folder = Path(
+        mkdtemp(prefix="pcer-ray-")
+    )  # for its owner only; sockets need short names
     sweeper = subprocess.Popen(  # in a new session, which our signals do not reach
-        [sys.executable, "-ISc", _SWEEPER, folder], stdin=subprocess.PIPE, start_new_session=True
+        [sys.executable, "-ISc", _SWEEPER, folder],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
     )
     # Ray has no plain option to stay on this machine: without clusters it takes the loopback.
-    protection = {**QUIET, "RAY_AUTH_MODE": "token", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+    protection = {
+        **QUIET,
+        "RAY_AUTH_MODE": "token",
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    }
     if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
         token = folder / "token"
         token.touch(mode=0o600)

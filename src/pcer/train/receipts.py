@@ -61,8 +61,12 @@ LOT = 8192  # records that are folded at a time, for memory
 # rounds by less than 1e-13, so no number is below the CPU's.
 SLACK = 1e-12
 
-MU_GRID: FloatArray = np.geomspace(1e-6, 100.0, 20_000)  # where the accountant is inverted
-MOST_QUANTILES = 512  # of mu, above which neighbours share their mean: an error below 1e-4
+MU_GRID: FloatArray = np.geomspace(
+    1e-6, 100.0, 20_000
+)  # where the accountant is inverted
+MOST_QUANTILES = (
+    512  # of mu, above which neighbours share their mean: an error below 1e-4
+)
 
 
 @lru_cache(maxsize=256)
@@ -101,7 +105,9 @@ class Terms:
     @cached_property
     def nominal(self) -> float:
         """The promise, by the accountant of the receipts: clipped at every step."""
-        return float(epsilon_of(self.n_steps * self.costs[N_BINS], dp_delta=self.dp_delta))
+        return float(
+            epsilon_of(self.n_steps * self.costs[N_BINS], dp_delta=self.dp_delta)
+        )
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
@@ -122,7 +128,9 @@ class Terms:
         return np.asarray((conversion(self.dp_delta) <= self.nominal) | levels)
 
 
-shared_terms = lru_cache(maxsize=1024)(Terms)  # levels take milliseconds, once for all blocks
+shared_terms = lru_cache(maxsize=1024)(
+    Terms
+)  # levels take milliseconds, once for all blocks
 
 
 def unfolded(kept: Float32Array, ladder: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -147,7 +155,9 @@ def fold(steps_per_bin: Tensor, terms: Terms, *, on_host: bool = True) -> Tensor
         )
     costs = torch.tensor(terms.costs[:, terms.wanted], device=steps_per_bin.device)
     kept = [
-        _packed((lot.double() @ costs).mul_(1 if on_host else 1 + SLACK), lot[:, 0], terms)
+        _packed(
+            (lot.double() @ costs).mul_(1 if on_host else 1 + SLACK), lot[:, 0], terms
+        )
         for lot in torch.split(steps_per_bin, LOT if on_host else len(steps_per_bin))
     ]
     return torch.cat(kept)
@@ -156,11 +166,17 @@ def fold(steps_per_bin: Tensor, terms: Terms, *, on_host: bool = True) -> Tensor
 def _packed(spent: Tensor, without_gradient: Tensor, terms: Terms) -> Tensor:
     """Realised epsilons rounded up, the rungs in their last bits; ``spent`` is overwritten."""
     rungs = _rungs(spent, terms).masked_fill_(without_gradient == terms.n_steps, 0)
-    hidden = spent.amin(dim=1) < float(-np.log1p(-(terms.dp_delta**2)))  # see ``epsilon_of``
+    hidden = spent.amin(dim=1) < float(
+        -np.log1p(-(terms.dp_delta**2))
+    )  # see ``epsilon_of``
     added = torch.tensor(conversion(terms.dp_delta)[terms.wanted], device=spent.device)
-    realised = spent.add_(added).amin(dim=1).clamp_(0, terms.nominal).masked_fill_(hidden, 0)
+    realised = (
+        spent.add_(added).amin(dim=1).clamp_(0, terms.nominal).masked_fill_(hidden, 0)
+    )
     value = realised.float()
-    value = torch.where(value < realised, value.nextafter(value.new_tensor(torch.inf)), value)
+    value = torch.where(
+        value < realised, value.nextafter(value.new_tensor(torch.inf)), value
+    )
     raised = (value.view(torch.int32) + RUNG_MASK) & ~RUNG_MASK
     packed: Tensor = (raised | rungs.int()).view(torch.float32)
     return packed
@@ -224,7 +240,9 @@ def allowed_advantage(mu: FloatArray) -> float:
     # is larger with probability Phi(sqrt(mu_i^2 + mu_j^2)/2); this is its mean over all pairs.
     ordered = np.sort(np.asarray(mu, dtype=np.float64) ** 2)
     n_parts = min(len(ordered), MOST_QUANTILES)
-    starts = np.arange(n_parts) * len(ordered) // n_parts  # of parts of about equal size
+    starts = (
+        np.arange(n_parts) * len(ordered) // n_parts
+    )  # of parts of about equal size
     sizes = np.diff(np.append(starts, len(ordered)))
     square, weight = np.add.reduceat(ordered, starts) / sizes, sizes / len(ordered)
     chance = ndtr(np.sqrt(square[:, None] + square) / 2)

@@ -95,7 +95,9 @@ class Held(DpSgd):
 class GroupBudget(DpSgd):
     """A record's own group settles its clip bound or its sample rate; noise is unchanged."""
 
-    by_group: Mapping[str, float] = field(default_factory=dict)  # share of 1, unless named here
+    by_group: Mapping[str, float] = field(
+        default_factory=dict
+    )  # share of 1, unless named here
 
     def shares(self, groups: Mapping[str, Names]) -> FloatArray | None:
         """Shares by group; InputError where there is no such group."""
@@ -114,7 +116,10 @@ class GroupBudget(DpSgd):
 
 
 RULES = {rule.name: rule for rule in (DpSgd(), Held())}
-KINDS = ("group-clip", "group-sample")  # how names of group budgets begin, in the order of shares
+KINDS = (
+    "group-clip",
+    "group-sample",
+)  # how names of group budgets begin, in the order of shares
 
 
 def rule_named(name: str) -> DpSgd:
@@ -129,7 +134,12 @@ def rule_named(name: str) -> DpSgd:
     pairs = re.findall(r"(.+?)=(\d+\.?\d*|\.\d+)(?:,|$)", listed)
     shares = {group: float(share) for group, share in pairs}
     is_read = len(shares) == len(pairs) > 0 and ",".join(map("=".join, pairs)) == listed
-    if not (kind in KINDS and attribute and is_read and all(0 < s <= 1 for s in shares.values())):
+    if not (
+        kind in KINDS
+        and attribute
+        and is_read
+        and all(0 < s <= 1 for s in shares.values())
+    ):
         raise InputError(
             f"rule must be one of {list(RULES)}, or such as group-clip:sex:Male=0.8,Female=1 or "
             f"group-sample:sex:Male=0.5 with shares above 0, at most 1, but {name!r} was given.",

@@ -15,8 +15,20 @@ from pcer.train import fleet, opacus
 from pcer.train.config import Engine, EngineFlags, TrainConfig
 from pcer.train.devices import choose_device
 from pcer.train.engine import train_block
-from pcer.train.fleet import BlockResult, Model, Predictions, TrainingData, gather_predictions
-from pcer.train.opacus import ModuleFactory, NamedModule, name_of, require_private, train_module
+from pcer.train.fleet import (
+    BlockResult,
+    Model,
+    Predictions,
+    TrainingData,
+    gather_predictions,
+)
+from pcer.train.opacus import (
+    ModuleFactory,
+    NamedModule,
+    name_of,
+    require_private,
+    train_module,
+)
 
 
 def train_seeds(
@@ -50,13 +62,21 @@ def train_seeds(
         require_private(module, data.features.shape, config)
     config.training_rule.shares(data.groups)  # refuses groups that are not there
     calibrated = fleet.calibrated(budgets, data, config, module=module)
-    own = opacus.module_digest(module, data.features.shape[1]) if secret and module else ""
+    own = (
+        opacus.module_digest(module, data.features.shape[1])
+        if secret and module
+        else ""
+    )
     digests = fleet.stream_digests(data, config, module=own) if secret else {}
     models = fleet.plan_models(calibrated, data.seeds, digests)
     size = 1 if module is not None else flags.models_per_block(len(models))
     blocks = fleet.cut_blocks(models, block_size=size)
-    results = run_blocks(data, blocks, config=config, flags=flags, secret=secret, module=module)
-    return gather_predictions(results, budgets=calibrated, seeds=data.seeds, member=data.member)
+    results = run_blocks(
+        data, blocks, config=config, flags=flags, secret=secret, module=module
+    )
+    return gather_predictions(
+        results, budgets=calibrated, seeds=data.seeds, member=data.member
+    )
 
 
 def run_blocks(
@@ -74,10 +94,15 @@ def run_blocks(
     if flags.engine is Engine.RAY:
         from pcer.train.ray import train_on_ray
 
-        yield from train_on_ray(data, blocks, configs=configs, flags=flags, secret=secret)
+        yield from train_on_ray(
+            data, blocks, configs=configs, flags=flags, secret=secret
+        )
         return
     tasks: list[Task] = [
-        (_train_task, (data.only({m.seed for m in block}), block, own, flags, secret, module))
+        (
+            _train_task,
+            (data.only({m.seed for m in block}), block, own, flags, secret, module),
+        )
         for block, own in zip(map(tuple, blocks), configs, strict=True)
     ]
     yield from run_tasks(tasks, n_processes=flags.n_processes)
@@ -115,7 +140,9 @@ def _train_task(
 ) -> BlockResult:
     """Train one block in this process."""
     if module is None:
-        return train_block(data, block, config, device=choose_device(flags.device), secret=secret)
+        return train_block(
+            data, block, config, device=choose_device(flags.device), secret=secret
+        )
     with folder_first(module.folder if isinstance(module, NamedModule) else Path.cwd()):
         how: Any = {"secret": secret, "device": flags.device}
         logits = [train_module(module, data, m, config, **how) for m in block]

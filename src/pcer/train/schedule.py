@@ -22,7 +22,9 @@ from pcer.train.config import Sampling
 from pcer.train.step import LANES, round_up
 from pcer.train.streams import WORD_BITS, GapTable
 
-OVERFLOW_CHANCE = 1e-12  # probability that any batch of a training is wider than the padding
+OVERFLOW_CHANCE = (
+    1e-12  # probability that any batch of a training is wider than the padding
+)
 
 # Share of the batches wider than the usual width. A GPU has a wide step for all its models, so that
 # few steps should need it; a CPU computes no padding at all.
@@ -85,15 +87,22 @@ class Drawer:
         while True:
             n_words = max(16, round_up(int(expected + spare * math.sqrt(expected)), 4))
             positions = self.gaps(words(n_words)).cumsum(dim=0).sub_(1)
-            n_found = int(torch.searchsorted(positions, n_trials))  # the CPU waits for the device
+            n_found = int(
+                torch.searchsorted(positions, n_trials)
+            )  # the CPU waits for the device
             if n_found < n_words:
                 return positions[:n_found]
             spare += SPARE_DRAWS
 
-    def fill(self, rows: Tensor, words: Callable[[int], Tensor], train_rows: Tensor) -> Tensor:
+    def fill(
+        self, rows: Tensor, words: Callable[[int], Tensor], train_rows: Tensor
+    ) -> Tensor:
         """Write one model's batches into ``rows`` (step, column), from the left; their sizes."""
         n_steps, width = rows.shape
-        positions, steps = self.positions(words), torch.arange(n_steps + 1, device=rows.device)
+        positions, steps = (
+            self.positions(words),
+            torch.arange(n_steps + 1, device=rows.device),
+        )
         ends = torch.searchsorted(positions, steps * len(train_rows))
         sizes = ends.diff()
         largest = int(sizes.max())  # the CPU waits for the device
@@ -103,8 +112,12 @@ class Drawer:
                 "this should never happen: train with another seed and report it."
             )
         n, steps = len(positions), steps[:-1]
-        record = positions - (steps * len(train_rows)).repeat_interleave(sizes, output_size=n)
-        place = (steps * rows.stride(0) - ends[:-1]).repeat_interleave(sizes, output_size=n)
+        record = positions - (steps * len(train_rows)).repeat_interleave(
+            sizes, output_size=n
+        )
+        place = (steps * rows.stride(0) - ends[:-1]).repeat_interleave(
+            sizes, output_size=n
+        )
         place += torch.arange(n, device=rows.device)
         line = rows.as_strided(((n_steps - 1) * rows.stride(0) + width,), (1,))
         line.scatter_(0, place, train_rows.index_select(0, record))
@@ -124,10 +137,14 @@ def thin_rows(
     # A record drawn with probability q stays with probability s, so it joins with s q, rounded down
     # to 2^-53 of q. Each takes a word of the stream, in order; removed records become padding.
     drawn = torch.arange(rows.shape[1], device=rows.device) < sizes[:, None]
-    words = torch.from_numpy((bits.random_raw(int(sizes.sum())) >> np.uint64(11)).view(np.int64))
+    words = torch.from_numpy(
+        (bits.random_raw(int(sizes.sum())) >> np.uint64(11)).view(np.int64)
+    )
     most = torch.from_numpy(np.floor(shares * 2.0**53).astype(np.int64)).to(rows.device)
     first, last = train_rows[[0, -1]].tolist()  # the CPU waits for the device
-    by_row = most.new_zeros(last - first + 1).index_copy_(0, train_rows.long() - first, most)
+    by_row = most.new_zeros(last - first + 1).index_copy_(
+        0, train_rows.long() - first, most
+    )
     stays = torch.zeros_like(drawn)
     stays[drawn] = words.to(rows.device) < by_row[rows[drawn] - first]
     kept = torch.where(stays, rows, padding)

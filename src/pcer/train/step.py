@@ -25,16 +25,22 @@ CLIP_MARGIN = 1e-6
 # Elements a CPU kernel handles at once. Every model's share of a tensor is a multiple of it, so
 # that no model falls into the remainder loop, which may round differently.
 LANES = 32
-ALIGNMENT = 16  # floats in 64 bytes, where each layer starts: matrix products may round by it
+ALIGNMENT = (
+    16  # floats in 64 bytes, where each layer starts: matrix products may round by it
+)
 
-relu_backward = torch.ops.aten.threshold_backward.grad_input  # a signal is 0 where its unit is 0
+relu_backward = (
+    torch.ops.aten.threshold_backward.grad_input
+)  # a signal is 0 where its unit is 0
 
 
 @dataclass(frozen=True)
 class Layout:
     """Where the layers lie in a model's row of the flat parameter tensor (model, width)."""
 
-    sizes: tuple[int, ...]  # inputs of the first layer, then outputs of every layer; last is 1
+    sizes: tuple[
+        int, ...
+    ]  # inputs of the first layer, then outputs of every layer; last is 1
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
@@ -52,8 +58,12 @@ class Layout:
     def layers(self, flat: Tensor) -> list[Tensor]:
         """Views (model, inputs + 1, outputs) of a flat parameter tensor; the last row is biases."""
         return [
-            flat[:, start : start + (inputs + 1) * outputs].view(-1, inputs + 1, outputs)
-            for start, (inputs, outputs) in zip(self.starts, pairwise(self.sizes), strict=False)
+            flat[:, start : start + (inputs + 1) * outputs].view(
+                -1, inputs + 1, outputs
+            )
+            for start, (inputs, outputs) in zip(
+                self.starts, pairwise(self.sizes), strict=False
+            )
         ]
 
 
@@ -62,7 +72,9 @@ class Batch:
     """The records of one step, padded; a padded record is all zeros and has no effect."""
 
     inputs: Tensor  # (model, record, feature + 1); at the end 1 (it meets the bias), 0 for padding
-    input_square: Tensor  # (model, record, 1), squared norm of the inputs, that 1 included
+    input_square: (
+        Tensor  # (model, record, 1), squared norm of the inputs, that 1 included
+    )
     label: Tensor  # (model, record, 1), 0 or 1
 
 
@@ -81,7 +93,9 @@ class StepRule:
     clip: Tensor  # (model, 1, 1), infinite without privacy
     learning_rate: float
     momentum: float
-    expected_batch: int  # divides the noisy sum; the size that was drawn depends on the records
+    expected_batch: (
+        int  # divides the noisy sum; the size that was drawn depends on the records
+    )
 
 
 def round_up(number: int, multiple: int) -> int:
@@ -98,7 +112,9 @@ def activations(layers: list[Tensor], inputs: Tensor) -> list[Tensor]:
     return outputs
 
 
-def signals(layers: list[Tensor], outputs: list[Tensor], residual: Tensor) -> list[Tensor]:
+def signals(
+    layers: list[Tensor], outputs: list[Tensor], residual: Tensor
+) -> list[Tensor]:
     """Derivative of each record's loss by each layer's output, first layer first."""
     backs = [residual]
     for layer, hidden in zip(layers[:0:-1], outputs[-2:0:-1], strict=True):
@@ -133,7 +149,9 @@ def clipped_sum(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> 
     return total
 
 
-def _both_ways(layout: Layout, weights: Tensor, batch: Batch) -> tuple[list[Tensor], list[Tensor]]:
+def _both_ways(
+    layout: Layout, weights: Tensor, batch: Batch
+) -> tuple[list[Tensor], list[Tensor]]:
     """Activations and signals of every layer."""
     layers = layout.layers(weights)
     outputs = activations(layers, batch.inputs)
@@ -167,7 +185,9 @@ def _product_sum(inputs: Tensor, signal: Tensor) -> Tensor:
 
 def momentum_step(state: FleetState, noisy_sum: Tensor, rule: StepRule) -> FleetState:
     """SGD with momentum on the mean gradient, as in ``torch.optim.SGD``."""
-    velocity = state.velocity.mul(rule.momentum).add_(noisy_sum, alpha=1 / rule.expected_batch)
+    velocity = state.velocity.mul(rule.momentum).add_(
+        noisy_sum, alpha=1 / rule.expected_batch
+    )
     return FleetState(state.weights.add(velocity, alpha=-rule.learning_rate), velocity)
 
 

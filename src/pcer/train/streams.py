@@ -39,7 +39,12 @@ class Purpose(StrEnum):
 
 
 def stream(
-    *, seed: int, epsilon: float, purpose: Purpose, secret: bytes = b"", digest: str = ""
+    *,
+    seed: int,
+    epsilon: float,
+    purpose: Purpose,
+    secret: bytes = b"",
+    digest: str = "",
 ) -> np.random.Philox:
     """The bit generator of one model and one purpose; the secret has up to 64 bytes.
 
@@ -73,8 +78,12 @@ class GapTable:
     # Each gap has a whole number of the 2^64 words, so its probability is geometric to within
     # 2^-64; only integers are computed, so every device finds the same gaps. Column c of 2^bits has
     # gap c + 1, and the low bits of a word choose the column.
-    threshold: NDArray[np.int64]  # (column,) the number of words that keep the column's own gap
-    alias: NDArray[np.int64]  # (column,) the position of the gap that its other words give
+    threshold: NDArray[
+        np.int64
+    ]  # (column,) the number of words that keep the column's own gap
+    alias: NDArray[
+        np.int64
+    ]  # (column,) the position of the gap that its other words give
     bits: int
 
     @classmethod
@@ -89,7 +98,10 @@ class GapTable:
 
 def _gap_masses(m: int) -> list[int]:
     """How many of the 2^64 words give gap 1, 2, ...; the last takes what is left."""
-    total, tail = 2**WORD_BITS, 2 ** (2 * WORD_BITS)  # tail: probability of no head yet, in 2^-128
+    total, tail = (
+        2**WORD_BITS,
+        2 ** (2 * WORD_BITS),
+    )  # tail: probability of no head yet, in 2^-128
     masses, left = [], total
     while left > 1:
         tail = tail * (m - 1) // m
@@ -125,7 +137,9 @@ def initial_weights(
     generator = np.random.Generator(bits)
     matrices = []
     for inputs, outputs in pairwise(sizes):
-        bound = 1 / math.sqrt(inputs)  # of weight and bias alike, as in ``torch.nn.Linear``
+        bound = 1 / math.sqrt(
+            inputs
+        )  # of weight and bias alike, as in ``torch.nn.Linear``
         drawn = generator.uniform(-bound, bound, (inputs + 1, outputs))
         matrices.append(drawn.astype(np.float32))
     return matrices

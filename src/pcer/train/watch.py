@@ -29,7 +29,9 @@ KEPT_REFRESHES = 128
 class StepBook:
     """How many steps each training record of each private model spent in each norm bin."""
 
-    def __init__(self, n_models: int, n_train: int, n_steps: int, place: torch.device) -> None:
+    def __init__(
+        self, n_models: int, n_train: int, n_steps: int, place: torch.device
+    ) -> None:
         self.shape = (n_models, n_train, N_BINS + 1)
         self.kind = torch.int16 if n_steps < 2**15 else torch.int32
         self.place = place
@@ -59,7 +61,9 @@ class StepBook:
         for bins, joined, n_steps in self.kept:
             mine = bins[models].long()[..., None]
             if isinstance(joined, int):
-                counts.scatter_add_(-1, mine, counts.new_full((), joined).expand(mine.shape))
+                counts.scatter_add_(
+                    -1, mine, counts.new_full((), joined).expand(mine.shape)
+                )
             else:
                 own = joined[models].to(counts.dtype)
                 counts.scatter_add_(-1, mine, own[..., None])
@@ -73,12 +77,22 @@ class PersonFilter:
     # what it has spent depends only on earlier steps.
 
     def __init__(
-        self, allowances: Sequence[tuple[FloatArray, float]], n_train: int, place: torch.device
+        self,
+        allowances: Sequence[tuple[FloatArray, float]],
+        n_train: int,
+        place: torch.device,
     ) -> None:
         costs = np.array([cost for cost, _ in allowances]).reshape(-1, N_BINS + 1)
-        self.costs, budgets = torch.from_numpy(costs).to(place), [[most] for _, most in allowances]
-        self.budget = torch.tensor(budgets, dtype=torch.float64, device=place).view(-1, 1)
-        self.spent = torch.zeros(len(allowances), n_train, dtype=torch.float64, device=place)
+        self.costs, budgets = (
+            torch.from_numpy(costs).to(place),
+            [[most] for _, most in allowances],
+        )
+        self.budget = torch.tensor(budgets, dtype=torch.float64, device=place).view(
+            -1, 1
+        )
+        self.spent = torch.zeros(
+            len(allowances), n_train, dtype=torch.float64, device=place
+        )
         self.is_open = torch.ones_like(self.spent, dtype=torch.bool)
 
     def admit(self, bins: Tensor, n_steps: int) -> Tensor:
@@ -86,9 +100,13 @@ class PersonFilter:
         # As with a check before each step: a record joins while it can afford the next step, and is
         # out for good once it cannot.
         cost = self.costs.gather(1, bins.long())
-        can_pay = ((self.budget - self.spent) / cost).nan_to_num_(nan=n_steps, posinf=n_steps)
+        can_pay = ((self.budget - self.spent) / cost).nan_to_num_(
+            nan=n_steps, posinf=n_steps
+        )
         joined = can_pay.floor_().clamp_(0, n_steps)
-        joined -= (self.spent + joined * cost > self.budget).double()  # the quotient was rounded up
+        joined -= (
+            self.spent + joined * cost > self.budget
+        ).double()  # the quotient was rounded up
         joined = joined.clamp_(min=0).mul_(self.is_open)
         self.spent += joined * cost
         self.is_open &= joined == n_steps
@@ -99,7 +117,9 @@ class PersonFilter:
 class Round:
     """Private models of a block whose norms are computed at the same steps."""
 
-    due: Mapping[int, int]  # before which steps, and how many steps each time stands for
+    due: Mapping[
+        int, int
+    ]  # before which steps, and how many steps each time stands for
     models: Tensor  # their places in the block, ascending
     book: StepBook | None  # of their steps, in this order, where they are counted
 
@@ -130,31 +150,47 @@ class Watch:
         private: Sequence[Model],
         *,
         clip: Tensor,  # (model, 1, 1), the largest bound of each model, infinite without privacy
-        shares: Tensor | None,  # (private model, training record) of it, if the rule settles them
+        shares: Tensor
+        | None,  # (private model, training record) of it, if the rule settles them
         records: Tensor,  # (private model, training record), rows of the data
         firsts: Tensor,  # (model,) the first row of each model's split in the table of records
         n_records: int,  # of one split in the table
     ) -> None:
         sampling, place = config.sampling(records.shape[1]), clip.device
         self.rule, self.largest_clip = config.training_rule, config.clip_norm
-        self.clip, self.records, self.firsts, self.n_records = clip, records, firsts, n_records
+        self.clip, self.records, self.firsts, self.n_records = (
+            clip,
+            records,
+            firsts,
+            n_records,
+        )
         self.n_steps = sampling.n_steps
         self.has_book = config.receipts is not ReceiptMode.NONE
         shape = (len(clip), n_records + 1)  # one more, for padding
         self.settled = None if shares is None else shares * self.largest_clip
-        has_bounds = self.rule.adapts or (shares is not None and bool((shares < 1).any()))
+        has_bounds = self.rule.adapts or (
+            shares is not None and bool((shares < 1).any())
+        )
         self.bounds = clip.view(-1, 1).repeat(1, shape[1]) if has_bounds else None
         if self.bounds is not None and self.settled is not None:
             self._place(self.bounds, self.settled)
         self.until, self.filter = None, None  # only where bounds are, too
         rate, delta = sampling.sample_rate, config.dp_delta
         noises = {m.noise_multiplier for m in private}
-        self.terms = {noise: shared_terms(noise, rate, self.n_steps, delta) for noise in noises}
+        self.terms = {
+            noise: shared_terms(noise, rate, self.n_steps, delta) for noise in noises
+        }
         if (most := config.budget_per_person) is not None:
-            allowances = [allowance(most, self.terms[m.noise_multiplier]) for m in private]
+            allowances = [
+                allowance(most, self.terms[m.noise_multiplier]) for m in private
+            ]
             self.filter = PersonFilter(allowances, sampling.n_train, place)
-            self.until = torch.full(shape, self.n_steps, dtype=torch.int32, device=place)
-        every = [config.refresh_steps(sampling.n_train, m.noise_multiplier) for m in private]
+            self.until = torch.full(
+                shape, self.n_steps, dtype=torch.int32, device=place
+            )
+        every = [
+            config.refresh_steps(sampling.n_train, m.noise_multiplier) for m in private
+        ]
         self.rounds = []
         for steps in sorted({steps for steps in every if steps is not None}):
             models = [i for i, mine in enumerate(every) if mine == steps]
@@ -172,7 +208,9 @@ class Watch:
         n_steps, spent = due.due[step], bins
         if self.bounds is not None:
             if self.settled is None:
-                clips = self.rule.refresh(Refresh(step, bins, self.records, self.largest_clip))
+                clips = self.rule.refresh(
+                    Refresh(step, bins, self.records, self.largest_clip)
+                )
                 self._place(self.bounds, clips.clamp(0, self.largest_clip))
             else:
                 clips = self.settled[due.models]

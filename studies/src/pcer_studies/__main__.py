@@ -25,7 +25,9 @@ def main(arguments: Sequence[str]) -> int:
     """Write the pages of the study in the first folder into the second; gives the exit code."""
     try:
         if len(arguments) != 2:
-            raise InputError(f"name the study's folder and where to write, as in {COMMAND}.")
+            raise InputError(
+                f"name the study's folder and where to write, as in {COMMAND}."
+            )
         source, target = map(Path, arguments)
         with working("Auditing by every cost and judging every claim"):
             pages = study_pages(Study.read(source))

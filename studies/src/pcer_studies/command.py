@@ -42,9 +42,9 @@ def reproduce(
             "Default: all five."
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the study.")] = Path(
-        "pcer-study"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder of the study.")
+    ] = Path("pcer-study"),
     seeds: Annotated[
         int | None,
         typer.Option(
@@ -58,18 +58,24 @@ def reproduce(
         typer.Option(help="How what each group spends is counted; changes no model."),
     ] = "refreshed",
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: cores.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; default: cores.")
+    ] = None,
     report: Annotated[
-        bool, typer.Option(help="Write report.html, one page of all audits (megabytes).")
+        bool,
+        typer.Option(help="Write report.html, one page of all audits (megabytes)."),
     ] = True,
     tables_only: Annotated[
         bool,
-        typer.Option("--tables-only", help="Train nothing: write all files from the releases."),
+        typer.Option(
+            "--tables-only", help="Train nothing: write all files from the releases."
+        ),
     ] = False,
     sensitivity: Annotated[
         bool,
         typer.Option(
-            "--sensitivity", help="Instead: train what the paper leaves open, in several readings."
+            "--sensitivity",
+            help="Instead: train what the paper leaves open, in several readings.",
         ),
     ] = False,
 ) -> None:
@@ -78,7 +84,9 @@ def reproduce(
         _sensitivity(out, bool(dataset) or tables_only, seeds, device, jobs)
         return
     if tables_only and dataset:
-        raise InputError("--tables-only takes every release in the folder; leave --dataset out.")
+        raise InputError(
+            "--tables-only takes every release in the folder; leave --dataset out."
+        )
     if not tables_only:
         plan = _plan(tuple(dict.fromkeys(dataset or ())), seeds or 50, receipts)
         _train(out, plan, _flags(device, jobs))
@@ -125,7 +133,9 @@ def _sensitivity(
 
     flags = _flags(device, jobs)
     with Display("models", kept_in=out) as shown:
-        found, _ = run_sensitivity(out, flags=flags, n_seeds=seeds, on_progress=_teller(shown))
+        found, _ = run_sensitivity(
+            out, flags=flags, n_seeds=seeds, on_progress=_teller(shown)
+        )
     log_run(out, "reproduce --sensitivity", shown, flags)
     for one in found.skipped:
         note(f"not trained: {one.reason}")
@@ -154,4 +164,6 @@ def _write_files(out: Path, *, report: bool) -> None:
 
 
 def _teller(shown: Display) -> Callable[[Progress], None]:
-    return lambda now: shown.tell(now.what, done=now.done, total=now.total, found=now.found)
+    return lambda now: shown.tell(
+        now.what, done=now.done, total=now.total, found=now.found
+    )

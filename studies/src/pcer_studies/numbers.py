@@ -64,7 +64,9 @@ def our_number(study: Study, key: FigureKey) -> OurNumber:
     if key.over == "all":
         return find(_Asked(study, key.configuration, key))
     parts = [replace(key, budgets=(epsilon,), over="each") for epsilon in key.budgets]
-    return _over_budgets([find(_Asked(study, key.configuration, part)) for part in parts], key.over)
+    return _over_budgets(
+        [find(_Asked(study, key.configuration, part)) for part in parts], key.over
+    )
 
 
 def standard_error(std: float | None, n: int) -> float | None:
@@ -121,16 +123,23 @@ def smallest(values: Mapping[float, float | None], *, digits: int) -> tuple[floa
     (5.0, 10.0)
     """
     rounded = {
-        epsilon: round(abs(value), digits) for epsilon, value in values.items() if value is not None
+        epsilon: round(abs(value), digits)
+        for epsilon, value in values.items()
+        if value is not None
     }
     return tuple(e for e, value in rounded.items() if value == min(rounded.values()))
 
 
-def robust_budgets(study: Study, one: Configuration, *, floor: float) -> tuple[float, ...]:
+def robust_budgets(
+    study: Study, one: Configuration, *, floor: float
+) -> tuple[float, ...]:
     """Budgets whose interval excludes 0 on one side, at the default floor and at ``floor``."""
     found = []
     for epsilon in BUDGETS:
-        keys = (key_at(one, epsilon, "pcer_disparity", floor=f) for f in (DEFAULT_FLOOR, floor))
+        keys = (
+            key_at(one, epsilon, "pcer_disparity", floor=f)
+            for f in (DEFAULT_FLOOR, floor)
+        )
         if {side(our_number(study, key).ci) for key in keys} in ({1}, {-1}):
             found.append(epsilon)
     return tuple(found)
@@ -149,7 +158,9 @@ class _Asked:
         return DEFAULT_FLOOR if self.key.floor is None else self.key.floor
 
     def budget(self) -> BudgetResult:
-        return self.study.budget(self.one.dataset, self.one.attribute, self.key.budgets[0])
+        return self.study.budget(
+            self.one.dataset, self.one.attribute, self.key.budgets[0]
+        )
 
     @property
     def group(self) -> GroupResult:
@@ -159,11 +170,18 @@ class _Asked:
         """(seed,) of single models."""
         group, floor = self.key.group, self.floor
         return study_seeds(
-            self.study, self.one, self.key.budgets[0], quantity, group=group, floor=floor
+            self.study,
+            self.one,
+            self.key.budgets[0],
+            quantity,
+            group=group,
+            floor=floor,
         )
 
 
-def _of_budget(find: Callable[[BudgetResult], Summary]) -> Callable[[_Asked], OurNumber]:
+def _of_budget(
+    find: Callable[[BudgetResult], Summary],
+) -> Callable[[_Asked], OurNumber]:
     return lambda asked: _over_seeds(find(asked.budget()), asked.budget().n_seeds)
 
 
@@ -188,7 +206,9 @@ def _disparity(asked: _Asked) -> OurNumber:
         if row.floor == asked.floor:
             error = None if row.ci is None else error_of_interval(row.ci)
             return replace(_over_seeds(row, budget.n_seeds), standard_error=error)
-    raise InputError(f"floor {asked.floor:g} is not in the audit's grid; choose one that is.")
+    raise InputError(
+        f"floor {asked.floor:g} is not in the audit's grid; choose one that is."
+    )
 
 
 def _by_attack(asked: _Asked) -> OurNumber:
@@ -198,7 +218,10 @@ def _by_attack(asked: _Asked) -> OurNumber:
         return OurNumber(n_seeds=n)
     std = float(values.std(ddof=1)) if n > 1 else None
     return OurNumber(
-        value=float(values.mean()), std=std, standard_error=standard_error(std, n), n_seeds=n
+        value=float(values.mean()),
+        std=std,
+        standard_error=standard_error(std, n),
+        n_seeds=n,
     )
 
 
@@ -208,7 +231,9 @@ def _n_seeds(sign: int) -> Callable[[_Asked], OurNumber]:
     def find(asked: _Asked) -> OurNumber:
         values = asked.seeds("pcer_disparity")
         count, n = int((sign * values > 0).sum()), len(values)
-        return OurNumber(value=count, standard_error=error_of_count(count, n), n_seeds=n)
+        return OurNumber(
+            value=count, standard_error=error_of_count(count, n), n_seeds=n
+        )
 
     return find
 
@@ -225,14 +250,18 @@ def _n_records(asked: _Asked) -> OurNumber:
 
 
 def _best(quantity: str) -> Callable[[_Asked], OurNumber]:
-    return lambda asked: OurNumber(words=_words(best_budgets(asked.study, asked.one, quantity)))
+    return lambda asked: OurNumber(
+        words=_words(best_budgets(asked.study, asked.one, quantity))
+    )
 
 
 def _floor_robust(asked: _Asked) -> OurNumber:
     found = robust_budgets(asked.study, asked.one, floor=asked.floor)
     if not found:
         return OurNumber(words="No")
-    return OurNumber(words="Yes (all budgets)" if found == BUDGETS else f"Yes ({_words(found)})")
+    return OurNumber(
+        words="Yes (all budgets)" if found == BUDGETS else f"Yes ({_words(found)})"
+    )
 
 
 def _words(budgets: Sequence[float]) -> str:
@@ -300,7 +329,11 @@ def study_seeds(
 
 
 def seed_values(
-    panel: Panel, quantity: str, *, group: str | None = None, floor: float = DEFAULT_FLOOR
+    panel: Panel,
+    quantity: str,
+    *,
+    group: str | None = None,
+    floor: float = DEFAULT_FLOOR,
 ) -> FloatArray:
     """(seed,) a quantity of every model, with its ``group`` and ``floor`` where it has them."""
     if quantity in _OF_GROUP:
@@ -341,7 +374,9 @@ def _advantage(panel: Panel) -> FloatArray:
 
 def _tested(panel: Panel) -> Counts:
     if panel.test is None:
-        raise InputError("a release without counts cannot be compared; train it with pcer.")
+        raise InputError(
+            "a release without counts cannot be compared; train it with pcer."
+        )
     return panel.test
 
 
@@ -391,7 +426,9 @@ FIGURES: Mapping[str, Callable[[Means], FloatArray]] = {
     "share_understated": lambda means: np.mean(
         np.greater_equal(*np.abs(_flat(means))[::-1]), axis=-1
     ),
-    "median_ratio": lambda means: np.median(np.divide(*np.abs(_flat(means))[::-1]), axis=-1),
+    "median_ratio": lambda means: np.median(
+        np.divide(*np.abs(_flat(means))[::-1]), axis=-1
+    ),
 }
 """Over configurations and budgets (and groups): how far the attack agrees with the gap."""
 
@@ -405,14 +442,23 @@ def study_means(study: Study) -> tuple[Means, Means | None]:
     parts, drawn = [], []
     for index, dataset in enumerate(DATASETS):
         values = np.stack(
-            [_of_seeds(study, k) for k, c in enumerate(CONFIGURATIONS) if c.dataset == dataset], 1
+            [
+                _of_seeds(study, k)
+                for k, c in enumerate(CONFIGURATIONS)
+                if c.dataset == dataset
+            ],
+            1,
         )
         parts.append(values.mean(axis=0))
         if len(values) > 1:
             rng = np.random.default_rng([STREAM, index])
-            drawn.append(bootstrap_sums(values, resamples=RESAMPLES, rng=rng) / len(values))
+            drawn.append(
+                bootstrap_sums(values, resamples=RESAMPLES, rng=rng) / len(values)
+            )
     means = _named(np.concatenate(parts, axis=0))
-    return means, _named(np.concatenate(drawn, axis=1)) if len(drawn) == len(parts) else None
+    return means, _named(np.concatenate(drawn, axis=1)) if len(drawn) == len(
+        parts
+    ) else None
 
 
 def study_figure(
@@ -440,12 +486,22 @@ def _of_seeds(study: Study, index: int) -> FloatArray:
     """(seed, budget, 6): gap, advantage of both groups, and the two disparities."""
     one = CONFIGURATIONS[index]
     wanted = [
-        *((cost, group) for cost in ("overfitting_gap", "auc_advantage") for group in one.groups),
+        *(
+            (cost, group)
+            for cost in ("overfitting_gap", "auc_advantage")
+            for group in one.groups
+        ),
         *((disparity, None) for disparity in ("pcer_disparity", "pcer_disparity_auc")),
     ]
     return np.stack(
         [
-            np.stack([study_seeds(study, one, e, what, group=group) for what, group in wanted], 1)
+            np.stack(
+                [
+                    study_seeds(study, one, e, what, group=group)
+                    for what, group in wanted
+                ],
+                1,
+            )
             for e in BUDGETS
         ],
         axis=1,

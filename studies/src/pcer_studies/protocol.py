@@ -53,17 +53,29 @@ class Configuration:
         return f"{self.title} ({self.attribute})"
 
 
-_SEX, _RACE, _OTHERS = ("Male", "Female"), ("White", "Non-White"), ("Other", "African-American")
+_SEX, _RACE, _OTHERS = (
+    ("Male", "Female"),
+    ("White", "Non-White"),
+    ("Other", "African-American"),
+)
 
 _SHORT_SEX, _SHORT_RACE = ("M", "F"), ("W", "NW")
 
 CONFIGURATIONS = (
-    Configuration("adult", "sex", _SEX, _SHORT_SEX, "benefit", "Adult", "tab:adult-sex"),
-    Configuration("adult", "race", _RACE, _SHORT_RACE, "benefit", "Adult", "tab:adult-race"),
-    Configuration("compas", "race", _OTHERS, ("Ot", "AA"), "harm", "COMPAS", "tab:compas-race"),
+    Configuration(
+        "adult", "sex", _SEX, _SHORT_SEX, "benefit", "Adult", "tab:adult-sex"
+    ),
+    Configuration(
+        "adult", "race", _RACE, _SHORT_RACE, "benefit", "Adult", "tab:adult-race"
+    ),
+    Configuration(
+        "compas", "race", _OTHERS, ("Ot", "AA"), "harm", "COMPAS", "tab:compas-race"
+    ),
     Configuration("acs", "race", _RACE, _SHORT_RACE, "benefit", "ACS", "tab:acs"),
     Configuration("acs", "sex", _SEX, _SHORT_SEX, "benefit", "ACS", "tab:acs"),
-    Configuration("bios", "gender", _SEX, _SHORT_SEX, "benefit", "Bios", "tab:bios-gender"),
+    Configuration(
+        "bios", "gender", _SEX, _SHORT_SEX, "benefit", "Bios", "tab:bios-gender"
+    ),
 )
 """In the order of the paper's summary (Table S2)."""
 

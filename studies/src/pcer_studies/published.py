@@ -144,8 +144,12 @@ def published_figures(**wanted: Any) -> tuple[PrintedFigure, ...]:
     """
     for name in wanted:
         if name not in _OWN | _KEYS:
-            raise TypeError(f"PrintedFigure has no field {name!r}; it has {sorted(_OWN | _KEYS)}.")
-    return tuple(one for one in _figures() if all(_field(one, k) == v for k, v in wanted.items()))
+            raise TypeError(
+                f"PrintedFigure has no field {name!r}; it has {sorted(_OWN | _KEYS)}."
+            )
+    return tuple(
+        one for one in _figures() if all(_field(one, k) == v for k, v in wanted.items())
+    )
 
 
 def figures_at(key: FigureKey) -> tuple[PrintedFigure, ...]:
@@ -237,7 +241,9 @@ def _figure(
     row: dict[str, str], *, name: str, place: str, budgets: str, printed: str, over: str
 ) -> PrintedFigure:
     key = FigureKey(
-        configuration=configuration(row["dataset"], row["attribute"]) if row["dataset"] else None,
+        configuration=configuration(row["dataset"], row["attribute"])
+        if row["dataset"]
+        else None,
         quantity=row["quantity"],
         budgets=tuple(_budget(word) for word in budgets.split()),
         group=row["group"] or None,

@@ -68,7 +68,9 @@ class Study:
         """
         place = Path(folder)
         if not place.is_dir():
-            raise InputError(f"{place} is not a folder; name one that holds a study's releases.")
+            raise InputError(
+                f"{place} is not a folder; name one that holds a study's releases."
+            )
         found = _releases(place, CONFIGURATIONS)
         if not found:
             raise InputError(
@@ -85,7 +87,11 @@ class Study:
     @property
     def configurations(self) -> tuple[Configuration, ...]:
         """What the study has, in the paper's order."""
-        return tuple(one for one in CONFIGURATIONS if (one.dataset, one.attribute) in self.releases)
+        return tuple(
+            one
+            for one in CONFIGURATIONS
+            if (one.dataset, one.attribute) in self.releases
+        )
 
     @property
     def is_complete(self) -> bool:
@@ -97,7 +103,9 @@ class Study:
         """The study with Adult in its second reading; None where that was not trained."""
         if not self.second:
             return None
-        return replace(self, releases={**self.releases, **self.second}, second={}, _kept={})
+        return replace(
+            self, releases={**self.releases, **self.second}, second={}, _kept={}
+        )
 
     def has(self, dataset: str, attribute: str) -> bool:
         """Whether the study has this configuration."""
@@ -117,7 +125,10 @@ class Study:
         """The audit of a configuration by the default plan, with another cost if asked for."""
 
         def make() -> Audit:
-            tested, plan = self._tested(self.release(dataset, attribute)), Plan(cost=cost)
+            tested, plan = (
+                self._tested(self.release(dataset, attribute)),
+                Plan(cost=cost),
+            )
             if cost not in tested.tests:
                 return audit(tested.release, plan)  # which says that it is missing
             return next(judge_tested([replace(tested, plan=plan, attacks=(cost,))]))
@@ -135,7 +146,9 @@ class Study:
 
         return self.keep("verdicts", make)
 
-    def budget(self, dataset: str, attribute: str, epsilon: float, cost: str = GAP) -> BudgetResult:
+    def budget(
+        self, dataset: str, attribute: str, epsilon: float, cost: str = GAP
+    ) -> BudgetResult:
         """One budget of an audit; infinity is no differential privacy."""
         for found in self.audit(dataset, attribute, cost).budgets:
             if found.budget == epsilon:
@@ -160,7 +173,9 @@ class Study:
         made: Kept = self._kept[name]
         return made
 
-    def _without_models(self, dataset: str, attribute: str, epsilon: float) -> InputError:
+    def _without_models(
+        self, dataset: str, attribute: str, epsilon: float
+    ) -> InputError:
         return InputError(
             f"{self.folder}: the release of {dataset} ({attribute}) has no models of epsilon "
             f"{epsilon:g}; train all budgets of the paper."
@@ -204,7 +219,10 @@ def _second(place: Path) -> dict[tuple[str, str], Release]:
         if one.dataset == papers
     ]
     found = _releases(place, wanted)
-    return {(SECOND_READINGS[name], attribute): one for (name, attribute), one in found.items()}
+    return {
+        (SECOND_READINGS[name], attribute): one
+        for (name, attribute), one in found.items()
+    }
 
 
 def _release(path: Path, expected: Configuration) -> Release:
@@ -230,9 +248,13 @@ def _settings(path: Path) -> Mapping[str, Any] | None:
         return None
     found = read_json(path)
     if not isinstance(found, dict):
-        raise InputError(f"{path} must hold one object; write it again with pcer reproduce.")
+        raise InputError(
+            f"{path} must hold one object; write it again with pcer reproduce."
+        )
     if not isinstance(found.get("datasets", {}), dict):
-        raise InputError(f"{path}: datasets must be an object; write it with pcer reproduce.")
+        raise InputError(
+            f"{path}: datasets must be an object; write it with pcer reproduce."
+        )
     return found
 
 
@@ -268,7 +290,9 @@ def data_notes(study: Study) -> list[str]:
 def _made_with(study: Study) -> list[str]:
     datasets: Mapping[str, Any] = (study.settings or {}).get("datasets", {})
     environments = {
-        json.dumps(made): made for one in datasets.values() for made in one.get("made_with", [])
+        json.dumps(made): made
+        for one in datasets.values()
+        for made in one.get("made_with", [])
     }
     if not environments:
         return sorted({_provenance(study, key) for key in study.releases})
@@ -282,8 +306,12 @@ def _provenance(study: Study, key: tuple[str, str]) -> str:
 
 def _environment(made: Mapping[str, Any]) -> str:
     own = ("pcer", "source_commit", "source_dirty")
-    rest = [f"{name} {value}" for name, value in made.items() if name not in own and value]
-    first = _commit(made.get("pcer"), made.get("source_commit"), made.get("source_dirty"))
+    rest = [
+        f"{name} {value}" for name, value in made.items() if name not in own and value
+    ]
+    first = _commit(
+        made.get("pcer"), made.get("source_commit"), made.get("source_dirty")
+    )
     return ", ".join([first, *map(markdown_text, rest)])
 
 

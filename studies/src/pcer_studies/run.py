@@ -64,7 +64,9 @@ class StudyPlan:
     def protocol(self) -> dict[str, Any]:
         """What a study's folder must not mix."""
         return {
-            "budgets": [None if epsilon == float("inf") else epsilon for epsilon in BUDGETS],
+            "budgets": [
+                None if epsilon == float("inf") else epsilon for epsilon in BUDGETS
+            ],
             "seeds": self.n_seeds,
             "floors": list(FLOORS),
             "training": self.config.to_dict(),
@@ -105,7 +107,9 @@ def train_study(
     for name in plan.datasets:
         on_progress(Progress(what=f"reading {name}", done=0, total=total))
         sweeps.append(_sweep(plan, _dataset(name)))
-    count = _Count(sweeps, [is_finished(sweep, folder) for sweep in sweeps], total, on_progress)
+    count = _Count(
+        sweeps, [is_finished(sweep, folder) for sweep in sweeps], total, on_progress
+    )
     for index, sweep in enumerate(sweeps):
         if not count.finished[index]:
             record = _noted(record, sweep, flags)
@@ -135,16 +139,16 @@ def _with_data(plan: StudyPlan, on_note: Callable[[str], None]) -> StudyPlan:
     if (lacking := missing_files(CLOSEST_READING)) is None:
         return plan
     on_note(f"{CLOSEST} is left out: {lacking}")
-    return replace(plan, datasets=tuple(name for name in plan.datasets if name != CLOSEST))
+    return replace(
+        plan, datasets=tuple(name for name in plan.datasets if name != CLOSEST)
+    )
 
 
 def _dataset(name: str) -> GroupedDataset:
     """One of the paper's, or the second reading of one."""
     if name != CLOSEST:
         return load(name)
-    told = (
-        f"Adult in another reading ({CLOSEST_READING}), whose figures come closest to the paper's."
-    )
+    told = f"Adult in another reading ({CLOSEST_READING}), whose figures come closest to the paper's."
     found = load_reading(CLOSEST_READING)
     return replace(found, name=CLOSEST, notes=(*found.notes, told))
 
@@ -215,7 +219,11 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    named = [
+        line.partition(":")[2].strip()
+        for line in lines
+        if line.startswith("model name")
+    ]
     return named[0] if named else platform.processor() or platform.machine()
 
 
@@ -239,7 +247,12 @@ def _record(plan: StudyPlan, folder: Path) -> dict[str, Any]:
     """``study.json`` as it is, or a new one; InputError where it is of other settings."""
     path = folder / STUDY_FILE
     if not path.exists():
-        return {"format": FORMAT, "version": VERSION, "protocol": plan.protocol, "datasets": {}}
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "protocol": plan.protocol,
+            "datasets": {},
+        }
     found = read_json(path)
     require_format(found, file=str(path), name=FORMAT, version=VERSION)
     before = found.get("protocol")
@@ -253,7 +266,9 @@ def _record(plan: StudyPlan, folder: Path) -> dict[str, Any]:
                 "another folder, or remove this one."
             )
     if not isinstance(found.get("datasets"), dict):
-        raise InputError(f"{path}: datasets must be an object; remove the file and run again.")
+        raise InputError(
+            f"{path}: datasets must be an object; remove the file and run again."
+        )
     return dict(found)
 
 

@@ -52,7 +52,9 @@ ABOVE_GAPS = 1e-2
 
 def _advantage(one: Configuration, epsilon: float, group: int) -> ClaimNumber:
     name = f", {one.groups[group]}"
-    return at(one, epsilon, lambda view: view.advantage(one, epsilon, group), gap_words, name)
+    return at(
+        one, epsilon, lambda view: view.advantage(one, epsilon, group), gap_words, name
+    )
 
 
 def _mean_advantage(view: View) -> FloatArray:
@@ -87,7 +89,9 @@ def _median(quantity: str, name: str) -> ClaimNumber:
 def _mean_cost(cost: str, name: str) -> ClaimNumber:
     def ask(view: View) -> FloatArray:
         assert isinstance(view, OurRun)
-        return np.asarray(np.mean([view.measured(*cell, cost) for cell in CELLS], axis=0))
+        return np.asarray(
+            np.mean([view.measured(*cell, cost) for cell in CELLS], axis=0)
+        )
 
     return made(name, ask, gap_words, *CONFIGURATIONS)
 
@@ -144,7 +148,8 @@ def _printed_agreements(view: View) -> Reply:
     what = "settings with one sign"
     margin = np.array([n - printed("sign_agreements") + 0.5])
     return Reply(
-        f"{what}: {n} of {len(SETTINGS)}", (ClaimPart(what, margin, signed, CONFIGURATIONS),)
+        f"{what}: {n} of {len(SETTINGS)}",
+        (ClaimPart(what, margin, signed, CONFIGURATIONS),),
     )
 
 
@@ -161,7 +166,9 @@ def _median_ratio(view: View) -> FloatArray:
     ratios = []
     for setting in SETTINGS:
         by_gap = np.abs(view.gap_disparity(*setting))
-        ratios.append(np.abs(view.attack_disparity(*setting)) / np.maximum(by_gap, 1e-9))
+        ratios.append(
+            np.abs(view.attack_disparity(*setting)) / np.maximum(by_gap, 1e-9)
+        )
     return np.asarray(np.median(ratios, axis=0) - 1)
 
 
@@ -173,7 +180,9 @@ def _rate_sign(view: View, one: Configuration) -> float:
     if isinstance(view, OurRun):
         rates = [float(view.rate(one, NO_DP, g)[0]) for g in (0, 1)]
         return math.copysign(1.0, rates[0] - rates[1])
-    figures = published_figures(configuration=one, quantity="pcer_disparity", floor=ABOVE_GAPS)
+    figures = published_figures(
+        configuration=one, quantity="pcer_disparity", floor=ABOVE_GAPS
+    )
     values = [figure.value for figure in figures if figure.value is not None]
     return math.copysign(1.0, values[0])
 
@@ -182,7 +191,8 @@ def _better_than_rates(view: View) -> Support:
     """Does the gap foretell the attack's sign better than the rates alone, beyond its error?"""
     agree = np.sum([_agree(setting).of(view) > 0 for setting in SETTINGS], axis=0)
     alone = np.sum(
-        [view.attack_disparity(*s) * _rate_sign(view, s[0]) > 0 for s in SETTINGS], axis=0
+        [view.attack_disparity(*s) * _rate_sign(view, s[0]) > 0 for s in SETTINGS],
+        axis=0,
     )
     return Support(
         _is_beyond(agree - alone),
@@ -198,7 +208,9 @@ def _is_beyond(drawn: FloatArray) -> bool:
 
 def _shared_rates(view: View) -> Support:
     """Over configurations both follow the rate difference; within each they need not."""
-    within = [correlation([_both((one, e)) for e in BUDGETS], view) for one in CONFIGURATIONS]
+    within = [
+        correlation([_both((one, e)) for e in BUDGETS], view) for one in CONFIGURATIONS
+    ]
     r, median = [float(one[0]) for one in within], np.median(within, axis=0)
     return Support(
         _is_beyond(median - threshold("strong")),
@@ -216,7 +228,9 @@ def _reliable(view: View) -> Reply:
 
 
 def _r_of(points: list[tuple[ClaimNumber, ClaimNumber]]) -> ClaimNumber:
-    return made("r of the cells", lambda v: correlation(points, v), r_words, *CONFIGURATIONS)
+    return made(
+        "r of the cells", lambda v: correlation(points, v), r_words, *CONFIGURATIONS
+    )
 
 
 _COSTS = [(gap_of(*cell), _advantage(*cell)) for cell in CELLS]
@@ -227,12 +241,16 @@ _claim = partial(Claim, about=CONFIGURATIONS)
 ATTACK_CLAIMS = (
     _claim(
         "V1",
-        paper=as_printed(_MEAN, "advantage_mean", threshold("mean_rounding"), exact=True),
+        paper=as_printed(
+            _MEAN, "advantage_mean", threshold("mean_rounding"), exact=True
+        ),
         run=as_printed(_MEAN, "advantage_mean"),
     ),
     _claim(
         "V2",
-        paper=as_printed(_LARGEST, "advantage_largest", threshold("cell_rounding"), exact=True),
+        paper=as_printed(
+            _LARGEST, "advantage_largest", threshold("cell_rounding"), exact=True
+        ),
         run=above(
             [_advantage(*cell) for cell in CELLS],
             printed("advantage_largest") + half_digit("advantage_largest"),
@@ -255,7 +273,9 @@ ATTACK_CLAIMS = (
     _claim(
         "V5",
         paper="the paper runs no LiRA",
-        run=larger([(_mean_cost(LIRA, "LiRA, mean"), _mean_cost(AUC, "threshold, mean"))]),
+        run=larger(
+            [(_mean_cost(LIRA, "LiRA, mean"), _mean_cost(AUC, "threshold, mean"))]
+        ),
     ),
     Claim("V6", paper="the paper runs no LiRA", run=_enough_shadows),
 )
@@ -264,7 +284,10 @@ AGREEMENT_CLAIMS = (
     _claim(
         "A1",
         paper=as_printed(
-            _r_of(_COSTS), "gap_advantage_correlation", threshold("printed_r"), exact=True
+            _r_of(_COSTS),
+            "gap_advantage_correlation",
+            threshold("printed_r"),
+            exact=True,
         ),
         run=correlated(_COSTS, threshold("strong"), what="over 72 groups"),
         evidence=all_resolved(CELLS, share=0.5),

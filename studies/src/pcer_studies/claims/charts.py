@@ -40,7 +40,9 @@ EASIER, WORSE_SERVED = "▲", "▼"
 FOUND, ALLOWED = "found by LiRA", "allowed by training"
 
 
-def finding_figures(gaps: Sequence[GapRow], settings: Sequence[SettingRow]) -> dict[str, bytes]:
+def finding_figures(
+    gaps: Sequence[GapRow], settings: Sequence[SettingRow]
+) -> dict[str, bytes]:
     """SVG files by name; a figure without rows is left out."""
     rows = {
         "findings-verdicts": verdict_cells(settings),
@@ -61,7 +63,9 @@ def finding_figures(gaps: Sequence[GapRow], settings: Sequence[SettingRow]) -> d
 
 def has_allowed(row: SettingRow) -> bool:
     """Whether what was found and what training allows stand on one scale for both groups."""
-    known = all(g.allowed is not None and math.isfinite(g.found + g.error) for g in row.groups)
+    known = all(
+        g.allowed is not None and math.isfinite(g.found + g.error) for g in row.groups
+    )
     return row.private and row.on_attack_scale and known
 
 
@@ -86,8 +90,14 @@ def allowed_points(settings: Sequence[SettingRow]) -> list[ChartRow]:
     for row in settings:
         for g, group in enumerate(row.groups if has_allowed(row) else ()):
             at = {"panel": row.title, "group": group.name, "place": g}
-            low, high = (group.found + sign * NORMAL_95 * group.error for sign in (-1, 1))
-            rows.append(_at(row.epsilon, **at, kind=FOUND, value=group.found, low=low, high=high))
+            low, high = (
+                group.found + sign * NORMAL_95 * group.error for sign in (-1, 1)
+            )
+            rows.append(
+                _at(
+                    row.epsilon, **at, kind=FOUND, value=group.found, low=low, high=high
+                )
+            )
             rows.append(_at(row.epsilon, **at, kind=ALLOWED, value=group.allowed))
     return rows
 
@@ -123,9 +133,13 @@ def _gap_spec(rows: Sequence[ChartRow]) -> Spec:
     y = alt.Y("ratio:Q", title="mean gap ÷ noise level", scale=scale, axis=axis)
     once = alt.Chart().transform_aggregate(n="count()")
     layers = alt.layer(
-        once.mark_rect(style="shade").encode(y=alt.datum(1 - half), y2=alt.datum(1 + half)),
+        once.mark_rect(style="shade").encode(
+            y=alt.datum(1 - half), y2=alt.datum(1 + half)
+        ),
         once.mark_rule(style="zero").encode(y=alt.datum(1)),
-        once.mark_rule(style="chosen").encode(y=alt.datum(standing_out_from(len(rows) // 2))),
+        once.mark_rule(style="chosen").encode(
+            y=alt.datum(standing_out_from(len(rows) // 2))
+        ),
         alt.Chart()
         .mark_point(style="mean", size=40)
         .encode(
@@ -165,12 +179,20 @@ def _allowed_spec(rows: Sequence[ChartRow]) -> Spec:
     names = [name for name in GROUPS if name in {row["group"] for row in rows}]
     colour = alt.Color("group:N", title=None, scale=series(names), legend=legend())
     scale = alt.Scale(type="symlog", constant=0.01, domain=[-0.01, 0.5], clamp=True)
-    axis = alt.Axis(values=[0, 0.01, 0.03, 0.1, 0.3, 0.5], format="~g", labelOverlap=False)
-    y, low = (alt.Y(f"{name}:Q", title=TITLE, scale=scale, axis=axis) for name in ("value", "low"))
+    axis = alt.Axis(
+        values=[0, 0.01, 0.03, 0.1, 0.3, 0.5], format="~g", labelOverlap=False
+    )
+    y, low = (
+        alt.Y(f"{name}:Q", title=TITLE, scale=scale, axis=axis)
+        for name in ("value", "low")
+    )
     kind = alt.Scale(domain=[FOUND, ALLOWED], range=["circle", "triangle-down"])
     found = f"datum.kind === '{FOUND}'"
     layers = alt.layer(
-        alt.Chart().transform_aggregate(n="count()").mark_rule(style="zero").encode(y=alt.datum(0)),
+        alt.Chart()
+        .transform_aggregate(n="count()")
+        .mark_rule(style="zero")
+        .encode(y=alt.datum(0)),
         alt.Chart()
         .transform_filter(found)
         .mark_rule(style="interval")
@@ -195,7 +217,9 @@ def _verdict_spec(rows: Sequence[ChartRow]) -> Spec:
     import altair as alt
 
     there = {row["verdict"] for row in rows}
-    shown = {v.words: colour for v, colour in VERDICT_COLOURS.items() if v.words in there}
+    shown = {
+        v.words: colour for v, colour in VERDICT_COLOURS.items() if v.words in there
+    }
     colour = alt.Color(
         "verdict:N",
         title=None,
@@ -210,11 +234,15 @@ def _verdict_spec(rows: Sequence[ChartRow]) -> Spec:
         alt.Chart()
         .mark_rect(stroke="white", strokeWidth=2)
         .encode(x=_budgets(), y=y, color=colour),
-        alt.Chart().mark_text(fontSize=12).encode(x=_budgets(), y=y, text="told:N", color=ink),
+        alt.Chart()
+        .mark_text(fontSize=12)
+        .encode(x=_budgets(), y=y, text="told:N", color=ink),
         data=alt.NamedData("rows"),
     ).properties(width=MATRIX_CELL * len(BUDGETS), height=ROW_HEIGHT * len(titles))
     spec: Spec = layers.to_dict(validate=False)
-    return {key: value for key, value in spec.items() if key not in ("config", "$schema")}
+    return {
+        key: value for key, value in spec.items() if key not in ("config", "$schema")
+    }
 
 
 def _budgets() -> alt.X:
@@ -234,7 +262,13 @@ def _facets(
     """A panel for every name, in this order."""
     import altair as alt
 
-    cells = layers.properties(**(size or {"width": SMALL_CELL + 40, "height": LOW_CELL}))
-    chart = cells.facet(facet=alt.Facet("panel:N", title=None, sort=list(names)), columns=columns)
+    cells = layers.properties(
+        **(size or {"width": SMALL_CELL + 40, "height": LOW_CELL})
+    )
+    chart = cells.facet(
+        facet=alt.Facet("panel:N", title=None, sort=list(names)), columns=columns
+    )
     spec: Spec = chart.to_dict(validate=False)
-    return {key: value for key, value in spec.items() if key not in ("config", "$schema")}
+    return {
+        key: value for key, value in spec.items() if key not in ("config", "$schema")
+    }

@@ -116,7 +116,9 @@ def apart(one: Configuration, epsilon: float) -> ClaimNumber:
 
 
 def _apart(epsilon: float) -> ClaimNumber:
-    return replace(apart(ADULT_RACE, epsilon), name=f"{budget_words((epsilon,))}, apart")
+    return replace(
+        apart(ADULT_RACE, epsilon), name=f"{budget_words((epsilon,))}, apart"
+    )
 
 
 def _ratio(epsilon: float) -> ClaimNumber:
@@ -134,20 +136,26 @@ def _fall(epsilon: float, group: int) -> ClaimNumber:
     """By which share a gap falls with privacy."""
     return made(
         f"{budget_words((epsilon,))}, {ADULT_RACE.groups[group]} falls by",
-        lambda v: 1 - v.gap(ADULT_RACE, epsilon, group) / v.gap(ADULT_RACE, NO_DP, group),
+        lambda v: (
+            1 - v.gap(ADULT_RACE, epsilon, group) / v.gap(ADULT_RACE, NO_DP, group)
+        ),
         rate_words,
         ADULT_RACE,
     )
 
 
-def shrinks(one: Configuration, budgets: Sequence[float]) -> list[tuple[ClaimNumber, ClaimNumber]]:
+def shrinks(
+    one: Configuration, budgets: Sequence[float]
+) -> list[tuple[ClaimNumber, ClaimNumber]]:
     """Pairs that say that both gaps are larger without privacy."""
     return [(gap_of(one, NO_DP, g), gap_of(one, e, g)) for e in budgets for g in (0, 1)]
 
 
 def nearly_equal(one: Configuration, epsilon: float) -> ClaimQuestion:
     """The two gaps differ by less than the word allows."""
-    return flat([gap_of(one, epsilon, g) for g in (0, 1)], 1 - 1 / threshold("nearly_equal"))
+    return flat(
+        [gap_of(one, epsilon, g) for g in (0, 1)], 1 - 1 / threshold("nearly_equal")
+    )
 
 
 def _printed_range(name: str) -> tuple[float, float]:
@@ -172,7 +180,10 @@ def _printed_rates() -> ClaimQuestion:
 def _ends(numbers: Sequence[ClaimNumber], what: str, name: str) -> ClaimQuestion:
     """The printed ends of a range are those of the table."""
     ends = ("low", "high")
-    found = [as_printed(extreme(numbers, end, what), f"{name}_{end}", exact=True) for end in ends]
+    found = [
+        as_printed(extreme(numbers, end, what), f"{name}_{end}", exact=True)
+        for end in ends
+    ]
     return together(*found)
 
 
@@ -183,7 +194,9 @@ def _with_rates(epsilon: float) -> ClaimNumber:
         rates = view.rate(ADULT_SEX, epsilon, 0) - view.rate(ADULT_SEX, epsilon, 1)
         return np.asarray(view.disparity(ADULT_SEX, epsilon) * np.sign(rates))
 
-    return made(budget_words((epsilon,)), ask, disparity_of(ADULT_SEX, epsilon).write, ADULT_SEX)
+    return made(
+        budget_words((epsilon,)), ask, disparity_of(ADULT_SEX, epsilon).write, ADULT_SEX
+    )
 
 
 _EQUAL = [nearly_equal(ADULT_SEX, e) for e in BUDGETS]
@@ -200,7 +213,8 @@ RACE_CLAIMS = (
     _race_claim(
         "T2",
         together(
-            best_parity(ADULT_RACE, (5.0, 10.0)), best_size(ADULT_RACE, (5.0, 10.0), largest=True)
+            best_parity(ADULT_RACE, (5.0, 10.0)),
+            best_size(ADULT_RACE, (5.0, 10.0), largest=True),
         ),
         evidence=costs_resolved(ADULT_RACE, (5.0, 10.0)),
     ),
@@ -246,7 +260,11 @@ RACE_CLAIMS = (
                 places(BUDGETS, (NO_DP,)),
                 what="difference of gaps",
             ),
-            best([_ratio(e) for e in BUDGETS], places(BUDGETS, (NO_DP,)), what="ratio of gaps"),
+            best(
+                [_ratio(e) for e in BUDGETS],
+                places(BUDGETS, (NO_DP,)),
+                what="ratio of gaps",
+            ),
         ),
         evidence=costs_resolved(ADULT_RACE, BUDGETS),
     ),
@@ -262,7 +280,9 @@ SEX_CLAIMS = (
         also=sharper_disparity(ADULT_SEX, BUDGETS),
     ),
     _sex_claim("T11", paper=_printed_rates(), run=together(_rates(0), _rates(1))),
-    _sex_claim("T12", flat([parity_of(ADULT_SEX, e) for e in BUDGETS], threshold("flat"))),
+    _sex_claim(
+        "T12", flat([parity_of(ADULT_SEX, e) for e in BUDGETS], threshold("flat"))
+    ),
     _sex_claim(
         "T13",
         paper=_ends(_PARITIES, "DP gap", "adult_sex_parity_gap"),
@@ -277,7 +297,9 @@ SEX_CLAIMS = (
     _sex_claim(
         "T15",
         together(
-            larger([(size_of(ADULT_SEX, e), size_of(ADULT_SEX, NO_DP)) for e in PRIVATE]),
+            larger(
+                [(size_of(ADULT_SEX, e), size_of(ADULT_SEX, NO_DP)) for e in PRIVATE]
+            ),
             larger(shrinks(ADULT_SEX, PRIVATE)),
         ),
         evidence=costs_resolved(ADULT_SEX, (NO_DP,)),
@@ -315,7 +337,8 @@ def _seen(epsilon: float) -> ClaimNumber:
     return made(
         budget_words((epsilon,)),
         lambda v: (
-            threshold("seen_spreads") * v.spread(COMPAS, epsilon, "demographic_parity_gap")
+            threshold("seen_spreads")
+            * v.spread(COMPAS, epsilon, "demographic_parity_gap")
             - v.parity(COMPAS, epsilon)
         ),
         rate_words,
@@ -328,16 +351,22 @@ def sureness(one: Configuration, epsilon: float) -> ClaimNumber:
 
     def ask(view: View) -> FloatArray:
         width = 1.96 * view.spread(one, epsilon) / math.sqrt(view.n_seeds)
-        return np.asarray(np.abs(view.disparity(one, epsilon)) / np.maximum(width, 1e-9))
+        return np.asarray(
+            np.abs(view.disparity(one, epsilon)) / np.maximum(width, 1e-9)
+        )
 
     return at(one, epsilon, ask, r_words)
 
 
 def _printed_interval(view: View) -> Reply:
-    text = known(text_figure("compas_disparity_5").ci, "the interval in the text", COMPAS)
+    text = known(
+        text_figure("compas_disparity_5").ci, "the interval in the text", COMPAS
+    )
     assert isinstance(view, Paper)
     table = known(
-        view.number(key_at(COMPAS, 5.0, "pcer_disparity")).ci, "the interval in the table", COMPAS
+        view.number(key_at(COMPAS, 5.0, "pcer_disparity")).ci,
+        "the interval in the table",
+        COMPAS,
     )
     parts = [
         ClaimPart(name, np.array([0.5 - abs(a - b)]), signed, (COMPAS,))
@@ -352,7 +381,10 @@ def _printed_interval(view: View) -> Reply:
 
 def _printed_sign_test(view: View) -> Reply:
     negative = int(printed("compas_negative_seeds_0.1"))
-    p, told = sign_test(view.n_seeds - negative, negative), printed("compas_sign_test_p_0.1")
+    p, told = (
+        sign_test(view.n_seeds - negative, negative),
+        printed("compas_sign_test_p_0.1"),
+    )
     return Reply(
         f"{negative}/{view.n_seeds} negative, p = {told:g}",
         (ClaimPart("p", np.array([0.005 - abs(p - told)]), r_words, (COMPAS,)),),
@@ -361,7 +393,9 @@ def _printed_sign_test(view: View) -> Reply:
     )
 
 
-def _below_floor(epsilon: float, group: int, floor: float, share: float = 1.0) -> ClaimNumber:
+def _below_floor(
+    epsilon: float, group: int, floor: float, share: float = 1.0
+) -> ClaimNumber:
     """How far a gap lies below a share of a floor."""
     return made(
         f"{COMPAS.groups[group]} below {share * floor:g}",
@@ -401,12 +435,15 @@ COMPAS_CLAIMS = (
         evidence=costs_differ(COMPAS, FROM_1),
         also=sharper_double(COMPAS),
     ),
-    _compas_claim("C3", flat([parity_of(COMPAS, e) for e in PRIVATE], threshold("flat"))),
+    _compas_claim(
+        "C3", flat([parity_of(COMPAS, e) for e in PRIVATE], threshold("flat"))
+    ),
     _compas_claim("C4", above([_seen(e) for e in FROM_1])),
     _compas_claim(
         "C5",
         together(
-            excludes_0(_LATER, sign=-1), excludes_0([negative_share(COMPAS, e) for e in FROM_HALF])
+            excludes_0(_LATER, sign=-1),
+            excludes_0([negative_share(COMPAS, e) for e in FROM_HALF]),
         ),
     ),
     _compas_claim(
@@ -421,7 +458,11 @@ COMPAS_CLAIMS = (
         paper=_ends(_ODDS, "equalized odds gap in Table 1", "compas_odds_gap"),
         run=together(
             flat(_ODDS, threshold("flat")),
-            near(_ODDS, _printed_range("compas_odds_gap"), half_digit("compas_odds_gap_low")),
+            near(
+                _ODDS,
+                _printed_range("compas_odds_gap"),
+                half_digit("compas_odds_gap_low"),
+            ),
         ),
     ),
     _compas_claim(
@@ -465,7 +506,9 @@ COMPAS_CLAIMS = (
 STRONG_CLAIMS = (
     _compas_claim("C14", best_parity(COMPAS, (STRONGEST,))),
     _compas_claim(
-        "C15", paper=_printed_sign_test, run=none_apart([negative_share(COMPAS, STRONGEST)])
+        "C15",
+        paper=_printed_sign_test,
+        run=none_apart([negative_share(COMPAS, STRONGEST)]),
     ),
     _compas_claim(
         "C16",
@@ -515,7 +558,9 @@ def _printed_ranges(view: View) -> Reply:
     for group, ends in enumerate(PRINTED_RANGES):
         gaps = [float(view.gap(ACS_RACE, e, group)[0]) for e in BUDGETS]
         found = round(min(gaps), 3), round(max(gaps), 3)
-        told.append(f"{ACS_RACE.groups[group]} {gap_words(min(gaps))} to {gap_words(max(gaps))}")
+        told.append(
+            f"{ACS_RACE.groups[group]} {gap_words(min(gaps))} to {gap_words(max(gaps))}"
+        )
         parts += [
             ClaimPart(
                 f"{ACS_RACE.groups[group]}, {end}",
@@ -542,7 +587,9 @@ def _smaller(epsilon: float) -> ClaimNumber:
     )
 
 
-def _like_adult(one: Configuration, other: Configuration, epsilon: float) -> ClaimNumber:
+def _like_adult(
+    one: Configuration, other: Configuration, epsilon: float
+) -> ClaimNumber:
     """The disparity, signed by that of Adult."""
 
     def ask(view: View) -> FloatArray:
@@ -564,7 +611,11 @@ ACS_CLAIMS = (
             + sharper_disparity(ACS_SEX, BUDGETS)(run)
         ),
     ),
-    Claim("N3", both_signs([disparity_of(ACS_RACE, e) for e in BUDGETS]), about=(ACS_RACE,)),
+    Claim(
+        "N3",
+        both_signs([disparity_of(ACS_RACE, e) for e in BUDGETS]),
+        about=(ACS_RACE,),
+    ),
     Claim(
         "N4",
         paper=_printed_ranges,
@@ -633,7 +684,12 @@ def _reflected(view: View) -> FloatArray:
 def _width(one: Configuration, epsilon: float) -> ClaimNumber:
     """Of the interval of the mean disparity."""
     width = 2 * 1.96
-    return at(one, epsilon, lambda v: width * v.spread(one, epsilon) / np.sqrt(v.n_seeds), r_words)
+    return at(
+        one,
+        epsilon,
+        lambda v: width * v.spread(one, epsilon) / np.sqrt(v.n_seeds),
+        r_words,
+    )
 
 
 def _positive(epsilon: float, share: float) -> ClaimNumber:
@@ -644,7 +700,9 @@ def _positive(epsilon: float, share: float) -> ClaimNumber:
             return exactly(printed("bios_positive_seeds_no-DP") / view.n_seeds - share)
         return view.n_positive(BIOS, epsilon) / view.n_seeds - share
 
-    return made(f"{budget_words((epsilon,))}: positive seeds − {share:.2f}", ask, r_words, BIOS)
+    return made(
+        f"{budget_words((epsilon,))}: positive seeds − {share:.2f}", ask, r_words, BIOS
+    )
 
 
 def _accuracy(view: View) -> FloatArray:
@@ -676,7 +734,9 @@ BIOS_CLAIMS = (
         "B3",
         paper="base rates of the two groups are not printed",
         run=above(
-            [made("predictions differ, over labels", _reflected, r_words, BIOS)], 1.0, sign=-1
+            [made("predictions differ, over labels", _reflected, r_words, BIOS)],
+            1.0,
+            sign=-1,
         ),
     ),
     _bios_claim(
@@ -713,7 +773,12 @@ BIOS_CLAIMS = (
     ),
     _bios_claim(
         "B9",
-        larger([(disparity_of(BIOS, a), disparity_of(BIOS, b)) for a, b in pairwise(FROM_HALF)]),
+        larger(
+            [
+                (disparity_of(BIOS, a), disparity_of(BIOS, b))
+                for a, b in pairwise(FROM_HALF)
+            ]
+        ),
         evidence=costs_resolved(BIOS, FROM_HALF),
     ),
     _bios_claim("B10", above([_positive(e, _LEAST - 0.01) for e in FROM_HALF])),
@@ -724,7 +789,13 @@ BIOS_CLAIMS = (
     ),
     Claim(
         "B12",
-        above([disparity_of(one, e) for one in (BIOS, ADULT_SEX) for e in (NO_DP, *FROM_HALF)]),
+        above(
+            [
+                disparity_of(one, e)
+                for one in (BIOS, ADULT_SEX)
+                for e in (NO_DP, *FROM_HALF)
+            ]
+        ),
         evidence=ratio_differs(BIOS, (NO_DP, *FROM_HALF), ADULT_SEX),
         about=(BIOS, ADULT_SEX),
     ),
@@ -732,7 +803,9 @@ BIOS_CLAIMS = (
         "B13",
         together(
             larger(shrinks(BIOS, FROM_HALF)),
-            larger([(disparity_of(BIOS, e), disparity_of(BIOS, NO_DP)) for e in FROM_HALF]),
+            larger(
+                [(disparity_of(BIOS, e), disparity_of(BIOS, NO_DP)) for e in FROM_HALF]
+            ),
         ),
         evidence=costs_resolved(BIOS, (NO_DP,)),
     ),

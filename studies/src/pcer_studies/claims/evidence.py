@@ -16,14 +16,17 @@ from pcer_studies.protocol import BUDGETS, NO_DP, Configuration
 from pcer_studies.results import GAP
 
 SHARPER = {
-    cost.name: cost.short for cost in (proxies.PAIRED_GAP, proxies.PAIRED_CONFIDENCE, proxies.LIRA)
+    cost.name: cost.short
+    for cost in (proxies.PAIRED_GAP, proxies.PAIRED_CONFIDENCE, proxies.LIRA)
 }
 """Attacks on the same models that see more than the gap does, as they are called in print."""
 SHARPEST = proxies.LIRA.name
 """The attack whose sign is asked where a claim says who is the more exposed."""
 
 
-def ratio_differs(one: Configuration, budgets: Sequence[float], *others: Configuration) -> LuckTest:
+def ratio_differs(
+    one: Configuration, budgets: Sequence[float], *others: Configuration
+) -> LuckTest:
     """Evidence of a disparity: at every budget it is beyond what nothing memorised gives."""
     settings = [(each, epsilon) for each in (one, *others) for epsilon in budgets]
 
@@ -41,7 +44,9 @@ def ratio_differs(one: Configuration, budgets: Sequence[float], *others: Configu
 
 def costs_resolved(one: Configuration, budgets: Sequence[float]) -> LuckTest:
     """Evidence for a comparison of gaps: every gap in it is more than chance."""
-    return all_resolved([(one, epsilon, group) for epsilon in budgets for group in (0, 1)])
+    return all_resolved(
+        [(one, epsilon, group) for epsilon in budgets for group in (0, 1)]
+    )
 
 
 def all_resolved(
@@ -52,7 +57,9 @@ def all_resolved(
     def ask(view: View) -> Support:
         n = sum(view.stands_out(*cell) for cell in cells)
         verb = "stand out from chance" if isinstance(view, Paper) else "are detected"
-        return Support(n >= share * len(cells), f"{n} of the {len(cells)} gaps it rests on {verb}.")
+        return Support(
+            n >= share * len(cells), f"{n} of the {len(cells)} gaps it rests on {verb}."
+        )
 
     return ask
 
@@ -122,7 +129,9 @@ def sharper_exposure(one: Configuration) -> Remark:
         for cost, name in SHARPER.items():
             found = more_exposed(run, one, cost)
             said = [
-                f"{group} at {budget_words(budgets)}" for group, budgets in found.items() if budgets
+                f"{group} at {budget_words(budgets)}"
+                for group, budgets in found.items()
+                if budgets
             ]
             parts.append(f"{name}: {' and '.join(said) or 'neither at any budget'}")
         return f"Easier to recognise by sharper attacks: {'; '.join(parts)}."
@@ -158,7 +167,9 @@ def sharper_double(one: Configuration) -> Remark:
             for epsilon in BUDGETS:
                 if group := run.pair(one, epsilon, cost).double_disadvantage.group:
                     found.setdefault(group, []).append(epsilon)
-            said = [f"{group} at {budget_words(where)}" for group, where in found.items()]
+            said = [
+                f"{group} at {budget_words(where)}" for group, where in found.items()
+            ]
             parts.append(f"{name}: {' and '.join(said) or 'nowhere'}")
         return f"Double disadvantage by the audit: {'; '.join(parts)}."
 

@@ -105,7 +105,11 @@ def cost_rows(study: Study) -> list[CostRow]:
 
 
 def _cost_row(
-    run: OurRun, one: Configuration, epsilon: float, cost: str, exposed: dict[str, list[float]]
+    run: OurRun,
+    one: Configuration,
+    epsilon: float,
+    cost: str,
+    exposed: dict[str, list[float]],
 ) -> CostRow:
     budget = run.budget(one, epsilon, cost)
     first, second = (budget.groups[name] for name in one.groups)
@@ -115,7 +119,9 @@ def _cost_row(
         epsilon=epsilon,
         resolved=(first.resolved, second.resolved),
         statements=tuple(budget.pairs[0].statements),
-        more_exposed=next((name for name, where in exposed.items() if epsilon in where), None),
+        more_exposed=next(
+            (name for name, where in exposed.items() if epsilon in where), None
+        ),
     )
 
 
@@ -172,7 +178,9 @@ CLOSEST_TITLE = "closest reading"
 def setting_rows(study: Study) -> list[SettingRow]:
     """Every setting of every configuration, then those of the second reading of Adult."""
     rows = [
-        _setting_row(one, study.verdicts[one.dataset, one.attribute], budget, closest=False)
+        _setting_row(
+            one, study.verdicts[one.dataset, one.attribute], budget, closest=False
+        )
         for one in study.configurations
         for budget in study.verdicts[one.dataset, one.attribute].budgets
     ]

@@ -31,10 +31,22 @@ from pcer_studies.claims.facts import (
 )
 from pcer_studies.claims.judgement import Judged, Judgement
 from pcer_studies.claims.ledger import COMMAND, judge_all
-from pcer_studies.claims.noise import CLIPPED_MEAN, CLIPPED_STD, SpreadSource, published_gaps
+from pcer_studies.claims.noise import (
+    CLIPPED_MEAN,
+    CLIPPED_STD,
+    SpreadSource,
+    published_gaps,
+)
 from pcer_studies.claims.rules import budget_words, gap_words, range_words
 from pcer_studies.protocol import OUR_READING, PAPER, SEEDS, Configuration
-from pcer_studies.results import GAP, OTHER_DATA, OTHER_FEATURES, Study, data_notes, origin
+from pcer_studies.results import (
+    GAP,
+    OTHER_DATA,
+    OTHER_FEATURES,
+    Study,
+    data_notes,
+    origin,
+)
 
 FIGURES = "figures"
 """Folder of the figures, beside the page."""
@@ -111,7 +123,9 @@ def opening(facts: Facts) -> list[str]:
                 f"- {_claims_told(facts)}",
             ]
         ),
-        "\n".join(f"<sub>{markdown_text(note)}</sub><br>" for note in data_notes(facts.study)),
+        "\n".join(
+            f"<sub>{markdown_text(note)}</sub><br>" for note in data_notes(facts.study)
+        ),
     ]
 
 
@@ -162,7 +176,11 @@ def _answers(row: SettingRow) -> str:
 def _trust(rows: Sequence[SettingRow]) -> str:
     """Made-up groups, and the largest difference of exposures that the data allow."""
     bounds = [points(row, row.difference) for row in rows if row.difference is not None]
-    apart = f"differ by at most {max(bounds):.1f} points" if bounds else "may differ by any amount"
+    apart = (
+        f"differ by at most {max(bounds):.1f} points"
+        if bounds
+        else "may differ by any amount"
+    )
     return f"Made-up groups with an alarm: {_placebo_range(rows)}. Exposures {apart}."
 
 
@@ -223,13 +241,19 @@ def _by_answers(rows: Sequence[SettingRow]) -> list[list[SettingRow]]:
     found: dict[tuple[object, ...], list[SettingRow]] = {}
     for row in rows:
         found.setdefault((row.verdict, row.easier, row.worse_served), []).append(row)
-    return sorted(found.values(), key=lambda group: BUDGET_VERDICTS.index(group[0].verdict))
+    return sorted(
+        found.values(), key=lambda group: BUDGET_VERDICTS.index(group[0].verdict)
+    )
 
 
 def _verdict_sentence(rows: Sequence[SettingRow]) -> str:
     """What the audit says at some budgets, with made-up groups."""
     first, where = rows[0], budget_words(sorted(row.epsilon for row in rows))
-    driven = f" (driven by {_drivers(rows)})" if first.verdict is Verdict.RATIO_DIFFERS else ""
+    driven = (
+        f" (driven by {_drivers(rows)})"
+        if first.verdict is Verdict.RATIO_DIFFERS
+        else ""
+    )
     said = f"{first.verdict.words}{driven}; {_answers(first)}"
     return f"At {where}: {said}; made-up groups with an alarm: {_placebo_range(rows)}."
 
@@ -243,7 +267,9 @@ def _placebo_range(rows: Sequence[SettingRow]) -> str:
     if not found:
         return "not given"
     (least, n_draws), (most, _) = found[0], found[-1]
-    return f"{least} of {n_draws}" if least == most else f"{least} to {most} of {n_draws}"
+    return (
+        f"{least} of {n_draws}" if least == most else f"{least} to {most} of {n_draws}"
+    )
 
 
 def _unseen(rows: Sequence[SettingRow]) -> str:
@@ -251,10 +277,18 @@ def _unseen(rows: Sequence[SettingRow]) -> str:
     told = []
     for private in (True, False):
         own = [row for row in rows if row.private is private]
-        bounds = [points(row, row.difference) for row in own if row.difference is not None]
+        bounds = [
+            points(row, row.difference) for row in own if row.difference is not None
+        ]
         if bounds:
-            told.append(f"{max(bounds):.1f} points {'with' if private else 'without'} privacy")
-    return f"The two groups' exposures differ by at most {' and '.join(told)}." if told else ""
+            told.append(
+                f"{max(bounds):.1f} points {'with' if private else 'without'} privacy"
+            )
+    return (
+        f"The two groups' exposures differ by at most {' and '.join(told)}."
+        if told
+        else ""
+    )
 
 
 def points(row: SettingRow, value: float) -> float:
@@ -285,7 +319,10 @@ def _cells(facts: Facts, row: SettingRow, title: str) -> tuple[str, ...]:
         row.easier or "–",
         row.worse_served or "–",
         " / ".join(f"{HUNDRED * g.outcome:.0f}" for g in pair),
-        " / ".join(f"{50 + points(row, g.found):.1f} ± {points(row, g.error):.1f}" for g in pair),
+        " / ".join(
+            f"{50 + points(row, g.found):.1f} ± {points(row, g.error):.1f}"
+            for g in pair
+        ),
         _two(row, pair[0].at_most, pair[1].at_most),
         "–" if row.difference is None else f"{points(row, row.difference):.1f}",
         _two(row, pair[0].allowed, pair[1].allowed),
@@ -369,7 +406,9 @@ def _spends_apart(study: Study, row: SettingRow) -> bool:
     bounds = {
         bound.group: bound
         for bound in source.release(*_key(row.configuration)).bounds
-        if bound.kind == "receipt" and bound.label is None and bound.epsilon == row.epsilon
+        if bound.kind == "receipt"
+        and bound.label is None
+        and bound.epsilon == row.epsilon
     }
     first, second = (bounds.get(name) for name in row.configuration.groups)
     if first is None or second is None:
@@ -408,7 +447,9 @@ def _advice() -> list[str]:
 def method_section(facts: Facts) -> list[str]:
     """What the gap can show, published and ours, and the other attacks beside it."""
     levels = [row.published.noise_level for row in facts.gaps]
-    below = [row for row in facts.gaps if row.published.value <= row.published.noise_level]
+    below = [
+        row for row in facts.gaps if row.published.value <= row.published.noise_level
+    ]
     return [
         "## How we know: what a gap is when nothing is memorised",
         "The paper takes a group's overfitting gap, max(0, training accuracy − test accuracy), for "
@@ -468,7 +509,9 @@ def _by_dataset(facts: Facts) -> str:
     ]
     for one in facts.study.configurations:
         rows = [row for row in facts.gaps if row.configuration == one]
-        parts = [[row for row in rows if row.private is private] for private in (False, True)]
+        parts = [
+            [row for row in rows if row.private is private] for private in (False, True)
+        ]
         cells = [
             *(count(part, stands_out) for part in parts),
             *(count(part, lambda row: row.resolved) for part in parts),
@@ -480,11 +523,19 @@ def _by_dataset(facts: Facts) -> str:
 def _readings(facts: Facts) -> str:
     """How far the count depends on what was assumed."""
     counts = {
-        source: [published_gaps(facts.study, source, rounding=way) for way in (-1, 0, 1)]
+        source: [
+            published_gaps(facts.study, source, rounding=way) for way in (-1, 0, 1)
+        ]
         for source in SpreadSource
     }
-    first = [sum(gap.stands_out for gap in gaps) for gaps in counts[SpreadSource.COUNTS]]
-    rounding = f"between {min(first)} and {max(first)}" if min(first) < max(first) else "the same"
+    first = [
+        sum(gap.stands_out for gap in gaps) for gaps in counts[SpreadSource.COUNTS]
+    ]
+    rounding = (
+        f"between {min(first)} and {max(first)}"
+        if min(first) < max(first)
+        else "the same"
+    )
     others = "; ".join(
         f"{sum(gap.stands_out for gap in gaps[1])} of {len(gaps[1])} by {source.value}"
         for source, gaps in counts.items()

@@ -74,7 +74,9 @@ def floor_slope(values: Sequence[FloatArray]) -> FloatArray:
 def _slope(one: Configuration, epsilon: float) -> ClaimNumber:
     return made(
         f"slope of {one.name}, {budget_words((epsilon,))}",
-        lambda view: floor_slope([view.disparity(one, epsilon, floor) for floor in FLOORS]),
+        lambda view: floor_slope(
+            [view.disparity(one, epsilon, floor) for floor in FLOORS]
+        ),
         r_words,
         one,
     )
@@ -85,12 +87,21 @@ def _below(
 ) -> ClaimNumber:
     """How far a gap lies below a floor."""
     name = f", {one.groups[group]}: {floor:g} − gap"
-    return at(one, epsilon, lambda view: floor - view.gap(one, epsilon, group), gap_words, name)
+    return at(
+        one,
+        epsilon,
+        lambda view: floor - view.gap(one, epsilon, group),
+        gap_words,
+        name,
+    )
 
 
 def _over(one: Configuration, epsilon: float, group: int) -> ClaimNumber:
     """How far a gap lies above the default floor."""
-    name, of = f", {one.groups[group]}: gap − {DEFAULT_FLOOR:g}", gap_of(one, epsilon, group).of
+    name, of = (
+        f", {one.groups[group]}: gap − {DEFAULT_FLOOR:g}",
+        gap_of(one, epsilon, group).of,
+    )
     return at(one, epsilon, lambda view: of(view) - DEFAULT_FLOOR, gap_words, name)
 
 
@@ -106,7 +117,11 @@ def _steady(one: Configuration, epsilon: float, floor: float) -> ClaimNumber:
 
 def _genuine(view: View) -> Support:
     shown = [(one, e) for one, e in SELECTED if view.disparity_is_evidence(one, e)]
-    who = "the gap of the lower-ratio group stands out" if isinstance(view, Paper) else "shown"
+    who = (
+        "the gap of the lower-ratio group stands out"
+        if isinstance(view, Paper)
+        else "shown"
+    )
     return Support(
         len(shown) == len(SELECTED),
         f"A stable sign says nothing about the gaps: above them it is the sign of the rate "
@@ -137,7 +152,9 @@ def _positive_share(one: Configuration, epsilon: float, text: str) -> ClaimNumbe
     return at(one, epsilon, ask, r_words, ", floor 0.01, positive seeds")
 
 
-def _every_seed(one: Configuration, budgets: Sequence[float], text: str) -> ClaimQuestion:
+def _every_seed(
+    one: Configuration, budgets: Sequence[float], text: str
+) -> ClaimQuestion:
     return near([_positive_share(one, e, text) for e in budgets], (1.0, 1.0), 0.01)
 
 
@@ -145,7 +162,9 @@ def _mirrored(one: Configuration) -> ClaimNumber:
     """Disparity times floor over DP gap at the strongest privacy."""
     return made(
         one.name,
-        lambda v: size(v.disparity(one, STRONGEST)) * DEFAULT_FLOOR / v.parity(one, STRONGEST),
+        lambda v: (
+            size(v.disparity(one, STRONGEST)) * DEFAULT_FLOOR / v.parity(one, STRONGEST)
+        ),
         r_words,
         one,
     )
@@ -191,7 +210,9 @@ CLAIMS = (
         about=CONFIGURATIONS,
     ),
     Claim(
-        "F3", near([_slope(COMPAS, STRONGEST)], (-1.0, -1.0), threshold("slope")), about=(COMPAS,)
+        "F3",
+        near([_slope(COMPAS, STRONGEST)], (-1.0, -1.0), threshold("slope")),
+        about=(COMPAS,),
     ),
     Claim(
         "F4",
@@ -223,7 +244,10 @@ CLAIMS = (
     ),
     Claim(
         "F8",
-        together(above([disparity_of(ADULT_RACE, STRONGEST, HIGH)]), larger([(_STD[0], _STD[1])])),
+        together(
+            above([disparity_of(ADULT_RACE, STRONGEST, HIGH)]),
+            larger([(_STD[0], _STD[1])]),
+        ),
         about=(ADULT_RACE,),
     ),
     Claim(
@@ -236,22 +260,30 @@ CLAIMS = (
     ),
     Claim(
         "F10",
-        paper=together(above(_SEX_ENDS), flat(_SEX_ENDS, threshold("flat")), _SEX_SEEDS),
+        paper=together(
+            above(_SEX_ENDS), flat(_SEX_ENDS, threshold("flat")), _SEX_SEEDS
+        ),
         run=together(above(_SEX), flat(_SEX, threshold("flat")), _SEX_SEEDS),
         about=(ADULT_SEX,),
     ),
     Claim(
         "F11",
-        near([_mirrored(one) for one in CONFIGURATIONS], (1.0, 1.0), threshold("mirror")),
+        near(
+            [_mirrored(one) for one in CONFIGURATIONS], (1.0, 1.0), threshold("mirror")
+        ),
         about=CONFIGURATIONS,
     ),
     Claim(
         "F12",
-        above([_over(one, e, g) for one in CONFIGURATIONS for e in FROM_1 for g in (0, 1)]),
+        above(
+            [_over(one, e, g) for one in CONFIGURATIONS for e in FROM_1 for g in (0, 1)]
+        ),
         evidence=all_resolved(
             [(one, e, g) for one in CONFIGURATIONS for e in FROM_1 for g in (0, 1)]
         ),
         about=CONFIGURATIONS,
     ),
-    Claim("F13", above([_below(COMPAS, STRONGEST, g) for g in (0, 1)]), about=(COMPAS,)),
+    Claim(
+        "F13", above([_below(COMPAS, STRONGEST, g) for g in (0, 1)]), about=(COMPAS,)
+    ),
 )

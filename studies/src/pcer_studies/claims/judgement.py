@@ -222,7 +222,9 @@ class Judged:
         return (self.paper, self.run, *([self.closest] if self.closest else []))
 
 
-def judge(claim: Claim, paper: Paper, run: OurRun, closest: OurRun | None = None) -> Judged:
+def judge(
+    claim: Claim, paper: Paper, run: OurRun, closest: OurRun | None = None
+) -> Judged:
     """Put the claim's question to every source."""
     ours, second = _by_run(claim, run), None
     if is_read(claim):
@@ -259,13 +261,19 @@ def _by_run(claim: Claim, run: OurRun) -> Side:
 
     side = _answered(claim, claim.run or claim.rule, run, weighed)
     if side.judgement is Judgement.FAILS and side.decisive is not None:
-        return replace(side, by_reading=not _refuted_by(_asked(claim, run), run, readings=False))
+        return replace(
+            side, by_reading=not _refuted_by(_asked(claim, run), run, readings=False)
+        )
     others = _others(claim.about, run)
     only_others = bool(claim.about) and set(others) == set(claim.about)
     if side.decisive is None or side.judgement is Judgement.HOLDS:
         return side
     if side.judgement is Judgement.UNTESTABLE or only_others:
-        told = Judgement.FAILS if side.judgement is Judgement.UNTESTABLE else side.judgement
+        told = (
+            Judgement.FAILS
+            if side.judgement is Judgement.UNTESTABLE
+            else side.judgement
+        )
         from_parts = [one for part in _asked(claim, run) for one in part.about]
         return _untestable(side, told, _sizes(others or _others(from_parts, run), run))
     return side
@@ -289,7 +297,9 @@ def _is_papers(part: ClaimPart, run: OurRun, *, readings: bool) -> bool:
 def _untestable(side: Side, told: Judgement, because: str) -> Side:
     words = f"{because[:1].upper()}{because[1:]}. On ours: {told.value}."
     return replace(
-        side, judgement=Judgement.UNTESTABLE, why=" ".join(filter(None, (words, side.why)))
+        side,
+        judgement=Judgement.UNTESTABLE,
+        why=" ".join(filter(None, (words, side.why))),
     )
 
 
@@ -297,7 +307,9 @@ def both_readings(ours: Side, second: Side | None) -> tuple[Side, Side | None]:
     """A claim about Adult is refuted where both readings refute it, and by neither alone."""
     fails = [side is not None and side.by_reading for side in (ours, second)]
     if fails[0] and not fails[1]:
-        ours = _untestable(ours, ours.judgement, READ if second is None else f"{READ}; {OTHER}")
+        ours = _untestable(
+            ours, ours.judgement, READ if second is None else f"{READ}; {OTHER}"
+        )
     if second is not None and fails[1] and not fails[0]:
         second = _untestable(second, second.judgement, f"{READ}; {OTHER}")
     return ours, second
@@ -309,13 +321,19 @@ OTHER = "in another reading it is not refuted"
 
 def _others(about: Iterable[Configuration], run: OurRun) -> tuple[Configuration, ...]:
     """Configurations whose records are not the paper's."""
-    there = [one for one in dict.fromkeys(about) if run.study.has(one.dataset, one.attribute)]
-    return tuple(one for one in there if run.study.data_note(one.dataset, one.attribute))
+    there = [
+        one for one in dict.fromkeys(about) if run.study.has(one.dataset, one.attribute)
+    ]
+    return tuple(
+        one for one in there if run.study.data_note(one.dataset, one.attribute)
+    )
 
 
 def _sizes(others: Sequence[Configuration], run: OurRun) -> str:
     """How our records differ from the paper's, with their numbers."""
-    told = dict.fromkeys(run.study.size_note(one.dataset, one.attribute) for one in others)
+    told = dict.fromkeys(
+        run.study.size_note(one.dataset, one.attribute) for one in others
+    )
     return "; ".join(told)
 
 
@@ -334,7 +352,9 @@ def _answered(
     except NotThere as missing:
         return Side(Judgement.UNTESTABLE, "", str(missing))
     if not all(np.isfinite(part.margin).all() for part in reply.parts):
-        return Side(Judgement.UNTESTABLE, reply.figure, "it divides by a figure that is 0")
+        return Side(
+            Judgement.UNTESTABLE, reply.figure, "it divides by a figure that is 0"
+        )
     found = weighed(reply.parts)
     if found is Judgement.HOLDS and support is not None and not support.enough:
         found = Judgement.NOT_EVIDENCE

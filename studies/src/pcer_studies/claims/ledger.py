@@ -129,7 +129,9 @@ def _preface(study: Study) -> list[str]:
         "the mean over 50 splits exceeds what group sizes alone give, one-sided, Holm over all 72, "
         "and of a printed disparity that the gap of the group with the lower ratio does.",
         f"**Printed exceptions are no claims**: {'; '.join(EXCEPTIONS)}.",
-        "\n".join([f"{origin(study)} Made with `{COMMAND}`.", *map(_line, data_notes(study))]),
+        "\n".join(
+            [f"{origin(study)} Made with `{COMMAND}`.", *map(_line, data_notes(study))]
+        ),
     ]
 
 
@@ -151,7 +153,11 @@ def _summary(judged: Sequence[Judged]) -> list[str]:
     ]
     n_read = sum(columns[2].values())
     heads = ("the paper", "our run", f"closest ({n_read} about Adult)")
-    table = [f"| {len(claims)} claims | {' | '.join(heads)} |", "|---|--:|--:|--:|", *rows]
+    table = [
+        f"| {len(claims)} claims | {' | '.join(heads)} |",
+        "|---|--:|--:|--:|",
+        *rows,
+    ]
     wrong = sum(one.paper.judgement is Judgement.FAILS for one in slips)
     return [
         "\n".join(table),
@@ -175,7 +181,10 @@ def _section(title: str, rows: Sequence[Judged]) -> list[str]:
         "| | claim | source | numbers | decided by | judgement |",
         "|---|---|---|---|---|---|",
     ]
-    return [f"## {title}", "\n".join([*head, *(line for one in rows for line in _rows(one))])]
+    return [
+        f"## {title}",
+        "\n".join([*head, *(line for one in rows for line in _rows(one))]),
+    ]
 
 
 def _rows(one: Judged) -> list[str]:
@@ -197,7 +206,9 @@ def _rows(one: Judged) -> list[str]:
 
 def _claim(one: Judged) -> str:
     text = one.claim.text
-    caveat = f"<br><sub>Caveat: {markdown_text(text.caveat)}</sub>" if text.caveat else ""
+    caveat = (
+        f"<br><sub>Caveat: {markdown_text(text.caveat)}</sub>" if text.caveat else ""
+    )
     also = "".join(f"<br><sub>{markdown_text(note)}</sub>" for note in one.notes)
     return f"{markdown_text(text.words)}<br><sub>{markdown_text(text.place)}</sub>{caveat}{also}"
 

@@ -112,7 +112,9 @@ def published_gaps(
         for one in study.configurations
         for epsilon in BUDGETS
         for group, name in enumerate(one.groups)
-        for figure in figures_at(key_at(one, epsilon, "overfitting_gap", group=name))[:1]
+        for figure in figures_at(key_at(one, epsilon, "overfitting_gap", group=name))[
+            :1
+        ]
         if (mean := _rounded(figure, rounding)) is not None
         and (spread := _SPREADS[source](study, one, epsilon, group, figure)) is not None
         and math.isfinite(spread)
@@ -218,4 +220,7 @@ def _rounded(figure: PrintedFigure, way: int) -> float | None:
 def _has_papers_size(study: Study, one: Configuration) -> bool:
     """Whether our groups are as large as the paper's (always asked of the whole dataset)."""
     records = study.release(one.dataset, one.attribute).subject.n_records
-    return records is not None and abs(records / PAPER_RECORDS[one.dataset] - 1) <= SAME_SIZE
+    return (
+        records is not None
+        and abs(records / PAPER_RECORDS[one.dataset] - 1) <= SAME_SIZE
+    )

@@ -28,7 +28,13 @@ import numpy as np
 
 from pcer.auditing.words import decimals, signed
 from pcer.metrics import FloatArray
-from pcer_studies.claims.judgement import ClaimPart, ClaimQuestion, Reply, Writer, strength
+from pcer_studies.claims.judgement import (
+    ClaimPart,
+    ClaimQuestion,
+    Reply,
+    Writer,
+    strength,
+)
 from pcer_studies.claims.views import OurRun, View
 from pcer_studies.numbers import INTERVAL_WIDTH
 from pcer_studies.protocol import (
@@ -61,7 +67,9 @@ FEW = 6
 """Numbers that are printed one by one; of more, the smallest and the largest."""
 
 StudySetting = tuple[Configuration, float]
-SETTINGS: tuple[StudySetting, ...] = tuple((one, e) for one in CONFIGURATIONS for e in BUDGETS)
+SETTINGS: tuple[StudySetting, ...] = tuple(
+    (one, e) for one in CONFIGURATIONS for e in BUDGETS
+)
 CELLS = tuple((one, epsilon, group) for one, epsilon in SETTINGS for group in (0, 1))
 """Every group of every setting."""
 
@@ -105,7 +113,9 @@ def at(
     after: str = "",
 ) -> ClaimNumber:
     """A number of one setting, named by it; ``after`` says more."""
-    return ClaimNumber(f"{one.name}, {budget_words((epsilon,))}{after}", of, write, (one,))
+    return ClaimNumber(
+        f"{one.name}, {budget_words((epsilon,))}{after}", of, write, (one,)
+    )
 
 
 def gap_of(one: Configuration, epsilon: float, group: int) -> ClaimNumber:
@@ -114,17 +124,24 @@ def gap_of(one: Configuration, epsilon: float, group: int) -> ClaimNumber:
     return at(one, epsilon, lambda view: view.gap(one, epsilon, group), gap_words, name)
 
 
-def disparity_of(one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR) -> ClaimNumber:
+def disparity_of(
+    one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR
+) -> ClaimNumber:
     """A mean disparity."""
     name = "" if floor == DEFAULT_FLOOR else f", floor {floor:g}"
-    found = at(one, epsilon, lambda view: view.disparity(one, epsilon, floor), signed, name)
+    found = at(
+        one, epsilon, lambda view: view.disparity(one, epsilon, floor), signed, name
+    )
     return replace(found, interval=lambda view: view.interval(one, epsilon, floor))
 
 
 def size_of(one: Configuration, epsilon: float) -> ClaimNumber:
     """The size of a mean disparity."""
     return at(
-        one, epsilon, lambda view: size(view.disparity(one, epsilon)), lambda v: decimals(v, 1)
+        one,
+        epsilon,
+        lambda view: size(view.disparity(one, epsilon)),
+        lambda v: decimals(v, 1),
     )
 
 
@@ -146,7 +163,9 @@ def odds_of(one: Configuration, epsilon: float) -> ClaimNumber:
 def rate_of(one: Configuration, epsilon: float, group: int) -> ClaimNumber:
     """A group's mean positive rate."""
     name = f", {one.groups[group]}"
-    return at(one, epsilon, lambda view: view.rate(one, epsilon, group), rate_words, name)
+    return at(
+        one, epsilon, lambda view: view.rate(one, epsilon, group), rate_words, name
+    )
 
 
 def negative_share(one: Configuration, epsilon: float) -> ClaimNumber:
@@ -180,7 +199,9 @@ def extreme(numbers: Sequence[ClaimNumber], end: str, what: str) -> ClaimNumber:
 # The nine rules.
 
 
-def above(numbers: Sequence[ClaimNumber], bound: float = 0.0, *, sign: int = 1) -> ClaimQuestion:
+def above(
+    numbers: Sequence[ClaimNumber], bound: float = 0.0, *, sign: int = 1
+) -> ClaimQuestion:
     """Every number lies above a bound; with sign -1, below it."""
 
     def ask(view: View) -> Reply:
@@ -204,12 +225,16 @@ def larger(pairs: Sequence[tuple[ClaimNumber, ClaimNumber]]) -> ClaimQuestion:
         if not there:
             _there([n for pair in pairs for n in pair], view)
         parts = [
-            ClaimPart(_versus(a, b), a.of(view) - b.of(view), a.write, (*a.about, *b.about))
+            ClaimPart(
+                _versus(a, b), a.of(view) - b.of(view), a.write, (*a.about, *b.about)
+            )
             for a, b in there
         ]
         shown = list({n.name: n for pair in there for n in pair}.values())
         return Reply(
-            _figures(shown, view), tuple(parts), f"The first is larger in {_count(parts)}."
+            _figures(shown, view),
+            tuple(parts),
+            f"The first is larger in {_count(parts)}.",
         )
 
     return ask
@@ -226,15 +251,24 @@ def excludes_0(numbers: Sequence[ClaimNumber], *, sign: int = 1) -> ClaimQuestio
             low, high = n.ends(view)[::sign]
             interval = (sign * low, sign * high)
             parts.append(ClaimPart(n.name, margin, n.write, n.about, interval=interval))
-        side, found = "above" if sign > 0 else "below", sum(part.is_as_claimed for part in parts)
+        side, found = (
+            "above" if sign > 0 else "below",
+            sum(part.is_as_claimed for part in parts),
+        )
         told = "; ".join(n.told_with_interval(view) for n in there)
-        return Reply(told, tuple(parts), f"{found} of {len(parts)} intervals lie {side} 0.")
+        return Reply(
+            told, tuple(parts), f"{found} of {len(parts)} intervals lie {side} 0."
+        )
 
     return ask
 
 
 def best(
-    numbers: Sequence[ClaimNumber], named: Iterable[int], *, largest: bool = False, what: str
+    numbers: Sequence[ClaimNumber],
+    named: Iterable[int],
+    *,
+    largest: bool = False,
+    what: str,
 ) -> ClaimQuestion:
     """The best of those named by place is smaller (or larger) than every other."""
     chosen = set(named)
@@ -255,7 +289,9 @@ def best(
             for k in range(len(numbers))
             if k not in chosen
         ]
-        shown = "; ".join(numbers[k].told(view) for k in dict.fromkeys((ranked[0], ours)))
+        shown = "; ".join(
+            numbers[k].told(view) for k in dict.fromkeys((ranked[0], ours))
+        )
         return Reply(f"{what}: {word} {shown}", tuple(parts))
 
     return ask
@@ -314,14 +350,22 @@ def near(
 
 
 def as_printed(
-    number: ClaimNumber, name: str, rounding: float | None = None, *, exact: bool = False
+    number: ClaimNumber,
+    name: str,
+    rounding: float | None = None,
+    *,
+    exact: bool = False,
 ) -> ClaimQuestion:
     """A number is the one of the paper's text, to its last digit unless rounding says more."""
     told, last = printed(name), half_digit(name)
-    return near([number], (told, told), last if rounding is None else rounding, exact=exact)
+    return near(
+        [number], (told, told), last if rounding is None else rounding, exact=exact
+    )
 
 
-def at_least(questions: Sequence[ClaimQuestion], least: int, *, what: str) -> ClaimQuestion:
+def at_least(
+    questions: Sequence[ClaimQuestion], least: int, *, what: str
+) -> ClaimQuestion:
     """At least so many of several questions are as claimed: a partial conjunction.
 
     Of n answers, ordered by their weakest part, the one at place ``least`` decides. It was picked
@@ -330,10 +374,15 @@ def at_least(questions: Sequence[ClaimQuestion], least: int, *, what: str) -> Cl
     """
 
     def ask(view: View) -> Reply:
-        replies = sorted((question(view).parts for question in questions), key=strength)[::-1]
+        replies = sorted(
+            (question(view).parts for question in questions), key=strength
+        )[::-1]
         n, picked = len(replies), replies[least - 1]
         parts = [
-            replace(part, n_tries=part.n_tries * (n - least + 1 if part.estimate > 0 else least))
+            replace(
+                part,
+                n_tries=part.n_tries * (n - least + 1 if part.estimate > 0 else least),
+            )
             for part in picked
         ]
         found = sum(all(part.is_as_claimed for part in reply) for reply in replies)
@@ -355,16 +404,24 @@ def both_signs(numbers: Sequence[ClaimNumber]) -> ClaimQuestion:
 
 
 def correlated(
-    points: Sequence[tuple[ClaimNumber, ClaimNumber]], least: float, *, sign: int = 1, what: str
+    points: Sequence[tuple[ClaimNumber, ClaimNumber]],
+    least: float,
+    *,
+    sign: int = 1,
+    what: str,
 ) -> ClaimQuestion:
     """The points correlate by more than ``least`` (with sign -1: by less)."""
 
     def ask(view: View) -> Reply:
         r = correlation(points, view)
-        about = tuple(dict.fromkeys(one for pair in points for n in pair for one in n.about))
+        about = tuple(
+            dict.fromkeys(one for pair in points for n in pair for one in n.about)
+        )
         part = ClaimPart(what, sign * (r - least), r_words, about)
         side = "above" if sign > 0 else "below"
-        return Reply(f"{what}: r = {r_words(float(r[0]))}", (part,), f"Asked: {side} {least:g}.")
+        return Reply(
+            f"{what}: r = {r_words(float(r[0]))}", (part,), f"Asked: {side} {least:g}."
+        )
 
     return ask
 
@@ -430,7 +487,9 @@ def half_digit(name: str) -> float:
     return text_figure(name).half_digit
 
 
-def correlation(points: Sequence[tuple[ClaimNumber, ClaimNumber]], view: View) -> FloatArray:
+def correlation(
+    points: Sequence[tuple[ClaimNumber, ClaimNumber]], view: View
+) -> FloatArray:
     """(1 + draws,) Pearson's r; NotThere for few points, or where one side does not vary."""
     there = [pair for pair in points if all(_known(n, view) for n in pair)]
     x, y = (np.array([pair[k].of(view) for pair in there]) for k in (0, 1))
@@ -486,7 +545,9 @@ def budget_words(budgets: Iterable[float]) -> str:
     """
     names = [budget_label(epsilon) for epsilon in budgets]
     return (
-        ("ε " if names and names[0] != "no-DP" else "") + ", ".join(names) if names else "no budget"
+        ("ε " if names and names[0] != "no-DP" else "") + ", ".join(names)
+        if names
+        else "no budget"
     )
 
 

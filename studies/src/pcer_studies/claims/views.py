@@ -24,9 +24,21 @@ from pcer.release.format import Release
 from pcer.release.panel import Panel
 from pcer.statistics import SIGNIFICANCE, holm
 from pcer_studies.claims.noise import PrintedGap, difference_p, published_gaps
-from pcer_studies.numbers import CHANCE, error_of_count, error_of_interval, our_number, study_seeds
+from pcer_studies.numbers import (
+    CHANCE,
+    error_of_count,
+    error_of_interval,
+    our_number,
+    study_seeds,
+)
 from pcer_studies.protocol import DEFAULT_FLOOR, NO_DP, SEEDS, Configuration
-from pcer_studies.published import FigureKey, NotThere, PrintedFigure, figures_at, key_at
+from pcer_studies.published import (
+    FigureKey,
+    NotThere,
+    PrintedFigure,
+    figures_at,
+    key_at,
+)
 from pcer_studies.results import GAP, Study
 
 FULL_PRECISION = ("tab:mia-full", "tab:mia-full-b")
@@ -86,11 +98,15 @@ class View(ABC):
 
     def rate(self, one: Configuration, epsilon: float, group: int) -> FloatArray:
         """Mean positive rate."""
-        return self.drawn(key_at(one, epsilon, "positive_rate", group=one.groups[group]))
+        return self.drawn(
+            key_at(one, epsilon, "positive_rate", group=one.groups[group])
+        )
 
     def gap(self, one: Configuration, epsilon: float, group: int) -> FloatArray:
         """Mean overfitting gap."""
-        return self.drawn(key_at(one, epsilon, "overfitting_gap", group=one.groups[group]))
+        return self.drawn(
+            key_at(one, epsilon, "overfitting_gap", group=one.groups[group])
+        )
 
     def disparity(
         self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR
@@ -149,13 +165,17 @@ class Paper(View):
 
     n_seeds = len(SEEDS)
 
-    def __init__(self, gaps: tuple[PrintedGap, ...], study: Study | None = None) -> None:
+    def __init__(
+        self, gaps: tuple[PrintedGap, ...], study: Study | None = None
+    ) -> None:
         self._study = study
         self._drawn: dict[FigureKey, FloatArray] = {}
         self._gaps = {(gap.configuration, gap.epsilon, gap.group): gap for gap in gaps}
         settings = [
             (one, epsilon)
-            for one, epsilon in dict.fromkeys((gap.configuration, gap.epsilon) for gap in gaps)
+            for one, epsilon in dict.fromkeys(
+                (gap.configuration, gap.epsilon) for gap in gaps
+            )
             if all((one, epsilon, name) in self._gaps for name in one.groups)
         ]
         p = [difference_p(self._gap(*at, 0), self._gap(*at, 1)) for at in settings]
@@ -179,7 +199,9 @@ class Paper(View):
     def printed_in_full(self, key: FigureKey) -> PrintedFigure:
         """The first place that prints it, with an error of another place where it has none."""
         places = figures_at(key) or (self.number(key),)
-        told = next((p for p in places if p.std is not None or p.ci is not None), places[0])
+        told = next(
+            (p for p in places if p.std is not None or p.ci is not None), places[0]
+        )
         return replace(places[0], std=told.std, ci=told.ci)
 
     def spread(
@@ -192,7 +214,9 @@ class Paper(View):
         """As printed; a deviation over n seeds errs by about 1 part in the root of 2(n - 1)."""
         key = key_at(one, epsilon, quantity, floor=floor)
         std = known(self.printed_in_full(key).std, "a deviation over seeds", one)
-        return self._spread_out(std, std / math.sqrt(2 * (self.n_seeds - 1)), ("std", *_words(key)))
+        return self._spread_out(
+            std, std / math.sqrt(2 * (self.n_seeds - 1)), ("std", *_words(key))
+        )
 
     def interval(
         self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR
@@ -201,12 +225,16 @@ class Paper(View):
         key = key_at(one, epsilon, "pcer_disparity", floor=floor)
         return known(self.printed_in_full(key).ci, "an interval", one)
 
-    def _spread_out(self, value: float, error: float, name: tuple[str, ...]) -> FloatArray:
+    def _spread_out(
+        self, value: float, error: float, name: tuple[str, ...]
+    ) -> FloatArray:
         rng = np.random.default_rng([STREAM, crc32("|".join(name).encode())])
         return np.concatenate([[value], value + error * rng.standard_normal(N_DRAWS)])
 
     def _error(self, figure: PrintedFigure) -> float:
-        return math.hypot(self._sampling_error(figure), figure.half_digit / math.sqrt(3))
+        return math.hypot(
+            self._sampling_error(figure), figure.half_digit / math.sqrt(3)
+        )
 
     def _sampling_error(self, figure: PrintedFigure) -> float:
         key = figure.key
@@ -249,7 +277,9 @@ class Paper(View):
         whole = self.disparity(one, epsilon)
         for figure in figures_at(key_at(one, epsilon, "pcer_disparity")):
             if figure.name in FULL_PRECISION:
-                return np.asarray(whole + (known(figure.value, "the disparity", one) - whole[0]))
+                return np.asarray(
+                    whole + (known(figure.value, "the disparity", one) - whole[0])
+                )
         raise NotThere(f"Tables S5 and S6 have no disparity of {one.name}")
 
     def noise_level(self, one: Configuration, epsilon: float, group: int) -> float:
@@ -307,8 +337,12 @@ class OurRun(View):
         """Over the same draws of seeds."""
         key = key_at(one, epsilon, quantity, floor=floor)
         values = self.of_seeds(key)
-        square = self._resampled(key, np.square(values)) - self._resampled(key, values) ** 2
-        return np.asarray(np.sqrt(np.maximum(square, 0) * len(values) / (len(values) - 1)))
+        square = (
+            self._resampled(key, np.square(values)) - self._resampled(key, values) ** 2
+        )
+        return np.asarray(
+            np.sqrt(np.maximum(square, 0) * len(values) / (len(values) - 1))
+        )
 
     def interval(
         self, one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR
@@ -325,20 +359,28 @@ class OurRun(View):
         floor = DEFAULT_FLOOR if key.floor is None else key.floor
         try:
             values = study_seeds(
-                self.study, one, key.budgets[0], key.quantity, group=key.group, floor=floor
+                self.study,
+                one,
+                key.budgets[0],
+                key.quantity,
+                group=key.group,
+                floor=floor,
             )
         except InputError as error:
             raise NotThere(str(error)) from None
         if len(values) < LEAST_SEEDS:
             raise NotThere(f"an error (one seed) of {one.name} is not there")
         if not np.isfinite(values).all():
-            raise NotThere(f"the {key.quantity.replace('_', ' ')} of {one.name} is not there")
+            raise NotThere(
+                f"the {key.quantity.replace('_', ' ')} of {one.name} is not there"
+            )
         return values
 
     def _resampled(self, key: FigureKey, values: FloatArray) -> FloatArray:
         one = known(key.configuration, "a configuration", None)
         weights = self.study.keep(
-            ("weights", one.dataset, len(values)), lambda: _weights(one.dataset, len(values))
+            ("weights", one.dataset, len(values)),
+            lambda: _weights(one.dataset, len(values)),
         )
         return np.concatenate([[values.mean()], weights @ values])
 
@@ -352,7 +394,9 @@ class OurRun(View):
         panel = self.panel(one, epsilon)
         if panel.test is None:
             raise NotThere(f"our release of {one.title} has no labels")
-        shares = np.asarray((panel.test.tp + panel.test.fn) / panel.n_test, dtype=np.float64)
+        shares = np.asarray(
+            (panel.test.tp + panel.test.fn) / panel.n_test, dtype=np.float64
+        )
         return self._resampled(key_at(one, epsilon, "accuracy"), shares[:, group])
 
     def steadiness(
@@ -371,11 +415,15 @@ class OurRun(View):
             raise NotThere(f"the study has no {one.name}")
         return self.study.release(one.dataset, one.attribute)
 
-    def measured(self, one: Configuration, epsilon: float, group: int, cost: str) -> FloatArray:
+    def measured(
+        self, one: Configuration, epsilon: float, group: int, cost: str
+    ) -> FloatArray:
         """(1 + draws,) what the audit makes of a group's cost, with its error."""
         found = self.group(one, epsilon, group, cost).cost
         value = known(found.value, f"the {cost.replace('_', ' ')}", one)
-        error = known(found.standard_error, f"the error of {cost.replace('_', ' ')}", one)
+        error = known(
+            found.standard_error, f"the error of {cost.replace('_', ' ')}", one
+        )
         name = f"{cost}|{one.name}|{epsilon}|{group}"
         rng = np.random.default_rng([STREAM, crc32(name.encode())])
         return np.concatenate([[value], value + error * rng.standard_normal(N_DRAWS)])
@@ -393,7 +441,9 @@ class OurRun(View):
     def costs_differ(self, one: Configuration, epsilon: float) -> bool:
         """Equal costs are refuted by the audit, in the direction of the mean gaps."""
         claims = comparisons(self.audit(one))[0].equal_gap_claims
-        at_budget = (c for c in claims if c.epsilon == self.budget(one, epsilon).epsilon)
+        at_budget = (
+            c for c in claims if c.epsilon == self.budget(one, epsilon).epsilon
+        )
         claim = known(next(at_budget, None), "a test of equal costs", one)
         gaps = float((self.gap(one, epsilon, 0) - self.gap(one, epsilon, 1))[0])
         return claim.refuted and claim.cost_difference * gaps > 0
@@ -403,21 +453,29 @@ class OurRun(View):
         if not self.study.has(one.dataset, one.attribute):
             raise NotThere(f"the study has no {one.name}")
         if cost != GAP and cost not in _costs(self.study, one):
-            raise NotThere(f"our release of {one.name} carries no {cost.replace('_', ' ')}")
+            raise NotThere(
+                f"our release of {one.name} carries no {cost.replace('_', ' ')}"
+            )
         return self.study.audit(one.dataset, one.attribute, cost=cost)
 
     def carries(self, one: Configuration, cost: str) -> bool:
         """Whether the release of a configuration carries this cost."""
-        return self.study.has(one.dataset, one.attribute) and cost in _costs(self.study, one)
+        return self.study.has(one.dataset, one.attribute) and cost in _costs(
+            self.study, one
+        )
 
-    def budget(self, one: Configuration, epsilon: float, cost: str = GAP) -> BudgetResult:
+    def budget(
+        self, one: Configuration, epsilon: float, cost: str = GAP
+    ) -> BudgetResult:
         """One budget of it."""
         for budget in self.audit(one, cost).budgets:
             if budget.budget == epsilon:
                 return budget
         raise NotThere(f"our release of {one.name} has no models at {_budget(epsilon)}")
 
-    def group(self, one: Configuration, epsilon: float, group: int, cost: str = GAP) -> GroupResult:
+    def group(
+        self, one: Configuration, epsilon: float, group: int, cost: str = GAP
+    ) -> GroupResult:
         """One group at a budget."""
         return self.budget(one, epsilon, cost).groups[one.groups[group]]
 
@@ -456,7 +514,9 @@ def _words(key: FigureKey) -> tuple[str, ...]:
 def _costs(study: Study, one: Configuration) -> set[str]:
     release = study.release(one.dataset, one.attribute)
     pooled = {row.proxy for row in release.pooled_exposure}
-    return pooled | {name for cell in release.runs[0].groups.values() for name in cell.exposure}
+    return pooled | {
+        name for cell in release.runs[0].groups.values() for name in cell.exposure
+    }
 
 
 def _budget(epsilon: float) -> str:

@@ -10,7 +10,13 @@ from pcer.auditing.words import signed
 from pcer.metrics import FloatArray
 from pcer_studies.claims.datasets import apart, best_parity
 from pcer_studies.claims.evidence import ratio_differs, unequal_in_most
-from pcer_studies.claims.judgement import Claim, ClaimPart, ClaimQuestion, Reply, Support
+from pcer_studies.claims.judgement import (
+    Claim,
+    ClaimPart,
+    ClaimQuestion,
+    Reply,
+    Support,
+)
 from pcer_studies.claims.rules import (
     ACS_RACE,
     ADULT_SEX,
@@ -52,7 +58,9 @@ def _chooses_another(one: Configuration) -> ClaimQuestion:
         chosen = min(INFORMATIVE, key=lambda e: float(size_of(one, e).of(view)[0]))
         others = [e for e in BUDGETS if e != chosen]
         rival = min(others, key=lambda e: float(view.parity(one, e)[0]))
-        by_parity = larger([(parity_of(one, chosen), parity_of(one, rival))])(view).parts
+        by_parity = larger([(parity_of(one, chosen), parity_of(one, rival))])(
+            view
+        ).parts
         parts = [replace(part, n_tries=len(others)) for part in by_parity]
         if rival in INFORMATIVE:
             by_size = larger([(size_of(one, rival), size_of(one, chosen))])(view).parts
@@ -73,7 +81,8 @@ def _some_beyond_chance(view: View) -> Support:
     ]
     sure = [one.name for one in apart if ratio_differs(one, FROM_1)(view).enough]
     return Support(
-        bool(sure), f"Shown at all of ε = 1, 5 and 10 where they differ: {', '.join(sure) or 'no'}."
+        bool(sure),
+        f"Shown at all of ε = 1, 5 and 10 where they differ: {', '.join(sure) or 'no'}.",
     )
 
 
@@ -118,7 +127,9 @@ def _points(view: View) -> Reply:
         ClaimPart(name, np.array([0.5 - abs(told - there)]), signed, CONFIGURATIONS)
         for name, (told, there) in SWEEP_POINTS.items()
     ]
-    figure = "; ".join(f"{k}: {told} said, {n} there" for k, (told, n) in SWEEP_POINTS.items())
+    figure = "; ".join(
+        f"{k}: {told} said, {n} there" for k, (told, n) in SWEEP_POINTS.items()
+    )
     return Reply(figure, tuple(parts), "The correlations are not printed.")
 
 
@@ -229,5 +240,9 @@ CLAIMS = (
         run=above([_would_be_seen(e, g) for e in FROM_1 for g in (0, 1)]),
         about=(COMPAS,),
     ),
-    Claim("G12", paper="no times are printed", run="times are not part of a study's releases"),
+    Claim(
+        "G12",
+        paper="no times are printed",
+        run="times are not part of a study's releases",
+    ),
 )

@@ -16,7 +16,13 @@ from pcer.files import Record, canonical_json, parse_record, read_json, require_
 from pcer.metrics import FloatArray
 from pcer.release.format import Release
 from pcer.release.panel import Panel, panels
-from pcer.statistics import SIGNIFICANCE, bootstrap_sums, generator, holm, percentile_interval
+from pcer.statistics import (
+    SIGNIFICANCE,
+    bootstrap_sums,
+    generator,
+    holm,
+    percentile_interval,
+)
 from pcer_studies.numbers import seed_values
 from pcer_studies.protocol import NO_DP, configuration
 from pcer_studies.published import PrintedFigure, key_at, own_cell
@@ -95,7 +101,9 @@ class VariantResult(Record):
     def row(self, attribute: str, epsilon: float) -> VariantRow | None:
         """Its models of one budget, seen by one attribute; None where they were not trained."""
         wanted = (attribute, epsilon)
-        return next((row for row in self.rows if (row.attribute, row.budget) == wanted), None)
+        return next(
+            (row for row in self.rows if (row.attribute, row.budget) == wanted), None
+        )
 
     def number(
         self, attribute: str, epsilon: float, quantity: str, group: str | None = None
@@ -156,7 +164,12 @@ def read_sensitivity(path: str | os.PathLike[str]) -> Sensitivity:
     return found
 
 
-OF_MODELS = ("accuracy", "demographic_parity_gap", "equalized_odds_gap", "pcer_disparity")
+OF_MODELS = (
+    "accuracy",
+    "demographic_parity_gap",
+    "equalized_odds_gap",
+    "pcer_disparity",
+)
 OF_GROUPS = ("overfitting_gap", "positive_rate")
 DECIMALS = {"pcer_disparity": 2}
 RATE_DECIMALS = 6
@@ -193,14 +206,21 @@ class Observed:
     rows: tuple[ObservedRow, ...]
 
 
-def observe(one: Variant, releases: Mapping[str, Release], *, n_features: int) -> Observed:
+def observe(
+    one: Variant, releases: Mapping[str, Release], *, n_features: int
+) -> Observed:
     """The values of single models, from one release per attribute."""
     first = next(iter(releases.values()))
     return Observed(
         variant=one,
         n_features=n_features,
-        splits={run.seed: str(run.split) for run in sorted(first.runs, key=lambda run: run.seed)},
-        rows=tuple(row for name in one.attributes for row in _rows(one, releases[name])),
+        splits={
+            run.seed: str(run.split)
+            for run in sorted(first.runs, key=lambda run: run.seed)
+        },
+        rows=tuple(
+            row for name in one.attributes for row in _rows(one, releases[name])
+        ),
     )
 
 
@@ -220,9 +240,13 @@ def observed_of(found: Sensitivity) -> list[Observed]:
 def _rows(one: Variant, release: Release) -> Iterator[ObservedRow]:
     found = panels(release)
     if len(found) != len(one.budgets):
-        raise InputError(f"{one.name} must have {len(one.budgets)} budgets, not {len(found)}.")
+        raise InputError(
+            f"{one.name} must have {len(one.budgets)} budgets, not {len(found)}."
+        )
     by_budget = {run.budget: run for run in release.runs}
-    for epsilon, panel in sorted(zip(sorted(one.budgets), found, strict=True), key=_papers_order):
+    for epsilon, panel in sorted(
+        zip(sorted(one.budgets), found, strict=True), key=_papers_order
+    ):
         run = by_budget[panel.epsilon]
         yield ObservedRow(
             attribute=release.subject.attribute,
@@ -258,7 +282,8 @@ def _observed_row(row: VariantRow) -> ObservedRow:
         noise_multiplier=row.noise_multiplier,
         epsilon_spent=row.epsilon_spent,
         series=tuple(
-            Series(quantity=n.quantity, group=n.group, values=tuple(n.values)) for n in row.numbers
+            Series(quantity=n.quantity, group=n.group, values=tuple(n.values))
+            for n in row.numbers
         ),
     )
 
@@ -289,8 +314,12 @@ def analyse(
     by_name = {one.variant.name: one for one in observed}
     for one in observed:
         if one.variant.baseline not in {None, *by_name}:
-            raise InputError(f"{one.variant.name} needs {one.variant.baseline}; train it as well.")
-    readings = [one for one in observed if one.variant.question is OpenQuestion.FEATURES]
+            raise InputError(
+                f"{one.variant.name} needs {one.variant.baseline}; train it as well."
+            )
+    readings = [
+        one for one in observed if one.variant.question is OpenQuestion.FEATURES
+    ]
     plain = [one for one in readings if not one.variant.contradicts]
     return Sensitivity(
         format=FORMAT,
@@ -299,7 +328,9 @@ def analyse(
         skipped=[Skipped(name=name, reason=reason) for name, reason in skipped],
         closest=_closest(readings),
         closest_uncontradicted=_closest(plain),
-        results=[_result(one, by_name.get(str(one.variant.baseline))) for one in observed],
+        results=[
+            _result(one, by_name.get(str(one.variant.baseline))) for one in observed
+        ],
     )
 
 
@@ -316,7 +347,11 @@ def distance(means: FloatArray, published: FloatArray, std: FloatArray) -> Float
 
 def _result(one: Observed, baseline: Observed | None) -> VariantResult:
     means, published, std = _cells([one])
-    far = float(distance(means[0].mean(axis=0), published, std)) if published.size else None
+    far = (
+        float(distance(means[0].mean(axis=0), published, std))
+        if published.size
+        else None
+    )
     return VariantResult(
         name=one.variant.name,
         question=str(one.variant.question),
@@ -367,11 +402,16 @@ def _with_pairs(
     one: Observed, baseline: Observed, rows: Sequence[Sequence[VariantNumber]]
 ) -> list[list[VariantNumber]]:
     """The numbers with their paired differences, p-values adjusted over all of them."""
-    pairs = [_paired(one, baseline, row, series) for row in one.rows for series in row.series]
+    pairs = [
+        _paired(one, baseline, row, series) for row in one.rows for series in row.series
+    ]
     raw = np.array([math.nan if p.p_value is None else p.p_value for p in pairs])
     final = iter(zip(pairs, holm(raw).tolist(), strict=True))
     return [
-        [number.model_copy(update={"paired": _adjusted(*next(final))}) for number in numbers]
+        [
+            number.model_copy(update={"paired": _adjusted(*next(final))})
+            for number in numbers
+        ]
         for numbers in rows
     ]
 
@@ -396,7 +436,9 @@ def _number(
 ) -> VariantNumber:
     values = np.array(series.values)
     cell = _published(one.variant, row, series)
-    error = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else None
+    error = (
+        float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else None
+    )
     return VariantNumber(
         quantity=series.quantity,
         group=series.group,
@@ -421,7 +463,9 @@ def _intervals(row: ObservedRow) -> list[list[float] | None]:
     return [[_known(low), _known(high)] for low, high in ends.T.tolist()]
 
 
-def _paired(one: Observed, baseline: Observed, row: ObservedRow, series: Series) -> Paired:
+def _paired(
+    one: Observed, baseline: Observed, row: ObservedRow, series: Series
+) -> Paired:
     other = next(
         s
         for r in baseline.rows
@@ -471,10 +515,15 @@ def _published(one: Variant, row: ObservedRow, series: Series) -> PrintedFigure 
     return own_cell(key_at(which, row.epsilon, series.quantity, group=series.group))
 
 
-def _cells(several: Sequence[Observed]) -> tuple[list[FloatArray], FloatArray, FloatArray]:
+def _cells(
+    several: Sequence[Observed],
+) -> tuple[list[FloatArray], FloatArray, FloatArray]:
     """Per variant (seed, cell), and the published means and deviations of the cells."""
     found = [_measured(one) for one in several]
-    arrays = [np.array([values for values, _, _ in cells], dtype=np.float64).T for cells in found]
+    arrays = [
+        np.array([values for values, _, _ in cells], dtype=np.float64).T
+        for cells in found
+    ]
     means, std = ([cell[k] for cell in found[0]] for k in (1, 2))
     return arrays, np.array(means), np.array(std)
 

@@ -18,7 +18,13 @@ from pcer_studies.sensitivity.analysis import (
     VariantRow,
     moved,
 )
-from pcer_studies.sensitivity.variants import ADULT, ADULT_BUDGETS, COMPAS, OpenQuestion, variant
+from pcer_studies.sensitivity.variants import (
+    ADULT,
+    ADULT_BUDGETS,
+    COMPAS,
+    OpenQuestion,
+    variant,
+)
 
 SHORT = {
     "accuracy": "accuracy",
@@ -149,16 +155,24 @@ def _rates(readings: Sequence[VariantResult]) -> Table:
     """A check that did not enter the distance: the positive rates that the text gives."""
     groups = ("Male", "Female")
     printed = [
-        " to ".join(text_figure(f"adult_rate_{g.lower()}_{end}").printed for end in ends)
+        " to ".join(
+            text_figure(f"adult_rate_{g.lower()}_{end}").printed for end in ends
+        )
         for g, ends in ((g, ("low", "high")) for g in groups)
     ]
     rows = [(PUBLISHED, *printed)]
     for one in readings:
         means = [
-            [n.mean for row in one.rows if (n := row.number("positive_rate", group)) is not None]
+            [
+                n.mean
+                for row in one.rows
+                if (n := row.number("positive_rate", group)) is not None
+            ]
             for group in groups
         ]
-        rows.append((variant(one.name).title, *(f"{min(m):.1%} to {max(m):.1%}" for m in means)))
+        rows.append(
+            (variant(one.name).title, *(f"{min(m):.1%} to {max(m):.1%}" for m in means))
+        )
     return Table(
         "Adult: share predicted positive, over budgets",
         ("reading", *groups),
@@ -174,7 +188,12 @@ def _gaps(readings: Sequence[VariantResult]) -> Table:
         for attribute in ("sex", "race")
         for group in configuration("adult", attribute).groups
     ]
-    rows = [(PUBLISHED, *(_published("adult", a, NO_DP, "overfitting_gap", g) for a, g in keys))]
+    rows = [
+        (
+            PUBLISHED,
+            *(_published("adult", a, NO_DP, "overfitting_gap", g) for a, g in keys),
+        )
+    ]
     for one in readings:
         gaps = (one.number(a, NO_DP, "overfitting_gap", g) for a, g in keys)
         rows.append((variant(one.name).title, *(_with_error(gap, 4) for gap in gaps)))
@@ -188,8 +207,12 @@ def _gaps(readings: Sequence[VariantResult]) -> Table:
 
 
 def _disparities(readings: Sequence[VariantResult], budgets: Sequence[float]) -> Table:
-    keys = [(attribute, epsilon) for attribute in ("sex", "race") for epsilon in budgets]
-    rows = [(PUBLISHED, *(_published("adult", a, e, "pcer_disparity") for a, e in keys))]
+    keys = [
+        (attribute, epsilon) for attribute in ("sex", "race") for epsilon in budgets
+    ]
+    rows = [
+        (PUBLISHED, *(_published("adult", a, e, "pcer_disparity") for a, e in keys))
+    ]
     for one in readings:
         numbers = (one.number(a, e, "pcer_disparity") for a, e in keys)
         rows.append((variant(one.name).title, *map(_with_interval, numbers)))
@@ -247,7 +270,10 @@ def _noise_words(found: Sensitivity, answers: Sequence[VariantResult]) -> str:
     for one in answers:
         first = found.result(str(one.baseline))
         base = None if first is None else first.row(one.rows[0].attribute, 0.1)
-        ours, theirs = one.rows[0].noise_multiplier, base.noise_multiplier if base else None
+        ours, theirs = (
+            one.rows[0].noise_multiplier,
+            base.noise_multiplier if base else None,
+        )
         if ours and theirs:
             told.append(f"`{one.name}` {ours / theirs - 1:+.1%}")
     return (
@@ -288,7 +314,12 @@ def _accountants_on(found: Sensitivity, baseline: str, title: str) -> Table:
         rows.append((name, _noise(row), _spent(row), *cells, both))
     return Table(
         f"{title} at ε = 0.1",
-        ("calibrated by", "noise multiplier", "ε by PLD", *(SHORT[q] for q in quantities)),
+        (
+            "calibrated by",
+            "noise multiplier",
+            "ε by PLD",
+            *(SHORT[q] for q in quantities),
+        ),
         tuple(rows),
     )
 
@@ -326,7 +357,9 @@ def _scaling_table(one: VariantResult) -> Table:
             )
         )
     gaps = tuple(
-        f"gap of {n.group}" for n in one.rows[0].numbers if n.quantity == "overfitting_gap"
+        f"gap of {n.group}"
+        for n in one.rows[0].numbers
+        if n.quantity == "overfitting_gap"
     )
     return Table(
         "COMPAS: outside minus inside",
@@ -343,7 +376,10 @@ def _pairing(found: Sensitivity) -> list[str]:
     streams = [one.name for one in compared if not one.same_streams]
     seeds = sorted({(one.dataset, len(one.seeds)) for one in found.results})
     told = ", ".join(f"{n} of {dataset}" for dataset, n in seeds)
-    made = "; ".join(_made(one) for one in found.made_with) or "versions that are not recorded"
+    made = (
+        "; ".join(_made(one) for one in found.made_with)
+        or "versions that are not recorded"
+    )
     lines = [
         f"Seeds: {told}.",
         "Splits depend on the records and the seed alone. "
@@ -370,11 +406,15 @@ def _pairing(found: Sensitivity) -> list[str]:
 
 def _made(one: Mapping[str, Any]) -> str:
     known = {name: value for name, value in one.items() if value is not None}
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in known.items())
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value}" for name, value in known.items()
+    )
 
 
 def _moved_words(one: VariantResult) -> str:
-    pairs = [number.paired for row in one.rows for number in row.numbers if number.paired]
+    pairs = [
+        number.paired for row in one.rows for number in row.numbers if number.paired
+    ]
     total, found = len(pairs), moved(one)
     title = f"{variant(one.name).title} (`{one.name}`)"
     if all(pair.p_value is None for pair in pairs):
@@ -394,7 +434,11 @@ def _and(names: Iterable[str]) -> str:
 
 
 def _published(
-    dataset: str, attribute: str, epsilon: float, quantity: str, group: str | None = None
+    dataset: str,
+    attribute: str,
+    epsilon: float,
+    quantity: str,
+    group: str | None = None,
 ) -> str:
     """A cell of the dataset's own table, as printed there."""
     which = configuration(dataset, attribute)
@@ -417,7 +461,9 @@ def _with_error(number: VariantNumber | None, digits: int) -> str:
     if number is None:
         return NOTHING
     error = number.standard_error
-    return f"{number.mean:.{digits}f}" + ("" if error is None else f" ± {error:.{digits}f}")
+    return f"{number.mean:.{digits}f}" + (
+        "" if error is None else f" ± {error:.{digits}f}"
+    )
 
 
 def _in_brackets(number: VariantNumber | None) -> str:

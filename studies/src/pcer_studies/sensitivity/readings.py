@@ -74,7 +74,9 @@ class Positions(FeatureRule):
     def encode(self, columns: Columns) -> Encoded:
         """One column of that name."""
         place = {value: i for i, value in enumerate(sorted(set(columns[self.column])))}
-        values = np.array([place[value] for value in columns[self.column]], dtype=np.float32)
+        values = np.array(
+            [place[value] for value in columns[self.column]], dtype=np.float32
+        )
         return (self.column,), values[:, None]
 
 
@@ -90,7 +92,10 @@ class Reading:
 def _named(**instead: FeatureRule) -> tuple[FeatureRule, ...]:
     """The named features, some by another rule."""
     names = ("age", "education_num", "occupation", "hours_per_week", *CAPITAL)
-    plain = {name: Indicators(name) if name == "occupation" else Number(name) for name in names}
+    plain = {
+        name: Indicators(name) if name == "occupation" else Number(name)
+        for name in names
+    }
     return tuple({**plain, **instead}.values())
 
 
@@ -107,12 +112,18 @@ READINGS: Mapping[str, Reading] = {
     "adult-education-indicators": Reading(
         features=_named(education_num=Indicators("education_num"))
     ),
-    "adult-occupation-number": Reading(features=_named(occupation=Positions("occupation"))),
-    "adult-plain-indicators": Reading(features=adult.ADULT.features, scale_indicators=False),
+    "adult-occupation-number": Reading(
+        features=_named(occupation=Positions("occupation"))
+    ),
+    "adult-plain-indicators": Reading(
+        features=adult.ADULT.features, scale_indicators=False
+    ),
     "adult-protected-inside": Reading(
         features=(*adult.ADULT.features, *(Indicators(name) for name in PROTECTED))
     ),
-    "adult-all-indicators": Reading(features=_all_but(PROTECTED, Indicators), whole=True),
+    "adult-all-indicators": Reading(
+        features=_all_but(PROTECTED, Indicators), whole=True
+    ),
     "adult-all-numbers": Reading(features=_all_but(PROTECTED, Positions), whole=True),
     "adult-all-numbers-no-capital": Reading(
         features=_all_but((*PROTECTED, *CAPITAL), Positions), whole=True
@@ -181,7 +192,9 @@ def _located(folder: Path | None) -> tuple[Path, ...] | None:
 
 
 def _plain_or_packed(name: str, folder: Path | None) -> Path | None:
-    places = (locate(DataFile(name=file), folder=folder) for file in (name, f"{name}.gz"))
+    places = (
+        locate(DataFile(name=file), folder=folder) for file in (name, f"{name}.gz")
+    )
     return next((path for path in places if path is not None), None)
 
 
@@ -190,11 +203,18 @@ def _rows(path: Path) -> list[list[str]]:
     content = path.read_bytes()
     if path.suffix == ".gz":
         content = gzip.decompress(content)
-    if hashlib.sha256(content).hexdigest() != dict(WHOLE)[path.name.removesuffix(".gz")]:
-        raise InputError(f"{path} is not the file that UCI publishes; replace it, or remove it.")
+    if (
+        hashlib.sha256(content).hexdigest()
+        != dict(WHOLE)[path.name.removesuffix(".gz")]
+    ):
+        raise InputError(
+            f"{path} is not the file that UCI publishes; replace it, or remove it."
+        )
     lines = content.decode("ascii").splitlines()
     rows = csv.reader(lines, skipinitialspace=True)
-    return [[*row[:-1], row[-1].rstrip(".")] for row in rows if len(row) == len(COLUMNS)]
+    return [
+        [*row[:-1], row[-1].rstrip(".")] for row in rows if len(row) == len(COLUMNS)
+    ]
 
 
 def _numbers_scaled(dataset: GroupedDataset) -> GroupedDataset:

@@ -86,8 +86,12 @@ def run_sensitivity(
         parts.append(_part(one, folder / FOLDER / one.name, n_seeds, settings))
     releases, ended = _train(parts, flags, on_progress)
     skipped = [(name, reason) for name, reason in lacking.items() if reason is not None]
-    observed = [_observed(part, paths) for part, paths in zip(parts, releases, strict=True)]
-    found = analyse(observed, made_with=_made_with(folder, flags, ended), skipped=skipped)
+    observed = [
+        _observed(part, paths) for part, paths in zip(parts, releases, strict=True)
+    ]
+    found = analyse(
+        observed, made_with=_made_with(folder, flags, ended), skipped=skipped
+    )
     write_files({folder / JSON: found.to_json(), folder / PAGE: to_page(found)})
     return found, ended
 
@@ -98,7 +102,9 @@ def opacus_noise(epsilon: float, *, n_train: int, config: TrainConfig) -> float:
 
     with warnings.catch_warnings(), np.errstate(over="ignore"):
         # Its first guess of the range remarks on Renyi orders and overflows to infinity.
-        warnings.filterwarnings("ignore", message="Optimal order is the", category=UserWarning)
+        warnings.filterwarnings(
+            "ignore", message="Optimal order is the", category=UserWarning
+        )
         found = get_noise_multiplier(
             target_epsilon=epsilon,
             target_delta=config.dp_delta,
@@ -125,7 +131,9 @@ def _train(
             now = Progress(what=what, done=before + models, found=found, total=total)
             on_progress(now)
 
-        releases.append(run_sweep(part.sweep, part.folder, flags=flags, on_progress=tell))
+        releases.append(
+            run_sweep(part.sweep, part.folder, flags=flags, on_progress=tell)
+        )
     return releases, now
 
 
@@ -139,7 +147,9 @@ def _n_seeds(one: Variant, asked: int | None) -> int:
     return chosen
 
 
-def _part(one: Variant, folder: Path, n_seeds: int | None, config: TrainConfig) -> _Part:
+def _part(
+    one: Variant, folder: Path, n_seeds: int | None, config: TrainConfig
+) -> _Part:
     dataset = _dataset(one)
     sweep = Sweep(
         dataset=dataset,
@@ -156,7 +166,9 @@ def _dataset(one: Variant) -> GroupedDataset:
     if one.scaled_outside:
         everyone = np.arange(plain.n_records)
         plain = replace(plain, features=standardise(plain.features, train=everyone))
-    return replace(plain, name=one.name, notes=(*plain.notes, f"{one.title}: {one.change}"))
+    return replace(
+        plain, name=one.name, notes=(*plain.notes, f"{one.title}: {one.change}")
+    )
 
 
 def _config(one: Variant, plain: TrainConfig) -> TrainConfig:
@@ -171,7 +183,9 @@ def _config(one: Variant, plain: TrainConfig) -> TrainConfig:
     )
 
 
-def _budgets(one: Variant, dataset: GroupedDataset, config: TrainConfig) -> tuple[float, ...]:
+def _budgets(
+    one: Variant, dataset: GroupedDataset, config: TrainConfig
+) -> tuple[float, ...]:
     """The budgets to train: for Opacus' own search, what its noise really spends."""
     if one.noise is not Noise.OPACUS:
         return one.budgets
@@ -189,10 +203,14 @@ def _budgets(one: Variant, dataset: GroupedDataset, config: TrainConfig) -> tupl
 
 def _observed(part: _Part, paths: dict[str, Path]) -> Observed:
     releases = {name: read_release(path) for name, path in paths.items()}
-    return observe(part.variant, releases, n_features=len(part.sweep.dataset.feature_names))
+    return observe(
+        part.variant, releases, n_features=len(part.sweep.dataset.feature_names)
+    )
 
 
-def _made_with(folder: Path, flags: EngineFlags, ended: Progress) -> list[dict[str, Any]]:
+def _made_with(
+    folder: Path, flags: EngineFlags, ended: Progress
+) -> list[dict[str, Any]]:
     """With what the models were trained: now, and before where some were found."""
     path = folder / JSON
     before = read_sensitivity(path).made_with if ended.found and path.exists() else []

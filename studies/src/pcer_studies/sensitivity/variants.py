@@ -50,7 +50,9 @@ class Variant:
     @property
     def attributes(self) -> tuple[str, ...]:
         """Protected attributes the paper has for the dataset."""
-        return tuple(one.attribute for one in CONFIGURATIONS if one.dataset == self.dataset)
+        return tuple(
+            one.attribute for one in CONFIGURATIONS if one.dataset == self.dataset
+        )
 
 
 ADULT_BUDGETS = (NO_DP, 0.1, 1.0, 10.0)

@@ -29,7 +29,12 @@ from pcer_studies.numbers import (
     standard_error,
 )
 from pcer_studies.protocol import DATASETS, OUR_READING, SEEDS, budget_label
-from pcer_studies.published import FigureKey, PrintedFigure, figures_at, published_figures
+from pcer_studies.published import (
+    FigureKey,
+    PrintedFigure,
+    figures_at,
+    published_figures,
+)
 from pcer_studies.results import Study
 
 WIDTH = 1.96
@@ -68,9 +73,16 @@ class Compared:
     @property
     def allowed(self) -> float | None:
         """The joint uncertainty: the largest difference within it."""
-        if self.difference is None or self.ours is None or self.ours.standard_error is None:
+        if (
+            self.difference is None
+            or self.ours is None
+            or self.ours.standard_error is None
+        ):
             return None
-        errors = [self.ours.standard_error, *([] if self.error is None else [self.error])]
+        errors = [
+            self.ours.standard_error,
+            *([] if self.error is None else [self.error]),
+        ]
         return WIDTH * math.hypot(*errors) + self.published.half_digit
 
     @property
@@ -83,7 +95,10 @@ class Compared:
         return abs(self.difference) <= self.allowed
 
     def _same_words(self) -> bool | None:
-        known = self.published.key.quantity in WORDS and self.published.printed != NOT_APPLICABLE
+        known = (
+            self.published.key.quantity in WORDS
+            and self.published.printed != NOT_APPLICABLE
+        )
         if self.ours is None or not known:
             return None
         return self.ours.words == self.published.printed
@@ -115,7 +130,9 @@ def _published_error(one: PrintedFigure) -> tuple[float | None, str]:
     error, source = _printed_error(one)
     if error is not None or not one.in_table:
         return error, source
-    for other in figures_at(one.key):  # tables that print the same number, perhaps with its error
+    for other in figures_at(
+        one.key
+    ):  # tables that print the same number, perhaps with its error
         error, source = _printed_error(other)
         if error is not None and other.in_table:
             return error, f"{source} in {other.place}"
@@ -133,7 +150,9 @@ def _printed_error(one: PrintedFigure) -> tuple[float | None, str]:
 def _our_number(study: Study, figure: PrintedFigure) -> OurNumber | None:
     """Our number; None where it was not run."""
     one = figure.key.configuration
-    if not (study.is_complete if one is None else study.has(one.dataset, one.attribute)):
+    if not (
+        study.is_complete if one is None else study.has(one.dataset, one.attribute)
+    ):
         return None
     number = our_number(study, figure.key)
     return _of_fifty(number) if figure.key.quantity in COUNTS else number
@@ -144,7 +163,9 @@ def _of_fifty(number: OurNumber) -> OurNumber:
     if number.value is None or number.standard_error is None or number.n_seeds is None:
         return number
     scale = len(SEEDS) / number.n_seeds
-    return replace(number, value=number.value * scale, standard_error=number.standard_error * scale)
+    return replace(
+        number, value=number.value * scale, standard_error=number.standard_error * scale
+    )
 
 
 def _note(study: Study, figure: PrintedFigure) -> str:
@@ -153,14 +174,26 @@ def _note(study: Study, figure: PrintedFigure) -> str:
         if not study.is_complete:
             return "needs all six configurations"
         notes = [study.data_note(c.dataset, c.attribute) for c in study.configurations]
-        return "part of the records are not the paper's (ACS, Bios)" if any(notes) else ""
+        return (
+            "part of the records are not the paper's (ACS, Bios)" if any(notes) else ""
+        )
     if not study.has(one.dataset, one.attribute):
         return "not run in this study"
     return study.data_note(one.dataset, one.attribute) or ""
 
 
 COLUMNS = (
-    *("place", "key", "dataset", "attribute", "epsilon", "quantity", "group", "floor", "over"),
+    *(
+        "place",
+        "key",
+        "dataset",
+        "attribute",
+        "epsilon",
+        "quantity",
+        "group",
+        "floor",
+        "over",
+    ),
     *("published", "published_std", "published_ci_low", "published_ci_high"),
     *("published_error_from", "ours", "ours_std", "ours_ci_low", "ours_ci_high"),
     *("difference", "joint_uncertainty", "within", "note"),
@@ -205,7 +238,9 @@ def to_page(comparisons: Sequence[Compared]) -> str:
         to_markdown(by_quantity(comparisons)),
         *(to_markdown(table) for table in compas_limits(comparisons)),
     ]
-    places = dict.fromkeys(one.published.place for one in comparisons if one.published.in_table)
+    places = dict.fromkeys(
+        one.published.place for one in comparisons if one.published.in_table
+    )
     parts += [to_markdown(_table_of(place, comparisons)) for place in places]
     parts.append(to_markdown(_text_table(comparisons)))
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
@@ -230,7 +265,9 @@ def by_records(comparisons: Iterable[Compared]) -> Table:
 def by_quantity(comparisons: Iterable[Compared]) -> Table:
     """How many cells are within, by table and quantity."""
     cells = [one for one in comparisons if one.published.in_table]
-    keys = dict.fromkeys((one.published.place, one.published.key.quantity) for one in cells)
+    keys = dict.fromkeys(
+        (one.published.place, one.published.key.quantity) for one in cells
+    )
     rows = [
         (place, _words(quantity), *_counts(part))
         for place, quantity in keys
@@ -238,7 +275,8 @@ def by_quantity(comparisons: Iterable[Compared]) -> Table:
             part := [
                 one
                 for one in cells
-                if (one.published.place, one.published.key.quantity) == (place, quantity)
+                if (one.published.place, one.published.key.quantity)
+                == (place, quantity)
             ]
         )
     ]
@@ -288,13 +326,18 @@ def _notes(comparisons: Iterable[Compared]) -> list[str]:
         if one.note and one.published.key.dataset:
             notes.setdefault(one.published.key.dataset, one.note)
     lines = [
-        f"- **{name}**: {markdown_text(note)}." for name, note in {**OUR_READING, **notes}.items()
+        f"- **{name}**: {markdown_text(note)}."
+        for name, note in {**OUR_READING, **notes}.items()
     ]
     return ["\n".join(lines)] if lines else []
 
 
 def _table_of(place: str, comparisons: Iterable[Compared]) -> Table:
-    part = [one for one in comparisons if one.published.in_table and one.published.place == place]
+    part = [
+        one
+        for one in comparisons
+        if one.published.in_table and one.published.place == place
+    ]
     rows = tuple(_labelled(one) for one in part)
     return Table(place, ("data", "ε", "quantity", *NUMBERS), rows, n_labels=3)
 
@@ -401,7 +444,9 @@ def _budgets(one: FigureKey, separator: str = ", ") -> str:
 def _fixed(value: float | None, digits: int, *, sign: bool = False) -> str:
     if value is None:
         return NOTHING
-    rounded = round(value, digits) + 0.0  # a minus before nothing but zeros would say something
+    rounded = (
+        round(value, digits) + 0.0
+    )  # a minus before nothing but zeros would say something
     return f"{rounded:{'+' if sign else ''}.{digits}f}".replace("-", "−")
 
 
@@ -520,7 +565,9 @@ def _row(limit: Limit) -> tuple[str, ...]:
     digits = 1 if limit.allowed >= 1 else 4
     return (
         budget_name(None if math.isinf(epsilon) else epsilon),
-        limit.comparison.published.key.quantity.replace("_", " ").replace("pcer", "PCER"),
+        limit.comparison.published.key.quantity.replace("_", " ").replace(
+            "pcer", "PCER"
+        ),
         limit.rule,
         f"{limit.distance:.{digits}f}",
         f"{limit.allowed:g}",

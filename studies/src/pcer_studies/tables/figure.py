@@ -23,7 +23,11 @@ SHADED = 0.1
 ORDER = (*sorted(epsilon for epsilon in BUDGETS if not math.isinf(epsilon)), math.inf)
 PARITY, DISPARITY = "DP-Gap (left axis)", "PCER disparity (right axis)"
 NONE_DETECTED = "PCER disparity, nothing detected"
-MARKS = {PARITY: (PURPLE, "circle"), DISPARITY: (OLIVE, "circle"), NONE_DETECTED: (OLIVE, "cross")}
+MARKS = {
+    PARITY: (PURPLE, "circle"),
+    DISPARITY: (OLIVE, "circle"),
+    NONE_DETECTED: (OLIVE, "cross"),
+}
 
 
 def figure1(study: Study) -> dict[str, bytes]:
@@ -76,7 +80,9 @@ def _panel(name: str, title: str) -> Spec:
 
     shade = (
         alt.Chart(alt.NamedData(name))
-        .transform_filter(f"datum.budget == '{budget_label(SHADED)}' && datum.axis == 'left'")
+        .transform_filter(
+            f"datum.budget == '{budget_label(SHADED)}' && datum.axis == 'left'"
+        )
         .mark_rect(color="#fff3bf")
         .encode(x=_budgets())
     )
@@ -87,35 +93,50 @@ def _panel(name: str, title: str) -> Spec:
     ).resolve_scale(y="independent")
     chart = layers.properties(width=WIDTH, height=HEIGHT, title=title)
     spec: Spec = chart.to_dict(validate=False)
-    return {key: value for key, value in spec.items() if key not in ("config", "$schema")}
+    return {
+        key: value for key, value in spec.items() if key not in ("config", "$schema")
+    }
 
 
 def _budgets() -> alt.X:
     import altair as alt
 
     axis = alt.Axis(labelAngle=0)
-    return alt.X("budget:N", title="ε", sort=[budget_label(e) for e in ORDER], axis=axis)
+    return alt.X(
+        "budget:N", title="ε", sort=[budget_label(e) for e in ORDER], axis=axis
+    )
 
 
-def _curve(name: str, side: str, title: str, colour: str) -> alt.LayerChart | alt.FacetChart:
+def _curve(
+    name: str, side: str, title: str, colour: str
+) -> alt.LayerChart | alt.FacetChart:
     """Means joined by a line, with intervals; the two sides stand a little apart."""
     import altair as alt
 
     base = alt.Chart(alt.NamedData(name)).transform_filter(f"datum.axis == '{side}'")
-    axis = alt.Axis(title=title, titleColor=colour, labelColor=colour, orient=side, grid=False)  # type: ignore[arg-type]
+    axis = alt.Axis(
+        title=title, titleColor=colour, labelColor=colour, orient=side, grid=False
+    )  # type: ignore[arg-type]
     y = alt.Y("mean:Q", axis=axis, scale=alt.Scale(zero=True))
     names = list(MARKS)
     colours = alt.Scale(domain=names, range=[MARKS[one][0] for one in names])
     shapes = alt.Scale(domain=names, range=[MARKS[one][1] for one in names])
     legend = alt.Legend(orient="bottom", title=None, labelLimit=220, columns=1)
-    look: dict[str, Any] = {"color": colour, "xOffset": -APART if side == "left" else APART}
+    look: dict[str, Any] = {
+        "color": colour,
+        "xOffset": -APART if side == "left" else APART,
+    }
     return alt.layer(
-        base.mark_rule(color=colour, strokeDash=[3, 3], strokeWidth=0.8).encode(y=alt.datum(0)),
+        base.mark_rule(color=colour, strokeDash=[3, 3], strokeWidth=0.8).encode(
+            y=alt.datum(0)
+        ),
         base.mark_line(strokeWidth=1.2, **look).encode(x=_budgets(), y=y),
         base.transform_filter("isValid(datum.low)")
         .mark_rule(strokeWidth=1.5, **look)
         .encode(x=_budgets(), y=alt.Y("low:Q"), y2="high:Q"),
-        base.mark_point(filled=True, size=60, opacity=1, xOffset=look["xOffset"]).encode(
+        base.mark_point(
+            filled=True, size=60, opacity=1, xOffset=look["xOffset"]
+        ).encode(
             x=_budgets(),
             y=y,
             color=alt.Color("series:N", scale=colours, legend=legend),

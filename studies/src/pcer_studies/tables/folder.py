@@ -21,7 +21,11 @@ from pcer_studies.protocol import (
 from pcer_studies.results import Study
 from pcer_studies.tables.cells import Compared, by_records, compare, to_csv, to_page
 from pcer_studies.tables.figure import figure1
-from pcer_studies.tables.layout import paper_tables, to_latex_document, to_markdown_tables
+from pcer_studies.tables.layout import (
+    paper_tables,
+    to_latex_document,
+    to_markdown_tables,
+)
 
 FILES = (
     (
@@ -30,8 +34,14 @@ FILES = (
         "what groups spent",
     ),
     ("`study.json`", "protocol as run, and the versions that trained each dataset"),
-    ("`cells.md`, `cells.csv`", "every published figure beside ours, and how many agree"),
-    ("`tables.md`, `tables.tex`", "the paper's Tables 1-3 and S1-S6, in its layout, our numbers"),
+    (
+        "`cells.md`, `cells.csv`",
+        "every published figure beside ours, and how many agree",
+    ),
+    (
+        "`tables.md`, `tables.tex`",
+        "the paper's Tables 1-3 and S1-S6, in its layout, our numbers",
+    ),
     ("`figure1.svg`, `figure1.png`", "the paper's Figure 1, our numbers"),
     (
         "`sensitivity.md`, `.json`",
@@ -50,7 +60,9 @@ def to_readme(study: Study, comparisons: Sequence[Compared]) -> str:
         "and nothing about any one person. All but releases, `study.json`, `sensitivity.*` and "
         "`run.log` follows from the releases.",
         "## What is there",
-        "\n".join(["| file | what |", "|---|---|", *(f"| {a} | {b} |" for a, b in FILES)]),
+        "\n".join(
+            ["| file | what |", "|---|---|", *(f"| {a} | {b} |" for a, b in FILES)]
+        ),
         to_markdown(_verdicts(study)),
         to_markdown(by_records(comparisons)),
         "## How it was made",
@@ -69,7 +81,9 @@ def _size(study: Study) -> str:
     budgets, seeds = _numbers(study)
     trained = {one.dataset for one in study.configurations}
     models = (len(trained) + bool(study.second)) * budgets * max(seeds)
-    told = f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
+    told = (
+        f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
+    )
     whole = "" if study.is_complete else f" of the paper's {len(CONFIGURATIONS)}"
     return (
         f"{len(study.configurations)}{whole} configurations, {budgets} budgets and {told} "
@@ -138,14 +152,19 @@ def _whose(study: Study, one: Configuration) -> str:
 
 def _command(study: Study) -> str:
     trained = dict.fromkeys(one.dataset for one in study.configurations)
-    named = "" if tuple(trained) == DATASETS else "".join(f" --dataset {name}" for name in trained)
+    named = (
+        ""
+        if tuple(trained) == DATASETS
+        else "".join(f" --dataset {name}" for name in trained)
+    )
     return f"pcer reproduce{named} --seeds {max(_numbers(study)[1])} -o FOLDER"
 
 
 def _protocol(study: Study) -> Table:
     told = {"seeds": f"0 to {max(_numbers(study)[1]) - 1}"}
     rows = [
-        (s.name, told.get(s.name, s.value), s.section, s.reading or "as stated") for s in SETTINGS
+        (s.name, told.get(s.name, s.value), s.section, s.reading or "as stated")
+        for s in SETTINGS
     ]
     return Table(
         "Protocol, with its place in the paper",
@@ -164,7 +183,10 @@ def _environments(study: Study) -> list[str]:
             by_words.setdefault(json.dumps(made), []).append(name)
     if not by_words:
         return ["Versions: not recorded."]
-    lines = [f"- {', '.join(names)}: {_made(json.loads(text))}" for text, names in by_words.items()]
+    lines = [
+        f"- {', '.join(names)}: {_made(json.loads(text))}"
+        for text, names in by_words.items()
+    ]
     return ["### Versions", "\n".join(lines)]
 
 

@@ -103,7 +103,9 @@ def _main(study: Study, one: Configuration) -> PaperTable | None:
     if not study.has(one.dataset, one.attribute):
         return None
     best = best_budgets(study, one, "demographic_parity_gap")
-    rows = tuple(_main_row(study, one, epsilon, bold=epsilon in best) for epsilon in BUDGETS)
+    rows = tuple(
+        _main_row(study, one, epsilon, bold=epsilon in best) for epsilon in BUDGETS
+    )
     kind = "beneficial" if one.outcome == "benefit" else "harmful"
     return PaperTable(
         label=one.table,
@@ -118,14 +120,19 @@ def _main(study: Study, one: Configuration) -> PaperTable | None:
     )
 
 
-def _main_row(study: Study, one: Configuration, epsilon: float, *, bold: bool) -> TableRow:
+def _main_row(
+    study: Study, one: Configuration, epsilon: float, *, bold: bool
+) -> TableRow:
     parity = _rate(study, one, epsilon, "demographic_parity_gap")
     return (
         _epsilon(epsilon),
         _rate(study, one, epsilon, "accuracy"),
         Bold(parity) if bold else parity,
         _rate(study, one, epsilon, "equalized_odds_gap"),
-        *(plus_minus(gap.summary, 4) for gap in _of_groups(study, one, epsilon, "overfitting_gap")),
+        *(
+            plus_minus(gap.summary, 4)
+            for gap in _of_groups(study, one, epsilon, "overfitting_gap")
+        ),
         _with_interval(our_number(study, key_at(one, epsilon, "pcer_disparity"))),
     )
 
@@ -140,7 +147,9 @@ def _halves(study: Study) -> PaperTable | None:
         (_epsilon(e), *(cell for one in there for cell in _half_row(study, one, e)))
         for e in BUDGETS
     )
-    heads = tuple(head for one in there for head in (PARITY, _both_gaps(one), DISPARITY))
+    heads = tuple(
+        head for one in there for head in (PARITY, _both_gaps(one), DISPARITY)
+    )
     return PaperTable(
         label="tab:acs",
         caption=(
@@ -152,7 +161,10 @@ def _halves(study: Study) -> PaperTable | None:
         align="l" + "ccc" * len(there),
         head=(EPSILON, *heads),
         blocks=(rows,),
-        spans=(("", 1), *((f"{one.attribute.title()} ({_numbered(one)})", 3) for one in there)),
+        spans=(
+            ("", 1),
+            *((f"{one.attribute.title()} ({_numbered(one)})", 3) for one in there),
+        ),
     )
 
 
@@ -233,13 +245,16 @@ def _summary(study: Study) -> PaperTable:
 def _summary_row(study: Study, one: Configuration) -> TableRow:
     parity = best_budgets(study, one, "demographic_parity_gap")
     pcer = best_budgets(study, one, "pcer_disparity")
-    verdicts = [study.budget(one.dataset, one.attribute, epsilon).verdict for epsilon in pcer]
+    verdicts = [
+        study.budget(one.dataset, one.attribute, epsilon).verdict for epsilon in pcer
+    ]
     robust = robust_budgets(study, one, floor=1e-2)
     return (
         one.title,
         one.attribute,
         _listed(parity),
-        _listed(pcer) + (NONE_DETECTED_MARK if Verdict.NONE_DETECTED in verdicts else ""),
+        _listed(pcer)
+        + (NONE_DETECTED_MARK if Verdict.NONE_DETECTED in verdicts else ""),
         "all ε" if robust == BUDGETS else _listed(robust) or "none",
     )
 
@@ -255,7 +270,9 @@ def _attacks(study: Study, label: str) -> PaperTable | None:
         return None
     blocks = tuple(tuple(_attack_row(study, one, e) for e in BUDGETS) for one in there)
     subscripts = [
-        Head(f"{name} g{g}", rf"{sign}$_{{g{g}}}$") for name, sign in COSTS for g in (0, 1)
+        Head(f"{name} g{g}", rf"{sign}$_{{g{g}}}$")
+        for name, sign in COSTS
+        for g in (0, 1)
     ]
     return PaperTable(
         label=label,
@@ -290,8 +307,14 @@ def _attack_row(study: Study, one: Configuration, epsilon: float) -> TableRow:
     cells = (
         one.name,
         _epsilon(epsilon),
-        *(_plain(gap.value, 4) for gap in _of_groups(study, one, epsilon, "overfitting_gap")),
-        *(_plain(auc.value, 3) for auc in _of_groups(study, one, epsilon, "attack_auc")),
+        *(
+            _plain(gap.value, 4)
+            for gap in _of_groups(study, one, epsilon, "overfitting_gap")
+        ),
+        *(
+            _plain(auc.value, 3)
+            for auc in _of_groups(study, one, epsilon, "attack_auc")
+        ),
         _signed(by_gap, 1),
         _signed(by_attack, 1),
         yes_no(agree).capitalize(),
@@ -304,8 +327,13 @@ def _rate(study: Study, one: Configuration, epsilon: float, quantity: str) -> st
     return plus_minus(our_number(study, key_at(one, epsilon, quantity)).summary, 3)
 
 
-def _of_groups(study: Study, one: Configuration, epsilon: float, quantity: str) -> list[OurNumber]:
-    return [our_number(study, key_at(one, epsilon, quantity, group=name)) for name in one.groups]
+def _of_groups(
+    study: Study, one: Configuration, epsilon: float, quantity: str
+) -> list[OurNumber]:
+    return [
+        our_number(study, key_at(one, epsilon, quantity, group=name))
+        for name in one.groups
+    ]
 
 
 def _n_seeds(study: Study, one: Configuration) -> int:
@@ -313,7 +341,9 @@ def _n_seeds(study: Study, one: Configuration) -> int:
 
 
 def _gap_heads(one: Configuration) -> tuple[Head, ...]:
-    return tuple(Head(f"δ {name}", rf"$\delta_\mathrm{{{name}}}$") for name in one.short)
+    return tuple(
+        Head(f"δ {name}", rf"$\delta_\mathrm{{{name}}}$") for name in one.short
+    )
 
 
 def _both_gaps(one: Configuration) -> Head:
@@ -331,7 +361,9 @@ def _numbered(one: Configuration) -> str:
 
 def _whose(study: Study, configurations: Sequence[Configuration]) -> str:
     """A sentence for every dataset whose records are not the paper's."""
-    notes = {one.title: study.data_note(one.dataset, one.attribute) for one in configurations}
+    notes = {
+        one.title: study.data_note(one.dataset, one.attribute) for one in configurations
+    }
     return "".join(f" {title}: {note}." for title, note in notes.items() if note)
 
 
@@ -340,7 +372,11 @@ def _epsilon(epsilon: float) -> str:
 
 
 def _with_interval(number: OurNumber) -> str:
-    ends = "no interval" if number.ci is None else ",".join(_signed(e, 0) for e in number.ci)
+    ends = (
+        "no interval"
+        if number.ci is None
+        else ",".join(_signed(e, 0) for e in number.ci)
+    )
     return f"{_signed(number.value, 0)}±{_plain(number.std, 0)} [{ends}]"
 
 
@@ -388,7 +424,10 @@ def to_markdown_tables(tables: Sequence[PaperTable], *, figure: bool) -> str:
 
 def to_latex_document(tables: Sequence[PaperTable], *, figure: bool) -> str:
     """A document that compiles by itself."""
-    parts = [PREAMBLE, latex_text(f"Tables in the layout of {PAPER}; every number is ours.")]
+    parts = [
+        PREAMBLE,
+        latex_text(f"Tables in the layout of {PAPER}; every number is ours."),
+    ]
     if figure:
         parts.append(_latex_figure())
     parts += [_latex_table(table) for table in tables]
@@ -400,12 +439,15 @@ def _markdown_table(table: PaperTable) -> str:
     if table.spans:
         above = [text for text, width in table.spans for _ in range(width)]
         names = [
-            f"{over}: {name}" if over else name for over, name in zip(above, names, strict=True)
+            f"{over}: {name}" if over else name
+            for over, name in zip(above, names, strict=True)
         ]
     marks = [":--" if letter == "l" else "--:" for letter in table.align]
     lines = [_pipes(markdown_text(name) for name in names), _pipes(marks)]
     lines += [
-        _pipes(_markdown_cell(cell) for cell in row) for block in table.blocks for row in block
+        _pipes(_markdown_cell(cell) for cell in row)
+        for block in table.blocks
+        for row in block
     ]
     rows = "\n".join(lines)
     return f"## {table.name}\n\n{markdown_text(table.caption)}\n\n{rows}"
@@ -487,7 +529,9 @@ def _latex_cells(
 
 
 def _latex_cell(cell: CellText) -> str:
-    return rf"\textbf{{{_latex(cell.text)}}}" if isinstance(cell, Bold) else _latex(cell)
+    return (
+        rf"\textbf{{{_latex(cell.text)}}}" if isinstance(cell, Bold) else _latex(cell)
+    )
 
 
 def _latex(text: str) -> str:
