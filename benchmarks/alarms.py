@@ -175,8 +175,10 @@ def exact_p(drawn: NullRelease, k: int, g: int) -> float:
     train, test = (
         [part[k, :, g].astype(int) for part in one] for one in (drawn.train, drawn.test)
     )
-    (tp, fp, tn, fn), (test_tp, test_fp, test_tn, test_fn) = train, test
-    hits, trained = np.concatenate([tp, tn]), np.concatenate([tp + fn, tn + fp])
+    (tp, fp, tn, fn) = train
+    (test_tp, test_fp, test_tn, test_fn) = test
+    hits = np.concatenate([tp, tn])
+    trained = np.concatenate([tp + fn, tn + fp])
     right = hits + np.concatenate([test_tp, test_tn])
     total = trained + np.concatenate([test_tp + test_fn, test_tn + test_fp])
     width = math.ceil(10 * hypergeom.std(total, right, trained).max() + 10)
@@ -208,7 +210,8 @@ def power(
     rows = []
     for _ in range(n):
         drawn = draw_null(planted(cost, n_splits, n_settings), rng)
-        found, exact = evidence_of(drawn, AUDIT_PLAN), exact_resolved(drawn)
+        found = evidence_of(drawn, AUDIT_PLAN)
+        exact = exact_resolved(drawn)
         alarm = found.exposures_differ | found.ratios_differ | (found.double >= 0)
         rows.append(
             (
@@ -483,19 +486,23 @@ def lies(n_lies: int = 200, n_honest: int = 2_000, seed: int = 1) -> None:
         for strata in ("label", "both")
         for k in range(n_honest // 10)
     ]
-    total, wrong = len(of_lies), sum(of_lies)
+    total = len(of_lies)
+    wrong = sum(of_lies)
     print(f"honest {'behind the lies':<32} accused {wrong} of {total}", flush=True)
     for k, (name, world) in enumerate(HONEST.items()):
-        rng, n = np.random.default_rng([seed, 4, k]), n_honest // 10
+        rng = np.random.default_rng([seed, 4, k])
+        n = n_honest // 10
         bad = sum(accused(usable_release(world, rng).release()) for _ in range(n))
-        total, wrong = total + n, wrong + bad
+        total = total + n
+        wrong = wrong + bad
         print(f"honest {name:<32} accused {bad} of {n}", flush=True)
     for title, releases in (
         ("release_from_estimator", (honest_release(10, k) for k in range(ESTIMATED))),
         ("in the repository", map(read_release, own_releases())),
     ):
         flags = [accused(release) for release in releases]
-        total, wrong = total + len(flags), wrong + sum(flags)
+        total = total + len(flags)
+        wrong = wrong + sum(flags)
         print(f"honest {title:<32} accused {sum(flags)} of {len(flags)}", flush=True)
     p = stats.binomtest(wrong, total, LEVEL, alternative="greater").pvalue
     print(f"accused {wrong} of {total} honest releases; above {LEVEL:.0%}: p = {p:.3g}")
@@ -721,7 +728,8 @@ def verdict_shares(
     One in a hundred releases is refused, because its counts happen to contradict a random split:
     then nothing is said.
     """
-    found, changes = np.zeros((n, 3), dtype=bool), []
+    found = np.zeros((n, 3), dtype=bool)
+    changes = []
     for k in range(n):
         both = draw(np.random.default_rng([seed, k]))
         with suppress(pcer.InputError):
@@ -920,7 +928,8 @@ def count_alarms(
 
     ``minority`` is how many people are in the second group; about half if None.
     """
-    rng, counted = np.random.default_rng(seed), Counter()
+    rng = np.random.default_rng(seed)
+    counted = Counter()
     for first in range(0, n_audits, COIN_FLIPS):
         drawn = fleets.people(rng, n_people, flipped=FLIPPED, apart=1.5)
         fitted = fleets.fleet(planted_worlds.MODELS[model], drawn, COIN_SPLITS, rng)

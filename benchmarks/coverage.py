@@ -88,7 +88,8 @@ PLACEBOS = {
 }
 GROUPS = ((1_000, 1_000), (1_600, 400), (10_000, 10_000))
 
-INTERVAL, DOZEN = interval_quantile(0.95), 12
+INTERVAL = interval_quantile(0.95)
+DOZEN = 12
 TINY = 1e-12
 Results = dict[str, object]
 
@@ -119,7 +120,8 @@ class Cell(NamedTuple):
 @contextmanager
 def nobody_added() -> Iterator[None]:
     """The errors by their plain formulas."""
-    before, errors.ADDED = errors.ADDED, 0.0
+    before = errors.ADDED
+    errors.ADDED = 0.0
     try:
         yield
     finally:
@@ -168,12 +170,15 @@ def joined(first: Tables, second: Tables) -> Tables:
 
 def covered(tables: Tables, truth: Sequence[float]) -> Shares:
     """Shares of intervals and limits that hold the truth, of a cost and of a difference."""
-    one, n = measured(tables), len(tables.train.n)
+    one = measured(tables)
+    n = len(tables.train.n)
     assert one.exposed is not None
     pairs = tuple((2 * r, 2 * r + 1) for r in range(n))
-    value, error = one.exposed.value, np.sqrt(one.exposed.variance)
+    value = one.exposed.value
+    error = np.sqrt(one.exposed.variance)
     exposure = compare_pairs(one, pairs).exposure
-    costs, difference = np.tile(truth, n), truth[1] - truth[0]
+    costs = np.tile(truth, n)
+    difference = truth[1] - truth[0]
     fails = [
         _share(one.upper_limit(level=0.95, n_limits=m) < costs - TINY)
         for m in (1, DOZEN)
@@ -210,7 +215,8 @@ def cell_coverage(n: int, rng: np.random.Generator) -> Results:
                 for one in populations
             )
         )
-        tables, truth = usable(tables), [one.cost for one in populations]
+        tables = usable(tables)
+        truth = [one.cost for one in populations]
         with nobody_added():
             plain = covered(tables, truth).interval
         cells.append(
@@ -253,7 +259,8 @@ def _summarise(title: str, cells: Sequence[Cell], name: str | None) -> None:
 
 def printed(n: int, rng: np.random.Generator) -> Results:
     """The same from the audit file: what is printed, and whether all limits hold together."""
-    n_groups, n_audits = 8, max(1, n // 40)
+    n_groups = 8
+    n_audits = max(1, n // 40)
     print(
         f"\nas audits print it: {n_audits} audits of {n_groups} groups each; limits together"
     )
@@ -480,7 +487,8 @@ Row = tuple[float, float, float, float, float, float]
 def made_up(
     rng: np.random.Generator, n: int, n_models: int, luck: float = 0.2
 ) -> Drawn:
-    labels, group = (rng.random(n) < 0.4).astype(np.int64), rng.integers(0, 2, n)
+    labels = (rng.random(n) < 0.4).astype(np.int64)
+    group = rng.integers(0, 2, n)
     member = splits(labels, n_models, rng)
     level = rng.normal(0.5, 1.5, n) + rng.normal(0, 0.5, (n_models, 2))[:, labels]
     memory = 0.5 * rng.gamma(1.0, size=n) * (1 + group) * member
@@ -494,13 +502,15 @@ def made_up(
 
 
 def ridge(rng: np.random.Generator, n: int, n_models: int) -> Drawn:
-    features, group = rng.normal(size=(n, 100)), rng.integers(0, 2, n)
+    features = rng.normal(size=(n, 100))
+    group = rng.integers(0, 2, n)
     noise = (1 + group) * rng.normal(size=n)
     labels = (0.5 * features[:, :10].sum(axis=1) + noise > 0).astype(np.int64)
     member = splits(labels, n_models, rng)
     logits = np.empty(member.shape)
     for s, row in enumerate(member):
-        own, target = features[row], 2.0 * labels[row] - 1
+        own = features[row]
+        target = 2.0 * labels[row] - 1
         weights = np.linalg.solve(own.T @ own + 5 * np.eye(100), own.T @ target)
         logits[s] = 3 * features @ weights
     return logits, labels, member, group
@@ -523,7 +533,9 @@ def _fitted(
 ) -> Drawn:
     features, labels, group = _adult()
     rows = rng.choice(len(labels), n, replace=False)
-    features, labels, group = features[rows], labels[rows], group[rows]
+    features = features[rows]
+    labels = labels[rows]
+    group = group[rows]
     member = splits(labels, n_models, rng)
     logits = np.empty(member.shape)
     for s, row in enumerate(member):
@@ -555,7 +567,8 @@ def measure_draw(world: str, n: int, n_models: int, seed: int) -> dict[str, list
     rows: dict[str, list[Row]] = {}
     for k, name in enumerate(scores.group_names):
         inside = group == k
-        benefit, size = float(found.benefit[inside].mean()), int(inside.sum())
+        benefit = float(found.benefit[inside].mean())
+        size = int(inside.sum())
         held_out = float((~member[:, inside]).sum(axis=1).mean())
         spread = 1 / size + (1 / held_out - 1 / size) / n_models
         for row in found.rows:
@@ -574,7 +587,9 @@ def measure_draw(world: str, n: int, n_models: int, seed: int) -> dict[str, list
 def coverage_of_cost(rows: np.ndarray) -> dict[str, float]:
     """Coverage of one cost; ``rows`` are (draw, group, what a row holds)."""
     value, error, alone, covariance, benefit, spread = np.moveaxis(rows, -1, 0)
-    c, r, v = value.T, benefit.T, error.T**2
+    c = value.T
+    r = benefit.T
+    v = error.T**2
     cross = r[0] * c[1] - r[1] * c[0]
     variance = r[0] ** 2 * v[1] + r[1] ** 2 * v[0]
     variance += c[1] ** 2 * spread[:, 0] + c[0] ** 2 * spread[:, 1]
@@ -627,7 +642,8 @@ def people(arguments: Sequence[str]) -> None:
     results = {}
     for world in options.worlds or WORLDS:
         for n_models in options.models:
-            start, n = time.perf_counter(), options.records
+            start = time.perf_counter()
+            n = options.records
             with ProcessPoolExecutor(
                 options.jobs, mp_context=get_context("fork")
             ) as pool:

@@ -113,10 +113,8 @@ def opacus_turn(name: str, mode: str, loader: str, n_steps: int) -> Callable[[],
 
     data = make_data(name, range(1))
     rows = data.train_rows[0]
-    features, labels = (
-        torch.from_numpy(data.features[rows]),
-        torch.from_numpy(data.labels[rows]),
-    )
+    features = torch.from_numpy(data.features[rows])
+    labels = torch.from_numpy(data.labels[rows])
     units = (features.shape[1], 64, 32)
     layers = [(nn.Linear(a, b), nn.ReLU()) for a, b in pairwise(units)]
     module: Any = nn.Sequential(
@@ -198,7 +196,8 @@ def study(
     """
     start = time.perf_counter()
     data = make_data(name, range(n_seeds))
-    config, budgets = TrainConfig(receipts=receipts), BUDGETS
+    config = TrainConfig(receipts=receipts)
+    budgets = BUDGETS
     if receipts != "none":
         budgets = [
             replace(budget, noise_multiplier=noise)
@@ -207,7 +206,8 @@ def study(
     models = plan_models(budgets, data.seeds)
     blocks = cut_blocks(models, block_size=flags.models_per_block(len(models)))
     chosen = blocks[: max(flags.n_processes, round(share * len(blocks)))]
-    made, cpu = time.perf_counter(), time.process_time()
+    made = time.perf_counter()
+    cpu = time.process_time()
     results = run_blocks(data, chosen, config=config, flags=flags)
     n_models = sum(len(result.models) for result in results)
     seconds = time.perf_counter() - made
@@ -371,7 +371,8 @@ def make_turn(
     name: str, mode: str, epochs: int, options: argparse.Namespace
 ) -> Callable[[], tuple[float, float]]:
     """Seconds per model-step, and how many of them were spent after the last step."""
-    device, n_models = choose_device(options.device), options.models
+    device = choose_device(options.device)
+    n_models = options.models
     data = make_data(name, range(-(-n_models // len(PRIVATE_BUDGETS))))
     budgets = list(zip(PRIVATE_BUDGETS, NOISE[name], strict=True))
     models = [Model(s, e, noise) for s in data.seeds for e, noise in budgets][:n_models]
@@ -532,7 +533,8 @@ def modes(words: Sequence[str]) -> None:
     dataset = load(options.dataset)
     rows = {seed: split(dataset, seed=seed).train for seed in range(options.seeds)}
     data = TrainingData.of(dataset.features, dataset.labels, rows, allow_missing=True)
-    flags, found = EngineFlags(jobs=1), {}
+    flags = EngineFlags(jobs=1)
+    found = {}
     for mode, steps in (("exact", None), ("refreshed", options.every)):
         config = replace(TrainConfig(), receipts=mode, refresh_every=steps)
         found[mode] = train_seeds(

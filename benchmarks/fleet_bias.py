@@ -89,10 +89,8 @@ QUICK = Size(400, 100, (8, 20, 50, 100))
 
 
 def people(rng: np.random.Generator, n: int, differ: bool) -> People:
-    features, group = (
-        rng.normal(size=(n, FEATURES)),
-        (rng.random(n) < GROUP_B).astype(np.int64),
-    )
+    features = rng.normal(size=(n, FEATURES))
+    group = (rng.random(n) < GROUP_B).astype(np.int64)
     noise = rng.normal(size=n) * np.where(differ & (group == 1), 6.0, 1.0)
     return People(
         features,
@@ -150,7 +148,8 @@ def network(
     x: FloatArray, y: IntArray, at: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     """A hidden layer of 60 drawn at random, the layer above it by least squares."""
-    drawn, shift = rng.normal(size=(x.shape[1], 60)), rng.normal(size=60)
+    drawn = rng.normal(size=(x.shape[1], 60))
+    shift = rng.normal(size=60)
     hidden, seen = (
         np.maximum(z @ drawn / math.sqrt(x.shape[1]) + shift, 0) for z in (x, at)
     )
@@ -190,16 +189,15 @@ def stranger_scores(
     The other 19 recur from model to model, which holds back 1 or 2 % of the variance.
     """
     n = len(drawn.labels)
-    n_train, member = round(SHARE * n), rng.random((n_models, n)) < 0.5
+    n_train = round(SHARE * n)
+    member = rng.random((n_models, n)) < 0.5
     found = np.empty((n_models, n))
     for own in np.array_split(rng.permutation(n), max(n // BATCH, 1)):
         for s in range(n_models):
             rows = own[member[s, own]]
             x, y, _ = people(rng, n_train - len(rows), differ)
-            x, y = (
-                np.vstack([x, drawn.features[rows]]),
-                np.append(y, drawn.labels[rows]),
-            )
+            x = np.vstack([x, drawn.features[rows]])
+            y = np.append(y, drawn.labels[rows])
             found[s, own] = learner(x, y, drawn.features[own], rng)
     return found * (2 * drawn.labels - 1), member
 
@@ -259,7 +257,8 @@ def pooled_auc(score: FloatArray, member: BoolArray, drawn: People) -> FloatArra
 def paired_confidence(
     values: FloatArray, member: BoolArray, drawn: People
 ) -> FloatArray:
-    sure, known = expit(values), member.any(axis=0) & ~member.all(axis=0)
+    sure = expit(values)
+    known = member.any(axis=0) & ~member.all(axis=0)
     mean = [_moments(sure, side, 1)[1][0] for side in (member, ~member)]
     return by_group(np.where(known, mean[0] - mean[1], np.nan), drawn)
 
@@ -297,7 +296,8 @@ def one_more(
 ):
     """What one more stranger in the training set adds to people's confidence, by group."""
     n_train = round(SHARE * len(drawn.labels))
-    more, total = n_train // 5, np.zeros(len(drawn.labels))
+    more = n_train // 5
+    total = np.zeros(len(drawn.labels))
     for _ in range(n):
         x, y, _ = people(rng, n_train + more, differ)
         for sign, rows in ((1, slice(None)), (-1, slice(n_train))):
@@ -321,10 +321,8 @@ def above_own(values: FloatArray, member: BoolArray, rate: float) -> float:
     Distribution-free: with n models without the person, the k-th lowest score is exceeded by one
     more such model with chance 1 - k/(n + 1); between two such ranks their shares are mixed.
     """
-    out, n_out = (
-        np.sort(np.where(member, np.inf, values), axis=0),
-        (~member).sum(axis=0),
-    )
+    out = np.sort(np.where(member, np.inf, values), axis=0)
+    n_out = (~member).sum(axis=0)
     rank = (1 - rate) * (n_out + 1)
     found = [_above_rank(values, member, out, np.floor(rank) + step) for step in (0, 1)]
     part = rank - np.floor(rank)
@@ -369,11 +367,9 @@ def found_at(values: FloatArray, member: BoolArray, rate: float) -> Found:
 def measure_rates(name: str, differ: bool, draw: int, size: Size) -> dict[str, object]:
     """The part about small rates alone."""
     rng = np.random.default_rng([draw, list(LEARNERS).index(name), differ, 2])
-    learner, drawn, n = (
-        LEARNERS[name],
-        people(rng, size.n_people, differ),
-        size.n_models,
-    )
+    learner = LEARNERS[name]
+    drawn = people(rng, size.n_people, differ)
+    n = size.n_models
     sets = [splits(drawn.labels, models, rng, share=SHARE) for models in (n, 2 * n)]
     (values, fleet), (shadow, same) = (
         (scores(learner, drawn, one, rng), one) for one in sets
@@ -384,11 +380,9 @@ def measure_rates(name: str, differ: bool, draw: int, size: Size) -> dict[str, o
 def measure(name: str, differ: bool, draw: int, size: Size) -> dict[str, object]:
     """One draw of people, all its models, and what each way of looking says."""
     rng = np.random.default_rng([draw, list(LEARNERS).index(name), differ])
-    learner, drawn, n = (
-        LEARNERS[name],
-        people(rng, size.n_people, differ),
-        size.n_models,
-    )
+    learner = LEARNERS[name]
+    drawn = people(rng, size.n_people, differ)
+    n = size.n_models
     fleet = splits(drawn.labels, n, rng, share=SHARE)
     values = scores(learner, drawn, fleet, rng)
     same = splits(drawn.labels, 2 * n, rng, share=SHARE)
@@ -480,7 +474,8 @@ def known_rates(kind: Kind, rate: float = 0.01) -> Found:
     own = norm.sf(norm.isf(rate) - kind.shift)
 
     def one_threshold(score: Callable[[FloatArray, float], FloatArray]) -> float:
-        low, high = -60.0, 60.0
+        low = -60.0
+        high = 60.0
         for _ in range(80):
             middle = (low + high) / 2
             too_many = score(np.zeros_like(kind.shift), middle).mean() > rate
@@ -531,7 +526,8 @@ def summary(draws: list[dict], size: Size) -> dict[str, object]:
         key: {k: mean_and_error(v) for k, v in one.items()}
         for key, one in costs.items()
     }
-    ratios, bias = {}, {}
+    ratios = {}
+    bias = {}
     for known, fleet in MEASURES.items():
         same, other = (costs[f"{known}, {who} people"] for who in ("same", "other"))
         ratios[known] = {k: ratio_and_error(same[k], other[k]) for k in NAMES}
@@ -583,7 +579,8 @@ def shown(pair: tuple[float, float]) -> str:
 
 
 def print_world(title: str, told: dict, size: Size) -> None:
-    costs, who = told["costs"], told["people"]
+    costs = told["costs"]
+    who = told["people"]
     print(f"\n{title}, {told['n_draws']} draws")
     columns = ["other people", "same people", *map(str, size.fleets), "by coins"]
     print(f"{'':18}" + "".join(f"{column:>16}" for column in columns))
@@ -645,7 +642,8 @@ def main() -> None:
     )
     options = parser.parse_args()
     size, n_draws = (QUICK, 3) if options.quick else (FULL, 80)
-    results, start = small_rates_told(), time.monotonic()
+    results = small_rates_told()
+    start = time.monotonic()
     worlds = list(product(options.learners or LEARNERS, (False, True)))
     how = measure_rates if options.rates else measure
     tasks = list(product(range(options.draws or n_draws), worlds))
@@ -675,7 +673,8 @@ def main() -> None:
 
 def small_rates_told() -> dict[str, object]:
     """Print and return what is known, and what fleets see, of made-up people."""
-    rng, told = np.random.default_rng(7), {}
+    rng = np.random.default_rng(7)
+    told = {}
     print(
         "made-up people, share found at 1 % false alarms: worked out, seen by 20, 50, 200 models"
     )

@@ -303,7 +303,8 @@ def _common_variances(
     values: FloatArray, member: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
     """(target, 1) variances of the other models around each record's mean, in and out."""
-    squares, freedom = np.zeros((2, len(values))), np.zeros((2, len(values)))
+    squares = np.zeros((2, len(values)))
+    freedom = np.zeros((2, len(values)))
     for _, part, inside in blocks(values, member):
         others = all_others(part, inside)
         for side, (square, n) in enumerate(
@@ -451,7 +452,8 @@ def summarise(cells: list[dict[str, object]]) -> dict[str, float]:
     )
     first = np.array([c["set"] for c in cells])
     per_set = np.array([value[first == s].mean() for s in np.unique(first)])
-    z, claimed = value / error, float(np.sqrt((error**2).mean()))
+    z = value / error
+    claimed = float(np.sqrt((error**2).mean()))
     several = len(value) > 1
     return {
         "n": len(value),
@@ -588,13 +590,15 @@ DRAW = {"sets": 3, "trace": 7}
 def draws(n: int) -> None:
     from tests.sweep import test_planted_truth as truth
 
-    right, alarms = dict.fromkeys(truth.COSTS, 0), dict.fromkeys(truth.COSTS, 0)
+    right = dict.fromkeys(truth.COSTS, 0)
+    alarms = dict.fromkeys(truth.COSTS, 0)
     for draw in range(n):
         with tempfile.TemporaryDirectory() as folder:
             release = truth.trained(truth.planted(draw), Path(folder))
         for cost in truth.COSTS:
             found = truth.audited(release, cost)
-            kept, shuffled = found[None]["kept"], found[None]["shuffled"]
+            kept = found[None]["kept"]
+            shuffled = found[None]["shuffled"]
             is_found = kept.resolved and shuffled.resolved
             right[cost] += is_found and shuffled.cost.value > kept.cost.value
             alarms[cost] += any(group.resolved for group in found[EPSILON].values())

@@ -88,7 +88,8 @@ def personal_alarms(
         member: (model, record).
         fpr: every record's own rate of false alarms, between 0 and 1.
     """
-    raised, n_out = np.zeros(member.shape), (~member).sum(axis=0)
+    raised = np.zeros(member.shape)
+    n_out = (~member).sum(axis=0)
     for block, values, inside in blocks(scaled_logit, member):
         others = all_others(values, inside)
         n = np.maximum(others.n_out, LEAST_OUT - 1)
@@ -119,7 +120,8 @@ def count_guesses(scaled_logit: FloatArray, member: BoolArray) -> Guesses:
     against: among models that calibrate each other, right guesses come in clusters.
     """
     half = len(member) // 2
-    means, squares = [], np.zeros(member.shape[1])
+    means = []
+    squares = np.zeros(member.shape[1])
     with np.errstate(divide="ignore", invalid="ignore"):
         for chosen in (member[:half], ~member[:half]):
             means.append(
@@ -135,7 +137,8 @@ def count_guesses(scaled_logit: FloatArray, member: BoolArray) -> Guesses:
         n_right += int(inside[order[len(order) - own :]].sum()) + int(
             (~inside[order[:own]]).sum()
         )
-        n, n_candidates = n + own, n_candidates + len(order)
+        n = n + own
+        n_candidates = n_candidates + len(order)
     return Guesses(n, n, n_right, n_candidates)
 
 
@@ -174,7 +177,8 @@ def lower_bound(guesses: Guesses, *, inclusion: float, dp_delta: float) -> float
         )
         return p > SIGNIFICANCE
 
-    low, high = 0.0, LARGEST_EPSILON
+    low = 0.0
+    high = LARGEST_EPSILON
     if plausible(low):
         return low
     for _ in range(STEPS):
@@ -192,8 +196,10 @@ def alarm(words: Sequence[str]) -> None:
     parser = parser_of(alarm)
     parser.add_argument("source", help="such as compas:50; see benchmarks.lira")
     arrays = lira.read(parser.parse_args(words).source)
-    member, inclusion = arrays["member"], float(arrays["member"].mean())
-    delta, rows = TrainConfig().dp_delta, []
+    member = arrays["member"]
+    inclusion = float(arrays["member"].mean())
+    delta = TrainConfig().dp_delta
+    rows = []
     for budget, logits in zip(
         arrays["budgets"].tolist(), arrays["logits"], strict=True
     ):
@@ -274,7 +280,11 @@ def pld(words: Sequence[str]) -> None:
     Printed for made-up records of one norm each: the Renyi epsilon, this estimate, and what
     dp-accounting composes from the same steps, which the estimate must not be below.
     """
-    noise, rate, n_steps, delta = 4.654, 1 / 17, 425, 1e-5  # COMPAS at epsilon 1
+    # COMPAS at epsilon 1
+    noise = 4.654
+    rate = 1 / 17
+    n_steps = 425
+    delta = 1e-5
     bins = np.array([200, 150, 100, 50, 20])
     steps = np.zeros((len(bins), N_BINS + 1), dtype=np.uint16)
     steps[np.arange(len(bins)), bins] = n_steps
@@ -339,7 +349,8 @@ def _lots(n_records: int, size: int) -> list[slice]:
 
 def _window(steps: FloatArray, bins: list[_StepLoss]) -> tuple[int, int]:
     """First loss and number of losses, in intervals, beyond which nobody's loss lies (Chernoff)."""
-    upper, lower = np.full(len(steps), np.inf), np.full(len(steps), -np.inf)
+    upper = np.full(len(steps), np.inf)
+    lower = np.full(len(steps), -np.inf)
     for slope in SLOPES:
         above, below = (
             steps @ [_log_moment(one, sign * slope) for one in bins] for sign in (1, -1)

@@ -46,7 +46,9 @@ from pcer.sweep import Sweep
 from pcer.sweep import releases as made
 from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
 
-SPLITS, SHARES, SEEDS = (1, 2, 5, 20, 50), (0.5, 0.2), range(50)
+SPLITS = (1, 2, 5, 20, 50)
+SHARES = (0.5, 0.2)
+SEEDS = range(50)
 LEVEL, AVERAGE, EACH = 0.05, 0.055, 0.065
 """Alarms that should be; that may be on average over all cells, and for each model and cost."""
 
@@ -79,10 +81,8 @@ def trees(
     """Models of scikit-learn on 50 random splits within labels."""
     from sklearn.model_selection import train_test_split
 
-    ids, member = (
-        np.arange(len(labels)),
-        np.zeros((len(SEEDS), len(labels)), dtype=bool),
-    )
+    ids = np.arange(len(labels))
+    member = np.zeros((len(SEEDS), len(labels)), dtype=bool)
     logits = np.empty(member.shape)
     for s in SEEDS:
         rows, _ = train_test_split(ids, train_size=0.7, stratify=labels, random_state=s)
@@ -112,7 +112,8 @@ def grown_forest() -> Models:
 
     from pcer.data import load
 
-    data, some = load("adult"), np.random.default_rng(0).permutation(46_033)[:6_000]
+    data = load("adult")
+    some = np.random.default_rng(0).permutation(46_033)[:6_000]
     return trees(
         lambda s: RandomForestClassifier(n_estimators=50, random_state=s),
         data.features[some],
@@ -271,7 +272,8 @@ ALLOWED = 0.12
 
 
 def measure_cost(name: str, n_seeds: int) -> dict[str, float]:
-    dataset, seeds = load(name), tuple(range(n_seeds))
+    dataset = load(name)
+    seeds = tuple(range(n_seeds))
     sweep = Sweep(
         dataset=dataset,
         attributes=SWEEPS[name],
@@ -282,13 +284,15 @@ def measure_cost(name: str, n_seeds: int) -> dict[str, float]:
     splits = {seed: split(dataset, seed=seed) for seed in seeds}
     rows = {seed: part.train for seed, part in splits.items()}
     data = TrainingData.of(dataset.features, dataset.labels, rows, allow_missing=True)
-    flags, budgets = EngineFlags(jobs=1), tuple(sorted(DEFAULT_BUDGETS))
+    flags = EngineFlags(jobs=1)
+    budgets = tuple(sorted(DEFAULT_BUDGETS))
     train_seeds(
         data, budgets=budgets[-1:], config=TrainConfig(epochs=1), flags=flags
     )  # compiled
     start = time.process_time()
     scores = train_seeds(data, budgets=budgets, config=sweep.config, flags=flags)
-    trained, allowed = time.process_time(), made.allowed_attributes(sweep, splits)
+    trained = time.process_time()
+    allowed = made.allowed_attributes(sweep, splits)
     with patch.object(attack_costs, "draw_coins", lambda scores: (None, "left out")):
         made.build_releases(sweep, {None: scores}, splits, allowed)
     without = time.process_time()
@@ -349,7 +353,8 @@ def time_draws(n_records: int, size: int) -> dict[str, float]:
     exposure = rng.normal(size=(N_SETTINGS, N_COSTS, n_records))
     benefit = (rng.random((N_SETTINGS, n_records)) < 0.4).astype(np.float64)
     group = (np.arange(n_records) < size).astype(np.int64)
-    cpu, clock = time.process_time(), time.perf_counter()
+    cpu = time.process_time()
+    clock = time.perf_counter()
     permutation_tests(exposure, benefit, group, (0, 1))
     return {
         "cpu_seconds": time.process_time() - cpu,

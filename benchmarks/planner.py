@@ -67,7 +67,8 @@ def fitted_study(
 ) -> Panel:
     """A study of a fitted model; the second group's labels are noisier."""
     rng = np.random.default_rng([24, draw])
-    x, group = rng.normal(size=(n, 20)), rng.integers(0, 2, n)
+    x = rng.normal(size=(n, 20))
+    group = rng.integers(0, 2, n)
     y = (x[:, 0] + x[:, 1] > 0) ^ (rng.random(n) < np.array(NOISE)[group])
     release = fitted_release(
         model, x, y.astype(int), group=group, n_splits=n_splits, draw=draw
@@ -150,7 +151,8 @@ def answers(world: int, n: int, rng: np.random.Generator) -> tuple[Design, dict]
     if world >= N_WORLDS:
         study = draw_alike(rng)
         return study, through_audit(study, float(rng.uniform(0.5, 0.9)), n, rng)
-    study, power = draw(rng), float(rng.uniform(0.5, 0.9))
+    study = draw(rng)
+    power = float(rng.uniform(0.5, 0.9))
     found = {name: ask(study, power, n, rng) for name, ask in QUESTIONS.items()}
     return study, {name: one for name, one in found.items() if one is not None}
 
@@ -184,7 +186,8 @@ def counts(n: int = 2_000, seed: int = 1) -> None:
             )
     for name in (*QUESTIONS, *AUDITED):
         misses = np.array([abs(row[-2] - row[-1]) for row in rows if row[3] == name])
-        largest, mean = misses.max(), misses.mean()
+        largest = misses.max()
+        mean = misses.mean()
         print(
             f"{name}: largest miss {largest:.1%}, mean {mean:.1%}, of {len(misses)} worlds"
         )
@@ -407,7 +410,8 @@ def twins(arguments: Sequence[str]) -> None:
         found = Parallel(options.jobs)(
             delayed(_contradicts)(release) for release in releases
         )
-        contradicted, n = sum(found), len(found)
+        contradicted = sum(found)
+        n = len(found)
         p = float(binom.sf(contradicted - 1, n, CHOICE_LEVEL))
         print(
             f"{path}: {contradicted} of {n} draws contradict themselves (p = {p:.3g})",
@@ -506,7 +510,8 @@ def _panel(
     total, trained, correct, hits = (
         np.stack(both, axis=-1).reshape(-1, 2 * n) for both in drawn
     )
-    train, test = _tables(trained, hits), _tables(total - trained, correct - hits)
+    train = _tables(trained, hits)
+    test = _tables(total - trained, correct - hits)
     return panel_of(train, test, epsilon=1.0 + setting)
 
 
@@ -527,7 +532,8 @@ def _kinds(design: Design, group: int, cost: float) -> np.ndarray:
 
 def _strata(design: Design, kinds: np.ndarray, rng: np.random.Generator) -> Strata:
     """Counts of every split of n studies (study, kind) as n groups; everybody has one label."""
-    (right, known, _), total = kinds.T, kinds.sum(axis=1)
+    (right, known, _) = kinds.T
+    total = kinds.sum(axis=1)
     shape = (1, int(design.n_splits), len(kinds))
     trained = np.broadcast_to(
         np.rint(design.error.train_share * total).astype(int), shape
@@ -580,11 +586,10 @@ class Answer(NamedTuple):
 
 def drawn_study(world: DrawnWorld, rng: np.random.Generator) -> Panel:
     """New people, new splits, new models."""
-    n, group = sum(world.people), np.repeat([0, 1], world.people)
-    own, memory = (
-        rng.normal(1.0, 1.5, n),
-        rng.exponential(np.array(world.memory)[group]),
-    )
+    n = sum(world.people)
+    group = np.repeat([0, 1], world.people)
+    own = rng.normal(1.0, 1.5, n)
+    memory = rng.exponential(np.array(world.memory)[group])
     member = np.array(
         [rng.permutation(n) < round(0.7 * n) for _ in range(world.n_splits)]
     )
@@ -629,8 +634,10 @@ def pilot_answers(
     """
     measured = [measure_panel(one, Plan(), attack) for one in studies]
     low, high = np.mean([one.exposed.value for one in measured], axis=0).tolist()
-    group, pair = Question(groups=(0,)), Question(groups=(0, 1), base=low)
-    power, found = np.zeros((2, len(measured))), np.zeros((2, len(measured)))
+    group = Question(groups=(0,))
+    pair = Question(groups=(0, 1), base=low)
+    power = np.zeros((2, len(measured)))
+    found = np.zeros((2, len(measured)))
     for k, one in enumerate(measured):
         test = compare_pairs(one, ((0, 1),)).exposure
         design = design_of_measured(one, (2 * n_attacks, n_attacks))

@@ -156,12 +156,14 @@ def noisy_sums(fleet: Any, n: int, learning_rate: float) -> FloatArray:
 
 
 def scores_of(seen: FloatArray, inside: FloatArray) -> dict[str, Scores]:
-    found, start = {}, 0
+    found = {}
+    start = 0
     for name, n in CANARIES.items():
         place = np.arange(start, start + n)
         scores = log_ratio(seen[place], SHARES[name])
         here = np.isin(place, inside)
-        found[name], start = Scores(scores[here], scores[~here]), start + n
+        found[name] = Scores(scores[here], scores[~here])
+        start = start + n
     return found
 
 
@@ -202,9 +204,11 @@ def accounted(share: float) -> tuple[float, float]:
 
 def found_mu(scores: Scores) -> tuple[float, float]:
     """Gaussian parameter from the AUC, and its standard error (Hanley and McNeil)."""
-    n, m = len(scores.inside), len(scores.outside)
+    n = len(scores.inside)
+    m = len(scores.outside)
     auc = mannwhitneyu(scores.inside, scores.outside).statistic / (n * m)
-    one, two = auc / (2 - auc), 2 * auc**2 / (1 + auc)
+    one = auc / (2 - auc)
+    two = 2 * auc**2 / (1 + auc)
     error = math.sqrt(
         (auc * (1 - auc) + (n - 1) * (one - auc**2) + (m - 1) * (two - auc**2))
         / (n * m)
@@ -238,8 +242,10 @@ def counted_bound(scores: Scores, level: float = 0.05) -> float:
 
 def _bound_at(scores: Scores, threshold: float, level: float) -> float:
     """The better of guessing "in" above and "out" below; each of four rates gets its share."""
-    hits, n = int((scores.inside > threshold).sum()), len(scores.inside)
-    alarms, m = int((scores.outside > threshold).sum()), len(scores.outside)
+    hits = int((scores.inside > threshold).sum())
+    n = len(scores.inside)
+    alarms = int((scores.outside > threshold).sum())
+    m = len(scores.outside)
     sides = ((hits, n, alarms, m), (m - alarms, m, n - hits, n))
     return max(_log_quotient(*side, level / 4) for side in sides)
 
@@ -265,10 +271,8 @@ def row(name: str, scores: Scores, receipt: float, realised: float) -> dict[str,
         "mu_accounted": own,
     }
     lower = max(found["counted_lower_bound"], found["gaussian_lower_bound"])
-    found["holds"], found["near"] = (
-        lower <= receipt,
-        bool(abs(mu / own - 1) <= TOLERANCE),
-    )
+    found["holds"] = lower <= receipt
+    found["near"] = bool(abs(mu / own - 1) <= TOLERANCE)
     print(
         f"  {name:<6} {found['guesses']:>8,} {receipt:>8.3f} {realised:>8.3f} "
         f"{found['counted_lower_bound']:>8.3f} {found['gaussian_lower_bound']:>8.3f} "
@@ -357,7 +361,8 @@ def groups_of(setting: BudgetResult, where: str) -> list[Row]:
     """Found and allowed of every group, from the audit by LiRA."""
     rows = []
     for name, group in setting.groups.items():
-        cost, allowed = group.cost, group.allowed
+        cost = group.cost
+        allowed = group.allowed
         if cost.value is None or cost.standard_error is None or allowed is None:
             continue  # too few people
         assert allowed.advantage is not None
@@ -459,13 +464,15 @@ def found_allowed(words: Sequence[str]) -> None:
     A folder keeps the releases: what is there is not trained again.
     """
     options = allowed_arguments(words)
-    groups, pairs = [], []
+    groups = []
+    pairs = []
     with tempfile.TemporaryDirectory() as spare:
         for name in options.datasets:
             for attribute, path in releases(
                 name, options, options.folder or Path(spare)
             ).items():
-                found, where = audits(path), f"{name} {attribute}"
+                found = audits(path)
+                where = f"{name} {attribute}"
                 for setting in found["LiRA"].budgets:
                     groups += groups_of(setting, where)
                 pairs += differences(found, where)

@@ -140,7 +140,8 @@ def hot_spots(tree: dict[str, Any], n: int = 12) -> list[tuple[str, float]]:
     import pcer
     from pcer.release.format import parse_release
 
-    release, profile = parse_release(tree, file="x"), cProfile.Profile()
+    release = parse_release(tree, file="x")
+    profile = cProfile.Profile()
     pcer.audit(release.model_copy())
     start = time.perf_counter()
     profile.runcall(pcer.audit, release.model_copy())
@@ -211,7 +212,8 @@ def audit_since(old: str, repeats: str = "15") -> None:
     before. Printed are the best and the median time of each, the median of the ratios, which is
     what a shared machine allows to compare, and where today's goes.
     """
-    tree, path = full_release(), RESULTS / "audit_time.release.json"
+    tree = full_release()
+    path = RESULTS / "audit_time.release.json"
     RESULTS.mkdir(exist_ok=True)
     path.write_text(json.dumps(tree))
     pairs = measure_in_turn(Path(old), path, int(repeats))
@@ -287,7 +289,8 @@ def time_attacks(name: str, n_processes: int) -> dict[str, float]:
     from pcer.sweep.releases import _settings
 
     sweep, scores = made_up(*STUDY_SHAPES[name])
-    cpu, clock = time.process_time(), time.perf_counter()
+    cpu = time.process_time()
+    clock = time.perf_counter()
     attributes = [sweep.dataset.attribute(one) for one in sweep.attributes]
     tasks = [
         (attack_models, (_settings(sweep, attributes, scores, b),))
@@ -320,7 +323,8 @@ def opacus_step() -> float:
     optimizer = DPOptimizer(
         plain, noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=BATCH
     )
-    features, labels = torch.randn(BATCH, N_FEATURES), torch.rand(BATCH, 1).round()
+    features = torch.randn(BATCH, N_FEATURES)
+    labels = torch.rand(BATCH, 1).round()
     loss = nn.BCEWithLogitsLoss()
     for step in range(TIMED_STEPS + 20):
         if step == 20:
@@ -647,7 +651,8 @@ def estimator(n_splits: int = 20, n_jobs: int = 2) -> None:
     from pcer.models.splits import random_splits
 
     adult = load("adult")
-    X, y = np.asarray(adult.features), np.asarray(adult.labels)
+    X = np.asarray(adult.features)
+    y = np.asarray(adult.labels)
     sex = adult.attribute("sex")
     groups = np.array([*sex.group_names, ""], dtype=object)[sex.codes]
     forest = RandomForestClassifier()

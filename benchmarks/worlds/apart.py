@@ -58,7 +58,8 @@ def mirror(
     rng: np.random.Generator, n: int, apart: float = 6.0
 ) -> tuple[np.ndarray, ...]:
     """Two groups of one kind, ``apart`` standard deviations from each other."""
-    group, features = np.arange(n) % 2, rng.normal(size=(n, 5))
+    group = np.arange(n) % 2
+    features = rng.normal(size=(n, 5))
     chance = _logistic(2 * (features[:, 1] + features[:, 2] * features[:, 3]))
     labels = (rng.random(n) < chance).astype(np.int64)
     features[:, 0] += apart * group
@@ -76,7 +77,8 @@ def flipped(
     rng: np.random.Generator, n: int, n_features: int, share: float
 ) -> tuple[np.ndarray, ...]:
     """Mixed groups; of the second, a share has the wrong label."""
-    group, features = np.arange(n) % 2, rng.normal(size=(n, n_features))
+    group = np.arange(n) % 2
+    features = rng.normal(size=(n, n_features))
     labels = (features[:, :4].sum(axis=1) + rng.normal(size=n) > 0).astype(np.int64)
     wrong = (group == 1) & (rng.random(n) < share)
     return features, np.where(wrong, 1 - labels, labels), group

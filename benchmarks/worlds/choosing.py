@@ -117,7 +117,8 @@ def noise_for(epsilon: float, config: TrainConfig, n_train: int) -> float:
 
 def drawn(records: Records, study: int, n_people: int) -> tuple[IntArray, IntArray]:
     """Rows of one study's people, and (split, training record) positions among them."""
-    rng, n = np.random.default_rng([28, study]), len(records.labels)
+    rng = np.random.default_rng([28, study])
+    n = len(records.labels)
     rows = (
         np.sort(rng.choice(n, n_people, replace=False))
         if n_people < n
@@ -151,7 +152,8 @@ def trained(
         for k, own in enumerate(splits)
     }
     data = TrainingData.of(records.features[union], records.labels[union], rows)
-    flags, found = EngineFlags(device=device), []
+    flags = EngineFlags(device=device)
+    found = []
     for config, epsilons in grid.values():
         noises = [noise_for(epsilon, config, data.n_train) for epsilon in epsilons]
         budgets = [
@@ -183,8 +185,10 @@ def measured(study: Study, names: tuple[str, ...]) -> dict[str, FloatArray]:
     """Counts and deciding attacks of one study, as its release has them."""
     from pcer.attacks import BudgetScores, attack_models
 
-    counts, pooled = [], []
-    positive, groups = study.labels == 1, [study.group == g for g in range(len(names))]
+    counts = []
+    pooled = []
+    positive = study.labels == 1
+    groups = [study.group == g for g in range(len(names))]
     for logits in study.logits:
         predicted = logits >= 0
         cells = [predicted & positive, predicted & ~positive]
@@ -230,7 +234,8 @@ def run_and_keep(
     **options: Any,
 ) -> None:
     """Train and measure studies, and keep what is done after every chunk."""
-    begun, futures = time.perf_counter(), dict[int, Future[dict[str, FloatArray]]]()
+    begun = time.perf_counter()
+    futures = dict[int, Future[dict[str, FloatArray]]]()
     size = CHUNK if options["device"] != "cpu" else 1
     n_train = round(SHARE * min(options["n_people"], len(records.labels)))
     settings = [
@@ -286,7 +291,9 @@ def releases_in(paths: Sequence[str]) -> Iterator[tuple[int, Release]]:
 def _release(
     facts: Mapping[str, Any], study: int, counts: IntArray, pooled: FloatArray
 ) -> Release:
-    names, runs, rows = facts["groups"], [], []
+    names = facts["groups"]
+    runs = []
+    rows = []
     settings = facts["settings"]
     if "twins" in facts:
         settings = [
@@ -341,7 +348,8 @@ def records(arguments: Sequence[str]) -> None:
     """Keep what training reads of the datasets in one small file."""
     parser = parser_of(records)
     parser.add_argument("file")
-    path, kept = parser.parse_args(arguments).file, {}
+    path = parser.parse_args(arguments).file
+    kept = {}
     for name in ATTRIBUTES:
         own = records_of(name)
         kept |= {f"{name}_{part}": getattr(own, part) for part in Records._fields}
@@ -390,7 +398,8 @@ def _run(
     **more: Any,
 ) -> None:
     first, last = given.split("-") if "-" in given else (0, int(given) - 1)
-    chosen, kept = range(int(first), int(last) + 1), records_of(data, options.records)
+    chosen = range(int(first), int(last) + 1)
+    kept = records_of(data, options.records)
     more = {**more, "n_people": N_PEOPLE, "device": options.device}
     run_and_keep(
         Path(options.file), kept, chosen, grid, facts, jobs=options.jobs, **more

@@ -78,10 +78,8 @@ def drawn_as(**fields: object) -> Draw:
 
 def folds(rng: np.random.Generator) -> NullRelease:
     """One to four cross-validations of 5 folds; something or nothing remembered."""
-    n_splits, strata = (
-        5 * int(rng.integers(1, 5)),
-        str(rng.choice(["nothing", "label"])),
-    )
+    n_splits = 5 * int(rng.integers(1, 5))
+    strata = str(rng.choice(["nothing", "label"]))
     return draw_null(
         any_world(rng, n_splits=n_splits, n_folds=5, stratified_by=strata), rng
     )
@@ -101,11 +99,9 @@ def constants(rng: np.random.Generator) -> NullRelease:
 
     def said(counts: Counts) -> Counts:
         """The same people with a constant answer in some groups."""
-        positive, negative, none = (
-            counts.tp + counts.fn,
-            counts.fp + counts.tn,
-            0 * counts.tp,
-        )
+        positive = counts.tp + counts.fn
+        negative = counts.fp + counts.tn
+        none = 0 * counts.tp
         told = {
             "positive": Counts(tp=positive, fp=negative, tn=none, fn=none),
             "negative": Counts(tp=none, fp=none, tn=negative, fn=positive),
@@ -121,7 +117,8 @@ def constants(rng: np.random.Generator) -> NullRelease:
 def duplicates(rng: np.random.Generator) -> NullRelease:
     """People with 1 to 10 records each, split by person, which is said."""
     one = any_world(rng, n_groups=(2, 5), sizes=(500, 20_000))
-    many, weight = (1, 2, 3, 5, 10), np.array([0.4, 0.2, 0.2, 0.1, 0.1])
+    many = (1, 2, 3, 5, 10)
+    weight = np.array([0.4, 0.2, 0.2, 0.1, 0.1])
     kinds = [kind._replace(n_records=m) for kind in one.kinds for m in many]
     shares = (one.shares[:, :, None] * weight).reshape(len(one.sizes), -1)
     return draw_null(replace(one, kinds=kinds, shares=shares), rng)
@@ -135,7 +132,8 @@ def attributes(
     rng: np.random.Generator, *, n_attributes: int = 10, n_groups: int = 4
 ) -> list[NullRelease]:
     """The same people and models, divided at random in several ways."""
-    n, n_splits = int(rng.choice([1_000, 4_000])), int(rng.choice([1, 3, 10]))
+    n = int(rng.choice([1_000, 4_000]))
+    n_splits = int(rng.choice([1, 3, 10]))
     rows = _something(rng) if rng.random() < 0.7 else _nothing(rng)
     share, right_out, right_in = map(np.array, zip(*rows, strict=True))
     kind = rng.choice(len(rows), n, p=share / share.sum())

@@ -69,7 +69,8 @@ def noisier(
     rng: np.random.Generator, *, noise: tuple[float, float] = (0.5, 3.0)
 ) -> People:
     """Many weak features, and labels that follow them loosely in one group."""
-    features, group = rng.normal(size=(N_PEOPLE, 20)), rng.integers(0, 2, N_PEOPLE)
+    features = rng.normal(size=(N_PEOPLE, 20))
+    group = rng.integers(0, 2, N_PEOPLE)
     luck = rng.logistic(size=N_PEOPLE) * np.array(noise)[group]
     labels = (features[:, :5].sum(axis=1) + luck > 0).astype(np.int64)
     return People(features, labels, group, np.arange(N_PEOPLE))
@@ -99,7 +100,8 @@ def harmed(rng: np.random.Generator) -> People:
     of rate to exposure are the same.
     """
     n = 2 * N_PEOPLE
-    features, group = rng.normal(size=(n, 40)), rng.integers(0, 2, n)
+    features = rng.normal(size=(n, 40))
+    group = rng.integers(0, 2, n)
     luck = rng.logistic(size=n) * np.array([0.4, 2.0])[group]
     middle = np.array([-0.95, -0.7])[group]
     labels = (features[:, :4].sum(axis=1) + luck + middle > 0).astype(np.int64)
@@ -150,7 +152,8 @@ def audit_once(world: World, seed: tuple[int, ...]) -> Counter:
     rng = np.random.default_rng(seed)
     drawn = world.draw(rng)
     scores = scores_of(fleet(MODELS[world.model], drawn, N_SPLITS, rng))
-    panel, counted = exact_panel(scores, drawn.group[None]), Counter()
+    panel = exact_panel(scores, drawn.group[None])
+    counted = Counter()
     chosen = {DEFAULT: deciding_attacks([panel], Plan())}
     for name, attacks in (
         chosen | {attack: (attack,) for attack in panel.pooled}

@@ -161,7 +161,8 @@ def _misfits(
     ]
     unknown = {key: value for key, value in named.items() if key not in takes}
     every = [key for key in takes if key != "self"]
-    known, faults = remedies(name, unknown), dict[str, str]()
+    known = remedies(name, unknown)
+    faults = dict[str, str]()
     for key in unknown:
         likely = ", ".join(get_close_matches(key, every) or every)
         faults[key] = known.get(key, f"{name} takes no {shown(key)}, but {likely}")

@@ -147,7 +147,8 @@ def read_text(
     path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES
 ) -> str:
     """Read one UTF-8 file, or raise InputError with one sentence."""
-    data, file = read_regular(path, max_bytes=max_bytes), os.fspath(path)
+    data = read_regular(path, max_bytes=max_bytes)
+    file = os.fspath(path)
     if Path(file).suffix.lower() in TABLES:
         raise InputError(
             f"{file} is a table; pcer release {shlex.quote(file)} makes a release of predictions."
@@ -252,7 +253,8 @@ def require_format(
             f'must be an object with "format": "{name}", but has {_quoted(given)}.'
         )
         raise InputError(f"{file} {sentence}", field="format")
-    given, fault = data.get("version"), ""
+    given = data.get("version")
+    fault = ""
     has = f" has version {_quoted(given)} of {name}, and this pcer"
     if type(given) is not int or given < 1:
         fault = f': "version" must be a whole number from 1, but is {_quoted(given)}'
@@ -292,14 +294,13 @@ def parse_record(
 def _first_mistake(
     error: Mapping[str, Any], data: Any, file: str, hints: Mapping[str, str]
 ) -> InputError:
-    kind, given, problem = (
-        error["type"],
-        error["input"],
-        error["msg"].removeprefix("Input "),
-    )
+    kind = error["type"]
+    given = error["input"]
+    problem = error["msg"].removeprefix("Input ")
     own = error.get("ctx", {}).get("error")  # raised by one of our checks
     path = _place(error["loc"], data, is_missing=kind == "missing")
-    where, name = field_path(path), str(path[-1]) if path else ""
+    where = field_path(path)
+    name = str(path[-1]) if path else ""
     problem = PROBLEMS.get(kind, problem) if own is None else str(own)
     if isinstance(given, str | int | float | None) and kind not in (
         "missing",
@@ -370,7 +371,8 @@ def write_files(
     staged: dict[Path, Path] = {}  # by target, the new content
     kept: dict[Path, Path] = {}  # by target, the old content
     stuck: dict[Path, Path | None] = {}
-    target, made = Path(), list[Path]()
+    target = Path()
+    made = list[Path]()
     try:
         for path, content in contents.items():
             target = Path(path)

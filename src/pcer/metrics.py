@@ -203,7 +203,8 @@ def group_counts(
     >>> names, positive_rate(counts)
     (('a', 'b'), array([1., 0.]))
     """
-    truth, guess = _binary(y_true, name="y_true"), _binary(y_pred, name="y_pred")
+    truth = _binary(y_true, name="y_true")
+    guess = _binary(y_pred, name="y_pred")
     values, group = np.unique(
         np.asarray(sensitive_features).astype(str), return_inverse=True
     )

@@ -36,7 +36,8 @@ def bootstrap_sums(
     """
     n = len(values)
     require_at_least(1, n_units=n, resamples=resamples)
-    sums, rows = [], max(1, BLOCK_ENTRIES // n)
+    sums = []
+    rows = max(1, BLOCK_ENTRIES // n)
     for done in range(0, resamples, rows):
         block = min(rows, resamples - done)
         index = rng.integers(0, n, (block, n)) + np.arange(block)[:, None] * n
@@ -61,7 +62,8 @@ def sign_test(n_positive: int, n_negative: int) -> float:
     >>> round(sign_test(28, 22), 3)
     0.48
     """
-    n, fewer = n_positive + n_negative, min(n_positive, n_negative)
+    n = n_positive + n_negative
+    fewer = min(n_positive, n_negative)
     return min(1.0, 2.0 * float(_special().bdtr(fewer, n, 0.5))) if n else 1.0
 
 
@@ -185,7 +187,8 @@ def epsilon_of(divergence: FloatArray, *, dp_delta: float) -> FloatArray:
 
 def _whole_order(noise: FloatArray, rate: float, order: int) -> FloatArray:
     """Log moment E_Q[(P/Q)^order] by the binomial formula, for every noise."""
-    k, log_factorial = np.arange(order + 1), _special().gammaln
+    k = np.arange(order + 1)
+    log_factorial = _special().gammaln
     choose = (
         log_factorial(order + 1) - log_factorial(k + 1) - log_factorial(order - k + 1)
     )
@@ -201,7 +204,8 @@ def _broken_orders(noise: float, rate: float, orders: FloatArray) -> FloatArray:
     x = np.arange(-REACH, REACH + orders.max() / noise, step)
     log_rest = math.log1p(-rate) if rate < 1 else -math.inf
     log_ratio = np.logaddexp(log_rest, math.log(rate) + x / noise - 1 / (2 * noise**2))
-    density, log_sum = -(x**2) / 2, _special().logsumexp
+    density = -(x**2) / 2
+    log_sum = _special().logsumexp
     return np.asarray(
         log_sum(orders[:, None] * log_ratio + density, axis=1) - log_sum(density)
     )

@@ -86,9 +86,11 @@ def test_no_gradient_shows_more_at_the_end_of_the_noise_than_is_said(
 def test_a_delta_that_the_noise_cannot_keep_is_refused_with_one_that_it_can(
     monkeypatch,
 ):
-    some = lambda e, **_: Budget(
-        epsilon=e, noise_multiplier=5 / e, epsilon_by_accountant={}
-    )  # noqa: E731
+    def some(epsilon, **_):
+        return Budget(
+            epsilon=epsilon, noise_multiplier=5 / epsilon, epsilon_by_accountant={}
+        )
+
     monkeypatch.setattr(fleet, "calibrate", some)
     data, config = make_data(), TrainConfig(epochs=3, expected_batch=40)
     found = dict.fromkeys((0.1, 1.0, 30.0), 1e-12)

@@ -33,7 +33,9 @@ from pcer.release.format import Exposure, PooledExposure
 from pcer.release.panel import Panel, PooledExposures
 
 PAIRED = proxies.PAIRED_GAP.name, proxies.PAIRED_CONFIDENCE.name
-LIRA, OFFLINE, RMIA = proxies.LIRA.name, proxies.LIRA_OFFLINE.name, proxies.RMIA.name
+LIRA = proxies.LIRA.name
+OFFLINE = proxies.LIRA_OFFLINE.name
+RMIA = proxies.RMIA.name
 CALIBRATED = {proxy.name for proxy in proxies.BY_SHADOWS}
 EXACTLY = LIRA, RMIA  # attacks that the first placebo groupings also meet exactly
 REFERENCE = proxies.REFERENCE.name
@@ -88,14 +90,16 @@ class BudgetScores:
     model: str | None = None
 
     def __post_init__(self) -> None:
-        shape, n = self.logits.shape, self.labels.size
+        shape = self.logits.shape
+        n = self.labels.size
         if self.logits.ndim != 2 or shape[1] != n or self.member.shape != shape:
             raise ValueError(
                 f"logits and member must both be (seed, record) over the {n} records of labels, "
                 f"but their shapes are {shape} and {self.member.shape}; transpose or select them."
             )
         beyond = np.zeros(shape) if self.reference is None else self.reference
-        answers, codes = self.answers, self.group
+        answers = self.answers
+        codes = self.group
         must = {
             "group must hold a position in group_names, or -1, for each record.": (
                 codes.shape == (n,) and codes.max(initial=-1) < len(self.group_names)
@@ -175,7 +179,8 @@ def attack_models(
         scores: one for each attribute; all but the groups are the same arrays.
         coins: for each attribute placebo groupings to attack as well, or None.
     """
-    models, coins = scores[0], list(coins) or [None] * len(scores)
+    models = scores[0]
+    coins = list(coins) or [None] * len(scores)
     shared = ("logits", "labels", "member", "predicted", "reference")
     if any(
         getattr(view, name) is not getattr(models, name)
@@ -236,9 +241,11 @@ def _several_models(
     models: BudgetScores,
 ) -> tuple[dict[str, PairedPool], FloatArray, dict[str, FloatArray]]:
     """Paired attacks, luck of models (``luck_of``), scores by attack (model, record), if any."""
-    shape, answers = models.member.shape, models.answers
+    shape = models.member.shape
+    answers = models.answers
     names = PAIRED[: (1 + models.has_probabilities) if shape[0] > 1 else 0]
-    paired, luck = {name: PairedPool(*shape) for name in names}, np.empty(shape)
+    paired = {name: PairedPool(*shape) for name in names}
+    luck = np.empty(shape)
     is_calibrated = models.has_probabilities and models.n_splits >= lira.LEAST_MODELS
     standing, difference, offline, rmia = np.empty((4, *shape))
     largest = (
@@ -246,9 +253,11 @@ def _several_models(
     )
     for first in range(0, shape[1], BLOCK):
         block = slice(first, first + BLOCK)
-        member, labels = models.member[:, block], models.labels[block]
+        member = models.member[:, block]
+        labels = models.labels[block]
         logit = single.true_label_logit(models.logits[:, block], labels)
-        confidence, sides = single.confidence_of(logit), pooled.Sides(member)
+        confidence = single.confidence_of(logit)
+        sides = pooled.Sides(member)
         is_right = answers[:, block] == (labels == 1)
         for pool, values in zip(paired.values(), (is_right, confidence), strict=False):
             pool.add(block, values, sides)
@@ -266,7 +275,8 @@ def _several_models(
         lira.of_others(x, models.split) for x in (models.member, ~models.member)
     )
     for target, (n_in, n_out) in enumerate(zip(inside, outside, strict=True)):
-        member, has_both = models.member[target], (n_in > 0) & (n_out > 0)
+        member = models.member[target]
+        has_both = (n_in > 0) & (n_out > 0)
         if has_both[member].any() and has_both[~member].any():
             parts = standing[target], difference[target]
             standing[target] = lira.shrunk_ratio(*parts, n_in, n_out)
@@ -291,7 +301,8 @@ def _ranked_pools(
         if models.reference is not None:
             columns.append(([REFERENCE], models.reference))
     columns += [([name], scores) for name, scores in calibrated.items()]
-    n_models, whole = len(models.member), [flips.whole for flips in coins]
+    n_models = len(models.member)
+    whole = [flips.whole for flips in coins]
     every = [*divisions, *(division for flips in coins for division in flips.exact)]
     pools = {
         name: RankedPool(every if name in EXACTLY else divisions, n_models, whole)
@@ -385,7 +396,8 @@ def coin_panel(
     models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]
 ) -> Panel:
     """What an audit would see of all placebo groups, one after the other."""
-    positive, answers = models.labels == 1, models.answers
+    positive = models.labels == 1
+    answers = models.answers
     cells = (
         answers & positive,
         answers & ~positive,

@@ -67,12 +67,14 @@ def count_models(
     """Counts of every setting's models, which have these seeds and splits; one at a time."""
     runs: list[CountedRun] = []
     for scores in settings:
-        positive, answers = scores.labels == 1, scores.answers
+        positive = scores.labels == 1
+        answers = scores.answers
         for model, member, predicted in zip(
             models, scores.member, answers, strict=True
         ):
             key = RunKey(scores.released_epsilon, *model, scores.model)
-            split, run = np.where(member, 0, 1), np.zeros_like(scores.labels)
+            split = np.where(member, 0, 1)
+            run = np.zeros_like(scores.labels)
             entries = Entries(
                 run=run, split=split, positive=positive, predicted=predicted
             )
@@ -271,16 +273,15 @@ def exposure_from_scores(
         records, place = np.unique(record[chosen], return_inverse=True)
         scores = np.full((len(models), len(records)), np.nan)
         inside = np.zeros(scores.shape, dtype=bool)
-        scores[row, place], inside[row, place] = score[chosen], member[chosen] == 1
+        scores[row, place] = score[chosen]
+        inside[row, place] = member[chosen] == 1
         if int(np.isfinite(scores).sum()) < int(chosen.sum()):
             raise InputError(
                 "A record appears twice for one model; give every model its own name in a column "
                 "model."
             )
-        found, n_excluded = (
-            clustered_auc(scores, inside),
-            int(np.isnan(scores).any(axis=0).sum()),
-        )
+        found = clustered_auc(scores, inside)
+        n_excluded = int(np.isnan(scores).any(axis=0).sum())
         if math.isfinite(found.value[0]):
             budget = None if math.isinf(epsilon) else epsilon
             key = {

@@ -99,7 +99,8 @@ def _without_own(
     values: FloatArray, chosen: BoolArray, split: IntArray
 ) -> tuple[FloatArray, ...]:
     """Count, mean and squared deviations of the chosen models of other splits."""
-    own, n = values * chosen, of_others(chosen, split)
+    own = values * chosen
+    n = of_others(chosen, split)
     mean = quotient(of_others(own, split), n)
     own *= own
     squares = of_others(own, split)
@@ -116,7 +117,8 @@ def ratio_parts(values: FloatArray, others: Others) -> tuple[FloatArray, FloatAr
     deviation = others.deviation
     difference = (inside - outside) / deviation
     standing = (values - (n_in * inside + n_out * outside) / (n_in + n_out)) / deviation
-    apart, beyond = inside - outside, values - (inside + outside) / 2
+    apart = inside - outside
+    beyond = values - (inside + outside) / 2
     largest = np.abs(values) + np.abs(inside) + np.abs(outside)
     differs = np.minimum(np.abs(apart), np.abs(beyond)) > EQUAL * largest  # not of NaN
     certain = np.where(differs, np.copysign(np.inf, apart * beyond), 0.0)
@@ -149,7 +151,8 @@ def shrunk_ratio(
 def typical_difference(surplus: FloatArray) -> float:
     """Root of the mean surplus over records, trimmed by 5% at either end; 0 if negative."""
     finite = surplus[np.isfinite(surplus)]
-    n, n_cut = len(finite), int(TRIMMED * len(finite))
+    n = len(finite)
+    n_cut = int(TRIMMED * len(finite))
     if not n:
         return 0.0
     middle = np.partition(finite, (n_cut, n - 1 - n_cut))[n_cut : n - n_cut]

@@ -64,19 +64,19 @@ def permutation_tests(
     rows = np.flatnonzero(np.isin(group, pair))
     levels = np.zeros(len(rows), dtype=np.int64) if strata is None else strata[rows]
     order = np.argsort(levels, kind="stable")  # records of one stratum are adjacent
-    rows, levels = rows[order], levels[order]
+    rows = rows[order]
+    levels = levels[order]
     ends = np.append(np.flatnonzero(np.diff(levels)) + 1, len(rows))
     parts = [slice(*both) for both in zip([0, *ends[:-1]], ends, strict=True)]
     first = np.equal(group[rows], pair[0])
-    exposure, benefit = exposure[..., rows], benefit[..., rows]
+    exposure = exposure[..., rows]
+    benefit = benefit[..., rows]
     is_given = np.asarray(np.isfinite(exposure + benefit[:, None]).all(axis=-1))
     exposure = _levelled(np.where(is_given[..., None], exposure, 0.0), parts)
     benefit = _levelled(np.nan_to_num(benefit), parts)
     centre = exposure.mean(axis=-1), benefit.mean(axis=-1)
-    e, b = (
-        _centred(exposure, centre[0]).reshape(-1, len(rows)),
-        _centred(benefit, centre[1]),
-    )
+    e = _centred(exposure, centre[0]).reshape(-1, len(rows))
+    b = _centred(benefit, centre[1])
     exact = ExactSums(e, e**2, e * np.repeat(b, exposure.shape[1], axis=0), b, b**2)
     rng = np.random.Generator(
         np.random.PCG64(np.random.SeedSequence(seed, spawn_key=pair))
@@ -104,7 +104,8 @@ def _levelled(values: FloatArray, parts: list[slice]) -> FloatArray:
     """Shift every stratum to the overall mean."""
     if len(parts) == 1:
         return values
-    out, mean = values.copy(), values.mean(axis=-1, keepdims=True)
+    out = values.copy()
+    mean = values.mean(axis=-1, keepdims=True)
     for part in parts:
         out[..., part] += mean - values[..., part].mean(axis=-1, keepdims=True)
     return out
@@ -138,7 +139,8 @@ def _means(
     ends = np.cumsum([exposure.size] * 3 + [len(benefit)])
     *of_costs, b, b2 = np.split(means, ends, axis=1)
     e, e2, eb = (part.reshape(-1, *exposure.shape) for part in of_costs)
-    b, b2 = b[..., None], b2[..., None]
+    b = b[..., None]
+    b2 = b2[..., None]
     return (
         exposure + e,
         np.maximum(e2 - e**2, 0.0) / (n - 1),

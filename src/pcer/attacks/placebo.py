@@ -72,7 +72,8 @@ def draw_coins(
     in a part of a split, so such groupings are drawn again; between 100 and ``n_draws`` are given.
     How many are attacked exactly follows from the number of records, models and settings.
     """
-    group, n_groups = scores[0].group, len(scores[0].group_names)
+    group = scores[0].group
+    n_groups = len(scores[0].group_names)
     if len(group) * (n_groups - 1) > MOST_ENTRIES:
         return None, (
             f"made-up groups are checked for up to {MOST_ENTRIES:,} records times groups less one; "
@@ -81,7 +82,8 @@ def draw_coins(
     splits = np.array(
         [*{row.tobytes(): row for view in scores for row in view.member}.values()]
     )
-    rng, kept = np.random.default_rng(SEED), np.zeros((0, len(group)), dtype=np.int16)
+    rng = np.random.default_rng(SEED)
+    kept = np.zeros((0, len(group)), dtype=np.int16)
     for _ in range(MOST_TRIES):
         divisions = Divisions(placebo_groupings(group, n_draws, rng), n_groups)
         trained = divisions.sums(splits)
@@ -148,7 +150,9 @@ def check_with_coins(
     results = list(run(tasks))
     rows = []
     for s, c, p in np.ndindex(len(settings), len(costs), len(pairs)):
-        setting, found, cost = settings[s], attacked[s], costs[c]
+        setting = settings[s]
+        found = attacked[s]
+        cost = costs[c]
         if cost not in found.exposure:
             continue
         among, within, counts = *results[2 * p : 2 * p + 2], results[2 * len(pairs) + c]
@@ -222,7 +226,9 @@ def _against_exact(
     """Number of exactly attacked groupings, and the root mean square error of first order."""
     if attacked.coins is None or cost not in attacked.exact:
         return None, None
-    exact, quick, (i, j) = attacked.exact[cost], attacked.coins.pooled[cost], pair
+    exact = attacked.exact[cost]
+    quick = attacked.coins.pooled[cost]
+    (i, j) = pair
     quickly = np.stack([quick.value, quick.standard_error]).reshape(2, -1, n_groups)
     exactly = np.stack(
         [[division.value, division.standard_error] for division in exact], axis=1

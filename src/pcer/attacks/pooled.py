@@ -99,7 +99,8 @@ class Pool(ABC):
 
         No error is below that of one record at chance. ``benefit`` is that of ``sets.whole``.
         """
-        (base, own), is_known = self.numbers(sets.whole), self.is_scored & sets.inside
+        (base, own) = self.numbers(sets.whole)
+        is_known = self.is_scored & sets.inside
         moments = np.stack(
             [is_known, own, own**2, own * benefit.own, is_known * benefit.own]
         )
@@ -131,7 +132,8 @@ def people_variance(
     """Variance by records and models, less what both count; never below that of records."""
     # The models' part comes from few models, so it is weighted by the square of Student's quantile
     # over the normal one: intervals then cover at least as often as they claim (Banerjee 1960).
-    several, normal = np.atleast_1d(n_models), interval_quantile(1 - SIGNIFICANCE)
+    several = np.atleast_1d(n_models)
+    normal = interval_quantile(1 - SIGNIFICANCE)
     student = scipy.special.stdtrit(np.maximum(several - 1, 1), 1 - SIGNIFICANCE / 2)
     weight = np.where(several > 1, np.float_power(student / normal, 2), 0.0)
     return np.maximum(of_records, of_records - of_both + weight * of_models)
@@ -155,10 +157,8 @@ class RankedPool(Pool):
         self._parts |= {
             sets: np.zeros((n_models, n), dtype=np.float32) for sets in whole
         }
-        self.is_scored, self.is_complete = (
-            np.zeros(n, dtype=bool),
-            np.ones(n, dtype=bool),
-        )
+        self.is_scored = np.zeros(n, dtype=bool)
+        self.is_complete = np.ones(n, dtype=bool)
 
     @property
     def has_values(self) -> bool:
@@ -193,10 +193,8 @@ class RankedPool(Pool):
 
     def numbers(self, groups: Groups) -> tuple[FloatArray, FloatArray]:
         """Means over the models that give a value."""
-        values, parts = (
-            self.found[groups][0],
-            self._parts[groups].sum(axis=0, dtype=np.float64),
-        )
+        values = self.found[groups][0]
+        parts = self._parts[groups].sum(axis=0, dtype=np.float64)
         n_models = np.isfinite(values).sum(axis=0)
         scale = self.n_scored(groups) / np.maximum(n_models, 1)
         return quotient(np.nansum(values, axis=0), n_models), scale[
@@ -205,10 +203,8 @@ class RankedPool(Pool):
 
     def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
         by_model, variances = self.found[sets.whole]
-        n_models, share = (
-            np.isfinite(by_model).sum(axis=0),
-            self.n_scored(sets.whole) / n,
-        )
+        n_models = np.isfinite(by_model).sum(axis=0)
+        share = self.n_scored(sets.whole) / n
         if isinstance(sets, Divisions):
             by_model = by_model + sets.sums(self._parts[sets.whole]) * share
         spread = (by_model - np.nansum(by_model, axis=0) / n_models) ** 2
@@ -233,8 +229,10 @@ class Sides:
     def __init__(self, member: BoolArray) -> None:
         n_in = member.sum(axis=0)
         n_out = len(member) - n_in
-        self.member, self.are_both = member, (n_in > 0) & (n_out > 0)
-        self.n_in, self.n_out = np.maximum(n_in, 1), np.maximum(n_out, 1)
+        self.member = member
+        self.are_both = (n_in > 0) & (n_out > 0)
+        self.n_in = np.maximum(n_in, 1)
+        self.n_out = np.maximum(n_out, 1)
         self.weights = np.where(
             member, self.are_both / self.n_in, self.are_both / -self.n_out
         )
@@ -260,7 +258,8 @@ class PairedPool(Pool):
         """Add some records; ``values`` are (model, record)."""
         total_in = (values * sides.member).sum(axis=0)
         total_out = (values * ~sides.member).sum(axis=0)
-        added, self._models[1, :, block] = self._models[0, :, block], sides.moved
+        added = self._models[0, :, block]
+        self._models[1, :, block] = sides.moved
         np.subtract(values, (total_in + total_out) / len(values), out=added)
         added *= sides.weights
         squares = (np.einsum("mr,mr->r", x, x) for x in (added, sides.moved))
@@ -348,10 +347,9 @@ def separation(luck: FloatArray, groups: Groups) -> FloatArray:
     products = np.array([own @ own.T for own in members])
     of_records = np.einsum("mr,mr->r", luck, luck)
     variances, squares = groups.sums(np.stack([of_records, of_records**2]))
-    largest, same = (
-        int(np.argmax(groups.sizes)),
-        np.diag(squares),
-    )  # no pairs of one record
+    # no pairs of one record
+    largest = int(np.argmax(groups.sizes))
+    same = np.diag(squares)
     pairs = np.einsum("gst,hst->gh", products, products) - same
     with np.errstate(divide="ignore", invalid="ignore"):
         beyond = pairs / ((np.outer(variances, variances) - same) / (n_models - 1)) - 1
@@ -384,7 +382,8 @@ def record_rates(
     # The gap is training minus test accuracy, less the effect of the mix of labels, as in an audit.
     # Within a model a record's influence depends on its group, label, side and prediction only.
     cells = 4 * (2 * groups.places.astype(np.int64) + labels)
-    values, parts = np.zeros((2, len(member), groups.n + 1)), np.zeros((2, len(labels)))
+    values = np.zeros((2, len(member), groups.n + 1))
+    parts = np.zeros((2, len(labels)))
     for model, (positive, trained) in enumerate(zip(predicted, member, strict=True)):
         cell = cells + (2 * trained + positive)
         counts = np.bincount(cell, minlength=8 * (groups.n + 1)).reshape(-1, 2, 2, 2)

@@ -20,10 +20,9 @@ class Ranked:
     def __init__(
         self, order: IntArray, member: FloatArray, starts: IntArray | None
     ) -> None:
-        self.order, self.member = (
-            order,
-            member,
-        )  # positions, lowest first; 1.0 for a member, or 0.0
+        # positions, lowest first; 1.0 for a member, or 0.0
+        self.order = order
+        self.member = member
         self._starts = (
             starts  # positions where a new score begins; None where all differ
         )
@@ -38,14 +37,16 @@ class Ranked:
     @cached_property
     def auc(self) -> float:
         """Probability that a member scores above a non-member, ties counting half; needs both."""
-        everyone, among_nonmembers = len(self.order) ** 2, self.n_nonmembers**2
+        everyone = len(self.order) ** 2
+        among_nonmembers = self.n_nonmembers**2
         won = everyone - among_nonmembers - float(self._members_below.sum())
         return won / (2 * self.n_members * self.n_nonmembers)
 
     def parts(self) -> FloatArray:
         """Each record's influence on the AUC, in this order: centred placement over its side."""
         # A placement: the share of non-members below a member, or of members above a non-member.
-        members, nonmembers = self.n_members, self.n_nonmembers
+        members = self.n_members
+        nonmembers = self.n_nonmembers
         for_nonmembers = 2 * members * (1 - self.auc)
         parts = self._twice_below(np.arange(1.0, len(self.order) + 1), 1.0)
         parts -= 2 * nonmembers * self.auc + for_nonmembers

@@ -109,7 +109,8 @@ def loss_threshold(ranked: Ranked, loss: FloatArray) -> Advantage:
     """
     # A record's influence is its own guess and, for a member, how it moves the threshold: its loss
     # moves the mean by (loss - mean)/n, and the mean the advantage by its slope at the threshold.
-    n_members, n_nonmembers = ranked.n_members, ranked.n_nonmembers
+    n_members = ranked.n_members
+    n_nonmembers = ranked.n_nonmembers
     if ranked.is_onesided:
         return Advantage(math.nan, None, n_members, n_nonmembers)
     falling = loss[ranked.order]
@@ -204,12 +205,14 @@ def tpr_excess(ranked: Ranked, *, fpr: float) -> Advantage | None:
     """Share of members above a threshold that at most ``fpr`` of others exceed, beyond chance."""
     # The threshold is a non-member's score: chance is (k + 1)/(n + 1) with k of n others above it.
     # The error allows for few of them: the slope of a concave curve there is at most TPR/FPR.
-    n_members, n_nonmembers = ranked.n_members, ranked.n_nonmembers
+    n_members = ranked.n_members
+    n_nonmembers = ranked.n_nonmembers
     if n_members == 0 or n_nonmembers < TAIL_NONMEMBERS / fpr:
         return None
     allowed = math.floor(fpr * n_nonmembers * (1 + TIE_TOLERANCE))
     members, nonmembers = ranked.above(ranked.end_of_tie(n_nonmembers - allowed - 1))
-    tpr, chance = members / n_members, (nonmembers + 1) / (n_nonmembers + 1)
+    tpr = members / n_members
+    chance = (nonmembers + 1) / (n_nonmembers + 1)
     slope = max(1.0, tpr / chance)
     variance = _share_variance(tpr, n_members) + slope**2 * _share_variance(
         chance, n_nonmembers

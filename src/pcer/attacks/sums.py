@@ -182,7 +182,8 @@ class Divisions:
 
     def sums(self, *rows: npt.NDArray[Any]) -> FloatArray:
         """(row, set) sums over the records of every set; see ``ExactSums``."""
-        inside, n_groups = self.inside, self.n_groups
+        inside = self.inside
+        n_groups = self.n_groups
         exact = ExactSums(
             *(block if inside.all() else block * inside for block in rows)
         )

@@ -35,10 +35,13 @@ def as_published(
     tested: Tested, budgets: Sequence[file.PublishedBudget]
 ) -> list[AsPublished]:
     """Part II of the paper's Algorithm 1 for each model, and again over the informative floors."""
-    resolved, published = tested.evidence[GAP.name,].resolved, []
+    resolved = tested.evidence[GAP.name,].resolved
+    published = []
     for model in dict.fromkeys(panel.model for panel in tested.panels):
         settings = [k for k, panel in enumerate(tested.panels) if panel.model == model]
-        own, chosen, detected = [budgets[k] for k in settings], [], list[float]()
+        own = [budgets[k] for k in settings]
+        chosen = []
+        detected = list[float]()
         for at, floor in enumerate(tested.plan.floors):
             rows = [[pair.floors[at] for pair in budget.pairs] for budget in own]
             sizes = [spread([row.mean for row in of_pairs]) for of_pairs in rows]
@@ -170,18 +173,21 @@ def _comparison(budgets: Sequence[BudgetResult], published: AsPublished) -> Comp
         )
         best = smallest([budget.epsilon for budget in budgets], values)
         rankings.append(Ranking(name, [epsilon for *_, epsilon in ranked], best))
-    ours, claims = set(rankings[0].best), []
+    ours = set(rankings[0].best)
+    claims = []
     points: dict[tuple[str, str], list[tuple[float, float]]] = {}
     opposite: list[tuple[float | None, tuple[str, str]]] = []
     by_gap = (each.mean for pairs in found for each in pairs)
     for budget, pair in ((each, pair) for each in budgets for pair in each.pairs):
         first, second = (budget.groups[name].benefit.mean for name in pair.groups)
-        disparity, known_points = next(by_gap), points.setdefault(pair.groups, [])
+        disparity = next(by_gap)
+        known_points = points.setdefault(pair.groups, [])
         if disparity is not None and first is not None and second is not None:
             known_points.append((disparity, first - second))
             if disparity * (first - second) < 0:
                 opposite.append((budget.epsilon, pair.groups))
-        group, difference = pair.exposure.group, pair.exposure.difference.value
+        group = pair.exposure.group
+        difference = pair.exposure.difference.value
         if pair.exposure.p_value is not None and difference is not None:
             claims.append(
                 EqualGapClaim(budget.epsilon, pair.groups, difference, bool(group))
@@ -231,7 +237,8 @@ class ProxyAgreement(NamedTuple):
 
 def agreement(audit: Audit) -> list[ProxyAgreement]:
     """Every attack that the audited release has beside the gap."""
-    release, names = audit.sources[0], audit.subject.groups
+    release = audit.sources[0]
+    names = audit.subject.groups
     inflation = release.kept(Facts).inflation
     by_cost = measure_costs(panels(release), audit.plan, inflation=inflation)
     # By the audit's own names, which may be spelt otherwise than in the release: see ``as_shown``.
@@ -270,7 +277,8 @@ def _costs_and_disparities(
     measured: Sequence[Measured], pairs: Sequence[Sequence[int]]
 ) -> list[FloatArray]:
     """Over budgets: mean costs of groups, their standard errors, mean disparities of pairs."""
-    rows, (first, second) = [], np.array(pairs).T
+    rows = []
+    (first, second) = np.array(pairs).T
     for setting in measured:
         # The gap is clipped as published, all else signed; NaN where there is none.
         clipped = (

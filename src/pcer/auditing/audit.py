@@ -117,11 +117,9 @@ def run_tests(release: Release, plan: Plan) -> Tested:
     """Measure every carried cost and make every test."""
     by_setting = panels(release)
     plan = measure.require_available(by_setting, plan)
-    pairs, random, n = (
-        measure.pairs_of(by_setting, plan),
-        is_random(release),
-        len(by_setting),
-    )
+    pairs = measure.pairs_of(by_setting, plan)
+    random = is_random(release)
+    n = len(by_setting)
     measured = measure.measure_costs(
         by_setting, plan, inflation=release.kept(Facts).inflation
     )
@@ -150,7 +148,8 @@ def judge_tested(
     by_digest = {each.release.sha256: each for each in (*tested, *family)}
     named = {each.release.sha256 for each in family}
     for each in tested:
-        data, own = each.release.provenance.data_digest, {each.release.sha256}
+        data = each.release.provenance.data_digest
+        own = {each.release.sha256}
         if data is not None:
             own |= {
                 k
@@ -162,13 +161,13 @@ def judge_tested(
 
 def _audit(tested: Tested, family: Mapping[str, Tested]) -> Audit:
     """The audit of one release; the family, by digest, is judged together and includes it."""
-    release, plan, training = tested.release, tested.plan, tested.release.training
+    release = tested.release
+    plan = tested.plan
+    training = tested.release.training
     # Smallest p-value of the release, Holm over the family: by the attacks that decide in each, or
     # all by one cost, 1 where it is not carried. One release alone has none.
-    own, family_p = (
-        list(family).index(release.sha256),
-        dict[str | None, tuple[float, float]](),
-    )
+    own = list(family).index(release.sha256)
+    family_p = dict[str | None, tuple[float, float]]()
     for cost in (None, *tested.tests) if len(family) > 1 else ():
         members = [
             m.evidence.get((cost,) if cost else m.attacks) for m in family.values()
@@ -227,7 +226,8 @@ def _audit(tested: Tested, family: Mapping[str, Tested]) -> Audit:
 
 def stronger_attacks(tested: Tested) -> list[tuple[Proxy, str | None]]:
     """Attacks stronger than those that decide, for which there are splits; why each is absent."""
-    n_splits, found = min(panel.n_splits for panel in tested.panels), []
+    n_splits = min(panel.n_splits for panel in tested.panels)
+    found = []
     for kinds in (
         (measure.ADVANTAGES, measure.PAIRED) if tested.plan.cost == SHARPEST else ()
     ):
@@ -245,7 +245,8 @@ def stronger_attacks(tested: Tested) -> list[tuple[Proxy, str | None]]:
 
 def choice_words(tested: Tested) -> str:
     """How the attacks were chosen, and which stronger one is missing."""
-    release, attacks = tested.release, tested.attacks
+    release = tested.release
+    attacks = tested.attacks
     chosen = listed([proxy_named(attack).phrase for attack in attacks])
     if tested.plan.cost != SHARPEST:
         return say("choice", "planned", attacks=chosen)

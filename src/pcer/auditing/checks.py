@@ -85,8 +85,11 @@ def check_release(release: Release) -> list[DeclarationFinding]:
     Logic is always checked; chance only where the split is declared random, sizes are released and
     the effective number of units is known, all at ``LEVEL`` together.
     """
-    facts, rows = release.kept(Facts), list[tuple[Check, Finding, float]]()
-    cuts, inflation, splits = _named_cuts(facts), facts.inflation, None
+    facts = release.kept(Facts)
+    rows = list[tuple[Check, Finding, float]]()
+    cuts = _named_cuts(facts)
+    inflation = facts.inflation
+    splits = None
     if is_random(release) and cuts is not None and inflation is not None:
         splits = Splits(facts, cuts, inflation)
     for check in CHECKS:
@@ -135,11 +138,15 @@ def adjusted_over_checks(
         for k, (_, finding, share) in enumerate(rows)
         if finding.p_value is not None
     }
-    left, largest, open_to = 1.0, 0.0, dict[str, float]()
+    left = 1.0
+    largest = 0.0
+    open_to = dict[str, float]()
     for k in sorted(weighed, key=lambda k: weighed[k]):
-        name, share = rows[k][0].name, rows[k][2]
+        name = rows[k][0].name
+        share = rows[k][2]
         if name not in open_to:
-            open_to[name], left = left, max(0.0, left - share)
+            open_to[name] = left
+            left = max(0.0, left - share)
         adjusted[k] = largest = max(largest, min(1.0, weighed[k] * open_to[name]))
     return adjusted
 
@@ -159,13 +166,15 @@ class Facts:
     """What a release declares, and its counts as arrays over the runs of all settings."""
 
     def __init__(self, release: Release) -> None:
-        by_setting, units = panels(release), release.training.effective_units
+        by_setting = panels(release)
+        units = release.training.effective_units
         runs = iter(
             sorted(
                 release.runs, key=lambda run: (run.model or "", run.budget, run.seed)
             )
         )
-        self.release, self.groups = release, tuple(release.subject.groups)
+        self.release = release
+        self.groups = tuple(release.subject.groups)
         self.settings = [
             Setting(
                 setting_name(p.model, stated_epsilon(p)),
@@ -222,8 +231,10 @@ class Splits:
     """The distinct splits of a release; names that are one split beyond chance count once."""
 
     def __init__(self, facts: Facts, cuts: SplitCounts, inflation: FloatArray) -> None:
-        names, repeats = list(facts.runs_by_split), hypergeometric.repeats(cuts)
-        self.facts, self.inflation = facts, inflation
+        names = list(facts.runs_by_split)
+        repeats = hypergeometric.repeats(cuts)
+        self.facts = facts
+        self.inflation = inflation
         self.stratified_by = strata = facts.release.training.stratified_by or "nothing"
         if strata == "nothing" and cuts.has_labels:
             # Given its numbers in the strata a random split is random within them, so repeats can
@@ -238,7 +249,8 @@ class Splits:
         # Splits that are, beyond chance, an earlier one; by position.
         self.repeats = repeats if self.repeats_p <= SHARE_OF_REPEATS * LEVEL else {}
         kept = [s for s in range(len(names)) if s not in self.repeats]
-        self.names, self.cuts = [names[split] for split in kept], cuts.only(kept)
+        self.names = [names[split] for split in kept]
+        self.cuts = cuts.only(kept)
         # Settings, the correct records of one run for each of their splits, and names of these.
         self.measured = [row for row in map(_correct_records, facts.settings) if row[2]]
 
@@ -248,7 +260,8 @@ def _named_cuts(facts: Facts) -> SplitCounts | None:
 
     By group and label if some run of each split gives its labels, else by group alone.
     """
-    by_name, cuts = facts.runs_by_split.values(), []
+    by_name = facts.runs_by_split.values()
+    cuts = []
     for part in facts.labelled or ():
         tables = [part[runs] for runs in by_name]
         first = [
@@ -265,7 +278,8 @@ def _named_cuts(facts: Facts) -> SplitCounts | None:
 
 def _correct_records(setting: Setting) -> tuple[str, Strata, list[SplitName]]:
     """The lowest-numbered seed represents its split, if it has the accuracy of every group."""
-    panel, strata = setting.panel, strata_of(setting.panel)
+    panel = setting.panel
+    strata = strata_of(setting.panel)
     n = (
         panel.n_train
         if panel.train is None or panel.test is None
@@ -308,7 +322,8 @@ def broken_numbers(facts: Facts) -> Iterator[Finding]:
         ):
             if panel.train is None and (broken := not_whole(value, n)).any():
                 run, group = np.argwhere(broken)[0]
-                rate, people = value[run, group], n[run, group]
+                rate = value[run, group]
+                people = n[run, group]
                 found = {
                     "at": name,
                     "what": what,
@@ -322,7 +337,8 @@ def broken_numbers(facts: Facts) -> Iterator[Finding]:
 def not_whole(value: FloatArray, n: FloatArray) -> BoolArray:
     """Where a rate, as finely as it is printed, is no whole number out of n, if both are known."""
     is_known = np.isfinite(value) & np.isfinite(n) & (n > 0)
-    value, n = np.where(is_known, value, 0.0), np.where(is_known, n, 1.0)
+    value = np.where(is_known, value, 0.0)
+    n = np.where(is_known, n, 1.0)
     half_unit = np.full(
         value.shape, SINGLE_PRECISION
     )  # of the last decimal that is printed
@@ -418,7 +434,8 @@ def broken_promises(facts: Facts) -> Iterator[Finding]:
     if private and training.mechanism == "none":
         yield Finding(say("checks", "no_mechanism", at=private[0].name))
     if private and not facts.protects_unit:
-        at, unit = private[0].name, training.unit_of_split
+        at = private[0].name
+        unit = training.unit_of_split
         yield Finding(say("checks", "other_unit", at=at, unit=unit))
     for name, panel, runs in private:
         n_train = float(panel.n_train.sum(axis=1).max())
@@ -459,8 +476,10 @@ def broken_promises(facts: Facts) -> Iterator[Finding]:
 
 def _sample_rate(release: Release) -> float | None:
     """The least chance of a record to be in a step of DP-SGD; None where it is not known."""
-    config, n = release.training.config or {}, release.subject.n_records
-    rate, batch = config.get("sample_rate"), config.get("expected_batch")
+    config = release.training.config or {}
+    n = release.subject.n_records
+    rate = config.get("sample_rate")
+    batch = config.get("expected_batch")
     if rate is None and n and isinstance(batch, int) and batch > 0:
         rate = 1 / -(-n // batch)
     if not isinstance(rate, int | float) or release.training.mechanism != "dp-sgd":
@@ -494,7 +513,8 @@ def far_placebos(facts: Facts) -> Iterator[Finding]:
     ]
     if far := [row for row in checked if (row.exact_difference or 0.0) > MOST_OFF]:
         row = max(far, key=lambda row: row.exact_difference or 0.0)
-        at, attack = setting_name(row.model, row.epsilon), proxy_named(row.proxy).phrase
+        at = setting_name(row.model, row.epsilon)
+        attack = proxy_named(row.proxy).phrase
         found = {
             "at": at,
             "attack": attack,
@@ -510,7 +530,8 @@ def changed_totals(facts: Facts) -> Iterator[Finding]:
     if not is_random(facts.release) or (sizes := facts.sizes) is None:
         return
     subject = facts.release.subject
-    n_records, missing = subject.n_records, subject.n_missing_group
+    n_records = subject.n_records
+    missing = subject.n_missing_group
     in_all = sizes.total.sum(axis=(1, 2))
     if n_records is not None:
         # The run with most records has all but those without a group.
@@ -543,7 +564,8 @@ def changed_totals(facts: Facts) -> Iterator[Finding]:
 def unit_without_number(facts: Facts) -> Iterator[Finding]:
     """Units that are not records need their effective number in every group."""
     unit = facts.release.training.unit_of_split
-    sizes, effective = facts.sizes, facts.effective_units
+    sizes = facts.sizes
+    effective = facts.effective_units
     if not is_random(facts.release) or unit in (None, RECORD) or sizes is None:
         return
     if effective is None:
@@ -561,11 +583,9 @@ def unit_without_number(facts: Facts) -> Iterator[Finding]:
 def repeated_splits(splits: Splits, level: float) -> Iterator[Finding]:
     """Different random splits rarely cut every group and label alike."""
     if splits.repeats and splits.repeats_p <= level:
-        names, n, p = (
-            list(splits.facts.runs_by_split),
-            len(splits.names),
-            splits.repeats_p,
-        )
+        names = list(splits.facts.runs_by_split)
+        n = len(splits.names)
+        p = splits.repeats_p
         again, first = next(iter(splits.repeats.items()))
         found = {"names": len(names), "n": n, "s": "s" * (n > 1), "chance": _chance(p)}
         found |= {"first": names[first], "again": names[again]}
@@ -580,7 +600,8 @@ def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
     """
     if splits.repeats or not splits.measured:
         return
-    every, p_values = [], []
+    every = []
+    p_values = []
     for _, strata, _ in splits.measured:
         by_split = (
             np.moveaxis(part, 1, 0).reshape(part.shape[1], -1) for part in strata
@@ -609,8 +630,11 @@ def balance(splits: Splits, level: float) -> Iterator[Finding]:
     Units of several records cannot be balanced exactly, so they are not checked; nor are labels
     where records without a group, or without labels, may balance the others.
     """
-    facts, cuts, strata = splits.facts, splits.cuts, splits.stratified_by
-    subject, sizes = facts.release.subject, facts.sizes
+    facts = splits.facts
+    cuts = splits.cuts
+    strata = splits.stratified_by
+    subject = facts.release.subject
+    sizes = facts.sizes
     if facts.release.training.unit_of_split not in (None, RECORD):
         return
     if strata == "nothing":
@@ -668,14 +692,16 @@ def _stratum_words(splits: Splits, stratum: int) -> str:
 
 def label_mix(splits: Splits, level: float) -> Iterator[Finding]:
     """Random parts have the same mix of labels in every group, but for luck."""
-    cuts, strata = splits.cuts, splits.stratified_by
+    cuts = splits.cuts
+    strata = splits.stratified_by
     if cuts.has_labels and strata != "both":
         yield from _drifts(splits, level, cuts, strata, "label_mix")
 
 
 def group_mix(splits: Splits, level: float) -> Iterator[Finding]:
     """Random parts take the same share of every group; by label, that is in the label mix."""
-    cuts, strata = splits.cuts, splits.stratified_by
+    cuts = splits.cuts
+    strata = splits.stratified_by
     if strata == "nothing" or (strata == "label" and not cuts.has_labels):
         groups = SplitCounts(*(part.sum(axis=2, keepdims=True) for part in cuts))
         yield from _drifts(splits, level, groups, "label", "group_mix")
@@ -691,14 +717,15 @@ def _drifts(
     shares = [
         100 * part / np.maximum(part.sum(axis=whole, keepdims=True), 1) for part in cuts
     ]
-    n, independent = len(splits.names), hypergeometric.n_fold_sets(splits.cuts) == 0
+    n = len(splits.names)
+    independent = hypergeometric.n_fold_sets(splits.cuts) == 0
     combined = [hypergeometric.combine(own, independent=independent) for own in chances]
-    p_values, over = holm(np.array(combined)), f" over {n} splits" if n > 1 else ""
+    p_values = holm(np.array(combined))
+    over = f" over {n} splits" if n > 1 else ""
     for g in np.flatnonzero(p_values <= level).tolist():
-        p, s = (
-            float(p_values[g]),
-            int(chances[g].argmin()) * n // len(chances[g]),
-        )  # worst split
+        # worst split
+        p = float(p_values[g])
+        s = int(chances[g].argmin()) * n // len(chances[g])
         found = {
             "group": splits.facts.groups[g],
             "split": _split_words(splits.names[s]),
@@ -715,7 +742,8 @@ def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
     Models that memorise unequally vary more, too: a significant mean explains it. Folds of one set
     are negatively correlated: K of them vary K / (K - 1) times as much.
     """
-    n, sets = len(splits.cuts.train), hypergeometric.n_fold_sets(splits.cuts)
+    n = len(splits.cuts.train)
+    sets = hypergeometric.n_fold_sets(splits.cuts)
     inflation = splits.inflation * (n / (n - sets))
     several = [
         (name, strata) for name, strata, names in splits.measured if len(names) > 1
@@ -728,7 +756,8 @@ def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
         np.where(is_plain, 1, np.stack([spread.p_value for spread in spreads]))
     )
     for k, g in np.argwhere(p_values <= level):
-        (name, strata), p = several[k], p_values[k, g]
+        (name, strata) = several[k]
+        p = p_values[k, g]
         unit = splits.facts.release.training.unit_of_split or RECORD
         found = {
             "at": name,
@@ -747,7 +776,9 @@ def below_zero(splits: Splits, level: float) -> Iterator[Finding]:
     p_values = holm(np.array(tails))
     if (p_values <= level).any():
         k, g = np.unravel_index(int(np.nanargmin(p_values)), p_values.shape)
-        at, group, p = splits.measured[k][0], splits.facts.groups[g], p_values[k, g]
+        at = splits.measured[k][0]
+        group = splits.facts.groups[g]
+        p = p_values[k, g]
         yield Finding(
             say("checks", "below_zero", at=at, group=group, chance=_chance(p)), p
         )
@@ -760,7 +791,8 @@ def impossible_attacks(splits: Splits, level: float) -> Iterator[Finding]:
     to exchange a record is one step between neighbours that replace one, else two. An AUC compares
     two people, who in splits balanced on labels need two exchanges if their labels differ.
     """
-    facts, rows = splits.facts, list[tuple[str, FloatArray, FloatArray]]()
+    facts = splits.facts
+    rows = list[tuple[str, FloatArray, FloatArray]]()
     training = facts.release.training
     replaces = str((training.config or {}).get("adjacency")).startswith("replace")
     by_label = training.stratified_by not in ("nothing", "group")
@@ -777,8 +809,10 @@ def impossible_attacks(splits: Splits, level: float) -> Iterator[Finding]:
         if (exposed := each.exposed) is not None and cost != SPENT.name
     }
     for (cost, k), (value, error) in cells.items():
-        proxy, (name, panel, runs) = proxy_named(cost), facts.settings[k]
-        finds, times = f"At {name} {proxy.phrase} finds", ADVANTAGES.get(proxy.scale)
+        proxy = proxy_named(cost)
+        (name, panel, runs) = facts.settings[k]
+        finds = f"At {name} {proxy.phrase} finds"
+        times = ADVANTAGES.get(proxy.scale)
         if proxy is not GAP:  # which has an exact check
             rows.append(
                 (f"{finds} members less often than a coin would", -value, error)
@@ -788,7 +822,8 @@ def impossible_attacks(splits: Splits, level: float) -> Iterator[Finding]:
             less = f"{finds} less than half of what the plain AUC of losses shows"
             rows.append((less, plain - value, np.hypot(error, more)))
         if times and facts.protects_unit:
-            delta, n = max(run.dp_delta or 0.0 for run in runs), 1 if replaces else 2
+            delta = max(run.dp_delta or 0.0 for run in runs)
+            n = 1 if replaces else 2
             n *= 2 if by_label and proxy.scale is proxies.AUC else 1
             most = times * largest_advantage(panel.epsilon, delta, n_steps=n)
             allowed = f"more than such an epsilon allows ({proxy.scale.hundredths(most)} of 100)"
@@ -798,7 +833,8 @@ def impossible_attacks(splits: Splits, level: float) -> Iterator[Finding]:
         np.maximum(upper_p(excess, np.maximum(error, SMALLEST_P)), SMALLEST_P)
     )
     for k, g in np.argwhere(p_values <= level)[:1]:
-        found, p = {"what": rows[k][0], "group": facts.groups[g]}, p_values[k, g]
+        found = {"what": rows[k][0], "group": facts.groups[g]}
+        p = p_values[k, g]
         yield Finding(say("checks", "impossible", **found, chance=_chance(p)), p)
 
 
@@ -852,7 +888,8 @@ def _split_words(name: SplitName) -> str:
 
 def disclosed(release: Release) -> Iterator[str]:
     """Sentences about small cells and certain memberships; none for public or coarse records."""
-    cells, stated = release.kept(Facts).cells, release.disclosure
+    cells = release.kept(Facts).cells
+    stated = release.disclosure
     if cells is None or (stated is not None and stated.public_data):
         return
     few = (cells.sum(axis=2) < LEAST_PEOPLE).any(axis=(0, 1, 2))

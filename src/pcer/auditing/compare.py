@@ -208,7 +208,8 @@ def compare(
         InputError: the two cannot be compared; one sentence says why.
         PlanError: the attack is not in both.
     """
-    old, new = release_at(old), release_at(new)
+    old = release_at(old)
+    new = release_at(new)
     _require_alike(old, new)
     matches, left_out = _matches(panels(old), panels(new), settings)
     proxy = _choose(matches, cost)
@@ -421,7 +422,8 @@ class BothExposed:
         same are. With shares s and t remembered, the correlation of who it is, is at least
         -sqrt(s t / ((1 - s) (1 - t))) and at most 1.
         """
-        old, new = self.old, self.new
+        old = self.old
+        new = self.new
         middle = (old.value + new.value) / 2
         costs = [
             cost_in_tests(side.value, np.maximum(middle, floor))
@@ -453,7 +455,8 @@ class Contrast(NamedTuple):
 
         One row has its split error in ``lasting`` already.
         """
-        n, value = len(per_split), np.asarray(per_split.mean(axis=0))
+        n = len(per_split)
+        value = np.asarray(per_split.mean(axis=0))
         of_splits = per_split.var(axis=0, ddof=1) / n if n > 1 else np.zeros_like(value)
         variance = of_splits + lasting
         share = quotient(of_splits, variance, otherwise=0.0)
@@ -507,7 +510,8 @@ def group_rows(both: BothExposed, *, tail: float) -> Rows:
 
 def pair_rows(both: BothExposed, *, tail: float) -> Rows:
     """The change of the differences between two groups; arrays of ``both`` are (side, pair)."""
-    sides, contrasts = (both.old, both.new), []
+    sides = (both.old, both.new)
+    contrasts = []
     pooled = [pooled_cost(side.value, side.n) for side in sides]
     for way in (-1.0, 1.0):
         per_split, lasting = both.per_split_and_lasting(way, pooled)
@@ -560,7 +564,9 @@ def _changed_rows(
         raise PlanError(f"the {which} release cannot be compared: {silent.reason}.")
     names = before.panel.group_names
     order = np.array([after.panel.group_names.index(name) for name in names])
-    old, new, is_paired = before.exposed, after.exposed, False
+    old = before.exposed
+    new = after.exposed
+    is_paired = False
     by_split = before.exposed_by_split(), after.exposed_by_split()
     if (
         common is not None
@@ -571,7 +577,8 @@ def _changed_rows(
         is_paired = True
         old = replace(by_split[0], per_split=by_split[0].per_split[common[0]])
         new = replace(by_split[1], per_split=by_split[1].per_split[common[1]])
-    largest, same_people = before.proxy.scale.largest, common is not None
+    largest = before.proxy.scale.largest
+    same_people = common is not None
     both = BothExposed(
         old, new.only(order), same_people, largest=largest, is_paired=is_paired
     )
@@ -667,7 +674,8 @@ def _headline(
             (each, row) for each in settings for row in each.rows if row.axis == axis
         ]
         told = ChangeVerdict.strongest(row.verdict for _, row in rows)
-        several, sentence = len(settings) > 1, _missed(settings, cost, axis)
+        several = len(settings) > 1
+        sentence = _missed(settings, cost, axis)
         if told is not ChangeVerdict.CANNOT_BE_TOLD:
             at = [
                 worded(row, each.new, cost, several)
@@ -702,7 +710,8 @@ def _account(
 
 def worded(row: Change, at: ComparedSetting, cost: Proxy, several: bool) -> str:
     """One change: an exposure that rose or fell, or a difference that grew or shrank."""
-    old, new = row.old or 0.0, row.new or 0.0
+    old = row.old or 0.0
+    new = row.new or 0.0
     scale = cost.scale if row.axis == "exposure" else proxies.ACCURACY
     where = f" {in_setting(at.model, at.epsilon)}" if several else ""
     facts = {
@@ -777,7 +786,8 @@ class Trend(Result):
     @property
     def title(self) -> str:
         """How many versions of what, and the verdict."""
-        of, setting = self.change.old.title, self.change.settings[0].name
+        of = self.change.old.title
+        setting = self.change.settings[0].name
         return f"{len(self.versions)} versions of {of}, {setting}: {self.change.verdict.words}"
 
 
@@ -805,7 +815,8 @@ def trend(
         raise InputError(
             "a trend needs two or more releases, the oldest first.", field="releases"
         )
-    (first, *later), found = given, dict[Panel, list[Panel]]()
+    (first, *later) = given
+    found = dict[Panel, list[Panel]]()
     for each in later:
         _require_alike(first, each)
         for old, new in _matches(panels(first), panels(each), setting)[0]:
@@ -817,7 +828,8 @@ def trend(
         )
     match = max(in_all, key=lambda match: match[0].epsilon)
     names = [short_setting(panel.model, stated_epsilon(panel)) for panel in match]
-    both, proxy = f"{names[0]}={names[-1]}", _choose([match], cost)
+    both = f"{names[0]}={names[-1]}"
+    proxy = _choose([match], cost)
     change = compare(first, later[-1], cost=proxy.name, settings=both)
     audits = [audit(release) for release in given]
     if {each.cost for each in audits} != {

@@ -46,7 +46,8 @@ class Strata(NamedTuple):
     @property
     def excess(self) -> FloatArray:
         """Hits beyond their mean if membership is exchangeable."""
-        misses, spared = self.trained - self.hits, self.correct - self.hits
+        misses = self.trained - self.hits
+        spared = self.correct - self.hits
         rest = self.total - self.trained - spared
         return _ratio(self.hits * rest - misses * spared, self.total)
 
@@ -107,7 +108,8 @@ def memorised(strata: Strata) -> Memorised:
     from scipy.special import ndtr
 
     flat = Strata(*(part.reshape(-1, part.shape[-1]) for part in strata))
-    excess, variance = flat.excess.sum(axis=0), flat.variance.sum(axis=0)
+    excess = flat.excess.sum(axis=0)
+    variance = flat.variance.sum(axis=0)
     # Normal, half a count off for continuity, skewness taken out by the first Cornish-Fisher term.
     # Skewness is at most 1/deviation: beyond a deviation of 100 it is right to 1 % down to 1e-9.
     lean = (flat.total - 2 * flat.correct) * _ratio(
@@ -136,7 +138,8 @@ def hidden_cost_limit(strata: Strata, *, confidence_level: float = 0.95) -> Floa
     # and labels of n over the label's share of the group, the weighted mean of both is at most
     # 1 - (1 - level)^(1/m), about 3/m: the product of (1 - rate)^n is then at least 1 - level, and
     # a geometric mean never exceeds the arithmetic one. Proved for independent people.
-    all_right, all_wrong = strata.correct == strata.total, strata.correct == 0
+    all_right = strata.correct == strata.total
+    all_wrong = strata.correct == 0
     rest = strata.total - strata.trained
     unseen_among = np.select([all_right, all_wrong], [rest, strata.trained])  # else 0
     share = _ratio(strata.total, strata.total.sum(axis=0, keepdims=True))
@@ -156,19 +159,20 @@ def dispersion(strata: Strata, *, inflation: FloatArray | float = 1.0) -> Disper
     # Its mean is at most the number of splits less 1. Its own variance follows from the v and from
     # the fourth cumulants, which few errors make large (each at most the variance of the hits); a
     # stretched chi-square with these two moments gives p. Each bound errs towards no contradiction.
-    rest, spared = strata.total - strata.trained, strata.correct - strata.hits
+    rest = strata.total - strata.trained
+    spared = strata.correct - strata.hits
     scale = _ratio(1.0, strata.trained.sum(axis=0)) + _ratio(1.0, rest.sum(axis=0))
-    x, v = strata.excess.sum(axis=0) * scale, strata.variance.sum(axis=0) * scale**2
-    n, varies = len(x), v.any(axis=0)
+    x = strata.excess.sum(axis=0) * scale
+    v = strata.variance.sum(axis=0) * scale**2
+    n = len(x)
+    varies = v.any(axis=0)
     weight = _ratio(strata.trained * rest, strata.total) * scale
     shares = _ratio(strata.hits, strata.trained), _ratio(spared, rest)
     parts = _ratio(shares[0] * (1 - shares[0]), strata.trained - 1)
     parts = parts + _ratio(shares[1] * (1 - shares[1]), rest - 1)
     neyman = (weight**2 * parts).sum(axis=0)
-    unit, about_mean = (
-        np.maximum(v.mean(axis=0), neyman.mean(axis=0)),
-        (x - x.mean(axis=0)) ** 2,
-    )
+    unit = np.maximum(v.mean(axis=0), neyman.mean(axis=0))
+    about_mean = (x - x.mean(axis=0)) ** 2
     statistic = _ratio(about_mean.sum(axis=0), unit * inflation)
     # variance of the sum of squares about the mean, in units of the mean variance
     squares = (1 - 2 / n) * (v**2).sum(axis=0) + v.mean(axis=0) ** 2
@@ -201,11 +205,13 @@ def _exact_tails(strata: Strata) -> FloatArray:
     likely = np.floor((correct + 1) * ((trained + 1) / (total + 2)))
     fewest = np.maximum(0.0, trained + correct - total)
     mode = np.clip(likely, fewest, np.minimum(correct, trained))
-    variance, above = strata.variance.sum(axis=0), (hits - mode).sum(axis=0)
+    variance = strata.variance.sum(axis=0)
+    above = (hits - mode).sum(axis=0)
     reach = int(_reach(variance.max()))
     n_points = 2 * reach + 2
     # Only frequencies that matter: at angle t, U has at most e^(-variance (1 - cos t)).
-    n_frequencies, smallest = n_points // 2 + 1, float(variance.min())
+    n_frequencies = n_points // 2 + 1
+    smallest = float(variance.min())
     if smallest > TAIL_EXPONENT / 2:
         angle = np.arccos(1 - TAIL_EXPONENT / smallest)
         n_frequencies = (

@@ -501,10 +501,8 @@ class Audit(Result):
     @property
     def policy_lines(self) -> list[str]:
         """Whether the policy holds, and each rule that is broken; nothing without a policy."""
-        broken, n_broken = (
-            [rule.sentence for rule in self.broken_rules],
-            len(self.broken_rules),
-        )
+        broken = [rule.sentence for rule in self.broken_rules]
+        n_broken = len(self.broken_rules)
         first = (
             f"The policy is broken: {n_broken} of its rules."
             if broken

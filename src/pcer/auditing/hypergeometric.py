@@ -55,7 +55,8 @@ def by_stratum(table: FloatArray, strata: StratifiedBy) -> FloatArray:
         return table
     if strata == "label":
         return table.swapaxes(1, 2)
-    n_splits, cells = len(table), table[0].size
+    n_splits = len(table)
+    cells = table[0].size
     return table.reshape(
         (n_splits, 1, cells) if strata == "nothing" else (n_splits, cells, 1)
     )
@@ -63,7 +64,8 @@ def by_stratum(table: FloatArray, strata: StratifiedBy) -> FloatArray:
 
 def n_fold_sets(counts: SplitCounts) -> int:
     """How many complete sets of folds the splits are: 0 unless their test parts tile the data."""
-    total, tested = counts.total, counts.test.sum(axis=0)
+    total = counts.total
+    tested = counts.test.sum(axis=0)
     if len(counts.train) < 2 or (total != total[0]).any():
         return 0
     sets = tested.sum() / total[0].sum()
@@ -95,7 +97,9 @@ def label_chances(
     # Balanced by label, a group's share of each label is tested instead; a third group is then
     # needed to tell one group from the other, so of two only the first is tested. That is also the
     # test of groups in all records, as of one label.
-    by_label, n_groups, total = strata == "label", counts.train.shape[1], counts.total
+    by_label = strata == "label"
+    n_groups = counts.train.shape[1]
+    total = counts.total
     axis = 1 if by_label else 2
     drawn_from, drawn = (
         part.sum(axis=axis, keepdims=True) for part in (total, counts.train)
@@ -131,7 +135,8 @@ def misses(counts: SplitCounts, strata: StratifiedBy) -> tuple[FloatArray, Float
     drawn, size = (
         by_stratum(part, strata).sum(axis=2) for part in (counts.train, counts.total)
     )
-    n, trained = size.sum(axis=1, keepdims=True), drawn.sum(axis=1, keepdims=True)
+    n = size.sum(axis=1, keepdims=True)
+    trained = drawn.sum(axis=1, keepdims=True)
     share = size / n
     spread = np.sqrt(
         trained * share * (1 - share) * (n - trained) / np.maximum(n - 1, 1)
@@ -149,8 +154,10 @@ def chance_rounded(counts: SplitCounts, strata: StratifiedBy) -> float:
     drawn, size = (
         by_stratum(part, strata).sum(axis=2) for part in (counts.train, counts.total)
     )
-    n, trained = size.sum(axis=1, keepdims=True), drawn.sum(axis=1, keepdims=True)
-    mean, within = trained * size / n, np.ones(size.size)
+    n = size.sum(axis=1, keepdims=True)
+    trained = drawn.sum(axis=1, keepdims=True)
+    mean = trained * size / n
+    within = np.ones(size.size)
     outside = np.floor(mean + ROUNDING) + 1, np.ceil(mean - ROUNDING) - 1
     for tails, hits in zip((upper_tails, lower_tails), outside, strict=True):
         parts = np.broadcast_arrays(n, trained, size, hits)
@@ -182,13 +189,12 @@ def chance_of_repeats(
     # The smaller of two bounds counts: that of any pair alike, and that of a chain, in which a
     # split meets the likeliest table. Clumps that fall together leave fewer ways to cut a group:
     # its numbers are divided by their inflation.
-    n, n_repeats = len(counts.train), len(repeats(counts))
+    n = len(counts.train)
+    n_repeats = len(repeats(counts))
     if not n_repeats or n_fold_sets(counts):  # folds follow from each other
         return 1.0
-    drawn, comparable = (
-        by_stratum(counts.train, strata).sum(axis=2),
-        dict[bytes, list[int]](),
-    )
+    drawn = by_stratum(counts.train, strata).sum(axis=2)
+    comparable = dict[bytes, list[int]]()
     for s, total in enumerate(
         counts.total
     ):  # only splits that draw as many can be alike
@@ -199,10 +205,8 @@ def chance_of_repeats(
     for splits in several:
         most = MOST_CONVOLVED // len(several)
         largest, alike = table_chances(clumps.only(splits), strata, most=most)
-        likeliest, pairs = (
-            max(likeliest, largest),
-            pairs + math.comb(len(splits), 2) * alike,
-        )
+        likeliest = max(likeliest, largest)
+        pairs = pairs + math.comb(len(splits), 2) * alike
     return min(1.0, pairs, chain(likeliest, n=n, repeats=n_repeats))
 
 
@@ -248,10 +252,8 @@ def _twice(size: FloatArray, drawn: float) -> float:
     n = int(size.sum())
     if not 0 < drawn < n:
         return 1.0
-    odds, product = (
-        math.log(drawn / (n - drawn)),
-        np.ones(n // 2 + 1, dtype=np.complex128),
-    )
+    odds = math.log(drawn / (n - drawn))
+    product = np.ones(n // 2 + 1, dtype=np.complex128)
 
     def log_chance(
         cell: float, k: FloatArray | float

@@ -93,7 +93,8 @@ class Exposed:
         self, cost: FloatArray, *, more: FloatArray | float = 0.0
     ) -> FloatArray:
         """Variance of the value, its people's part taken at some cost, and more in one split."""
-        one_split, people = self.one_split + more, self.people_part(cost)
+        one_split = self.one_split + more
+        people = self.people_part(cost)
         return variances.cost_variance(
             self.per_split, one_split=one_split, people=people
         )
@@ -103,11 +104,9 @@ class Exposed:
 
         The error at the value is too small for costs above it; above 1/2 it is the larger one.
         """
-        start, variance, more = (
-            np.maximum(self.value, 0.0),
-            self.alone,
-            np.zeros_like(self.value),
-        )
+        start = np.maximum(self.value, 0.0)
+        variance = self.alone
+        more = np.zeros_like(self.value)
         for _ in range(LIMIT_STEPS):
             limit = start + z * np.sqrt(variance)
             if (
@@ -175,19 +174,15 @@ class Measured:
         the variance by records in one model, the rest of which the spread over splits shows. For
         attacks that do not calibrate, that spread misses what records change about each other.
         """
-        exposed, panel, runs = (
-            self.exposed,
-            self.panel,
-            self.panel.shadowed.get(self.proxy.name),
-        )
+        exposed = self.exposed
+        panel = self.panel
+        runs = self.panel.shadowed.get(self.proxy.name)
         if exposed is None or exposed.n_splits == panel.n_splits:
             return exposed
         if runs is None:
             return None
-        n, of_one = (
-            len(runs.value),
-            (runs.standard_error**2).mean(axis=0) * self.inflation,
-        )
+        n = len(runs.value)
+        of_one = (runs.standard_error**2).mean(axis=0) * self.inflation
         people = np.maximum(exposed.of_records - of_one / n, 0.0) * n / (n - 1)
         is_told = np.isclose(runs.value.mean(axis=0), exposed.value) & np.isfinite(
             people
@@ -239,19 +234,25 @@ def measure_panel(
     panel: Panel, plan: Plan, cost: str, *, inflation: FloatArray | None = None
 ) -> Measured:
     """Compute one cost of one setting, and the plan's benefit."""
-    proxy, enough = proxy_named(cost), np.ones(len(panel.group_names), dtype=np.bool_)
-    values, is_pooled, strata = np.full(panel.train_accuracy.shape, np.nan), False, None
+    proxy = proxy_named(cost)
+    enough = np.ones(len(panel.group_names), dtype=np.bool_)
+    values = np.full(panel.train_accuracy.shape, np.nan)
+    is_pooled = False
+    strata = None
     if cost in panel.pooled:
         behind = panel.pooled[cost].n_records
         enough = ~(np.where(np.isnan(behind), panel.mean_n, behind) < LEAST_RECORDS)
     clumps = np.ones(len(enough)) if inflation is None else inflation
     benefit, n_test, n = benefit_of(panel, plan)
-    people, tested = n.mean(axis=0) / clumps, n_test.mean(axis=0) / clumps
+    people = n.mean(axis=0) / clumps
+    tested = n_test.mean(axis=0) / clumps
     received = by_split(benefit, panel.split)  # NaN: not given
     if not (
         np.isfinite(received).all() and np.isfinite(people).all() and (tested > 0).all()
     ):
-        received, people, tested = received * np.nan, people * np.nan, people * np.nan
+        received = received * np.nan
+        people = people * np.nan
+        tested = people
     rate = received.mean(axis=0)
     variance = variances.benefit_variance(
         rate, n=people, n_test=tested, n_splits=len(received)
@@ -429,14 +430,14 @@ def _exposed(
     """What the tests of a cost need, or why there are none."""
     # Of the gap, the luck of the split is known, and so is what people add at most. The error of a
     # cost over all models holds its people; that of a cost of every run is about its records.
-    name, people = proxy.name, PEOPLE_PARTS.get(proxy.scale)
-    is_rate, covariance = plan.benefit == "positive_rate", np.full(len(clumps), np.nan)
+    name = proxy.name
+    people = PEOPLE_PARTS.get(proxy.scale)
+    is_rate = plan.benefit == "positive_rate"
+    covariance = np.full(len(clumps), np.nan)
     of_records = covariance
     if proxy.is_from_counts:
-        accuracies, people = (
-            (panel.train_accuracy, panel.test_accuracy),
-            variances.people_part,
-        )
+        accuracies = (panel.train_accuracy, panel.test_accuracy)
+        people = variances.people_part
         if not panel.has_sizes:
             return None, NO_SIZES
         if not np.isfinite(accuracies[0] - accuracies[1]).all():
@@ -454,8 +455,10 @@ def _exposed(
             both = variances.split_covariance(panel.test, benefit, is_rate=is_rate)
             covariance = both.mean(axis=0) * clumps
     elif name in panel.pooled:
-        pooled, people = panel.pooled[name], None
-        per_split, of_records = pooled.value[None], pooled.null_error**2 * clumps
+        pooled = panel.pooled[name]
+        people = None
+        per_split = pooled.value[None]
+        of_records = pooled.null_error**2 * clumps
         least = (1 + (MUTUAL - 1) * pooled.separation) * of_records
         one_split = np.fmax(pooled.standard_error**2 * clumps, least)
         null = np.where(np.isnan(of_records), one_split, of_records)

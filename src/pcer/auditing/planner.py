@@ -232,11 +232,10 @@ def more_would_show(
     tested: Tested, evidence: Evidence, k: int, budget: BudgetResult
 ) -> str | None:
     """How many more splits or people would show how much in setting k; None where unknown."""
-    measured, difference = (
-        tested.measured[tested.cost][k],
-        np.abs(evidence.exposure.value[k]),
-    )
-    exposed, n_tests = measured.exposed, (evidence.n_cost_tests, evidence.n_pair_tests)
+    measured = tested.measured[tested.cost][k]
+    difference = np.abs(evidence.exposure.value[k])
+    exposed = measured.exposed
+    n_tests = (evidence.n_cost_tests, evidence.n_pair_tests)
     if exposed is None or budget.reason is not None:
         return None
     if budget.verdict is Verdict.NONE_DETECTED:
@@ -277,8 +276,10 @@ class CountsError:
         difference seen is just the threshold, z errors, the smaller group is off by the larger
         part: found by repetition.
         """
-        f, n_splits = self.train_share, design.n_splits
-        test, n = self.accuracy[[*groups]], design.people[[*groups]]
+        f = self.train_share
+        n_splits = design.n_splits
+        test = self.accuracy[[*groups]]
+        n = design.people[[*groups]]
         train = np.minimum(test + exposure, 1.0)
         both = f * train + (1 - f) * test
         null = both * (1 - both) / (f * (1 - f) * n)  # as if nothing was memorised
@@ -286,7 +287,8 @@ class CountsError:
         if (
             len(groups) == 1
         ):  # an exact test: of whole numbers, and skewed (Cornish and Fisher)
-            units, lean = f * (1 - f) * n[0] * n_splits, (1 - 2 * both[0]) * (1 - 2 * f)
+            units = f * (1 - f) * n[0] * n_splits
+            lean = (1 - 2 * both[0]) * (1 - 2 * f)
             error = (
                 math.sqrt(null[0] / n_splits)
                 + (lean * (z - 1 / z) / 6 + 0.5 / z) / units
@@ -296,7 +298,8 @@ class CountsError:
             null, variances.record_variance(train, test, f * n, (1 - f) * n)
         )
         one_split *= 1 + CHANCE_SPREAD * math.sqrt((1 - 1 / n_splits) / n_splits)
-        off, seen = np.array([1.0, -1.0]) * n[::-1] / n.sum(), exposure
+        off = np.array([1.0, -1.0]) * n[::-1] / n.sum()
+        seen = exposure
         for _ in range(REPETITIONS):
             cost = variances.cost_in_tests(seen, variances.pooled_cost(seen, n))
             people = variances.people_part(cost, n)
@@ -325,7 +328,8 @@ class MeasuredError:
         self, design: Design, groups: Sequence[int], exposure: FloatArray, z: float
     ) -> tuple[float, float]:
         """Upper bound of the variance with the design's splits and people, given twice."""
-        n, ratio = self.n_people[[*groups]], self.n_splits / design.n_splits
+        n = self.n_people[[*groups]]
+        ratio = self.n_splits / design.n_splits
         variance = float(self.variance[groups[0], groups[-1]])
         lasting = (
             0.0 if ratio > 1 else min(variance, float(self.people(exposure, n).sum()))
@@ -376,9 +380,12 @@ class Question:
         """
         from scipy.special import ndtr
 
-        n_tests, level, exposure = design.n_tests[0], SIGNIFICANCE, np.array([amount])
+        n_tests = design.n_tests[0]
+        level = SIGNIFICANCE
+        exposure = np.array([amount])
         if len(self.groups) > 1:
-            n_tests, level = 2 * design.n_tests[1], SIGNIFICANCE * EXPOSURE_SHARE
+            n_tests = 2 * design.n_tests[1]
+            level = SIGNIFICANCE * EXPOSURE_SHARE
             exposure = np.array([self.base, self.base + amount])
         z = variances.limit_quantile(
             n_limits=max(1, n_tests), confidence_level=1 - level
@@ -435,7 +442,8 @@ def _reached(power: Callable[[float], float]) -> float:
 
 def advice(design: Design, question: Question, *, target: float | None = None) -> str:
     """What it would take to show the target; by default half of what shows now."""
-    now, most = smallest(design, question), question.largest(design)
+    now = smallest(design, question)
+    most = question.largest(design)
     if math.isnan(now) and (target is None or target > most):
         return say("plan", "impossible", what=question.words(design, most))
     wanted = now / 2 if target is None else target
@@ -456,12 +464,14 @@ def advice(design: Design, question: Question, *, target: float | None = None) -
     first = say(
         "plan", hidden, things=things, limit=points(limit), n=f"{MOST_SPLITS:,}", **who
     )
-    people, needed = people_for(design, question, wanted), "stronger"
+    people = people_for(design, question, wanted)
+    needed = "stronger"
     if people is not None:
         unit = 10.0 ** max(
             0, math.floor(math.log10(people[g])) - 1
         )  # two digits, upwards
-        needed, who["people"] = "people", f"{math.ceil(people[g] / unit) * unit:,.0f}"
+        needed = "people"
+        who["people"] = f"{math.ceil(people[g] / unit) * unit:,.0f}"
     return f"{first} {say('plan', needed, what=what, points=points(wanted), **who)}"
 
 
@@ -491,7 +501,8 @@ def _of_sizes(
             f"sizes alone tell what the {GAP.name} can show, but not what {cost!r} can; give a "
             "release of a few splits that carries it."
         )
-    names, people = [*map(str, groups)], np.array([*groups.values()], dtype=np.float64)
+    names = [*map(str, groups)]
+    people = np.array([*groups.values()], dtype=np.float64)
     given = (
         accuracy if isinstance(accuracy, Mapping) else dict.fromkeys(names, accuracy)
     )
@@ -537,10 +548,8 @@ def _of_release(
         raise InputError(
             f"the release has no setting {setting!r}; it has {', '.join(names)}."
         )
-    pairs, attacks = (
-        measure.pairs_of(by_setting, plan),
-        measure.deciding_attacks(by_setting, plan),
-    )
+    pairs = measure.pairs_of(by_setting, plan)
+    attacks = measure.deciding_attacks(by_setting, plan)
     by_cost = measure.measure_costs(by_setting, plan, inflation=facts.inflation)
     measured = [by_cost[attack] for attack in attacks]
     if n_settings is not None:
@@ -569,7 +578,8 @@ def _of_release(
 
 def design_of_measured(measured: Measured, n_tests: Sequence[int]) -> Design | None:
     """One setting and one attack as a study to repeat; None where nothing can be learnt from it."""
-    panel, exposed = measured.panel, measured.exposed
+    panel = measured.panel
+    exposed = measured.exposed
     if (
         exposed is None
         or not measured.enough.all()

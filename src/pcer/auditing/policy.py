@@ -70,7 +70,8 @@ def is_contradiction(finding: DeclarationFinding) -> bool:
 
 
 def _broken(policy: Policy, audit: Audit, tested: Tested) -> Iterator[tuple[str, str]]:
-    kind, runs = tested.release.training.split_kind, tested.release.runs
+    kind = tested.release.training.split_kind
+    runs = tested.release.runs
     if policy.strict:  # what a careful reader needs to know, whatever the numbers say
         if kind != "random":
             stated = (
@@ -105,7 +106,8 @@ def _broken(policy: Policy, audit: Audit, tested: Tested) -> Iterator[tuple[str,
         yield "min_splits", f"limit {least}; {some_of(few, MOST_NAMED)}"
     for cost in policy.required_costs:
         cost = attack_named(cost, tested.measured)
-        phrase, measured = proxy_named(cost).phrase, tested.measured.get(cost, ())
+        phrase = proxy_named(cost).phrase
+        measured = tested.measured.get(cost, ())
         if not measured or any(each.exposed is None for each in measured):
             lacks = "lacks some value or error" if measured else "is not released"
             yield "required_costs", f"{phrase} {lacks}"
@@ -137,7 +139,9 @@ def statement_met(audit: Audit, statement: str) -> str | None:
 
 def _limits(policy: Policy, audit: Audit, tested: Tested) -> Iterator[tuple[str, str]]:
     """Numbers that must be known and at most so large: those of all attacks in a known unit."""
-    costs, differences, names = list[Cell](), list[Cell](), audit.subject.groups
+    costs = list[Cell]()
+    differences = list[Cell]()
+    names = audit.subject.groups
     cells = [
         (cost, k, measured)
         for cost, by_setting in tested.measured.items()
@@ -150,15 +154,14 @@ def _limits(policy: Policy, audit: Audit, tested: Tested) -> Iterator[tuple[str,
     ]
     pairs = tuple(combinations(range(len(names)), 2))
     between = [listed(pair) for pair in combinations(names, 2)]
-    level, n = audit.plan.confidence_level, len(cells) * len(names)
+    level = audit.plan.confidence_level
+    n = len(cells) * len(names)
     n_attacks = len({cost for cost, *_ in cells})
     by_attack = [costs, differences] if n_attacks > 1 else []
     z = limit_quantile(n_limits=len(cells) * len(between), confidence_level=level)
     for cost, k, measured in cells:
-        at, (value, error, *_) = (
-            _name(audit.budgets[k]),
-            compare_pairs(measured, pairs).exposure,
-        )
+        at = _name(audit.budgets[k])
+        (value, error, *_) = compare_pairs(measured, pairs).exposure
         at += "" if cost == audit.cost else f", by {measured.proxy.phrase}"
         bounds = np.where(
             measured.enough, measured.upper_limit(level=level, n_limits=n), np.nan
@@ -218,14 +221,16 @@ def _other_bounds(audit: Audit, tested: Tested) -> dict[str, list[Cell]]:
 
     cells: dict[str, list[Cell]] = {"largest_outcome_gap": [], "most_spent": []}
     cells["least_accuracy"] = []
-    fails, n = 1 - audit.plan.confidence_level, len(audit.budgets)
+    fails = 1 - audit.plan.confidence_level
+    n = len(audit.budgets)
     z = limit_quantile(
         n_limits=n * len(audit.subject.groups), confidence_level=1 - fails
     )
     pairs = tuple(combinations(range(len(audit.subject.groups)), 2))
     of_pairs = limit_quantile(n_limits=n * len(pairs), confidence_level=1 - fails)
     for k, budget in enumerate(audit.budgets):
-        at, measured = _name(budget), tested.measured[audit.cost][k]
+        at = _name(budget)
+        measured = tested.measured[audit.cost][k]
         value, error, *_ = compare_pairs(measured, pairs).benefit
         reach = 100 * np.minimum(np.abs(value) + of_pairs * error, 1.0)
         between = map(listed, combinations(audit.subject.groups, 2))
@@ -236,11 +241,13 @@ def _other_bounds(audit: Audit, tested: Tested) -> dict[str, list[Cell]]:
             name,
             group,
         ) in budget.groups.items():  # a promise, too, bounds what is spent
-            own, most = group.allowed, budget.epsilon or np.nan
+            own = group.allowed
+            most = budget.epsilon or np.nan
             if own is not None and own.spent is not None and own.mode != "refreshed":
                 most = float(np.fmin(most, own.spent + z * (own.standard_error or 0.0)))
             cells["most_spent"].append((name, at, most))
-        right, splits = budget.accuracy, max(budget.n_splits, 1)
+        right = budget.accuracy
+        splits = max(budget.n_splits, 1)
         below = (
             np.nan if right.std is None else stdtrit(splits - 1, fails / n) * right.std
         )

@@ -81,7 +81,8 @@ class Checked(Record):
     @property
     def answer(self) -> Answer:
         """Whether the bound is inside the limit, or outside the other way."""
-        sign, limit = (-1 if self.what == ACCURACY else 1), self.limit or 0.0
+        sign = -1 if self.what == ACCURACY else 1
+        limit = self.limit or 0.0
         ends = [
             sign * (end - limit) for end in (self.lower, self.upper) if end is not None
         ]
@@ -221,7 +222,8 @@ def recommend(
     settings = candidates([*releases_at(releases)])
     attacks = measure.deciding_attacks([each.panel for each in settings], Plan())
     n_groups = len(settings[0].panel.group_names)
-    n_pairs, k = max(n_groups, math.comb(n_groups, 2)), len(attacks)
+    n_pairs = max(n_groups, math.comb(n_groups, 2))
+    k = len(attacks)
     n_cells = {EXPOSURE: k * n_groups, DIFFERENCE: k * n_pairs, OUTCOMES: n_pairs}
     n_breaks = len(settings) * sum(n_cells.get(name, n_groups) for name in asked)
     levels = Levels(SIGNIFICANCE / len(settings), SIGNIFICANCE / n_breaks, attacks)
@@ -265,7 +267,8 @@ class Candidate:
             split for split in self.accuracy if other is None or split in other.accuracy
         ]
         if other is not None and len(common) < 2:  # the errors of both are added
-            own, theirs = self.versus(), other.versus()
+            own = self.versus()
+            theirs = other.versus()
             return Contrast.of(
                 (own.value - theirs.value)[None], own.variance + theirs.variance
             )
@@ -282,11 +285,10 @@ class Candidate:
     def numbers(self, levels: Levels) -> Iterator[Checked]:
         """Every number that a limit may be about; accuracy comes last."""
         names = self.panel.group_names
-        pairs, apart = (
-            tuple(combinations(range(len(names)), 2)),
-            [*combinations(names, 2)],
-        )
-        z_hold, z_break = _z(levels.hold), _z(levels.breaks)
+        pairs = tuple(combinations(range(len(names)), 2))
+        apart = [*combinations(names, 2)]
+        z_hold = _z(levels.hold)
+        z_break = _z(levels.breaks)
 
         def checked(
             what: str, groups: Any, attack: str | None, *numbers: Any
@@ -300,15 +302,14 @@ class Candidate:
         for attack in levels.attacks:
             measured = self.measured(attack)
             per: Any = measured.proxy.scale.per_success  # every deciding attack has it
-            tests, exposed = compare_pairs(measured, pairs), measured.exposed
+            tests = compare_pairs(measured, pairs)
+            exposed = measured.exposed
             most = measured.upper_limit(level=1 - levels.hold, n_limits=1)
             for g, name in enumerate(names):
                 found = (math.nan,) * 4
                 if exposed is not None and measured.enough[g]:
-                    value, error = (
-                        50 + per * exposed.value[g],
-                        per * math.sqrt(exposed.alone[g]),
-                    )
+                    value = 50 + per * exposed.value[g]
+                    error = per * math.sqrt(exposed.alone[g])
                     found = value, error, value - z_break * error, 50 + per * most[g]
                 yield checked(EXPOSURE, (name,), attack, *found)
             for sides, value, error in zip(apart, *tests.exposure[:2], strict=True):
@@ -326,7 +327,8 @@ class Candidate:
             bound = min(self.epsilon or math.inf, promised.get(name, math.inf))
             found = bound, 0.0, 0.0, bound
             if (row := spent.get(name)) is not None:
-                value, error = min(row.mean, bound), row.standard_error or 0.0
+                value = min(row.mean, bound)
+                error = row.standard_error or 0.0
                 found = (
                     value,
                     error,
@@ -335,7 +337,8 @@ class Candidate:
                 )
             yield checked(SPENT, (name,), None, *found)
         right = self.versus()
-        value, error = right.value[0], math.sqrt(right.variance[0])
+        value = right.value[0]
+        error = math.sqrt(right.variance[0])
         low, high = (right.half_width(tail)[0] for tail in (levels.hold, levels.breaks))
         yield checked(ACCURACY, (), None, value, error, value - low, value + high)
 
@@ -361,12 +364,11 @@ class Candidate:
             )
             each = [x for x in each if -math.inf < x[0].inside[0] < 0][-1:] or each
         told, splits, people = each[0]
-        form, why = (
-            str(answer) + "_people" * bool(people) + "_splits" * bool(splits),
-            "",
-        )
+        form = str(answer) + "_people" * bool(people) + "_splits" * bool(splits)
+        why = ""
         if told.value is None:  # without privacy, of too few people, or not released
-            form, why = f"{answer}_unknown", say("recommend", f"lacks_{told.what}")
+            form = f"{answer}_unknown"
+            why = say("recommend", f"lacks_{told.what}")
             if told.attack and not (enough := self.measured(told.attack).enough).all():
                 few = listed(np.array(self.panel.group_names)[~enough].tolist())
                 why = say("recommend", "few", groups=few, least=measure.LEAST_RECORDS)
@@ -376,10 +378,8 @@ class Candidate:
             told.inside[0] >= 0
         )  # the end towards its limit
         digits = 2 if told.what == SPENT else 1
-        attack, end = (
-            proxy_named(told.attack or "").label,
-            told.lower if at_least else told.upper,
-        )
+        attack = proxy_named(told.attack or "").label
+        end = told.lower if at_least else told.upper
         facts = {
             "value": decimals(told.value, digits),
             "end": decimals(end, digits),
@@ -415,24 +415,26 @@ class Candidate:
 
         More splits lower what is above the people's part: of what is spent, no release says it.
         """
-        away, error = (
-            abs((told.limit or 0.0) - (told.value or 0.0)),
-            told.standard_error or 0.0,
-        )
+        away = abs((told.limit or 0.0) - (told.value or 0.0))
+        error = told.standard_error or 0.0
         if told.answer != "open" or told.value is None or not away * error > 0:
             return None, None
-        z, panel = _z(levels.hold if told.inside[0] > 0 else levels.breaks), self.panel
-        wanted, now = (away / (z + POWER_QUANTILE)) ** 2, error**2
+        z = _z(levels.hold if told.inside[0] > 0 else levels.breaks)
+        panel = self.panel
+        wanted = (away / (z + POWER_QUANTILE)) ** 2
+        now = error**2
         groups = [panel.group_names.index(name) for name in told.groups]
         lasting = 0.0 if told.what == ACCURACY else now
         measured = self.measured(told.attack or levels.attacks[0])
         if told.what == OUTCOMES:
             lasting = 100**2 * float(measured.received_lasting[groups].sum())
         if told.attack is not None:
-            exposed, scale = measured.exposed, measured.proxy.scale
+            exposed = measured.exposed
+            scale = measured.proxy.scale
             assert exposed is not None  # it has a value
             people_part = measure.PEOPLE_PARTS.get(scale, variances.people_part)
-            at, n = np.maximum(exposed.value[groups], 0.0), exposed.n[groups]
+            at = np.maximum(exposed.value[groups], 0.0)
+            n = exposed.n[groups]
             lasting = min(
                 now, (scale.per_success or 0.0) ** 2 * float(people_part(at, n).sum())
             )
@@ -448,7 +450,8 @@ def candidates(releases: Sequence[Release]) -> list[Candidate]:
     """Settings in the order of the files; InputError unless all can be compared."""
     found: dict[tuple[str | None, float | None], Candidate] = {}
     for release in releases:
-        first, inflation = releases[0], usable_inflation(release, release.title)
+        first = releases[0]
+        inflation = usable_inflation(release, release.title)
         for what in ("subject.attribute", "subject.groups", "provenance.data_digest"):
             part, name = what.split(".")
             if (
@@ -467,7 +470,9 @@ def candidates(releases: Sequence[Release]) -> list[Candidate]:
             (s.panel.model, s.runs[0].epsilon): s for s in release.kept(Facts).settings
         }
         for key in dict.fromkeys((run.model, run.epsilon) for run in release.runs):
-            fault, field, panel = None, "runs", own[key].panel
+            fault = None
+            field = "runs"
+            panel = own[key].panel
             right = (panel.test_accuracy * panel.n_test).sum(axis=1) / panel.n_test.sum(
                 axis=1
             )
@@ -524,7 +529,8 @@ def preference(
     setting: Candidate, numbers: Sequence[Checked]
 ) -> tuple[float, float, float]:
     """What decides among tied settings, the lowest first: epsilon, spent, then accuracy."""
-    spent, epsilon = largest(numbers, SPENT), setting.epsilon or math.inf
+    spent = largest(numbers, SPENT)
+    epsilon = setting.epsilon or math.inf
     return (
         epsilon,
         epsilon if spent is None else spent.value or 0.0,
@@ -554,7 +560,8 @@ def _concluded(
     attacks: Sequence[str],
 ) -> Recommendation:
     """The choice among settings that hold, or the nearest; and the price."""
-    account, tied = list[str](), choose(settings, [each.numbers for each in answers])
+    account = list[str]()
+    tied = choose(settings, [each.numbers for each in answers])
 
     def inside(
         k: int,
@@ -566,7 +573,8 @@ def _concluded(
     at, form = (
         (tied[0], "chosen") if tied else (max(range(len(answers)), key=inside), "none")
     )
-    told, why = answers[at], answers[at].sentence
+    told = answers[at]
+    why = answers[at].sentence
     if len(tied) > 1:
         first, second = (preference(settings[k], answers[k].numbers) for k in tied[:2])
         reason = (
@@ -576,7 +584,8 @@ def _concluded(
             if first[1] < second[1]
             else "right"
         )
-        form, why = "tied", say("recommend", f"tied_{reason}")
+        form = "tied"
+        why = say("recommend", f"tied_{reason}")
     if tied and at > 0:
         lower = settings[0].versus(settings[at])
         end = math.ceil(100 * (lower.value + lower.half_width(1 - CONFIDENCE))[0]) / 100
@@ -601,13 +610,12 @@ def _concluded(
 def _price(settings: Sequence[Candidate]) -> Price:
     """Costs of all models that were read, and of a fresh private selection."""
     private = [each for each in settings if each.epsilon is not None]
-    counts, k = [len(each.panel.seeds) for each in private], len(private)
+    counts = [len(each.panel.seeds) for each in private]
+    k = len(private)
     n_models = sum(len(each.panel.seeds) for each in settings)
-    n_without, together, fresh = (
-        n_models - sum(counts),
-        None,
-        cast(Any, (None, None, None)),
-    )
+    n_without = n_models - sum(counts)
+    together = None
+    fresh = cast(Any, (None, None, None))
     known = [each for each in map(_divergence, private) if each is not None]
     delta = min((delta for _, delta in known), default=None)
     if delta is not None and len(known) == k:
@@ -643,12 +651,11 @@ def _divergence(setting: Candidate) -> tuple[FloatArray, float] | None:
         x.noise_multiplier for x in setting.release.runs if (x.model, x.epsilon) == own
     }
     try:
-        steps, delta, (noise,) = (
-            joint["trainings"][setting.model or ""],
-            joint["dp_delta"],
-            noises,
-        )
-        rate, n = steps["sample_rate"], steps["n_steps"]
+        steps = joint["trainings"][setting.model or ""]
+        delta = joint["dp_delta"]
+        (noise,) = noises
+        rate = steps["sample_rate"]
+        n = steps["n_steps"]
         is_one = (
             0.01 <= noise <= 1e6 and 0 < rate <= 1 <= n <= 1e9 and 0 < delta < 1
         )  # a training
@@ -671,10 +678,8 @@ def selection_epsilon(
     """
     from scipy.optimize import brentq
 
-    once, laws = (
-        divergence + math.log(mean) / (ORDERS - 1),
-        list[tuple[float, Law, float | None]](),
-    )
+    once = divergence + math.log(mean) / (ORDERS - 1)
+    laws = list[tuple[float, Law, float | None]]()
     # Theorem 6 takes the delta of one run at this epsilon, for each order.
     hat = np.log1p(1 / (ORDERS - 1))[:, None]
     log_delta = (ORDERS - 1) * (divergence - hat + np.log1p(-1 / ORDERS)) - np.log(

@@ -37,8 +37,11 @@ def setting_result(
     tested: Tested, evidence: Evidence, k: int
 ) -> tuple[file.BudgetResult, file.PublishedBudget]:
     """Setting ``k`` by the deciding attacks, and the paper's numbers, the gap being the cost."""
-    main, gap = tested.measured[tested.cost][k], tested.measured[GAP.name][k]
-    panel, names, n_pairs = main.panel, main.panel.group_names, range(len(tested.pairs))
+    main = tested.measured[tested.cost][k]
+    gap = tested.measured[GAP.name][k]
+    panel = main.panel
+    names = main.panel.group_names
+    n_pairs = range(len(tested.pairs))
     epsilon = stated_epsilon(panel)
     columns = _columns(main, gap, tested.pairs, tested.plan)
     summaries = _summarise(columns, main, gap, tested.plan)
@@ -83,7 +86,8 @@ def setting_result(
 
 def _cannot_tell(tested: Tested, evidence: Evidence, k: int) -> str | None:
     """Why exposures of a setting cannot be told; None where some pair's can."""
-    measured, contradiction = tested.measured[tested.cost][k], tested.contradiction
+    measured = tested.measured[tested.cost][k]
+    contradiction = tested.contradiction
     if measured.exposed is None:
         return measured.reason
     if tested.release.training.split_kind != "random":
@@ -96,7 +100,8 @@ def _cannot_tell(tested: Tested, evidence: Evidence, k: int) -> str | None:
     ):
         return None
     few = [measured.panel.group_names[g] for g in np.flatnonzero(~measured.enough)]
-    form, least = "too_few" if few else "nothing_varies", measure.LEAST_RECORDS
+    form = "too_few" if few else "nothing_varies"
+    least = measure.LEAST_RECORDS
     return say("reason", form, names=", ".join(few), least=least)
 
 
@@ -106,23 +111,17 @@ def _cannot_tell(tested: Tested, evidence: Evidence, k: int) -> str | None:
 def _groups(
     tested: Tested, evidence: Evidence, k: int, summaries: Summaries, null: Null | None
 ) -> dict[str, file.GroupResult]:
-    measured, plan, attacks = (
-        tested.measured[tested.cost][k],
-        tested.plan,
-        tested.attacks,
-    )
-    exposed, panel, level, groups = (
-        measured.exposed,
-        measured.panel,
-        plan.confidence_level,
-        {},
-    )
+    measured = tested.measured[tested.cost][k]
+    plan = tested.plan
+    attacks = tested.attacks
+    exposed = measured.exposed
+    panel = measured.panel
+    level = plan.confidence_level
+    groups = {}
     values = errors = np.full(len(measured.enough), np.nan)
     if exposed is not None:
-        is_known, values = (
-            measured.enough & np.isfinite(exposed.variance),
-            exposed.value,
-        )
+        is_known = measured.enough & np.isfinite(exposed.variance)
+        values = exposed.value
         errors = np.where(is_known, np.sqrt(exposed.alone), np.nan)
     n_limits = max(1, evidence.cost_p_alone.size)
     limits = [measured.upper_limit(level=level, n_limits=n) for n in (1, n_limits)]
@@ -139,10 +138,8 @@ def _groups(
             n_tests = len(attacks) * evidence.n_cost_tests
             smallest = number(statistics.detectable(np.sqrt(variance), n_tests=n_tests))
         is_tested = np.isfinite(evidence.cost_p_alone[k, g])
-        largest, own_limits = (
-            measured.proxy.scale.largest,
-            [limit[g] for limit in limits],
-        )
+        largest = measured.proxy.scale.largest
+        own_limits = [limit[g] for limit in limits]
         groups[name] = file.GroupResult(
             n_train=number(panel.n_train[:, g].mean()),
             n_test=number(panel.n_test[:, g].mean()),
@@ -174,10 +171,8 @@ def _estimate(
     value: float, error: float, limits: Sequence[float], largest: float, level: float
 ) -> dict[str, Any]:
     """Fields of a value with its error, interval and limits, alone and with all of the audit."""
-    reach, is_known = (
-        statistics.interval_quantile(level) * error,
-        bool(np.isfinite(value + error)),
-    )
+    reach = statistics.interval_quantile(level) * error
+    is_known = bool(np.isfinite(value + error))
     ends = float(max(-largest, value - reach)), float(min(largest, value + reach))
     return {
         "value": number(value),
@@ -191,7 +186,8 @@ def _estimate(
 def _bound(rows: Sequence[Bound]) -> file.GroupBound | None:
     """What training allows about one group; None without receipts and promises to groups."""
     whole = {row.kind: row for row in rows if row.label is None}
-    promise, receipt = whole.get("promise"), whole.get("receipt")
+    promise = whole.get("promise")
+    receipt = whole.get("receipt")
     first = receipt or promise
     if first is None:
         return None
@@ -213,8 +209,10 @@ def _pair(
     tested: Tested, evidence: Evidence, k: int, pair: int, **paper: Any
 ) -> file.PairResult:
     """What the tests say about two groups, beside the paper's numbers."""
-    measured, (i, j) = tested.measured[tested.cost][k], tested.pairs[pair]
-    names, margin = measured.panel.group_names, tested.plan.margin
+    measured = tested.measured[tested.cost][k]
+    (i, j) = tested.pairs[pair]
+    names = measured.panel.group_names
+    margin = tested.plan.margin
     doubled = int(evidence.double[k, pair])
     double = file.DoubleDisadvantage(
         group=names[doubled] if doubled >= 0 else None,
@@ -222,13 +220,15 @@ def _pair(
         p_value_alone=number(evidence.double_p_alone[k, pair]),
         downgraded=evidence.reasons.get((k, pair, "double")),
     )
-    equal, p = None, evidence.equal_p[k, pair]
+    equal = None
+    p = evidence.equal_p[k, pair]
     if margin is not None:
         is_equal = bool(p <= SIGNIFICANCE) and tested.contradiction is None
         equal = file.Equivalence(margin=margin, p_value=number(p), shown=is_equal)
     # the sign turns above some floor where the group with the lower ratio has the higher rate
     higher, lower = (i, j) if evidence.cross.value[k, pair] > 0 else (j, i)
-    rate, turns_at = measured.received.mean(axis=0), None
+    rate = measured.received.mean(axis=0)
+    turns_at = None
     if (
         measured.exposed is not None
         and evidence.resolved[k, lower]
@@ -256,15 +256,17 @@ def _difference(
     what: Literal["exposure", "benefit"],
 ) -> file.Difference:
     """Exposures or benefits, first minus second; no rate or advantage differs by more than 1."""
-    level, kind = tested.plan.confidence_level, getattr(evidence, what)
+    level = tested.plan.confidence_level
+    kind = getattr(evidence, what)
     n = max(1, int(np.isfinite(kind.error).sum()))
-    value, error = -kind.value[k, pair] + 0.0, kind.error[k, pair]
-    n_tests, level_of_tests, largest = n, SIGNIFICANCE, 1.0
+    value = -kind.value[k, pair] + 0.0
+    error = kind.error[k, pair]
+    n_tests = n
+    level_of_tests = SIGNIFICANCE
+    largest = 1.0
     if what == "exposure":
-        n_tests, level_of_tests = (
-            n * len(tested.attacks),
-            SIGNIFICANCE * statistics.EXPOSURE_SHARE,
-        )
+        n_tests = n * len(tested.attacks)
+        level_of_tests = SIGNIFICANCE * statistics.EXPOSURE_SHARE
         largest = max(1.0, tested.measured[tested.cost][k].proxy.scale.largest)
     quantiles = [limit_quantile(n_limits=m, confidence_level=level) for m in (1, n)]
     limits = [np.minimum(np.abs(value) + z * error, largest) for z in quantiles]
@@ -280,17 +282,16 @@ def _exposure(
     tested: Tested, evidence: Evidence, k: int, pair: int
 ) -> file.ExposureAnswer:
     """Who is easier to recognise?"""
-    attack, groups = tested.attacks[evidence.decided_by[k, pair]], [*tested.pairs[pair]]
+    attack = tested.attacks[evidence.decided_by[k, pair]]
+    groups = [*tested.pairs[pair]]
     is_tested = (
         np.isfinite(evidence.exposure.p_value[k, pair]) and tested.contradiction is None
     )
     group: str | None = None
     answer: file.AboutExposure = "cannot_tell"
     if evidence.exposures_differ[k, pair]:
-        group, answer = (
-            tested.panels[k].group_names[evidence.more_exposed[k, pair]],
-            "differs",
-        )
+        group = tested.panels[k].group_names[evidence.more_exposed[k, pair]]
+        answer = "differs"
     elif is_tested and np.isfinite(evidence.cost_p_alone[k, groups]).any():
         is_detected = evidence.resolved[k, groups].any()
         answer = "no_difference_shown" if is_detected else "none_detected"
@@ -316,7 +317,8 @@ def _outcomes(
     tested: Tested, evidence: Evidence, k: int, pair: int
 ) -> file.OutcomesAnswer:
     """Who is worse served? Test counts suffice, however the records were split."""
-    (i, j), value = tested.pairs[pair], evidence.benefit.value[k, pair]
+    (i, j) = tested.pairs[pair]
+    value = evidence.benefit.value[k, pair]
     outcome = tested.plan.outcome_of(tested.release.subject.outcome)
     worse = j if (value > 0) == (outcome == "harm") else i
     differ = bool(evidence.benefits_differ[k, pair])
@@ -337,8 +339,10 @@ def _outcomes(
 
 def _ratio(tested: Tested, evidence: Evidence, k: int, pair: int) -> file.RatioAnswer:
     """Whose ratio of outcome to exposure is lower, and what makes it so?"""
-    (i, j), value = tested.pairs[pair], evidence.cross.value[k, pair]
-    p, differs = evidence.cross.p_value[k, pair], bool(evidence.ratios_differ[k, pair])
+    (i, j) = tested.pairs[pair]
+    value = evidence.cross.value[k, pair]
+    p = evidence.cross.p_value[k, pair]
+    differs = bool(evidence.ratios_differ[k, pair])
     answer: file.AboutRatio = "differs" if differs else "no_difference_shown"
     if np.isnan(p) or tested.contradiction is not None:
         answer = "cannot_tell"
@@ -347,10 +351,8 @@ def _ratio(tested: Tested, evidence: Evidence, k: int, pair: int) -> file.RatioA
     lower = j if value > 0 else i
     # 1 where a difference that is shown lowers this ratio; -1 where it raises it, so that the other
     # one must be what lowers it
-    fewer, exposed = (
-        j if evidence.benefit.value[k, pair] < 0 else i,
-        evidence.more_exposed[k, pair],
-    )
+    fewer = j if evidence.benefit.value[k, pair] < 0 else i
+    exposed = evidence.more_exposed[k, pair]
     by_outcomes = int(evidence.benefits_differ[k, pair]) * (1 if fewer == lower else -1)
     by_exposure = int(evidence.exposures_differ[k, pair]) * (
         1 if exposed == lower else -1
@@ -383,18 +385,15 @@ def _published(
     null: Null | None,
 ) -> dict[str, Any]:
     """What the paper computes for a pair of groups, by one cost: fields of its record."""
-    plan, groups, key = (
-        tested.plan,
-        tested.pairs[pair],
-        ("disparity", measured.proxy.name, pair),
-    )
-    costs, values = measured.cost[:, groups], columns[*key, measured.floor]
+    plan = tested.plan
+    groups = tested.pairs[pair]
+    key = ("disparity", measured.proxy.name, pair)
+    costs = measured.cost[:, groups]
+    values = columns[*key, measured.floor]
     by_seed = bool(np.isfinite(values).all()) and not measured.is_pooled
     mean = summaries[*key, measured.floor].mean
-    positive, negative = (
-        int((values > 0).sum()) if by_seed else None,
-        int((values < 0).sum()),
-    )
+    positive = int((values > 0).sum()) if by_seed else None
+    negative = int((values < 0).sum())
     sign_p = None if positive is None else statistics.sign_test(positive, negative)
     picture, is_beyond = None, None
     # one seed, or records that were not split at random, have no null to be held against
@@ -418,9 +417,11 @@ def _published(
         for k, (floor, share) in enumerate(zip(plan.floors, dominated, strict=True))
     ]
     # least-squares slope of log |mean disparity| against log floor; -1 is all floor
-    slope, means = None, [abs(row.mean) for row in floors if row.mean]
+    slope = None
+    means = [abs(row.mean) for row in floors if row.mean]
     if len(means) == len(floors) > 1:
-        x, y = np.log(plan.floors), np.log(means)
+        x = np.log(plan.floors)
+        y = np.log(means)
         x = x - x.mean()
         slope = float((x * (y - y.mean())).sum() / (x * x).sum())
     return {
@@ -449,10 +450,8 @@ def _columns(
     panel = main.panel
     true = tpr = fpr = np.full(panel.positive_rate.shape, np.nan)
     if panel.test is not None:
-        tpr, fpr = (
-            metrics.true_positive_rate(panel.test),
-            metrics.false_positive_rate(panel.test),
-        )
+        tpr = metrics.true_positive_rate(panel.test)
+        fpr = metrics.false_positive_rate(panel.test)
         true = (panel.test.tp + panel.test.fn) / panel.n_test
     accuracies = panel.train_accuracy, panel.test_accuracy
     columns: Columns = {
@@ -471,7 +470,8 @@ def _columns(
         ("difference",): metrics.accuracy_difference(*accuracies),
     }
     for measured in (main, gap):
-        cost, (benefit, costs) = measured.proxy.name, (measured.benefit, measured.cost)
+        cost = measured.proxy.name
+        (benefit, costs) = (measured.benefit, measured.cost)
         ratio = of_groups["pcer", cost] = metrics.pcer(
             benefit, costs, floor=measured.floor
         )
@@ -499,10 +499,14 @@ def _summarise(
     """
     pooled = {each.proxy.name for each in (main, gap) if each.is_pooled}
     values = np.stack(list(columns.values()), axis=1)
-    n_seeds, summaries = len(values), {}
-    mean, std, ends = values.mean(axis=0), np.full(len(columns), np.nan), None
+    n_seeds = len(values)
+    summaries = {}
+    mean = values.mean(axis=0)
+    std = np.full(len(columns), np.nan)
+    ends = None
     if n_seeds > 1:
-        std, panel = values.std(axis=0, ddof=1), main.panel
+        std = values.std(axis=0, ddof=1)
+        panel = main.panel
         rng = generator(
             plan.rng, purpose=OVER_SEEDS, epsilon=panel.epsilon, model=panel.model
         )
@@ -522,18 +526,21 @@ def _pooled_disparities(
     tested: Tested, evidence: Evidence, k: int
 ) -> list[file.PooledDisparity]:
     """Disparity of pooled rate over pooled cost of every pair, with one bootstrap over splits."""
-    measured, plan = tested.measured[tested.cost][k], tested.plan
+    measured = tested.measured[tested.cost][k]
+    plan = tested.plan
     resolved = [bool(evidence.resolved[k, list(pair)].all()) for pair in tested.pairs]
     if measured.exposed is None or np.isnan(measured.received).any():
         return [
             file.PooledDisparity(disparity=None, ci=None, costs_resolved=r)
             for r in resolved
         ]
-    panel, weight = measured.panel, measure.benefit_of(measured.panel, plan)[1]
+    panel = measured.panel
+    weight = measure.benefit_of(measured.panel, plan)[1]
     share = by_split(
         np.stack([measured.benefit * weight, weight]).swapaxes(0, 1), panel.split
     )
-    cost, n_splits = measured.exposed.per_split, measured.exposed.n_splits
+    cost = measured.exposed.per_split
+    n_splits = measured.exposed.n_splits
     if n_splits != len(share):  # a cost over all models
         share = share.mean(axis=0, keepdims=True)
     parts = np.stack([share[:, 0], share[:, 1], cost], axis=1)  # (split, part, group)
@@ -548,7 +555,8 @@ def _pooled_disparities(
     ratio = metrics.pcer(
         sums[:, 0] / sums[:, 1], sums[:, 2] / n_splits, floor=measured.floor
     )
-    found, level = [], plan.confidence_level
+    found = []
+    level = plan.confidence_level
     for (i, j), both in zip(tested.pairs, resolved, strict=True):
         value, draws = np.split(ratio[:, i] - ratio[:, j], [1])
         ends = (
@@ -583,10 +591,12 @@ def draw_null(
     rng = generator(
         plan.rng, purpose=NULL_DRAWS, epsilon=panel.epsilon, model=panel.model
     )
-    n_groups, floors = len(panel.group_names), (plan.floor, *plan.floors)
+    n_groups = len(panel.group_names)
+    floors = (plan.floor, *plan.floors)
     sums = np.zeros((plan.null_draws, n_groups + len(pairs)))  # gaps, then disparities
     at_floors = np.zeros((len(plan.floors), len(pairs)))
-    (first, second), scale = np.array(pairs).T, np.sqrt(variance)
+    (first, second) = np.array(pairs).T
+    scale = np.sqrt(variance)
     for split in range(panel.n_splits):
         seeds = np.flatnonzero(panel.split == split)
         run = Strata(*(part[:, seeds[0]] for part in strata))
@@ -607,7 +617,8 @@ def draw_null(
     levels = [plan.confidence_level] * n_groups + [together] * len(pairs)
     for draws, level in zip(sums.T / len(panel.seeds), levels, strict=True):
         low, high = percentile_interval(draws, confidence_level=level)
-        mean, interval = float(draws.mean()), (float(low), float(high))
+        mean = float(draws.mean())
+        interval = (float(low), float(high))
         pictures.append(file.NullPicture(mean=mean, interval=interval))
     return pictures[:n_groups], pictures[n_groups:], at_floors / len(panel.seeds)
 
@@ -637,7 +648,8 @@ def cost_stories(tested: Tested, alone: dict[str, Evidence]) -> list[file.CostSt
     for k, (name, (exposure_p, ratio_p, _)) in enumerate(
         zip(names, over_costs, strict=True)
     ):
-        evidence, groups = alone[name], tested.panels[0].group_names
+        evidence = alone[name]
+        groups = tested.panels[0].group_names
         # what Holm over attacks makes of the smallest p-value, it makes of all of the attack
         share = metrics.quotient(
             smallest[:, k], over_costs[k], otherwise=1 / len(names)

@@ -156,7 +156,8 @@ class Tested:
     @cached_property
     def evidence(self) -> Mapping[tuple[str, ...], Evidence]:
         """What the deciding attacks show together, and what each carried attack shows alone."""
-        outcome, evidence = self.plan.outcome_of(self.release.subject.outcome), {}
+        outcome = self.plan.outcome_of(self.release.subject.outcome)
+        evidence = {}
         for attacks in dict.fromkeys((self.attacks, *((cost,) for cost in self.tests))):
             tests = [self.tests[attack] for attack in attacks]
             found = decide(tests, self.pairs, outcome=outcome, margin=self.plan.margin)
@@ -177,7 +178,8 @@ class Tested:
     def placebo(self, setting: int, attack: str, pair: int) -> PlaceboCheck | None:
         """What the release says of placebo groups for a setting, an attack and a pair."""
         # Ratios and double disadvantages were tried with the positive rate, with no other benefit.
-        panel, is_of_rates = self.panels[setting], self.plan.benefit == "positive_rate"
+        panel = self.panels[setting]
+        is_of_rates = self.plan.benefit == "positive_rate"
         names = {panel.group_names[group] for group in self.pairs[pair]}
         for row in self.release.placebo:
             key = row.model, row.epsilon, row.proxy
@@ -247,7 +249,8 @@ def decide(
     all_exposure_p = adjusted[: exposures.size].reshape(exposures.shape)
     cross_p = adjusted[exposures.size :].reshape(cross.p_alone.shape)
     exposure_p, exposure_p_alone, decided_by = _smallest(all_exposure_p, exposures)
-    benefit_p, resolved = holm(benefit.p_alone), cost_p <= SIGNIFICANCE
+    benefit_p = holm(benefit.p_alone)
+    resolved = cost_p <= SIGNIFICANCE
     # positive: the second group is the more exposed one, by the attack that decided
     found = np.stack([tests.exposure.value for _, tests in attacks])
     sign = np.take_along_axis(found, decided_by[None], axis=0)[0]
@@ -310,10 +313,8 @@ def downgrade(
     strict = (
         tested.plan.policy is not None and tested.plan.policy.strict
     )  # believes no placebo
-    evidence, reasons = (
-        tested.evidence[attacks],
-        dict[tuple[int, int, Statement], str](),
-    )
+    evidence = tested.evidence[attacks]
+    reasons = dict[tuple[int, int, Statement], str]()
     double = evidence.double.copy()
     differ: dict[Statement, BoolArray] = {
         "exposure": evidence.exposures_differ.copy(),
@@ -325,7 +326,8 @@ def downgrade(
         for p in family_p or (0.0, 0.0)
     ]
     for key in zip(*np.nonzero(np.any([*differ.values()], axis=0)), strict=True):
-        k, pair = int(key[0]), int(key[1])
+        k = int(key[0])
+        pair = int(key[1])
         by = attacks[evidence.decided_by[key]], attacks[0]
         exposure, ratio = (
             None if strict else tested.placebo(k, name, pair) for name in by
@@ -366,7 +368,8 @@ def _reason(check: PlaceboCheck | None, p_name: str, n_name: str) -> str | None:
 
     if check is None:
         return None
-    p_value, n_alarms = getattr(check, p_name), getattr(check, n_name)
+    p_value = getattr(check, p_name)
+    n_alarms = getattr(check, n_name)
     if p_value is not None and p_value > SIGNIFICANCE:
         return f"randomly drawn groups differ as much (permutation {p_words(p_value)})"
     # the chance of so many alarms, or more, if each has the chance of 5 % that a test may have
@@ -423,18 +426,19 @@ def alarms(
 def compare_pairs(measured: Measured, pairs: tuple[Pair, ...]) -> PairTests:
     """Unadjusted comparisons of one setting: exposures, benefits, and the cross product."""
     sides = np.array(pairs, dtype=np.int64).T  # (side, pair)
-    benefit, of_benefit = (
-        measured.received.mean(axis=0)[sides],
-        measured.received_variance[sides],
-    )
+    benefit = measured.received.mean(axis=0)[sides]
+    of_benefit = measured.received_variance[sides]
     benefits = _difference(benefit[1] - benefit[0], of_benefit.sum(axis=0))
     if measured.exposed is None:
         nothing = PairDifference(*np.full((4, len(pairs)), np.nan))
         return PairTests(nothing, benefits, nothing)
     exposed = measured.exposed.only(sides)
-    cost, n, n_splits = exposed.value, exposed.n, exposed.n_splits
+    cost = exposed.value
+    n = exposed.n
+    n_splits = exposed.n_splits
     tested = variances.cost_in_tests(cost, variances.pooled_cost(cost, n))
-    of_cost, covariance = exposed.variance_at(tested), exposed.covariance
+    of_cost = exposed.variance_at(tested)
+    covariance = exposed.covariance
     if exposed.is_counted:
         people = variances.people_covariance(benefit, cost, n)
         covariance = covariance / n_splits + (1 - 1 / n_splits) * people
@@ -446,7 +450,8 @@ def compare_pairs(measured: Measured, pairs: tuple[Pair, ...]) -> PairTests:
     cross = benefit[0] * cost[1] - benefit[1] * cost[0]
     of_cross = variances.cross_variance(benefit, cost, of_benefit, of_cost, covariance)
     if exposed.is_counted and n_splits > 1:
-        per_split, received = exposed.per_split, measured.received[:, sides]
+        per_split = exposed.per_split
+        received = measured.received[:, sides]
         products = received[:, 0] * per_split[:, 1] - received[:, 1] * per_split[:, 0]
         lasting = measured.received_lasting[sides], exposed.people_part(tested)
         of_people = variances.cross_variance(benefit, cost, *lasting, people)

@@ -125,7 +125,8 @@ def cross_variance(
     parts of the people alone as variances and covariance it is the people's part of L, which
     ``at_least_spread`` adds to the spread of L over splits.
     """
-    other_benefit, other_cost = benefit[::-1], cost[::-1]
+    other_benefit = benefit[::-1]
+    other_cost = cost[::-1]
     weight = other_cost * other_benefit
     worst = np.abs(weight) * np.sqrt(benefit_variance * cost_variance)
     mixed = np.where(np.isnan(covariance), worst, -weight * np.nan_to_num(covariance))
@@ -154,12 +155,11 @@ LARGEST_SPREAD = 100.0
 
 def split_luck(strata: Strata) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of the accuracy difference where only the split is random; exact."""
-    trained, tested = (
-        strata.trained.sum(axis=0),
-        (strata.total - strata.trained).sum(axis=0),
-    )
+    trained = strata.trained.sum(axis=0)
+    tested = (strata.total - strata.trained).sum(axis=0)
     scale = 1 / trained + 1 / tested
-    hits, spared = strata.hits.sum(axis=0), (strata.correct - strata.hits).sum(axis=0)
+    hits = strata.hits.sum(axis=0)
+    spared = (strata.correct - strata.hits).sum(axis=0)
     difference = hits / trained - spared / tested
     mean = difference - strata.excess.sum(axis=0) * scale
     return np.asarray(mean), np.asarray(strata.variance.sum(axis=0) * scale**2)
@@ -190,7 +190,9 @@ def hypergeometric(
     # numpy's and scipy's own samplers are slower at the sizes of a sweep, and their streams may
     # change between releases; this one uses only products and sums, so a seed gives the same draws
     # everywhere.
-    low, high, total = max(0, sampled - bad), min(good, sampled), good + bad
+    low = max(0, sampled - bad)
+    high = min(good, sampled)
+    total = good + bad
     if low == high:
         return np.full(len(uniforms), float(low))
     variance = sampled * good * bad * (total - sampled) / (total**2 * (total - 1))
@@ -204,7 +206,8 @@ def hypergeometric(
         return np.clip(np.rint(drawn), low, high)
     mode = (good + 1) * (sampled + 1) // (total + 2)
     width = math.ceil(SUPPORT_WIDTH * deviation + 1)
-    low, high = max(low, mode - width), min(high, mode + width)
+    low = max(low, mode - width)
+    high = min(high, mode + width)
 
     def ratio(k: FloatArray) -> FloatArray:  # probability of k + 1 over that of k
         return (good - k) * (sampled - k) / ((k + 1) * (bad - sampled + k + 1))

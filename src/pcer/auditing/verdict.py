@@ -57,7 +57,8 @@ if TYPE_CHECKING:  # a checker cannot follow the lists
     BudgetVerdict: TypeAlias = Verdict
     GridVerdict: TypeAlias = Verdict
 else:
-    BudgetVerdict, GridVerdict = Literal[BUDGET_VERDICTS], Literal[GRID_VERDICTS]
+    BudgetVerdict = Literal[BUDGET_VERDICTS]
+    GridVerdict = Literal[GRID_VERDICTS]
 
 
 def strongest(verdicts: Iterable[Verdict]) -> Verdict:

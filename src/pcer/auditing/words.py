@@ -152,7 +152,8 @@ def plus_minus(summary: Summary, digits: int | None = None) -> str:
     >>> plus_minus(Summary(mean=0.6821, std=0.0081, ci=None), 3)
     '.682±.008'
     """
-    mean, std = summary.mean, summary.std
+    mean = summary.mean
+    std = summary.std
     if digits is None:
         return signed(mean) + ("" if std is None else f" ± {signed(std).lstrip('+')}")
     return no_zero(mean, digits) + ("" if std is None else f"±{no_zero(std, digits)}")
@@ -202,7 +203,8 @@ def both_p(adjusted: float | None, alone: float | None) -> str:
     >>> both_p(0.2, 0.004), both_p(0.0001, 0.00001)
     ('0.200 (0.004)', '<.001')
     """
-    first, second = p_value(adjusted), p_value(alone)
+    first = p_value(adjusted)
+    second = p_value(alone)
     return first if first == second or alone is None else f"{first} ({second})"
 
 
@@ -295,7 +297,8 @@ def setting_title(setting: BudgetResult) -> str:
 
 def subject_line(audit: Audit, setting: BudgetResult) -> list[str]:
     """What the audit is about, in parts: data, attribute, people, splits."""
-    subject, n = audit.subject, setting.n_splits
+    subject = audit.subject
+    n = setting.n_splits
     people = (
         [f"{subject.n_records:,} {subject.people or 'people'}"]
         if subject.n_records
@@ -331,10 +334,8 @@ def is_weak(audit: Audit, setting: BudgetResult) -> bool:
     exceed 55 of 100, which is a gap of 10 points. Where some exposure is detected but no difference
     is, the same bound is held against the difference.
     """
-    answer, per_success = (
-        answer_of(setting, "exposure"),
-        audit.proxy.scale.per_success or 0.0,
-    )
+    answer = answer_of(setting, "exposure")
+    per_success = audit.proxy.scale.per_success or 0.0
     if answer not in ("none_detected", "no_difference_shown"):
         return False
     bound = (
@@ -370,17 +371,15 @@ def _facts(
         pair for pair in setting.pairs if getattr(pair, axis).group is not None
     ]
     pair = _widest(setting, axis)
-    answer, subject, several = (
-        getattr(pair, axis),
-        audit.subject,
-        len(setting.pairs) > 1,
-    )
+    answer = getattr(pair, axis)
+    subject = audit.subject
+    several = len(setting.pairs) > 1
     name, other = in_order(setting, axis)[:2]
-    groups, n_more = (
-        [setting.groups[name], setting.groups[other]],
-        max(0, len(differing) - 1),
-    )
-    scale, bound, apart = audit.proxy.scale, _bound(setting), _apart(setting, axis)
+    groups = [setting.groups[name], setting.groups[other]]
+    n_more = max(0, len(differing) - 1)
+    scale = audit.proxy.scale
+    bound = _bound(setting)
+    apart = _apart(setting, axis)
     if axis == "exposure":
         costs = [group.cost.value for group in groups]
         high, low = (
@@ -388,18 +387,15 @@ def _facts(
         )
         amount: Callable[[float], str] = scale.difference
     else:
-        scale, rates = proxies.ACCURACY, [group.benefit.mean or 0.0 for group in groups]
+        scale = proxies.ACCURACY
+        rates = [group.benefit.mean or 0.0 for group in groups]
         high, low = of_100(*rates)
         amount = _tenths
-    value, ends = (
-        answer.difference.value or 0.0,
-        answer.difference.interval or (0.0, 0.0),
-    )
+    value = answer.difference.value or 0.0
+    ends = answer.difference.interval or (0.0, 0.0)
     start, end = sorted(math.copysign(1.0, value) * each for each in ends)
-    size, outcome = (
-        f"{amount(abs(value))} {scale.points}",
-        audit.plan.outcome_of(subject.outcome),
-    )
+    size = f"{amount(abs(value))} {scale.points}"
+    outcome = audit.plan.outcome_of(subject.outcome)
     often = f"{'far ' * (start >= FAR)}{'more' if outcome == 'harm' else 'less'} often"
     more = f", and {n_more} more pair{'s differ' if n_more > 1 else ' differs'}" * (
         n_more > 0
@@ -492,7 +488,8 @@ def _others(audit: Audit, setting: BudgetResult) -> dict[str, str]:
 
     The attack whose numbers people see is none of them. Empty where there are none.
     """
-    answer, k = answer_of(setting, "exposure"), audit.budgets.index(setting)
+    answer = answer_of(setting, "exposure")
+    k = audit.budgets.index(setting)
     what = {"none_detected": "detected_in", "no_difference_shown": "differs_in"}.get(
         answer
     )
@@ -512,7 +509,8 @@ def _attacks(audit: Audit) -> list[CostStory]:
 
 def headline(audit: Audit, setting: BudgetResult) -> str:
     """Both answers of a setting: the longest form that keeps to 30 words."""
-    exposure, names = _exposure_forms(audit, setting), audit.subject.groups
+    exposure = _exposure_forms(audit, setting)
+    names = audit.subject.groups
     forms = [
         f"{first} {then}"
         for then in _outcome_forms(audit, setting)
@@ -536,8 +534,10 @@ def n_words(text: str, names: Sequence[str]) -> int:
 
 def _exposure_forms(audit: Audit, setting: BudgetResult) -> list[str]:
     """The exposure sentence, longest form first."""
-    answer, facts = answer_of(setting, "exposure"), _facts(audit, setting, "exposure")
-    others, forms = _others(audit, setting), [answer]
+    answer = answer_of(setting, "exposure")
+    facts = _facts(audit, setting, "exposure")
+    others = _others(audit, setting)
+    forms = [answer]
     if answer == "differs":
         # where only the other attack shows it, the numbers that people see need not differ
         shown_by = _widest(setting, "exposure").exposure.shown_by
@@ -563,7 +563,8 @@ def _exposure_forms(audit: Audit, setting: BudgetResult) -> list[str]:
 
 def _outcome_forms(audit: Audit, setting: BudgetResult) -> list[str]:
     """The outcome sentence, longest form first."""
-    answer, benefit = answer_of(setting, "outcomes"), audit.plan.benefit
+    answer = answer_of(setting, "outcomes")
+    benefit = audit.plan.benefit
     forms = [_facts(audit, setting, "outcomes", plain=plain) for plain in (False, True)]
     if answer != "differ":
         return [say("outcomes", answer, **forms[0])]
@@ -576,7 +577,8 @@ def _outcome_forms(audit: Audit, setting: BudgetResult) -> list[str]:
 
 def badge(audit: Audit, setting: BudgetResult) -> str:
     """The verdict in a few words, with the groups that it names."""
-    verdict, form = setting.verdict, setting.verdict.value
+    verdict = setting.verdict
+    form = setting.verdict.value
     drivers = {
         pair.ratio.driven_by for pair in setting.pairs if pair.ratio.group is not None
     }
@@ -603,14 +605,14 @@ class Card(NamedTuple):
 
 def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
     """Who is easier to recognise, and by how much."""
-    answer, facts = answer_of(setting, "exposure"), _facts(audit, setting, "exposure")
+    answer = answer_of(setting, "exposure")
+    facts = _facts(audit, setting, "exposure")
     detected = [name for name, group in setting.groups.items() if group.resolved]
-    n, per_success = len(setting.groups), audit.proxy.scale.per_success or math.inf
+    n = len(setting.groups)
+    per_success = audit.proxy.scale.per_success or math.inf
     costs = [setting.groups[name].cost.value or 0.0 for name in detected]
-    is_slight, others = (
-        per_success * max(costs, default=0.0) <= WEAK,
-        _others(audit, setting),
-    )
+    is_slight = per_success * max(costs, default=0.0) <= WEAK
+    others = _others(audit, setting)
     facts |= {
         "all": "Both" if n == 2 else f"All {n} groups",
         "n": str(len(_attacks(audit))),
@@ -641,10 +643,8 @@ def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
     elif detected and facts["apart"] != NOTHING:
         forms.append("if_they_differ")
     if audit.stronger_attack is not None and answer != "differs":
-        forms, facts["stronger"] = (
-            [*forms, "stronger"],
-            proxy_named(audit.stronger_attack).phrase,
-        )
+        forms = [*forms, "stronger"]
+        facts["stronger"] = proxy_named(audit.stronger_attack).phrase
     sentences = [capital(say("exposure_card", form, **facts)) for form in forms]
     return Card(
         say("exposure_card", "question"),
@@ -655,7 +655,8 @@ def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
 
 def outcomes_card(audit: Audit, setting: BudgetResult) -> Card:
     """Who is worse served, what was true, and who was wrongly given or denied it."""
-    answer, facts = answer_of(setting, "outcomes"), _facts(audit, setting, "outcomes")
+    answer = answer_of(setting, "outcomes")
+    facts = _facts(audit, setting, "outcomes")
     groups = [setting.groups[facts[each]] for each in ("name", "other")]
     found = re.match(r"are predicted to (be )?(.+)", audit.subject.positive_means or "")
     truth, verb = (
@@ -667,7 +668,8 @@ def outcomes_card(audit: Audit, setting: BudgetResult) -> Card:
         "harm": [group.false_positive_rate.mean for group in groups],
         "benefit": [None if rate is None else 1 - rate for rate in denied],
     }
-    facts, sentences = facts | {"truth": truth, "verb": verb}, []
+    facts = facts | {"truth": truth, "verb": verb}
+    sentences = []
     for form in ("truth", audit.subject.outcome):
         if None not in numbers[form]:
             rates = " against ".join(of_100(*(rate or 0.0 for rate in numbers[form])))
@@ -698,8 +700,10 @@ def how_sure_card(audit: Audit, setting: BudgetResult) -> Card:
 
 def how_sure(audit: Audit, setting: BudgetResult) -> list[str]:
     """Sentences of certainty: alarms, outcomes, splits; then what speaks against a finding."""
-    facts, outcomes = _false_alarms(setting), answer_of(setting, "outcomes")
-    n, is_random = setting.n_splits, audit.subject.split_kind == "random"
+    facts = _false_alarms(setting)
+    outcomes = answer_of(setting, "outcomes")
+    n = setting.n_splits
+    is_random = audit.subject.split_kind == "random"
     sentences = [say("how_sure", facts.get("kind", "lacking"), **facts)]
     if outcomes in ("differ", "no_difference_shown"):
         facts = _facts(audit, setting, "outcomes")
@@ -743,7 +747,8 @@ def _against(
         "one": proxy_named(pair.exposure.attack).phrase,
     }
     for what in what_of:
-        answer, said = getattr(pair, what), say("how_sure", f"the_{what}")
+        answer = getattr(pair, what)
+        said = say("how_sure", f"the_{what}")
         if answer.downgraded is not None:
             reason = answer.downgraded.rstrip(".")
             yield capital(
@@ -754,7 +759,8 @@ def _against(
             form = "not_within" if p > SIGNIFICANCE else "also_within"
             if form == "not_within" or what_of != ALARMING:  # a card has doubts only
                 yield say("how_sure", form, **facts, what=said, p=p_words(p))
-    exposure, p = pair.exposure, pair.exposure.p_value
+    exposure = pair.exposure
+    p = pair.exposure.p_value
     is_open = exposure.answer in ("no_difference_shown", "none_detected")
     if is_open and exposure.downgraded is None and p is not None and p <= SIGNIFICANCE:
         yield say("how_sure", "undetected", **facts, p=p_words(p))
@@ -775,7 +781,8 @@ def _trust(audit: Audit) -> Iterator[str]:
     agrees = say("how_sure", "consistent" if has_counts else "no_counts")
     yield from [each.sentence for each in audit.declarations] or [agrees]
     stories = _attacks(audit)
-    n, k = len(stories), sum(bool(story.detected_in) for story in stories)
+    n = len(stories)
+    k = sum(bool(story.detected_in) for story in stories)
     if n > 1 and (
         k or audit.verdict is not Verdict.INSUFFICIENT_DATA
     ):  # else nothing is tested
@@ -783,7 +790,8 @@ def _trust(audit: Audit) -> Iterator[str]:
         yield say("how_sure", form, n=n, k=k, s="s" * (k == 1))
         yield from _differences(audit, stories)
     if audit.family_p is not None:
-        p, of_outcomes = p_words(audit.family_p), p_words(audit.family_p_outcomes)
+        p = p_words(audit.family_p)
+        of_outcomes = p_words(audit.family_p_outcomes)
         yield say("how_sure", "family", p=p, of_outcomes=of_outcomes)
     if few := [name for name, group in audit.told.groups.items() if group.too_few]:
         yield say("how_sure", "too_few", names=listed(few))
@@ -793,7 +801,8 @@ def _trust(audit: Audit) -> Iterator[str]:
 
 def _differences(audit: Audit, stories: Sequence[CostStory]) -> Iterator[str]:
     """Which attacks find whom easier to recognise, corrected for their number."""
-    found, n = dict[tuple[str, ...], list[str]](), len(stories)
+    found = dict[tuple[str, ...], list[str]]()
+    n = len(stories)
     for story in stories:
         if "exposure_differs" in story.statements:
             found.setdefault(tuple(story.more_exposed), []).append(
@@ -830,15 +839,19 @@ def what_would_change(audit: Audit, setting: BudgetResult) -> list[str]:
     ]
     if not any(group.resolved for group in setting.groups.values()) or not others:
         return []
-    best, scale = min(others, key=lambda budget: budget.largest_cost), audit.proxy.scale
-    before, after = setting.accuracy.mean, best.accuracy.mean
+    best = min(others, key=lambda budget: budget.largest_cost)
+    scale = audit.proxy.scale
+    before = setting.accuracy.mean
+    after = best.accuracy.mean
     exposures = [scale.hundredths(each.largest_cost) for each in (best, setting)]
     is_less = best.largest_cost < setting.largest_cost and len(set(exposures)) > 1
     if not is_less or before is None or after is None:
         return []
-    changes, cut = [], "cut"
+    changes = []
+    cut = "cut"
     for name in in_order(setting, "exposure")[:MOST_GROUPS_IN_A_SENTENCE]:
-        old, new = setting.groups[name].cost.value, best.groups[name].cost.value
+        old = setting.groups[name].cost.value
+        new = best.groups[name].cost.value
         if old is not None and new is not None:
             cut = "change" if new > max(old, 0.0) else cut
             found = [scale.hundredths(max(cost, 0.0)) for cost in (old, new)]
@@ -864,8 +877,10 @@ def _levelling(
     known = [rate for rate in rates if rate is not None]
     if answer_of(setting, "outcomes") != "differ" or len(known) < len(rates):
         return
-    old, new = known[:2], known[2:]
-    before, after = _tenths(abs(old[0] - old[1])), _tenths(abs(new[0] - new[1]))
+    old = known[:2]
+    new = known[2:]
+    before = _tenths(abs(old[0] - old[1]))
+    after = _tenths(abs(new[0] - new[1]))
     is_less = float(after) < float(before)
     form = "stays" if before == after else "shrinks" if is_less else "grows"
     # the group whose rate moves further towards the other's
@@ -881,7 +896,8 @@ def _levelling(
 
 def _choosing(audit: Audit) -> Iterator[str]:
     """The command that answers which setting to train, for half of the exposure found or more."""
-    per, half = audit.proxy.scale.per_success, audit.told.largest_cost / 2
+    per = audit.proxy.scale.per_success
+    half = audit.told.largest_cost / 2
     large = [
         s
         for s in audit.budgets
@@ -946,10 +962,8 @@ def _in_settings(settings: Sequence[tuple[str | None, float | None]]) -> str:
 def paper_note(audit: Audit, which: str = "note") -> str:
     """Below the table: its symbols; in the title of a ``strip`` the shortest of them."""
     seeds = sorted({setting.n_seeds for setting in audit.budgets})
-    n, level = (
-        f"{number_range(seeds)} seed{'s' * (seeds != [1])}",
-        audit.plan.confidence_level,
-    )
+    n = f"{number_range(seeds)} seed{'s' * (seeds != [1])}"
+    level = audit.plan.confidence_level
     facts = {
         "floor": f"{audit.plan.floor:g}".lstrip("0"),
         "seeds": n,
@@ -974,20 +988,21 @@ def conclude(audit: Audit, *, disclosed: Sequence[str], more: str | None) -> Aud
     ]
     steps += _choosing(audit)
     first = budgets[audit.telling].headline
-    account, trust = [*_account(audit), *disclosed], [*_trust(audit)]
+    account = [*_account(audit), *disclosed]
+    trust = [*_trust(audit)]
     words = {"account": account, "trust": trust, "next_steps": steps}
     return audit.model_copy(update=words | {"budgets": budgets, "headline": first})
 
 
 def _account(audit: Audit) -> Iterator[str]:
     """For the people affected: what was found, and what was not looked at."""
-    subject, setting, scale = audit.subject, audit.told, audit.proxy.scale
+    subject = audit.subject
+    setting = audit.told
+    scale = audit.proxy.scale
     known = [(name, setting.groups[name].benefit.mean) for name in subject.groups]
     rates = [f"{of_100(rate)[0]} in {name}" for name, rate in known if rate is not None]
-    facts, n_more = (
-        _facts(audit, setting, "outcomes"),
-        len(rates) - MOST_GROUPS_IN_A_SENTENCE,
-    )
+    facts = _facts(audit, setting, "outcomes")
+    n_more = len(rates) - MOST_GROUPS_IN_A_SENTENCE
     if rates:
         more = f" (and {n_more} further groups)" * (n_more > 0)
         facts["rates"] = listed(rates[:MOST_GROUPS_IN_A_SENTENCE]) + more

@@ -158,7 +158,8 @@ app = made_of(VERBS)
 
 def main() -> None:
     """Run the command line; an error of pcer, or a signal, is one sentence and an exit code."""
-    sys.stdout, sys.stderr = steady(sys.stdout), steady(sys.stderr)
+    sys.stdout = steady(sys.stdout)
+    sys.stderr = steady(sys.stderr)
     require_width()
     QUIET.set(False)
     try:
@@ -172,10 +173,8 @@ def main() -> None:
         sys.exit(stopped.exit_code)
     except Exception as error:
         if hasattr(error, "format_message"):  # of the parser
-            told, ctx = (
-                " ".join(error.format_message().split()),
-                getattr(error, "ctx", None),
-            )
+            told = " ".join(error.format_message().split())
+            ctx = getattr(error, "ctx", None)
             example = ctx and told.startswith("Missing") and ctx.command.epilog
             hint = example or f"Help: {ctx.command_path if ctx else app.info.name} -h"
             sentence = f"{told.replace('Value error, ', '').rstrip('.')} ({hint})."

@@ -119,7 +119,9 @@ def audit(
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
     """Audit a release: who is easier to recognise, who is worse served, and how sure."""
-    plan, view, files = _plan(locals()), _view(locals()), release_files(releases)
+    plan = _plan(locals())
+    view = _view(locals())
+    files = release_files(releases)
     places = {"json": json_path, "markdown": markdown, "latex": latex, "junit": junit}
     places |= {"html": html, "opinion": opinion, "metrics": metrics, "card": card}
     outputs = Outputs(files, **places, figures=figures)
@@ -212,7 +214,8 @@ def audit_all(
     family: Sequence[Path] = (),
 ) -> tuple[list[Audit], list[Release], list[Release]]:
     """Audits, releases, family; all files are read first, so that a bad one fails early."""
-    paths, total = [*files, *family], len(files)
+    paths = [*files, *family]
+    total = len(files)
     releases = read_releases(paths, allow_large)
     tested: list[Tested] = []
     audits: list[Audit] = []
@@ -319,15 +322,14 @@ def _difference(
     """Print digests for comparison, then recompute."""
     if is_page:
         plan, *carried = read_payload(read_text(file), file=str(file))
-        plans, releases, verified = (
-            [plan],
-            [*chain(*carried)],
-            partial(report.verify_report, file),
-        )
+        plans = [plan]
+        releases = [*chain(*carried)]
+        verified = partial(report.verify_report, file)
     else:
         trees = auditing.read_audit(file)
         plans = [parse_plan(tree.get("plan"), file=f"{file}: plan") for tree in trees]
-        releases, verified = named + family, partial(report.verify_audits, trees)
+        releases = named + family
+        verified = partial(report.verify_audits, trees)
     parts.say(f"SHA-256 {hashlib.sha256(read_regular(file)).hexdigest()}  {file}")
     for release in releases:
         parts.say(f"SHA-256 {release.sha256}  {release.title}")

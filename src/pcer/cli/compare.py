@@ -82,10 +82,8 @@ def recommend(
     limits = {
         name: value for name, value in locals().items() if name in recommending.LIMITS
     }
-    files, named = (
-        release_files(releases),
-        None if policy is None else read_policy(policy),
-    )
+    files = release_files(releases)
+    named = None if policy is None else read_policy(policy)
     outputs = Outputs(files, json=json_path, html=html)
     read = read_releases(files, allow_large or [])
     with parts.about(", ".join(map(str, files))):
@@ -163,11 +161,9 @@ def plan(
 
 
 def _outlook(options: Mapping[str, Any]) -> Outlook:
-    release, groups, accuracy = (
-        options["release"],
-        options["groups"],
-        options["accuracy"],
-    )
+    release = options["release"]
+    groups = options["groups"]
+    accuracy = options["accuracy"]
     names = (
         "test_size",
         "n_splits",

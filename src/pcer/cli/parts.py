@@ -375,7 +375,8 @@ class Display(bars.Progress):
         )
         self.done = self.total = 0
         self.found: int | None = None
-        self._kept_in, self._task = kept_in, self.add_task("starting", total=None)
+        self._kept_in = kept_in
+        self._task = self.add_task("starting", total=None)
 
     def __enter__(self) -> Display:
         KEPT.append(self.kept)
@@ -394,7 +395,9 @@ class Display(bars.Progress):
         self, doing: str, *, done: int, total: int, found: int | None = None
     ) -> None:
         """Show the current work and how much of it is done."""
-        self.done, self.total, self.found = done, total, found
+        self.done = done
+        self.total = total
+        self.found = found
         self.update(self._task, description=shown(doing), completed=done, total=total)
 
     def counter(

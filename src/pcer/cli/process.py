@@ -56,7 +56,8 @@ class Stopped(BaseException):
 
     def __init__(self, signal_number: int, kept: str = "") -> None:
         super().__init__(signal_number, kept)
-        self.exit_code, self.kept = SIGNALLED + signal_number, kept
+        self.exit_code = SIGNALLED + signal_number
+        self.kept = kept
         self._is_shown = False
 
     def tell(self) -> None:

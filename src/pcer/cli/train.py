@@ -153,7 +153,8 @@ def train(
     group_names: Given = _table(**parts.GROUP_NAMES),
 ) -> None:
     """Train one model per privacy budget and seed. Interrupted runs resume."""
-    given, file = locals(), parts.read_config(config)
+    given = locals()
+    file = parts.read_config(config)
     given["drop"] = [*(file["drop"] or ()), *(drop or ())] or None
     for path in _trained({**file, **given}):
         parts.say(f"wrote {path}")
@@ -206,8 +207,10 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
 
     flags = from_options(EngineFlags, options)
     require_engine(flags)
-    sweep, out = _sweep(options), options["out"]
-    name, n_models = sweep.dataset.name, sweep.n_models
+    sweep = _sweep(options)
+    out = options["out"]
+    name = sweep.dataset.name
+    n_models = sweep.n_models
     _note_if_large(
         sweep.dataset, sweep.attributes, n_models, n_models // len(sweep.seeds)
     )
@@ -244,18 +247,18 @@ def _sweep(options: Mapping[str, Any]) -> Sweep:
     from pcer.sweep import Sweep
     from pcer.train import TrainConfig, parse_budgets, parse_hidden
 
-    module, grid = _module(options), _grid(options)
-    budgets, n_seeds = (
-        parse_budgets(options["budgets"]),
-        options["seeds"] or DEFAULT_SEEDS,
-    )
+    module = _module(options)
+    grid = _grid(options)
+    budgets = parse_budgets(options["budgets"])
+    n_seeds = options["seeds"] or DEFAULT_SEEDS
     n_models = math.prod([len(budgets), n_seeds, *map(len, grid.values())])
     if n_models > MOST_MODELS:
         raise InputError(
             f"--budgets times --seeds{' times --grid' if grid else ''} make {n_models:,} models, "
             f"more than the {MOST_MODELS:,} that one sweep holds; ask for fewer."
         )
-    dataset, hidden = _load(options["source"], options), options["hidden"]
+    dataset = _load(options["source"], options)
+    hidden = options["hidden"]
     if hidden is not None:
         hidden = parse_hidden(hidden)
     return from_options(
@@ -323,15 +326,12 @@ def _read(source: str, options: Mapping[str, Any]) -> GroupedDataset:
             f"{source} is no dataset ({', '.join(names())}) and no file; check it."
         )
     asked = [name for name in QUESTIONS if not options[name]]
-    marks, public = (
-        (*TablePlan.missing, *(options["missing"] or ())),
-        bool(options["public_data"]),
-    )
-    faults, more, values = (
-        list[str](),
-        list[str](),
-        [""],
-    )  # all at once; arguments that would do
+    marks = (*TablePlan.missing, *(options["missing"] or ()))
+    public = bool(options["public_data"])
+    # all at once; arguments that would do
+    faults = list[str]()
+    more = list[str]()
+    values = [""]
     with parts.working("Reading"):
         if asked:
             likely, values = guessed(
@@ -451,7 +451,8 @@ def _fitted(options: Mapping[str, Any]) -> list[Path]:
         "--config, and leave this out.",
     )
     estimator = _estimator(options)
-    dataset, out = _load(options["source"], options), options["out"]
+    dataset = _load(options["source"], options)
+    out = options["out"]
     attributes = [dataset.attribute(name) for name in options["attributes"]]
     paths = {each.name: out / file_name(dataset.name, each.name) for each in attributes}
     work = out / file_name(dataset.name, "scores").removesuffix(".release.json")
@@ -473,7 +474,8 @@ def _fitted(options: Mapping[str, Any]) -> list[Path]:
 
 def _estimator(options: Mapping[str, Any]) -> Any:
     """The estimator that ``--estimator package.module:Name`` makes of its settings."""
-    name, example = options["estimator"], "sklearn.ensemble:RandomForestClassifier"
+    name = options["estimator"]
+    example = "sklearn.ensemble:RandomForestClassifier"
     with parts.about("--estimator"):
         make = object_named(name, folder=Path.cwd(), example=example)
         try:

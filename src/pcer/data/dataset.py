@@ -179,7 +179,8 @@ def split(dataset: GroupedDataset, *, seed: int, secret: bytes = b"") -> Split:
         n_train = (7 * members.size + 5) // 10
         key = (SPLIT_KEY, seed, label, *words.tolist())
         trains[draw(members, n_train, key=key)] = True
-    train, test = np.flatnonzero(trains), np.flatnonzero(~trains)
+    train = np.flatnonzero(trains)
+    test = np.flatnonzero(~trains)
     ids = b"|".join(
         dataset.record_ids[part].astype("<i8").tobytes() for part in (train, test)
     )

@@ -107,10 +107,8 @@ def alike_as_one(
     account: Sequence[ColumnAccount],
 ) -> Iterator[tuple[ColumnAccount, int]]:
     """Lines with the number of columns they stand for: the first, of many columns used alike."""
-    n_alike, seen = (
-        Counter((line.role, line.remark) for line in account),
-        set[tuple[str, str]](),
-    )
+    n_alike = Counter((line.role, line.remark) for line in account)
+    seen = set[tuple[str, str]]()
     for line in account:
         n = n_alike[key := (line.role, line.remark)]
         if n <= MOST_LISTED or key not in seen:
@@ -330,13 +328,13 @@ def _faults(
     plan: TablePlan,
 ) -> Iterator[tuple[str, str]]:
     """Everything that must be fixed before training, by column: at most one fault for each."""
-    most, nouns = (
-        plan.max_categories,
-        {"label": "label", "protected attribute": "attribute"},
-    )
+    most = plan.max_categories
+    nouns = {"label": "label", "protected attribute": "attribute"}
     for name, role, n, n_missing, _ in account:
-        values, column = columns[name], coded[name]
-        n_known, is_text = len(values) - n_missing, values.dtype == object
+        values = columns[name]
+        column = coded[name]
+        n_known = len(values) - n_missing
+        is_text = values.dtype == object
         learnt = column.names if is_text and name not in plan.texts else []
         numbers = [code for code, text in enumerate(learnt) if re.match(_NUMBER, text)]
         n_numbers = int(np.isin(column.codes, numbers).sum())

@@ -34,7 +34,8 @@ def read_columns(source: Path | IO[bytes], columns: Iterable[str]) -> Columns:
     import pyarrow as pa
     from pyarrow import csv, parquet
 
-    names, file = list(columns), getattr(source, "name", "")
+    names = list(columns)
+    file = getattr(source, "name", "")
     try:
         if file.endswith(PARQUET_ENDINGS):
             table = parquet.read_table(source, columns=names)
@@ -137,7 +138,8 @@ def _readable(file: str, read: Callable[[], Any]) -> Any:
 
 def require_readable(table: str | os.PathLike[str]) -> str:
     """The path, or one sentence saying why it cannot be a table; addresses are taken as given."""
-    name, path = os.fspath(table), Path(table)
+    name = os.fspath(table)
+    path = Path(table)
     try:
         name.encode()
     except UnicodeEncodeError:

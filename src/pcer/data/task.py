@@ -164,10 +164,8 @@ class DatasetTask:
 
 def build(task: DatasetTask, columns: Columns) -> GroupedDataset:
     """Filter, sample, encode; a record's id is its position in the table before the filter."""
-    positive, chosen = (
-        holds(columns, task.label),
-        np.flatnonzero(holds(columns, *task.keep)),
-    )
+    positive = holds(columns, task.label)
+    chosen = np.flatnonzero(holds(columns, *task.keep))
     if task.balance:
         sides = [chosen[~positive[chosen]], chosen[positive[chosen]]]
         n = min(side.size for side in sides)

@@ -36,7 +36,8 @@ def to_card(
         task: the task by its name on the Hub.
     """
     datasets = sorted({audit.subject.dataset for audit in audits})
-    models, quoted = {audit.told.model for audit in audits}, [*map(yaml_text, datasets)]
+    models = {audit.told.model for audit in audits}
+    quoted = [*map(yaml_text, datasets)]
     if model is None and len(datasets) > 1:
         raise InputError(
             f"A card is about one model, but these audits are of {words.listed(quoted)}; make a "
@@ -108,7 +109,8 @@ def _label(metric: str, groups: dict[str, str]) -> str:
 
 def _sections(audit: Audit, given: Audit) -> Iterator[tuple[str, str]]:
     """Title and Markdown of each section, in the template's order; a parent may be empty."""
-    told, subject = audit.told, audit.subject
+    told = audit.told
+    subject = audit.subject
     cards = words.exposure_card(audit, told), words.outcomes_card(audit, told)
     answers = [
         f"{card.question} {card.answer}. {' '.join(card.sentences)}" for card in cards

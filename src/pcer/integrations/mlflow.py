@@ -59,7 +59,8 @@ def log_audit(found: Audit, run: Any = None, *, model_id: str | None = None) -> 
     run_id = getattr(getattr(run, "info", None), "run_id", run)
     if run_id is None and (active := mlflow.active_run()) is not None:
         run_id = active.info.run_id
-    client, tags = mlflow.MlflowClient(), _tags(found)
+    client = mlflow.MlflowClient()
+    tags = _tags(found)
     kept = client.get_run(run_id).data.tags if run_id else {}
     if any(
         kept.get(name, tags[name]) != tags[name] for name in (RELEASE_TAG, PLAN_TAG)
@@ -82,7 +83,8 @@ def log_audit(found: Audit, run: Any = None, *, model_id: str | None = None) -> 
         title = clipped(shown(found.title))
         context: Any = nullcontext(run) if run_id else mlflow.start_run(run_name=title)
         with context as new:
-            run_id, numbers = run_id or new.info.run_id, [*found.metrics().items()]
+            run_id = run_id or new.info.run_id
+            numbers = [*found.metrics().items()]
             for k in range(0, len(numbers), MOST_AT_ONCE):
                 some = dict(numbers[k : k + MOST_AT_ONCE])
                 mlflow.log_metrics(some, run_id=run_id, model_id=model_id)
@@ -204,10 +206,8 @@ def _answers(model: Any, table: Any, own: list[str]) -> dict[str, Any]:
         return {"y_score": predicted}
     predicted = predicted.ravel()
     if hasattr(raw, "predict_proba"):
-        scores, is_chosen = (
-            raw.predict_proba(features),
-            predicted[:, None] == raw.classes_,
-        )
+        scores = raw.predict_proba(features)
+        is_chosen = predicted[:, None] == raw.classes_
         is_tied = (
             scores == THRESHOLD
         ) & ~is_chosen  # as likely as the label that was predicted

@@ -88,7 +88,8 @@ def release_from_predictions(
     options = Options.of(options)
     columns = convert.named_columns(sensitive_features, options.attribute)
     name = CROSSING.join(columns) if options.attribute is None else options.attribute
-    answers, facts = (y_true, y_pred, y_score), options.facts(outcome, split_kind)
+    answers = (y_true, y_pred, y_score)
+    facts = options.facts(outcome, split_kind)
     rows = rows_of(
         answers, split, columns, record_id=record_id, seed=seed, options=options
     )
@@ -127,7 +128,8 @@ def releases_from_predictions(
             f"attributes name {name!r}, which is no column of sensitive_features.",
             field="attributes",
         )
-    answers, facts = (y_true, y_pred, y_score), options.facts(outcome, split_kind)
+    answers = (y_true, y_pred, y_score)
+    facts = options.facts(outcome, split_kind)
     rows = rows_of(
         answers, split, columns, record_id=record_id, seed=seed, options=options
     )
@@ -200,7 +202,9 @@ def rows_of(
         if record_id is None
         else convert.required_column(record_id, name="record_id")
     )
-    named, membership, attack = options.split_id, options.membership_score, ""
+    named = options.split_id
+    membership = options.membership_score
+    attack = ""
     if named is not None:
         named = convert.column_of(convert.spread(named, n), "split_id")
     if membership is not None:
@@ -210,7 +214,8 @@ def rows_of(
         ).items()
         attack = attack if attack in proxies.PROXIES else f"{attack}{proxies.OWN}"
         membership = convert.numbers_of(membership, n, name="membership_score")
-    part, (run, keys) = _parts(split), _models_of(options.epsilon, seed, n)
+    part = _parts(split)
+    (run, keys) = _models_of(options.epsilon, seed, n)
     require_one_length(
         y_true=positive,
         y_pred=predicted,
@@ -337,11 +342,13 @@ def _with_own_attack(
     from pcer.attacks.single import auc_advantage
     from pcer.attacks.sums import Groups
 
-    runs, entries = [], table.entries
+    runs = []
+    entries = table.entries
     for run, rows in zip(counted.runs, _by_model(entries.run), strict=True):
         groups = Groups(group[rows], len(counted.groups))
         ranks = rank(membership[rows], entries.split[rows] == 0, [groups])[groups]
-        exposure, sizes = dict(run.exposure), run.cells.sum(axis=(0, 2)).tolist()
+        exposure = dict(run.exposure)
+        sizes = run.cells.sum(axis=(0, 2)).tolist()
         for name, n, auc in zip(
             counted.groups, sizes, map(auc_advantage, ranks), strict=True
         ):
@@ -358,7 +365,10 @@ def _settings(
     """The models of every setting, by attribute; and why no placebo groups can be drawn."""
     from pcer.attacks import BudgetScores
 
-    whole, settings, scored, no_coin = rows.entries, [], None, ""
+    whole = rows.entries
+    settings = []
+    scored = None
+    no_coin = ""
     rows_of_model = _by_model(whole.run)
     for epsilon in dict.fromkeys(key.epsilon for key in rows.keys):
         models = [
@@ -370,7 +380,8 @@ def _settings(
         _require_same(whole.positive, at, "y_true")
         for attribute in attributes:
             _require_same(attribute.codes, at, "sensitive_features")
-        ids, predicted = record.codes[at[0]], whole.predicted[at]
+        ids = record.codes[at[0]]
+        predicted = whole.predicted[at]
         scored = ids if scored is None else scored
         if not np.array_equal(ids, scored):
             no_coin = "the budgets were scored on different records"
@@ -441,7 +452,8 @@ def _with_split_names(
 
 def _split_names(rows: Rows, record: Coded, facts: ReleaseFacts) -> list[str]:
     """By model, the name of its split, derived from its training records."""
-    run, part = rows.entries.run, rows.entries.split
+    run = rows.entries.run
+    part = rows.entries.split
     if len(np.unique(run * len(record.names) + record.codes)) < len(run):
         raise InputError(
             "record_id: a record appears twice in one model; give every model a different epsilon "
@@ -456,10 +468,8 @@ def _split_names(rows: Rows, record: Coded, facts: ReleaseFacts) -> list[str]:
 
 def _models_of(epsilon: Any, seed: Any, n: int) -> tuple[IntArray, list[RunKey]]:
     """Which model each of n rows is of, and the models by budget and seed."""
-    amounts, seeds = (
-        convert.numbers_of(epsilon, n, name="epsilon"),
-        convert.seeds_of(seed, n),
-    )
+    amounts = convert.numbers_of(epsilon, n, name="epsilon")
+    seeds = convert.seeds_of(seed, n)
     require_one_length(y_true=np.empty(n), epsilon=amounts, seed=seeds)
     amounts[np.isnan(amounts)] = np.inf
     if (amounts <= 0).any():
@@ -490,10 +500,8 @@ def _answers(
                 [str(int(name == "True")) for name in answers.names], answers.codes
             )
         values = sorted({*truth.names, *answers.names})
-        where, n = (
-            "y_true and y_pred",
-            np.bincount(truth.codes) if values == truth.names else (),
-        )
+        where = "y_true and y_pred"
+        n = np.bincount(truth.codes) if values == truth.names else ()
         name = convert.positive_name(values, options.positive_label, where=where, n=n)
         return is_named(truth, name), is_named(answers, name), None
     from pcer.attacks import log_odds
@@ -559,7 +567,8 @@ def _score_columns(scores: Any, argument: str) -> dict[Any, FloatArray]:
 def _parts(split: Any) -> IntArray:
     """(row,) 0 for those trained on, 1 for others; from names, or a mask of the former."""
     column = convert.required_column(split, name="split")
-    names, of_mask = column.names, {"True": SPLITS[0], "False": SPLITS[1]}
+    names = column.names
+    of_mask = {"True": SPLITS[0], "False": SPLITS[1]}
     if set(names) <= set(of_mask):
         names = [of_mask[name] for name in names]
     if unknown := [name for name in names if name not in SPLITS]:

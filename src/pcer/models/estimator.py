@@ -111,10 +111,8 @@ def _named_features(X: Any, features: Any, options: Options) -> tuple[Any, Any]:
     """X, perhaps without them, and the columns of it that the features name; or both as given."""
     import narwhals as nw
 
-    names, columns = (
-        [features] if isinstance(features, str) else features,
-        dict[str, Any](),
-    )
+    names = [features] if isinstance(features, str) else features
+    columns = dict[str, Any]()
     if nw.dependencies.is_into_dataframe(X):
         columns = convert.columns_of(X) or {}
     is_list = (
@@ -231,10 +229,8 @@ def _records(
     y = (
         np.asarray(y) if isinstance(y, list | tuple) or hasattr(y, "to_pylist") else y
     )  # pyarrow
-    classes, (labels, _) = (
-        convert.required_column(y, name="y"),
-        convert.values_of(y, name="y"),
-    )
+    classes = convert.required_column(y, name="y")
+    (labels, _) = convert.values_of(y, name="y")
     persons = None
     if options.person_id is not None:
         persons = convert.required_column(options.person_id, name="person_id").codes
@@ -335,7 +331,8 @@ def _releases(
     answers: Sequence[Answers],
 ) -> dict[str, Release]:
     """Counts and costs of every setting, in a release for each attribute."""
-    positive, labels = records.is_positive, records.is_positive.astype(np.int64)
+    positive = records.is_positive
+    labels = records.is_positive.astype(np.int64)
     settings = []
     for candidate, (of_truth, predicted, _) in zip(candidates, answers, strict=True):
         logits = np.where(positive, of_truth, -of_truth)
@@ -361,7 +358,9 @@ def _releases(
     ]  # tells of no row
     by_attribute = zip(attributes, zip(*settings, strict=True), strict=True)
     counted = [count_models(own, views, models) for own, views in by_attribute]
-    releases, persons, no_coin = {}, records.persons, ""
+    releases = {}
+    persons = records.persons
+    no_coin = ""
     if persons is not None:
         no_coin = "people may have several records, and made-up groups are drawn record by record"
     counted = with_costs(counted, settings, facts, no_coin=no_coin)

@@ -113,7 +113,8 @@ def described(candidates: Sequence[Candidate]) -> dict[str, Any]:
     """For ``training.config``: classes and settings that are numbers; texts may name a category."""
     found = {}
     for candidate in candidates:
-        kind, (_, *inside) = type(candidate.estimator), _parts(candidate.estimator)
+        kind = type(candidate.estimator)
+        (_, *inside) = _parts(candidate.estimator)
         steps = dict.fromkeys(
             type(p).__name__ for p in inside if not isinstance(p, type)
         )
@@ -308,7 +309,8 @@ def _opened(
         return
     import joblib
 
-    names, n = [_fingerprint(candidate) for candidate in candidates], len(records.y)
+    names = [_fingerprint(candidate) for candidate in candidates]
+    n = len(records.y)
     identity: blocks.Settings = {  # what all models of a store depend on
         "kind": "estimator",
         "records": joblib.hash((records.X, records.y, records.persons), "sha1"),
@@ -364,7 +366,8 @@ def _fitted(
     if (
         not backend.supports_return_generator
     ):  # then in batches, to keep finished models
-        options, step = {"return_as": "list"}, max(1, n_jobs or n_active)
+        options = {"return_as": "list"}
+        step = max(1, n_jobs or n_active)
     for first in range(0, len(calls), step):
         pool = Parallel(n_jobs=n_jobs, batch_size=1, **options)
         yield from pool(delayed(_fit)(*call) for call in calls[first : first + step])
@@ -440,7 +443,8 @@ def _alone(seed: int) -> Iterator[None]:
     """Seed the global random streams for a fit, on one core: rounding depends on their number."""
     from threadpoolctl import threadpool_limits
 
-    plain, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    plain = random.getstate()
+    legacy = np.random.get_state()  # noqa: NPY002
     torch = sys.modules.get("torch")  # if somebody has loaded it
     try:
         with ExitStack() as held:
@@ -460,7 +464,8 @@ def _asked(
     fitted: Any, records: Records, has_probabilities: bool
 ) -> tuple[FloatRow, BoolArray] | _Failure:
     """A fitted model's answers for every record; a function gives probabilities only."""
-    predicted, positive = None, records.is_positive
+    predicted = None
+    positive = records.is_positive
     probability: npt.NDArray[np.float64] = np.empty(0)
     if has_probabilities:
         given = fitted.predict_proba(records.X)
@@ -485,7 +490,8 @@ def _asked(
         return _Failure(
             "predict gave labels, not probabilities; return the model's predict_proba"
         )
-    labels, classes = getattr(fitted, "classes_", None), records.classes
+    labels = getattr(fitted, "classes_", None)
+    classes = records.classes
     names = (
         classes.names
         if labels is None

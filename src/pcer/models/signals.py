@@ -25,7 +25,8 @@ SIGNS = {"log_likelihood": 1.0, "loss": -1.0}  # members have higher ones, or lo
 REVERSED = (
     -6.0
 )  # errors of all groups below chance, from which on the kind is called mistaken
-ALONE, BEYOND = proxies.AUC_ADVANTAGE.name, proxies.REFERENCE.name
+ALONE = proxies.AUC_ADVANTAGE.name
+BEYOND = proxies.REFERENCE.name
 OTHERS = [name for name in proxies.PROXIES if name not in (ALONE, BEYOND)]
 # Fields of rows that would need predictions, or labels.
 OF_ANSWERS = (
@@ -73,11 +74,10 @@ def release_from_signals(
         raise InputError(
             f"kind must be 'log_likelihood' or 'loss', not {kind!r}.", field="kind"
         )
-    own, coded = (
-        _numbers(signal, "signal"),
-        convert.required_column(member, name="member"),
-    )
-    references, persons = _references(reference_signal, own), None
+    own = _numbers(signal, "signal")
+    coded = convert.required_column(member, name="member")
+    references = _references(reference_signal, own)
+    persons = None
     if person_id is not None:
         persons = convert.required_column(person_id, name="person_id").codes
     attribute = options.attribute_of(sensitive_features)
@@ -144,11 +144,9 @@ def _release(
     facts: ReleaseFacts,
 ) -> Release:
     """Count people, attack and build."""
-    rows, part, no_coin = (
-        np.arange(len(setting.labels)),
-        np.where(setting.member[0], 0, 1),
-        "",
-    )
+    rows = np.arange(len(setting.labels))
+    part = np.where(setting.member[0], 0, 1)
+    no_coin = ""
     if persons is not None:
         no_coin = (
             "people have several records, and made-up groups are drawn record by record"
@@ -164,10 +162,8 @@ def _release(
     (own,), _ = allowed_groups(
         facts.disclosure, [attribute], [either], names=facts.group_names
     )
-    setting, no = (
-        replace(setting, group=own.codes, group_names=own.groups),
-        np.zeros_like(rows),
-    )
+    setting = replace(setting, group=own.codes, group_names=own.groups)
+    no = np.zeros_like(rows)
     entries = build.Entries(run=no, split=part[rows], positive=no > 0, predicted=no > 0)
     key = build.RunKey(setting.released_epsilon, 0, "split 1")
     counted = build.count_entries(entries, [key], own._replace(codes=own.codes[rows]))
@@ -212,9 +208,12 @@ def _of_people(
         return row.model_copy(update={"benefit_covariance": None})
     chosen = setting.group == setting.group_names.index(row.group)
     scores: Any = setting.logits if row.proxy == ALONE else setting.reference
-    score, member = scores[0, chosen], setting.member[0, chosen]
+    score = scores[0, chosen]
+    member = setting.member[0, chosen]
     who = np.unique(persons[chosen], return_inverse=True)[1]
-    n, ranks, influence = len(score), rankdata(score), np.empty(len(score))
+    n = len(score)
+    ranks = rankdata(score)
+    influence = np.empty(len(score))
     for side, sign in ((member, 1), (~member, -1)):
         placement = (ranks[side] - rankdata(score[side])) / (~side).sum()
         influence[side] = sign * (placement - placement.mean()) / side.sum()

@@ -57,10 +57,8 @@ class Splits:
 def state_of(random_state: int | None, options: Options) -> int:
     """The state behind all random numbers; for private records one that cannot be guessed."""
     if random_state is None and not options.public_data:
-        secret, store = (
-            options.secret or secrets.token_bytes(SECRET_BYTES),
-            options.store,
-        )
+        secret = options.secret or secrets.token_bytes(SECRET_BYTES)
+        store = options.store
         if store is not None and not options.secret:
             kept = (
                 Path(store) / "splits.secret"
@@ -136,7 +134,8 @@ def given_splits(
     """All splits of one of scikit-learn's random splitters, ``options.cv``."""
     from sklearn import model_selection
 
-    cv, kind = options.cv, type(options.cv).__name__
+    cv = options.cv
+    kind = type(options.cv).__name__
     # exactly this class, as a subclass may do anything
     is_known = kind in KNOWN and getattr(model_selection, kind) is type(cv)
     if not is_known or not getattr(cv, "shuffle", True):
@@ -161,7 +160,9 @@ def given_splits(
         drawn.random_state = np.random.RandomState(bits)
     elif not options.public_data:
         raise InputError(f"the random_state of cv={kind}(...) {GUESSED}", field="cv")
-    n, digest, notes = len(classes), hashlib.sha256(), []
+    n = len(classes)
+    digest = hashlib.sha256()
+    notes = []
     pairs = [*drawn.split(np.zeros((n, 1)), classes, persons)]
     for train, _ in pairs:
         digest.update(np.asarray(train, dtype=np.int64).tobytes() + b"|")

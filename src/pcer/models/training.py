@@ -101,7 +101,9 @@ class _Trainer:
             raise InputError(
                 f"{fault}; for what has fit, release_from_estimator.", field="train"
             )
-        self.train, self.epsilon, self.version = train, epsilon, version
+        self.train = train
+        self.epsilon = epsilon
+        self.version = version
         self.__name__ = getattr(train, "__name__", type(train).__name__)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -119,7 +119,8 @@ class ReleaseFacts:
             require_open_unit(dp_delta=self.dp_delta)
         require_phrases(people=self.people, positive_means=self.positive_means)
         for name, choices in (("split_kind", SplitKind), ("outcome", Outcome)):
-            value, allowed = getattr(self, name), get_args(choices)
+            value = getattr(self, name)
+            allowed = get_args(choices)
             if value not in allowed:
                 raise InputError(
                     f"{name} must be {allowed[0]!r} or {allowed[1]!r}, not {value!r}.",
@@ -213,10 +214,8 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         raise InputError(
             f"{file}: attribute {has}; an audit needs at least two.", field="groups"
         )
-    rule, cells = (
-        facts.disclosure,
-        np.array([run.cells for run in counted.runs], dtype=np.int64),
-    )
+    rule = facts.disclosure
+    cells = np.array([run.cells for run in counted.runs], dtype=np.int64)
     # (model, split, group, label, predicted)
     tables = cells.reshape(len(counted.runs), len(SPLITS), len(counted.groups), 2, 2)
     people = tables.sum(axis=(-2, -1) if counted.only_sizes else -1)
@@ -329,7 +328,8 @@ def _pooled(
     """
     rows = []
     for row in counted.pooled:
-        g, setting = counted.groups.index(row.group), (row.model, row.epsilon)
+        g = counted.groups.index(row.group)
+        setting = (row.model, row.epsilon)
         own = np.array(
             [(run.key.model, run.key.epsilon) == setting for run in counted.runs]
         )

@@ -195,7 +195,8 @@ def seed_of(value: object) -> int:
     1
     """
     given = value.item() if isinstance(value, np.generic) else value
-    least, most = -(2**63), 2**63 - 1
+    least = -(2**63)
+    most = 2**63 - 1
     if isinstance(value, float | np.floating):
         most = 2 ** (np.finfo(type(value)).nmant + 1) - 1
         least = -most
@@ -250,9 +251,11 @@ def positive_name(
             )  # databases and people write booleans in small letters
         if name in values or len(values) < 2:
             return name
-    what, fix = f"{len(values):,} different labels", " the positive one"
+    what = f"{len(values):,} different labels"
+    fix = " the positive one"
     if len(values) == len(n) == 2 and min(n) >= LEAST_PEOPLE:
-        what, fix = "{!r} and {!r}".format(*values), "{1!r} or {0!r}".format(*values)
+        what = "{!r} and {!r}".format(*values)
+        fix = "{1!r} or {0!r}".format(*values)
     what += "" if positive is None else f", not {text_of(positive)!r}"
     reason = f"contain{'s' * (' and ' not in where)} {what}; pass positive_label={fix}"
     if where != "y":  # where it is an option

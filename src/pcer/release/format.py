@@ -458,7 +458,8 @@ def read_release(
     """
     n_bytes, n_values = (limits.n_bytes, limits.n_values) if limits else (None, None)
     with files.many_objects():
-        text, file = files.read_text(path, max_bytes=n_bytes), os.fspath(path)
+        text = files.read_text(path, max_bytes=n_bytes)
+        file = os.fspath(path)
         data = files.parse_json(text, file=file, max_values=n_values)
         return parse_release(data, file=file, limits=limits)
 
@@ -493,7 +494,8 @@ def _require_within(limits: Limits, data: Any, file: str) -> None:
 
     Counted on plain objects, before records or errors take far more memory.
     """
-    subject, runs = _part(data, "subject", dict), _part(data, "runs", list)
+    subject = _part(data, "subject", dict)
+    runs = _part(data, "runs", list)
     tables = [table for run in runs for table in _part(run, "groups", dict).values()]
     exposures = [_part(table, "exposure", dict) for table in tables]
     rows = [row for name in ROW_KEYS for row in _part(data, name, list)]
@@ -597,7 +599,8 @@ def _check_runs(release: Release) -> None:
                 run.groups[name].exposure or (run.model, run.epsilon, name) in attacked
             )
             for part in ("train", "test"):
-                table, place = getattr(run.groups[name], part), f"{path}.{name}.{part}"
+                table = getattr(run.groups[name], part)
+                place = f"{path}.{name}.{part}"
                 is_bare = table.n is None and table.accuracy is None
                 if is_bare and not (may_be_bare and release.version > 2):
                     least = "must hold tp, fp, tn and fn, or at least accuracy or n"
@@ -650,7 +653,8 @@ def _check_rows(release: Release) -> None:
     for field, names in ROW_KEYS.items():
         seen: set[tuple[object, ...]] = set()
         for index, row in enumerate(getattr(release, field)):
-            path, model = f"{field}[{index}]", () if row.model is None else (row.model,)
+            path = f"{field}[{index}]"
+            model = () if row.model is None else (row.model,)
             groups = row.groups if isinstance(row, Placebo) else [row.group]
             for group in groups:
                 if group not in release.subject.groups:

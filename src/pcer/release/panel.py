@@ -117,10 +117,8 @@ def _spent(release: Release) -> list[PooledExposure]:
 
 
 def _panel(release: Release, runs: list[Run], pooled: list[PooledExposure]) -> Panel:
-    names, whole = (
-        tuple(release.subject.groups),
-        (run.groups.values() for run in release.runs),
-    )
+    names = tuple(release.subject.groups)
+    whole = (run.groups.values() for run in release.runs)
     parts = (
         part for groups in whole for own in groups for part in (own.train, own.test)
     )

@@ -66,7 +66,8 @@ def renamed(
         InputError: a key that is no group, or one of several; two groups that would read alike.
     """
     given = {text_of(group): name for group, name in names.items()}
-    made, used = [], {(own.name, group) for own in attributes for group in own.groups}
+    made = []
+    used = {(own.name, group) for own in attributes for group in own.groups}
     for key, name in given.items():
         require_phrases(group_names=name)
         if (n := sum(key in (group, f"{own}:{group}") for own, group in used)) != 1:
@@ -140,7 +141,8 @@ def allowed_groups(
 
 def releases_beside(paths: Collection[Path]) -> list[Release]:
     """Releases of private records in the folder of ``paths``, besides those there."""
-    found, folder = [], next(iter(paths)).parent
+    found = []
+    folder = next(iter(paths)).parent
     for path in sorted(set(folder.glob("*.json")) - set(paths)):
         with suppress(InputError):  # what is no release reveals nothing
             release = read_release(path, limits=None)
@@ -197,7 +199,8 @@ def regroup(
     shape = [1 + len(a.groups) for a in attributes]
     whole = np.ravel_multi_index([a.codes + 1 for a in attributes], shape)
     atoms, atom = np.unique(whole, return_inverse=True)
-    n, least = len(atoms), rule.least_people
+    n = len(atoms)
+    least = rule.least_people
     cells = (
         (model, (model.part * n + atom[model.rows]) * 2 + model.positive)
         for model in models
@@ -227,7 +230,9 @@ class Regrouping:
     def __init__(
         self, attribute: Attribute, codes: IntArray, people: IntArray, least: int
     ) -> None:
-        self.attribute, self.codes, self.least = attribute, codes, least
+        self.attribute = attribute
+        self.codes = codes
+        self.least = least
         n = len(attribute.groups)
         groups = (*range(n), NOBODY)
         self.people = np.stack(
@@ -251,7 +256,8 @@ class Regrouping:
 
     def join(self, atoms: BoolArray) -> None:
         """Join the smallest block with people in ``atoms`` with the next smallest of all."""
-        order, concerned = self._by_size(), self.block[self.codes[atoms]]
+        order = self._by_size()
+        concerned = self.block[self.codes[atoms]]
         first = next(block for block in order if block in concerned)
         second = next(block for block in order if block != first)
         self.block[np.isin(self.block, (first, second))] = max(first, second)
@@ -394,15 +400,19 @@ def combination(space: FloatArray, people: IntArray, least: int) -> FloatArray |
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    space, some = contracted(space, people, least), people > 0
+    space = contracted(space, people, least)
+    some = people > 0
     found = _without(space, some)  # about nobody
     if len(space) == 1 and people[np.abs(space[0]) > ZERO].sum() < least:
         found = space
     if len(found) or len(space) < 2:
         return np.asarray(found[0]) if len(found) else None
     some &= np.abs(space).max(axis=0) > ZERO
-    shares, n = space[:, some].T, int(some.sum())
-    one, none, most = np.eye(n), np.zeros_like(shares), LARGEST_SHARE * np.eye(n)
+    shares = space[:, some].T
+    n = int(some.sum())
+    one = np.eye(n)
+    none = np.zeros_like(shares)
+    most = LARGEST_SHARE * np.eye(n)
     is_atom = np.repeat(
         [1, 0], [2 * n, len(space)]
     )  # in it with one sign, and with the other

@@ -29,7 +29,8 @@ SHORT_DIGEST = 12  # characters of a digest that a terminal shows; the file has 
 def change_view(changes: Changes) -> list[Lines | Table]:
     """Both releases, the finding, the numbers, what it rests on."""
     changes = as_shown(changes)
-    first, rest = Lines(changes.title, [changes.headline]), _grounds(changes)
+    first = Lines(changes.title, [changes.headline])
+    rest = _grounds(changes)
     if changes.verdict is ChangeVerdict.SAME_RELEASE:
         return [first, Lines("What it rests on", rest[-2:])]
     return [first, change_table(changes), Lines("What it rests on", rest)]
@@ -123,7 +124,8 @@ def quantity(groups: Sequence[str], axis: Axis = "exposure") -> str:
 
 def trend_view(trend: Trend) -> list[Lines | Table]:
     """What changed from the first to the last, both answers of every version, the grounds."""
-    trend, rows = as_shown(trend), list[tuple[str, ...]]()
+    trend = as_shown(trend)
+    rows = list[tuple[str, ...]]()
     for n, setting in enumerate(trend.settings, 1):
         answers = [
             answer_of(setting, axis).replace("_", " ") for axis in get_args(Axis)
@@ -135,17 +137,16 @@ def trend_view(trend: Trend) -> list[Lines | Table]:
                 (str(n), name, exposure_words(trend.proxy, group), served, *answers)
             )
             answers = ["", ""]  # stand once for a version
-    scale, changes = trend.proxy.scale, trend.change
+    scale = trend.proxy.scale
+    changes = trend.change
     heads = ("version", "group", scale.column, "outcome,\nof 100", *get_args(Axis))
     note = say("trend", "note", attack=trend.proxy.label, coin=scale.coin)
     digests = [
         f"Version {n}: SHA-256 {a.release_sha256}"
         for n, a in enumerate(trend.versions, 1)
     ]
-    table, rest = (
-        Table("Versions", heads, tuple(rows), 2, note),
-        [*changes.account, *digests],
-    )
+    table = Table("Versions", heads, tuple(rows), 2, note)
+    rest = [*changes.account, *digests]
     return [
         Lines(trend.title, [changes.headline]),
         table,

@@ -64,10 +64,8 @@ def choice_table(found: Recommendation) -> Table:
     rows = []
     for k, setting in enumerate(found.settings, 1):
         exposed = largest(setting.numbers, EXPOSURE, found.cost)
-        spent, both = (
-            largest(setting.numbers, SPENT),
-            map(_both, (setting.numbers[-1], exposed)),
-        )
+        spent = largest(setting.numbers, SPENT)
+        both = map(_both, (setting.numbers[-1], exposed))
         amounts = [" ± ".join(decimals(x, 1) for x in each) for each in both]
         most = NOTHING if exposed is None else decimals(exposed.upper, 1)
         own = NOTHING
@@ -104,7 +102,8 @@ class Axis(NamedTuple):
     @classmethod
     def of(cls, values: Sequence[float], start: float, length: float) -> Axis:
         """An axis that holds all values."""
-        low, high = min(values), max(values)
+        low = min(values)
+        high = max(values)
         spare = 0.06 * (high - low) or 0.5
         return cls(low - spare, high + spare, start, length)
 
@@ -118,13 +117,15 @@ class Axis(NamedTuple):
     def ticks(self) -> list[tuple[float, str]]:
         """A few round numbers with their places."""
         step = round_step((self.high - self.low) / 5)
-        first, last = math.ceil(self.low / step), math.floor(self.high / step)
+        first = math.ceil(self.low / step)
+        last = math.floor(self.high / step)
         return [(self.at(k * step), f"{k * step:g}") for k in range(first, last + 1)]
 
 
 def choice_svg(found: Recommendation) -> str:
     """Accuracy against exposure found, and against exposure allowed where receipts say it."""
-    z, kinds = interval_quantile(0.95), dict[str, list[dict[str, Any]]]()
+    z = interval_quantile(0.95)
+    kinds = dict[str, list[dict[str, Any]]]()
     for k, setting in enumerate(found.settings, 1):
         shape, colour = LOOKS[setting.answer]
         mark = {
@@ -178,7 +179,8 @@ def choice_svg(found: Recommendation) -> str:
 
 def to_choice_page(found: Recommendation) -> str:
     """The recommendation as one offline HTML page."""
-    shown, page = as_shown(found), environment().get_template("choice.html")
+    shown = as_shown(found)
+    page = environment().get_template("choice.html")
     first, _, *rest = choice_view(found)
     parts = {
         "picture": choice_svg(shown),

@@ -42,7 +42,8 @@ HUNDREDTHS = "replace(format(100 * datum.value, '~g'), '-', '−')"
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down")
 PARITY, DISPARITY, NULL = "DP-Gap (left)", "Δ PCER (right)", "if nothing memorised"
 # Colours of measures, which are none of the first groups'.
-PURPLE, OLIVE = LIGHT["series-5"], LIGHT["series-4"]
+PURPLE = LIGHT["series-5"]
+OLIVE = LIGHT["series-4"]
 GREY, FLOORED = "#7a7a7a", "#fff3bf"
 READING = "Hollow: no evidence, within its null. Yellow: floor-dominated."
 # Colour, mark and shift to the side of every curve of Figure 1.
@@ -158,16 +159,16 @@ def figure1(audit: Audit, release: Release) -> Drawing:
     names = [
         pair_name(pair.groups) for pair in audit.budgets[0].pairs[: tables.MOST_PAIRS]
     ]
-    labels, rows = tables.setting_labels(audit), []
+    labels = tables.setting_labels(audit)
+    rows = []
     for budget, pair, published in tables.setting_pairs(audit):
-        setting, shares = (
-            labels[audit.budgets.index(budget)],
-            dict[float, float | None](),
-        )
+        setting = labels[audit.budgets.index(budget)]
+        shares = dict[float, float | None]()
         shares |= {row.floor: row.floor_dominated_share for row in published.floors}
         is_floored = (shares.get(audit.plan.floor) or 0.0) > 0.5
         at = {"setting": setting, "pair": pair_name(pair.groups), "floored": is_floored}
-        gap, found = budget.demographic_parity_gap, published.pcer_disparity
+        gap = budget.demographic_parity_gap
+        found = published.pcer_disparity
         for name, mean, ends, filled in (
             (PARITY, gap.mean, gap.ci, True),
             (DISPARITY, found.mean, found.ci, found.is_beyond_null is True),
@@ -207,7 +208,8 @@ def _curve(audit: Audit, base: alt.Chart, series: str) -> AnyChart:
     axis = alt.Axis(
         title=title, titleColor=ink, labelColor=ink, orient=side, grid=False
     )  # type: ignore[arg-type]
-    x, low = _settings_axis(audit), alt.Y("low:Q")
+    x = _settings_axis(audit)
+    low = alt.Y("low:Q")
     y = alt.Y("mean:Q", axis=axis, scale=alt.Scale(zero=True))
     look: dict[str, Any] = {"title": None, "legend": legend()}
     scale = alt.Scale(domain=list(CURVES), range=list(colours.values()))
@@ -253,7 +255,8 @@ def costs_chart(audit: Audit, release: Release) -> Drawing | None:
     at = {"x": _settings_axis(audit), "xOffset": alt.XOffset("group:N", sort=names)}
     axis = alt.Axis(labelExpr=HUNDREDTHS, tickCount=5)
     low = alt.Y("low:Q", title="hundredths of its unit, above chance", axis=axis)
-    shape, mean = alt.Shape("group:N", scale=shapes, **look), alt.Y("mean:Q")
+    shape = alt.Shape("group:N", scale=shapes, **look)
+    mean = alt.Y("mean:Q")
     base = alt.Chart()
     layers = alt.layer(
         base.mark_rule(style="zero").encode(y=alt.datum(0)),
@@ -263,10 +266,8 @@ def costs_chart(audit: Audit, release: Release) -> Drawing | None:
         ),
         data=ROWS,
     )
-    what, attacks = (
-        "Exposure with intervals",
-        list(dict.fromkeys(r["attack"] for r in rows)),
-    )
+    what = "Exposure with intervals"
+    attacks = list(dict.fromkeys(r["attack"] for r in rows))
     if len(attacks) == 1:
         return layers.properties(width=WIDTH, height=HEIGHT), rows, what
     width = CELL if len(audit.budgets) <= MOST_LABELS // 3 else 2 * CELL
@@ -312,7 +313,8 @@ def outlook_spec(outlook: Outlook) -> Spec:
     x = alt.X(
         "splits:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~g")
     )
-    title, log = "smallest that would be shown, in 100", alt.Scale(type="log")
+    title = "smallest that would be shown, in 100"
+    log = alt.Scale(type="log")
     axis = alt.Axis(labelExpr="format(100 * datum.value, '~g')", tickCount=5)
     y = alt.Y("amount:Q", title=title, scale=log, axis=axis)
     look: dict[str, Any] = {"title": None, "legend": legend()}

@@ -97,9 +97,13 @@ def _numbers(
     """Numbers of a setting; None where one is not known."""
     scale = audit.proxy.scale
     # right answers of 100 where the attack's unit says how many, or the page's unit
-    what, coin, unit = "exposure", 50.0, scale.per_success
+    what = "exposure"
+    coin = 50.0
+    unit = scale.per_success
     if unit is None:
-        what, coin, unit = "other_exposure", 0.0, scale.per_unit
+        what = "other_exposure"
+        coin = 0.0
+        unit = scale.per_unit
     for name, group in setting.groups.items():
         yield f"{what}_{by_group[name]}", _in(unit, group.cost.value, coin)
         yield (

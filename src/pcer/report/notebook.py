@@ -106,7 +106,8 @@ class Picture:
     """The finding's picture, an SVG: displays itself, and needs no other package."""
 
     def __init__(self, audit: Audit) -> None:
-        self.title, self._svg = audit.title, finding_svg(as_shown(audit))
+        self.title = audit.title
+        self._svg = finding_svg(as_shown(audit))
 
     def __repr__(self) -> str:
         return f"<Picture: {self.title}; save('finding.svg') writes it>"
@@ -186,7 +187,8 @@ def release_view(release: Release) -> list[Lines | Table]:
 
 def release_table(release: Release) -> Table:
     """The groups of a release: how many people, and what the models predict for them."""
-    names, settings = release.subject.groups, panels(release)
+    names = release.subject.groups
+    settings = panels(release)
     means = np.array(
         [
             [v.mean(axis=0) for v in (s.n_train, s.n_test, s.positive_rate)]

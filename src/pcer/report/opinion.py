@@ -22,11 +22,9 @@ from pcer.report.table import markdown_text, pipe_table
 
 def to_opinion(audits: Sequence[Audit]) -> str:
     """The opinion on each release, one after the other; at most about 500 words each."""
-    page, say, parts = (
-        environment().get_template("opinion.md"),
-        partial(words.say, "opinion"),
-        [],
-    )
+    page = environment().get_template("opinion.md")
+    say = partial(words.say, "opinion")
+    parts = []
     rooms = {
         "words": words,
         "tables": tables,

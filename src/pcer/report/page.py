@@ -74,9 +74,12 @@ def to_report(
         "releases": [pack(release.to_tree()) for release in releases],
         "family": [pack(release.to_tree()) for release in family],
     }
-    audits, releases = as_shown([*audits]), as_shown([*releases])
+    audits = as_shown([*audits])
+    releases = as_shown([*releases])
     pairs = enumerate(zip(audits, releases, strict=True), start=1)
-    title, several, script = audits[0].title, len(audits) > 1, template("report.js")
+    title = audits[0].title
+    several = len(audits) > 1
+    script = template("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     rows = tuple(
         (name.replace("_", " "), _plain(v)) for name, v in plan.model_dump().items()
@@ -198,7 +201,8 @@ def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
         for budget, label in zip(
             audit.budgets, tables.setting_labels(audit), strict=True
         ):
-            key, is_bare = (budget.model or "", -budget.budget), budget.model is None
+            key = (budget.model or "", -budget.budget)
+            is_bare = budget.model is None
             bare = "without privacy" if budget.epsilon is None else f"ε = {label}"
             names[key] = bare if is_bare else label
             cards = (words.exposure_card, words.outcomes_card)
@@ -229,7 +233,8 @@ def _provenance_table(audits: Sequence[Audit], releases: Sequence[Release]) -> T
         commit = _plain(origin.source_commit) + " (with changes)" * bool(
             origin.source_dirty
         )
-        name, mechanism = tables.subject_name(audit), release.training.mechanism
+        name = tables.subject_name(audit)
+        mechanism = release.training.mechanism
         found = (_plain(origin.pcer_version), commit, _plain(origin.data_digest))
         rows.append((name, audit.release_sha256, mechanism, *found))
     columns = (
@@ -275,7 +280,8 @@ def explained(text: str, seen: set[str]) -> str:
     terms = (
         rf"(?P<{group}>\b{glossary()[id]['words']}\b)" for group, id in ids.items()
     )
-    parts, end = [], 0
+    parts = []
+    end = 0
     for match in re.finditer("|".join(terms), text):
         id = ids[str(match.lastgroup)]
         if id in seen:

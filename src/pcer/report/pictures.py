@@ -70,14 +70,14 @@ def finding_svg(
         width: in pixels that text is laid out for.
         versions: one setting over versions, to be drawn instead.
     """
-    names, settings = (
-        drawn_groups(audit, audit.told),
-        [*versions] or drawn_settings(audit),
-    )
+    names = drawn_groups(audit, audit.told)
+    settings = [*versions] or drawn_settings(audit)
     called = [f"version {n}" for n, _ in enumerate(versions, 1)] or _row_names(settings)
-    scale, left = audit.proxy.scale, _room(called)
+    scale = audit.proxy.scale
+    left = _room(called)
     ends = _ends(audit.proxy, [b.groups[name] for b in settings for name in names])
-    place, ticks = _placing(ends, left, width), _ticks(audit.proxy, ends, left, width)
+    place = _placing(ends, left, width)
+    ticks = _ticks(audit.proxy, ends, left, width)
     title = say(
         "chart", "versions" if versions else "title" if len(settings) > 1 else "one"
     )
@@ -86,10 +86,12 @@ def finding_svg(
     lines = say("chart", "lines", level=f"{100 * audit.plan.confidence_level:g}%")
     note = f"{counted}. {lines} {_zoom(audit, ticks)}".strip()
     notes = _lines(note, keys[-1]["y"] + 19, TEXT_SIZE, width)
-    top, places = notes[-1]["y"] + 8, list[Drawn]()
+    top = notes[-1]["y"] + 8
+    places = list[Drawn]()
     for budget, row_name in zip(settings, called, strict=True):
         ys = [round(top + 8 + MARK_ROW * k, 1) for k in range(len(names))]
-        setting, marks = isolated(tables.setting_of(budget)), []
+        setting = isolated(tables.setting_of(budget))
+        marks = []
         for name, y in zip(names, ys, strict=True):
             group = budget.groups[name]
             title_of = (
@@ -131,7 +133,8 @@ def finding_svg(
 
 def _zoom(audit: Audit, ticks: Sequence[Drawn]) -> str:
     """Which part of the whole scale is drawn, where it is not all of it; else nothing."""
-    scale, values = audit.proxy.scale, [tick["value"] for tick in ticks]
+    scale = audit.proxy.scale
+    values = [tick["value"] for tick in ticks]
     whole = scale.largest * scale.per_unit
     if not values or not values[-1] - values[0] < whole < math.inf:
         return ""
@@ -164,7 +167,8 @@ def drawn_settings(audit: Audit) -> list[BudgetResult]:
 
 def _row_names(settings: Sequence[BudgetResult]) -> list[str]:
     """Names as rows have room for them; a single model goes without saying."""
-    several, names = len({budget.model for budget in settings}) > 1, []
+    several = len({budget.model for budget in settings}) > 1
+    names = []
     for budget in settings:
         privacy = (
             "without privacy" if budget.epsilon is None else budget_name(budget.epsilon)
@@ -189,13 +193,15 @@ def _keys(audit: Audit, names: Sequence[str], title: str, width: int) -> list[Dr
     ]
     form = "hollow" if audit.proxy.scale.coin else "hollow_gain"
     keys.append({"text": say("chart", form), **hollow})
-    x, y = BOLD_LETTER * CLAIM_SIZE * len(title) + 30, float(CLAIM_SIZE)
+    x = BOLD_LETTER * CLAIM_SIZE * len(title) + 30
+    y = float(CLAIM_SIZE)
     for key in keys:
         room = 28.0 + (LETTER_WIDTH if key["is_hollow"] else BOLD_WIDTH) * len(
             key["text"]
         )
         if x + room > width and x > MARK_MARGIN:
-            x, y = float(MARK_MARGIN), y + 18
+            x = float(MARK_MARGIN)
+            y = y + 18
         key |= {"x": round(x, 1), "y": y}
         x += room
     return keys
@@ -214,7 +220,8 @@ def floors_svg(audit: Audit) -> str:
         f"{_short_name(p.groups[0])} − {_short_name(p.groups[1])}" for _, p in found
     ]
     names = pairs if several else _row_names(settings)
-    left, floors = _room(names), tables.audit_floors(audit)
+    left = _room(names)
+    floors = tables.audit_floors(audit)
     claim = _lines(floor_claim(audit), CLAIM_SIZE, CLAIM_SIZE)
     at = f" ({tables.setting_of(audit.told)})" if several else ""
     shapes = (
@@ -222,7 +229,8 @@ def floors_svg(audit: Audit) -> str:
         f"ratio{at}; down: the second"
     )
     words = _lines(shapes, claim[-1]["y"] + 18, TEXT_SIZE)
-    step, top = (NARROW - left) / len(floors), words[-1]["y"] + 42
+    step = (NARROW - left) / len(floors)
+    top = words[-1]["y"] + 42
     rows = [
         {
             "name": name,
@@ -311,7 +319,8 @@ def _ends(proxy: Proxy, groups: Iterable[GroupResult]) -> tables.Ends:
     """Both ends of an axis: 0, every group's exposure with its interval, then a round number."""
     costs = ((group.cost.value, *(group.cost.interval or ())) for group in groups)
     values = [0.0, *(value for value in chain(*costs) if value is not None)]
-    low, high = min(values), max(values)
+    low = min(values)
+    high = max(values)
     ends = low, max(high, low + 0.01)
     for _ in range(2):  # an axis that ends at a round number may take a wider step
         step = _step(proxy, ends) / proxy.scale.per_unit
@@ -326,7 +335,8 @@ def _step(proxy: Proxy, ends: tables.Ends) -> float:
 
 def _placing(ends: tables.Ends, left: float, width: int) -> Placing:
     """Where a value lies on an axis from a place to the right end."""
-    (low, high), start = ends, left + MARK_MARGIN
+    (low, high) = ends
+    start = left + MARK_MARGIN
     room = width - left - 2 * MARK_MARGIN
     return lambda v: (
         None if v is None else round(start + room * (v - low) / (high - low), 1)
@@ -335,9 +345,12 @@ def _placing(ends: tables.Ends, left: float, width: int) -> Placing:
 
 def _ticks(proxy: Proxy, ends: tables.Ends, left: float, width: int) -> list[Drawn]:
     """About four round numbers, of people in 100 or of the exposure's own unit; 0 has a name."""
-    unit, is_advantage = proxy.scale.per_unit, proxy.scale.is_advantage
+    unit = proxy.scale.per_unit
+    is_advantage = proxy.scale.is_advantage
     low, high = (unit * end for end in ends)
-    step, place, ticks = _step(proxy, ends), _placing(ends, left, width), []
+    step = _step(proxy, ends)
+    place = _placing(ends, left, width)
+    ticks = []
     for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1):
         x = place(k * step / unit) or 0.0
         text = _number(k * step + (50 if is_advantage else 0))
@@ -370,7 +383,8 @@ def _amount(proxy: Proxy, cost: float) -> str:
 def look(audit: Audit, name: str) -> Drawn:
     """A group's colour and shape, in every picture, card and notebook."""
     position = audit.subject.groups.index(name)
-    colour, shape = f"series-{position % N_SERIES}", SHAPES[position % len(SHAPES)]
+    colour = f"series-{position % N_SERIES}"
+    shape = SHAPES[position % len(SHAPES)]
     return {"colour": f"var(--{colour}, {LIGHT[colour]})", "shape": shape}
 
 
@@ -381,7 +395,8 @@ def _short_name(name: str) -> str:
 
 def _drawn(template: str, notes: list[Drawn], **marks: Any) -> str:
     """A template with its marks, as high as its last line of notes needs."""
-    height, form = round(notes[-1]["y"] + 6), environment().get_template(template)
+    height = round(notes[-1]["y"] + 6)
+    form = environment().get_template(template)
     return form.render(height=height, notes=notes, **marks)
 
 

@@ -184,7 +184,8 @@ LONGEST_WORD = 24
 
 def _parts(table: Table, width: int) -> Iterator[Table | None]:
     """The table, or its columns in few parts that fit; None once where neither does."""
-    parts, columns = [], list(range(table.n_labels))
+    parts = []
+    columns = list(range(table.n_labels))
     for k in range(table.n_labels, len(table.columns)):
         if len(columns) > table.n_labels and not _widths(
             _picked(table, [*columns, k]), width
@@ -214,7 +215,8 @@ def _longest_line(text: str) -> int:
 
 def _widths(table: Table, width: int) -> list[int]:
     """Widths of the columns, words narrowed until all fit; empty where they never do."""
-    least, widths = [], []
+    least = []
+    widths = []
     for k, name in enumerate(table.columns):
         cells = [row[k] for row in table.rows]
         is_words = k < table.n_labels or not any(map(str.isdigit, "".join(cells)))
@@ -290,7 +292,8 @@ def _html_row(
     table: Table, row: Sequence[str], marks: Mapping[str, str], *, inline: bool
 ) -> str:
     """Headers for every column, or one row whose first cell is its header."""
-    cells, scope = [], "col" if row is table.columns else "row"
+    cells = []
+    scope = "col" if row is table.columns else "row"
     for index, cell in enumerate(row):
         side = "left" if index < table.n_labels else "right"
         style = f' style="text-align:{side};padding:.1em .6em;vertical-align:bottom"'

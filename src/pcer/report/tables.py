@@ -144,13 +144,12 @@ def finding_table(
     of its groups first those that it names and the most exposed. ``bars`` draw outcome rates.
     """
     names = audit.subject.groups
-    n_all, received = (
-        len(audit.budgets) * len(names),
-        words.templates()[audit.plan.benefit]["head"],
-    )
+    n_all = len(audit.budgets) * len(names)
+    received = words.templates()[audit.plan.benefit]["head"]
     is_whole = most_rows is None or n_all <= most_rows
     settings = least_private_first(audit) if is_whole else [audit.told]
-    several, items = len(settings) > 1, list[tuple[BudgetResult, str, GroupResult]]()
+    several = len(settings) > 1
+    items = list[tuple[BudgetResult, str, GroupResult]]()
     for budget in settings:
         cost = {name: group.cost.value or 0.0 for name, group in budget.groups.items()}
         first = sorted(names, key=lambda name: (name not in budget.named, -cost[name]))
@@ -213,7 +212,8 @@ def numbers_table(audit: Audit) -> Table:
     rows = []
     for budget in audit.budgets:
         for name, group in budget.groups.items():
-            ends, received = group.cost.interval or (None, None), group.benefit.mean
+            ends = group.cost.interval or (None, None)
+            received = group.benefit.mean
             costs = (group.cost.value, *ends, group.cost.upper_bound)
             cells = [
                 _amount(proxies.ACCURACY, received, 4),
@@ -265,7 +265,8 @@ def _titled(
     **values: Any,
 ) -> Table:
     """Cells under the title and over the note that they have in ``words.toml``."""
-    level, unit = f"{100 * audit.plan.confidence_level:g}", audit.proxy.scale.points
+    level = f"{100 * audit.plan.confidence_level:g}"
+    unit = audit.proxy.scale.points
     found = {"audit": audit, "gap": GAP, "level": level, "unit": unit}
     title, note = (
         text.format(**found, **values) for text in words.templates()[name].values()
@@ -275,7 +276,8 @@ def _titled(
 
 def resolution_table(audit: Audit) -> Table:
     """Per setting and group: is its exposure detected? In the units of ``finding_table``."""
-    received, scale = words.templates()[audit.plan.benefit]["head"], audit.proxy.scale
+    received = words.templates()[audit.plan.benefit]["head"]
+    scale = audit.proxy.scale
 
     def cost(_: BudgetResult, __: str, group: GroupResult) -> str:
         found = group.cost
@@ -383,7 +385,8 @@ def pairs_table(audit: Audit) -> Table:
 
 def differences_table(audit: Audit) -> Table:
     """Per setting and pair: by how much exposures and outcomes differ, for people like these."""
-    scale, rates = audit.proxy.scale, proxies.ACCURACY
+    scale = audit.proxy.scale
+    rates = proxies.ACCURACY
     received = audit.plan.benefit.replace("_", " ")
     columns: list[Column] = [
         (
@@ -426,11 +429,9 @@ def floors_table(audit: Audit, *, as_published: bool = False) -> Table:
         _, row = floor_rows(audit, pairs[as_published])[k]
         above = share = null = None
         if isinstance(row, file.FloorRow):
-            above, share, null = (
-                row.n_positive_seeds,
-                row.floor_dominated_share,
-                row.null_mean,
-            )
+            above = row.n_positive_seeds
+            share = row.floor_dominated_share
+            null = row.null_mean
         counts = words.NOTHING if above is None else f"{above}/{budget.n_seeds}"
         floored = words.NOTHING if share is None else f"{100 * share:.0f}%"
         nothing = "" if null is None else f"\n({words.signed(null)})"
@@ -466,7 +467,8 @@ def paper_numbers(audit: Audit, *, brief: bool = False) -> Table:
     More than two groups: a row for every setting and group, compared with the reference group.
     ``brief`` is for 80 columns: both groups in one cell, fewer digits, the null's mean alone.
     """
-    names, rows = audit.subject.groups, list[tuple[str, ...]]()
+    names = audit.subject.groups
+    rows = list[tuple[str, ...]]()
     published = {
         (m.model, budget.epsilon): budget
         for m in audit.published
@@ -487,10 +489,8 @@ def paper_numbers(audit: Audit, *, brief: bool = False) -> Table:
         setting = epsilon if budget.model is None else f"{budget.model}, {epsilon}"
         pairs = {pair.groups[1]: pair.pcer_disparity for pair in found.pairs}
         for group in shown:
-            at, disparity = (
-                [budget.groups[name] for name in group],
-                pairs.get(group[-1]),
-            )
+            at = [budget.groups[name] for name in group]
+            disparity = pairs.get(group[-1])
             numbers = [
                 [words.no_zero(each.benefit.mean, 2 if brief else 3) for each in at],
                 [words.no_zero(each.overfitting_gap.mean, 4) for each in at],
@@ -520,7 +520,8 @@ def paper_numbers(audit: Audit, *, brief: bool = False) -> Table:
     level = f"[{100 * audit.plan.confidence_level:g}%]"
     last = (f"Δ PCER\n{level}", "if nothing\nmemorised", "parity\ngap", "odds\ngap")
     heads = ("ε", *(() if len(names) == 2 else ("group",)), *chain(*per_group), *last)
-    title, n_labels = "The paper's numbers", 1 + (len(names) > 2)
+    title = "The paper's numbers"
+    n_labels = 1 + (len(names) > 2)
     return Table(title, heads, tuple(rows), n_labels, words.paper_note(audit))
 
 
@@ -530,12 +531,14 @@ def paper_strip(audit: Audit, *, most_rows: int | None) -> Table:
     Of more than ``most_rows`` only those of the setting that the headline is about are shown.
     """
     table = paper_numbers(audit, brief=True)
-    rows, n_all = table.rows, len(table.rows)
+    rows = table.rows
+    n_all = len(table.rows)
     if most_rows is not None and n_all > most_rows:
         n = n_all // len(audit.budgets)
         start = n * least_private_first(audit).index(audit.told)
         rows = rows[start : start + min(n, most_rows)]
-    title, note = words.paper_note(audit, "strip"), words.paper_words(audit)
+    title = words.paper_note(audit, "strip")
+    note = words.paper_words(audit)
     return replace(
         table, title=title, rows=rows, note=note + _further(n_all - len(rows))
     )
@@ -647,7 +650,8 @@ def cost_estimates(
             if (exposed := by_setting[k].exposed) is None:
                 continue
             for g in shown_groups(audit):
-                cost, error = float(exposed.value[g]), float(np.sqrt(exposed.alone[g]))
+                cost = float(exposed.value[g])
+                error = float(np.sqrt(exposed.alone[g]))
                 ends = (cost - reach * error, cost + reach * error)
                 value = cost if np.isfinite(cost) else None
                 interval = ends if np.isfinite(ends[0]) else None
@@ -706,10 +710,8 @@ def _algorithm_table(audit: Audit, published: file.AsPublished) -> Table:
     informative = "no floor is informative, since no gap is detected"
     if found.informative_verdict:
         informative = f"over the informative floors: {found.informative_verdict.words}"
-    heads, model = (
-        ("floor", "budget", "informative?"),
-        _of_model(audit, published.model),
-    )
+    heads = ("floor", "budget", "informative?")
+    model = _of_model(audit, published.model)
     verdict = "No disparity is known" if found.verdict is None else found.verdict.words
     values = {
         "model": model,

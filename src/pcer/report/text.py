@@ -56,7 +56,9 @@ def view_of(
     """
     if view == "summary":
         return [Lines(tables.subject_name(audit), [summary_line(audit)])]
-    told, is_full, is_brief = audit.told, view == "full", view == "brief"
+    told = audit.told
+    is_full = view == "full"
+    is_brief = view == "brief"
     if view == "paper":
         above = [words.paper_words(audit), *tables.left_out(audit), *also]
         first = Lines(f"The paper's view: {tables.subject_name(audit)}", above)
@@ -115,7 +117,8 @@ def setting_line(audit: Audit, called: str) -> str:
         )
         what = f"{tables.subject_name(audit)} has no single setting called {called!r}"
         raise InputError(f"{what}; it has {has}.", field="setting")
-    at, where = audit.budgets[place], words.capital(words.in_setting(*settings[place]))
+    at = audit.budgets[place]
+    where = words.capital(words.in_setting(*settings[place]))
     return as_shown(
         f"{where}: {at.headline} {words.badge(audit, at)} [{at.verdict.value}]"
     )

@@ -187,7 +187,8 @@ def _page_difference(found: str, expected: str) -> str | None:
         return _at(at_line, "the head of the page", generator, GENERATOR)
     at = next(k for k, (a, b) in enumerate(zip_longest(found, expected)) if a != b)
     same = expected[:at]
-    start, places = same.rfind("\n") + 1, re.findall(r'\bid="([^"]+)"', same)
+    start = same.rfind("\n") + 1
+    places = re.findall(r'\bid="([^"]+)"', same)
     # Both lines from a little before the difference, so that it is seen.
     their, our = (
         text[max(start, at - SHOWN_BEFORE) : at + SHOWN_AFTER]

@@ -98,7 +98,8 @@ def group_bounds(
     sweep: Sweep, scores: Predictions, attribute: Attribute, model: str | None = None
 ) -> list[Bound]:
     """Rows of every private budget: both kinds for every group, over its people and by label."""
-    labels, config = sweep.dataset.labels, sweep.configurations[model].config
+    labels = sweep.dataset.labels
+    config = sweep.configurations[model].config
     parts = [
         (name, label, (attribute.codes == code) & ((labels == label) | (label is None)))
         for code, name in enumerate(attribute.groups)
@@ -124,10 +125,8 @@ def group_bounds(
             ]
         if scores.receipts is None:
             continue
-        terms, most = (
-            terms_of(budget, **own),
-            promised(budget, shares, **own, by=ACCOUNTANT),
-        )
+        terms = terms_of(budget, **own)
+        most = promised(budget, shares, **own, by=ACCOUNTANT)
         most = np.full(len(labels), terms.nominal) if most is None else most
         spent = unfolded(placed(scores.receipts[k], scores.member), terms.ladder)
         realised, receipt = (np.minimum(values, most) for values in spent)
@@ -191,10 +190,8 @@ def two_way_error(values: FloatArray) -> float | None:
     # Two-way clusters: people are in several models, and a model is about many people (Cameron,
     # Gelbach and Miller 2011); never less than the part of people.
     there = ~np.isnan(values)
-    n, (n_seeds, n_people) = (
-        int(there.sum()),
-        (int(there.any(axis=k).sum()) for k in (1, 0)),
-    )
+    n = int(there.sum())
+    (n_seeds, n_people) = (int(there.any(axis=k).sum()) for k in (1, 0))
     if n_people < 2:
         return None
     off = np.where(there, values - values[there].mean(), 0.0) / n
@@ -209,10 +206,12 @@ def sweep_receipts(
     sweep: Sweep, scores: Mapping[str | None, Predictions]
 ) -> tuple[ReceiptIndex, Float32Array]:
     """An index without digests, and (setting, seed, record) folded receipts of private models."""
-    settings, kept = list[ReceiptSetting](), list[Float32Array]()
+    settings = list[ReceiptSetting]()
+    kept = list[Float32Array]()
     for name, found in scores.items():
         assert found.receipts is not None
-        config, n_train = sweep.configurations[name].config, int(found.member[0].sum())
+        config = sweep.configurations[name].config
+        n_train = int(found.member[0].sum())
         for budget, own in zip(found.budgets, found.receipts, strict=True):
             if budget.epsilon != NO_DP:
                 kept.append(placed(own, found.member))
@@ -263,7 +262,8 @@ def write_receipts(folder: Path, index: ReceiptIndex, kept: Float32Array) -> Non
 
 def read_receipts(folder: Path) -> tuple[ReceiptIndex, Float32Array]:
     """The index and the array; InputError where they are absent or altered."""
-    path, array = folder / INDEX, folder / ARRAY
+    path = folder / INDEX
+    array = folder / ARRAY
     data = read_json(path, max_bytes=None)
     require_format(data, file=str(path), name=FORMAT, version=VERSION)
     index = parse_record(ReceiptIndex, data, file=str(path))
@@ -284,10 +284,8 @@ def has_receipts(folder: Path, sweep: Sweep) -> bool:
         )
     except InputError:
         return False
-    digest, mode = (
-        sweep.dataset.published_digest(sweep.secret),
-        str(sweep.config.receipts),
-    )
+    digest = sweep.dataset.published_digest(sweep.secret)
+    mode = str(sweep.config.receipts)
     is_same = (index.data_digest, index.mode, index.seeds) == (
         digest,
         mode,
@@ -336,7 +334,8 @@ def person_receipts(
             f"{folder} has no receipt of a record {record!r}; give the id that the dataset "
             f"{index.dataset!r} has for it."
         )
-    at, rows = ids.index(record), []
+    at = ids.index(record)
+    rows = []
     for setting, values in zip(index.settings, np.array(kept[:, :, at]), strict=True):
         most = setting.promises[at] if setting.promises else setting.ladder[-1]
         pair = unfolded(values[~np.isnan(values)], np.minimum(setting.ladder, most))

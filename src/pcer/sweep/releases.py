@@ -48,7 +48,8 @@ def allowed_attributes(sweep: Sweep, splits: Mapping[int, Split]) -> Allowed:
         Attribute(a.name, a.group_names, a.codes)
         for a in map(dataset.attribute, sweep.attributes)
     ]
-    everybody, positive = np.arange(dataset.n_records), dataset.labels == 1
+    everybody = np.arange(dataset.n_records)
+    positive = dataset.labels == 1
     models = (
         Model(everybody, np.isin(everybody, part.test).astype(np.int64), positive)
         for part in splits.values()
@@ -131,14 +132,16 @@ def build_releases(
 def _facts(
     sweep: Sweep, scores: Mapping[str | None, Predictions], notes: Sequence[str]
 ) -> ReleaseFacts:
-    dataset, meaning = sweep.dataset, [ADJACENCY_NOTES[sweep.config.adjacency]]
+    dataset = sweep.dataset
+    meaning = [ADJACENCY_NOTES[sweep.config.adjacency]]
     private = [
         (budget.noise_multiplier, sweep.configurations[name].config)
         for name, found in scores.items()
         for budget in found.budgets
         if budget.epsilon != NO_DP
     ]
-    all_private, (first, *_) = private * len(sweep.seeds), scores.values()
+    all_private = private * len(sweep.seeds)
+    (first, *_) = scores.values()
     n_train = int(first.member[0].sum())
     samplings = {
         n: own.config.sampling(n_train) for n, own in sweep.configurations.items()

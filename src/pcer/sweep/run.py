@@ -78,7 +78,8 @@ def run_sweep(
         OutputError: something cannot be written.
     """
     require_engine(flags, sweep.module)
-    dataset, work = sweep.dataset, _beside(folder, sweep.dataset, "scores")
+    dataset = sweep.dataset
+    work = _beside(folder, sweep.dataset, "scores")
     paths = _paths(folder, dataset, sweep.attributes)
     if not keep_scores and is_finished(sweep, folder):
         on_progress(sweep.n_models, sweep.n_models)
@@ -112,7 +113,8 @@ def run_sweep(
             for block in finished_blocks(work)
             for key in block.keys
         }
-        now, models = installed_versions(), _planned(sweep, data, budgets)
+        now = installed_versions()
+        models = _planned(sweep, data, budgets)
         of_versions = version_note(
             [before.get(_key(model), now) for model in models], now
         )
@@ -201,7 +203,8 @@ def _planned(
     sweep: Sweep, data: TrainingData, budgets: Mapping[str | None, Sequence[Budget]]
 ) -> list[Model]:
     """All models of a sweep, one configuration after another."""
-    module, models = sweep.trained_by.get("module_digest", ""), list[Model]()
+    module = sweep.trained_by.get("module_digest", "")
+    models = list[Model]()
     for name, (config, _) in sweep.configurations.items():
         digests = (
             fleet.stream_digests(data, config, module=module) if sweep.secret else {}
@@ -296,8 +299,10 @@ def _collected(
 
 def _there(sweep: Sweep, folder: Path) -> dict[str, Release]:
     """Releases that are there, by attribute; InputError for one that must not be overwritten."""
-    there, paths = {}, _paths(folder, sweep.dataset, sweep.attributes)
-    dataset, words = sweep.dataset, ("people", "positive_means")
+    there = {}
+    paths = _paths(folder, sweep.dataset, sweep.attributes)
+    dataset = sweep.dataset
+    words = ("people", "positive_means")
     now = {name: getattr(dataset, name) for name in words}
     for name, path in paths.items():
         if not path.exists():

@@ -134,7 +134,8 @@ def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> arra
     def numbers(name: str | None, default: Any = None) -> Any:
         return default if name is None else content[name]
 
-    membership, own = None, columns.membership_score
+    membership = None
+    own = columns.membership_score
     if own is not None:
         membership = {own: content[own]}
     elif columns.loss is not None:  # which is what our own attack uses

@@ -70,7 +70,8 @@ def calibrate(epsilon: float, *, n_train: int, config: TrainConfig) -> Budget:
     require_budget(epsilon)
     if epsilon == NO_DP:
         return Budget(epsilon=NO_DP, noise_multiplier=0.0, epsilon_by_accountant={})
-    sampling, delta = config.sampling(n_train), config.dp_delta
+    sampling = config.sampling(n_train)
+    delta = config.dp_delta
     budget = _calibrated(sampling, delta, float(epsilon), config.accountant)
     return replace(budget, epsilon=epsilon)
 
@@ -83,7 +84,8 @@ def epsilon_spent(
     accountant: Accountant,
 ) -> float:
     """Upper bound of the epsilon that training with this noise spends, at the config's dp_delta."""
-    sampling, delta = config.sampling(n_train), config.dp_delta
+    sampling = config.sampling(n_train)
+    delta = config.dp_delta
     return _spent(sampling, delta, noise_multiplier, 1.0, accountant)
 
 
@@ -102,9 +104,11 @@ def promised(
     if shares is None:
         return None
     pairs, place = np.unique(shares, axis=1, return_inverse=True)
-    sampling, found = config.sampling(n_train), []
+    sampling = config.sampling(n_train)
+    found = []
     for clip, share in pairs.T.tolist():
-        noise, own = budget.noise_multiplier / clip, replace(sampling, share=share)
+        noise = budget.noise_multiplier / clip
+        own = replace(sampling, share=share)
         found.append(
             _spent(own, config.dp_delta, noise, budget.epsilon, Accountant(by))
         )
@@ -171,7 +175,8 @@ def _accountants(chosen: Accountant) -> tuple[Accountant, Accountant]:
 
 
 def _record(question: Mapping[str, Any], answer: Budget) -> dict[str, Any]:
-    epsilon, noise = dict(answer.epsilon_by_accountant), answer.noise_multiplier
+    epsilon = dict(answer.epsilon_by_accountant)
+    noise = answer.noise_multiplier
     kept = {"noise_multiplier": noise, "epsilon": epsilon}
     return sealed({**CACHE_FORMAT, "question": question, "answer": kept})
 
@@ -180,7 +185,8 @@ def _kept_answer(path: Path, question: Mapping[str, Any]) -> Budget | None:
     """The cached answer; None unless it is complete and answers exactly this question."""
     try:
         record = read_json(path, max_bytes=MAX_CACHE_BYTES)
-        noise, spent = record["answer"]["noise_multiplier"], record["answer"]["epsilon"]
+        noise = record["answer"]["noise_multiplier"]
+        spent = record["answer"]["epsilon"]
         numbers = [noise, *spent.values()]
     except (InputError, KeyError, TypeError, AttributeError):
         return None
@@ -228,7 +234,8 @@ def _rough_noise(spent: Callable[[float], float], epsilon: float) -> float:
     """Solve spent(noise) = epsilon approximately; ``spent`` decreases with the noise."""
     low = high = 1.0
     while spent(high) > epsilon:
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
         if high > NOISE_RANGE[1]:
             raise InputError(
                 f"No noise multiplier up to {NOISE_RANGE[1]:g} keeps epsilon {epsilon!r}; "

@@ -206,7 +206,8 @@ class TrainConfig:
 
     def _contradictions(self) -> Iterator[str]:
         """Sentences about settings that contradict each other or do not exist."""
-        rate, is_held = self.sample_rate, self.receipts is ReceiptMode.HELD
+        rate = self.sample_rate
+        is_held = self.receipts is ReceiptMode.HELD
         is_whole = rate is None or (
             1 / MOST_STEPS <= rate <= 1
             and abs(1 / rate - round(1 / rate)) <= 1e-9 / rate
@@ -248,7 +249,8 @@ class TrainConfig:
             return None
         if self.receipts is ReceiptMode.EXACT:
             return 1
-        sampling, noise = self.sampling(n_train), noise_multiplier * self.clip_norm
+        sampling = self.sampling(n_train)
+        noise = noise_multiplier * self.clip_norm
         if self.refresh_every or self.training_rule.adapts or not noise:
             return self.refresh_every or sampling.steps_per_epoch
         # In h steps noise moves a weight by about ``move`` times the root of h.

@@ -30,8 +30,10 @@ class CpuDevice(Device):
         self, features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor
     ) -> None:
         """Write a split's records into its part of the table."""
-        n, given = features.shape[1], features.numpy()
-        mean, spread = np.zeros(n), np.ones(n)
+        n = features.shape[1]
+        given = features.numpy()
+        mean = np.zeros(n)
+        spread = np.ones(n)
         if train is not None:
             mean, spread = kernels.scale_of(given, train.numpy())
         kernels.fill_table(given, mean, spread, labels.numpy(), part.numpy())
@@ -44,19 +46,21 @@ class CpuDevice(Device):
     def states(self, fleet: Fleet) -> Iterator[FleetState]:
         """The state after each step, which the next one overwrites; gaps collect unread noise."""
         state = FleetState(fleet.start.weights.clone(), fleet.start.velocity.clone())
-        weights, velocity = state.weights.numpy(), state.velocity.numpy()
-        table, watch, noise = fleet.table.numpy(), fleet.watch, noise_of(fleet)
-        rule, clip = (
-            kernels.Rule.of(fleet.rule, table.dtype),
-            fleet.rule.clip.view(-1).numpy(),
-        )
+        weights = state.weights.numpy()
+        velocity = state.velocity.numpy()
+        table = fleet.table.numpy()
+        watch = fleet.watch
+        noise = noise_of(fleet)
+        rule = kernels.Rule.of(fleet.rule, table.dtype)
+        clip = fleet.rule.clip.view(-1).numpy()
         none = np.empty((0, 0), table.dtype)
         bounds = kernels.Bounds(  # views of what the rule of the block overwrites
             none if watch.bounds is None else watch.bounds.numpy(),
             none.astype(np.int32) if watch.until is None else watch.until.numpy(),
             watch.firsts.numpy(),
         )
-        batches, sizes = fleet.schedule.rows.numpy(), fleet.schedule.sizes.numpy()
+        batches = fleet.schedule.rows.numpy()
+        sizes = fleet.schedule.sizes.numpy()
         room = kernels.Room.of(fleet.layout, batches.shape[2], table.dtype)
         for at, (rows, size) in enumerate(zip(batches, sizes, strict=True)):
             for due in watch.due(at):
@@ -83,15 +87,18 @@ class CpuDevice(Device):
         rule = kernels.Rule.of(fleet.rule, table.dtype)
         records = fleet.watch.records.numpy()
         bins = np.empty((len(models), records.shape[1]), dtype=np.uint8)
-        firsts, clip = fleet.watch.firsts.tolist(), fleet.rule.clip.view(-1).numpy()
+        firsts = fleet.watch.firsts.tolist()
+        clip = fleet.rule.clip.view(-1).numpy()
         for model, out in zip(models.tolist(), bins, strict=True):
-            weights, rows = state.weights[model].numpy(), records[model] + firsts[model]
+            weights = state.weights[model].numpy()
+            rows = records[model] + firsts[model]
             kernels.norm_bins(table, rows, rule, clip[model], weights, room, out)
         return torch.from_numpy(bins)
 
     def predict(self, fleet: Fleet, state: FleetState) -> Float32Array:
         """Logits (model, record) of every model on all records."""
-        table, firsts = fleet.table.numpy(), fleet.watch.firsts.tolist()
+        table = fleet.table.numpy()
+        firsts = fleet.watch.firsts.tolist()
         room = kernels.Room.of(fleet.layout, CHUNK, table.dtype)
         logits = np.empty((len(firsts), fleet.watch.n_records), dtype=table.dtype)
         for first, weights, out in zip(firsts, state.weights, logits, strict=True):
@@ -115,7 +122,8 @@ def noise_of(fleet: Fleet) -> Iterator[Float32Array]:
 
 def compile_kernels() -> None:
     """Compile every kernel, or load what was compiled before, by training two tiny models."""
-    table, labels = np.ones((8, 2), dtype=np.float32), np.arange(8) % 2
+    table = np.ones((8, 2), dtype=np.float32)
+    labels = np.arange(8) % 2
     data = TrainingData.of(table, labels, {0: np.arange(6)})
     config = TrainConfig(hidden=(2,), epochs=1, expected_batch=3, rule="held")
     try:

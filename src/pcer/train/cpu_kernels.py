@@ -191,7 +191,8 @@ def _signals(weights: Array, inputs: Array, room: Room) -> None:
     """Outputs and signals of every layer, of the records that were gathered."""
     n = len(inputs)
     forward(weights, inputs, room)
-    logit, residual = _last(room, n, room.outputs), _last(room, n, room.signals)
+    logit = _last(room, n, room.outputs)
+    residual = _last(room, n, room.signals)
     label = room.label
     for r in range(n):
         residual[r] = 1 / (1 + np.exp(-logit[r])) - label[r]
@@ -207,7 +208,8 @@ def forward(weights: Array, inputs: Array, room: Room) -> None:
     np.dot(_weight(room, 0, weights).T, inputs.T, units)
     _add_bias(units, _bias(room, 0, weights), n_layers > 1)
     for layer in range(1, n_layers):
-        below, units = units, _units(room, layer, n, room.outputs)
+        below = units
+        units = _units(room, layer, n, room.outputs)
         np.dot(_weight(room, layer, weights).T, below, units)
         _add_bias(units, _bias(room, layer, weights), layer < n_layers - 1)
 
@@ -230,10 +232,12 @@ def _gather(table: Array, rows: Array, room: Room) -> Array:
     n = room.sizes[0]
     inputs = room.inputs[: len(rows) * n].reshape(len(rows), n)
     for r in range(len(rows)):
-        record, mine = table[rows[r]], inputs[r]
+        record = table[rows[r]]
+        mine = inputs[r]
         for k in range(n):
             mine[k] = record[k]
-        room.square[r], room.label[r] = record[n + 1], record[n + 2]
+        room.square[r] = record[n + 1]
+        room.label[r] = record[n + 2]
     return inputs
 
 
@@ -247,7 +251,8 @@ def _back(weights: Array, n: int, room: Room) -> None:
         np.dot(_weight(room, layer, weights), signal, below)
         active = _units(room, layer - 1, n, room.outputs)
         for u in range(len(below)):
-            row, other = below[u], active[u]
+            row = below[u]
+            other = active[u]
             for r in range(n):
                 row[r] = row[r] if other[r] > zero else zero
 
@@ -255,7 +260,9 @@ def _back(weights: Array, n: int, room: Room) -> None:
 @compiled
 def _square_norms(n: int, room: Room) -> None:
     """The squared norm of every record's gradient."""
-    norm, inside, outside = room.norm[:n], room.side[0, :n], room.side[1, :n]
+    norm = room.norm[:n]
+    inside = room.side[0, :n]
+    outside = room.side[1, :n]
     _add_squares(_units(room, 0, n, room.signals), 0, norm)
     for r in range(n):
         norm[r] *= room.square[r]
@@ -270,7 +277,9 @@ def _square_norms(n: int, room: Room) -> None:
 def _clip(rule: Rule, n: int, room: Room) -> None:
     """Scale every record's signals so that its gradient's norm is at most its limit."""
     _square_norms(n, room)
-    norm, limit, one = room.norm[:n], room.limit[:n], room.norm.dtype.type(1)
+    norm = room.norm[:n]
+    limit = room.limit[:n]
+    one = room.norm.dtype.type(1)
     for r in range(n):
         norm[r] = min(limit[r] / (np.sqrt(norm[r]) + rule.margin), one)
     for layer in range(len(room.sizes) - 1):
@@ -296,7 +305,8 @@ def _add_bias(values: Array, bias: Array, is_hidden: bool) -> None:
     """Add each unit's bias to (unit, record); a hidden unit keeps what is above 0."""
     least = values.dtype.type(0 if is_hidden else -np.inf)
     for u in range(len(values)):
-        row, shift = values[u], bias[u]
+        row = values[u]
+        shift = bias[u]
         for r in range(len(row)):
             row[r] = max(row[r] + shift, least)
 
@@ -304,7 +314,8 @@ def _add_bias(values: Array, bias: Array, is_hidden: bool) -> None:
 @compiled
 def _row_sums(values: Array, sums: Array) -> None:
     for u in range(len(values)):
-        row, total = values[u], values.dtype.type(0)
+        row = values[u]
+        total = values.dtype.type(0)
         for r in range(len(row)):
             total += row[r]
         sums[u] = total
@@ -323,7 +334,9 @@ def _update(
 @compiled
 def _weight(room: Room, layer: int, flat: Array) -> Array:
     """(input, output)."""
-    start, n_in, n_out = room.starts[layer], room.sizes[layer], room.sizes[layer + 1]
+    start = room.starts[layer]
+    n_in = room.sizes[layer]
+    n_out = room.sizes[layer + 1]
     return flat[start : start + n_in * n_out].reshape(n_in, n_out)
 
 
@@ -356,7 +369,9 @@ def _last(room: Room, n: int, flat: Array) -> Array:
 def scale_of(features: Array, train: Array) -> tuple[Array, Array]:
     """Mean (NaN if unknown) and deviation (1 if constant) of features over training records."""
     n = features.shape[1]
-    n_known, mean, spread = np.zeros(n), np.zeros(n), np.zeros(n)
+    n_known = np.zeros(n)
+    mean = np.zeros(n)
+    spread = np.zeros(n)
     for row in train:
         record = features[row]
         for k in range(n):
@@ -382,9 +397,13 @@ def fill_table(
     """Standardised features, 1, squared norm and label of every record; what is missing is 0."""
     n = features.shape[1]
     for r in range(len(features)):
-        record, row, square = features[r], table[r], 1.0
+        record = features[r]
+        row = table[r]
+        square = 1.0
         for k in range(n):
             value = (record[k] - mean[k]) / spread[k]
             row[k] = value if value == value else 0.0
             square += row[k] * row[k]
-        row[n], row[n + 1], row[n + 2] = 1.0, square, labels[r]
+        row[n] = 1.0
+        row[n + 1] = square
+        row[n + 2] = labels[r]

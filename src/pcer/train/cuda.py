@@ -61,7 +61,8 @@ class CudaDevice(Device):
         """Train the block by replaying a captured step, the usual or the wide one."""
         require_full_precision()
         with torch.cuda.device(fleet.table.device):
-            loop, widths = CudaStep(fleet), fleet.schedule.widths
+            loop = CudaStep(fleet)
+            widths = fleet.schedule.widths
             usual, wide = (
                 loop.captured(width) for width in (widths.usual, widths.full)
             )
@@ -170,14 +171,25 @@ def require_full_precision() -> None:
 def philox(key0, key1, counter):  # type: ignore[no-untyped-def]
     """Four 64-bit words of Philox 4x64-10 for every counter, as numpy's generator orders them."""
     zero = counter ^ counter
-    key0, key1 = key0 + zero, key1 + zero
-    c0, c1, c2, c3 = counter, zero, zero, zero
-    m0, m1 = zero + 0xD2E7470EE14C6C93, zero + 0xCA5A826395121157
-    w0, w1 = zero + 0x9E3779B97F4A7C15, zero + 0xBB67AE8584CAA73B
+    key0 = key0 + zero
+    key1 = key1 + zero
+    c0 = counter
+    c1 = zero
+    c2 = zero
+    c3 = zero
+    m0 = zero + 0xD2E7470EE14C6C93
+    m1 = zero + 0xCA5A826395121157
+    w0 = zero + 0x9E3779B97F4A7C15
+    w1 = zero + 0xBB67AE8584CAA73B
     for _ in tl.static_range(10):
-        high0, high1 = tl.umulhi(m0, c0), tl.umulhi(m1, c2)
-        low0, low1 = m0 * c0, m1 * c2
-        c0, c1, c2, c3 = high1 ^ c1 ^ key0, low1, high0 ^ c3 ^ key1, low0
+        high0 = tl.umulhi(m0, c0)
+        high1 = tl.umulhi(m1, c2)
+        low0 = m0 * c0
+        low1 = m1 * c2
+        c0 = high1 ^ c1 ^ key0
+        c1 = low1
+        c2 = high0 ^ c3 ^ key1
+        c3 = low0
         key0 += w0
         key1 += w1
     return c0, c1, c2, c3
@@ -214,7 +226,8 @@ def gather_kernel(  # type: ignore[no-untyped-def]
     C: tl.constexpr,
 ):
     """Copy the records of every model's batch at a step from the table."""
-    model, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    model = tl.program_id(0).to(tl.int64)
+    tile = tl.program_id(1)
     record = tile * R + tl.arange(0, R)
     column = tl.arange(0, C)
     inside = (record < n_columns)[:, None] & (column < width)[None, :]
@@ -249,12 +262,16 @@ def norm_kernel(  # type: ignore[no-untyped-def]
     bins_per_model, H1: tl.constexpr, H2: tl.constexpr, R: tl.constexpr,
 ):  # fmt: skip
     """From the first layer's product to the bin of every record's clipped gradient norm."""
-    model, share = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    unit1, unit2, lane = tl.arange(0, H1), tl.arange(0, H2), tl.arange(0, R)
+    model = tl.program_id(0).to(tl.int64)
+    share = tl.program_id(1)
+    unit1 = tl.arange(0, H1)
+    unit2 = tl.arange(0, H2)
+    lane = tl.arange(0, R)
     own = weights + model * n_parameters
     matrix = tl.load(own + start2 + unit1[:, None] * H2 + unit2[None, :])
     bias = tl.load(own + start2 + H1 * H2 + unit2)
-    last, last_bias = tl.load(own + start3 + unit2), tl.load(own + start3 + H2)
+    last = tl.load(own + start3 + unit2)
+    last_bias = tl.load(own + start3 + H2)
     limit = tl.load(clip + model)
     for start in range(share * R, n_columns, R * tl.num_programs(1)):
         column = start + lane
@@ -290,24 +307,27 @@ def hidden_kernel(  # type: ignore[no-untyped-def]
     clipped sums of the other two layers to ``tail``. A program has some records of one model.
     ``clip`` has a bound for each model, or, with ``OWN``, for each record of the batches.
     """
-    model, share = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    unit1, unit2, lane = tl.arange(0, H1), tl.arange(0, H2), tl.arange(0, R)
+    model = tl.program_id(0).to(tl.int64)
+    share = tl.program_id(1)
+    unit1 = tl.arange(0, H1)
+    unit2 = tl.arange(0, H2)
+    lane = tl.arange(0, R)
     own = weights + model * n_parameters
     matrix = tl.load(own + start2 + unit1[:, None] * H2 + unit2[None, :])
     bias = tl.load(own + start2 + H1 * H2 + unit2)
-    last, last_bias = tl.load(own + start3 + unit2), tl.load(own + start3 + H2)
+    last = tl.load(own + start3 + unit2)
+    last_bias = tl.load(own + start3 + H2)
     limit = tl.load(clip + model)
     sum2 = tl.zeros((H1, H2), tl.float32)
-    bias2, sum3 = tl.zeros((H2,), tl.float32), tl.zeros((H2,), tl.float32)
+    bias2 = tl.zeros((H2,), tl.float32)
+    sum3 = tl.zeros((H2,), tl.float32)
     bias3 = tl.zeros((R,), tl.float32)
     for start in range(share * R, n_columns, R * tl.num_programs(1)):
         record = model * n_columns + start + lane
         given = batch + record * width + n_inputs
-        drawn, input_square, label = (
-            tl.load(given),
-            tl.load(given + 1),
-            tl.load(given + 2),
-        )
+        drawn = tl.load(given)
+        input_square = tl.load(given + 1)
+        label = tl.load(given + 2)
         place = first + record[:, None] * H1 + unit1[None, :]
         hidden1 = tl.maximum(tl.load(place), 0.0)
         hidden2, residual, signal2, signal1, square = both_ways(
@@ -316,7 +336,8 @@ def hidden_kernel(  # type: ignore[no-untyped-def]
         bound = tl.load(clip + record) if OWN else limit
         factor = tl.minimum(bound / (tl.sqrt_rn(square) + _MARGIN), 1.0)
         tl.store(place, signal1 * factor[:, None])
-        signal2, residual = signal2 * factor[:, None], residual * factor
+        signal2 = signal2 * factor[:, None]
+        residual = residual * factor
         sum2 += tl.dot(tl.trans(hidden1), signal2, input_precision="ieee")
         bias2 += tl.sum(signal2, axis=0)
         sum3 += tl.sum(hidden2 * residual[:, None], axis=0)
@@ -413,7 +434,8 @@ def gather_batch(
 
 def fused_norm_bins(fleet: Fleet, weights: Tensor, models: Tensor) -> Tensor:
     """Norm bins (model, training record) uint8 of some private models."""
-    watch, mine = fleet.watch, weights.index_select(0, models)
+    watch = fleet.watch
+    mine = weights.index_select(0, models)
     rows = (watch.records[models] + watch.firsts[models, None]).int()
     clip = fleet.rule.clip.reshape(-1).index_select(0, models)
     bins = torch.empty(rows.shape, dtype=torch.uint8, device=rows.device)
@@ -424,7 +446,8 @@ def fused_norm_bins(fleet: Fleet, weights: Tensor, models: Tensor) -> Tensor:
     _, start2, start3, _ = fleet.layout.starts
     matrix = fleet.layout.layers(mine)[0]
     for at in range(0, rows.shape[1], NORM_CHUNK):
-        some, out = rows[:, at : at + NORM_CHUNK], bins[:, at:]
+        some = rows[:, at : at + NORM_CHUNK]
+        out = bins[:, at:]
         n_models, n_columns = some.shape
         batch = gather_batch(fleet.table, some[None], step, n_columns)
         norm_kernel[(n_models, NORM_SHARES)](
@@ -439,7 +462,8 @@ class FusedStep:
     """The tensors that a fused step reads and overwrites."""
 
     def __init__(self, fleet: Fleet, keys: Tensor) -> None:
-        self.fleet, self.keys = fleet, keys
+        self.fleet = fleet
+        self.keys = keys
         self.std, self.clip = (
             x.reshape(-1).contiguous() for x in (fleet.std, fleet.rule.clip)
         )
@@ -453,8 +477,10 @@ class FusedStep:
 
     def advance(self, state: FleetState, counter: Tensor, n_columns: int) -> None:
         """One step of every model, in place, with so many columns of the batches."""
-        fleet, weights = self.fleet, state.weights
-        (n_models, n_parameters), rule = weights.shape, fleet.rule
+        fleet = self.fleet
+        weights = state.weights
+        (n_models, n_parameters) = weights.shape
+        rule = fleet.rule
         n_inputs, h1, h2, _ = fleet.layout.sizes
         _, start2, start3, _ = fleet.layout.starts
         batch = gather_batch(fleet.table, fleet.schedule.rows, counter, n_columns)

@@ -146,7 +146,8 @@ def assemble(
     secret: bytes,
 ) -> Fleet:
     """Make every tensor of a block; private models must come first."""
-    layout, place = Layout((data.features.shape[1], *config.hidden, 1)), device.place
+    layout = Layout((data.features.shape[1], *config.hidden, 1))
+    place = device.place
     weights = torch.zeros(len(models), layout.width)
     for index, model in enumerate(models):
         matrices = initial_weights(
@@ -165,10 +166,8 @@ def assemble(
     records = np.array(
         [data.train_rows[model.seed] for model in private], dtype=np.int64
     )
-    records, shares = (
-        records.reshape(-1, data.n_train),
-        config.training_rule.shares(data.groups),
-    )
+    records = records.reshape(-1, data.n_train)
+    shares = config.training_rule.shares(data.groups)
     return Fleet(
         layout=layout,
         start=FleetState(weights, torch.zeros_like(weights)),  # no momentum yet
@@ -203,10 +202,8 @@ def folded(
     size = 1 if on_host else max(1, MOST_FOLDED // n_train)
     for due in watch.rounds:
         assert due.book is not None
-        places, kind = (
-            due.models.cpu().numpy(),
-            due.book.kind if on_host else torch.float64,
-        )
+        places = due.models.cpu().numpy()
+        kind = due.book.kind if on_host else torch.float64
         noises = np.array([models[place].noise_multiplier for place in places])
         for noise in set(noises.tolist()):
             for rows in torch.split(
@@ -229,7 +226,8 @@ def record_table(
         )
     n_records, n = data.features.shape
     width = round_up(n + EXTRA_COLUMNS, LANES // 2)
-    table, place = device.room(len(seeds) * n_records + 1, width), device.place
+    table = device.room(len(seeds) * n_records + 1, width)
+    place = device.place
     given, labels = (
         torch.from_numpy(x).to(place) for x in (data.features, data.labels)
     )
@@ -279,13 +277,16 @@ def draw_schedule(
     secret: bytes,
 ) -> Schedule:
     """Draw every model's Poisson samples; the same on every device."""
-    sampling, place = config.sampling(data.n_train), device.place
+    sampling = config.sampling(data.n_train)
+    place = device.place
     widths = Widths.of(sampling)
     padding = max(firsts) + data.n_records
     shape = (sampling.n_steps, len(models), widths.full)
     rows = torch.full(shape, padding, dtype=torch.int32, device=place)
-    drawer, sizes = Drawer(sampling, place), []
-    rule, settled = config.training_rule, config.training_rule.shares(data.groups)
+    drawer = Drawer(sampling, place)
+    sizes = []
+    rule = config.training_rule
+    settled = config.training_rule.shares(data.groups)
     records = {
         s: torch.from_numpy(r).to(place, torch.int32)
         for s, r in data.train_rows.items()
@@ -329,7 +330,8 @@ def batch_sum(
 def norm_bins_plainly(fleet: Fleet, weights: Tensor, models: Tensor) -> Tensor:
     """Norm bins (model, training record) of some private models, wherever the tensors lie."""
     watch = fleet.watch
-    rows, mine = watch.records[models] + watch.firsts[models, None], weights[models]
+    rows = watch.records[models] + watch.firsts[models, None]
+    mine = weights[models]
     parts = [
         norm_bins(fleet.layout, mine, gather(fleet, part), fleet.rule.clip[models])
         for part in torch.split(rows, NORM_CHUNK, dim=1)

@@ -181,7 +181,8 @@ def plan_models(
     name: str | None = None,
 ) -> list[Model]:
     """One model for each budget and seed; seed by seed, so that a block holds few splits."""
-    own, noises = digests or {}, [(b.epsilon, b.noise_multiplier) for b in budgets]
+    own = digests or {}
+    noises = [(b.epsilon, b.noise_multiplier) for b in budgets]
     return [Model(s, *noise, own.get(s, ""), name) for s in seeds for noise in noises]
 
 
@@ -230,10 +231,8 @@ def calibrated(
     """Budgets with their noise; InputError for a small delta that the finite noise cannot keep."""
     # Noise on modules reaches further, and the default delta is always accepted.
     budgets = [calibrate(e, n_train=data.n_train, config=config) for e in epsilons]
-    sizes, sampling = (
-        (data.features.shape[1], *config.hidden, 1),
-        config.sampling(data.n_train),
-    )
+    sizes = (data.features.shape[1], *config.hidden, 1)
+    sampling = config.sampling(data.n_train)
     n_weights = sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes))
     inclusions = sampling.n_steps * sampling.sample_rate
     for noise in {b.noise_multiplier for b in budgets if module is None} - {0.0}:
@@ -266,7 +265,8 @@ def require_sound(
     diverged = [
         model for model, is_sound in zip(models, sound, strict=True) if not is_sound
     ]
-    first, others = diverged[0], f" and {len(diverged) - 1} more" * (len(diverged) > 1)
+    first = diverged[0]
+    others = f" and {len(diverged) - 1} more" * (len(diverged) > 1)
     budget = f"at epsilon {first.epsilon:g}" if first.is_private else "without privacy"
     budget += f" ({first.name})" if first.name else ""
     raise InputError(

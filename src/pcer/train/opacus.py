@@ -101,7 +101,8 @@ class NamedModule:
 def module_digest(factory: ModuleFactory, n_features: int) -> str:
     """Digest of a factory's arguments, layers, sources outside torch, and what any seed holds."""
     module, reseeded = (seeded_module(factory, n_features, seed) for seed in (0, 1))
-    first, second = module.state_dict(), reseeded.state_dict()
+    first = module.state_dict()
+    second = reseeded.state_dict()
     constant = [
         key for key in first if key in second and _are_equal(first[key], second[key])
     ]
@@ -214,7 +215,8 @@ def logits_of(
     module: nn.Module, features: Tensor, *, name: str = "The module"
 ) -> Tensor:
     """Log odds of the positive label, (record,): the only logit, or the second less the first."""
-    output, n = module(features), len(features)
+    output = module(features)
+    n = len(features)
     shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
     if shape not in ((n,), (n, 1), (n, 2)):
         raise InputError(
@@ -231,7 +233,8 @@ def require_private(
     factory: ModuleFactory, shape: tuple[int, int], config: TrainConfig
 ) -> None:
     """Raise InputError unless what the factory makes, for features of a shape, can be private."""
-    name, (n_records, n_features) = name_of(factory), shape
+    name = name_of(factory)
+    (n_records, n_features) = shape
     if config.rule != DpSgd.name or config.receipts is not ReceiptMode.NONE:
         raise InputError(  # those need norms of all training records, or bounds of single ones
             f"{name} is trained through Opacus, which clips all records at one norm and sees the "
@@ -255,7 +258,8 @@ def require_private(
         one_thread(),
         failing_as(f"{name} fails on made-up records of {n_features} features"),
     ):
-        module, twin = fresh(), fresh()
+        module = fresh()
+        twin = fresh()
         for fault in chain(
             _what_is_not_fresh(module, twin),
             _layers_that_mix(module),
@@ -270,7 +274,8 @@ def _what_is_not_fresh(module: nn.Module, twin: nn.Module) -> Iterator[str]:
     """Different seeds must give different models, and one seed always the same."""
     if {id(p) for p in module.parameters()} & {id(p) for p in twin.parameters()}:
         yield "returns the same weights again; make a fresh module in every call"
-    first, second = module.state_dict(), twin.state_dict()
+    first = module.state_dict()
+    second = twin.state_dict()
     if first.keys() != second.keys() or not all(
         _are_equal(first[k], second[k]) for k in first
     ):
@@ -315,7 +320,8 @@ def _what_is_kept(
     # copy runs before the other sees anything, as they might share state.
     found = list[dict[str, Tensor]]()
     for batch in (first, others):
-        module, generator = fresh(), torch.Generator().manual_seed(0)
+        module = fresh()
+        generator = torch.Generator().manual_seed(0)
         with seeded(0):
             for size in sizes:
                 logits = logits_of(module, batch[:size], name=name)
@@ -355,7 +361,8 @@ def _what_depends_on_others(
 
     for call, n in enumerate(sizes + sizes):
         if call == len(sizes):  # from here on in prediction mode
-            module, twin = module.eval(), twin.eval()
+            module = module.eval()
+            twin = twin.eval()
         here, there = said(first[:n], others[:n])
         depends = not _are_close(here[::2], there[::2])
         if _are_equal(
@@ -384,7 +391,8 @@ def _gradients_of_nobody(
             logits_of(hooked, batch).square().sum().backward()  # type: ignore[no-untyped-call]
         found.append(module.named_parameters())
     for (key, p), (_, beside) in zip(*found, strict=True):
-        single, is_theirs = getattr(p, "grad_sample", None), not p.requires_grad
+        single = getattr(p, "grad_sample", None)
+        is_theirs = not p.requires_grad
         if (
             p.grad is not None
             and isinstance(single, Tensor)
@@ -424,8 +432,10 @@ def train_module(
     from pcer.train.cpu import CpuDevice
 
     table = record_table(data, [model.seed], config, CpuDevice())[:-1].to(device)
-    n, sampling = data.features.shape[1], config.sampling(data.n_train)
-    features, labels = table[:, :n].contiguous(), table[:, n + EXTRA_COLUMNS - 1]
+    n = data.features.shape[1]
+    sampling = config.sampling(data.n_train)
+    features = table[:, :n].contiguous()
+    labels = table[:, n + EXTRA_COLUMNS - 1]
     train = torch.from_numpy(data.train_rows[model.seed]).to(device)
     budget = f"epsilon {model.epsilon:g}" if model.is_private else "no privacy"
     where = f"The module fails in the training of seed {model.seed} with {budget}"
@@ -455,10 +465,8 @@ def _step(
     """One step; an empty batch gives noise only, without calling the module."""
     optimizer.zero_grad()
     if len(x):
-        logits, loss = (
-            logits_of(hooked, x),
-            nn.functional.binary_cross_entropy_with_logits,
-        )
+        logits = logits_of(hooked, x)
+        loss = nn.functional.binary_cross_entropy_with_logits
         loss(logits, y, reduction="sum").backward()  # type: ignore[no-untyped-call]
     for p in () if len(x) else hooked.parameters():
         if p.requires_grad:  # the gradients of no records, where Opacus keeps them

@@ -112,7 +112,8 @@ def train_on_ray(
 ) -> Iterator[BlockResult]:
     """Train blocks as Ray tasks and give each one's result as soon as it is there."""
     work = Work(data, secret, flags.device, installed_versions(ARITHMETIC))
-    waiting, running = zip(map(tuple, blocks), configs, strict=True), list[Any]()
+    waiting = zip(map(tuple, blocks), configs, strict=True)
+    running = list[Any]()
     processor, n_gpus = ("CPU", 0) if flags.device == "cpu" else ("GPU", 1)
     with _connected(flags) as is_ours:
         import ray
@@ -126,7 +127,8 @@ def train_on_ray(
         remote = ray.remote(
             max_retries=MAX_RETRIES, max_calls=0, num_cpus=1, num_gpus=n_gpus
         )
-        task, shared = remote(train_task), ray.put(work)
+        task = remote(train_task)
+        shared = ray.put(work)
         try:
             while True:
                 most = flags.jobs or max(
@@ -242,15 +244,11 @@ def _require_entry(address: str) -> None:
         )
         if done.returncode == 0:
             return
-        log, reason = (
-            done.stderr,
-            done.stdout.strip() or "it did not answer as Ray does",
-        )
+        log = done.stderr
+        reason = done.stdout.strip() or "it did not answer as Ray does"
     except subprocess.TimeoutExpired as error:
-        log, reason = (
-            str(error.stderr or ""),
-            f"no answer as of Ray within {CONNECT_SECONDS} s",
-        )
+        log = str(error.stderr or "")
+        reason = f"no answer as of Ray within {CONNECT_SECONDS} s"
     if "Unauthenticated" in log:
         reason = "it does not accept our token; set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH"
     raise InputError(

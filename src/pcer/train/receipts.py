@@ -244,6 +244,7 @@ def allowed_advantage(mu: FloatArray) -> float:
         np.arange(n_parts) * len(ordered) // n_parts
     )  # of parts of about equal size
     sizes = np.diff(np.append(starts, len(ordered)))
-    square, weight = np.add.reduceat(ordered, starts) / sizes, sizes / len(ordered)
+    square = np.add.reduceat(ordered, starts) / sizes
+    weight = sizes / len(ordered)
     chance = ndtr(np.sqrt(square[:, None] + square) / 2)
     return float(weight @ chance @ weight) - 0.5

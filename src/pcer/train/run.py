@@ -57,7 +57,8 @@ def train_seeds(
             Opacus trains in place of the network of ``config.hidden``; its random initial weights
             come from the model's stream.
     """
-    config, flags = config or TrainConfig(), flags or EngineFlags()
+    config = config or TrainConfig()
+    flags = flags or EngineFlags()
     if module is not None:
         require_private(module, data.features.shape, config)
     config.training_rule.shares(data.groups)  # refuses groups that are not there

@@ -69,7 +69,8 @@ class Drawer:
 
     def __init__(self, sampling: Sampling, place: torch.device) -> None:
         table = GapTable.of(sampling.steps_per_epoch)
-        self.sampling, self.bits = sampling, table.bits
+        self.sampling = sampling
+        self.bits = table.bits
         self.threshold = torch.from_numpy(table.threshold).to(place)
         self.alias = torch.from_numpy(table.alias).to(place)
 
@@ -82,7 +83,8 @@ class Drawer:
 
     def positions(self, words: Callable[[int], Tensor]) -> Tensor:
         """A model's drawn (step, record) pairs, each as step * n_train + record, ascending."""
-        n_trials, spare = self.sampling.n_steps * self.sampling.n_train, SPARE_DRAWS
+        n_trials = self.sampling.n_steps * self.sampling.n_train
+        spare = SPARE_DRAWS
         expected = n_trials * self.sampling.sample_rate
         while True:
             n_words = max(16, round_up(int(expected + spare * math.sqrt(expected)), 4))
@@ -99,10 +101,8 @@ class Drawer:
     ) -> Tensor:
         """Write one model's batches into ``rows`` (step, column), from the left; their sizes."""
         n_steps, width = rows.shape
-        positions, steps = (
-            self.positions(words),
-            torch.arange(n_steps + 1, device=rows.device),
-        )
+        positions = self.positions(words)
+        steps = torch.arange(n_steps + 1, device=rows.device)
         ends = torch.searchsorted(positions, steps * len(train_rows))
         sizes = ends.diff()
         largest = int(sizes.max())  # the CPU waits for the device
@@ -111,7 +111,8 @@ class Drawer:
                 f"A batch of {largest} records does not fit the {width} padded columns; "
                 "this should never happen: train with another seed and report it."
             )
-        n, steps = len(positions), steps[:-1]
+        n = len(positions)
+        steps = steps[:-1]
         record = positions - (steps * len(train_rows)).repeat_interleave(
             sizes, output_size=n
         )

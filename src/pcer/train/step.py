@@ -196,7 +196,8 @@ def gaussian(bits: Tensor, std: Tensor, out: Tensor | None = None) -> Tensor:
     # The first half of a row gives the radius, the second the angle. The radius reads its 32 bits
     # as a signed number and drops the sign, so that small uniforms keep their precision: the tail
     # reaches 6.6 standard deviations.
-    noise, half = std.new_empty(bits.shape) if out is None else out, bits.shape[-1] // 2
+    noise = std.new_empty(bits.shape) if out is None else out
+    half = bits.shape[-1] // 2
     radius = bits[..., :half].to(std.dtype).abs_().add_(0.5).mul_(2.0**-31)
     radius.log_().mul_(-2 * std.square()).sqrt_()
     angle = bits[..., half:].to(std.dtype).mul_(math.pi * 2.0**-31)

@@ -98,11 +98,11 @@ class GapTable:
 
 def _gap_masses(m: int) -> list[int]:
     """How many of the 2^64 words give gap 1, 2, ...; the last takes what is left."""
-    total, tail = (
-        2**WORD_BITS,
-        2 ** (2 * WORD_BITS),
-    )  # tail: probability of no head yet, in 2^-128
-    masses, left = [], total
+    # tail: probability of no head yet, in 2^-128
+    total = 2**WORD_BITS
+    tail = 2 ** (2 * WORD_BITS)
+    masses = []
+    left = total
     while left > 1:
         tail = tail * (m - 1) // m
         masses.append(left - (tail >> WORD_BITS))
@@ -116,12 +116,16 @@ def _alias_columns(
     masses: list[int], *, capacity: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Fill columns of one capacity, each with at most two gaps."""
-    rest, keep, alias = list(masses), [capacity] * len(masses), list(range(len(masses)))
+    rest = list(masses)
+    keep = [capacity] * len(masses)
+    alias = list(range(len(masses)))
     small = [k for k, mass in enumerate(rest) if mass < capacity]
     large = [k for k, mass in enumerate(rest) if mass > capacity]
     while small:
-        low, high = small.pop(), large[-1]
-        keep[low], alias[low] = rest[low], high
+        low = small.pop()
+        high = large[-1]
+        keep[low] = rest[low]
+        alias[low] = high
         rest[high] -= capacity - rest[low]
         if rest[high] <= capacity:
             large.pop()

@@ -83,10 +83,8 @@ class PersonFilter:
         place: torch.device,
     ) -> None:
         costs = np.array([cost for cost, _ in allowances]).reshape(-1, N_BINS + 1)
-        self.costs, budgets = (
-            torch.from_numpy(costs).to(place),
-            [[most] for _, most in allowances],
-        )
+        self.costs = torch.from_numpy(costs).to(place)
+        budgets = [[most] for _, most in allowances]
         self.budget = torch.tensor(budgets, dtype=torch.float64, device=place).view(
             -1, 1
         )
@@ -133,7 +131,8 @@ def due_steps(n_steps: int, every: int, *, before: bool) -> dict[int, int]:
     >>> due_steps(10, 4, before=True), due_steps(10, 4, before=False)
     ({0: 4, 4: 4, 8: 2}, {0: 1, 1: 1, 3: 2, 6: 4, 9: 2})
     """
-    due, start = {}, 0
+    due = {}
+    start = 0
     while start < n_steps:
         n = min(every if before else min(every, max(1, start)), n_steps - start)
         due[start if before else start + n // 2] = n
@@ -156,14 +155,14 @@ class Watch:
         firsts: Tensor,  # (model,) the first row of each model's split in the table of records
         n_records: int,  # of one split in the table
     ) -> None:
-        sampling, place = config.sampling(records.shape[1]), clip.device
-        self.rule, self.largest_clip = config.training_rule, config.clip_norm
-        self.clip, self.records, self.firsts, self.n_records = (
-            clip,
-            records,
-            firsts,
-            n_records,
-        )
+        sampling = config.sampling(records.shape[1])
+        place = clip.device
+        self.rule = config.training_rule
+        self.largest_clip = config.clip_norm
+        self.clip = clip
+        self.records = records
+        self.firsts = firsts
+        self.n_records = n_records
         self.n_steps = sampling.n_steps
         self.has_book = config.receipts is not ReceiptMode.NONE
         shape = (len(clip), n_records + 1)  # one more, for padding
@@ -175,7 +174,8 @@ class Watch:
         if self.bounds is not None and self.settled is not None:
             self._place(self.bounds, self.settled)
         self.until, self.filter = None, None  # only where bounds are, too
-        rate, delta = sampling.sample_rate, config.dp_delta
+        rate = sampling.sample_rate
+        delta = config.dp_delta
         noises = {m.noise_multiplier for m in private}
         self.terms = {
             noise: shared_terms(noise, rate, self.n_steps, delta) for noise in noises
@@ -205,7 +205,8 @@ class Watch:
 
     def refresh(self, due: Round, step: int, bins: Tensor) -> None:
         """Book the steps that norms (model, training record) stand for, and let the rule decide."""
-        n_steps, spent = due.due[step], bins
+        n_steps = due.due[step]
+        spent = bins
         if self.bounds is not None:
             if self.settled is None:
                 clips = self.rule.refresh(

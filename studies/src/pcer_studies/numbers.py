@@ -168,7 +168,8 @@ class _Asked:
 
     def seeds(self, quantity: str) -> FloatArray:
         """(seed,) of single models."""
-        group, floor = self.key.group, self.floor
+        group = self.key.group
+        floor = self.floor
         return study_seeds(
             self.study,
             self.one,
@@ -230,7 +231,8 @@ def _n_seeds(sign: int) -> Callable[[_Asked], OurNumber]:
 
     def find(asked: _Asked) -> OurNumber:
         values = asked.seeds("pcer_disparity")
-        count, n = int((sign * values > 0).sum()), len(values)
+        count = int((sign * values > 0).sum())
+        n = len(values)
         return OurNumber(
             value=count, standard_error=error_of_count(count, n), n_seeds=n
         )
@@ -439,7 +441,8 @@ def study_means(study: Study) -> tuple[Means, Means | None]:
     Seeds are drawn anew for every dataset; its attributes and budgets share their splits, so
     they share the draw. One seed alone cannot be resampled.
     """
-    parts, drawn = [], []
+    parts = []
+    drawn = []
     for index, dataset in enumerate(DATASETS):
         values = np.stack(
             [
@@ -534,5 +537,6 @@ def _flat(means: Means) -> tuple[FloatArray, FloatArray]:
 
 def _pearson(x: FloatArray, y: FloatArray) -> FloatArray:
     """Over the last axis."""
-    x, y = x - x.mean(axis=-1, keepdims=True), y - y.mean(axis=-1, keepdims=True)
+    x = x - x.mean(axis=-1, keepdims=True)
+    y = y - y.mean(axis=-1, keepdims=True)
     return np.asarray((x * y).sum(-1) / np.sqrt((x * x).sum(-1) * (y * y).sum(-1)))

@@ -53,13 +53,12 @@ class Configuration:
         return f"{self.title} ({self.attribute})"
 
 
-_SEX, _RACE, _OTHERS = (
-    ("Male", "Female"),
-    ("White", "Non-White"),
-    ("Other", "African-American"),
-)
+_SEX = ("Male", "Female")
+_RACE = ("White", "Non-White")
+_OTHERS = ("Other", "African-American")
 
-_SHORT_SEX, _SHORT_RACE = ("M", "F"), ("W", "NW")
+_SHORT_SEX = ("M", "F")
+_SHORT_RACE = ("W", "NW")
 
 CONFIGURATIONS = (
     Configuration(

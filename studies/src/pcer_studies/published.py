@@ -250,7 +250,8 @@ def _figure(
         floor=_number(row["floor"]),
         over=over,
     )
-    low, high = _number(row["ci_low"]), _number(row["ci_high"])
+    low = _number(row["ci_low"])
+    high = _number(row["ci_high"])
     return PrintedFigure(
         name=name,
         place=place,

@@ -35,7 +35,8 @@ STUDY_FILE = "study.json"
 NEARLY = 0.01
 """A dataset whose size is this close to the paper's, in proportion, is taken for the same."""
 
-GAP, AUC = proxies.GAP.name, proxies.AUC_ADVANTAGE.name
+GAP = proxies.GAP.name
+AUC = proxies.AUC_ADVANTAGE.name
 """The paper's two costs: the gap, and what its threshold attack finds."""
 
 Kept = TypeVar("Kept")
@@ -125,10 +126,8 @@ class Study:
         """The audit of a configuration by the default plan, with another cost if asked for."""
 
         def make() -> Audit:
-            tested, plan = (
-                self._tested(self.release(dataset, attribute)),
-                Plan(cost=cost),
-            )
+            tested = self._tested(self.release(dataset, attribute))
+            plan = Plan(cost=cost)
             if cost not in tested.tests:
                 return audit(tested.release, plan)  # which says that it is missing
             return next(judge_tested([replace(tested, plan=plan, attacks=(cost,))]))
@@ -184,7 +183,8 @@ class Study:
     def data_note(self, dataset: str, attribute: str) -> str | None:
         """How the records differ from the paper's; None where they are the paper's."""
         release = self.release(dataset, attribute)
-        paper, ours = PAPER_RECORDS[dataset], release.subject.n_records
+        paper = PAPER_RECORDS[dataset]
+        ours = release.subject.n_records
         if dataset == "bios" and ours is not None and abs(ours / paper - 1) <= NEARLY:
             return None
         return NOT_THE_PAPERS_DATA.get(dataset)
@@ -193,7 +193,8 @@ class Study:
         """Our number of records beside the paper's, in words."""
         ours = self.release(dataset, attribute).subject.n_records
         told = "an unknown number of" if ours is None else f"{ours:,}"
-        paper, title = PAPER_RECORDS[dataset], configuration(dataset, attribute).title
+        paper = PAPER_RECORDS[dataset]
+        title = configuration(dataset, attribute).title
         if ours == paper:
             return f"our {told} records of {title} are another draw than the paper's"
         return f"our {title} has {told} records, the paper's {paper:,}"
@@ -275,7 +276,8 @@ def origin(study: Study) -> str:
 
 def data_notes(study: Study) -> list[str]:
     """Whose records and features they are, where not certainly the paper's, one line each."""
-    others, readings = {}, {}
+    others = {}
+    readings = {}
     for one in study.configurations:
         if note := study.data_note(one.dataset, one.attribute):
             others[one.title] = note

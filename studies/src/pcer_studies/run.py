@@ -164,7 +164,9 @@ class _Count:
         tell: Callable[[Progress], None],
     ) -> None:
         self.names = [sweep.dataset.name for sweep in sweeps]
-        self.finished, self.total, self.tell = finished, total, tell
+        self.finished = finished
+        self.total = total
+        self.tell = tell
         self.each = total // len(sweeps)
         self.done = [self.each if one else 0 for one in finished]
         self.found: list[int | None] = [self.each if one else None for one in finished]
@@ -302,7 +304,8 @@ def _sweep(plan: StudyPlan, dataset: GroupedDataset) -> Sweep:
 
 def _noted(record: dict[str, Any], sweep: Sweep, flags: EngineFlags) -> dict[str, Any]:
     """The record with what trains this dataset now; several environments are all kept."""
-    name, now = sweep.dataset.name, environment(flags)
+    name = sweep.dataset.name
+    now = environment(flags)
     before = record["datasets"].get(name, {}).get("made_with", [])
     entry = {
         "attributes": list(sweep.attributes),

@@ -211,7 +211,8 @@ def _shared_rates(view: View) -> Support:
     within = [
         correlation([_both((one, e)) for e in BUDGETS], view) for one in CONFIGURATIONS
     ]
-    r, median = [float(one[0]) for one in within], np.median(within, axis=0)
+    r = [float(one[0]) for one in within]
+    median = np.median(within, axis=0)
     return Support(
         _is_beyond(median - threshold("strong")),
         "Between configurations the shared rates make them agree. Within a configuration, over "

@@ -73,7 +73,8 @@ def gap_points(gaps: Sequence[GapRow]) -> list[ChartRow]:
     """Two rows per gap: the published one and ours, over its noise level if it has one."""
     rows = []
     for row in gaps:
-        published, panel = row.published, f"{row.configuration.name}: {row.group}"
+        published = row.published
+        panel = f"{row.configuration.name}: {row.group}"
         for name, gap, noise, signal in (
             (PUBLISHED, published.value, published.noise_level, published.stands_out),
             (OURS, row.gap, row.noise_level, row.resolved),
@@ -175,7 +176,8 @@ def _panels_of_groups() -> list[str]:
 def _allowed_spec(rows: Sequence[ChartRow]) -> Spec:
     import altair as alt
 
-    x, offset = _budgets(), alt.XOffset("place:N")
+    x = _budgets()
+    offset = alt.XOffset("place:N")
     names = [name for name in GROUPS if name in {row["group"] for row in rows}]
     colour = alt.Color("group:N", title=None, scale=series(names), legend=legend())
     scale = alt.Scale(type="symlog", constant=0.01, domain=[-0.01, 0.5], clamp=True)

@@ -381,10 +381,8 @@ def _printed_interval(view: View) -> Reply:
 
 def _printed_sign_test(view: View) -> Reply:
     negative = int(printed("compas_negative_seeds_0.1"))
-    p, told = (
-        sign_test(view.n_seeds - negative, negative),
-        printed("compas_sign_test_p_0.1"),
-    )
+    p = sign_test(view.n_seeds - negative, negative)
+    told = printed("compas_sign_test_p_0.1")
     return Reply(
         f"{negative}/{view.n_seeds} negative, p = {told:g}",
         (ClaimPart("p", np.array([0.005 - abs(p - told)]), r_words, (COMPAS,)),),
@@ -554,7 +552,8 @@ _DISPARITIES = [disparity_of(one, e) for one in (ACS_RACE, ACS_SEX) for e in BUD
 
 def _printed_ranges(view: View) -> Reply:
     """Exact: the ranges of the text against those of the table, rounded alike."""
-    parts, told = [], []
+    parts = []
+    told = []
     for group, ends in enumerate(PRINTED_RANGES):
         gaps = [float(view.gap(ACS_RACE, e, group)[0]) for e in BUDGETS]
         found = round(min(gaps), 3), round(max(gaps), 3)
@@ -670,7 +669,8 @@ _RATES = ("bios_rate_male", "bios_rate_female")
 def _printed_rate_gap() -> ClaimQuestion:
     """The printed DP gap is the difference of the printed rates."""
     men, women = map(printed, _RATES)
-    told, rounding = men - women, sum(map(half_digit, _RATES))
+    told = men - women
+    rounding = sum(map(half_digit, _RATES))
     return near([parity_of(BIOS, NO_DP)], (told, told), rounding)
 
 

@@ -79,7 +79,8 @@ def gap_rows(study: Study) -> list[GapRow]:
 
 
 def _gap_row(run: OurRun, published: PrintedGap) -> GapRow:
-    one, epsilon = published.configuration, published.epsilon
+    one = published.configuration
+    epsilon = published.epsilon
     group = one.groups.index(published.group)
     result = run.group(one, epsilon, group)
     return GapRow(
@@ -199,7 +200,8 @@ def _setting_row(
     one: Configuration, audit: Audit, budget: BudgetResult, *, closest: bool
 ) -> SettingRow:
     pair = budget.pairs[0]
-    check, subject = pair.exposure.placebo or pair.ratio.placebo, audit.subject
+    check = pair.exposure.placebo or pair.ratio.placebo
+    subject = audit.subject
     placebo = None
     if check is not None:
         counts = (check.n_any, check.n_exposure, check.n_ratio, check.n_double)

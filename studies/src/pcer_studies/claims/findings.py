@@ -156,7 +156,8 @@ def _alarms_told(facts: Facts) -> str:
     told = []
     for title in facts.titles:
         for rows in _by_answers([row for row in found if row.title == title]):
-            first, where = rows[0], budget_words(sorted(row.epsilon for row in rows))
+            first = rows[0]
+            where = budget_words(sorted(row.epsilon for row in rows))
             said = f"{first.verdict.words}; {_answers(first)}. {_trust(rows)}"
             told.append(f"{_marked(facts, first, title)} at {where}: {said}")
     return "\n  - ".join(["**Alarms that hold:**", *told])
@@ -248,7 +249,8 @@ def _by_answers(rows: Sequence[SettingRow]) -> list[list[SettingRow]]:
 
 def _verdict_sentence(rows: Sequence[SettingRow]) -> str:
     """What the audit says at some budgets, with made-up groups."""
-    first, where = rows[0], budget_words(sorted(row.epsilon for row in rows))
+    first = rows[0]
+    where = budget_words(sorted(row.epsilon for row in rows))
     driven = (
         f" (driven by {_drivers(rows)})"
         if first.verdict is Verdict.RATIO_DIFFERS
@@ -266,7 +268,8 @@ def _placebo_range(rows: Sequence[SettingRow]) -> str:
     found = sorted(row.placebo for row in rows if row.placebo is not None)
     if not found:
         return "not given"
-    (least, n_draws), (most, _) = found[0], found[-1]
+    (least, n_draws) = found[0]
+    (most, _) = found[-1]
     return (
         f"{least} of {n_draws}" if least == most else f"{least} to {most} of {n_draws}"
     )

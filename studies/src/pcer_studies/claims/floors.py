@@ -98,10 +98,8 @@ def _below(
 
 def _over(one: Configuration, epsilon: float, group: int) -> ClaimNumber:
     """How far a gap lies above the default floor."""
-    name, of = (
-        f", {one.groups[group]}: gap − {DEFAULT_FLOOR:g}",
-        gap_of(one, epsilon, group).of,
-    )
+    name = f", {one.groups[group]}: gap − {DEFAULT_FLOOR:g}"
+    of = gap_of(one, epsilon, group).of
     return at(one, epsilon, lambda view: of(view) - DEFAULT_FLOOR, gap_words, name)
 
 

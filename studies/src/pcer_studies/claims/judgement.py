@@ -226,7 +226,8 @@ def judge(
     claim: Claim, paper: Paper, run: OurRun, closest: OurRun | None = None
 ) -> Judged:
     """Put the claim's question to every source."""
-    ours, second = _by_run(claim, run), None
+    ours = _by_run(claim, run)
+    second = None
     if is_read(claim):
         second = None if closest is None else _by_run(claim, closest)
         ours, second = both_readings(ours, second)

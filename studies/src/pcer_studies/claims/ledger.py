@@ -79,7 +79,8 @@ def judge_all(study: Study) -> dict[str, list[Judged]]:
 
 
 def _judge_all(study: Study) -> dict[str, list[Judged]]:
-    paper, run = Paper.beside(study), OurRun(study)
+    paper = Paper.beside(study)
+    run = OurRun(study)
     closest = None if study.closest is None else OurRun(study.closest)
     return {
         section.title: [judge(claim, paper, run, closest) for claim in section.claims]

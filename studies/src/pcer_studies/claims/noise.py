@@ -144,7 +144,8 @@ def difference_p(first: PrintedGap, second: PrintedGap) -> float:
     difference is not of that direction at all.
     """
     excess = [gap.value - gap.noise_level for gap in (first, second)]
-    difference, error = excess[0] - excess[1], math.hypot(first.error, second.error)
+    difference = excess[0] - excess[1]
+    error = math.hypot(first.error, second.error)
     if difference * (first.value - second.value) <= 0:
         return 1.0
     return float(two_sided_p(np.array(difference), np.array(error)))

@@ -251,10 +251,8 @@ def excludes_0(numbers: Sequence[ClaimNumber], *, sign: int = 1) -> ClaimQuestio
             low, high = n.ends(view)[::sign]
             interval = (sign * low, sign * high)
             parts.append(ClaimPart(n.name, margin, n.write, n.about, interval=interval))
-        side, found = (
-            "above" if sign > 0 else "below",
-            sum(part.is_as_claimed for part in parts),
-        )
+        side = "above" if sign > 0 else "below"
+        found = sum(part.is_as_claimed for part in parts)
         told = "; ".join(n.told_with_interval(view) for n in there)
         return Reply(
             told, tuple(parts), f"{found} of {len(parts)} intervals lie {side} 0."
@@ -334,7 +332,8 @@ def near(
     """
 
     def ask(view: View) -> Reply:
-        there, (low, high) = _there(numbers, view), ends
+        there = _there(numbers, view)
+        (low, high) = ends
         parts = []
         for n in there:
             value = n.of(view)[:1] if exact else n.of(view)
@@ -357,7 +356,8 @@ def as_printed(
     exact: bool = False,
 ) -> ClaimQuestion:
     """A number is the one of the paper's text, to its last digit unless rounding says more."""
-    told, last = printed(name), half_digit(name)
+    told = printed(name)
+    last = half_digit(name)
     return near(
         [number], (told, told), last if rounding is None else rounding, exact=exact
     )
@@ -377,7 +377,8 @@ def at_least(
         replies = sorted(
             (question(view).parts for question in questions), key=strength
         )[::-1]
-        n, picked = len(replies), replies[least - 1]
+        n = len(replies)
+        picked = replies[least - 1]
         parts = [
             replace(
                 part,
@@ -495,7 +496,8 @@ def correlation(
     x, y = (np.array([pair[k].of(view) for pair in there]) for k in (0, 1))
     if len(there) < 3 or not (np.ptp(x[:, 0]) and np.ptp(y[:, 0])):
         raise NotThere("a correlation needs three points, and variation on both sides")
-    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    x = x - x.mean(axis=0)
+    y = y - y.mean(axis=0)
     return np.asarray((x * y).sum(0) / np.sqrt((x * x).sum(0) * (y * y).sum(0)))
 
 
@@ -593,7 +595,8 @@ def range_words(values: Sequence[float], write: Writer) -> str:
     >>> range_words((0.228, 0.229), rate_words)
     '.228 to .229'
     """
-    low, high = write(min(values)), write(max(values))
+    low = write(min(values))
+    high = write(max(values))
     return low if low == high else f"{low} to {high}"
 
 

@@ -488,7 +488,8 @@ def paired_difference(differences: Sequence[float]) -> Paired:
     """
     from scipy.special import stdtr
 
-    n, mean = len(differences), float(np.mean(differences))
+    n = len(differences)
+    mean = float(np.mean(differences))
     if n < 2:
         return Paired(difference=_known(mean), standard_error=None, p_value=None)
     error = float(np.std(differences, ddof=1)) / math.sqrt(n)

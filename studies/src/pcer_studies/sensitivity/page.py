@@ -270,10 +270,8 @@ def _noise_words(found: Sensitivity, answers: Sequence[VariantResult]) -> str:
     for one in answers:
         first = found.result(str(one.baseline))
         base = None if first is None else first.row(one.rows[0].attribute, 0.1)
-        ours, theirs = (
-            one.rows[0].noise_multiplier,
-            base.noise_multiplier if base else None,
-        )
+        ours = one.rows[0].noise_multiplier
+        theirs = base.noise_multiplier if base else None
         if ours and theirs:
             told.append(f"`{one.name}` {ours / theirs - 1:+.1%}")
     return (
@@ -415,7 +413,8 @@ def _moved_words(one: VariantResult) -> str:
     pairs = [
         number.paired for row in one.rows for number in row.numbers if number.paired
     ]
-    total, found = len(pairs), moved(one)
+    total = len(pairs)
+    found = moved(one)
     title = f"{variant(one.name).title} (`{one.name}`)"
     if all(pair.p_value is None for pair in pairs):
         return f"{title}: too few seeds to tell a difference from chance."

@@ -124,7 +124,8 @@ def _train(
     now = Progress(what="starting", done=0, found=found, total=total)
     releases: list[dict[str, Path]] = []
     for index, part in enumerate(parts):
-        what, before = part.variant.name, sum(one.n_models for one in parts[:index])
+        what = part.variant.name
+        before = sum(one.n_models for one in parts[:index])
 
         def tell(models: int, _: int, what: str = what, before: int = before) -> None:
             nonlocal now

@@ -451,7 +451,9 @@ def _fixed(value: float | None, digits: int, *, sign: bool = False) -> str:
 
 
 def _csv_row(one: Compared) -> tuple[str, ...]:
-    published, key, ours = one.published, one.published.key, one.ours
+    published = one.published
+    key = one.published.key
+    ours = one.ours
     low, high = published.ci or (None, None)
     our_low, our_high = (ours.ci if ours else None) or (None, None)
     return (
@@ -539,7 +541,8 @@ def _limit(one: Compared) -> Limit | None:
     """None where a cell has no limit, or either side is not known."""
     if one.difference is None:
         return None
-    epsilon, off = one.published.key.budgets[0], abs(one.difference)
+    epsilon = one.published.key.budgets[0]
+    off = abs(one.difference)
     if one.published.key.quantity == "accuracy":
         allowed = ACCURACY_AT_STRONGEST if epsilon == STRONGEST else ACCURACY
         return Limit(one, off, allowed, "from the published mean")

@@ -212,7 +212,9 @@ def study_files(study: Study, *, report: bool = True) -> dict[str, str | bytes]:
         study: what was run.
         report: whether to make the page of all releases, which is large.
     """
-    comparisons, tables, figures = compare(study), paper_tables(study), figure1(study)
+    comparisons = compare(study)
+    tables = paper_tables(study)
+    figures = figure1(study)
     files: dict[str, str | bytes] = {
         "README.md": to_readme(study, comparisons),
         "cells.csv": to_csv(comparisons),

@@ -501,7 +501,9 @@ def _latex_spans(table: PaperTable) -> list[str]:
     """The head above the head, with a rule under every part of it."""
     if not table.spans:
         return []
-    cells, rules, first = [], [], 1
+    cells = []
+    rules = []
+    first = 1
     for text, width in table.spans:
         cells.append(rf"\multicolumn{{{width}}}{{c}}{{{_latex(text)}}}" if text else "")
         if text:
