@@ -237,14 +237,15 @@ def power(
 def audits(n: int = 2_000, seed: int = 1) -> None:
     """How often does an audit cry wolf, and does it hear a real one? Simulated releases.
 
-    First, for worlds without any disparity, how often a whole audit raises an alarm, beside the
-    naive rule ("the bootstrap interval of some disparity excludes zero"). ``nulls``
-    has many more kinds of such worlds.
+    First, for worlds without any disparity, how often a whole audit raises an alarm,
+    beside the naive rule ("the bootstrap interval of some disparity excludes zero").
+    ``nulls`` has many more kinds of such worlds.
 
-    Then power: of two groups of 10,000 with accuracy .8, split 70/30, the first is remembered. How
-    often is it resolved, how often does the exact Mantel-Haenszel test say so that is computed here
-    from binomial coefficients, how often do the two differ, and how often does anything differ
-    between the groups: that question is about people like these, and harder.
+    Then power: of two groups of 10,000 with accuracy .8, split 70/30, the first is
+    remembered. How often is it resolved, how often does the exact Mantel-Haenszel test
+    say so that is computed here from binomial coefficients, how often do the two
+    differ, and how often does anything differ between the groups: that question is
+    about people like these, and harder.
     """
     results: dict[str, dict[str, float]] = {}
     print(f"{'world':<58} {'releases':>8} {'differs':>10} {'double':>8} {'naive':>8}")
@@ -353,7 +354,8 @@ def run(name: str, draw: Draw | None, n: int, seed: int) -> np.ndarray:
 def false_shares(name: str, found: np.ndarray) -> dict[str, np.ndarray]:
     """(release,) whether it makes a false statement: an alarm, or one about outcomes.
 
-    Groups of unequal rates that are remembered alike have unequal ratios, and exposures alike.
+    Groups of unequal rates that are remembered alike have unequal ratios, and exposures
+    alike.
     """
     is_alarm = (
         found[:, [0, 2]].any(axis=1) if name == UNEQUAL else found[:, :3].any(axis=1)
@@ -367,12 +369,13 @@ def false_shares(name: str, found: np.ndarray) -> dict[str, np.ndarray]:
 def nulls(n: int = 2_000, seed: int = 1) -> None:
     """Does an audit make a false statement where no group differs? Simulated releases.
 
-    Every kind of release is drawn anew (``benchmarks/worlds/nulls.py``): people, sizes, splits,
-    settings. An alarm is ``exposure_differs``, ``ratio_differs`` or ``double_disadvantage`` in any
-    setting and pair, before any downgrade; of groups with unequal rates that are remembered alike
-    the ratios do differ, so there it is one of the other two. ``outcomes_differ`` is a family of
-    its own, and counted where outcomes do not differ. Ten attributes of the same people are one
-    command, and any statement about any of them counts. Beside each share stands the exact binomial
+    Every kind of release is drawn anew (``benchmarks/worlds/nulls.py``): people, sizes,
+    splits, settings. An alarm is ``exposure_differs``, ``ratio_differs`` or
+    ``double_disadvantage`` in any setting and pair, before any downgrade; of groups
+    with unequal rates that are remembered alike the ratios do differ, so there it is
+    one of the other two. ``outcomes_differ`` is a family of its own, and counted where
+    outcomes do not differ. Ten attributes of the same people are one command, and any
+    statement about any of them counts. Beside each share stands the exact binomial
     p-value of so many at 5 %; the bar is .01. All is put to the three benefits in turn.
     """
     heads = (
@@ -467,11 +470,11 @@ def usable_release(world: DrawSplits, rng: np.random.Generator) -> NullRelease:
 def lies(n_lies: int = 200, n_honest: int = 2_000, seed: int = 1) -> None:
     """How often are lies found, and honest releases accused, by all checks together?
 
-    Lies are those of ``tests/worlds/lies.py``, of the sizes it states. Honest: the releases
-    behind them, balanced by label and by both; splits of every shape (random, stratified, clustered
-    and declared, folds) with models that remember plainly; estimators through
-    ``release_from_estimator``; and pcer's own releases in the repository. An accusation is a
-    contradiction, which breaks ``--strict``.
+    Lies are those of ``tests/worlds/lies.py``, of the sizes it states. Honest: the
+    releases behind them, balanced by label and by both; splits of every shape (random,
+    stratified, clustered and declared, folds) with models that remember plainly;
+    estimators through ``release_from_estimator``; and pcer's own releases in the
+    repository. An accusation is a contradiction, which breaks ``--strict``.
     """
     results: dict[str, object] = {}
     for name in LIES:
@@ -595,12 +598,13 @@ def is_capped(drawn: NullRelease) -> bool:
 def declarations(n: int = 2_000, seed: int = 1) -> None:
     """How often are declarations contradicted, true ones and false ones? Simulated splits.
 
-    True: groups of 50 to 50,000, 1 to 20 splits, or 1 to 3 cross-validations. False: one split
-    under several names; the positive rate of one of two groups of 10,000 drifts by 5 points between
-    the parts; people with several records are kept together and nobody says so. "Capped" is the
-    share of releases with a contradiction that caps the verdict; the others are shares with that
-    finding. Then half as many of some kinds go through whole audits, with models that remember
-    plainly: how many have the verdict ``insufficient_data`` for what the release says.
+    True: groups of 50 to 50,000, 1 to 20 splits, or 1 to 3 cross-validations. False:
+    one split under several names; the positive rate of one of two groups of 10,000
+    drifts by 5 points between the parts; people with several records are kept together
+    and nobody says so. "Capped" is the share of releases with a contradiction that caps
+    the verdict; the others are shares with that finding. Then half as many of some
+    kinds go through whole audits, with models that remember plainly: how many have the
+    verdict ``insufficient_data`` for what the release says.
     """
     results = {}
     for title, worlds in (("true", TRUE), ("false", FALSE)):
@@ -725,8 +729,8 @@ def verdict_shares(
 ) -> dict[str, float]:
     """How often something is worse, a difference is, something improved; errors of group changes.
 
-    One in a hundred releases is refused, because its counts happen to contradict a random split:
-    then nothing is said.
+    One in a hundred releases is refused, because its counts happen to contradict a
+    random split: then nothing is said.
     """
     found = np.zeros((n, 3), dtype=bool)
     changes = []
@@ -757,12 +761,13 @@ def verdict_shares(
 def comparisons(n: int = 1_000, seed: int = 1, part: str = "") -> None:
     """How often does ``pcer.compare`` call a model worse that is not, and find one that is?
 
-    Worlds are drawn record by record (``tests/worlds/two_models.py``). Nothing got worse in the
-    first: old and new remember as many, the same people or others, on the same splits or not; or
-    they are the same model. Real models follow, a fifth as often, on columns that are all alike.
-    Of each the share with anything "worse" stands beside the exact binomial limit of 5 %, and the
-    mean error of a group's change beside how much changes vary. In forests that grow, and in the
-    last worlds, the new model remembers more.
+    Worlds are drawn record by record (``tests/worlds/two_models.py``). Nothing got
+    worse in the first: old and new remember as many, the same people or others, on the
+    same splits or not; or they are the same model. Real models follow, a fifth as
+    often, on columns that are all alike. Of each the share with anything "worse" stands
+    beside the exact binomial limit of 5 %, and the mean error of a group's change
+    beside how much changes vary. In forests that grow, and in the last worlds, the new
+    model remembers more.
     """
     worlds = {name: (n, partial(draw_both, world)) for name, world in NOT_WORSE.items()}
     worlds |= {name: (n // 5, draw) for name, draw in REAL.items()}
@@ -821,10 +826,11 @@ FIELDS = ("value", "null_error")
 def references(n: int = 1_000, seed: int = 1) -> None:
     """One model that cannot be retrained: what reference models add.
 
-    Worlds are drawn by ``tests/worlds/references.py``: all models find the same records hard,
-    each has its view, and training makes the model more confident of one group by an amount. Of
-    each world the share in which something is detected, as an audit tests it: by the scores' AUC
-    alone, and held against reference models; where nothing is memorised, how often that is wrong.
+    Worlds are drawn by ``tests/worlds/references.py``: all models find the same records
+    hard, each has its view, and training makes the model more confident of one group by
+    an amount. Of each world the share in which something is detected, as an audit tests
+    it: by the scores' AUC alone, and held against reference models; where nothing is
+    memorised, how often that is wrong.
     """
     print(
         f"{n} draws each; at a true 5 % at most {stats.binom.ppf(0.99, n, 0.05) / n:.1%}"
@@ -850,8 +856,8 @@ SIGNAL_WORLDS: dict[str, dict[str, float]] = {
 def signals(n: int = 1_000, seed: int = 1) -> None:
     """Exposure alone, by one reference: how often groups differ, or anybody is detected.
 
-    Worlds are drawn by ``tests/worlds/signals.py``: 1,200 texts, target and reference alike but for
-    what is memorised.
+    Worlds are drawn by ``tests/worlds/signals.py``: 1,200 texts, target and reference
+    alike but for what is memorised.
     """
     print(
         f"{n} draws each; at a true 5 % at most {stats.binom.ppf(0.99, n, 0.05) / n:.1%}"
@@ -955,8 +961,8 @@ def groups_by_coin(words: Sequence[str]) -> None:
         python -m benchmarks.alarms coins --audits 400
         python -m benchmarks.alarms coins --people 1000 --minority 80 --attack rmia_advantage
 
-    Alarms are counted before anything downgrades them. A sound test alarms in at most 5 %: of 400
-    audits, more than 31 have chance .01 of it.
+    Alarms are counted before anything downgrades them. A sound test alarms in at most 5
+    %: of 400 audits, more than 31 have chance .01 of it.
     """
     parser = _options(groups_by_coin, (), people=2_000, audits=400, seed=0)
     parser.add_argument("--model", choices=planted_worlds.MODELS, default="15nn")

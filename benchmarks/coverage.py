@@ -460,15 +460,20 @@ def exact_p(gap: float, n: int, n_splits: int, rng: np.random.Generator) -> np.n
 def counts(n: int = 4_000, seed: int = 1) -> None:
     """Do the audit's errors and tests from counts keep their word in a population that is known?
 
-    People are drawn anew for every release, split at random and classified by models that memorise
-    as much as asked (``tests/worlds/people.py``). Prints, and writes as JSON:
+    People are drawn anew for every release, split at random and classified by models
+    that memorise as much as asked (``tests/worlds/people.py``). Prints, and writes as
+    JSON:
 
-    * coverage: how many 95 % intervals of a cost hold the truth, how many one-sided limits do, the
-      same of the difference of two groups, and the first without the four people that errors add;
-    * what audits print: the same from the audit file, and whether all of an audit's limits hold;
+    * coverage: how many 95 % intervals of a cost hold the truth, how many one-sided
+      limits do, the same of the difference of two groups, and the first without the
+      four people that errors add;
+    * what audits print: the same from the audit file, and whether all of an audit's
+      limits hold;
     * placebo groups: how often two halves of one population differ;
-    * small groups in which nothing is memorised: alarms of the whole rule, the exact test included;
-    * spread over splits: contradictions where there is nothing wrong, and where persons were split;
+    * small groups in which nothing is memorised: alarms of the whole rule, the exact
+      test included;
+    * spread over splits: contradictions where there is nothing wrong, and where persons
+      were split;
     * power and size of the exact test.
     """
     rng = np.random.default_rng(seed)
@@ -616,19 +621,21 @@ def share_covered(value: np.ndarray, error: np.ndarray) -> float:
 def people(arguments: Sequence[str]) -> None:
     """Do the intervals of pooled costs hold for people like these? Records drawn anew each time.
 
-    Every draw takes new records from a population, trains new models on random splits of them and
-    makes all pooled costs of both groups. The truth is the mean over all draws. Worlds:
+    Every draw takes new records from a population, trains new models on random splits
+    of them and makes all pooled costs of both groups. The truth is the mean over all
+    draws. Worlds:
 
         made up   scores of a record's own level, a model's mood and memory; some remember more
         ridge     least squares on 100 features, of which 10 tell the label; half of people noisier
         trees     decision trees on records of Adult, groups by sex
         forests   15 trees each, grown to the end
 
-    Printed are the shares of 95 % intervals that hold the truth: of each group's cost with the
-    error of records alone, with the models' luck, and as an audit prints it; of the difference
-    between groups with the first two, and of R_i c_j - R_j c_i with the error that the audit gives
-    it; and how wide the printed intervals are beside what would have held 95 % (median over draws).
-    300 draws tell 95 % from 92.5 or 97.5 %.
+    Printed are the shares of 95 % intervals that hold the truth: of each group's cost
+    with the error of records alone, with the models' luck, and as an audit prints it;
+    of the difference between groups with the first two, and of R_i c_j - R_j c_i with
+    the error that the audit gives it; and how wide the printed intervals are beside
+    what would have held 95 % (median over draws). 300 draws tell 95 % from 92.5 or 97.5
+    %.
     """
     parser = parser_of(people)
     parser.add_argument(
@@ -769,19 +776,21 @@ def show_coverage(name: str, one: dict[str, object]) -> None:
 def sweeps(arguments: Sequence[str]) -> None:
     """Are the errors of the pooled proxies honest? False splits on a real sweep.
 
-    Rotated: the split of seed s + k beside the model of seed s. Nothing can be learned, so every
-    pooled proxy should be at chance, and its 95 % intervals should hold 0 in about 95 % of (budget,
-    group) cells. Fresh: the same with splits that no model was trained on.
+    Rotated: the split of seed s + k beside the model of seed s. Nothing can be learned,
+    so every pooled proxy should be at chance, and its 95 % intervals should hold 0 in
+    about 95 % of (budget, group) cells. Fresh: the same with splits that no model was
+    trained on.
 
-    Rotations of one sweep are not independent of each other: they share models and splits, and over
-    all k, the true one included, the paired differences of a record sum to 0, so that the rotated
-    ones lean to the other side of a strong true effect: by 1/(seeds - 1) of it. So the chance value
-    of a rotated cell is not 0 but -effect/(seeds - 1), exactly so for the paired costs, and "of
-    what rotation expects" is the share of intervals that hold that. Beside each share stands the
-    range in which it would lie in 99 % of cases if the cells were independent and the coverage
-    exactly 95 %; a share outside is marked. Cells that depend on each other scatter more than that.
-    The null error, which holds no luck of models and decides whether anything is remembered, is put
-    to the same test.
+    Rotations of one sweep are not independent of each other: they share models and
+    splits, and over all k, the true one included, the paired differences of a record
+    sum to 0, so that the rotated ones lean to the other side of a strong true effect:
+    by 1/(seeds - 1) of it. So the chance value of a rotated cell is not 0 but
+    -effect/(seeds - 1), exactly so for the paired costs, and "of what rotation expects"
+    is the share of intervals that hold that. Beside each share stands the range in
+    which it would lie in 99 % of cases if the cells were independent and the coverage
+    exactly 95 %; a share outside is marked. Cells that depend on each other scatter
+    more than that. The null error, which holds no luck of models and decides whether
+    anything is remembered, is put to the same test.
     """
     parser = parser_of(sweeps)
     parser.add_argument(

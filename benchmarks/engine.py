@@ -13,10 +13,10 @@
     python -m benchmarks.engine modes --every 17
     python -m benchmarks.engine modes --dataset adult --seeds 1 --budgets 0.1 1
 
-Prints a table and writes JSON. Both sides of a ratio run in turns in one process, on one thread,
-with the same network, batch size and data shape; times are CPU time per model and step (the time
-on the clock of an idle core), the median over turns. Records are random (only shapes matter); the
-noise multiplier is 1.
+Prints a table and writes JSON. Both sides of a ratio run in turns in one process, on
+one thread, with the same network, batch size and data shape; times are CPU time per
+model and step (the time on the clock of an idle core), the median over turns. Records
+are random (only shapes matter); the noise multiplier is 1.
 """
 
 from __future__ import annotations
@@ -227,8 +227,9 @@ def study(
 def peak_memory() -> float | None:
     """MiB: the sum of the peaks of this process and of its children, alive or gone.
 
-    An upper bound, since peaks need not coincide. Where the system lists no children, those
-    that have ended count with the largest of them. None where the system does not tell (Windows).
+    An upper bound, since peaks need not coincide. Where the system lists no children,
+    those that have ended count with the largest of them. None where the system does not
+    tell (Windows).
     """
     try:
         import resource
@@ -468,12 +469,13 @@ def receipt_arguments(words: Sequence[str]) -> argparse.Namespace:
 def receipts(words: Sequence[str]) -> None:
     """What it costs to count each person's norms while models train, beside training alone.
 
-    Prints a table and writes JSON. All modes run in turns in one process, on one core or one GPU,
-    with the same private models, a fifth for each of the paper's budgets, schedules and records
-    (random: only shapes matter); times are CPU time (on a GPU, time on the clock) of the steps and
-    of handing the counts over, the median over turns. With --accountant what is made of the counts
-    is in it too; with group-clip or group-sample (half of the people, no receipts) the drawing of
-    the batches is, on both sides. Bars for these: 1.10 and 1.15.
+    Prints a table and writes JSON. All modes run in turns in one process, on one core
+    or one GPU, with the same private models, a fifth for each of the paper's budgets,
+    schedules and records (random: only shapes matter); times are CPU time (on a GPU,
+    time on the clock) of the steps and of handing the counts over, the median over
+    turns. With --accountant what is made of the counts is in it too; with group-clip or
+    group-sample (half of the people, no receipts) the drawing of the batches is, on
+    both sides. Bars for these: 1.10 and 1.15.
     """
     options = receipt_arguments(words)
     with fleets.one_thread():
@@ -524,10 +526,11 @@ def mode_arguments(words: Sequence[str]) -> argparse.Namespace:
 def modes(words: Sequence[str]) -> None:
     """Receipts from norms of every step against norms of every so many, for the same models.
 
-    ``exact`` and ``refreshed`` change no bit of a model, so both are counted for the same one: how
-    far is the estimate off? Printed for each budget: steps from one computation of norms to the
-    next, the correlation over records and models of ``realised``, its mean error as a share, and
-    how many receipts lie on another level. Bars: r at least .999, mean error at most 2 %.
+    ``exact`` and ``refreshed`` change no bit of a model, so both are counted for the
+    same one: how far is the estimate off? Printed for each budget: steps from one
+    computation of norms to the next, the correlation over records and models of
+    ``realised``, its mean error as a share, and how many receipts lie on another level.
+    Bars: r at least .999, mean error at most 2 %.
     """
     options = mode_arguments(words)
     dataset = load(options.dataset)

@@ -4,8 +4,9 @@
     python -m benchmarks.fleet_bias --jobs 16     all of it
     python -m benchmarks.fleet_bias --rates       only what is found at small rates
 
-A population is known, so the truth is. Each draw takes 400 people from it, 3 in 4 of group a, and
-trains a fleet as pcer does: random splits of a fixed size, 70 % of each label. Beside it:
+A population is known, so the truth is. Each draw takes 400 people from it, 3 in 4 of
+group a, and trains a fleet as pcer does: random splits of a fixed size, 70 % of each
+label. Beside it:
 
     same people       400 more models on other splits of the same people: what somebody can tell
                       who knows all candidates. The fleet should say the same.
@@ -14,14 +15,16 @@ trains a fleet as pcer does: random splits of a fixed size, 70 % of each label. 
     by coins          a fleet in which a coin decides about each person for itself, so that a person
                       who is out is missed and not replaced.
 
-Kinds of models: logistic regression on 30 features, the same with noise on its weights, trees,
-votes of the 7 nearest, and a network whose hidden layer is drawn anew for each model. Groups are
-alike, or labels of group b are mostly chance, so that its people are remembered more.
+Kinds of models: logistic regression on 30 features, the same with noise on its weights,
+trees, votes of the 7 nearest, and a network whose hidden layer is drawn anew for each
+model. Groups are alike, or labels of group b are mostly chance, so that its people are
+remembered more.
 
-Printed, with errors over draws: LiRA's cost by number of models, and paired confidence; a person's
-own AUC (the chance that a model with the person in scores the person higher than one without): its
-mean, spread and largest; what a fixed size changes; and the share of people found at a small rate
-of false alarms, with one threshold for all and with one for each.
+Printed, with errors over draws: LiRA's cost by number of models, and paired confidence;
+a person's own AUC (the chance that a model with the person in scores the person higher
+than one without): its mean, spread and largest; what a fixed size changes; and the
+share of people found at a small rate of false alarms, with one threshold for all and
+with one for each.
 """
 
 from __future__ import annotations
@@ -185,8 +188,9 @@ def stranger_scores(
 ) -> tuple[FloatArray, BoolArray]:
     """Scores and membership (model, person), the others being drawn anew for every model.
 
-    People are taken 20 at a time: a coin puts each of them in, strangers fill the training set up.
-    The other 19 recur from model to model, which holds back 1 or 2 % of the variance.
+    People are taken 20 at a time: a coin puts each of them in, strangers fill the
+    training set up. The other 19 recur from model to model, which holds back 1 or 2 %
+    of the variance.
     """
     n = len(drawn.labels)
     n_train = round(SHARE * n)
@@ -318,8 +322,9 @@ def above(score: FloatArray, member: BoolArray, rate: float) -> float:
 def above_own(values: FloatArray, member: BoolArray, rate: float) -> float:
     """Mean over people of the share of members above a threshold of their own.
 
-    Distribution-free: with n models without the person, the k-th lowest score is exceeded by one
-    more such model with chance 1 - k/(n + 1); between two such ranks their shares are mixed.
+    Distribution-free: with n models without the person, the k-th lowest score is
+    exceeded by one more such model with chance 1 - k/(n + 1); between two such ranks
+    their shares are mixed.
     """
     out = np.sort(np.where(member, np.inf, values), axis=0)
     n_out = (~member).sum(axis=0)

@@ -8,10 +8,11 @@
     python -m benchmarks.lira planted sets 100    one draw, so many sets of 24 seeds at 0.1
     python -m benchmarks.lira planted trace 1200  one draw, so many seeds at 0.1, all together
 
-Wherever a benchmark asks for a source, it takes ``compas:50`` or ``compas:450-649`` (train it
-here, or use what was kept) or a folder ``NAME.scores`` that ``pcer train --keep-scores`` left.
-Labels and groups of such a folder come from the dataset, or from the file that ``records`` wrote,
-so that the machine that runs the benchmark needs no more than numpy and pcer.
+Wherever a benchmark asks for a source, it takes ``compas:50`` or ``compas:450-649``
+(train it here, or use what was kept) or a folder ``NAME.scores`` that ``pcer train
+--keep-scores`` left. Labels and groups of such a folder come from the dataset, or from
+the file that ``records`` wrote, so that the machine that runs the benchmark needs no
+more than numpy and pcer.
 """
 
 from __future__ import annotations
@@ -155,8 +156,8 @@ def attributes(arrays: Arrays) -> list[str]:
 def splits_of(arrays: Arrays, rows: slice, kind: str, draw: int) -> np.ndarray:
     """Membership (seed, record) of some seeds: "true", or one that tells nothing of the models.
 
-    "rotated" puts the split of seed s + draw beside the model of seed s. "fresh" draws new splits
-    within labels, which no model was trained on.
+    "rotated" puts the split of seed s + draw beside the model of seed s. "fresh" draws
+    new splits within labels, which no model was trained on.
     """
     member = arrays["member"][rows]
     if kind == "rotated":
@@ -217,8 +218,8 @@ def _people(folder: Path, records: str | None, n_records: int) -> Arrays:
     return people
 
 
-# LiRA in four forms, and RMIA, for all records of a group at once: what the forms are compared
-# by, and what tests hold the library's attacks against.
+# LiRA in four forms, and RMIA, for all records of a group at once: what the forms are
+# compared by, and what tests hold the library's attacks against.
 
 
 Ratio = Callable[[FloatArray, Others], FloatArray]
@@ -257,8 +258,8 @@ def lira_scores(
 ) -> FloatArray:
     """Log likelihood ratio of "was trained on" for every (target model, record).
 
-    NaN marks a pair that is left out: a record that the other models all had in training, or all
-    had not, or on which they do not differ at all, is not guessed.
+    NaN marks a pair that is left out: a record that the other models all had in
+    training, or all had not, or on which they do not differ at all, is not guessed.
 
     Args:
         scaled_logit: (model, record) log odds of the true label.
@@ -544,13 +545,13 @@ def form_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 def forms(arguments: Sequence[str]) -> None:
     """Which form of LiRA has the best power at an honest error, on seeds it was not chosen on?
 
-    The seeds of one long sweep are cut into sets; every set is a sweep of its own. For each form,
-    budget and group: the mean over sets of AUC - 1/2, the claimed error, the spread between sets
-    (honest if it is the claimed error), and in how many sets the audit would resolve it (one-sided,
-    Holm over budgets and groups). Then the same where the truth is 0: ``rotated``, the split of
-    seed s + k beside the model of seed s of the same set, which leans a little to the other side of
-    a true effect; and ``fresh``, splits drawn anew that no model was trained on, which lean
-    nowhere.
+    The seeds of one long sweep are cut into sets; every set is a sweep of its own. For
+    each form, budget and group: the mean over sets of AUC - 1/2, the claimed error, the
+    spread between sets (honest if it is the claimed error), and in how many sets the
+    audit would resolve it (one-sided, Holm over budgets and groups). Then the same
+    where the truth is 0: ``rotated``, the split of seed s + k beside the model of seed
+    s of the same set, which leans a little to the other side of a true effect; and
+    ``fresh``, splits drawn anew that no model was trained on, which lean nowhere.
     """
     options = form_arguments(arguments)
     arrays = _SHARED["sweep"] = read(options.source, records=options.records)
@@ -658,10 +659,11 @@ def trace(n: int) -> None:
 def planted(words: Sequence[str]) -> None:
     """Planted truth, many times: what is found without privacy, and what epsilon 0.1 leaves.
 
-    The data are those of ``tests/sweep/test_planted_truth.py``. "draws" counts, for each cost, the
-    draws in which the shuffled group is resolved and the more exposed one without privacy, and
-    those in which any group is resolved at epsilon 0.1. "sets" gives the mean and spread of value
-    over error, with the true splits and with fresh ones, and the share above 1.96.
+    The data are those of ``tests/sweep/test_planted_truth.py``. "draws" counts, for
+    each cost, the draws in which the shuffled group is resolved and the more exposed
+    one without privacy, and those in which any group is resolved at epsilon 0.1. "sets"
+    gives the mean and spread of value over error, with the true splits and with fresh
+    ones, and the share above 1.96.
     """
     parts = {"draws": draws, "sets": sets, "trace": trace}
     parser = parser_of(planted)

@@ -31,7 +31,10 @@ LEAST_OUT = 3
 """Models without a person that make a threshold; whichever is left out, two others remain."""
 
 GUESSED_SHARE = 0.05
-"""Share of records guessed "in", and as many "out": the clearest ones. Fixed before looking."""
+"""Share of records guessed "in", and as many "out": the clearest ones.
+
+Fixed before looking.
+"""
 
 LARGEST_EPSILON = 30.0
 """Odds of 10^13: no number of guesses tells larger bounds apart."""
@@ -62,8 +65,9 @@ class PersonalAlarms(NamedTuple):
     """Whom an attacker names who sets each person's own threshold.
 
     Attributes:
-        raised: (model, record) share of the thresholds at which the model's score names the record
-            as a member: 0 or 1 for a model without the record, which meets only that of the others.
+        raised: (model, record) share of the thresholds at which the model's score names
+            the record as a member: 0 or 1 for a model without the record, which meets
+            only that of the others.
         known: (record,) whether enough models were without it; no other is ever named.
     """
 
@@ -76,12 +80,13 @@ def personal_alarms(
 ) -> PersonalAlarms:
     """Name a record where models without it would score so high with chance ``fpr`` only.
 
-    One threshold for a whole group lets most false alarms fall on the few people whose scores are
-    high anyway. Here each person is measured against the models that did not have the person. Every
-    such model in turn is left out, and the others set a threshold that it should exceed with the
-    rate that was asked for: under a Gaussian its distance from their mean, in deviations, is
-    Student's. Models that had the person meet the same thresholds, so that at chance both are named
-    equally often, whatever the distribution.
+    One threshold for a whole group lets most false alarms fall on the few people whose
+    scores are high anyway. Here each person is measured against the models that did not
+    have the person. Every such model in turn is left out, and the others set a
+    threshold that it should exceed with the rate that was asked for: under a Gaussian
+    its distance from their mean, in deviations, is Student's. Models that had the
+    person meet the same thresholds, so that at chance both are named equally often,
+    whatever the distribution.
 
     Args:
         scaled_logit: (model, record) log odds of the true label.
@@ -116,8 +121,9 @@ class Guesses(NamedTuple):
 def count_guesses(scaled_logit: FloatArray, member: BoolArray) -> Guesses:
     """Guess the records of one group in the second half of the models, calibrated by the first.
 
-    The halves are apart because guesses must not depend on the membership they are counted
-    against: among models that calibrate each other, right guesses come in clusters.
+    The halves are apart because guesses must not depend on the membership they are
+    counted against: among models that calibrate each other, right guesses come in
+    clusters.
     """
     half = len(member) // 2
     means = []
@@ -147,12 +153,12 @@ def worst_case_p(
 ) -> float:
     """Largest chance of at least so many right guesses under (epsilon, delta)-privacy.
 
-    One-run auditing (Steinke, Nasr and Jagielski). A guess "in" is right with odds of at most
-    e^epsilon p/(1-p), a guess "out" with at most e^epsilon (1-p)/p. The sum of two binomials bounds
-    the pure part; delta adds 2 m delta max_i (f(v - i) - f(v))/i, with m candidates, v right
-    guesses and f the pure part's tail (their Appendix D, where p is 1/2; that the same term serves
-    for other p is taken over, not proved here). Approximate: splits of a fixed size are not quite
-    independent draws.
+    One-run auditing (Steinke, Nasr and Jagielski). A guess "in" is right with odds of
+    at most e^epsilon p/(1-p), a guess "out" with at most e^epsilon (1-p)/p. The sum of
+    two binomials bounds the pure part; delta adds 2 m delta max_i (f(v - i) - f(v))/i,
+    with m candidates, v right guesses and f the pure part's tail (their Appendix D,
+    where p is 1/2; that the same term serves for other p is taken over, not proved
+    here). Approximate: splits of a fixed size are not quite independent draws.
     """
     if epsilon >= LARGEST_EPSILON or guesses.n_right == 0:
         return 1.0
@@ -190,8 +196,8 @@ def lower_bound(guesses: Guesses, *, inclusion: float, dp_delta: float) -> float
 def alarm(words: Sequence[str]) -> None:
     """Does an attack do better than the claimed epsilon allows? p-values after Holm over all.
 
-    The bound grows with the number of records, so it is never compared between groups. Silence
-    proves nothing.
+    The bound grows with the number of records, so it is never compared between groups.
+    Silence proves nothing.
     """
     parser = parser_of(alarm)
     parser.add_argument("source", help="such as compas:50; see benchmarks.lira")
@@ -271,14 +277,16 @@ def estimate_by_pld(
 def pld(words: Sequence[str]) -> None:
     """The tighter epsilon of some records, by privacy loss distributions: an estimate.
 
-    It takes the norms of a record as fixed before training, which they are not: they depend on
-    what earlier steps gave. So it describes how loose the Renyi numbers are, and bounds nothing.
-    dp-accounting gives the distribution of one step for every bin, rounded against us. That of all
-    steps of a record is a product of powers of their characteristic functions: a row of a matrix
-    product, and one inverse Fourier transform.
+    It takes the norms of a record as fixed before training, which they are not: they
+    depend on what earlier steps gave. So it describes how loose the Renyi numbers are,
+    and bounds nothing. dp-accounting gives the distribution of one step for every bin,
+    rounded against us. That of all steps of a record is a product of powers of their
+    characteristic functions: a row of a matrix product, and one inverse Fourier
+    transform.
 
-    Printed for made-up records of one norm each: the Renyi epsilon, this estimate, and what
-    dp-accounting composes from the same steps, which the estimate must not be below.
+    Printed for made-up records of one norm each: the Renyi epsilon, this estimate, and
+    what dp-accounting composes from the same steps, which the estimate must not be
+    below.
     """
     # COMPAS at epsilon 1
     noise = 4.654
@@ -388,8 +396,9 @@ def _epsilon(
 ) -> FloatArray:
     """(record,) least epsilon whose hockey-stick divergence is at most delta.
 
-    Going down from the largest loss, the mass above minus e^loss times the mass that the other
-    world has there is the delta of that loss; epsilon lies where it first exceeds the target.
+    Going down from the largest loss, the mass above minus e^loss times the mass that
+    the other world has there is the delta of that loss; epsilon lies where it first
+    exceeds the target.
     """
     losses = INTERVAL * (first + np.arange(chance.shape[1]))
     shift = losses.max()  # keeps exponentials in range

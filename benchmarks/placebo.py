@@ -237,12 +237,13 @@ def average(cells: list[Cell]) -> str:
 def flips(words: Sequence[str]) -> None:
     """Do placebo groups raise an alarm? Real models, every cost, 1 to 50 splits.
 
-    The records of real models are divided at random, half and half and one in five, 200 times each,
-    and every division is audited: the share with any alarm (exposures or ratios differ, or a double
-    disadvantage) should be at most 5 %, and so should the share whose outcomes differ. Models are
-    trained here and kept in benchmarks/results. Attacks that rank records are taken to first order,
-    as in a release; ``--exact`` attacks every division anew. Cells are held against 5 % by an exact
-    binomial test, Bonferroni over the cells.
+    The records of real models are divided at random, half and half and one in five, 200
+    times each, and every division is audited: the share with any alarm (exposures or
+    ratios differ, or a double disadvantage) should be at most 5 %, and so should the
+    share whose outcomes differ. Models are trained here and kept in benchmarks/results.
+    Attacks that rank records are taken to first order, as in a release; ``--exact``
+    attacks every division anew. Cells are held against 5 % by an exact binomial test,
+    Bonferroni over the cells.
     """
     parser = parser_of(flips)
     parser.add_argument(
@@ -318,9 +319,10 @@ def measure_cost(name: str, n_seeds: int) -> dict[str, float]:
 def cost(words: Sequence[str]) -> None:
     """What placebo groups and permutations add to a sweep, both timed in one run.
 
-    A sweep of six budgets is trained, and its releases are made twice in this process, with placebo
-    groups and without. CPU seconds, which other programs on the machine hardly change; the share is
-    of the whole sweep without them: training, attacks and counts. It may be 15 % at most.
+    A sweep of six budgets is trained, and its releases are made twice in this process,
+    with placebo groups and without. CPU seconds, which other programs on the machine
+    hardly change; the share is of the whole sweep without them: training, attacks and
+    counts. It may be 15 % at most.
     """
     parser = parser_of(cost)
     parser.add_argument(
@@ -391,9 +393,10 @@ def flip(
 def permutations(words: Sequence[str]) -> None:
     """What permutation tests cost beside a sweep, and how often they find a placebo group guilty.
 
-    Time: 9,999 draws for one pair, 6 settings and 7 costs, made-up numbers; CPU seconds of this
-    process and its peak memory. Flips: attributes of the given share drawn at random among the
-    records of a sweep (without privacy), through all costs; the share with p <= .05 should be 5 %.
+    Time: 9,999 draws for one pair, 6 settings and 7 costs, made-up numbers; CPU seconds
+    of this process and its peak memory. Flips: attributes of the given share drawn at
+    random among the records of a sweep (without privacy), through all costs; the share
+    with p <= .05 should be 5 %.
     """
     parser = parser_of(permutations)
     parser.add_argument("source", nargs="?", help="compas:50, or NAME.scores")

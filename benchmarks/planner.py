@@ -161,14 +161,16 @@ def counts(n: int = 2_000, seed: int = 1) -> None:
     """Is the planner right? Its predicted power beside that of simulated studies, world by world.
 
     Worlds are drawn: two groups of 200 to 50,000 people, accuracies of 0.6 to 0.97, a
-    train share of 0.5 to 0.9, 1 to 50 splits, 1 to 6 settings. In each the planner names the
-    exposure and the difference that it says would be found with a power between 0.5 and 0.9; as
-    many people are then memorised, and the audit's tests count how often it is found.
+    train share of 0.5 to 0.9, 1 to 50 splits, 1 to 6 settings. In each the planner
+    names the exposure and the difference that it says would be found with a power
+    between 0.5 and 0.9; as many people are then memorised, and the audit's tests count
+    how often it is found.
 
-    Then twenty further worlds, whose two groups are predicted alike, go through the audit itself:
-    its measurements, its tests, its families. "audit" is how often it says that one group is more
-    exposed, which is what ``pcer plan`` promises; "verdict" is how often its verdict names the
-    group, which also has the error of what groups receive.
+    Then twenty further worlds, whose two groups are predicted alike, go through the
+    audit itself: its measurements, its tests, its families. "audit" is how often it
+    says that one group is more exposed, which is what ``pcer plan`` promises; "verdict"
+    is how often its verdict names the group, which also has the error of what groups
+    receive.
     """
     rows = []
     print(
@@ -212,8 +214,9 @@ def fitted_worlds(draws: int) -> Iterator[tuple[str, list[Panel]]]:
 def pilots(arguments: Sequence[str]) -> None:
     """Is a plan from an earlier release right? Attacks over all models, planned for as many splits.
 
-    Every study of a world is a pilot: from its errors the planner says how often the world's
-    exposure and difference would be found; the studies together count how often they are.
+    Every study of a world is a pilot: from its errors the planner says how often the
+    world's exposure and difference would be found; the studies together count how often
+    they are.
     """
     parser = parser_of(pilots)
     parser.add_argument("--draws", type=int, default=600)
@@ -243,7 +246,8 @@ def pilots(arguments: Sequence[str]) -> None:
     print(f"largest miss {max(misses):.1%}, mean {np.mean(misses):.1%}")
 
 
-# Choices. What is true of a setting is the mean over all studies, whose people are drawn anew.
+# Choices. What is true of a setting is the mean over all studies, whose people are
+# drawn anew.
 
 CHOICE_LEVEL = 0.05
 
@@ -304,8 +308,8 @@ def _by_points(study: Study | None, limits: dict[str, float]) -> int:
 def choices(arguments: Sequence[str]) -> None:
     """Does the chosen setting hold its limit in truth, and what accuracy is given up?
 
-    Least favourable limits lie just below the true exposure of a setting. The uniform grid goes
-    from the lowest true exposure of a setting to the highest in 20 steps.
+    Least favourable limits lie just below the true exposure of a setting. The uniform
+    grid goes from the lowest true exposure of a setting to the highest in 20 steps.
     """
     parser = parser_of(choices)
     parser.add_argument("files", nargs="+")
@@ -431,8 +435,9 @@ def _contradicts(release: Release) -> bool:
     return {"holds", "breaks"} <= answers
 
 
-# Planted studies: a record is right anyway, right only when trained on (memorised), or wrong. A
-# random split decides who is trained on; what is found is up to the audit's own tests.
+# Planted studies: a record is right anyway, right only when trained on (memorised), or
+# wrong. A random split decides who is trained on; what is found is up to the audit's
+# own tests.
 
 SHOWN = SIGNIFICANCE * EXPOSURE_SHARE
 """Level of all differences of exposures together."""
@@ -469,8 +474,8 @@ def audited_shares(
 ) -> tuple[float, float]:
     """How often an audit says that the second of two groups is more exposed, in n studies.
 
-    And how often its verdict names that group, which must be detected, too.
-    Nothing of the audit is written again: counts go through its measurements, its tests and its
+    And how often its verdict names that group, which must be detected, too. Nothing of
+    the audit is written again: counts go through its measurements, its tests and its
     families. In all settings but the first nothing is memorised.
     """
     seen = [costs] + [(0.0, 0.0)] * (design.n_tests[0] // 2 - 1)
@@ -551,9 +556,10 @@ def _strata(design: Design, kinds: np.ndarray, rng: np.random.Generator) -> Stra
     return Strata(*(np.asarray(part, dtype=float) for part in parts))
 
 
-# Attacks over all models. The log odds of a record's true label are its own, what a model remembers
-# of it if it was trained on it, and luck. How much there is to remember varies within each group,
-# and is more on average in the second. Every study is also a pilot from which others are planned.
+# Attacks over all models. The log odds of a record's true label are its own, what a
+# model remembers of it if it was trained on it, and luck. How much there is to remember
+# varies within each group, and is more on average in the second. Every study is also a
+# pilot from which others are planned.
 
 ATTACKS = ("paired_gap", "paired_confidence", "lira_advantage")
 FIELDS = ("value", "standard_error", "null_error", "benefit_covariance", "n_records")
@@ -629,8 +635,8 @@ def pilot_answers(
 ) -> tuple[Answer, Answer]:
     """Of the first group's exposure and of the difference, each as large as it is on average.
 
-    Tests are the audit's own, at the first step of Holm over two groups, or one pair, and so many
-    attacks that decide together.
+    Tests are the audit's own, at the first step of Holm over two groups, or one pair,
+    and so many attacks that decide together.
     """
     measured = [measure_panel(one, Plan(), attack) for one in studies]
     low, high = np.mean([one.exposed.value for one in measured], axis=0).tolist()

@@ -119,7 +119,8 @@ def trained(seeds: range) -> Iterator[tuple[dict[str, Scores], FloatArray, Terms
         hidden=(),
         epochs=round(N_STEPS * RATE),
         expected_batch=round(N_TRAIN * RATE),
-        learning_rate=1e-8,  # weights hardly move, so p stays 1/2 and norms stay as they are
+        # weights hardly move, so p stays 1/2 and norms stay as they are
+        learning_rate=1e-8,
         momentum=0.0,
         clip_norm=CLIP,
         standardise=False,
@@ -287,19 +288,21 @@ def row(name: str, scores: Scores, receipt: float, realised: float) -> dict[str,
 def canaries(n_models: int = 400, n_draws: int = 100_000) -> None:
     """White-box canaries: what an attacker who sees every step finds, beside what was accounted.
 
-    A canary is a record whose gradient has a direction of its own, at the whole, half and a tenth
-    of the clip norm. The attacker knows all else and sees, at every step, the noisy sum of
-    gradients in that direction; the likelihood ratio over all steps is the best there is to guess
-    by. Two runs:
+    A canary is a record whose gradient has a direction of its own, at the whole, half
+    and a tenth of the clip norm. The attacker knows all else and sees, at every step,
+    the noisy sum of gradients in that direction; the likelihood ratio over all steps is
+    the best there is to guess by. Two runs:
 
     * the mechanism alone: a coin for joining the step, noise, and nothing else;
-    * the engine: canaries among training records of a linear model, trained by the compiled step
-      under the rule "held", with its own norms, batches and noise; accounted is what it counted.
+    * the engine: canaries among training records of a linear model, trained by the
+      compiled step under the rule "held", with its own norms, batches and noise;
+      accounted is what it counted.
 
-    Printed for each norm: the receipt (a bound), the realised epsilon, the 95 % lower bound of
-    epsilon from counted guesses (Clopper-Pearson; the threshold comes from half of the guesses) and
-    by Gaussian privacy from the AUC, and the Gaussian parameter mu as found and as accounted. Bars:
-    no lower bound above the receipt, and mu within 10 % of what was accounted.
+    Printed for each norm: the receipt (a bound), the realised epsilon, the 95 % lower
+    bound of epsilon from counted guesses (Clopper-Pearson; the threshold comes from
+    half of the guesses) and by Gaussian privacy from the AUC, and the Gaussian
+    parameter mu as found and as accounted. Bars: no lower bound above the receipt, and
+    mu within 10 % of what was accounted.
     """
     terms = Terms(NOISE, RATE, N_STEPS, DELTA)
     print(
@@ -452,14 +455,15 @@ def allowed_arguments(words: Sequence[str]) -> argparse.Namespace:
 def found_allowed(words: Sequence[str]) -> None:
     """What an attacker finds in each group beside what the training allows.
 
-    Trains COMPAS and Adult at the paper's budgets with receipts, attacks the models by LiRA, and
-    audits the releases three times: by what people spent (receipts), by LiRA and by the gap. Two
-    tables:
+    Trains COMPAS and Adult at the paper's budgets with receipts, attacks the models by
+    LiRA, and audits the releases three times: by what people spent (receipts), by LiRA
+    and by the gap. Two tables:
 
-    * for every setting and group, what LiRA finds, its lower 95 % limit, and what is allowed. The
-      limit must stay below what is allowed;
-    * for every setting, by which cost the groups differ beyond error: the z of the difference, and
-      a star where it is shown at the 5 % level, Holm over the settings of the release.
+    * for every setting and group, what LiRA finds, its lower 95 % limit, and what is
+      allowed. The limit must stay below what is allowed;
+    * for every setting, by which cost the groups differ beyond error: the z of the
+      difference, and a star where it is shown at the 5 % level, Holm over the settings
+      of the release.
 
     A folder keeps the releases: what is there is not trained again.
     """
@@ -625,17 +629,21 @@ def print_row(row: Row) -> None:
 
 
 def claims(words: Sequence[str]) -> None:
-    """Two claims of Yu et al. (2023, arXiv 2206.02617) about a person's own epsilon, on our data.
+    """Two claims of Yu et al.
 
-    1. A person's realised epsilon goes with the person's loss at the end of training. 2. The group
+    (2023, arXiv 2206.02617) about a person's own epsilon, on our data.
+
+    1. A person's realised epsilon goes with the person's loss at the end of training.
+    2. The group
     with the worst accuracy pays the most.
 
-    Norms are computed once an epoch, more often at first, and change no model (``refreshed``). Loss
-    is the cross-entropy of the trained model on its training records; r is Pearson's, of epsilon
-    with the loss and with its logarithm, and Spearman's, within each model. Groups are compared by
-    accuracy on test records: how much more the group with the lower one (by the mean over seeds)
-    spent on average. Labels are groups as well, as in the paper, where groups were classes. Errors
-    are over seeds, which share their people: they are about splits and training.
+    Norms are computed once an epoch, more often at first, and change no model
+    (``refreshed``). Loss is the cross-entropy of the trained model on its training
+    records; r is Pearson's, of epsilon with the loss and with its logarithm, and
+    Spearman's, within each model. Groups are compared by accuracy on test records: how
+    much more the group with the lower one (by the mean over seeds) spent on average.
+    Labels are groups as well, as in the paper, where groups were classes. Errors are
+    over seeds, which share their people: they are about splits and training.
     """
     parser = parser_of(claims)
     parser.add_argument(

@@ -8,7 +8,8 @@
     python -m benchmarks.speed tables [--rows 100000000] [--folder somewhere]
     python -m benchmarks.speed estimator [splits] [jobs]       a forest on Adult, both ways
 
-Imports stand in functions, since ``tables`` measures the memory of processes that do nothing else.
+Imports stand in functions, since ``tables`` measures the memory of processes that do
+nothing else.
 """
 
 from __future__ import annotations
@@ -178,8 +179,8 @@ def time_import() -> float:
 def audit() -> None:
     """How long an audit takes, the report after it, and the import.
 
-    One process, one core, of a release just read. Timings on a shared machine are noisy: the times
-    are the best of several.
+    One process, one core, of a release just read. Timings on a shared machine are
+    noisy: the times are the best of several.
     """
     import pcer
     from pcer.release.format import parse_release
@@ -207,10 +208,11 @@ def audit_since(old: str, repeats: str = "15") -> None:
 
         git worktree add --detach OLD COMMIT
 
-    A release of 6 settings, 50 seeds and 2 groups with every cost of a sweep (of every run, and of
-    all models) is audited by both, in turn, each in a process of its own that has audited once
-    before. Printed are the best and the median time of each, the median of the ratios, which is
-    what a shared machine allows to compare, and where today's goes.
+    A release of 6 settings, 50 seeds and 2 groups with every cost of a sweep (of every
+    run, and of all models) is audited by both, in turn, each in a process of its own
+    that has audited once before. Printed are the best and the median time of each, the
+    median of the ratios, which is what a shared machine allows to compare, and where
+    today's goes.
     """
     tree = full_release()
     path = RESULTS / "audit_time.release.json"
@@ -338,10 +340,11 @@ def opacus_step() -> float:
 def attacks(words: Sequence[str]) -> None:
     """What all attacks on a sweep cost: 6 budgets x 50 seeds, made-up scores of the study's shapes.
 
-    Only the work matters, not the values. Seconds are CPU seconds of the first process (all of
-    them, if it is the only one) and seconds on the clock; memory is that process's peak. The price
-    of ordinary LiRA is a measured step of Opacus (hooks, its default; network 19-64-32-1, batch
-    256) times 3,150 steps times 300 models: the trained sweep itself needs no shadow models.
+    Only the work matters, not the values. Seconds are CPU seconds of the first process
+    (all of them, if it is the only one) and seconds on the clock; memory is that
+    process's peak. The price of ordinary LiRA is a measured step of Opacus (hooks, its
+    default; network 19-64-32-1, batch 256) times 3,150 steps times 300 models: the
+    trained sweep itself needs no shadow models.
     """
     parser = parser_of(attacks)
     parser.add_argument("--study", action="store_true", help="all four datasets")
@@ -577,12 +580,13 @@ def line(name: str, rows: float, seconds: float, n_bytes: float) -> str:
 def tables(words: Sequence[str]) -> None:
     """Count a large table of predictions: pcer beside plain DuckDB SQL and fairlearn's MetricFrame.
 
-    Writes the table (Parquet, 20 files, six budgets times 50 seeds) into the folder if it is not
-    there, then prints rows per second and peak memory. pcer and two plain queries (by the table's
-    keys, with four FILTERs; by the same keys, label and answer) take turns in one process with two
-    threads each: one warm-up, then the median of five. On a machine that others use too, the ratio
-    of processor times tells more than the ratio by the clock. Memory is the peak of a process that
-    does nothing else. MetricFrame gets the largest table that it counts within 2 GB.
+    Writes the table (Parquet, 20 files, six budgets times 50 seeds) into the folder if
+    it is not there, then prints rows per second and peak memory. pcer and two plain
+    queries (by the table's keys, with four FILTERs; by the same keys, label and answer)
+    take turns in one process with two threads each: one warm-up, then the median of
+    five. On a machine that others use too, the ratio of processor times tells more than
+    the ratio by the clock. Memory is the peak of a process that does nothing else.
+    MetricFrame gets the largest table that it counts within 2 GB.
     """
     parser = parser_of(tables)
     parser.add_argument("--rows", type=int, default=100_000_000)
@@ -638,9 +642,10 @@ def fit_by_hand(
 def estimator(n_splits: int = 20, n_jobs: int = 2) -> None:
     """What pcer adds to fitting an estimator by hand, a forest on Adult.
 
-    By hand: the same splits, seeds and processes with joblib alone, fitting and asking every model
-    for its probabilities. Both in one run, after the processes have started. With one job the
-    processor's time is counted too, which other work on the machine does not change.
+    By hand: the same splits, seeds and processes with joblib alone, fitting and asking
+    every model for its probabilities. Both in one run, after the processes have
+    started. With one job the processor's time is counted too, which other work on the
+    machine does not change.
     """
     import numpy as np
     from joblib import Parallel, delayed

@@ -121,7 +121,8 @@ def handlers_kept() -> Iterator[None]:
 def run(*arguments: object, **env: str) -> Done:
     """The same with the interpreter that is running, which has imported everything already.
 
-    Signals, streams that are closed and exit codes of the interpreter's own need `start`.
+    Signals, streams that are closed and exit codes of the interpreter's own need
+    `start`.
     """
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="\n") for _ in range(2))
     with handlers_kept(), pytest.MonkeyPatch.context() as patch:

@@ -55,7 +55,8 @@ def split_luck(train: Confusion, test: Confusion) -> tuple[float, float]:
             law_mean, law_variance = stats.hypergeom(total, correct, trained).stats(
                 "mv"
             )
-        # difference = X/n_train - (K - X)/n_test, with X the correct ones that were trained on
+        # difference = X/n_train - (K - X)/n_test, with X the correct ones that were
+        # trained on
         mean += float(law_mean) / train.n - (correct - float(law_mean)) / test.n
         if total > 1:
             variance += float(law_variance) * (1 / train.n + 1 / test.n) ** 2

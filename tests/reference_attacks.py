@@ -273,7 +273,8 @@ def _shrunk(x, inside, outside, size) -> float:
         difference = (d / noise + size / size**2) / (1 / noise + 1 / size**2)
         weight = difference / size
     n_in, n_out = len(inside), len(outside)
-    # Least squares for the out mean, given the difference: all others, brought to "out".
+    # Least squares for the out mean, given the difference: all others, brought to
+    # "out".
     brought = [v - difference * deviation for v in inside] + list(outside)
     mean_out = sum(brought) / (n_in + n_out)
     mean_in = mean_out + difference * deviation

@@ -85,10 +85,10 @@ def train_by_rule(
 ) -> np.ndarray:
     """DP-SGD in place, with every gradient of every record at every step, and noise by shape.
 
-    Norms of every so many steps count: of the first of them where they are held, which is also what
-    the record is clipped at, else of the middle one (and of fewer steps at first). With costs, a
-    record is out for good before the first step that it cannot pay. Gives how many steps each
-    record spent in each bin.
+    Norms of every so many steps count: of the first of them where they are held, which
+    is also what the record is clipped at, else of the middle one (and of fewer steps at
+    first). With costs, a record is out for good before the first step that it cannot
+    pay. Gives how many steps each record spent in each bin.
     """
     (features, labels), clip = records, config.clip_norm
     n = len(features)

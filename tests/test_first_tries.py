@@ -1,8 +1,8 @@
 """What people type first, each as they would: a result, or one sentence with the exact fix.
 
-A try is code that runs in ``here`` (names that a user has at hand), or the words of a command. With
-``Fix`` it is refused once, in words that name what to do; the fix must then work, and where it has
-``AS_SAID`` it is the one that was printed.
+A try is code that runs in ``here`` (names that a user has at hand), or the words of a
+command. With ``Fix`` it is refused once, in words that name what to do; the fix must
+then work, and where it has ``AS_SAID`` it is the one that was printed.
 """
 
 import os

@@ -303,9 +303,9 @@ def check_all(audits: Sequence[Audit], printed: str) -> None:
         assert latex_text(audit.headline) in latex
 
 
-# Releases of every shape that the format allows. Not a picture of the world: shapes are drawn so
-# that every verdict, every cap and every missing number occurs often. Counts come from random
-# splits in which some groups are remembered.
+# Releases of every shape that the format allows. Not a picture of the world: shapes are
+# drawn so that every verdict, every cap and every missing number occurs often. Counts
+# come from random splits in which some groups are remembered.
 
 GROUPS = ("women", "men", "under 30", "over 60", "newcomers", "the rest")
 MODELS = ("forest", "linear", "tree")
@@ -333,7 +333,8 @@ def any_release(
     n_budgets = pick(rng, 1, 1, 1, 2, 2, 6) if len(models) == 1 else pick(rng, 1, 1, 2)
     budgets = [BUDGETS[k] for k in sorted(rng.permutation(len(BUDGETS))[:n_budgets])]
     shape = {"sizes": sizes, "budgets": budgets, "n_seeds": pick(rng, 1, 2, 3, 5)}
-    # Now and then all seeds are of one split: each gets the same right, but for whom it remembers.
+    # Now and then all seeds are of one split: each gets the same right, but for whom it
+    # remembers.
     shape |= {
         "reseed": pick(rng, lambda world, trained, right, rng: right, *[None] * 9)
     }

@@ -37,7 +37,8 @@ GUIDES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("studies/docs/*.md")])
 PAGES = ["README.md", *(path.relative_to(ROOT).as_posix() for path in GUIDES)]
 OTHERS = ["CONTRIBUTING.md", "SECURITY.md", "studies/paper/README.md"]
 TRAINED = "a-private-sweep"  # its last digits are those of one type of processor
-# Their Python needs packages that are not here; tests/integrations/test_mlflow.py runs it.
+# Their Python needs packages that are not here; tests/integrations/test_mlflow.py runs
+# it.
 AWAY = {"docs/integrations.md"}
 # Pages and notebooks that audit a whole study, or train.
 LONG = {

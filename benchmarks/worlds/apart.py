@@ -3,15 +3,16 @@
     python -m benchmarks.alarms apart --draws 400 --jobs 16                  all worlds
     python -m benchmarks.alarms apart --draws 40 --world "knn 600" --world svm
 
-Every draw takes new people, trains 20 models on random 70 % of them and attacks both groups. In
-mirror worlds the groups have one distribution and are far apart in a feature that means nothing,
-so that a model of neighbourhoods treats them as two data sets. Control worlds have a real
-difference between groups that are mixed; their truth is the mean over the draws.
+Every draw takes new people, trains 20 models on random 70 % of them and attacks both
+groups. In mirror worlds the groups have one distribution and are far apart in a feature
+that means nothing, so that a model of neighbourhoods treats them as two data sets.
+Control worlds have a real difference between groups that are mixed; their truth is the
+mean over the draws.
 
-Printed for each attack: coverage of 95 % intervals of exposures and of differences; the standard
-deviation of differences over their errors (1 if these are right); alarms of one attack alone, and
-of the two that decide an audit: exposures differ, ratios differ, double disadvantage. In brackets
-the same with errors that take all groups for mixed.
+Printed for each attack: coverage of 95 % intervals of exposures and of differences; the
+standard deviation of differences over their errors (1 if these are right); alarms of
+one attack alone, and of the two that decide an audit: exposures differ, ratios differ,
+double disadvantage. In brackets the same with errors that take all groups for mixed.
 """
 
 from __future__ import annotations

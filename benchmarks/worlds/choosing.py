@@ -4,10 +4,11 @@
     python -m benchmarks.worlds.choosing studies FILE [--studies 200] [--device cuda] [--records F]
     python -m benchmarks.worlds.choosing twins FILE [--draws 200] [--data compas] ...
 
-Training takes a GPU some minutes; ``benchmarks.planner`` judges the files on any machine. A file
-holds the counts and the two deciding attacks of every study, from which ``releases_in`` builds
-releases. ``records`` keeps what training reads of the datasets, so that the machine that trains
-needs numpy, scipy, torch and pcer's source alone. A range such as 100-149 resumes.
+Training takes a GPU some minutes; ``benchmarks.planner`` judges the files on any
+machine. A file holds the counts and the two deciding attacks of every study, from which
+``releases_in`` builds releases. ``records`` keeps what training reads of the datasets,
+so that the machine that trains needs numpy, scipy, torch and pcer's source alone. A
+range such as 100-149 resumes.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ CELLS = ("tp", "fp", "tn", "fn")
 
 Grid = Mapping[str, tuple[TrainConfig, Sequence[float]]]
 PAPER = TrainConfig(accountant="rdp")
-# The paper's network; four times the clip norm at a quarter of the learning rate; four times as
-# long; four times as fast; and at 0.1 a quarter as fast, as there the paper's learning rate alone
-# costs 7 points of accuracy. Exposure spreads from 50 to 57 of 100.
+# The paper's network; four times the clip norm at a quarter of the learning rate; four
+# times as long; four times as fast; and at 0.1 a quarter as fast, as there the paper's
+# learning rate alone costs 7 points of accuracy. Exposure spreads from 50 to 57 of 100.
 GRID: Grid = {
     "paper": (PAPER, (math.inf, 10.0, 5.0, 1.0, 0.5)),
     "slow": (replace(PAPER, learning_rate=0.0125), (0.1,)),

@@ -3,10 +3,11 @@
     python -m benchmarks.alarms planted --audits 200 --jobs 16
     python -m benchmarks.alarms planted --world "flipped labels, 1nn" --audits 20
 
-Each audit has people of its own and 20 models of random splits, attacked and decided as a release
-would be, before any downgrade. ``default`` is what an audit says, by two attacks; every other row
-is one attack alone. The truth of a planted world is the group with the higher mean memorisation
-(rise of the probability of the true label); it was found by 120 models of 20 draws of people.
+Each audit has people of its own and 20 models of random splits, attacked and decided as
+a release would be, before any downgrade. ``default`` is what an audit says, by two
+attacks; every other row is one attack alone. The truth of a planted world is the group
+with the higher mean memorisation (rise of the probability of the true label); it was
+found by 120 models of 20 draws of people.
 """
 
 from __future__ import annotations
@@ -96,8 +97,8 @@ def few(rng: np.random.Generator) -> People:
 def harmed(rng: np.random.Generator) -> People:
     """A harm task in which one group has about 1.5 times the rate, and the exposure, of the other.
 
-    Its labels follow the features more loosely, and more of its people have label 1. The ratios
-    of rate to exposure are the same.
+    Its labels follow the features more loosely, and more of its people have label 1.
+    The ratios of rate to exposure are the same.
     """
     n = 2 * N_PEOPLE
     features = rng.normal(size=(n, 40))

@@ -1,7 +1,7 @@
 """pcer audits who pays for privacy: exposure and outcomes of each group, with honest errors.
 
-The auditor's half: ``read_release``, ``audit``, ``Audit.to_json``. It works without torch,
-scikit-learn or pandas.
+The auditor's half: ``read_release``, ``audit``, ``Audit.to_json``. It works without
+torch, scikit-learn or pandas.
 """
 
 import importlib

@@ -1,7 +1,8 @@
 """The errors pcer raises, the checks of arguments that raise them, and safe display of names.
 
-Every message is one sentence that names the file or argument, the field and the remedy. Text
-that others may have written (names of files, fields, columns, groups) goes through ``shown``.
+Every message is one sentence that names the file or argument, the field and the remedy.
+Text that others may have written (names of files, fields, columns, groups) goes through
+``shown``.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def shown(text: str, *, keep: str = "") -> str:
     r"""Text from others, safe for any output: invisible characters are spelt out.
 
     Control characters, direction marks, line separators, lone surrogates and unassigned
-    characters become ``\u`` and their number. Spaces, joiners and characters in ``keep`` stay.
+    characters become ``\u`` and their number. Spaces, joiners and characters in
+    ``keep`` stay.
 
     >>> shown("a\x1b[31m \u202e b")
     'a\\u001b[31m \\u202e b'
@@ -99,8 +101,8 @@ class PcerError(Exception):
     """Anything pcer refuses; the command line prints it as one sentence and exits with 2.
 
     Attributes:
-        field: the argument, option or path to a field of a file (``runs[3].seed``) that is wrong;
-            None where there is none.
+        field: the argument, option or path to a field of a file (``runs[3].seed``) that
+            is wrong; None where there is none.
     """
 
     def __init__(self, sentence: object = "", *, field: str | None = None) -> None:

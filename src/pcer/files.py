@@ -1,7 +1,8 @@
 """JSON files, read strictly and written atomically: the base of all file formats.
 
-Reading refuses NaN, duplicate keys, truncated files, other encodings and deep nesting, and names
-the file. Writing gives the same bytes for the same content and never leaves a partial file.
+Reading refuses NaN, duplicate keys, truncated files, other encodings and deep nesting,
+and names the file. Writing gives the same bytes for the same content and never leaves a
+partial file.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pcer.errors import InputError, clipped, refused_as, shown
 
 MAX_BYTES = 64_000_000
-# Numbers, texts, lists and objects of one file: each takes far more memory than its text.
+# Numbers, texts, lists and objects of one file: each takes far more memory than its
+# text.
 MAX_VALUES = 2_000_000
 ALLOW = "allow it by name if it is meant to be so large"
-# With more mistakes than this a file is not ours, and finding the first would need all of them.
+# With more mistakes than this a file is not ours, and finding the first would need all
+# of them.
 MOST_MISTAKES = 10_000
 LONGEST_QUOTE = 60
 TABLES = (".csv", ".parquet", ".tsv")  # endings of files of records, which are not ours
@@ -168,7 +171,8 @@ def read_json(
 
 def parse_json(text: str, *, file: str, max_values: int | None = MAX_VALUES) -> Any:
     """Parse JSON text strictly; ``file`` is the name that errors mention."""
-    # A value begins the text or follows one of these; those inside strings are counted too.
+    # A value begins the text or follows one of these; those inside strings are counted
+    # too.
     n_values = 1 + sum(text.count(mark) for mark in ",[{")
     if max_values is not None and n_values > max_values:
         raise InputError(
@@ -275,8 +279,8 @@ def parse_record(
 ) -> RecordT:
     """Check plain objects against a record, or raise InputError with one sentence.
 
-    The sentence is about the first mistake: the file, the path to the field (the error's
-    ``field``) and the remedy (one of ``hints`` by the field's name).
+    The sentence is about the first mistake: the file, the path to the field (the
+    error's ``field``) and the remedy (one of ``hints`` by the field's name).
     """
     try:
         return record.model_validate(data)
@@ -321,8 +325,8 @@ def _place(
 ) -> tuple[int | str, ...]:
     """The part of pydantic's location that a reader finds in the file.
 
-    Where a value may have several forms pydantic adds the name of the one it tried, and after a
-    bad key the word "[key]"; neither is in the data.
+    Where a value may have several forms pydantic adds the name of the one it tried, and
+    after a bad key the word "[key]"; neither is in the data.
     """
     path = list[int | str]()
     for part in where:
@@ -361,12 +365,13 @@ def write_files(
 ) -> None:
     """Write every file or none, as far as the file system allows.
 
-    All are staged beside their targets and renamed into place; if that fails, it is undone. Text
-    is UTF-8 with its line ends; ``private`` files are readable by their owner only.
+    All are staged beside their targets and renamed into place; if that fails, it is
+    undone. Text is UTF-8 with its line ends; ``private`` files are readable by their
+    owner only.
 
     Raises:
-        OutputError: nothing was changed; or, where undoing failed, which files were changed and
-            where their old content is.
+        OutputError: nothing was changed; or, where undoing failed, which files were
+            changed and where their old content is.
     """
     staged: dict[Path, Path] = {}  # by target, the new content
     kept: dict[Path, Path] = {}  # by target, the old content

@@ -3,13 +3,15 @@
 Two ways in:
 
 * **Arrays** with any leading axes (usually budget, seed) and the group last:
-  ``positive_rate``, ``accuracy``, ``overfitting_gap``, ``pcer``, ``pcer_disparity``, ...
+  ``positive_rate``, ``accuracy``, ``overfitting_gap``, ``pcer``, ``pcer_disparity``,
+  ...
 * **Records**, in fairlearn's argument order: ``group_counts(y_true, y_pred, *,
-  sensitive_features)`` tabulates one model's predictions; ``demographic_parity_difference`` and
+  sensitive_features)`` tabulates one model's predictions;
+  ``demographic_parity_difference`` and
   ``equalized_odds_difference`` go straight to the gap.
 
-A rate whose denominator is 0 (nobody in the group qualifies) is NaN, never 0: "nobody was
-asked" is not "nobody was accepted". fairlearn returns 0 there.
+A rate whose denominator is 0 (nobody in the group qualifies) is NaN, never 0: "nobody
+was asked" is not "nobody was accepted". fairlearn returns 0 there.
 """
 
 from __future__ import annotations
@@ -100,7 +102,8 @@ def overfitting_gap(
 ) -> FloatArray:
     """How much better the model does on records it was trained on (Definition 2), never negative.
 
-    Clipping makes its mean positive even where nothing is memorised; see ``auditing.variances``.
+    Clipping makes its mean positive even where nothing is memorised; see
+    ``auditing.variances``.
 
     >>> overfitting_gap(np.array([0.9, 0.7]), np.array([0.8, 0.75])).round(12)
     array([0.1, 0. ])
@@ -113,8 +116,9 @@ def pcer(
 ) -> FloatArray:
     """PCER: benefit divided by exposure, for each group (Definition 3).
 
-    An exposure below ``floor``, or a negative one, counts as ``floor``. Where every group is below
-    it, the result is only the benefit rescaled (Proposition 2): check ``floor_dominated`` first.
+    An exposure below ``floor``, or a negative one, counts as ``floor``. Where every
+    group is below it, the result is only the benefit rescaled (Proposition 2): check
+    ``floor_dominated`` first.
 
     Args:
         benefit: usually the positive rate; last axis is the group, in [0, 1].
@@ -141,8 +145,8 @@ def floor_dominated(privacy_cost: FloatArray, *, floor: float) -> BoolArray:
 def pcer_disparity(ratio: FloatArray, *, reference: int = 0) -> FloatArray:
     """PCER of the reference group minus that of every other group, signed (Definition 4).
 
-    The last axis becomes the other groups, in their order. With two groups and the default
-    reference it holds the paper's single number: group 0 minus group 1.
+    The last axis becomes the other groups, in their order. With two groups and the
+    default reference it holds the paper's single number: group 0 minus group 1.
 
     >>> pcer_disparity(np.array([50.0, 300.0]))
     array([-250.])
@@ -152,7 +156,9 @@ def pcer_disparity(ratio: FloatArray, *, reference: int = 0) -> FloatArray:
 
 
 def pcer_spread(ratio: FloatArray) -> FloatArray:
-    """Largest pairwise difference of PCER between groups. Descriptive: it is never below 0.
+    """Largest pairwise difference of PCER between groups.
+
+    Descriptive: it is never below 0.
 
     >>> float(pcer_spread(np.array([50.0, 300.0, 120.0])))
     250.0

@@ -1,6 +1,7 @@
 """Bootstrap, sign test, normal tests, Holm, Renyi divergences: pure functions of arrays.
 
-A bootstrap resample is a vector of counts per unit: one matrix gives every mean of a setting.
+A bootstrap resample is a vector of counts per unit: one matrix gives every mean of a
+setting.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ def bootstrap_sums(
 ) -> FloatArray:
     """Sum of ``values`` (unit, ...) over every bootstrap resample of the units, (resample, ...).
 
-    Draws indices as scipy.stats.bootstrap does, so that one generator state gives both the same
-    distribution. Works in blocks, so memory does not grow with the number of units.
+    Draws indices as scipy.stats.bootstrap does, so that one generator state gives both
+    the same distribution. Works in blocks, so memory does not grow with the number of
+    units.
     """
     n = len(values)
     require_at_least(1, n_units=n, resamples=resamples)
@@ -42,7 +44,8 @@ def bootstrap_sums(
         block = min(rows, resamples - done)
         index = rng.integers(0, n, (block, n)) + np.arange(block)[:, None] * n
         counts = np.bincount(index.ravel(), minlength=block * n).reshape(block, n)
-        # einsum without BLAS, whose result would depend on the machine's kernels and threads
+        # einsum without BLAS, whose result would depend on the machine's kernels and
+        # threads
         sums.append(
             np.einsum("ru,uq->rq", counts.astype(np.float64), values.reshape(n, -1))
         )
@@ -95,8 +98,8 @@ def holm(p_values: FloatArray, *, weights: FloatArray | None = None) -> FloatArr
 
     Args:
         p_values: of any shape.
-        weights: each one's share of the level, of the same shape; equal if None. The share of a
-            rejected hypothesis goes to the others in proportion.
+        weights: each one's share of the level, of the same shape; equal if None. The
+            share of a rejected hypothesis goes to the others in proportion.
 
     >>> holm(np.array([0.01, 0.04, 0.03])).round(12)
     array([0.03, 0.06, 0.06])
@@ -139,7 +142,8 @@ def interval_quantile(confidence_level: float) -> float:
     return float(_special().ndtri(0.5 + confidence_level / 2))
 
 
-# Renyi divergences of DP-SGD, which add up over steps and models; the last axis is the order.
+# Renyi divergences of DP-SGD, which add up over steps and models; the last axis is the
+# order.
 
 # Orders of the divergences: those of dp-accounting, so that both agree.
 ORDERS: FloatArray = np.array(
@@ -199,7 +203,8 @@ def _whole_order(noise: FloatArray, rate: float, order: int) -> FloatArray:
 
 def _broken_orders(noise: float, rate: float, orders: FloatArray) -> FloatArray:
     """Log moments at orders between whole ones, as an integral over the noise."""
-    # The integrand is smooth up to pi x noise from the line: an even grid is as good as exact.
+    # The integrand is smooth up to pi x noise from the line: an even grid is as good as
+    # exact.
     step = min(1.0, 4 * noise) / DENSITY
     x = np.arange(-REACH, REACH + orders.max() / noise, step)
     log_rest = math.log1p(-rate) if rate < 1 else -math.inf

@@ -293,7 +293,8 @@ def test_the_account_and_the_noise_are_of_the_cost_that_was_chosen():
         assert words in audit.account[1]
         rows = {row.group: row for row in release.pooled_exposure if row.proxy == cost}
         for name, group in audit.budgets[0].groups.items():
-            # the mean of max(0, x) of a normal x with the error of the cost without memorisation
+            # the mean of max(0, x) of a normal x with the error of the cost without
+            # memorisation
             error = rows[name].null_error
             assert group.noise_level == pytest.approx(error / math.sqrt(2 * math.pi))
         assert f"Exposure: {PROXIES[cost].label}" in resolution_table(audit).note

@@ -90,8 +90,9 @@ ATTACKS = (
 def test_honest_errors_if_nothing_is_memorised(attack):
     """Fixed-size splits within labels, moods shared by records, a group of half the records.
 
-    The centre is chance (a leak of the target would move it), intervals cover it as they should,
-    and the seed-to-seed error would be too small for the ratio with estimated differences.
+    The centre is chance (a leak of the target would move it), intervals cover it as
+    they should, and the seed-to-seed error would be too small for the ratio with
+    estimated differences.
     """
     rng, labels, z = np.random.default_rng(11), np.arange(240) % 2, []
     for _ in range(120):

@@ -373,9 +373,9 @@ def most_apart(epsilon: float, delta: float, n_steps: int) -> float:
 def largest_auc(epsilon: float, delta: float, *, by_label: bool) -> float:
     """Linear program over mechanisms: the best AUC - 1/2 of two people of different labels.
 
-    Two of four people are trained on, of either label one where splits are balanced on it, and
-    neighbours replace a record. The output says which person of the group, the first two, one of
-    each label, looks more like a member.
+    Two of four people are trained on, of either label one where splits are balanced on
+    it, and neighbours replace a record. The output says which person of the group, the
+    first two, one of each label, looks more like a member.
     """
     ins = np.array(
         [own for own in itertools.product((0, 1), repeat=4) if sum(own) == 2]
@@ -398,7 +398,8 @@ def test_what_an_epsilon_allows_against_linear_programs(epsilon, delta):
         assert largest_auc(epsilon, delta, by_label=by_label) == pytest.approx(
             most, abs=1e-9
         )
-    # area above the diagonal of the curve of two models, one with a person and one without
+    # area above the diagonal of the curve of two models, one with a person and one
+    # without
     q = np.linspace(0, 1, 20_001)
     curve = np.minimum(
         np.exp(epsilon) * q + delta, 1 - np.exp(-epsilon) * (1 - q - delta)
@@ -504,7 +505,8 @@ def test_costs_that_no_computer_can_square_are_refused(field, value):
     pcer.audit(parse_release(tree, file="x"), QUICK)
 
 
-# How often: true declarations are accused in at most one of a hundred, false ones are found
+# How often: true declarations are accused in at most one of a hundred, false ones are
+# found
 
 N_TRUE = 250
 TRUE = {name: world for name, world in HONEST.items() if name != "folds by label"} | {

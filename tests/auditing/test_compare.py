@@ -541,7 +541,8 @@ def test_what_records_change_about_each_other_counts_in_groups_and_not_in_pairs(
 
 
 def test_a_pair_takes_what_its_splits_share_only_once():
-    # The second group moves with the first in every split, so that their difference is steady.
+    # The second group moves with the first in every split, so that their difference is
+    # steady.
     shared = RNG.normal(0, 0.05, (10, 1))
     steady = two()
     moved = replace(steady, new=exposed(NEW + shared - shared.mean()))

@@ -105,7 +105,8 @@ def holding(audit: pcer.Audit) -> set[str]:
 
 ALIKE, APART = (0.4, 0.4), (0.55, 0.25)
 WORLDS = [
-    # shares of positive labels, gaps, outcome, what is true, who is in it, what drives the ratio
+    # shares of positive labels, gaps, outcome, what is true, who is in it, what drives
+    # the ratio
     (ALIKE, (0.0, 0.0), "benefit", "", {}, None),
     (ALIKE, (0.04, 0.04), "benefit", "", {}, None),
     (ALIKE, (0.005, 0.06), "benefit", "ER", {"E": "g1", "R": "g1"}, "exposure"),
@@ -114,7 +115,8 @@ WORLDS = [
     (APART, (0.05, 0.05), "harm", "OR", {"O": "g0", "R": "g1"}, "outcomes"),
     (APART, (0.02, 0.08), "benefit", "EORD", dict.fromkeys("EORD", "g1"), "both"),
     (APART, (0.02, 0.08), "harm", "EOR", {"E": "g1", "O": "g0", "R": "g1"}, "both"),
-    # the less exposed group is the worse served: outcomes alone make its ratio the lower one
+    # the less exposed group is the worse served: outcomes alone make its ratio the
+    # lower one
     (
         APART,
         (0.08, 0.06),
@@ -154,7 +156,8 @@ def test_each_statement_is_made_where_it_is_true_and_nowhere_else(
 MANY = {"n_ratio": 19, "n_double": 19}
 PERMUTED = "randomly drawn groups differ as much (permutation p = "
 PLACEBOS = [
-    # what the release says, the verdict, the statements that stand, and why one does not
+    # what the release says, the verdict, the statements that stand, and why one does
+    # not
     ({}, DOUBLE, "EORD", None),
     ({"n_ratio": 18, "n_double": 18, "n_exposure": 18}, DOUBLE, "EORD", None),
     (

@@ -101,8 +101,8 @@ def test_variances_of_a_difference_hold_splits_and_people():
         one_split = (train * (1 - train) / 0.7 + 0.8 * 0.2 / 0.3) / n
         people = (1 - 1 / n_splits) * exposure * (1 - exposure) / n
         assert actual == pytest.approx((one_split / n_splits + people).sum())
-        # At the threshold the difference is seen as two errors; three quarters of what is
-        # missing are the smaller group's.
+        # At the threshold the difference is seen as two errors; three quarters of what
+        # is missing are the smaller group's.
         missing = 0.04 - 2 * math.sqrt(tested)
         seen = exposure + missing * np.array([3 / 4, -1 / 4])
         at = np.maximum(seen, (seen * n).sum() / n.sum())
@@ -199,7 +199,8 @@ def test_an_error_of_an_earlier_release_is_scaled_by_people():
 
 
 def test_the_peoples_part_of_an_earlier_error_does_not_fall_with_splits():
-    # A share of .02 memorised, and noise of .3 per person and split, seen with 10 splits.
+    # A share of .02 memorised, and noise of .3 per person and split, seen with 10
+    # splits.
     noise, cost = 0.3, 0.02
     people = cost * (1 - cost)
     then = math.sqrt((people + noise / 10) / 10_000)
@@ -399,7 +400,8 @@ def test_bad_input_is_one_sentence(of, options, error, names):
     assert "\n" not in str(caught.value)
 
 
-# Power, simulated by the audit's own test; benchmarks/planner.py has 40 worlds and the audit whole
+# Power, simulated by the audit's own test; benchmarks/planner.py has 40 worlds and the
+# audit whole
 
 
 @pytest.mark.parametrize("design", [planned(people=(3_000, 1), n_splits=5), planned()])

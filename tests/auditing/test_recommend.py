@@ -31,7 +31,8 @@ ROOT = Path(__file__).parents[2]
 N, TESTED, SPLITS = 2_400, 300, 10
 STEPS = {"sample_rate": 1 / 17, "n_steps": 425}
 TRAINING = {"dp_delta": 1e-5, "trainings": dict.fromkeys("abcd", STEPS)}
-# By model: epsilon, noise, accuracy of 300 in every split, and its spread; exposures with errors.
+# By model: epsilon, noise, accuracy of 300 in every split, and its spread; exposures
+# with errors.
 GRID = {
     "a": (5.0, 3.0, 240, 6, (0.010, 0.012), 0.004),
     "b": (1.0, 4.7, 240, 6, (0.002, 0.005), 0.004),
@@ -354,7 +355,8 @@ def test_what_would_decide_a_setting_decides_every_number_that_is_inside_or_one_
         assert one.answer == "open"
         return one.splits, one.people
 
-    # No number of splits decides the exposure, which is 1 error inside, or outside, its limit.
+    # No number of splits decides the exposure, which is 1 error inside, or outside, its
+    # limit.
     assert needed(53, 0.3) == needed(53, 10)
     assert needed(53, 10)[1] > N
     assert needed(52.2, -0.9) == needed(60, -0.9)
@@ -452,7 +454,8 @@ def test_the_price_of_a_fresh_selection_is_that_of_the_published_theorems(mean):
     assert found == pytest.approx(min(each.values()), rel=1e-6)
     assert found == pytest.approx(each[eta], rel=1e-6)
     assert law == ("poisson" if mean == 3 else "negative_binomial")
-    # dp-accounting has both laws, and divergences that are a little larger at broken orders
+    # dp-accounting has both laws, and divergences that are a little larger at broken
+    # orders
     step = PoissonSampledDpEvent(1 / 17, GaussianDpEvent(4.654))
     shape = math.inf if eta is None else eta
     event = dp_event.RepeatAndSelectDpEvent(SelfComposedDpEvent(step, 425), mean, shape)

@@ -73,8 +73,8 @@ def test_each_question_about_a_cost_over_all_models_has_its_own_error(
 ):
     """Is anything remembered: records alone. One group's interval: the widest.
 
-    Groups: variances .0004 and .0001, and of records alone .0001 each, as far as it is not shared;
-    the first is wide enough anyhow.
+    Groups: variances .0004 and .0001, and of records alone .0001 each, as far as it is
+    not shared; the first is wide enough anyhow.
     """
     costs, rates = [0.02, 0.05], [0.5, 0.2]
     one = measured(
@@ -181,7 +181,8 @@ def test_attacks_that_contradict_each_other_and_what_must_be_detected():
     either = two_attacks([0.0, 0.0], [0.0, 0.05])
     assert either.resolved.tolist() == [[False, True]]
     assert either.detected_by[0, 1] == 1
-    # A difference beyond chance between two groups of which neither is detected says nothing.
+    # A difference beyond chance between two groups of which neither is detected says
+    # nothing.
     assert not two_attacks([-0.05, 0.0], [-0.05, 0.0]).exposures_differ.any()
 
 

@@ -184,7 +184,8 @@ def test_attacks_that_contradict_each_other_are_said_to():
     assert (
         "For Female that shows by paired confidence alone." in card
     )  # its RMIA may be a coin
-    # outcomes drive the ratios, and Δ PCER is evidence of memorisation: both are said together
+    # outcomes drive the ratios, and Δ PCER is evidence of memorisation: both are said
+    # together
     least_private, badge = (
         audit.budgets[-1],
         "PCER differs because predictions do, not privacy",

@@ -194,7 +194,8 @@ def test_schema_and_version():
     assert passed("version").stdout == f"pcer {pcer.__version__}\n"
 
 
-# The documented guard is red on data that can show nothing, and green on data that showed it.
+# The documented guard is red on data that can show nothing, and green on data that
+# showed it.
 
 
 @pytest.fixture(scope="module")

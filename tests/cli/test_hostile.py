@@ -1,4 +1,7 @@
-"""What breaks programs: odd names, odd numbers, odd machines. One sentence, the right exit code."""
+"""What breaks programs: odd names, odd numbers, odd machines.
+
+One sentence, the right exit code.
+"""
 
 import itertools
 import json

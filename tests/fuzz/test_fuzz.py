@@ -39,7 +39,8 @@ from tests.commands import GOOD, SAMPLES, run
 from tests.release.test_format import full_release, release_of
 from tests.strategies import holder_of, places
 
-# Structure-aware mutation: trees of plain objects, their JSON text, tables as text, pages.
+# Structure-aware mutation: trees of plain objects, their JSON text, tables as text,
+# pages.
 
 NAMES = [
     *("", " ", "\u200b", "a", "A", "ﬁ", "fi", "epsilon", "groups", "config", "x" * 201),

@@ -33,8 +33,9 @@ def recovered(
 ) -> tuple[float, float]:
     """Shares of people whose group and label an attacker finds, and would find by guessing.
 
-    A linear program: everybody's shares in the four kinds of people, such that every split has as
-    many of each kind in training as the release says, if ``random_state`` was 0.
+    A linear program: everybody's shares in the four kinds of people, such that every
+    split has as many of each kind in training as the release says, if ``random_state``
+    was 0.
     """
     rng = np.random.default_rng([n_splits, draw])
     X, y, group = rng.normal(size=(n, 3)), rng.integers(0, 2, n), rng.integers(0, 2, n)
@@ -80,8 +81,9 @@ class Sure(DecisionTreeClassifier):
 def fitting(made: Release, exact: Release, run: int, name: str) -> np.ndarray:
     """(candidate, part, label, predicted): whatever a coarse table can have been.
 
-    The attacker knows the labels of both parts, all about other models, that scores are 0 or 1, how
-    an AUC follows from that, and the rules by which tables are coarsened and exposures rounded.
+    The attacker knows the labels of both parts, all about other models, that scores are
+    0 or 1, how an AUC follows from that, and the rules by which tables are coarsened
+    and exposures rounded.
     """
     shown, models = made.runs[run].groups[name], range(len(made.runs))
     labels = tables_of(exact)[run, :, made.subject.groups.index(name)].sum(axis=2)

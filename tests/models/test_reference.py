@@ -49,7 +49,8 @@ def slow_auc(score: np.ndarray, member: np.ndarray) -> tuple[float, float]:
 
 
 def test_the_attack_is_the_slow_one(drawn, release):
-    score = []  # log odds of the true label by the model, less those of the mean reference
+    # log odds of the true label by the model, less those of the mean reference
+    score = []
     for own, references, positive in zip(
         drawn.score, drawn.reference, drawn.label, strict=True
     ):

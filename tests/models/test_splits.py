@@ -136,7 +136,8 @@ def test_copies_of_a_record_add_nothing_to_what_is_known():
             assert many[name].cost.value == pytest.approx(
                 one[name].cost.value, abs=1e-9
             )
-            # what copies share looks like luck of the models too, and is added, not lost
+            # what copies share looks like luck of the models too, and is added, not
+            # lost
             ratio = many[name].cost.standard_error / one[name].cost.standard_error
             assert 0.97 < ratio < 2, cost
 

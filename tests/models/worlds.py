@@ -40,7 +40,8 @@ def release(estimator, data=None, **changes):
 class Ignorant(ClassifierMixin, BaseEstimator):
     """Learns nothing from anybody: its weights are drawn, so nothing can be memorised.
 
-    With a habit it does something odd: on every training part, or on those without the marked one.
+    With a habit it does something odd: on every training part, or on those without the
+    marked one.
     """
 
     def __init__(self, random_state=None, epsilon=1.0, habit="", marked=None):

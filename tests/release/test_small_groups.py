@@ -129,7 +129,8 @@ def test_what_is_released_rests_on_enough_people():
 def told(released, counts, least: int) -> set[int]:
     """Slow and obvious: sizes of all sets of atoms without which the tables have a lower rank.
 
-    Some combination of tables is then 0 on all other atoms, so that it is about these alone.
+    Some combination of tables is then 0 on all other atoms, so that it is about these
+    alone.
     """
     rows = [own.released.codes for own in released if own.names]
     inside = np.array(
@@ -255,7 +256,8 @@ def test_no_combination_of_released_tables_is_small() -> None:
 
 
 def test_a_difference_of_two_people_is_not_released() -> None:
-    # X has no region and ward 0; R alone has ward 2, which is joined: r0 + r1 - w0 is R less X.
+    # X has no region and ward 0; R alone has ward 2, which is joined: r0 + r1 - w0 is R
+    # less X.
     region, ward = attribute("r", [0, 1, 2, NOBODY, 0]), attribute("w", [0, 0, 1, 0, 2])
     counts = even(30, 40, 20, 1, 1)
     released = regroup(RULE, [region, ward], models(counts))
@@ -270,7 +272,8 @@ def test_a_difference_of_two_people_is_not_released() -> None:
         # Atom 0 is (a0 + b0 - c0) / 2, which needs halves.
         ([[0, 0, 1, 1], [0, 1, 0, 1], [1, 0, 0, 1]], [1, 0, 0, 0], [3, 50, 50, 50]),
         ([[0, 1, 2, 2, 0], [0, 0, 1, 0, 1]], [0, 0, 0, -1, 1], [50, 50, 50, 1, 2]),
-        # Nearly everybody has exactly one 0, so a0 + b0 + c0 less everybody counts the others.
+        # Nearly everybody has exactly one 0, so a0 + b0 + c0 less everybody counts the
+        # others.
         (
             [[0, 0, 1, 1, 1], [0, 1, 0, 1, 1], [0, 1, 1, 0, 1]],
             [2, 0, 0, 0, -1],
@@ -319,10 +322,10 @@ def table(rng: np.random.Generator) -> dict[str, np.ndarray]:
 def certain(made: dict[str, pcer.Release], data: dict) -> int:
     """How many people an attacker is certain about: an integer program over all files.
 
-    They know everybody's attributes, how many of each label are in each part, and whose files these
-    are. A person is found where no table of all people that fits the files has another label (or
-    part, or answer) for somebody of the same attributes. Cells that a file shows to be empty, as
-    ``disclosure`` declares, are left aside.
+    They know everybody's attributes, how many of each label are in each part, and whose
+    files these are. A person is found where no table of all people that fits the files
+    has another label (or part, or answer) for somebody of the same attributes. Cells
+    that a file shows to be empty, as ``disclosure`` declares, are left aside.
     """
     shown = np.array(
         [[v if v is not None else -1 for v in c] for c in data["features"].values()]

@@ -42,7 +42,8 @@ def test_rows_are_the_audits_numbers():
     assert own[1]["mean"] == pytest.approx(women.cost.value)
     costs = spec_of(audit, "costs")
     assert costs["facet"]["sort"] == ["overfitting gap", "threshold attack", "LiRA"]
-    # No chart needs colour: groups and curves have shapes, what is no evidence is hollow.
+    # No chart needs colour: groups and curves have shapes, what is no evidence is
+    # hollow.
     assert '"shape": {"field": "group"' in json.dumps(costs)
     assert '["circle", "square"]' in json.dumps(costs)
     assert "fillOpacity" in json.dumps(spec_of(audit, "figure1"))

@@ -1,7 +1,7 @@
 """Every output word for word, once: the files in ``golden/`` are what people read.
 
-After a change of words run ``PCER_GOLDEN=write pytest tests/report/test_golden.py`` and read the
-difference before it is committed.
+After a change of words run ``PCER_GOLDEN=write pytest tests/report/test_golden.py`` and
+read the difference before it is committed.
 """
 
 import os

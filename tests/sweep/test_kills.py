@@ -26,7 +26,8 @@ TERM, HUP, KILL = signal.SIGTERM, signal.SIGHUP, signal.SIGKILL
 CODES = {TERM: 143, HUP: 129, KILL: -KILL}
 
 
-# The study's own verb, of networks and blocks that are small enough to be killed now and then.
+# The study's own verb, of networks and blocks that are small enough to be killed now
+# and then.
 REPRODUCE = """
 from dataclasses import replace
 from pcer.cli.app import main

@@ -1,8 +1,9 @@
 """From planted data to the audit, through the real trainer: who was memorised is found.
 
-What is asserted holds in every draw of the data, not in a chosen one. At epsilon 0.1 a trace is
-left (an advantage of some .003 over many seeds), which one proxy or another resolves in some draws;
-but it never lies above what epsilon allows by more than its error.
+What is asserted holds in every draw of the data, not in a chosen one. At epsilon 0.1 a
+trace is left (an advantage of some .003 over many seeds), which one proxy or another
+resolves in some draws; but it never lies above what epsilon allows by more than its
+error.
 """
 
 import math

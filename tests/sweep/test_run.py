@@ -250,7 +250,8 @@ def kill(sweep: str, n_writes: int, folder: Path) -> None:
     assert not list(folder.glob("*.release.json"))
 
 
-# Settings are written first; then an array and its names for every block; then the releases.
+# Settings are written first; then an array and its names for every block; then the
+# releases.
 @pytest.mark.parametrize(
     "n_writes", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 3, 6, 7))]
 )

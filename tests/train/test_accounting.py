@@ -31,8 +31,8 @@ from tests.train_cases import make_data
 
 ADULT, COMPAS = 32_223, 4_320
 
-# PLD noise multipliers at batch 256, 25 epochs, delta 1e-5, to the nearest thousandth, from
-# dp-accounting 0.6.0 (value_discretization_interval=1e-4) by bisection.
+# PLD noise multipliers at batch 256, 25 epochs, delta 1e-5, to the nearest thousandth,
+# from dp-accounting 0.6.0 (value_discretization_interval=1e-4) by bisection.
 REFERENCE = [
     *((ADULT, 1, 1.829), (COMPAS, 0.5, 8.632)),
     pytest.param(ADULT, 0.1, 13.776, marks=pytest.mark.slow),

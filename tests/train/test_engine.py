@@ -295,7 +295,8 @@ def right_guesses(config, n_seeds=16):
 def test_with_n_secret_rate_steps_and_divisor_must_be_fixed_or_one_person_is_given_away():
     """256 records make 4 steps an epoch, 257 make 5, and each is divided by another number.
 
-    The epsilon is of sums that differ by one gradient; it covers no change of everybody's steps.
+    The epsilon is of sums that differ by one gradient; it covers no change of
+    everybody's steps.
     """
     few, more = (USUAL.sampling(n) for n in (N, N + 1))
     assert (few.n_steps, few.expected_batch, more.n_steps, more.expected_batch) == (

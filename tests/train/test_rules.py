@@ -338,7 +338,8 @@ def test_norms_are_computed_once_an_epoch_unless_said_otherwise_or_noise_is_larg
         )
         assert TrainConfig(receipts="exact").refresh_steps(32_223, noise) == 1
     assert TrainConfig(receipts="refreshed").refresh_steps(32_223, 1.0) == steps
-    # 0.05 / (1 - 0.9) x 37 / 255 = 0.0725 a step, and 0.17 is passed after (0.17 / 0.0725)^2 steps
+    # 0.05 / (1 - 0.9) x 37 / 255 = 0.0725 a step, and 0.17 is passed after (0.17 /
+    # 0.0725)^2 steps
     assert TrainConfig(receipts="refreshed").refresh_steps(32_223, 37.0) == 5
     assert TrainConfig(receipts="refreshed").refresh_steps(32_223, 1e9) == 1
 

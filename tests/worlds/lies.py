@@ -1,7 +1,8 @@
 """Honest releases of ten splits, and lies told about them, each of a stated size.
 
-The honest release has two groups of 1,500 to 6,000 records, a private setting and one without
-privacy, an attack with its errors, and a promise that its own noise keeps. A lie changes one thing.
+The honest release has two groups of 1,500 to 6,000 records, a private setting and one
+without privacy, an attack with its errors, and a promise that its own noise keeps. A
+lie changes one thing.
 """
 
 import copy

@@ -1,9 +1,10 @@
 """Counts from people of known kinds, who are drawn anew and split at random, again and again.
 
-A kind has a label, a probability to be classified right by a model that was not trained on the
-person, and one, never lower, by a model that was: the difference is what is memorised. People of
-one kind are exchangeable, so that numbers per kind are enough. From a ``Population`` many plain
-releases are drawn at once, from a ``NullWorld`` one of any shape, and what that one says is true.
+A kind has a label, a probability to be classified right by a model that was not trained
+on the person, and one, never lower, by a model that was: the difference is what is
+memorised. People of one kind are exchangeable, so that numbers per kind are enough.
+From a ``Population`` many plain releases are drawn at once, from a ``NullWorld`` one of
+any shape, and what that one says is true.
 """
 
 import math
@@ -32,7 +33,8 @@ People = list[tuple[float, ...]]
 def memorising(cost: float, accuracy: float, *, spread: float = 1.0) -> People:
     """People of some accuracy out of training, who are remembered alike in every group.
 
-    A spread of 1: everybody is right, wrong, or wrong until trained on; of 0: all are alike.
+    A spread of 1: everybody is right, wrong, or wrong until trained on; of 0: all are
+    alike.
     """
     certain = [(accuracy, 1, 1), (cost, 0, 1), (1 - accuracy - cost, 0, 0)]
     parts = [(spread * share, *rest) for share, *rest in certain]
@@ -197,7 +199,10 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class NullWorld:
-    """What to draw from. ``shares`` are (group, kind); settings share splits, as budgets do."""
+    """What to draw from.
+
+    ``shares`` are (group, kind); settings share splits, as budgets do.
+    """
 
     sizes: Sequence[int]
     kinds: Sequence[Kind]

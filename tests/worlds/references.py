@@ -1,7 +1,7 @@
 """One model with a known truth, and reference models that never saw its records.
 
-Every record is as hard for all models; beyond that each model has its own view of it. A model that
-was trained on a record may be surer of its label.
+Every record is as hard for all models; beyond that each model has its own view of it. A
+model that was trained on a record may be surer of its label.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,9 @@
 """Releases with a known truth: the split is random, and exactly as much is memorised as asked.
 
-For each group and label a model is right about a set of records; a random split then decides
-which of them were trained on. Memorisation makes the model right about further training
-records. Nothing is approximated: without memorisation membership is exchangeable.
+For each group and label a model is right about a set of records; a random split then
+decides which of them were trained on. Memorisation makes the model right about further
+training records. Nothing is approximated: without memorisation membership is
+exchangeable.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -16,8 +16,9 @@ def splits(labels, n_models, rng, *, share=0.7):
 def scaled_logits(member, rng, *, shift, labels=None, wander=0.5):
     """Log odds of the true label: a record's own level, a model's mood per label, noise, memory.
 
-    ``shift`` is what training on a record adds, in standard deviations of the noise; ``wander``
-    the spread of the mood, which all records of a label share within a model.
+    ``shift`` is what training on a record adds, in standard deviations of the noise;
+    ``wander`` the spread of the mood, which all records of a label share within a
+    model.
     """
     n_models, n_records = member.shape
     labels = np.zeros(n_records, dtype=int) if labels is None else labels

@@ -1,8 +1,9 @@
 """Two releases, old and new, with a known truth: drawn record by record.
 
-A record is right anyway, remembered (right when trained on), or wrong. Both models may be about
-the same people or not, be trained on the same splits or not, and remember the same people, people
-drawn anew, or others. Retraining turns the answer for some records in every split.
+A record is right anyway, remembered (right when trained on), or wrong. Both models may
+be about the same people or not, be trained on the same splits or not, and remember the
+same people, people drawn anew, or others. Retraining turns the answer for some records
+in every split.
 """
 
 from dataclasses import dataclass
@@ -170,8 +171,9 @@ def draw_fleets(
 ) -> tuple[Release, Release]:
     """Real models on the same 16 splits, old and new; of one kind, unless there is a ``new`` one.
 
-    All columns are alike, so neither of one kind is worse in truth. With ``apart`` the new models
-    see other columns of the same people and memorise other people; else only seeds differ.
+    All columns are alike, so neither of one kind is worse in truth. With ``apart`` the
+    new models see other columns of the same people and memorise other people; else only
+    seeds differ.
     """
     label, group = rng.integers(0, 2, n), np.arange(n) % 2
     columns = rng.normal(size=(n, 8)) + 0.5 * (2 * label - 1)[:, None]

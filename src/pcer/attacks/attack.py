@@ -1,7 +1,7 @@
 """All attacks on the models of one setting, for the groups of several attributes at once.
 
-Losses, paired differences and the scores of LiRA and RMIA do not depend on groups. They are
-computed once; only ranks and sums are taken group by group.
+Losses, paired differences and the scores of LiRA and RMIA do not depend on groups. They
+are computed once; only ranks and sums are taken group by group.
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ RMIA = proxies.RMIA.name
 CALIBRATED = {proxy.name for proxy in proxies.BY_SHADOWS}
 EXACTLY = LIRA, RMIA  # attacks that the first placebo groupings also meet exactly
 REFERENCE = proxies.REFERENCE.name
-BLOCK = 2048  # records whose models are compared at a time: memory does not grow with their number
+# records whose models are compared at a time: memory does not grow with their number
+BLOCK = 2048
 
-# By attack, its result from one model's ranking of one group and its losses; None where there is
-# none. Results with ``parts`` (each record's influence) are also averaged over the models.
+# By attack, its result from one model's ranking of one group and its losses; None where
+# there is none. Results with ``parts`` (each record's influence) are also averaged over
+# the models.
 MODEL_ATTACKS: dict[str, single.Attack] = {
     proxies.THRESHOLD.name: single.loss_threshold,
     proxies.AUC_ADVANTAGE.name: single.auc_advantage,
@@ -65,14 +67,15 @@ class BudgetScores:
         member: (seed, record) whether the seed's model was trained on the record.
         group: (record,) position in ``group_names``; -1 where the group is not known.
         group_names: the groups, in the order of the release.
-        predicted: (seed, record) whether label 1 is predicted, where that does not follow from
-            the log odds.
-        reference: (seed, record) log odds of the true label minus those of reference models that
-            never saw the record; None where there are none.
-        from_probabilities: whether the log odds are ``log_odds`` of probabilities, some of which
-            may be exactly 0 or 1: LiRA cuts those, and never log odds that models give directly.
-        has_probabilities: whether the log odds mean anything beyond their sign; if not, only the
-            paired gap can be measured.
+        predicted: (seed, record) whether label 1 is predicted, where that does not
+            follow from the log odds.
+        reference: (seed, record) log odds of the true label minus those of reference
+            models that never saw the record; None where there are none.
+        from_probabilities: whether the log odds are ``log_odds`` of probabilities, some
+            of which may be exactly 0 or 1: LiRA cuts those, and never log odds that
+            models give directly.
+        has_probabilities: whether the log odds mean anything beyond their sign; if not,
+            only the paired gap can be measured.
         epsilon: the setting's budget; infinite without differential privacy.
         model: the model's name; None where there is only one.
     """
@@ -155,8 +158,9 @@ class Attacked:
 
     runs: list[dict[str, dict[str, Exposure]]]  # by model, group and proxy
     rows: list[PooledExposure]  # over all models
-    # By attack, (record,) numbers whose group means are the exposures; then the same for the
-    # positive rate on test records. NaN for records of no group. They never leave the trainer.
+    # By attack, (record,) numbers whose group means are the exposures; then the same
+    # for the positive rate on test records. NaN for records of no group. They never
+    # leave the trainer.
     exposure: dict[str, FloatArray]
     benefit: FloatArray
     positive_rate: FloatArray  # (model, group) on test records
@@ -172,8 +176,8 @@ def attack_models(
 ) -> list[Attacked]:
     """Run every attack that the models of one setting allow, for every attribute.
 
-    Errors are for a new sample of records. Where people have several records, ``effective_units``
-    in the release says how far an audit has to widen them.
+    Errors are for a new sample of records. Where people have several records,
+    ``effective_units`` in the release says how far an audit has to widen them.
 
     Args:
         scores: one for each attribute; all but the groups are the same arrays.
@@ -292,7 +296,8 @@ def _ranked_pools(
     coins: Sequence[Divisions],
 ) -> tuple[list[list[ModelFound]], dict[str, RankedPool]]:
     """For every attribute the results of single models, and the means over models."""
-    # Scores (model, record) to rank records by, each with the attacks that use the ranks.
+    # Scores (model, record) to rank records by, each with the attacks that use the
+    # ranks.
     columns: list[tuple[list[str], FloatArray]] = []
     if models.has_probabilities:
         columns.append(

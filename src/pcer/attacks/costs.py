@@ -1,6 +1,7 @@
 """The one way from models' scores to the exposure rows of a release, for any kind of model.
 
-Sweeps, fitted estimators, predictions and tables all come here, so that all give the same attacks.
+Sweeps, fitted estimators, predictions and tables all come here, so that all give the
+same attacks.
 """
 
 from __future__ import annotations
@@ -48,14 +49,16 @@ from pcer.release.small_groups import Attribute
 PLACEBO = "placebo"  # the name of the made-up-groups check in ``not_computed``
 AUC = AUC_ADVANTAGE.name
 
-# Attacks that every release should have; TPR at a small FPR needs thousands of people in a group.
+# Attacks that every release should have; TPR at a small FPR needs thousands of people
+# in a group.
 MEASURED = tuple(
     proxy
     for proxy in PROXIES.values()
     if proxy.basis in (Basis.MODEL, Basis.MODELS) and proxy.scale is not RATE
 )
 
-WEAKER = 3.0  # LiRA must be weaker than the loss attack by this many errors before a note says so
+# LiRA must be weaker than the loss attack by this many errors before a note says so
+WEAKER = 3.0
 MOST_NAMED = 5  # groups and settings that a note names
 
 
@@ -96,9 +99,11 @@ def with_costs(
     """Add to the counts every attack that the models allow, and the made-up-groups check.
 
     Args:
-        counted: by attribute; runs in the order of the settings, and of the models of each.
+        counted: by attribute; runs in the order of the settings, and of the models of
+            each.
         settings: by setting and attribute; see ``attack_models``.
-        facts: how the splits were drawn, and whether a positive prediction helps or harms.
+        facts: how the splits were drawn, and whether a positive prediction helps or
+            harms.
         no_coin: why no placebo groups can be drawn; empty where they can.
         without: attacks that the release has from elsewhere.
         run: calls tasks, perhaps in parallel, and gives their results in order.
@@ -224,13 +229,15 @@ def exposure_from_scores(
 ) -> list[PooledExposure]:
     """Turn the scores of any attack tool into rows of ``pooled_exposure``, by group.
 
-    The value is AUC minus 1/2, averaged over the models, with an error clustered by record.
+    The value is AUC minus 1/2, averaged over the models, with an error clustered by
+    record.
 
     Args:
-        table: a dataframe of any library, or a dict of columns, with the columns ``record``,
-            ``group`` (records without one are left out), ``member`` (True or 1 for those the model
-            was trained on) and ``score`` (higher means more likely a member). For several models
-            also ``model``, with one row for each record and model.
+        table: a dataframe of any library, or a dict of columns, with the columns
+            ``record``, ``group`` (records without one are left out), ``member`` (True
+            or 1 for those the model was trained on) and ``score`` (higher means more
+            likely a member). For several models also ``model``, with one row for each
+            record and model.
         epsilon: the budget; infinite without differential privacy.
         proxy: the name of the attack in the release.
 

@@ -1,8 +1,9 @@
 """LiRA and RMIA, with the other models of the sweep as shadow models.
 
-To attack one target model, everything (means, variances, exclusions) comes from the other models
-of the setting: anything that includes the target leaks its membership into the score. Sums over
-all models minus the target's value give that in one pass. No score depends on groups.
+To attack one target model, everything (means, variances, exclusions) comes from the
+other models of the setting: anything that includes the target leaks its membership into
+the score. Sums over all models minus the target's value give that in one pass. No score
+depends on groups.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ EQUAL = 1e-9  # relative distance of scores that count as equal
 SINGLE_PRECISION = 1e-6  # relative error of log odds that were kept in single precision
 TRIMMED = 0.05  # share of records trimmed at either end for the typical difference
 DECIMALS = 6  # of a score; scores that differ by less share a rank
-# Quantile of the distances from 0 or 1: twice the distance at which probabilities are cut.
+# Quantile of the distances from 0 or 1: twice the distance at which probabilities are
+# cut.
 CUT_QUANTILE = 0.01
 CUT_WITHOUT = 0.02  # the same where every probability is 0 or 1
 
@@ -49,7 +51,8 @@ class Others(NamedTuple):
 
 def rmia_ratio(confidence: FloatArray, others: Others) -> FloatArray:
     """Ratio of the target's probability to the other models' average, in and out weighted alike."""
-    # Zarifzadeh et al. rank it among other records: the AUC within one model is the same.
+    # Zarifzadeh et al. rank it among other records: the AUC within one model is the
+    # same.
     return quotient(confidence, (others.mean_in + others.mean_out) / 2)
 
 
@@ -59,8 +62,9 @@ def largest_log_odds(values: npt.NDArray[np.floating[Any]]) -> float:
     >>> round(largest_log_odds(log_odds(np.array([0.0, 0.5, 1.0]))), 6)
     1.098612
     """
-    # A large number in place of a 1's log odds would dominate a record's variance: all are cut to
-    # [h/2, 1 - h/2], h being the 1% quantile of distances from 0 or 1 of those neither 0 nor 1.
+    # A large number in place of a 1's log odds would dominate a record's variance: all
+    # are cut to [h/2, 1 - h/2], h being the 1% quantile of distances from 0 or 1 of
+    # those neither 0 nor 1.
     from scipy.special import expit
 
     size = np.abs(values)
@@ -75,7 +79,8 @@ def largest_log_odds(values: npt.NDArray[np.floating[Any]]) -> float:
 def other_models(values: FloatArray, member: BoolArray, split: IntArray) -> Others:
     """Counts, means and squared deviations over models of other splits; NaN where there are none.
 
-    Models of the target's own split resemble it where it had a record in: they would leak that.
+    Models of the target's own split resemble it where it had a record in: they would
+    leak that.
     """
     centred = values - values[0]  # a shift per record: constant scores become exactly 0
     n_in, mean_in, squares_in = _without_own(centred, member, split)
@@ -111,8 +116,9 @@ def _without_own(
 
 def ratio_parts(values: FloatArray, others: Others) -> tuple[FloatArray, FloatArray]:
     """The target's position, and the difference between in and out, both in deviations."""
-    # The difference is NaN where the others do not vary, or all had the record in, or all out. The
-    # position then is the score: infinite where in and out are two different constants, else 0.
+    # The difference is NaN where the others do not vary, or all had the record in, or
+    # all out. The position then is the score: infinite where in and out are two
+    # different constants, else 0.
     n_in, n_out, inside, outside = others[:4]
     deviation = others.deviation
     difference = (inside - outside) / deviation
@@ -132,13 +138,15 @@ def shrunk_ratio(
     n_out: npt.NDArray[Any],
 ) -> FloatArray:
     """Log likelihood ratio over the typical difference of each target, from ``ratio_parts``."""
-    # With tens of models a record's difference is mostly noise, and the plain ratio spends its
-    # power on guessing its sign. The prior gives differences a mean and a spread equal to their
-    # typical size over all records, noise removed; with many models the plain ratio remains.
+    # With tens of models a record's difference is mostly noise, and the plain ratio
+    # spends its power on guessing its sign. The prior gives differences a mean and a
+    # spread equal to their typical size over all records, noise removed; with many
+    # models the plain ratio remains.
     noise = quotient(np.ones(1), n_in) + quotient(
         np.ones(1), n_out
     )  # variance of noise
-    # Over an estimated deviation a difference is Student's: its variance grows by this factor.
+    # Over an estimated deviation a difference is Student's: its variance grows by this
+    # factor.
     freedom = n_in + n_out - 2
     surplus = difference**2 - noise * (freedom / (freedom - 2))
     typical = [typical_difference(row) for row in np.atleast_2d(surplus)]
@@ -161,7 +169,8 @@ def typical_difference(surplus: FloatArray) -> float:
 
 def offline_ratio(values: FloatArray, others: Others) -> FloatArray:
     """How far the target lies above the other models without the record, in deviations."""
-    # Infinite where two or more of these agree exactly and the target does not; 0 where it does.
+    # Infinite where two or more of these agree exactly and the target does not; 0 where
+    # it does.
     deviation = np.sqrt(variance_of(others.squares_out, others.n_out))
     score = np.asarray((values - others.mean_out) / deviation)
     alike = np.isnan(score) & (others.n_out > 1)

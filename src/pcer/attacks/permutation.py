@@ -1,12 +1,13 @@
 """Permutation tests: do two groups differ by more than randomly drawn groups of the same records?
 
-If an attribute has nothing to do with memorisation or outcomes, every division of the same records
-into groups of these sizes is as likely as the real one.
+If an attribute has nothing to do with memorisation or outcomes, every division of the
+same records into groups of these sizes is as likely as the real one.
 
-Each record has one number per setting and attack, whose group mean is the exposure that is audited
-(``Groups.by_record``), and one for the benefit. Differences are studentised, so that for large
-groups the test is valid even if they differ in spread; it is exact up to second order, since a
-record's number is taken within its real group. Luck that all models share cancels.
+Each record has one number per setting and attack, whose group mean is the exposure that
+is audited (``Groups.by_record``), and one for the benefit. Differences are studentised,
+so that for large groups the test is valid even if they differ in spread; it is exact up
+to second order, since a record's number is taken within its real group. Luck that all
+models share cancels.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ SEED = 0  # fixed, so that the owner of the records can repeat all draws
 DRAWS = 9_999  # divisions drawn for a permutation test
 BLOCK = 1_024  # draws that are studentised at once
 SHUFFLED = 1_000  # up to so many records are shuffled; more are rotated on wheels
-TIE = 1e-4  # relative distance that counts as a tie: numbers are rounded, see ``ExactSums``
+# relative distance that counts as a tie: numbers are rounded, see ``ExactSums``
+TIE = 1e-4
 ROUNDING = 1e-12  # relative spread below which numbers count as constant
 
 
@@ -45,18 +47,18 @@ def permutation_tests(
 ) -> Permutations:
     """Do two groups differ by more than two groups drawn from the same records?
 
-    Every random division of the pair's records serves all settings and attacks, so that adjusted
-    p-values account for their dependence.
+    Every random division of the pair's records serves all settings and attacks, so that
+    adjusted p-values account for their dependence.
 
     Args:
-        exposure: (setting, attack, record) numbers whose group means are the exposures; all NaN
-            for an attack that a setting lacks.
+        exposure: (setting, attack, record) numbers whose group means are the exposures;
+            all NaN for an attack that a setting lacks.
         benefit: (setting, record) numbers whose group means are the benefits.
         group: (record,) a group's number, -1 for none.
         pair: groups to compare.
         n_draws: divisions drawn.
-        strata: (record,) such as the label: groups are then drawn within each stratum, which
-            asks for a difference beyond the mix of labels.
+        strata: (record,) such as the label: groups are then drawn within each stratum,
+            which asks for a difference beyond the mix of labels.
         seed: of the draws.
     """
     if min(int((group == side).sum()) for side in pair) < 2:
@@ -134,8 +136,9 @@ def _means(
     means: FloatArray, n: int, exposure: FloatArray, benefit: FloatArray
 ) -> tuple[FloatArray, ...]:
     """Mean exposure and its variance, mean benefit and its variance, covariance of both."""
-    # ``means`` are those of distances from the centres ``exposure`` and ``benefit``, and of their
-    # products; results are (draw, setting, cost), those of the benefit the same for all costs.
+    # ``means`` are those of distances from the centres ``exposure`` and ``benefit``,
+    # and of their products; results are (draw, setting, cost), those of the benefit the
+    # same for all costs.
     ends = np.cumsum([exposure.size] * 3 + [len(benefit)])
     *of_costs, b, b2 = np.split(means, ends, axis=1)
     e, e2, eb = (part.reshape(-1, *exposure.shape) for part in of_costs)

@@ -1,12 +1,12 @@
 """Rows of ``placebo``: how often made-up groups raise an alarm, and permutation tests.
 
-Two hundred placebo groupings of the same sizes are drawn at random, and each goes through the
-audit's tests, for every setting and attack. Since they mean nothing, every alarm is false. For
-double disadvantage only exposures are drawn at random; the real groups keep their outcomes, whose
-difference may be real.
+Two hundred placebo groupings of the same sizes are drawn at random, and each goes
+through the audit's tests, for every setting and attack. Since they mean nothing, every
+alarm is false. For double disadvantage only exposures are drawn at random; the real
+groups keep their outcomes, whose difference may be real.
 
-Everything follows from the records, the models and a fixed seed: no clock, number of processes or
-name of a group changes a draw.
+Everything follows from the records, the models and a fixed seed: no clock, number of
+processes or name of a group changes a draw.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from pcer.release.panel import Panel
 # Placebo groupings that are audited, and the fewest from which a count is released.
 PLACEBOS, LEAST_PLACEBOS = 200, 100
 MOST_ENTRIES = 400_000  # records times groups less one: beyond that nothing is checked
-# Placebo groupings that are also attacked exactly, to see how far first order is off; or none.
+# Placebo groupings that are also attacked exactly, to see how far first order is off;
+# or none.
 FEWEST_EXACT, MOST_EXACT = 5, 20
-# Records times models times settings times such groupings, at most: each costs about a hundredth
-# of a sweep.
+# Records times models times settings times such groupings, at most: each costs about a
+# hundredth of a sweep.
 EXACT_ENTRIES = 2_000_000
 MOST_TRIES = 10  # draws per wanted grouping before groups are called too small
 CHECKING = "checking with made-up groups"  # in a progress display
@@ -68,9 +69,10 @@ def draw_coins(
 ) -> tuple[Divisions | None, str]:
     """Placebo groupings that could have been released, or None and the reason.
 
-    Scores are of every setting, all beside the same attribute. A release has no group that is empty
-    in a part of a split, so such groupings are drawn again; between 100 and ``n_draws`` are given.
-    How many are attacked exactly follows from the number of records, models and settings.
+    Scores are of every setting, all beside the same attribute. A release has no group
+    that is empty in a part of a split, so such groupings are drawn again; between 100
+    and ``n_draws`` are given. How many are attacked exactly follows from the number of
+    records, models and settings.
     """
     group = scores[0].group
     n_groups = len(scores[0].group_names)
@@ -117,7 +119,8 @@ def check_with_coins(
 
     Args:
         settings: all of one attribute, and of the same records in the same order.
-        attacked: results of ``attack_models`` for each of them and for the placebo groupings.
+        attacked: results of ``attack_models`` for each of them and for the placebo
+            groupings.
         coins: the placebo groupings.
         outcome: whether a positive prediction is a benefit or a harm.
         n_permutations: divisions of every pair.

@@ -1,18 +1,20 @@
 """One attack over all models of a setting: a group's exposure, its error, each record's influence.
 
-A pooled exposure is about people like these, so its error has two parts. Records: a record is in
-all models, so its influence is summed over them before it is squared. Models: one that memorises
-more exposes all of its records; variation between models beyond their records is added and never
-subtracted (two-way clusters, after Cameron, Gelbach and Miller), with Student's correction for few
-models (``people_variance``). If nothing is memorised, only records count (``null_error``). A
-record's influence on the exposure and on its group's benefit gives their covariance. Training on
-one record changes predictions for others, which no error here contains; whether two groups share
+A pooled exposure is about people like these, so its error has two parts. Records: a
+record is in all models, so its influence is summed over them before it is squared.
+Models: one that memorises more exposes all of its records; variation between models
+beyond their records is added and never subtracted (two-way clusters, after Cameron,
+Gelbach and Miller), with Student's correction for few models (``people_variance``). If
+nothing is memorised, only records count (``null_error``). A record's influence on the
+exposure and on its group's benefit gives their covariance. Training on one record
+changes predictions for others, which no error here contains; whether two groups share
 that is measured (``separation``).
 
-Placebo groups are not attacked one by one: every number is (nearly) a sum over a group's records,
-and sums over many groups are one product (``Divisions``). Paired attacks are exact. Attacks that
-rank records within a model are taken to first order: each record's influence among everybody is
-summed over the group, which differs from ranks within the group by about 1 over its size.
+Placebo groups are not attacked one by one: every number is (nearly) a sum over a
+group's records, and sums over many groups are one product (``Divisions``). Paired
+attacks are exact. Attacks that rank records within a model are taken to first order:
+each record's influence among everybody is summed over the group, which differs from
+ranks within the group by about 1 over its size.
 """
 
 from __future__ import annotations
@@ -33,11 +35,12 @@ from pcer.metrics import BoolArray, FloatArray, IntArray, quotient
 from pcer.release.panel import PooledExposures
 from pcer.statistics import SIGNIFICANCE, interval_quantile
 
-# Fewer models are compared two by two; more are compared with their mean. Fewer are also too few to
-# measure what groups share.
+# Fewer models are compared two by two; more are compared with their mean. Fewer are
+# also too few to measure what groups share.
 FEW_MODELS = 5
 UNMEASURED = 0.4  # separation where models say too little to measure it
-# Axes of counts after the group's: label 0 and 1, held out and trained on, negative, positive.
+# Axes of counts after the group's: label 0 and 1, held out and trained on, negative,
+# positive.
 LABEL, SIDE, PREDICTION = 1, 2, 3
 # By label and prediction, whether the prediction is correct.
 RIGHT = np.array([[True, False], [False, True]])
@@ -97,7 +100,8 @@ class Pool(ABC):
     def exposures(self, sets: Sets, benefit: Rate = NO_RATE) -> PooledExposures:
         """The exposure of every set, with errors for normal intervals; none for a single record.
 
-        No error is below that of one record at chance. ``benefit`` is that of ``sets.whole``.
+        No error is below that of one record at chance. ``benefit`` is that of
+        ``sets.whole``.
         """
         (base, own) = self.numbers(sets.whole)
         is_known = self.is_scored & sets.inside
@@ -130,8 +134,9 @@ def people_variance(
     n_models: IntArray | int,
 ) -> FloatArray:
     """Variance by records and models, less what both count; never below that of records."""
-    # The models' part comes from few models, so it is weighted by the square of Student's quantile
-    # over the normal one: intervals then cover at least as often as they claim (Banerjee 1960).
+    # The models' part comes from few models, so it is weighted by the square of
+    # Student's quantile over the normal one: intervals then cover at least as often as
+    # they claim (Banerjee 1960).
     several = np.atleast_1d(n_models)
     normal = interval_quantile(1 - SIGNIFICANCE)
     student = scipy.special.stdtrit(np.maximum(several - 1, 1), 1 - SIGNIFICANCE / 2)
@@ -146,7 +151,8 @@ class RankedPool(Pool):
         self, divisions: Sequence[Groups], n_models: int, whole: Sequence[Groups] = ()
     ) -> None:
         n = len(divisions[0].codes)
-        # by division: value and variance by model and group; influence of records over all models
+        # by division: value and variance by model and group; influence of records over
+        # all models
         self.found = {
             sets: np.full((2, n_models, sets.n), np.nan)
             for sets in (*divisions, *whole)
@@ -242,8 +248,9 @@ class Sides:
 class PairedPool(Pool):
     """Paired attacks: each record in models with it, minus in models without it; in blocks."""
 
-    # A model's part in a difference is measured from the record's mean over all models, so that a
-    # shift of all its scores does not count. Records always in, or never, have no difference.
+    # A model's part in a difference is measured from the record's mean over all models,
+    # so that a shift of all its scores does not count. Records always in, or never,
+    # have no difference.
 
     def __init__(self, n_models: int, n_records: int) -> None:
         n_pairs = math.comb(n_models, 2) if n_models < FEW_MODELS else 0
@@ -278,9 +285,9 @@ class PairedPool(Pool):
         return value, np.where(is_known, self._differences - value[groups.codes], 0.0)
 
     def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
-        # A model is part of the means that it is measured from: one that adds x to all its records
-        # and nothing to the others stands out by x (1 - (1 + share trained on)/models) only, with
-        # one degree of freedom less. Both are corrected.
+        # A model is part of the means that it is measured from: one that adds x to all
+        # its records and nothing to the others stands out by x (1 - (1 + share trained
+        # on)/models) only, with one degree of freedom less. Both are corrected.
         n_models = self._models.shape[1]
         if len(self._contrasts):
             contrasts = sets.sums(self._contrasts).reshape(3, 4, -1, len(n))
@@ -316,9 +323,10 @@ def contrast_moments(values: FloatArray | BoolArray, member: BoolArray) -> Float
 
 def of_few(contrasts: FloatArray, n_models: int) -> tuple[FloatArray, FloatArray]:
     """Variance of a mean paired difference from few models: by models, and by both."""
-    # Of two models the one that memorises more scores records that both trained on higher, and no
-    # higher those that neither did. Where there are not two of each kind, records of one model are
-    # compared with those of the other, which counts shifts of all scores as well.
+    # Of two models the one that memorises more scores records that both trained on
+    # higher, and no higher those that neither did. Where there are not two of each
+    # kind, records of one model are compared with those of the other, which counts
+    # shifts of all scores as well.
     n, total, squares = contrasts
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / n
@@ -335,11 +343,12 @@ def of_few(contrasts: FloatArray, n_models: int) -> tuple[FloatArray, FloatArray
 
 def separation(luck: FloatArray, groups: Groups) -> FloatArray:
     """(group,) from 0 (luck is shared) to 1 (it stays within groups); NaN if not measured."""
-    # A training record changes predictions for its neighbours. That moves a whole group's exposure,
-    # and cancels in a difference of groups only as far as both share it. Scores of records that
-    # share luck vary together, so the mean squared covariance of records, beyond that of
-    # independent ones, is compared within and between groups: every group with the largest, which
-    # gets the highest value. Sampling error shrinks it to ``UNMEASURED`` (a prior with spread 1).
+    # A training record changes predictions for its neighbours. That moves a whole
+    # group's exposure, and cancels in a difference of groups only as far as both share
+    # it. Scores of records that share luck vary together, so the mean squared
+    # covariance of records, beyond that of independent ones, is compared within and
+    # between groups: every group with the largest, which gets the highest value.
+    # Sampling error shrinks it to ``UNMEASURED`` (a prior with spread 1).
     n_models = len(luck)
     if n_models < FEW_MODELS or groups.n < 2:
         return np.full(groups.n, np.nan)
@@ -379,8 +388,9 @@ def record_rates(
     predicted: BoolArray, labels: IntArray, member: BoolArray, groups: Groups
 ) -> tuple[Rate, Rate]:
     """Benefit (positive rate on test records) and gap of groups, and each record's influence."""
-    # The gap is training minus test accuracy, less the effect of the mix of labels, as in an audit.
-    # Within a model a record's influence depends on its group, label, side and prediction only.
+    # The gap is training minus test accuracy, less the effect of the mix of labels, as
+    # in an audit. Within a model a record's influence depends on its group, label, side
+    # and prediction only.
     cells = 4 * (2 * groups.places.astype(np.int64) + labels)
     values = np.zeros((2, len(member), groups.n + 1))
     parts = np.zeros((2, len(labels)))
@@ -412,8 +422,9 @@ def _benefit(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _gap(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(group,) accuracy difference less the luck of labels, and each cell's influence on it."""
-    # The value is U (1/n_train + 1/n_test), where U counts correct training records beyond what the
-    # accuracy of their label gives; the influence is its derivative by a record's weight.
+    # The value is U (1/n_train + 1/n_test), where U counts correct training records
+    # beyond what the accuracy of their label gives; the influence is its derivative by
+    # a record's weight.
     n = counts.sum(axis=PREDICTION)
     right = (counts * RIGHT[:, None]).sum(axis=PREDICTION)
     accuracy = np.nan_to_num(quotient(right.sum(axis=SIDE), n.sum(axis=SIDE)))

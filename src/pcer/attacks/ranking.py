@@ -44,7 +44,8 @@ class Ranked:
 
     def parts(self) -> FloatArray:
         """Each record's influence on the AUC, in this order: centred placement over its side."""
-        # A placement: the share of non-members below a member, or of members above a non-member.
+        # A placement: the share of non-members below a member, or of members above a
+        # non-member.
         members = self.n_members
         nonmembers = self.n_nonmembers
         for_nonmembers = 2 * members * (1 - self.auc)
@@ -109,8 +110,9 @@ def rank(
 
 def stable_order(score: FloatArray) -> tuple[IntArray, FloatArray]:
     """Records from the lowest score up, ties in their order, NaN left out; and their scores."""
-    # A score and its record are packed into one 64-bit number, since a plain sort is several times
-    # faster than a stable one; the few records that lost digits misplace are sorted again.
+    # A score and its record are packed into one 64-bit number, since a plain sort is
+    # several times faster than a stable one; the few records that lost digits misplace
+    # are sorted again.
     unknown = np.isnan(score)
     bits = np.where(unknown, np.nan, score + 0.0).view(
         np.int64

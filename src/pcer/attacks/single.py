@@ -1,7 +1,7 @@
 """Attacks on one group by one model: pure functions of that group's records.
 
-Higher scores mean more likely a member. Every advantage is signed and 0 at chance. Errors describe
-the luck of the split; they are never 0 unless the value is.
+Higher scores mean more likely a member. Every advantage is signed and 0 at chance.
+Errors describe the luck of the split; they are never 0 unless the value is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pcer.attacks.ranking import Ranked
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.format import Exposure
 
-# Relative distance within which a loss lies on the threshold: a mean of equal numbers is rounded.
+# Relative distance within which a loss lies on the threshold: a mean of equal numbers
+# is rounded.
 TIE_TOLERANCE = 1e-12
 # Smallest distance of a probability from 0 or 1: log odds of about 37.
 SMALLEST_PROBABILITY = 2.0**-53
@@ -34,8 +35,9 @@ class Advantage(NamedTuple):
     standard_error: float | None  # None with fewer than two on a side
     n_members: int
     n_nonmembers: int
-    # Each record's influence on the value, in the order of the ranks; they sum to 0 on each side,
-    # their squares to the variance. None for attacks that are not averaged over models.
+    # Each record's influence on the value, in the order of the ranks; they sum to 0 on
+    # each side, their squares to the variance. None for attacks that are not averaged
+    # over models.
     parts: FloatArray | None = None
     variance: float = (
         math.nan
@@ -47,7 +49,8 @@ class Advantage(NamedTuple):
         return Exposure(**own, n_excluded=n_excluded)
 
 
-# An attack's result from one model's ranking of one group and its losses or scores; or None.
+# An attack's result from one model's ranking of one group and its losses or scores; or
+# None.
 Attack = Callable[[Ranked, FloatArray], Advantage | None]
 
 
@@ -85,12 +88,14 @@ def beyond_reference(
 ) -> FloatArray:
     """Log odds of the true label minus those of reference models that never saw the record.
 
-    Records that are easy for every model would look like members; subtracting what the references
-    say removes that (offline LiRA's mean, on RMIA's average of probabilities).
+    Records that are easy for every model would look like members; subtracting what the
+    references say removes that (offline LiRA's mean, on RMIA's average of
+    probabilities).
 
     Args:
         scaled_logit: (record,) log odds that the model gives the true label.
-        reference: (record, model) probabilities of the positive label by reference models.
+        reference: (record, model) probabilities of the positive label by reference
+            models.
         is_positive: (record,) whether the label is the positive one.
 
     >>> beyond_reference(np.array([2.0]), np.array([[0.4, 0.6]]), np.array([True]))
@@ -103,12 +108,13 @@ def beyond_reference(
 def loss_threshold(ranked: Ranked, loss: FloatArray) -> Advantage:
     """Balanced accuracy minus 1/2 of Yeom et al.: member if the loss is at most the mean's.
 
-    The paper claims that it is at most the overfitting gap (Proposition 1), which does not hold in
-    general: a model that is right about everyone but confident on members only has gap 0, and the
-    attack finds everybody.
+    The paper claims that it is at most the overfitting gap (Proposition 1), which does
+    not hold in general: a model that is right about everyone but confident on members
+    only has gap 0, and the attack finds everybody.
     """
-    # A record's influence is its own guess and, for a member, how it moves the threshold: its loss
-    # moves the mean by (loss - mean)/n, and the mean the advantage by its slope at the threshold.
+    # A record's influence is its own guess and, for a member, how it moves the
+    # threshold: its loss moves the mean by (loss - mean)/n, and the mean the advantage
+    # by its slope at the threshold.
     n_members = ranked.n_members
     n_nonmembers = ranked.n_nonmembers
     if ranked.is_onesided:
@@ -203,8 +209,9 @@ def reference_advantage(ranked: Ranked, score: FloatArray) -> Advantage:
 
 def tpr_excess(ranked: Ranked, *, fpr: float) -> Advantage | None:
     """Share of members above a threshold that at most ``fpr`` of others exceed, beyond chance."""
-    # The threshold is a non-member's score: chance is (k + 1)/(n + 1) with k of n others above it.
-    # The error allows for few of them: the slope of a concave curve there is at most TPR/FPR.
+    # The threshold is a non-member's score: chance is (k + 1)/(n + 1) with k of n
+    # others above it. The error allows for few of them: the slope of a concave curve
+    # there is at most TPR/FPR.
     n_members = ranked.n_members
     n_nonmembers = ranked.n_nonmembers
     if n_members == 0 or n_nonmembers < TAIL_NONMEMBERS / fpr:

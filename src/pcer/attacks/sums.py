@@ -12,11 +12,12 @@ from scipy import fft
 
 from pcer.metrics import BoolArray, FloatArray, IntArray
 
-# Bits of whole numbers in a float32: sums up to 2 to this are exact, in any order of adding.
+# Bits of whole numbers in a float32: sums up to 2 to this are exact, in any order of
+# adding.
 WHOLE = 24
 TILE = 64  # records added as float32: sums of so many 18-bit numbers are exact
-# Sets, and tiles of records, that are summed at once: too small for BLAS to share among cores,
-# which on a busy machine would mostly wait for each other.
+# Sets, and tiles of records, that are summed at once: too small for BLAS to share among
+# cores, which on a busy machine would mostly wait for each other.
 SETS, TILES = 32, 64
 FILLED = 4096  # records scaled at a time: few enough for the cache
 WHEEL_COLUMNS = 32  # columns that are transformed at once
@@ -74,15 +75,17 @@ class Groups:
 
     def by_record(self, value: FloatArray, own: FloatArray) -> FloatArray:
         """(record,) numbers with the groups' values as means; NaN for records of no group."""
-        # Their deviation over the root of the group's size is the record part of the value's error.
+        # Their deviation over the root of the group's size is the record part of the
+        # value's error.
         return np.where(self.inside, value[self.codes] + own, np.nan)
 
 
 class ExactSums:
     """Sums of finite rows (row, record), given in blocks, over any set of records.
 
-    Every row is scaled by a power of 2 and rounded to whole numbers of at most 18 bits, whose sums
-    are exact. All comparisons use the rounded numbers, the same on every machine.
+    Every row is scaled by a power of 2 and rounded to whole numbers of at most 18 bits,
+    whose sums are exact. All comparisons use the rounded numbers, the same on every
+    machine.
     """
 
     def __init__(self, *rows: npt.NDArray[Any]) -> None:
@@ -136,8 +139,10 @@ class Divisions:
     """Several divisions of the same records, their groups numbered consecutively as sets.
 
     Args:
-        codes: (division, record) a group's number; -1 for none, the same records in all.
-        n_groups: how many groups each has; group g of division d is set d x n_groups + g.
+        codes: (division, record) a group's number; -1 for none, the same records in
+            all.
+        n_groups: how many groups each has; group g of division d is set d x n_groups +
+            g.
         n_exact: how many, from the first, are also attacked exactly.
     """
 
@@ -202,11 +207,12 @@ def turned_sums(
     rng: np.random.Generator,
 ) -> FloatArray:
     """(draw, column) exact sums over the first of two groups, redrawn by rotating wheels."""
-    # Records are laid on a wheel in random order; a rotation gives every record the group of
-    # another. Rotations are a group of permutations, so a test against random ones is as exact as
-    # one against random permutations (Hemerik and Goeman, Exact testing with random permutations,
-    # TEST 27, 2018). All sums of whole numbers of at most 2 to the 18 are one exact convolution.
-    # Rotations of one wheel depend on each other, so at most a quarter of them are used.
+    # Records are laid on a wheel in random order; a rotation gives every record the
+    # group of another. Rotations are a group of permutations, so a test against random
+    # ones is as exact as one against random permutations (Hemerik and Goeman, Exact
+    # testing with random permutations, TEST 27, 2018). All sums of whole numbers of at
+    # most 2 to the 18 are one exact convolution. Rotations of one wheel depend on each
+    # other, so at most a quarter of them are used.
     drawn = np.zeros((n_draws, columns.shape[1]))
     most = max(1, len(inside) // TURNS_USED)
     for first in range(0, n_draws, most):

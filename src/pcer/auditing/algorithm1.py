@@ -1,8 +1,8 @@
 """The paper's own view of an audit: Algorithm 1, rankings beside parity, attacks beside the gap.
 
-``as_published`` is part of every audit; ``comparisons`` and ``agreement`` are made of a finished
-one when they are asked for. Descriptive: seeds and budgets share records, so counts over settings
-are no independent votes.
+``as_published`` is part of every audit; ``comparisons`` and ``agreement`` are made of a
+finished one when they are asked for. Descriptive: seeds and budgets share records, so
+counts over settings are no independent votes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from pcer.release import panels
 from pcer.release.proxies import GAP, proxy_named
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 
-# Budgets whose values differ by less than this share are tied: rounding, not preference.
+# Budgets whose values differ by less than this share are tied: rounding, not
+# preference.
 TIE_TOLERANCE = 1e-12
 AS_PUBLISHED = "as published; not a recommendation"
 RESOLVED_CHOICE = "as published; every exposure at the chosen budgets is detected"
@@ -121,7 +122,10 @@ class Ranking(NamedTuple):
 
 
 class EqualGapClaim(NamedTuple):
-    """What passing both audits would claim (Proposition 3): equal costs. Is it refuted?"""
+    """What passing both audits would claim (Proposition 3): equal costs.
+
+    Is it refuted?
+    """
 
     epsilon: float | None
     groups: tuple[str, str]
@@ -230,8 +234,9 @@ class ProxyAgreement(NamedTuple):
     n_same_sign: int
     n_larger_disparity: int
     disparity_correlation: float | None
-    # Proposition 1 as a measurement: cells in which the advantage is above the gap, those of them
-    # beyond the errors of both (one-sided, Holm), and all; None for a cost that is no advantage.
+    # Proposition 1 as a measurement: cells in which the advantage is above the gap,
+    # those of them beyond the errors of both (one-sided, Holm), and all; None for a
+    # cost that is no advantage.
     exceeding: tuple[int, int, int] | None
 
 
@@ -241,7 +246,8 @@ def agreement(audit: Audit) -> list[ProxyAgreement]:
     names = audit.subject.groups
     inflation = release.kept(Facts).inflation
     by_cost = measure_costs(panels(release), audit.plan, inflation=inflation)
-    # By the audit's own names, which may be spelt otherwise than in the release: see ``as_shown``.
+    # By the audit's own names, which may be spelt otherwise than in the release: see
+    # ``as_shown``.
     pairs = [
         [names.index(name) for name in pair.groups] for pair in audit.budgets[0].pairs
     ]

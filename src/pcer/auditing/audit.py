@@ -1,4 +1,7 @@
-"""Part II of Algorithm 1: from released statistics to verdicts. ``audit(release, plan)``."""
+"""Part II of Algorithm 1: from released statistics to verdicts.
+
+``audit(release, plan)``.
+"""
 
 from __future__ import annotations
 
@@ -63,20 +66,23 @@ def audit(
 ) -> Audit | list[Audit]:
     """Audit a release: all parts of the method, deterministic for a release and a plan.
 
-    Guarantees: the order of runs in the release changes nothing; a setting's intervals do not
-    depend on which other settings there are; what cannot be computed is None.
+    Guarantees: the order of runs in the release changes nothing; a setting's intervals
+    do not depend on which other settings there are; what cannot be computed is None.
 
     Args:
-        release: a release or the path of its file; or a folder of ``*.release.json``, or a list
-            of any of them, which give a list. Those of the same records are judged as one family.
+        release: a release or the path of its file; or a folder of ``*.release.json``,
+            or a list of any of them, which give a list. Those of the same records are
+            judged as one family.
         plan: what was fixed before looking; the design's defaults if None.
         family: further releases of the same records that count in the family.
         cost: the plan's cost, by its name.
         benefit: the plan's benefit, by its name.
 
     Raises:
-        InputError: this is no release; the sentence says which function makes one of it.
-        PlanError: the plan names a cost, benefit or group that the release does not carry.
+        InputError: this is no release; the sentence says which function makes one of
+            it.
+        PlanError: the plan names a cost, benefit or group that the release does not
+            carry.
     """
     named = {k: v for k, v in (("cost", cost), ("benefit", benefit)) if v is not None}
     plan = Plan(**(dict(plan or {}) | named))
@@ -164,8 +170,9 @@ def _audit(tested: Tested, family: Mapping[str, Tested]) -> Audit:
     release = tested.release
     plan = tested.plan
     training = tested.release.training
-    # Smallest p-value of the release, Holm over the family: by the attacks that decide in each, or
-    # all by one cost, 1 where it is not carried. One release alone has none.
+    # Smallest p-value of the release, Holm over the family: by the attacks that decide
+    # in each, or all by one cost, 1 where it is not carried. One release alone has
+    # none.
     own = list(family).index(release.sha256)
     family_p = dict[str | None, tuple[float, float]]()
     for cost in (None, *tested.tests) if len(family) > 1 else ():
@@ -258,7 +265,8 @@ def choice_words(tested: Tested) -> str:
             facts = {"attack": capital(proxy.label), "reason": reason.rstrip(".")}
             text.append(say("choice", "not_computed", **facts))
     text += [say("choice", "silent", attack=attack) for attack in silent[:1]]
-    # records that attacks could not score in some model, in the setting where they are most
+    # records that attacks could not score in some model, in the setting where they are
+    # most
     excluded = Counter[tuple[str, str | None, float | None]]()
     for row in release.pooled_exposure:
         excluded[row.proxy, row.model, row.epsilon] += row.n_excluded or 0

@@ -1,8 +1,9 @@
 """Checks of a release: do its own numbers contradict what it declares?
 
-Every test of exposure rests on what the trainer declares: the split was random, its unit was the
-record, these names are different splits. Counts can contradict that. Logical contradictions need no
-test; all others share one level per release, so that a true release is rarely accused.
+Every test of exposure rests on what the trainer declares: the split was random, its
+unit was the record, these names are different splits. Counts can contradict that.
+Logical contradictions need no test; all others share one level per release, so that a
+true release is rarely accused.
 """
 
 from __future__ import annotations
@@ -38,12 +39,15 @@ DOUBLE_PRECISION: Final = 1e-12
 # People in the third largest cell of a table, below which equal tables say little.
 LEAST_RICH: Final = 5
 ROUNDED: Final = 1e-6  # relative difference of numbers of one file that count as equal
-# Standard errors by which the quick attack on placebo groups may differ from the exact one.
+# Standard errors by which the quick attack on placebo groups may differ from the exact
+# one.
 MOST_OFF: Final = 0.5
 LEAST_EXACT: Final = 5  # exactly attacked placebo groups that this check needs
-# Share of the plain attack's advantage that LiRA keeps even where eight models calibrate it badly.
+# Share of the plain attack's advantage that LiRA keeps even where eight models
+# calibrate it badly.
 LEAST_LIRA: Final = 0.5
-# By scale, how many times (p - q) / 2 an attack's mean can be: an AUC once, a difference twice.
+# By scale, how many times (p - q) / 2 an attack's mean can be: an AUC once, a
+# difference twice.
 ADVANTAGES: Final = {proxies.AUC: 1, proxies.ACCURACY: 2, proxies.PROBABILITY: 2}
 LARGEST_EXPONENT: Final = 600.0  # e to that is a number
 MOST_NAMED: Final = 5  # things that are missing, in a sentence
@@ -58,8 +62,8 @@ SplitName: TypeAlias = str | int | None
 class Finding(NamedTuple):
     """A sentence: what the release declares, what contradicts it, and what to change.
 
-    The p-value is adjusted within the check, None where logic decides. A finding that caps the
-    verdict undermines the audit's tests; None: as the check says.
+    The p-value is adjusted within the check, None where logic decides. A finding that
+    caps the verdict undermines the audit's tests; None: as the check says.
     """
 
     sentence: str
@@ -70,7 +74,8 @@ class Finding(NamedTuple):
 class Check(NamedTuple):
     """A name as in ``declarations[].check``, and a test of ``Facts`` or, by chance, of ``Splits``.
 
-    ``shares`` are those of ``LEVEL``, with one split and with several; None where logic decides.
+    ``shares`` are those of ``LEVEL``, with one split and with several; None where logic
+    decides.
     """
 
     name: str
@@ -82,8 +87,8 @@ class Check(NamedTuple):
 def check_release(release: Release) -> list[DeclarationFinding]:
     """All contradictions between numbers and declarations; none for most releases.
 
-    Logic is always checked; chance only where the split is declared random, sizes are released and
-    the effective number of units is known, all at ``LEVEL`` together.
+    Logic is always checked; chance only where the split is declared random, sizes are
+    released and the effective number of units is known, all at ``LEVEL`` together.
     """
     facts = release.kept(Facts)
     rows = list[tuple[Check, Finding, float]]()
@@ -129,8 +134,8 @@ def adjusted_over_checks(
 ) -> list[float | None]:
     """Each p-value adjusted over all checks: Holm's steps, weighted by the checks' shares.
 
-    Compared with ``LEVEL``. The first step divides by the check's share of the level; a finding
-    leaves its share to the others. A row is a check, its finding and its share.
+    Compared with ``LEVEL``. The first step divides by the check's share of the level; a
+    finding leaves its share to the others. A row is a check, its finding and its share.
     """
     adjusted: list[float | None] = [None] * len(rows)
     weighed = {
@@ -200,7 +205,8 @@ class Facts:
             self.sizes = SplitCounts(
                 *(np.concatenate(part)[:, :, None] for part in parts)
             )
-        # Tables (part, label, predicted, run, group), NaN where one has no counts; None without.
+        # Tables (part, label, predicted, run, group), NaN where one has no counts; None
+        # without.
         self.cells: FloatArray | None = None
         self.labelled: SplitCounts | None = None  # of them, by label alone
         if tables := [
@@ -218,7 +224,8 @@ class Facts:
             self.effective_units = np.array(
                 [float(units[name]) for name in self.groups]
             )
-        # N / effective units of each group, which multiplies its variance; None where not known.
+        # N / effective units of each group, which multiplies its variance; None where
+        # not known.
         self.inflation: FloatArray | None = None
         if release.training.unit_of_split in (None, RECORD):
             self.inflation = np.ones(len(self.groups))
@@ -237,8 +244,8 @@ class Splits:
         self.inflation = inflation
         self.stratified_by = strata = facts.release.training.stratified_by or "nothing"
         if strata == "nothing" and cuts.has_labels:
-            # Given its numbers in the strata a random split is random within them, so repeats can
-            # always be tested within what happens to be balanced.
+            # Given its numbers in the strata a random split is random within them, so
+            # repeats can always be tested within what happens to be balanced.
             rounded: tuple[StratifiedBy, ...] = ("label", "group")
             strata = next(
                 (by for by in rounded if hypergeometric.is_rounded(cuts, by)), strata
@@ -251,12 +258,15 @@ class Splits:
         kept = [s for s in range(len(names)) if s not in self.repeats]
         self.names = [names[split] for split in kept]
         self.cuts = cuts.only(kept)
-        # Settings, the correct records of one run for each of their splits, and names of these.
+        # Settings, the correct records of one run for each of their splits, and names
+        # of these.
         self.measured = [row for row in map(_correct_records, facts.settings) if row[2]]
 
 
 def _named_cuts(facts: Facts) -> SplitCounts | None:
-    """Every split once, by name; runs without a name count as one split. None without sizes.
+    """Every split once, by name; runs without a name count as one split.
+
+    None without sizes.
 
     By group and label if some run of each split gives its labels, else by group alone.
     """
@@ -426,7 +436,10 @@ def some_of(names: Sequence[object], most: int) -> str:
 
 
 def broken_promises(facts: Facts) -> Iterator[Finding]:
-    """Everything that contradicts an epsilon. None of it touches the tests of the audit."""
+    """Everything that contradicts an epsilon.
+
+    None of it touches the tests of the audit.
+    """
     training = facts.release.training
     private = [
         setting for setting in facts.settings if math.isfinite(setting.panel.epsilon)
@@ -456,7 +469,8 @@ def broken_promises(facts: Facts) -> Iterator[Finding]:
             if needed > delta * (1 + ROUNDED):
                 found = {"delta": delta, "noise": noise, "rate": rate, "needed": needed}
                 yield Finding(say("checks", "little_noise", at=name, **found))
-        # The most that a run spent, by the accountant that the config names or the kindest.
+        # The most that a run spent, by the accountant that the config names or the
+        # kindest.
         spent: dict[str, float] = {}
         for own in (run.epsilon_by_accountant or {} for run in runs):
             spent |= {each: max(own[each], spent.get(each, 0.0)) for each in own}
@@ -490,8 +504,9 @@ def _sample_rate(release: Release) -> float | None:
 def delta_of_one_step(epsilon: float, noise: float, rate: float) -> float:
     """Proved: the least delta of one step of DP-SGD at this epsilon; more steps need no less.
 
-    At the rate a record moves a sum with normal noise by 1. The chance of a sum above a threshold
-    with it, less e^epsilon times that without it, is largest where likelihoods have that ratio.
+    At the rate a record moves a sum with normal noise by 1. The chance of a sum above a
+    threshold with it, less e^epsilon times that without it, is largest where
+    likelihoods have that ratio.
     """
     from scipy.special import log_ndtr, ndtr
 
@@ -595,8 +610,8 @@ def repeated_splits(splits: Splits, level: float) -> Iterator[Finding]:
 def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
     """Different splits rarely give the same confusion tables, even where they cut groups alike.
 
-    A model that is the same in all splits has the most equal tables: given its right and wrong
-    records, those in training are hypergeometric within each label and group.
+    A model that is the same in all splits has the most equal tables: given its right
+    and wrong records, those in training are hypergeometric within each label and group.
     """
     if splits.repeats or not splits.measured:
         return
@@ -627,8 +642,8 @@ def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
 def balance(splits: Splits, level: float) -> Iterator[Finding]:
     """Declared strata must be balanced, and others may not be so in every split.
 
-    Units of several records cannot be balanced exactly, so they are not checked; nor are labels
-    where records without a group, or without labels, may balance the others.
+    Units of several records cannot be balanced exactly, so they are not checked; nor
+    are labels where records without a group, or without labels, may balance the others.
     """
     facts = splits.facts
     cuts = splits.cuts
@@ -739,8 +754,8 @@ def _drifts(
 def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
     """Accuracy differences that vary more over splits than random splits of such units do.
 
-    Models that memorise unequally vary more, too: a significant mean explains it. Folds of one set
-    are negatively correlated: K of them vary K / (K - 1) times as much.
+    Models that memorise unequally vary more, too: a significant mean explains it. Folds
+    of one set are negatively correlated: K of them vary K / (K - 1) times as much.
     """
     n = len(splits.cuts.train)
     sets = hypergeometric.n_fold_sets(splits.cuts)
@@ -787,9 +802,10 @@ def below_zero(splits: Splits, level: float) -> Iterator[Finding]:
 def impossible_attacks(splits: Splits, level: float) -> Iterator[Finding]:
     """Attacks below chance, LiRA far below the plain attack, and more than an epsilon allows.
 
-    Attacks differ in strength, so that no other two contradict each other. Splits have fixed sizes:
-    to exchange a record is one step between neighbours that replace one, else two. An AUC compares
-    two people, who in splits balanced on labels need two exchanges if their labels differ.
+    Attacks differ in strength, so that no other two contradict each other. Splits have
+    fixed sizes: to exchange a record is one step between neighbours that replace one,
+    else two. An AUC compares two people, who in splits balanced on labels need two
+    exchanges if their labels differ.
     """
     facts = splits.facts
     rows = list[tuple[str, FloatArray, FloatArray]]()
@@ -841,8 +857,9 @@ def impossible_attacks(splits: Splits, level: float) -> Iterator[Finding]:
 def largest_advantage(epsilon: float, delta: float, *, n_steps: int) -> float:
     """Half of the most by which chances p and q of one event differ, so many neighbours apart.
 
-    Proved: a step gives p <= min(e^epsilon q + delta, 1 - e^-epsilon (1 - q - delta)). That is its
-    own mirror image, so p - q is largest where p = 1 - q: half of the steps lead up to 1/2.
+    Proved: a step gives p <= min(e^epsilon q + delta, 1 - e^-epsilon (1 - q - delta)).
+    That is its own mirror image, so p - q is largest where p = 1 - q: half of the steps
+    lead up to 1/2.
     """
     shrink = math.exp(-epsilon)
     q = (1 - delta) * shrink / (1 + shrink) if n_steps % 2 else 0.5
@@ -852,9 +869,10 @@ def largest_advantage(epsilon: float, delta: float, *, n_steps: int) -> float:
 
 
 SHARE_OF_REPEATS: Final = 0.37
-# Every check, in the order of findings. With one split most of the level goes to the drift of a
-# group's labels, for which it has the least evidence; from two splits on drift is easy to find, and
-# two names for one split of small groups are not. Invented numbers are easier still.
+# Every check, in the order of findings. With one split most of the level goes to the
+# drift of a group's labels, for which it has the least evidence; from two splits on
+# drift is easy to find, and two names for one split of small groups are not. Invented
+# numbers are easier still.
 CHECKS: Final = (
     Check("split_names", conflicting_names),
     Check("whole_numbers", broken_numbers),

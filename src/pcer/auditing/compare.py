@@ -1,11 +1,13 @@
 """Is the new model worse than the old one? ``compare(old, new)``; of several, ``trend``.
 
-Two releases of the same attribute and groups, setting by setting: whose exposure rose, which gap
-of exposures or outcomes grew, beyond chance; and upper bounds of what could have been missed.
+Two releases of the same attribute and groups, setting by setting: whose exposure rose,
+which gap of exposures or outcomes grew, beyond chance; and upper bounds of what could
+have been missed.
 
-Every change is about people like these. For the same splits, split error is estimated from how the
-changes vary over splits (Student's t). The models may memorise the same people or others: counts do
-not say which, so others are taken. `python -m benchmarks.alarms comparisons` counts false alarms.
+Every change is about people like these. For the same splits, split error is estimated
+from how the changes vary over splits (Student's t). The models may memorise the same
+people or others: counts do not say which, so others are taken. `python -m
+benchmarks.alarms comparisons` counts false alarms.
 """
 
 from __future__ import annotations
@@ -102,10 +104,12 @@ class Change(Record):
     Attributes:
         axis: exposure; or outcomes, of which only differences are tested.
         groups: one name, or two.
-        change: new minus old; of a difference that of its size, positive where they grew apart.
+        change: new minus old; of a difference that of its size, positive where they
+            grew apart.
         standard_error: of new minus old.
         most: most that it may have risen, or its size grown, all of a kind at once.
-        p_worse: of "it rose", adjusted over all that is tested; ``p_worse_alone`` is not.
+        p_worse: of "it rose", adjusted over all that is tested; ``p_worse_alone`` is
+            not.
         p_improved: of "it fell", likewise.
     """
 
@@ -127,7 +131,8 @@ class SettingChange(Record):
     """One setting of the old release beside one of the new.
 
     Attributes:
-        n_paired: splits that both have, change by change; None where errors are added instead.
+        n_paired: splits that both have, change by change; None where errors are added
+            instead.
     """
 
     old: ComparedSetting
@@ -158,7 +163,8 @@ class Changes(Result):
     Attributes:
         cost: the attack that measures exposure in both.
         same_people: whether both releases say that they are of the same records.
-        verdict: worse if anything is; else improved if anything is; or the same release.
+        verdict: worse if anything is; else improved if anything is; or the same
+            release.
         headline: what changed, in exposure and in outcomes.
         account: what it rests on.
         left_out: settings that only one of the two has.
@@ -193,16 +199,18 @@ def compare(
 ) -> Changes:
     """Is the new model's exposure, or a difference between groups, worse beyond chance?
 
-    Differences are those of exposures and of outcomes. Every test is one-sided, about people like
-    these. Over everything tested the chance that anything is called worse where nothing got worse
-    is at most 5% (Holm), and so for improved. Splits of both are paired, of the same data digest.
+    Differences are those of exposures and of outcomes. Every test is one-sided, about
+    people like these. Over everything tested the chance that anything is called worse
+    where nothing got worse is at most 5% (Holm), and so for improved. Splits of both
+    are paired, of the same data digest.
 
     Args:
         old: the release to compare with, or its path.
         new: the one that may be worse; of the same attribute, groups and outcome.
         cost: the attack; by default the strongest that both carry.
-        settings: which to compare, such as "forest, none" or "0.5"; "A=B" is A of the old one with
-            B of the new. By default those that both have, or the only one of each.
+        settings: which to compare, such as "forest, none" or "0.5"; "A=B" is A of the
+            old one with B of the new. By default those that both have, or the only one
+            of each.
 
     Raises:
         InputError: the two cannot be compared; one sentence says why.
@@ -414,13 +422,14 @@ class BothExposed:
     ) -> tuple[FloatArray, FloatArray]:
         """New plus ``way`` times old, (split, group), and the variance that splits do not show.
 
-        ``way`` is -1 for the change and 1 for the sum; ``least``, old and new, are the least costs
-        at which people's part is taken: of two alike, the one that came out low must not have the
-        smaller error, neither beside the other group nor beside the other release.
+        ``way`` is -1 for the change and 1 for the sum; ``least``, old and new, are the
+        least costs at which people's part is taken: of two alike, the one that came out
+        low must not have the smaller error, neither beside the other group nor beside
+        the other release.
 
-        The same people add most to a change if others of them are remembered, and to a sum if the
-        same are. With shares s and t remembered, the correlation of who it is, is at least
-        -sqrt(s t / ((1 - s) (1 - t))) and at most 1.
+        The same people add most to a change if others of them are remembered, and to a
+        sum if the same are. With shares s and t remembered, the correlation of who it
+        is, is at least -sqrt(s t / ((1 - s) (1 - t))) and at most 1.
         """
         old = self.old
         new = self.new
@@ -491,8 +500,9 @@ Rows = dict[str, FloatArray]
 def group_rows(both: BothExposed, *, tail: float) -> Rows:
     """The change of every group's exposure.
 
-    What records change about each other is not the same in two sweeps, so it counts here as in
-    the interval of one group (``MUTUAL``); a difference of groups has what they do not share.
+    What records change about each other is not the same in two sweeps, so it counts
+    here as in the interval of one group (``MUTUAL``); a difference of groups has what
+    they do not share.
     """
     per_split, lasting = both.per_split_and_lasting(-1.0)
     mutual = measure.MUTUAL * (both.old.of_records + both.new.of_records)
@@ -556,7 +566,8 @@ def _changed_rows(
 ) -> tuple[Rows, int | None]:
     """One setting's groups, pairs and outcomes, and how many splits were compared one by one.
 
-    ``common`` are the splits that both releases have; None where people are not the same.
+    ``common`` are the splits that both releases have; None where people are not the
+    same.
     """
     before, after = measured
     if before.exposed is None or after.exposed is None:
@@ -800,10 +811,11 @@ def trend(
     """Audit versions of one model, the oldest first: is the last worse than the first?
 
     Args:
-        releases: two or more, or their paths, or a list of them, in the order of time; of the
-            same attribute, groups and outcome.
+        releases: two or more, or their paths, or a list of them, in the order of time;
+            of the same attribute, groups and outcome.
         cost: the attack; by default the strongest that all carry.
-        setting: one that all have, such as "0.5". By default the least private of these.
+        setting: one that all have, such as "0.5". By default the least private of
+            these.
 
     Raises:
         InputError: they cannot be compared; one sentence says why.

@@ -1,12 +1,13 @@
 """Is anything memorised about these records? The exact Mantel-Haenszel test.
 
-If nothing was memorised and the split was random, membership is exchangeable among a group's
-records of one label. Given the totals of each split, the correct ones in training are then
-hypergeometric, independent over labels and splits. Their sum U is the statistic; p = P(U >= u).
+If nothing was memorised and the split was random, membership is exchangeable among a
+group's records of one label. Given the totals of each split, the correct ones in
+training are then hypergeometric, independent over labels and splits. Their sum U is the
+statistic; p = P(U >= u).
 
-A hypergeometric count is a sum of independent yes-or-no draws (its generating function has
-real roots only), and so is U. Two facts used here follow: Bernstein's bound for its tails with
-the variance it has, and no third or fourth cumulant above the variance.
+A hypergeometric count is a sum of independent yes-or-no draws (its generating function
+has real roots only), and so is U. Two facts used here follow: Bernstein's bound for its
+tails with the variance it has, and no third or fourth cumulant above the variance.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from pcer.metrics import Counts, FloatArray, quotient
 
 # Smallest p-value, to be read as "at most 1e-12".
 SMALLEST_P = 1e-12
-# Exact p-values are rounded to so many decimals: the transform's error is below 1e-15, and results
-# must not differ between machines.
+# Exact p-values are rounded to so many decimals: the transform's error is below 1e-15,
+# and results must not differ between machines.
 P_DECIMALS = 13
-EXACT_LIMIT = 100.0  # largest standard deviation of U for which its whole distribution is computed
-# Counts whose probability Bernstein bounds by e^-50 are cut off; about 10 deviations each side.
+# largest standard deviation of U for which its whole distribution is computed
+EXACT_LIMIT = 100.0
+# Counts whose probability Bernstein bounds by e^-50 are cut off; about 10 deviations
+# each side.
 TAIL_EXPONENT = 50.0
 PLAIN_MEAN = 0.01  # a mean with a smaller p-value counts whatever the spread
 BATCH_ENTRIES = 250_000  # probabilities of single counts that are held at once
@@ -63,7 +66,8 @@ class Strata(NamedTuple):
 class Memorised(NamedTuple):
     """The test of each group; arrays over the group."""
 
-    p_value: FloatArray  # P(U >= u); NaN where U cannot vary, so that nothing can be resolved
+    # P(U >= u); NaN where U cannot vary, so that nothing can be resolved
+    p_value: FloatArray
     excess: (
         FloatArray  # correct training records beyond what the splits alone would give
     )
@@ -110,8 +114,9 @@ def memorised(strata: Strata) -> Memorised:
     flat = Strata(*(part.reshape(-1, part.shape[-1]) for part in strata))
     excess = flat.excess.sum(axis=0)
     variance = flat.variance.sum(axis=0)
-    # Normal, half a count off for continuity, skewness taken out by the first Cornish-Fisher term.
-    # Skewness is at most 1/deviation: beyond a deviation of 100 it is right to 1 % down to 1e-9.
+    # Normal, half a count off for continuity, skewness taken out by the first
+    # Cornish-Fisher term. Skewness is at most 1/deviation: beyond a deviation of 100 it
+    # is right to 1 % down to 1e-9.
     lean = (flat.total - 2 * flat.correct) * _ratio(
         flat.total - 2 * flat.trained, flat.total
     )
@@ -133,11 +138,12 @@ def memorised(strata: Strata) -> Memorised:
 
 def hidden_cost_limit(strata: Strata, *, confidence_level: float = 0.95) -> FloatArray:
     """Upper bound of the exposure (group,) where U cannot vary; NaN where it can."""
-    # Where all records of a label are right, exposure needs wrong ones out of training; where all
-    # are wrong, right ones in training. None was seen among n. With m the smallest over splits
-    # and labels of n over the label's share of the group, the weighted mean of both is at most
-    # 1 - (1 - level)^(1/m), about 3/m: the product of (1 - rate)^n is then at least 1 - level, and
-    # a geometric mean never exceeds the arithmetic one. Proved for independent people.
+    # Where all records of a label are right, exposure needs wrong ones out of training;
+    # where all are wrong, right ones in training. None was seen among n. With m the
+    # smallest over splits and labels of n over the label's share of the group, the
+    # weighted mean of both is at most 1 - (1 - level)^(1/m), about 3/m: the product of
+    # (1 - rate)^n is then at least 1 - level, and a geometric mean never exceeds the
+    # arithmetic one. Proved for independent people.
     all_right = strata.correct == strata.total
     all_wrong = strata.correct == 0
     rest = strata.total - strata.trained
@@ -153,12 +159,13 @@ def dispersion(strata: Strata, *, inflation: FloatArray | float = 1.0) -> Disper
     """Does the accuracy difference vary more over splits than random splits of records allow?"""
     from scipy.special import gammaincc, stdtr
 
-    # Of each split x = accuracy difference less what its mix of labels explains, with variance v
-    # given its totals. The statistic is the sum of (x - mean x)^2 over max(mean v, mean u): with
-    # memorisation the variance of x may exceed v, but not u, Neyman's bound for a random split.
-    # Its mean is at most the number of splits less 1. Its own variance follows from the v and from
-    # the fourth cumulants, which few errors make large (each at most the variance of the hits); a
-    # stretched chi-square with these two moments gives p. Each bound errs towards no contradiction.
+    # Of each split x = accuracy difference less what its mix of labels explains, with
+    # variance v given its totals. The statistic is the sum of (x - mean x)^2 over
+    # max(mean v, mean u): with memorisation the variance of x may exceed v, but not u,
+    # Neyman's bound for a random split. Its mean is at most the number of splits less
+    # 1. Its own variance follows from the v and from the fourth cumulants, which few
+    # errors make large (each at most the variance of the hits); a stretched chi-square
+    # with these two moments gives p. Each bound errs towards no contradiction.
     rest = strata.total - strata.trained
     spared = strata.correct - strata.hits
     scale = _ratio(1.0, strata.trained.sum(axis=0)) + _ratio(1.0, rest.sum(axis=0))
@@ -199,8 +206,9 @@ def _reach(variance: FloatArray) -> FloatArray:
 
 def _exact_tails(strata: Strata) -> FloatArray:
     """P(U >= u) of each group from the transforms of its strata, arrays (stratum, group)."""
-    # Counts are relative to each stratum's mode, so that large ones lose no digit. The grid is
-    # circular and as wide as the widest U's distribution; all that is cut off is added to p.
+    # Counts are relative to each stratum's mode, so that large ones lose no digit. The
+    # grid is circular and as wide as the widest U's distribution; all that is cut off
+    # is added to p.
     total, trained, correct, hits = strata
     likely = np.floor((correct + 1) * ((trained + 1) / (total + 2)))
     fewest = np.maximum(0.0, trained + correct - total)
@@ -235,7 +243,8 @@ def _exact_tails(strata: Strata) -> FloatArray:
 
 def _mass_functions(strata: Strata, mode: FloatArray) -> FloatArray:
     """Probabilities of mode - reach to mode + reach, (stratum, group, count)."""
-    # By the ratio of neighbours, outwards from the mode; it is 0 at the ends of the support.
+    # By the ratio of neighbours, outwards from the mode; it is 0 at the ends of the
+    # support.
     total, trained, correct, _ = strata
     rest = total - correct - trained + mode  # wrong records that were not trained on
     steps = np.arange(int(_reach(strata.variance.max())) + 2, dtype=np.float64)

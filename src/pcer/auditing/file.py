@@ -1,7 +1,8 @@
 """The audit file: every number of an audit, the plan behind it, and the words.
 
-Same release and same plan give the same bytes. Numbers are written with 12 significant digits,
-more than any reader needs and few enough that another machine's rounding does not show.
+Same release and same plan give the same bytes. Numbers are written with 12 significant
+digits, more than any reader needs and few enough that another machine's rounding does
+not show.
 """
 
 from __future__ import annotations
@@ -343,8 +344,9 @@ class AsPublished(Record):
 class CostStory(Record):
     """One carried attack put to the same tests; groups are named for any setting.
 
-    p-values are its smallest of each kind; those over attacks are adjusted over all attacks, too;
-    where such a one is at most .05, groups are named only where they, too, stand after that.
+    p-values are its smallest of each kind; those over attacks are adjusted over all
+    attacks, too; where such a one is at most .05, groups are named only where they,
+    too, stand after that.
     """
 
     cost: str
@@ -381,8 +383,8 @@ class CostStory(Record):
 class DeclarationFinding(Record):
     """Something that the release says and its own numbers contradict, or call for.
 
-    The p-value is of numbers like these if the release's words are true, held against .01; None
-    where logic decides.
+    The p-value is of numbers like these if the release's words are true, held against
+    .01; None where logic decides.
     """
 
     check: str
@@ -454,13 +456,15 @@ class Audit(Result):
 
     Attributes:
         family: digests of the releases that were judged together, sorted.
-        family_p: of this release's strongest difference of exposures or ratios, adjusted over the
-            family; None for one release.
+        family_p: of this release's strongest difference of exposures or ratios,
+            adjusted over the family; None for one release.
         family_p_outcomes: of its strongest difference of outcomes, likewise.
         cost: the cost that everything but ``published`` and ``costs`` is about.
         choice: why that cost.
-        stronger_attack: one that was possible and is absent without a reason; None: none is.
-        broken_rules: of the plan's policy; empty where it holds, or where there is none.
+        stronger_attack: one that was possible and is absent without a reason; None:
+            none is.
+        broken_rules: of the plan's policy; empty where it holds, or where there is
+            none.
         declarations: what the numbers say against the release's own words.
         verdict: the strongest over settings; every output says this one.
         telling: the setting that ``headline`` and ``account`` are about.
@@ -527,8 +531,9 @@ class Audit(Result):
     def statements(self) -> dict[str, list[int | str]]:
         """What a guard can meet, and where: settings by position, or attacks that do not decide.
 
-        A statement holds where it does in any pair, also behind a stronger verdict; by another
-        attack, where it does after Holm over all attacks. One of Algorithm 1 has no place.
+        A statement holds where it does in any pair, also behind a stronger verdict; by
+        another attack, where it does after Holm over all attacks. One of Algorithm 1
+        has no place.
         """
         found: dict[str, list[int | str]] = {}
         for k, pair in (
@@ -561,12 +566,15 @@ class Audit(Result):
     ) -> Any:
         """The numbers as a data frame, a row for each of what is asked for.
 
-        Nested fields are joined by ``_`` (``cost_value``, ``cost_interval_low``); no differential
-        privacy is an infinite epsilon; lists of groups are joined by commas.
+        Nested fields are joined by ``_`` (``cost_value``, ``cost_interval_low``); no
+        differential privacy is an infinite epsilon; lists of groups are joined by
+        commas.
 
         Args:
-            what: "groups" (in every setting), "pairs" (in every setting), "settings" or "costs".
-            backend: "pandas", "polars" or "pyarrow"; the first of them that is installed if None.
+            what: "groups" (in every setting), "pairs" (in every setting), "settings" or
+                "costs".
+            backend: "pandas", "polars" or "pyarrow"; the first of them that is
+                installed if None.
             full: every number; otherwise the ten columns that most need.
         """
         return Shown.drawings().to_frame(self, what, backend, full=full)
@@ -574,8 +582,9 @@ class Audit(Result):
     def metrics(self) -> dict[str, float]:
         """Flat numbers for MLflow, DVC or Prometheus; ``docs/integrations.md`` lists the names.
 
-        ``pcer_exposure_max`` is the attacker's success of 100 (coin: 50) in the most exposed group
-        of the setting that the headline is about. What is not known is left out.
+        ``pcer_exposure_max`` is the attacker's success of 100 (coin: 50) in the most
+        exposed group of the setting that the headline is about. What is not known is
+        left out.
         """
         return dict(Shown.drawings().to_metrics(self))
 
@@ -594,7 +603,8 @@ class Audit(Result):
     def plot(self, name: str | None = None) -> Any:
         """The finding's picture, which shows itself and has ``save(path)``; or a named chart.
 
-        Named charts are Altair's and need the extra ``figures``; an unknown name lists them.
+        Named charts are Altair's and need the extra ``figures``; an unknown name lists
+        them.
         """
         return Shown.drawings().to_chart(self, name)
 

@@ -1,9 +1,10 @@
 """Exact probabilities of how random splits cut groups and labels.
 
-A split that draws its training records at random gives every cell (group by label) a hypergeometric
-share of them; balanced on something, it does so within each stratum. Splits of one data set share
-its records, but are drawn separately: given the totals they are independent. The folds of a
-cross-validation are not, so what needs independence leaves them out.
+A split that draws its training records at random gives every cell (group by label) a
+hypergeometric share of them; balanced on something, it does so within each stratum.
+Splits of one data set share its records, but are drawn separately: given the totals
+they are independent. The folds of a cross-validation are not, so what needs
+independence leaves them out.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from pcer.metrics import FloatArray
 from pcer.release.format import StratifiedBy
 from pcer.statistics import upper_p
 
-# Records by which dividing integers in one proportion can miss it, and a rounding error.
+# Records by which dividing integers in one proportion can miss it, and a rounding
+# error.
 ROUNDING = 1 + 1e-9
-# A balanced count is off by less than this share of a random one's deviation. Strata finer than the
-# declared ones (label by sex by race) add up their roundings, which stays far below it.
+# A balanced count is off by less than this share of a random one's deviation. Strata
+# finer than the declared ones (label by sex by race) add up their roundings, which
+# stays far below it.
 CLEARLY_FREE = 0.5
-# Records times cells, of all tables, up to which the probability of two equal ones is exact.
+# Records times cells, of all tables, up to which the probability of two equal ones is
+# exact.
 MOST_CONVOLVED = 1_000_000
 
 
@@ -94,9 +98,9 @@ def label_chances(
     counts: SplitCounts, strata: StratifiedBy, inflation: FloatArray
 ) -> list[FloatArray]:
     """Per group the chances of its label mix in every split; 1 where nothing can vary."""
-    # Balanced by label, a group's share of each label is tested instead; a third group is then
-    # needed to tell one group from the other, so of two only the first is tested. That is also the
-    # test of groups in all records, as of one label.
+    # Balanced by label, a group's share of each label is tested instead; a third group
+    # is then needed to tell one group from the other, so of two only the first is
+    # tested. That is also the test of groups in all records, as of one label.
     by_label = strata == "label"
     n_groups = counts.train.shape[1]
     total = counts.total
@@ -118,7 +122,8 @@ def combine(chances: FloatArray, *, independent: bool) -> float:
     """One p-value of several: of the smallest (Bonferroni), if independent also of all (Fisher)."""
     from scipy.special import gammaincc
 
-    # Exact chances of counts are never too small, so both are valid however small the groups.
+    # Exact chances of counts are never too small, so both are valid however small the
+    # groups.
     n = len(chances)
     smallest = min(1.0, n * float(chances.min()))
     if n == 1 or not independent:
@@ -186,9 +191,9 @@ def chance_of_repeats(
     counts: SplitCounts, strata: StratifiedBy, inflation: FloatArray
 ) -> float:
     """Chance of so many repeats among different random splits; at most this."""
-    # The smaller of two bounds counts: that of any pair alike, and that of a chain, in which a
-    # split meets the likeliest table. Clumps that fall together leave fewer ways to cut a group:
-    # its numbers are divided by their inflation.
+    # The smaller of two bounds counts: that of any pair alike, and that of a chain, in
+    # which a split meets the likeliest table. Clumps that fall together leave fewer
+    # ways to cut a group: its numbers are divided by their inflation.
     n = len(counts.train)
     n_repeats = len(repeats(counts))
     if not n_repeats or n_fold_sets(counts):  # folds follow from each other
@@ -214,8 +219,8 @@ def table_chances(
     counts: SplitCounts, strata: StratifiedBy, *, most: int = MOST_CONVOLVED
 ) -> tuple[float, float]:
     """Chance of the likeliest way to cut all cells, and that two splits cut them alike."""
-    # All draw as the first does. Of more than ``most`` records times cells, the first chance bounds
-    # the second.
+    # All draw as the first does. Of more than ``most`` records times cells, the first
+    # chance bounds the second.
     size, drawn = (by_stratum(part, strata)[0] for part in (counts.total, counts.train))
     rows = [*zip(size, drawn.sum(axis=1), strict=True)]
     largest = math.prod(_largest_chance(*row) for row in rows)
@@ -237,8 +242,9 @@ def chain(likeliest: float, *, n: int, repeats: int) -> float:
 
 def _largest_chance(size: FloatArray, drawn: float) -> float:
     """Multivariate hypergeometric probability of the likeliest cells."""
-    # They have at least their share of the draws, one record added to every cell; each further draw
-    # goes where it adds most, which is the top since the logarithm is concave in each cell.
+    # They have at least their share of the draws, one record added to every cell; each
+    # further draw goes where it adds most, which is the top since the logarithm is
+    # concave in each cell.
     cells = np.floor((size + 1) * (drawn / (size.sum() + len(size))))
     for _ in range(int(drawn - cells.sum())):
         cells[np.argmax((size - cells) / (cells + 1))] += 1
@@ -248,7 +254,8 @@ def _largest_chance(size: FloatArray, drawn: float) -> float:
 
 def _twice(size: FloatArray, drawn: float) -> float:
     """Chance that two draws of so many have the same cells: every table's own chance, squared."""
-    # Binomial counts are hypergeometric given their sum, so squared chances are convolved.
+    # Binomial counts are hypergeometric given their sum, so squared chances are
+    # convolved.
     n = int(size.sum())
     if not 0 < drawn < n:
         return 1.0

@@ -27,23 +27,25 @@ LIMIT_STEPS = 8  # after which a bound and its error agree to a hundredth of the
 LEAST_RECORDS = (
     50  # of a group from which on an attack over all models tells something about it
 )
-# Variance factor: training on one record changes predictions for others, which a single sweep
-# cannot measure. In the interval of one group's exposure that counts as much as what records add
-# themselves; in a difference of groups only the share of it that they do not have in common
-# (``separation``).
+# Variance factor: training on one record changes predictions for others, which a single
+# sweep cannot measure. In the interval of one group's exposure that counts as much as
+# what records add themselves; in a difference of groups only the share of it that they
+# do not have in common (``separation``).
 MUTUAL = 2.0
-# The people's part in the variance of an attack that is measured in each run, by its scale.
+# The people's part in the variance of an attack that is measured in each run, by its
+# scale.
 PEOPLE_PARTS: dict[proxies.Scale, Callable[[FloatArray, FloatArray], FloatArray]] = {
     proxies.ACCURACY: variances.people_part,
-    # a = AUC - 1/2, in which a record counts as a member and among the others: 2a (1 - 2a) / N
+    # a = AUC - 1/2, in which a record counts as a member and among the others: 2a (1 -
+    # 2a) / N
     proxies.AUC: lambda advantage, n: variances.people_part(2 * advantage, n),
     # half a difference of rates: a (1 - 2a) / (2N)
     proxies.BALANCED: lambda advantage, n: variances.people_part(2 * advantage, n) / 4,
 }
 
 ADVANTAGES = (proxies.RMIA, proxies.LIRA, proxies.REFERENCE, proxies.AUC_ADVANTAGE)
-# Attacks that may decide, strongest first: one of each. An advantage near its ceiling cannot show
-# differences, and a paired attack misses weak ones that concern everybody.
+# Attacks that may decide, strongest first: one of each. An advantage near its ceiling
+# cannot show differences, and a paired attack misses weak ones that concern everybody.
 PAIRED = (proxies.PAIRED_CONFIDENCE, proxies.PAIRED_GAP)
 
 
@@ -51,13 +53,15 @@ PAIRED = (proxies.PAIRED_CONFIDENCE, proxies.PAIRED_GAP)
 class Exposed:
     """Exposure by one attack in one setting, as the tests need it; arrays over the group."""
 
-    # (split, group) cost without the luck of the split; one over all models counts as one split.
+    # (split, group) cost without the luck of the split; one over all models counts as
+    # one split.
     per_split: FloatArray
     null_variance: FloatArray  # of the mean over splits if nothing was memorised
     one_split: FloatArray  # variance of one split's cost for people drawn anew
     n: FloatArray  # records, or as many as clumps of them are worth
     n_test: FloatArray  # those of one test part, counted alike
-    # The people's part in the variance at an exposure; None: one split's whole variance.
+    # The people's part in the variance at an exposure; None: one split's whole
+    # variance.
     people: Callable[[FloatArray, FloatArray], FloatArray] | None
     covariance: FloatArray  # of cost and benefit in one split; NaN where unknown
     is_counted: bool  # from counts, where people may add to the covariance
@@ -102,7 +106,8 @@ class Exposed:
     def limit(self, *, z: float) -> FloatArray:
         """Largest cost that the data allow: z of the errors that it would have away from the value.
 
-        The error at the value is too small for costs above it; above 1/2 it is the larger one.
+        The error at the value is too small for costs above it; above 1/2 it is the
+        larger one.
         """
         start = np.maximum(self.value, 0.0)
         variance = self.alone
@@ -147,7 +152,8 @@ class Measured:
     is_pooled: (
         bool  # the cost is one number for all seeds, and so has no spread over them
     )
-    # Of the gap, what each split's first run gets right; None where something is withheld.
+    # Of the gap, what each split's first run gets right; None where something is
+    # withheld.
     strata: Strata | None
     inflation: FloatArray  # (group,) by how much clumps of records multiply a variance
     # (split, group) benefit; NaN where it is not given for some group, and so below.
@@ -170,9 +176,10 @@ class Measured:
     def exposed_by_split(self) -> Exposed | None:
         """Exposure split by split, with people's part of its error alone; None if not released so.
 
-        Records make LiRA's error V over M models: V = P + (D - P) / M. P is what people add; D is
-        the variance by records in one model, the rest of which the spread over splits shows. For
-        attacks that do not calibrate, that spread misses what records change about each other.
+        Records make LiRA's error V over M models: V = P + (D - P) / M. P is what people
+        add; D is the variance by records in one model, the rest of which the spread
+        over splits shows. For attacks that do not calibrate, that spread misses what
+        records change about each other.
         """
         exposed = self.exposed
         panel = self.panel
@@ -356,7 +363,10 @@ def require_available(panels: tuple[Panel, ...], plan: Plan) -> Plan:
 
 
 def pairs_of(panels: tuple[Panel, ...], plan: Plan) -> tuple[Pair, ...]:
-    """Which groups are compared: reference first. Two groups: the paper's order by default."""
+    """Which groups are compared: reference first.
+
+    Two groups: the paper's order by default.
+    """
     names = panels[0].group_names
     if plan.reference_group is not None:
         reference = names.index(plan.reference_group)
@@ -379,7 +389,8 @@ def number(value: float | FloatArray) -> float | None:
 
 def benefit_of(panel: Panel, plan: Plan) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Benefit (seed, group), and the records that it is a share of: of the test part, and all."""
-    # Where the training part is not given, the test part is all: benefits need nothing else.
+    # Where the training part is not given, the test part is all: benefits need nothing
+    # else.
     if panel.test is None or panel.train is None or plan.benefit == "positive_rate":
         return (
             panel.positive_rate,
@@ -428,8 +439,9 @@ def _exposed(
     enough: npt.NDArray[np.bool_],
 ) -> tuple[Exposed | None, str | None]:
     """What the tests of a cost need, or why there are none."""
-    # Of the gap, the luck of the split is known, and so is what people add at most. The error of a
-    # cost over all models holds its people; that of a cost of every run is about its records.
+    # Of the gap, the luck of the split is known, and so is what people add at most. The
+    # error of a cost over all models holds its people; that of a cost of every run is
+    # about its records.
     name = proxy.name
     people = PEOPLE_PARTS.get(proxy.scale)
     is_rate = plan.benefit == "positive_rate"

@@ -44,7 +44,8 @@ Success = Annotated[float, Field(ge=0, le=100)]  # right answers of an attacker 
 LEAST_POINTS: Final = (
     0.1  # a smaller limit is an advantage, as earlier versions had them
 )
-# By limit what a coin has, the least above 0, and what it is; others are an attacker's success.
+# By limit what a coin has, the least above 0, and what it is; others are an attacker's
+# success.
 SUCCESS: Final = (50, 50.0, "an attacker's success of 100, at least a coin's 50")
 UNITS: Final = {
     "largest_difference": (0, LEAST_POINTS, "points of an attacker's success of 100"),
@@ -58,18 +59,23 @@ class Policy(Record):
     """What is tolerated: rules that an audit holds or breaks (``docs/reports.md``).
 
     Args:
-        strict: ask for random splits with names, for the number of records of every rate, for at
-            least ``min_splits`` splits, and for words that the numbers do not contradict.
-        min_splits: fewest splits of every setting; None: 8 where strict, else any number.
+        strict: ask for random splits with names, for the number of records of every
+            rate, for at least ``min_splits`` splits, and for words that the numbers do
+            not contradict.
+        min_splits: fewest splits of every setting; None: 8 where strict, else any
+            number.
         required_costs: costs that the release must carry, with their errors.
-        largest_exposure: most that any group's exposure may be, as an attacker's success of 100
-            (coin: 50), by the upper bound of any attack.
-        largest_difference: most by which exposures of two groups may differ, in points of it.
-        largest_detectable: largest "smallest detectable exposure", as a success of 100, so that
-            data which can show nothing do not pass.
-        largest_outcome_gap: most by which outcomes of two groups may differ, in points of 100.
+        largest_exposure: most that any group's exposure may be, as an attacker's
+            success of 100 (coin: 50), by the upper bound of any attack.
+        largest_difference: most by which exposures of two groups may differ, in points
+            of it.
+        largest_detectable: largest "smallest detectable exposure", as a success of 100,
+            so that data which can show nothing do not pass.
+        largest_outcome_gap: most by which outcomes of two groups may differ, in points
+            of 100.
         least_accuracy: least accuracy on test records, of 100.
-        most_spent: most epsilon that a group's people may have spent on average, by receipts.
+        most_spent: most epsilon that a group's people may have spent on average, by
+            receipts.
         fail_on: statements that may hold of no pair in any setting.
 
     >>> Policy(largest_exposure=52, fail_on=["exposure_differs"]).largest_exposure
@@ -116,9 +122,10 @@ class Plan(Record):
         rng: seed of both.
         benefit: what a group receives.
         cost: what it pays: a cost that the release carries, or ``sharpest`` of those.
-        reference_group: the group that others are compared with. Default: of two groups the
-            first, of more the largest.
-        margin: difference of costs up to which two groups count as equal; None: none does.
+        reference_group: the group that others are compared with. Default: of two groups
+            the first, of more the largest.
+        margin: difference of costs up to which two groups count as equal; None: none
+            does.
         policy: what is tolerated; None: nothing is asked.
 
     >>> Plan(floor=0.01).floors

@@ -1,10 +1,11 @@
 """Before anything is trained: what could an audit show? ``detectable(sizes or release, ...)``.
 
-A planned study is a ``Design``: so many people, so many splits, and the error of the exposure. Two
-questions, two errors, as in the audit. "Is anything memorised about these records?" meets split
-error only where the exposure comes from counts, and that falls with every further split. "Do the
-groups differ?" is about people like these, which adds an error that only more people lower. Power
-is that of the audit's tests, at the first step of Holm over its family.
+A planned study is a ``Design``: so many people, so many splits, and the error of the
+exposure. Two questions, two errors, as in the audit. "Is anything memorised about these
+records?" meets split error only where the exposure comes from counts, and that falls
+with every further split. "Do the groups differ?" is about people like these, which adds
+an error that only more people lower. Power is that of the audit's tests, at the first
+step of Holm over its family.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ REPETITIONS: Final = (
     12  # steps to a threshold; each leaves at most half of what is missing
 )
 FINEST: Final = 2**40  # steps of an interval in which an amount is searched for
-# A test takes the spread over splits where that happens to be large: so many of its deviations.
+# A test takes the spread over splits where that happens to be large: so many of its
+# deviations.
 CHANCE_SPREAD: Final = 0.6
 # Where a difference may be there.
 OPEN: Final = (Verdict.NO_DIFFERENCE_SHOWN, Verdict.FLOOR_DOMINATED)
@@ -70,10 +72,12 @@ class OutlookRow(Record):
         groups: one name, or the two of a pair.
         n_people: of each of them, training and test together.
         base: exposure of the less exposed group of a pair.
-        smallest: exposure or difference that would be shown; None where not even the largest would.
+        smallest: exposure or difference that would be shown; None where not even the
+            largest would.
         limit: the smallest with any number of splits.
         splits_for_target: fewest that would show the target; None where none would.
-        people_for_target: of each of them, all groups growing alike, with the splits as they are.
+        people_for_target: of each of them, all groups growing alike, with the splits as
+            they are.
     """
 
     groups: tuple[str, ...]
@@ -97,7 +101,8 @@ class Outlook(Result):
     """The result of ``pcer.detectable``: what could be shown, and what a target would take.
 
     Attributes:
-        release_sha256: of the earlier release that it was made from; None: from sizes alone.
+        release_sha256: of the earlier release that it was made from; None: from sizes
+            alone.
         subject: what the release is about; None without one.
         setting: the release's setting that it is about.
         cost: what exposure is measured by.
@@ -177,19 +182,23 @@ def detectable(
 ) -> Outlook:
     """Smallest exposure and difference that an audit would show in 80% of such studies.
 
-    Power is that of the audit's tests at the first step of Holm over their families. From sizes it
-    is that of the gap, whose error follows from them. What a stronger attack can show depends on
-    how stable the models are, which a release of a few splits reveals.
+    Power is that of the audit's tests at the first step of Holm over their families.
+    From sizes it is that of the gap, whose error follows from them. What a stronger
+    attack can show depends on how stable the models are, which a release of a few
+    splits reveals.
 
     Args:
-        of: people in each group, training and test together; or an earlier release or its path,
-            which gives the sizes, accuracies, splits and errors.
-        accuracy: for people the model was not trained on; one number or one for each group (0.8).
+        of: people in each group, training and test together; or an earlier release or
+            its path, which gives the sizes, accuracies, splits and errors.
+        accuracy: for people the model was not trained on; one number or one for each
+            group (0.8).
         test_size: share of the records that a split holds out (0.3).
         n_splits: distinct splits (20, or as many as the release has).
-        n_settings: models or budgets that are audited together (1, or as in the release).
+        n_settings: models or budgets that are audited together (1, or as in the
+            release).
         cost: "gap"; of a release any attack that it carries, by default the strongest.
-        exposure: of the less exposed group of every pair (0, or what the release shows).
+        exposure: of the less exposed group of every pair (0, or what the release
+            shows).
         target: exposure or difference to show; asks for splits and people.
         setting: of a release with several, the one to plan with; the first by default.
 
@@ -272,9 +281,9 @@ class CountsError:
     ) -> tuple[float, float]:
         """Variance of an exposure or a difference: what a test takes it for, and what it is.
 
-        The test of a difference takes the people's part at the exposures it sees. Where the
-        difference seen is just the threshold, z errors, the smaller group is off by the larger
-        part: found by repetition.
+        The test of a difference takes the people's part at the exposures it sees. Where
+        the difference seen is just the threshold, z errors, the smaller group is off by
+        the larger part: found by repetition.
         """
         f = self.train_share
         n_splits = design.n_splits
@@ -313,11 +322,12 @@ class CountsError:
 class MeasuredError:
     """Errors of an attack (paired, LiRA) in the audit of an earlier release.
 
-    No error says which part of it more splits would lower: the people's part is taken as large as
-    it can be where splits are added, and as 0 where some are taken away.
+    No error says which part of it more splits would lower: the people's part is taken
+    as large as it can be where splits are added, and as 0 where some are taken away.
     """
 
-    # (group, group) of a difference; on the diagonal that by which an exposure is detected.
+    # (group, group) of a difference; on the diagonal that by which an exposure is
+    # detected.
     variance: FloatArray
     people: Callable[[FloatArray, FloatArray], FloatArray]
     largest: FloatArray

@@ -1,7 +1,7 @@
 """What an organisation tolerates: rules that an audit holds or breaks, fixed before looking.
 
-A policy is part of the plan, so that its results are part of the audit: every output prints them,
-the exit code follows from them, and ``pcer verify`` recomputes them.
+A policy is part of the plan, so that its results are part of the audit: every output
+prints them, the exit code follows from them, and ``pcer verify`` recomputes them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Which setting holds the user's limits, and what does choosing it cost? ``recommend(releases)``.
 
-A setting holds where each bound is inside its limit, at 5% over the settings: all must hold, so
-groups and limits need no correction. It breaks where some bound is outside the other way, at 5%
-over settings, groups (or pairs, where these are asked for and more) and limits (one of exposure
-counts for each deciding attack); else it is open. Point estimates are never compared with a limit:
-`python -m benchmarks.planner choices` counts how often either is wrong. Exposure and outcomes are
-about people like these; accuracy is of these records. Numbers are of 100, but for epsilons.
+A setting holds where each bound is inside its limit, at 5% over the settings: all must
+hold, so groups and limits need no correction. It breaks where some bound is outside the
+other way, at 5% over settings, groups (or pairs, where these are asked for and more)
+and limits (one of exposure counts for each deciding attack); else it is open. Point
+estimates are never compared with a limit: `python -m benchmarks.planner choices` counts
+how often either is wrong. Exposure and outcomes are about people like these; accuracy
+is of these records. Numbers are of 100, but for epsilons.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ from pcer.statistics import (
     sampled_gaussian,
 )
 
-# In the order in which outputs name them; the first two are held against every deciding attack.
+# In the order in which outputs name them; the first two are held against every deciding
+# attack.
 EXPOSURE, DIFFERENCE, OUTCOMES, SPENT, ACCURACY = LIMITS = (
     *("largest_exposure", "largest_difference", "largest_outcome_gap"),
     *("most_spent", "least_accuracy"),
@@ -66,7 +68,8 @@ Law = Literal["poisson", "negative_binomial"]  # of the number of runs
 class Checked(Record):
     """One number of a setting, its bounds and its limit; None where unknown, or not asked for.
 
-    The bound that must be inside the limit has the level to hold, the other that to break.
+    The bound that must be inside the limit has the level to hold, the other that to
+    break.
     """
 
     what: str
@@ -105,9 +108,11 @@ class SettingAnswer(Record):
     """One setting: its list, why, and every number that a limit could be about.
 
     Attributes:
-        splits: how many would decide an open setting 4 times in 5; None where none would.
+        splits: how many would decide an open setting 4 times in 5; None where none
+            would.
         people: of the groups in question, how many would where splits alone would not.
-        allowed: success of an attacker who sees every training step, by receipts; None without.
+        allowed: success of an attacker who sees every training step, by receipts; None
+            without.
     """
 
     model: str | None
@@ -130,9 +135,11 @@ class Price(Record):
     """What reading and choosing cost, by Renyi divergences; None: no promise, or not known.
 
     Attributes:
-        together: epsilon of all models that were read, ``n_without`` of them not private.
-        fresh: epsilon of a fresh private selection over the private settings: runs with a setting
-            drawn at random each, their number drawn by the law, ``mean_runs`` on average.
+        together: epsilon of all models that were read, ``n_without`` of them not
+            private.
+        fresh: epsilon of a fresh private selection over the private settings: runs with
+            a setting drawn at random each, their number drawn by the law, ``mean_runs``
+            on average.
     """
 
     together: float | None
@@ -188,16 +195,21 @@ def recommend(
 ) -> Recommendation:
     """Say which setting to train: the most accurate of those whose bounds hold every limit.
 
-    Settings that are not shown to be less accurate are tied with it. Of these the one with the
-    smallest epsilon is chosen, then the one whose people spend least, then the most accurate.
+    Settings that are not shown to be less accurate are tied with it. Of these the one
+    with the smallest epsilon is chosen, then the one whose people spend least, then the
+    most accurate.
 
     Args:
-        releases: of one attribute of the same records, or their paths; two or more settings.
+        releases: of one attribute of the same records, or their paths; two or more
+            settings.
         policy: limits from a policy file; those named here replace them.
-        largest_exposure: most that an attacker may be right, of 100 (coin: 50), in any group.
+        largest_exposure: most that an attacker may be right, of 100 (coin: 50), in any
+            group.
         largest_difference: most by which that may differ between two groups, in points.
-        largest_outcome_gap: most by which outcomes of two groups may differ, in points of 100.
-        most_spent: most epsilon that a group's people may spend on average, by receipts or promise.
+        largest_outcome_gap: most by which outcomes of two groups may differ, in points
+            of 100.
+        most_spent: most epsilon that a group's people may spend on average, by receipts
+            or promise.
         least_accuracy: least accuracy on test records, of 100.
 
     Raises:
@@ -413,7 +425,8 @@ class Candidate:
     def needed(self, told: Checked, levels: Levels) -> tuple[int | None, float | None]:
         """Splits that would decide a number 4 times in 5; where none would, people.
 
-        More splits lower what is above the people's part: of what is spent, no release says it.
+        More splits lower what is above the people's part: of what is spent, no release
+        says it.
         """
         away = abs((told.limit or 0.0) - (told.value or 0.0))
         error = told.standard_error or 0.0
@@ -673,8 +686,9 @@ def selection_epsilon(
 ) -> tuple[float, Law, float | None]:
     """Epsilon of the best of a random number of runs, the law that costs least, and its eta.
 
-    Papernot and Steinke (2022): Theorem 6 (Poisson) and Theorem 2 (truncated negative binomial,
-    eta from 0 to 1). Other runs stay secret, and the score is public or within the divergence.
+    Papernot and Steinke (2022): Theorem 6 (Poisson) and Theorem 2 (truncated negative
+    binomial, eta from 0 to 1). Other runs stay secret, and the score is public or
+    within the divergence.
     """
     from scipy.optimize import brentq
 

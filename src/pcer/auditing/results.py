@@ -25,11 +25,12 @@ from pcer.statistics import SIGNIFICANCE, bootstrap_sums, generator, percentile_
 
 OVER_SEEDS, OVER_SPLITS, NULL_DRAWS = range(3)  # what a stream of random numbers is for
 
-# (seed,) each, by what it is: a quantity's name, its cost, and the group, or pair and floor.
+# (seed,) each, by what it is: a quantity's name, its cost, and the group, or pair and
+# floor.
 Columns = dict[tuple[object, ...], FloatArray]
 Summaries = dict[tuple[object, ...], file.Summary]
-# If nothing was memorised: mean gaps of groups, mean disparities of pairs, and those of every floor
-# of the plan (floor, pair).
+# If nothing was memorised: mean gaps of groups, mean disparities of pairs, and those of
+# every floor of the plan (floor, pair).
 Null = tuple[list[file.NullPicture], list[file.NullPicture], FloatArray]
 
 
@@ -225,7 +226,8 @@ def _pair(
     if margin is not None:
         is_equal = bool(p <= SIGNIFICANCE) and tested.contradiction is None
         equal = file.Equivalence(margin=margin, p_value=number(p), shown=is_equal)
-    # the sign turns above some floor where the group with the lower ratio has the higher rate
+    # the sign turns above some floor where the group with the lower ratio has the
+    # higher rate
     higher, lower = (i, j) if evidence.cross.value[k, pair] > 0 else (j, i)
     rate = measured.received.mean(axis=0)
     turns_at = None
@@ -349,8 +351,8 @@ def _ratio(tested: Tested, evidence: Evidence, k: int, pair: int) -> file.RatioA
     elif tested.measured[tested.cost][k].is_below_floor((i, j)):
         answer = "floor_dominated"
     lower = j if value > 0 else i
-    # 1 where a difference that is shown lowers this ratio; -1 where it raises it, so that the other
-    # one must be what lowers it
+    # 1 where a difference that is shown lowers this ratio; -1 where it raises it, so
+    # that the other one must be what lowers it
     fewer = j if evidence.benefit.value[k, pair] < 0 else i
     exposed = evidence.more_exposed[k, pair]
     by_outcomes = int(evidence.benefits_differ[k, pair]) * (1 if fewer == lower else -1)
@@ -396,7 +398,8 @@ def _published(
     negative = int((values < 0).sum())
     sign_p = None if positive is None else statistics.sign_test(positive, negative)
     picture, is_beyond = None, None
-    # one seed, or records that were not split at random, have no null to be held against
+    # one seed, or records that were not split at random, have no null to be held
+    # against
     if null is not None and measured.proxy.is_from_counts and len(values) > 1:
         picture = null[1][pair] if is_random(tested.release) else None
     if picture is not None and mean is not None:
@@ -495,7 +498,8 @@ def _summarise(
 ) -> Summaries:
     """Mean, standard deviation and bootstrap interval over seeds of every column.
 
-    One seed has no interval, and neither has what a cost enters into that has no spread over them.
+    One seed has no interval, and neither has what a cost enters into that has no spread
+    over them.
     """
     pooled = {each.proxy.name for each in (main, gap) if each.is_pooled}
     values = np.stack(list(columns.values()), axis=1)
@@ -577,8 +581,8 @@ def draw_null(
 ) -> Null | None:
     """Draw what the gap and the disparity would be without memorisation, rates as observed.
 
-    Runs of one split share its draw. Intervals of gaps are pointwise, those of disparities
-    simultaneous over the audit's settings and pairs.
+    Runs of one split share its draw. Intervals of gaps are pointwise, those of
+    disparities simultaneous over the audit's settings and pairs.
     """
     panel = measured.panel
     is_complete = bool(
@@ -650,7 +654,8 @@ def cost_stories(tested: Tested, alone: dict[str, Evidence]) -> list[file.CostSt
     ):
         evidence = alone[name]
         groups = tested.panels[0].group_names
-        # what Holm over attacks makes of the smallest p-value, it makes of all of the attack
+        # what Holm over attacks makes of the smallest p-value, it makes of all of the
+        # attack
         share = metrics.quotient(
             smallest[:, k], over_costs[k], otherwise=1 / len(names)
         )

@@ -1,15 +1,17 @@
 """Every test of an audit, made over all settings at once so that Holm sees the whole family.
 
-Two questions, two errors. "Is anything memorised about these records?" meets the luck of the split
-alone. "Do the groups differ?" is about people like these. Arrays are (setting, group) or (setting,
-pair); pairs may come in families of their own, as those of placebo attributes do.
+Two questions, two errors. "Is anything memorised about these records?" meets the luck
+of the split alone. "Do the groups differ?" is about people like these. Arrays are
+(setting, group) or (setting, pair); pairs may come in families of their own, as those
+of placebo attributes do.
 
-An alarm is downgraded where something that has nothing to do with the groups would have raised it
-too: placebo groups, permuted groups, other attributes, the floor. Its p-value stays as it is, so
-that anyone can recompute it. Each statement is held against its own check only: exposures against
-permuted exposures, ratios against permuted ratios. A double disadvantage rests on the difference of
-exposures. In a harm task the group with the worse rate and the higher exposure may well have the
-same ratio, so the check of ratios says nothing about it.
+An alarm is downgraded where something that has nothing to do with the groups would have
+raised it too: placebo groups, permuted groups, other attributes, the floor. Its p-value
+stays as it is, so that anyone can recompute it. Each statement is held against its own
+check only: exposures against permuted exposures, ratios against permuted ratios. A
+double disadvantage rests on the difference of exposures. In a harm task the group with
+the worse rate and the higher exposure may well have the same ratio, so the check of
+ratios says nothing about it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ from pcer.release.format import Outcome, Release
 from pcer.release.panel import Panel
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, holm, two_sided_p, upper_p
 
-# Placebo groups are too many where alarms of 5 % have at most this chance: from 19 of 200 on.
+# Placebo groups are too many where alarms of 5 % have at most this chance: from 19 of
+# 200 on.
 TOO_MANY = 0.01
 TOGETHER = (
     "within chance when judged together with the other attributes of the same records"
@@ -54,11 +57,12 @@ class PairTests(NamedTuple):
 
     exposure: PairDifference
     benefit: PairDifference
-    cross: PairDifference  # l = R_i c_j - R_j c_i; positive: the second group has the lower ratio
+    # l = R_i c_j - R_j c_i; positive: the second group has the lower ratio
+    cross: PairDifference
 
 
-# One attack's unadjusted tests: p-values (setting, group) of "is anything memorised about these
-# records?", and comparisons (setting, pair).
+# One attack's unadjusted tests: p-values (setting, group) of "is anything memorised
+# about these records?", and comparisons (setting, pair).
 AttackTests = tuple[FloatArray, PairTests]
 
 
@@ -66,10 +70,11 @@ AttackTests = tuple[FloatArray, PairTests]
 class Evidence:
     """p-values and what follows from them; NaN where a test cannot be made.
 
-    Arrays are (setting, group) or (setting, pair). One or two attacks decide. Values and errors are
-    those of the first, the ratio is by the first, and whether exposures are detected or differ is
-    decided by the attack with the smallest p-value. What p-values are adjusted over stands beside
-    them; those alone are adjusted over the attacks alone.
+    Arrays are (setting, group) or (setting, pair). One or two attacks decide. Values
+    and errors are those of the first, the ratio is by the first, and whether exposures
+    are detected or differ is decided by the attack with the smallest p-value. What
+    p-values are adjusted over stands beside them; those alone are adjusted over the
+    attacks alone.
     """
 
     cost_p: FloatArray  # attacks, settings and groups
@@ -80,12 +85,14 @@ class Evidence:
         PairDifference  # attacks, settings and pairs, with four fifths of the level
     )
     benefit: PairDifference  # settings and pairs
-    cross: PairDifference  # likewise, with one fifth; what one does not need, the other gets
+    # likewise, with one fifth; what one does not need, the other gets
+    cross: PairDifference
     decided_by: IntArray  # (setting, pair) which attack has the smallest p-value
     more_exposed: (
         IntArray  # (setting, pair) the group that this attack finds more exposed
     )
-    agree: BoolArray  # (attack, setting, pair) finds that group more exposed, too, beyond chance
+    # (attack, setting, pair) finds that group more exposed, too, beyond chance
+    agree: BoolArray
     contradicted: (
         BoolArray  # another attack finds the other group more exposed, beyond chance
     )
@@ -98,7 +105,8 @@ class Evidence:
     equal_p: (
         FloatArray  # of "equal within the margin", settings and pairs; NaN without one
     )
-    # By setting, pair and statement, why it does not count although its p-value is small.
+    # By setting, pair and statement, why it does not count although its p-value is
+    # small.
     reasons: Mapping[tuple[int, int, Statement], str] = field(default_factory=dict)
 
     @property
@@ -125,7 +133,8 @@ class Evidence:
 class Tested:
     """A release with every test of its costs made, before it is judged.
 
-    Where its counts contradict what it says about its splits, nothing follows from the p-values.
+    Where its counts contradict what it says about its splits, nothing follows from the
+    p-values.
     """
 
     release: Release
@@ -177,7 +186,8 @@ class Tested:
 
     def placebo(self, setting: int, attack: str, pair: int) -> PlaceboCheck | None:
         """What the release says of placebo groups for a setting, an attack and a pair."""
-        # Ratios and double disadvantages were tried with the positive rate, with no other benefit.
+        # Ratios and double disadvantages were tried with the positive rate, with no
+        # other benefit.
         panel = self.panels[setting]
         is_of_rates = self.plan.benefit == "positive_rate"
         names = {panel.group_names[group] for group in self.pairs[pair]}
@@ -307,8 +317,8 @@ def downgrade(
 ) -> Evidence:
     """The evidence of some attacks without alarms that placebos, the family or the floor refute.
 
-    ``family_p`` is of the release's strongest comparison of exposures or ratios, and of benefits,
-    among all releases of the same records; None for one release alone.
+    ``family_p`` is of the release's strongest comparison of exposures or ratios, and of
+    benefits, among all releases of the same records; None for one release alone.
     """
     strict = (
         tested.plan.policy is not None and tested.plan.policy.strict
@@ -372,7 +382,8 @@ def _reason(check: PlaceboCheck | None, p_name: str, n_name: str) -> str | None:
     n_alarms = getattr(check, n_name)
     if p_value is not None and p_value > SIGNIFICANCE:
         return f"randomly drawn groups differ as much (permutation {p_words(p_value)})"
-    # the chance of so many alarms, or more, if each has the chance of 5 % that a test may have
+    # the chance of so many alarms, or more, if each has the chance of 5 % that a test
+    # may have
     if n_alarms and float(bdtrc(n_alarms - 1, check.n_draws, SIGNIFICANCE)) < TOO_MANY:
         return f"{n_alarms} of {check.n_draws} made-up groups raise this alarm, too"
     return None
@@ -403,8 +414,8 @@ def alarms(
         raised.benefits_differ[:, own] = (
             holm(tests.benefit.p_alone[:, own]) <= SIGNIFICANCE
         )
-    # A family in which no p-value passes Bonferroni says nothing, so its exact p-values of
-    # memorisation, which take long, are not needed.
+    # A family in which no p-value passes Bonferroni says nothing, so its exact p-values
+    # of memorisation, which take long, are not needed.
     hopeful = np.zeros(n_families, dtype=np.bool_)
     for kind in (tests.exposure, tests.cross):
         by_family = kind.p_alone.reshape(len(panels), n_families, n_pairs)
@@ -446,7 +457,8 @@ def compare_pairs(measured: Measured, pairs: tuple[Pair, ...]) -> PairTests:
         covariance = np.clip(
             covariance, *(np.sqrt(of_benefit * of_cost) * [[[-1.0]], [[1.0]]])
         )
-    # cross-multiplied, so that without memorisation both products are 0 whatever the rates
+    # cross-multiplied, so that without memorisation both products are 0 whatever the
+    # rates
     cross = benefit[0] * cost[1] - benefit[1] * cost[0]
     of_cross = variances.cross_variance(benefit, cost, of_benefit, of_cost, covariance)
     if exposed.is_counted and n_splits > 1:

@@ -1,13 +1,14 @@
 """Errors of exposure and benefit for people like these, and the luck of a split.
 
-"Do the groups differ?" is about other people of the same kind, not about these records alone: the
-error has the part that random splits cause, which goes to 0 with more splits, and the part of the
-people, which does not. Arrays are over the group or over pairs; ``per_split`` has the splits on its
-first axis.
+"Do the groups differ?" is about other people of the same kind, not about these records
+alone: the error has the part that random splits cause, which goes to 0 with more
+splits, and the part of the people, which does not. Arrays are over the group or over
+pairs; ``per_split`` has the splits on its first axis.
 
-Where a rate p of n people enters an error, it does so as p(1-p)/n with two right and two wrong
-people added (Agresti and Coull): the plain formula has error 0 where nobody was wrong, and its
-intervals then hardly ever cover. `python -m benchmarks.coverage counts` has the figures.
+Where a rate p of n people enters an error, it does so as p(1-p)/n with two right and
+two wrong people added (Agresti and Coull): the plain formula has error 0 where nobody
+was wrong, and its intervals then hardly ever cover. `python -m benchmarks.coverage
+counts` has the figures.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ def rate_variance(rate: FloatArray, n: FloatArray) -> FloatArray:
     return np.asarray(held * (1 - held) / n)
 
 
-# P = c (1 - c) / N: an upper bound of the people's part in the variance of a gap. It holds where no
-# record's expected memorisation is negative, and is reached where each person is memorised wholly
-# or not at all. An exposure below 0 counts as 0.
+# P = c (1 - c) / N: an upper bound of the people's part in the variance of a gap. It
+# holds where no record's expected memorisation is negative, and is reached where each
+# person is memorised wholly or not at all. An exposure below 0 counts as 0.
 people_part = rate_variance
 
 
@@ -51,7 +52,8 @@ def pooled_cost(cost: FloatArray, n: FloatArray) -> FloatArray:
 
 def cost_in_tests(own: FloatArray, pooled: FloatArray) -> FloatArray:
     """The cost whose people part a test takes: the largest of own, the pair's pooled, and 0."""
-    # Otherwise, of two equal groups the one with the lower estimate would have the smaller error.
+    # Otherwise, of two equal groups the one with the lower estimate would have the
+    # smaller error.
     return np.maximum(np.maximum(own, pooled), 0.0)
 
 
@@ -60,9 +62,10 @@ def cost_variance(
 ) -> FloatArray:
     """V(c) = max(w/S + (1 - 1/S) P, s^2/S + P) of the mean cost over S splits.
 
-    The first is for independent records: the variance w of one split (``one_split``: max(v, u) of
-    counts, the squared error of a per-run attack) contains the people's part P already. The second
-    contains what the records of one model share; s^2 is the spread over splits. One split: w.
+    The first is for independent records: the variance w of one split (``one_split``:
+    max(v, u) of counts, the squared error of a per-run attack) contains the people's
+    part P already. The second contains what the records of one model share; s^2 is the
+    spread over splits. One split: w.
     """
     n_splits = len(per_split)
     closed = one_split / n_splits + (1 - 1 / n_splits) * people
@@ -91,8 +94,8 @@ def at_least_spread(
 
 def split_covariance(test: Counts, benefit: FloatArray, *, is_rate: bool) -> FloatArray:
     """Cov(R, c) of benefit and gap in one split: accuracy enters the gap with a minus."""
-    # For the positive rate both are means over one test part; else R is the accuracy among some of
-    # its records: the qualified, or the accepted.
+    # For the positive rate both are means over one test part; else R is the accuracy
+    # among some of its records: the qualified, or the accepted.
     joint = (
         test.tp / test.n - benefit * accuracy(test)
         if is_rate
@@ -105,7 +108,8 @@ def people_covariance(
     benefit: FloatArray, cost: FloatArray, n: FloatArray
 ) -> FloatArray:
     """Lowest covariance -R c / N that people can cause between benefit and cost."""
-    # Reached where only people without the benefit are memorised: nobody's is below 0 in either.
+    # Reached where only people without the benefit are memorised: nobody's is below 0
+    # in either.
     return np.asarray(-benefit * np.maximum(cost, 0.0) / n)
 
 
@@ -121,9 +125,9 @@ def cross_variance(
     R_i^2 V(c_j) + R_j^2 V(c_i) + c_j^2 V(R_i) + c_i^2 V(R_j)
     - 2 c_j R_j Cov(R_i, c_i) - 2 R_i c_i Cov(R_j, c_j).
 
-    The groups are independent. Where a covariance is NaN, the worst possible one counts. With the
-    parts of the people alone as variances and covariance it is the people's part of L, which
-    ``at_least_spread`` adds to the spread of L over splits.
+    The groups are independent. Where a covariance is NaN, the worst possible one
+    counts. With the parts of the people alone as variances and covariance it is the
+    people's part of L, which ``at_least_spread`` adds to the spread of L over splits.
     """
     other_benefit = benefit[::-1]
     other_cost = cost[::-1]
@@ -141,15 +145,18 @@ def limit_quantile(*, n_limits: int = 1, confidence_level: float = 0.95) -> floa
     return float(-ndtri((1 - confidence_level) / n_limits))
 
 
-# The null distribution, if nothing were memorised. Membership is then exchangeable among a
-# group's records of one label: which of the correct ones fell into the training part is a draw
-# without replacement, so the accuracy difference has a known mean and variance, and the clipped gap
-# a positive mean: the noise level. All of it is conditional on the released totals.
+# The null distribution, if nothing were memorised. Membership is then exchangeable
+# among a group's records of one label: which of the correct ones fell into the training
+# part is a draw without replacement, so the accuracy difference has a known mean and
+# variance, and the clipped gap a positive mean: the noise level. All of it is
+# conditional on the released totals.
 
-# Standard deviations each side of the mode that are computed; beyond, less than 1e-22 remains.
+# Standard deviations each side of the mode that are computed; beyond, less than 1e-22
+# remains.
 SUPPORT_WIDTH = 10.0
-# Standard deviation up to which the whole distribution is computed. Beyond it the normal quantile
-# with a skewness term is within a hundredth of a deviation, at a cost that does not grow.
+# Standard deviation up to which the whole distribution is computed. Beyond it the
+# normal quantile with a skewness term is within a hundredth of a deviation, at a cost
+# that does not grow.
 LARGEST_SPREAD = 100.0
 
 
@@ -168,7 +175,8 @@ def split_luck(strata: Strata) -> tuple[FloatArray, FloatArray]:
 def draw_differences(strata: Strata, *, uniforms: FloatArray) -> FloatArray:
     """Accuracy differences (draw, group) that random splits of the same records would have shown.
 
-    Strata are of one run, (label, group); uniforms in [0, 1), one per label, draw and group.
+    Strata are of one run, (label, group); uniforms in [0, 1), one per label, draw and
+    group.
     """
     right = np.zeros_like(uniforms[0])
     for label, group in np.ndindex(strata.total.shape):
@@ -187,9 +195,9 @@ def hypergeometric(
     """Hypergeometric draws by inversion: how many good ones are among ``sampled``."""
     from scipy.special import ndtri
 
-    # numpy's and scipy's own samplers are slower at the sizes of a sweep, and their streams may
-    # change between releases; this one uses only products and sums, so a seed gives the same draws
-    # everywhere.
+    # numpy's and scipy's own samplers are slower at the sizes of a sweep, and their
+    # streams may change between releases; this one uses only products and sums, so a
+    # seed gives the same draws everywhere.
     low = max(0, sampled - bad)
     high = min(good, sampled)
     total = good + bad

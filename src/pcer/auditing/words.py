@@ -1,6 +1,7 @@
 """The words of an audit: how numbers are written for people, and every sentence of the finding.
 
-``words.toml`` has the sentences; this file chooses among them. Outputs print them and make none:
+``words.toml`` has the sentences; this file chooses among them. Outputs print them and
+make none:
 
 ``headline(audit, setting)``            both answers: exposure, then outcomes; at most 30 words
 ``badge(audit, setting)``               the verdict in a few words
@@ -39,7 +40,8 @@ MOST_DOUBTS = 2  # of a finding, in a card
 WEAK = (
     5.0  # right answers of 100 beyond a coin that a file must exclude to clear a model
 )
-FAR = 0.1  # a difference of outcomes is "far" more where its interval's nearer end is this large
+# a difference of outcomes is "far" more where its interval's nearer end is this large
+FAR = 0.1
 NOUNS = ("women", "men", "girls", "boys")  # names that are no adjectives of people
 NOTHING = "–"
 ALARMING = (
@@ -120,7 +122,8 @@ def setting_called(
 ) -> int | None:
     """Position of the (model, epsilon) that a user calls so; None where none or several are.
 
-    Any name that outputs print will do, in capitals or not; and a model or an epsilon alone.
+    Any name that outputs print will do, in capitals or not; and a model or an epsilon
+    alone.
 
     >>> settings = [("forest", None), ("forest", 0.5)]
     >>> [setting_called(text, settings) for text in (0.5, "Forest, none", "ε = 0.50", "forest")]
@@ -330,9 +333,9 @@ def answer_of(setting: BudgetResult, axis: Axis) -> str:
 def is_weak(audit: Audit, setting: BudgetResult) -> bool:
     """Whether a setting that shows nothing is too weak to clear the model.
 
-    It is where a stronger attack was possible and is absent without a reason, or where exposure may
-    exceed 55 of 100, which is a gap of 10 points. Where some exposure is detected but no difference
-    is, the same bound is held against the difference.
+    It is where a stronger attack was possible and is absent without a reason, or where
+    exposure may exceed 55 of 100, which is a gap of 10 points. Where some exposure is
+    detected but no difference is, the same bound is held against the difference.
     """
     answer = answer_of(setting, "exposure")
     per_success = audit.proxy.scale.per_success or 0.0
@@ -539,7 +542,8 @@ def _exposure_forms(audit: Audit, setting: BudgetResult) -> list[str]:
     others = _others(audit, setting)
     forms = [answer]
     if answer == "differs":
-        # where only the other attack shows it, the numbers that people see need not differ
+        # where only the other attack shows it, the numbers that people see need not
+        # differ
         shown_by = _widest(setting, "exposure").exposure.shown_by
         forms = (
             ["differs", "differs_brief"] if audit.cost in shown_by else ["differs_by"]
@@ -620,7 +624,8 @@ def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
     facts |= {"detected": listed(detected[:MOST_GROUPS_IN_A_SENTENCE]), **others}
     facts |= {"better": "slightly better" if is_slight else "better"}
     facts |= {"reason": capital(setting.reason or "no test could be made").rstrip(".")}
-    # the attack whose numbers people see may be no better than a coin for some that are detected
+    # the attack whose numbers people see may be no better than a coin for some that are
+    # detected
     beside = {
         name: proxy_named(group.detected_by).phrase
         for name, group in setting.groups.items()
@@ -830,7 +835,8 @@ def _differences(audit: Audit, stories: Sequence[CostStory]) -> Iterator[str]:
 def what_would_change(audit: Audit, setting: BudgetResult) -> list[str]:
     """Exposure of each group, accuracy and outcomes in the setting of least exposure.
 
-    Empty where nothing is detected, or no setting of the same model with more privacy exposes less.
+    Empty where nothing is detected, or no setting of the same model with more privacy
+    exposes less.
     """
     others = [
         b

@@ -84,7 +84,8 @@ class Verb(TyperCommand):
 FOREST, LOGISTIC = (
     f"examples/compas-{name}.release.json" for name in ("forest", "logistic")
 )
-# Every verb in the order of the help page, with an example that runs in a clone of pcer.
+# Every verb in the order of the help page, with an example that runs in a clone of
+# pcer.
 VERBS: dict[Callable[..., None], str] = {
     compare.plan: "plan --groups Women=1200,Men=3400 --accuracy 0.8 --splits 20 --target 0.01",
     train.train: "train compas --attribute race --budgets none,1 --seeds 8 --receipts held -o out",

@@ -78,7 +78,10 @@ def recommend(
     html: Given = place("A page with the chart."),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
-    """Which setting to train: the most accurate one that holds your limits. Exit 1 if none does."""
+    """Which setting to train: the most accurate one that holds your limits.
+
+    Exit 1 if none does.
+    """
     limits = {
         name: value for name, value in locals().items() if name in recommending.LIMITS
     }
@@ -108,7 +111,10 @@ def trend(
     html: Given = place("One offline page: the chart and the table."),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
-    """Versions of one model: both answers of each. Exit 1 if the last is worse than the first."""
+    """Versions of one model: both answers of each.
+
+    Exit 1 if the last is worse than the first.
+    """
     outputs = Outputs(
         releases := [*map(release_file, releases)], json=json_path, html=html
     )

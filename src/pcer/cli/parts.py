@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
     Settings = TypeVar("Settings", bound=DataclassInstance)
 
-# Exit codes: passed; audited and --fail-on met, or verify differs; input cannot be used.
+# Exit codes: passed; audited and --fail-on met, or verify differs; input cannot be
+# used.
 PASSED, MET, UNUSABLE = range(3)
 STDOUT, FIGURES = "-", "figures"
 COUNTED = (
@@ -344,8 +345,8 @@ def working(what: str) -> Status:
 class Display(bars.Progress):
     """A progress line on stderr: ``done`` of ``total``.
 
-    ``found`` of them existed before; None until that is known. A stopped command says what
-    ``kept_in`` keeps; a ``lasting`` line stays on the screen.
+    ``found`` of them existed before; None until that is known. A stopped command says
+    what ``kept_in`` keeps; a ``lasting`` line stays on the screen.
     """
 
     def __init__(

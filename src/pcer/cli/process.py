@@ -1,8 +1,9 @@
 """A command's process: signals that stop it, its streams, and the machine's limits.
 
-SIGTERM or SIGHUP becomes an exception in the main thread, so that workers end, locks are released
-and staged files removed; if that takes long, the process ends without it. The reader of standard
-output may leave early, as ``head`` does. Characters that an encoding lacks get plain substitutes.
+SIGTERM or SIGHUP becomes an exception in the main thread, so that workers end, locks
+are released and staged files removed; if that takes long, the process ends without it.
+The reader of standard output may leave early, as ``head`` does. Characters that an
+encoding lacks get plain substitutes.
 """
 
 from __future__ import annotations

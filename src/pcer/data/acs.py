@@ -21,8 +21,8 @@ RACES = (
     "Two or more races",
 )
 
-# Major groups of the 2018 Census occupation codes, by the PUMS data dictionary's prefixes, and
-# regions of birth: the first code of each, and after the last of them.
+# Major groups of the 2018 Census occupation codes, by the PUMS data dictionary's
+# prefixes, and regions of birth: the first code of each, and after the last of them.
 OCCUPATIONS = (
     "10 management, 500 business, 800 finance, 1000 computing and mathematics, 1300 engineering, "
     "1600 science, 2000 community service, 2100 law, 2200 education, 2600 arts and media, "
@@ -113,7 +113,8 @@ ACS_INCOME = DatasetTask(
     ),
 )
 
-# A public 46 % sample of the same table: filtered already, the label instead of the income.
+# A public 46 % sample of the same table: filtered already, the label instead of the
+# income.
 ACS_INCOME_COPY = replace(
     ACS_INCOME,
     files=(DataFile(name="acs_income_2018_ca_tx_ny.csv.gz", sha256=COPY_SHA256),),

@@ -43,8 +43,9 @@ def load(
 ) -> GroupedDataset:
     """Load a benchmark task from this machine, or else from its publisher.
 
-    Looked for in this order: in the package, in ``folder`` (default: the folder named by the
-    environment variable ``PCER_DATA``), in the cache. Only then is anything downloaded.
+    Looked for in this order: in the package, in ``folder`` (default: the folder named
+    by the environment variable ``PCER_DATA``), in the cache. Only then is anything
+    downloaded.
 
     Args:
         name: as ``pcer datasets`` lists them: ``adult``, ``compas``, ``acs``, ``bios``.

@@ -36,8 +36,9 @@ ENCODING_SEED = 0
 class TextComponents(FeatureRule):
     """TF-IDF of words and word pairs, reduced by truncated SVD: the paper's encoding."""
 
-    # Fitted on all texts before any split, as in the paper, and never sees a label. The last digits
-    # depend on the linear-algebra library, and with them the dataset's digest.
+    # Fitted on all texts before any split, as in the paper, and never sees a label. The
+    # last digits depend on the linear-algebra library, and with them the dataset's
+    # digest.
     n_terms: int = 15_000
     n_components: int = 200
 

@@ -31,8 +31,10 @@ class ProtectedAttribute:
 
     Args:
         name: what the attribute is called, such as ``sex``.
-        group_names: at least two names; the order is the order of every array over groups.
-        codes: position of each record's group in ``group_names``; -1 where it is not known.
+        group_names: at least two names; the order is the order of every array over
+            groups.
+        codes: position of each record's group in ``group_names``; -1 where it is not
+            known.
     """
 
     name: str
@@ -63,17 +65,20 @@ class GroupedDataset:
 
     Args:
         name: short name, goes into the release.
-        features: shape (records, features); NaN is a missing value, see ``standardise``.
+        features: shape (records, features); NaN is a missing value, see
+            ``standardise``.
         feature_names: one per column of ``features``.
         labels: 0 or 1 per record.
         attributes: one or several divisions of the records into groups.
         outcome: whether being predicted positive helps or harms a person.
         positive_label: what label 1 means, in words.
-        people: whom the records are about, a plural noun; ``positive_means`` says what of them.
-        record_ids: strictly increasing; the split depends on these and the labels alone.
+        people: whom the records are about, a plural noun; ``positive_means`` says what
+            of them.
+        record_ids: strictly increasing; the split depends on these and the labels
+            alone.
         notes: what readers must know; they travel into every release.
-        public: whether the records are public. Only then may a release hold plain digests and
-            cells of a few people.
+        public: whether the records are public. Only then may a release hold plain
+            digests and cells of a few people.
     """
 
     name: str
@@ -106,9 +111,10 @@ class GroupedDataset:
     def digest(self) -> str:
         """SHA-256 of ids, labels, groups and features with their names; other data, other digest.
 
-        Numbers enter as little-endian bytes, so that the digest is the same on every machine for
-        the same values. Notes do not enter. Who knows all records but one could guess the last from
-        it, so it stays with the owner, who publishes ``published_digest``.
+        Numbers enter as little-endian bytes, so that the digest is the same on every
+        machine for the same values. Notes do not enter. Who knows all records but one
+        could guess the last from it, so it stays with the owner, who publishes
+        ``published_digest``.
         """
         plain = np.where(np.isnan(self.features), np.float32(np.nan), self.features)
         parts = [
@@ -156,12 +162,14 @@ class Split:
 def split(dataset: GroupedDataset, *, seed: int, secret: bytes = b"") -> Split:
     """Divide the records 70/30 at random within each label; the same on every machine.
 
-    Every record draws one 64-bit number from PCG64 seeded with (``SPLIT_KEY``, ``seed``, label),
-    in order of record id; the 70% of a label with the smallest numbers (halves rounded up) train.
-    Only the raw stream of the bit generator is used, which numpy keeps fixed across versions.
+    Every record draws one 64-bit number from PCG64 seeded with (``SPLIT_KEY``,
+    ``seed``, label), in order of record id; the 70% of a label with the smallest
+    numbers (halves rounded up) train. Only the raw stream of the bit generator is used,
+    which numpy keeps fixed across versions.
 
-    Without a secret, anyone who knows the order of the records and their labels can repeat the
-    draw. A secret enters the draw and the split's name, which then reveal nothing.
+    Without a secret, anyone who knows the order of the records and their labels can
+    repeat the draw. A secret enters the draw and the split's name, which then reveal
+    nothing.
 
     >>> from pcer.data import load
     >>> compas = load("compas")

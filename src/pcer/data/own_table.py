@@ -52,14 +52,16 @@ class TablePlan:
 
     Args:
         label: column that a model is to predict.
-        positive: the value of ``label`` that counts as positive; all others are negative.
+        positive: the value of ``label`` that counts as positive; all others are
+            negative.
         attributes: columns that divide the people into groups; never used as features.
         outcome: whether being predicted positive helps ("benefit") or harms ("harm").
         categories: columns to treat as categories although they hold numbers, or both.
         drop: columns to leave out.
         max_categories: a column with more different values is refused, not truncated.
         missing: texts that stand for a missing value.
-        identifiers: text columns to learn from although nearly every record has its own value.
+        identifiers: text columns to learn from although nearly every record has its own
+            value.
         public: whether the records are public; see ``GroupedDataset``.
     """
 
@@ -202,7 +204,8 @@ def guessed(
 ) -> tuple[dict[str, str], list[str]]:
     """For questions: likely answers, and the label's values, if few, the likely positive first.
 
-    The label is the last column of two values, an attribute one that is called like one.
+    The label is the last column of two values, an attribute one that is called like
+    one.
     """
     content, file = open_table(table)
     require_columns(

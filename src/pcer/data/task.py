@@ -65,7 +65,10 @@ class Number(FeatureRule):
 
 @dataclass(frozen=True)
 class Category(FeatureRule):
-    """One indicator per value; two values give one. Missing values count as one more value."""
+    """One indicator per value; two values give one.
+
+    Missing values count as one more value.
+    """
 
     values: tuple[Any, ...]
 

@@ -1,8 +1,9 @@
 """Model cards: an audit as the sections of Hugging Face's card template, and as their metadata.
 
-``to_card`` gives the text of a card. ``card_sections`` gives its sections by title, as a card of
-skops takes them: ``card.add(**card_sections(found))``. Names are other people's words: they are
-escaped for Markdown and quoted for YAML, which is written here so that nothing need be installed.
+``to_card`` gives the text of a card. ``card_sections`` gives its sections by title, as
+a card of skops takes them: ``card.add(**card_sections(found))``. Names are other
+people's words: they are escaped for Markdown and quoted for YAML, which is written here
+so that nothing need be installed.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def to_card(
 
     Args:
         audits: one for each attribute.
-        model: its name; by default the audits', or that of their dataset, which must be one.
+        model: its name; by default the audits', or that of their dataset, which must be
+            one.
         task: the task by its name on the Hub.
     """
     datasets = sorted({audit.subject.dataset for audit in audits})

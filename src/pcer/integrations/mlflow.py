@@ -29,7 +29,8 @@ MOST_AT_ONCE = 1_000  # metrics that MLflow takes in one call
 RELEASE_TAG, PLAN_TAG = "pcer_release_sha256", "pcer_plan_sha256"
 OWN_RUN = "its own run: with mlflow.start_run(nested=True): log_audit(found)"
 LONGEST_TAG = 5_000  # characters; MLflow keeps 8,000
-# What ``evaluator_config`` must say, and what it may; a model decides by its own threshold.
+# What ``evaluator_config`` must say, and what it may; a model decides by its own
+# threshold.
 REQUIRED = ("sensitive_features", "split", "split_kind", "outcome")
 OPTIONS = tuple(field.name for field in fields(Options) if field.name != "threshold")
 
@@ -41,12 +42,14 @@ def log_audit(found: Audit, run: Any = None, *, model_id: str | None = None) -> 
 
     Args:
         found: what ``pcer.audit`` gave.
-        run: a run of MLflow or its id; by default the active run, and without one a new run.
+        run: a run of MLflow or its id; by default the active run, and without one a new
+            run.
         model_id: the logged model that the metrics are also shown with.
 
     Raises:
-        InputError: MLflow is not installed, the audit does not hold its release, or the run
-            holds the audit of another release or plan: their numbers would be mixed.
+        InputError: MLflow is not installed, the audit does not hold its release, or the
+            run holds the audit of another release or plan: their numbers would be
+            mixed.
     """
     if not isinstance(found, Audit):
         raise InputError(
@@ -110,9 +113,10 @@ def _tags(found: Audit) -> dict[str, str]:
 class Evaluator:
     """What ``mlflow.models.evaluate(..., evaluators="pcer")`` runs; MLflow finds and makes it.
 
-    It has the two methods of MLflow's ``ModelEvaluator``, which cannot be imported here. The table
-    holds the records that the model was trained on and those that it was not, and says which;
-    ``docs/integrations.md`` lists the keys of ``evaluator_config``.
+    It has the two methods of MLflow's ``ModelEvaluator``, which cannot be imported
+    here. The table holds the records that the model was trained on and those that it
+    was not, and says which; ``docs/integrations.md`` lists the keys of
+    ``evaluator_config``.
     """
 
     @classmethod

@@ -1,8 +1,9 @@
 """From predictions to a release: for any model, in any dataframe library.
 
-Columns may be numpy arrays, lists, or Series of pandas, polars or pyarrow (through narwhals).
-One table can hold many models: give ``seed`` and the option ``epsilon`` as columns. A file that
-fits in memory comes here too, so that the same rows give the same release.
+Columns may be numpy arrays, lists, or Series of pandas, polars or pyarrow (through
+narwhals). One table can hold many models: give ``seed`` and the option ``epsilon`` as
+columns. A file that fits in memory comes here too, so that the same rows give the same
+release.
 """
 
 from __future__ import annotations
@@ -55,23 +56,27 @@ def release_from_predictions(
 ) -> Release:
     """Count predictions into a release; with ``record_id`` also attack the models behind them.
 
-    Gives the same counts and attacks as ``pcer release`` from a table with these columns.
+    Gives the same counts and attacks as ``pcer release`` from a table with these
+    columns.
 
     Args:
-        y_true: labels; of more than two, the option ``positive_label`` names the positive one.
+        y_true: labels; of more than two, the option ``positive_label`` names the
+            positive one.
         y_pred: predicted labels; or leave it out and give ``y_score``.
-        y_score: probabilities in [0, 1] of the positive label; or a column for each label, named
-            by it (a data frame) or in sorted order, as ``predict_proba`` gives them.
-        sensitive_features: the group of each record; several named columns (a dataframe or a
-            dict) are crossed, as in fairlearn.
+        y_score: probabilities in [0, 1] of the positive label; or a column for each
+            label, named by it (a data frame) or in sorted order, as ``predict_proba``
+            gives them.
+        sensitive_features: the group of each record; several named columns (a dataframe
+            or a dict) are crossed, as in fairlearn.
         split: "train" or "test" for each record; or a boolean mask of those trained on.
-        split_kind: "random" if the split was drawn at random, else "other". Required, because
-            every test of exposure rests on it.
+        split_kind: "random" if the split was drawn at random, else "other". Required,
+            because every test of exposure rests on it.
         outcome: whether a positive prediction is a "benefit" or a "harm".
-        record_id: names a record in every model: each is then compared with itself, which allows
-            stronger attacks, and the split's name is derived from who is in training. All models
-            of a setting must have scored the same records.
-        seed: one whole number or a column of them; floats only below 2^53, where they are exact.
+        record_id: names a record in every model: each is then compared with itself,
+            which allows stronger attacks, and the split's name is derived from who is
+            in training. All models of a setting must have scored the same records.
+        seed: one whole number or a column of them; floats only below 2^53, where they
+            are exact.
         options: names, budgets, disclosure and more; see ``pcer.Options``.
 
     Raises:
@@ -112,11 +117,11 @@ def releases_from_predictions(
 ) -> dict[str, Release]:
     """One release per protected attribute; none of them, alone or together, is about few people.
 
-    Takes what ``release_from_predictions`` takes, with ``sensitive_features`` as named columns.
-    ``attributes`` are those wanted, the most important first, and crossings such as
-    ``"sex & race"``, or the columns of each by name; by default every column alone. One that
-    would reveal few people beside those before it is left out, and ``disclosure.not_written`` of
-    the others says why.
+    Takes what ``release_from_predictions`` takes, with ``sensitive_features`` as named
+    columns. ``attributes`` are those wanted, the most important first, and crossings
+    such as ``"sex & race"``, or the columns of each by name; by default every column
+    alone. One that would reveal few people beside those before it is left out, and
+    ``disclosure.not_written`` of the others says why.
     """
     options = Options.of(options)
     columns = convert.named_columns(sensitive_features, None)
@@ -159,7 +164,8 @@ class Rows:
     def digest(self, facts: ReleaseFacts) -> str | None:
         """A digest of the people behind the rows, whatever their groups: keyed, or of public data.
 
-        It covers records and labels; without record ids, how often each model gave which answer.
+        It covers records and labels; without record ids, how often each model gave
+        which answer.
         """
         if self.record is not None:
             names = zip(
@@ -258,7 +264,8 @@ def releases_of(
 ) -> dict[str, Release]:
     """Count, attack and build: a release for each view, named by the attributes that it crosses.
 
-    Existing releases of the same people, ``beside``, take precedence; errors name the ``file``.
+    Existing releases of the same people, ``beside``, take precedence; errors name the
+    ``file``.
     """
     facts = replace(
         facts,

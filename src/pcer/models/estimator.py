@@ -1,8 +1,8 @@
 """From any estimator to a release: fit a fresh clone on many splits, attack, count.
 
-Anything with scikit-learn's protocol will do: pipelines, searches, XGBoost, LightGBM, skorch. Only
-the release leaves; scores of single records stay in memory or in a store that only their owner can
-read.
+Anything with scikit-learn's protocol will do: pipelines, searches, XGBoost, LightGBM,
+skorch. Only the release leaves; scores of single records stay in memory or in a store
+that only their owner can read.
 """
 
 from __future__ import annotations
@@ -47,27 +47,32 @@ def release_from_estimator(
 ) -> Release:
     """Fit an estimator on many random splits and release outcomes and exposure of each group.
 
-    The release carries every attack that the splits allow: the gap, paired attacks, AUC, and from
-    8 splits on LiRA and RMIA. ``not_computed`` says why one is missing. It depends on the arguments
-    and the random state, not on ``n_jobs`` or interruptions.
+    The release carries every attack that the splits allow: the gap, paired attacks,
+    AUC, and from 8 splits on LiRA and RMIA. ``not_computed`` says why one is missing.
+    It depends on the arguments and the random state, not on ``n_jobs`` or
+    interruptions.
 
     Args:
-        estimator: anything that scikit-learn can clone, fitted or not; or several by name, which
-            become the models of one release.
-        X: features of all records: numpy, pandas, polars, sparse, or what the estimator takes.
+        estimator: anything that scikit-learn can clone, fitted or not; or several by
+            name, which become the models of one release.
+        X: features of all records: numpy, pandas, polars, sparse, or what the estimator
+            takes.
         y: labels.
-        sensitive_features: the group of each record; several named columns are crossed. If X is
-            a data frame: also the name of one of its columns, or a list of names. The model still
-            sees them, unless ``options.drop_sensitive``.
+        sensitive_features: the group of each record; several named columns are crossed.
+            If X is a data frame: also the name of one of its columns, or a list of
+            names. The model still sees them, unless ``options.drop_sensitive``.
         outcome: whether a positive prediction is a "benefit" or a "harm".
-        positive_label: which label is positive; needed unless labels are 0 and 1, or booleans.
-            There may be more than two labels: the others are then negative.
+        positive_label: which label is positive; needed unless labels are 0 and 1, or
+            booleans. There may be more than two labels: the others are then negative.
         n_splits: how many splits, drawn independently.
         random_state: of splits and estimators. None: 0 for public data, else from
-            ``options.secret``, or drawn and kept in ``options.store``. Anyone who knows it can
-            solve for people's groups and labels: for private data a small number is refused.
+            ``options.secret``, or drawn and kept in ``options.store``. Anyone who knows
+            it can
+            solve for people's groups and labels: for private data a small number is
+            refused.
         progress: show a bar on stderr; or a function of (models done, models in all).
-        options: splits, people, budgets, store, disclosure and more; see ``pcer.Options``.
+        options: splits, people, budgets, store, disclosure and more; see
+            ``pcer.Options``.
 
     Raises:
         InputError: one sentence that names the argument or the split, and the remedy.

@@ -1,8 +1,9 @@
 """Estimators fitted on many splits, in as many processes as wanted.
 
-A model gives two things for every record: its log odds of the true class, and whether it predicts
-the positive label. Both depend on the split only, not on how many fits run at once. With a store
-each finished model is a file, so that an interrupted call resumes.
+A model gives two things for every record: its log odds of the true class, and whether
+it predicts the positive label. Both depend on the split only, not on how many fits run
+at once. With a store each finished model is a file, so that an interrupted call
+resumes.
 """
 
 from __future__ import annotations
@@ -229,9 +230,9 @@ class Records:
         return is_named(self.classes, self.positive)
 
 
-# One model's answers by record: log odds of the true class (without probabilities +1 where correct
-# and -1 where not), and whether it predicts the positive label; and the epsilon that it spent, NaN
-# where nothing says so.
+# One model's answers by record: log odds of the true class (without probabilities +1
+# where correct and -1 where not), and whether it predicts the positive label; and the
+# epsilon that it spent, NaN where nothing says so.
 Answers = tuple[FloatRow, BoolArray, Any]
 Key = tuple[int, int]  # a model: the position of its setting, and its split
 
@@ -315,7 +316,8 @@ def _opened(
         "kind": "estimator",
         "records": joblib.hash((records.X, records.y, records.persons), "sha1"),
         **splits.identity,
-        "random_state": random_state  # in sentences, too: a secret one goes by its digest
+        # in sentences, too: a secret one goes by its digest
+        "random_state": random_state
         if random_state < LEAST_SECRET
         else blocks.record_digest({"random_state": random_state}),
         "positive_label": records.positive,

@@ -39,7 +39,8 @@ def require_one_length(**columns: Any) -> None:
 def require_one_index(**columns: Any) -> None:
     """Raise InputError where the indexes of pandas objects differ: their order is ambiguous.
 
-    Rows are taken by position everywhere, so objects of different order would be mixed up.
+    Rows are taken by position everywhere, so objects of different order would be mixed
+    up.
     """
     indexes = {
         name: column.index
@@ -72,7 +73,8 @@ def object_named(name: str, *, folder: Path, example: str) -> Any:
     """The callable that ``package.module:Name`` stands for, installed or in the folder.
 
     Raises:
-        InputError: there is no such module, it cannot be imported, or has nothing to call.
+        InputError: there is no such module, it cannot be imported, or has nothing to
+            call.
 
     >>> object_named("math:sqrt", folder=Path(), example="a:b")(9.0)
     3.0

@@ -90,20 +90,27 @@ class Options:
 
     Args:
         dataset: a name for the data.
-        attribute: name of the protected attribute; taken from named columns if not given.
-        groups: the groups in the order wanted (group 0 minus group 1 is the disparity's sign);
-            sorted names by default. Records of other groups are counted as left out.
-        group_names: what readers call groups, ``{"1": "White"}``; the others keep their names.
+        attribute: name of the protected attribute; taken from named columns if not
+            given.
+        groups: the groups in the order wanted (group 0 minus group 1 is the disparity's
+            sign); sorted names by default. Records of other groups are counted as left
+            out.
+        group_names: what readers call groups, ``{"1": "White"}``; the others keep their
+            names.
         people: whom the records are about, a plural noun: "defendants".
-        positive_means: what a positive prediction says of them: "are predicted to pay back".
-        epsilon: the privacy budget; None, NaN or infinity is a model without DP. Of predictions
-            one number or a column, of estimators one number or a dict by the estimator's name.
+        positive_means: what a positive prediction says of them: "are predicted to pay
+            back".
+        epsilon: the privacy budget; None, NaN or infinity is a model without DP. Of
+            predictions one number or a column, of estimators one number or a dict by
+            the estimator's name.
         dp_delta: the delta of every model with a budget.
         notes: sentences to travel with the release.
-        public_data: whether anybody may have the records; then groups of any size are released.
-        least_people: of one group, label and part; groups with fewer are joined into one.
-        certain_cells: release cells that reveal a membership with certainty, and count them;
-            False coarsens those tables, at a loss of power that a note states.
+        public_data: whether anybody may have the records; then groups of any size are
+            released.
+        least_people: of one group, label and part; groups with fewer are joined into
+            one.
+        certain_cells: release cells that reveal a membership with certainty, and count
+            them; False coarsens those tables, at a loss of power that a note states.
         secret: 16 to 64 random bytes that key the names of splits (predictions with
             ``record_id``) and of records (estimators), and draw estimators' splits.
 

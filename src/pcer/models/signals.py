@@ -51,18 +51,21 @@ def release_from_signals(
 ) -> Release:
     """Exposure of each group from what one model and references say of every record; no outcomes.
 
-    A record's score is how much likelier the model finds it than the references do on average. Its
-    AUC minus 1/2 within a group is ``reference_advantage``, the signal's own ``auc_advantage``.
+    A record's score is how much likelier the model finds it than the references do on
+    average. Its AUC minus 1/2 within a group is ``reference_advantage``, the signal's
+    own ``auc_advantage``.
 
     Args:
         signal: the model's log-likelihood or loss of each record, trained on or not.
-        reference_signal: that of a model that never saw these records, such as the pre-trained one;
-            several as columns, as a list, or as an array (reference, record).
+        reference_signal: that of a model that never saw these records, such as the
+            pre-trained one; several as columns, as a list, or as an array (reference,
+            record).
         kind: which of the two all signals are.
         member: True or 1 for each record that the model was trained on.
         split_kind: "random" if those were drawn at random, else "other".
         sensitive_features: the group of each record; several named columns are crossed.
-        person_id: who has the record, where people have several: errors are then clustered.
+        person_id: who has the record, where people have several: errors are then
+            clustered.
         options: names, epsilon, disclosure and more; see ``pcer.Options``.
 
     Raises:
@@ -199,8 +202,8 @@ def _of_people(
 ) -> PooledExposure:
     """An AUC without outcomes, its errors clustered by person: influences are added up first.
 
-    If nothing were memorised, a person's ranks would fall to either side as a whole; with one
-    record each that is the error of Mann and Whitney.
+    If nothing were memorised, a person's ranks would fall to either side as a whole;
+    with one record each that is the error of Mann and Whitney.
     """
     from scipy.stats import rankdata
 

@@ -1,7 +1,7 @@
 """Random splits, drawn here or by a splitter of scikit-learn, and what a release says of them.
 
-Every test of exposure needs random splits; others are refused. A release says what was divided
-(records or people) and what was balanced.
+Every test of exposure needs random splits; others are refused. A release says what was
+divided (records or people) and what was balanced.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def random_splits(
     )
 
 
-# Splitters whose splits are random, if they are shuffled; by name they stratify or keep groups.
-# StratifiedGroupKFold is not among them: it moves people to balance labels.
+# Splitters whose splits are random, if they are shuffled; by name they stratify or keep
+# groups. StratifiedGroupKFold is not among them: it moves people to balance labels.
 KNOWN = (
     *("ShuffleSplit", "StratifiedShuffleSplit", "GroupShuffleSplit"),
     *(

@@ -35,16 +35,19 @@ def release_from_training(
 ) -> Release:
     """Train by your own function (Opacus, Keras, JAX, a remote service) on many random splits.
 
-    The rest is as in ``release_from_estimator``, one model after another unless ``n_jobs`` is set.
+    The rest is as in ``release_from_estimator``, one model after another unless
+    ``n_jobs`` is set.
 
     Args:
-        train: called as ``train(X_train, y_train, seed)``; returns what has ``predict_proba``, or a
-            function of records to probabilities: of the positive label, or a column for each label
-            in sorted order. Several by name become the models of one release.
-        epsilon: the budget; or a function that gives what the model that ``train`` returned has
-            spent: the largest then counts, rounded up to two digits, and ``training.config`` has
-            all. Of several functions a dict by name.
-        options: a ``store`` needs a ``version``, since nobody sees whether a function has changed.
+        train: called as ``train(X_train, y_train, seed)``; returns what has
+            ``predict_proba``, or a function of records to probabilities: of the
+            positive label, or a column for each label in sorted order. Several by name
+            become the models of one release.
+        epsilon: the budget; or a function that gives what the model that ``train``
+            returned has spent: the largest then counts, rounded up to two digits, and
+            ``training.config`` has all. Of several functions a dict by name.
+        options: a ``store`` needs a ``version``, since nobody sees whether a function
+            has changed.
 
     Raises:
         InputError: one sentence that names the argument or the split, and the remedy.

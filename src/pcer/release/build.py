@@ -1,7 +1,8 @@
 """The only builder of releases, from counts and facts beside them.
 
-Predictions, tables and sweeps are counted per model, split and group and handed over here. So all
-of them can write the same releases, and the rules about what may be published have one place.
+Predictions, tables and sweeps are counted per model, split and group and handed over
+here. So all of them can write the same releases, and the rules about what may be
+published have one place.
 """
 
 from __future__ import annotations
@@ -323,8 +324,9 @@ def _pooled(
 ) -> list[PooledExposure]:
     """Exposures over all models, rounded where they would reveal a coarse table; none of one model.
 
-    A step is what one person in one model can change. Errors grow by a whole step, twice the
-    rounding, so that no bound or test gets sharper; a missing covariance is the worst case.
+    A step is what one person in one model can change. Errors grow by a whole step,
+    twice the rounding, so that no bound or test gets sharper; a missing covariance is
+    the worst case.
     """
     rows = []
     for row in counted.pooled:
@@ -358,8 +360,8 @@ def data_digest(content: bytes, facts: ReleaseFacts) -> str | None:
 def split_names(trained: Iterable[Iterable[str]], facts: ReleaseFacts) -> list[str]:
     """Names of splits, from the ids of their training records, that reveal nothing about these.
 
-    Digests of public records, and keyed digests, are published. Others, which would allow guessing
-    the last id, become numbers in the order in which splits first occur.
+    Digests of public records, and keyed digests, are published. Others, which would
+    allow guessing the last id, become numbers in the order in which splits first occur.
 
     >>> facts = ReleaseFacts(dataset="toy", outcome="harm", split_kind="random")
     >>> split_names([["b", "a"], ["c"], ["a", "b"]], facts)

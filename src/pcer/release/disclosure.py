@@ -2,9 +2,10 @@
 
 Two leaks exist at any epsilon, because counts of training records are outside it:
 
-* **Small cells** are about few people: ``small_groups`` joins groups before anything is counted.
-* **Certain cells.** A cell of a confusion table that is empty in one part and not in the other
-  reveals the membership of everybody in it, however many they are.
+* **Small cells** are about few people: ``small_groups`` joins groups before anything is
+  counted.
+* **Certain cells.** A cell of a confusion table that is empty in one part and not in
+  the other reveals the membership of everybody in it, however many they are.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from pcer.metrics import BoolArray, IntArray
 LEAST_PEOPLE = (
     10  # of one group, one label and one part, as in disclosure-control practice
 )
-LEAST_ROOM = 2  # people of a kind in either part; with 1 a coarser table would reveal an empty cell
+# people of a kind in either part; with 1 a coarser table would reveal an empty cell
+LEAST_ROOM = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +55,10 @@ class Detail(IntEnum):
 def given_away(tables: IntArray) -> IntArray:
     """(model,) how many memberships exact tables reveal with certainty.
 
-    The attacker knows that a person is among the records, their group, label and prediction, and
-    reads the release. Membership is certain where the release leaves no room for such a person in
-    one of the two parts. Tables are (model, part, group, label, predicted) counts.
+    The attacker knows that a person is among the records, their group, label and
+    prediction, and reads the release. Membership is certain where the release leaves no
+    room for such a person in one of the two parts. Tables are (model, part, group,
+    label, predicted) counts.
     """
     people = np.where((tables[:, 0] > 0) != (tables[:, 1] > 0), tables.sum(axis=1), 0)
     return np.asarray(people.sum(axis=(1, 2, 3)))
@@ -91,7 +94,8 @@ def coarsening_note(detail: IntArray, names: tuple[str, ...]) -> str:
 def _most(tables: IntArray, level: Detail) -> IntArray:
     """(model, part, group, label, predicted) the most people that the release leaves room for.
 
-    Labels of either part count as known: exact tables of other models of the split reveal them.
+    Labels of either part count as known: exact tables of other models of the split
+    reveal them.
     """
     if level is Detail.COUNTS:
         return tables

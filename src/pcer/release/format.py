@@ -1,8 +1,9 @@
 """The release file: all that a trainer hands to an auditor.
 
-A release holds, for every model (a budget and a seed), every group and both splits, a confusion
-table; or, in the rates-only form, accuracies and positive rates. Nothing in it is about one
-person. ``docs/format.md`` describes it in one page; ``pcer schema release`` prints its schema.
+A release holds, for every model (a budget and a seed), every group and both splits, a
+confusion table; or, in the rates-only form, accuracies and positive rates. Nothing in
+it is about one person. ``docs/format.md`` describes it in one page; ``pcer schema
+release`` prints its schema.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from pcer.files import MAX_BYTES, Record
 from pcer.metrics import NO_DP
 
 FORMAT: Final = "pcer-release"
-# Versions 1 and 2 are read as they are: every field that a later version added is optional.
+# Versions 1 and 2 are read as they are: every field that a later version added is
+# optional.
 VERSION: Final = 3
 
 Made = TypeVar("Made")
@@ -60,7 +62,8 @@ HINTS = {
     "notes": "each note is one line of printable text",
     "groups": "name at least two groups, and give every run a table for each",
 }
-# By list of rows about a setting, the fields that identify a row besides setting and groups.
+# By list of rows about a setting, the fields that identify a row besides setting and
+# groups.
 ROW_KEYS = {
     "pooled_exposure": ("proxy",),
     "placebo": ("proxy",),
@@ -139,7 +142,8 @@ TestTable = Annotated[
 class GroupTables(Record):
     """One group of one model: both splits, and what attacks found.
 
-    Where an attack's exposure is given, what the splits hold may be left out (version 3).
+    Where an attack's exposure is given, what the splits hold may be left out (version
+    3).
     """
 
     train: TrainTable = Field(default_factory=TrainRates)
@@ -148,7 +152,10 @@ class GroupTables(Record):
 
 
 class Run(Record):
-    """One trained model. Its model or training rule (a name) and its epsilon are its setting."""
+    """One trained model.
+
+    Its model or training rule (a name) and its epsilon are its setting.
+    """
 
     model: Name | None = None
     epsilon: Epsilon | None
@@ -184,9 +191,9 @@ class PooledExposure(Record):
 class Placebo(Record):
     """The made-up-groups check of one setting, attack and pair: how far an alarm can be trusted.
 
-    Draws are placebo groups of the same sizes, audited like the real ones; p-values are those of
-    the real groups among permutations, of everybody or among people with the same label, adjusted
-    over settings and attacks.
+    Draws are placebo groups of the same sizes, audited like the real ones; p-values are
+    those of the real groups among permutations, of everybody or among people with the
+    same label, adjusted over settings and attacks.
     """
 
     model: Name | None = None
@@ -217,9 +224,10 @@ class Placebo(Record):
 class Bound(Record):
     """Privacy that one group's people spent in training, as epsilon.
 
-    A ``receipt`` is a bound; ``realised``, the least epsilon over orders, is none. The mode says
-    where norms of gradients come from: "refreshed" is an estimate. A ``promise`` is what a rule
-    that treats groups differently keeps for everyone of a group, as ``mean``; it needs no norms.
+    A ``receipt`` is a bound; ``realised``, the least epsilon over orders, is none. The
+    mode says where norms of gradients come from: "refreshed" is an estimate. A
+    ``promise`` is what a rule that treats groups differently keeps for everyone of a
+    group, as ``mean``; it needs no norms.
     """
 
     model: Name | None = None
@@ -245,8 +253,8 @@ class Disclosure(Record):
     """What the file reveals about single people, and which rule it was written by.
 
     Memberships are those that the tables reveal with certainty to someone who knows the
-    prediction; a person counts once for each model. Coarse tables reveal none. Attributes that
-    were asked for and not written are listed with the reason.
+    prediction; a person counts once for each model. Coarse tables reveal none.
+    Attributes that were asked for and not written are listed with the reason.
     """
 
     public_data: bool = False
@@ -340,8 +348,8 @@ class Shown(Record):
 class Release(Shown):
     """Per-group statistics of a family of models. Checked whole when made.
 
-    Guarantees: every run has exactly the groups of the subject, none empty; no (model, epsilon,
-    seed) twice; runs of one split agree on its sizes.
+    Guarantees: every run has exactly the groups of the subject, none empty; no (model,
+    epsilon, seed) twice; runs of one split agree on its sizes.
     """
 
     format: Literal["pcer-release"] = FORMAT
@@ -424,9 +432,10 @@ class Release(Shown):
 class Limits:
     """How much a release may hold before an auditor must allow it by name.
 
-    Values are numbers, texts, lists and objects; settings are distinct pairs of model and epsilon,
-    tables runs times groups, rows settings times groups, exposures values of an attack on one
-    group (per run or pooled; placebos and bounds count too), and costs the attacks besides the gap.
+    Values are numbers, texts, lists and objects; settings are distinct pairs of model
+    and epsilon, tables runs times groups, rows settings times groups, exposures values
+    of an attack on one group (per run or pooled; placebos and bounds count too), and
+    costs the attacks besides the gap.
     """
 
     n_bytes: int = MAX_BYTES
@@ -454,7 +463,8 @@ def read_release(
         limits: how much it may hold; None allows any size.
 
     Raises:
-        InputError: one sentence with the file, the path to the bad field and the remedy.
+        InputError: one sentence with the file, the path to the bad field and the
+            remedy.
     """
     n_bytes, n_values = (limits.n_bytes, limits.n_values) if limits else (None, None)
     with files.many_objects():
@@ -562,9 +572,10 @@ def _digest(release: Release) -> str:
 def _plain(value: Any) -> Any:
     """Plain objects, without the absent fields of records.
 
-    A field is absent if it is null or empty; but a null ``epsilon`` says "no differential
-    privacy". Only fields of records are left out, never a key of a mapping: groups, proxies and
-    the trainer's own settings may be called anything, and a null in the settings is a value.
+    A field is absent if it is null or empty; but a null ``epsilon`` says "no
+    differential privacy". Only fields of records are left out, never a key of a
+    mapping: groups, proxies and the trainer's own settings may be called anything, and
+    a null in the settings is a value.
     """
     if value is None or type(value) in (str, int, float, bool):
         return value

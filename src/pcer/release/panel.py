@@ -34,7 +34,8 @@ class PooledExposures(Exposures):
     null_error: FloatArray  # if nothing were memorised
     benefit_covariance: FloatArray  # with the positive rate
     n_records: FloatArray  # behind the value
-    # Share of the luck of training records that groups do not share; 0 where not released.
+    # Share of the luck of training records that groups do not share; 0 where not
+    # released.
     separation: FloatArray | float = 0.0
 
 
@@ -58,7 +59,8 @@ class Panel:
     exposure: dict[str, Exposures]
     pooled: dict[str, PooledExposures]  # by proxy, arrays over the group alone
     model: str | None = None  # name of the model or training rule
-    # LiRA and RMIA of single models where ``pooled`` has them: for comparisons, never for audits.
+    # LiRA and RMIA of single models where ``pooled`` has them: for comparisons, never
+    # for audits.
     shadowed: dict[str, Exposures] = field(default_factory=dict)
 
     @property
@@ -80,8 +82,8 @@ class Panel:
 def panels(release: Release) -> tuple[Panel, ...]:
     """Split a release into its settings, by model and then epsilon; computed once.
 
-    No differential privacy comes last. Runs are ordered by seed, so that their order in the file
-    does not matter.
+    No differential privacy comes last. Runs are ordered by seed, so that their order in
+    the file does not matter.
     """
     return release.kept(_panels)
 

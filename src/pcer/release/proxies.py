@@ -1,8 +1,9 @@
 """Every attack once: its name, its scale, what it needs, and its words for people.
 
-A new attack is a row here and the function that runs it (``docs/attacks.md`` explains each). A
-release may carry any other, from any tool: it gets the same tests and general words. What the
-paper calls privacy cost is exposure here; files and options keep the name ``cost``.
+A new attack is a row here and the function that runs it (``docs/attacks.md`` explains
+each). A release may carry any other, from any tool: it gets the same tests and general
+words. What the paper calls privacy cost is exposure here; files and options keep the
+name ``cost``.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from pcer.errors import alike
 class Scale:
     """The unit of an exposure, and how amounts of it are written for people.
 
-    Texts have places for ``{label}``, the attack's name, ``{found}``, amounts by group, and
-    ``{amount}``, one amount.
+    Texts have places for ``{label}``, the attack's name, ``{found}``, amounts by group,
+    and ``{amount}``, one amount.
     """
 
     unit: str
@@ -37,8 +38,9 @@ class Scale:
     per_unit: float = (
         100.0  # what an exposure of 1 is written as: 100 hundredths, or its own unit
     )
-    # What an exposure of 1 adds to an attacker's 50 right answers of 100: all of an advantage, half
-    # of a difference of rates; None where the unit says nothing about an attacker.
+    # What an exposure of 1 adds to an attacker's 50 right answers of 100: all of an
+    # advantage, half of a difference of rates; None where the unit says nothing about
+    # an attacker.
     per_success: float | None = None
 
     def hundredths(self, cost: float) -> str:
@@ -122,8 +124,8 @@ class Basis(StrEnum):
     ELSEWHERE = "a release whose trainer measured it"
 
 
-# Models of one budget that paired attacks need, and attacks whose models calibrate each other: with
-# fewer too many records have nobody in, or nobody out, among the others.
+# Models of one budget that paired attacks need, and attacks whose models calibrate each
+# other: with fewer too many records have nobody in, or nobody out, among the others.
 PAIR, SHADOWS = 2, 8
 OWN = "_auc_advantage"  # follows the name of a user's own attack whose AUC was measured
 
@@ -181,8 +183,9 @@ SPENT = Proxy("spent_epsilon", "the spent epsilon", EPSILON, Basis.TRAINING, flo
 RMIA = Proxy("rmia_advantage", "RMIA", AUC, Basis.MODELS, SHADOWS)
 REFERENCE = Proxy("reference_advantage", "the reference attack", AUC, Basis.REFERENCE)
 
-# Attacks that calibrate each record by a setting's other models. Their models are not independent,
-# so audits take one number over all of them, and only those of as many models are comparable.
+# Attacks that calibrate each record by a setting's other models. Their models are not
+# independent, so audits take one number over all of them, and only those of as many
+# models are comparable.
 BY_SHADOWS = (LIRA, LIRA_OFFLINE, RMIA)
 # Every row above, by name.
 PROXIES: dict[str, Proxy] = {
@@ -193,7 +196,8 @@ PROXIES: dict[str, Proxy] = {
 def attack_named(text: str, carried: Collection[str] = ()) -> str:
     """The attack that a user calls so, by its name in files; what is not known stays as it is.
 
-    Any name that outputs print will do, in capitals or not: "LiRA", "gap", "paired confidence".
+    Any name that outputs print will do, in capitals or not: "LiRA", "gap", "paired
+    confidence".
 
     Args:
         text: as the user writes it.

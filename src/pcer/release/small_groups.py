@@ -1,11 +1,12 @@
 """Groups that are too small to be released, alone or by subtracting one table from another.
 
-Anyone who knows a person's group, label and prediction can guess membership well where few people
-share them. So groups with few people of one label in one part are joined before anything is counted
-or attacked. Tables of several attributes are about the same people and can be subtracted from each
-other, so the rule covers all tables of a command at once. An atom is a combination of attribute
-values that occurs; whatever is a linear combination of released groups is revealed of the atoms in
-it. People without a group are a group that is not written.
+Anyone who knows a person's group, label and prediction can guess membership well where
+few people share them. So groups with few people of one label in one part are joined
+before anything is counted or attacked. Tables of several attributes are about the same
+people and can be subtracted from each other, so the rule covers all tables of a command
+at once. An atom is a combination of attribute values that occurs; whatever is a linear
+combination of released groups is revealed of the atoms in it. People without a group
+are a group that is not written.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def renamed(
     """Attributes with readers' names of groups, by group or ``attribute:group``; others stay.
 
     Raises:
-        InputError: a key that is no group, or one of several; two groups that would read alike.
+        InputError: a key that is no group, or one of several; two groups that would
+            read alike.
     """
     given = {text_of(group): name for group, name in names.items()}
     made = []
@@ -116,7 +118,8 @@ def allowed_groups(
 ) -> Allowed:
     """The groups of each attribute that may be released, by readers' names; InputError: of none.
 
-    ``beside`` are existing releases of the same records, whose attributes take precedence.
+    ``beside`` are existing releases of the same records, whose attributes take
+    precedence.
     """
     coarse = [
         r for r in beside if r.disclosure is not None and r.disclosure.n_coarse_tables
@@ -157,7 +160,8 @@ def same_people(
     """The releases of the records with this digest.
 
     Raises:
-        InputError: another of this dataset, perhaps of the same people with other record ids.
+        InputError: another of this dataset, perhaps of the same people with other
+            record ids.
     """
     same = []
     for release in beside:
@@ -183,13 +187,14 @@ def regroup(
 ) -> list[Regrouping]:
     """Join groups until no released table, and no combination of them, is about few people.
 
-    In each attribute small groups are joined, with the next smallest while they are too few. Then,
-    while a combination of tables is about too few people, its smallest group is joined with the
-    next smallest of the last attribute that it needs. Groups joined with people without a group are
-    not written. Those of public records stay.
+    In each attribute small groups are joined, with the next smallest while they are too
+    few. Then, while a combination of tables is about too few people, its smallest group
+    is joined with the next smallest of the last attribute that it needs. Groups joined
+    with people without a group are not written. Those of public records stay.
 
     Raises:
-        InputError: fewer than two groups of the first attribute are left; others have a note.
+        InputError: fewer than two groups of the first attribute are left; others have a
+            note.
     """
     if rule.public or any(
         len(a.groups) < 2 for a in attributes
@@ -364,10 +369,10 @@ def _without(space: FloatArray, atoms: BoolArray) -> FloatArray:
 def contracted(space: FloatArray, people: IntArray, least: int) -> FloatArray:
     """The combinations that are 0 on every atom that none about few people can have.
 
-    Proved, whatever the coefficients: in each round every atom of a basis, of those with people
-    left, loses one person. A combination that is not 0 on an atom with people left after
-    ``least - 1`` rounds is not 0 on an atom of each round's basis, which spans that atom: it is
-    about a person of every round, and one more.
+    Proved, whatever the coefficients: in each round every atom of a basis, of those
+    with people left, loses one person. A combination that is not 0 on an atom with
+    people left after ``least - 1`` rounds is not 0 on an atom of each round's basis,
+    which spans that atom: it is about a person of every round, and one more.
     """
     from scipy.linalg import qr
 
@@ -389,14 +394,15 @@ def contracted(space: FloatArray, people: IntArray, least: int) -> FloatArray:
 def combination(space: FloatArray, people: IntArray, least: int) -> FloatArray | None:
     """A combination (atom,) of groups about fewer than ``least`` people; None if there is none.
 
-    It is about all in atoms where it is not 0, on either side: "these less those" reveals one of
-    few people as a sum does. One about nobody counts: its people are then known to be elsewhere.
+    It is about all in atoms where it is not 0, on either side: "these less those"
+    reveals one of few people as a sum does. One about nobody counts: its people are
+    then known to be elsewhere.
 
-    An integer program searches what ``contracted`` leaves of the space (rank, atom): on each atom
-    0, or 1 to ``LARGEST_SHARE`` with either sign. For two attributes, whose matrix is totally
-    unimodular, -1, 0 and 1 suffice; where one combination is left, or none, its coefficients do not
-    matter. Else one of three tables or more may be overlooked if some atom counts more than three
-    times as much as another.
+    An integer program searches what ``contracted`` leaves of the space (rank, atom): on
+    each atom 0, or 1 to ``LARGEST_SHARE`` with either sign. For two attributes, whose
+    matrix is totally unimodular, -1, 0 and 1 suffice; where one combination is left, or
+    none, its coefficients do not matter. Else one of three tables or more may be
+    overlooked if some atom counts more than three times as much as another.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 

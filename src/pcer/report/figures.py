@@ -56,7 +56,8 @@ OUTLOOK = "outlook"  # what a planner's picture is called in files
 EVERY, ANY = "exposure, in every group", "difference, between any two"
 MOST_LINES = 6  # with more groups, one line stands for all
 ROWS = alt.NamedData("rows")
-# Names that every object of JavaScript has, which Vega trips over; a space that nobody sees helps.
+# Names that every object of JavaScript has, which Vega trips over; a space that nobody
+# sees helps.
 OF_OBJECTS = re.compile(
     r'(?<=")(__\w+__|constructor|\w+(Of|String|Property|Enumerable))(?=\\?")'
 )
@@ -153,8 +154,9 @@ def legend() -> alt.Legend:
 def figure1(audit: Audit, release: Release) -> Drawing:
     """The paper's Figure 1, a panel for each pair: DP-Gap and Δ PCER by the gap over the budgets.
 
-    Settings whose gaps are below the floor in most seeds are shaded, as in the paper. Beside Δ PCER
-    stands what it would be if nothing were memorised; it is filled only where it is beyond that.
+    Settings whose gaps are below the floor in most seeds are shaded, as in the paper.
+    Beside Δ PCER stands what it would be if nothing were memorised; it is filled only
+    where it is beyond that.
     """
     names = [
         pair_name(pair.groups) for pair in audit.budgets[0].pairs[: tables.MOST_PAIRS]
@@ -319,7 +321,8 @@ def outlook_spec(outlook: Outlook) -> Spec:
     y = alt.Y("amount:Q", title=title, scale=log, axis=axis)
     look: dict[str, Any] = {"title": None, "legend": legend()}
     colour = alt.Color("line:N", scale=series(names), **look)
-    # Exposures are whole lines and differences broken ones, so that no colour is needed.
+    # Exposures are whole lines and differences broken ones, so that no colour is
+    # needed.
     dashes = [[5, 3] if name.startswith("difference") else [1, 0] for name in names]
     dash = alt.StrokeDash("line:N", scale=alt.Scale(domain=names, range=dashes), **look)
     base = alt.Chart(alt.NamedData(OUTLOOK))

@@ -62,8 +62,9 @@ def by_release(audits: Sequence[Audit]) -> dict[str, Any]:
 def slugs(names: Iterable[str]) -> dict[str, str]:
     """Each name in ASCII letters, digits and single underscores, no two alike.
 
-    A name that loses letters, is cut, reads as one of our own names, or shares its slug with
-    another gets the first digits of its SHA-256: all of them where eight do not tell two apart.
+    A name that loses letters, is cut, reads as one of our own names, or shares its slug
+    with another gets the first digits of its SHA-256: all of them where eight do not
+    tell two apart.
     """
     plain = {name: _slug(name) for name in names}
     shared = Counter(slug for slug, _ in plain.values())

@@ -1,7 +1,8 @@
 """What Python users see: small HTML in a notebook, plain text, charts, the page, data frames.
 
-The HTML styles nothing but itself: every style is an attribute of its element, and colours are the
-notebook's own, so that light and dark both work. Names are other people's: all text is escaped.
+The HTML styles nothing but itself: every style is an attribute of its element, and
+colours are the notebook's own, so that light and dark both work. Names are other
+people's: all text is escaped.
 """
 
 from __future__ import annotations

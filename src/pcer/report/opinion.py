@@ -1,8 +1,8 @@
 """The auditor's opinion: plain Markdown with headings, paragraphs and simple tables.
 
-Word processors take it as it is (``pandoc opinion.md -o opinion.docx``). Every sentence and number
-comes from the audit, so that both answers are those of every other output. The template says what
-stands where; ``words.toml`` has the sentences.
+Word processors take it as it is (``pandoc opinion.md -o opinion.docx``). Every sentence
+and number comes from the audit, so that both answers are those of every other output.
+The template says what stands where; ``words.toml`` has the sentences.
 """
 
 from __future__ import annotations

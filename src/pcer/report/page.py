@@ -1,7 +1,8 @@
 """One self-contained HTML page from audits and their releases, and back.
 
-Same input, same bytes. The page needs no network: script, style, pictures and the releases are in
-it, and its content security policy lets nothing else run. Every sentence is the audit's.
+Same input, same bytes. The page needs no network: script, style, pictures and the
+releases are in it, and its content security policy lets nothing else run. Every
+sentence is the audit's.
 """
 
 from __future__ import annotations
@@ -347,7 +348,8 @@ def script_json(tree: Any) -> str:
     return shown(text)
 
 
-# Names of our own, and how they begin; a name of the tree that begins so gets it once more.
+# Names of our own, and how they begin; a name of the tree that begins so gets it once
+# more.
 FORMS, ROWS, OURS = "pcer:forms", "pcer:rows", "pcer:"
 
 

@@ -1,8 +1,11 @@
-"""Two pictures: exposure in every setting, and what floors do to the ratio. SVG, no script.
+"""Two pictures: exposure in every setting, and what floors do to the ratio.
 
-They are the same in the page, in a notebook and beside Markdown: same audit, same bytes. They can
-be read without colour, as every mark has its name and its value in words. Ink is ``currentColor``
-and group colours are CSS variables with a fallback, so they follow light and dark.
+SVG, no script.
+
+They are the same in the page, in a notebook and beside Markdown: same audit, same
+bytes. They can be read without colour, as every mark has its name and its value in
+words. Ink is ``currentColor`` and group colours are CSS variables with a fallback, so
+they follow light and dark.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ NARROW, WIDE = (
     1160,
 )  # in pixels that text is laid out for: a telephone's, a screen's
 CLAIM_SIZE, TEXT_SIZE, NOTE_SIZE = 15, 12, 11
-# Average width of a letter in a wide font, and height of a line, as shares of the font's size.
+# Average width of a letter in a wide font, and height of a line, as shares of the
+# font's size.
 LETTER, BOLD_LETTER, LINE = 0.55, 0.6, 1.32
 LETTER_WIDTH, BOLD_WIDTH, LONGEST_NAME = 7, 8, 26
 MARK_MARGIN = 7  # room for half a point at both ends of an axis

@@ -1,8 +1,8 @@
 """An immutable table, and one function per format that renders it: text, Markdown, LaTeX, HTML.
 
-Cells are plain text; a line break in a cell is kept where the format can show it, and a soft
-hyphen or a zero-width space marks where only a narrow terminal may break. Names in cells come
-from files of other people: every renderer escapes them.
+Cells are plain text; a line break in a cell is kept where the format can show it, and a
+soft hyphen or a zero-width space marks where only a narrow terminal may break. Names in
+cells come from files of other people: every renderer escapes them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ from pcer.errors import shown
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table of text. ``columns`` are headers; the first ``n_labels`` are left-aligned."""
+    """A titled table of text.
+
+    ``columns`` are headers; the first ``n_labels`` are left-aligned.
+    """
 
     title: str
     columns: tuple[str, ...]
@@ -37,7 +40,8 @@ class Table:
 
 
 SOFT_HYPHEN, MAY_BREAK, ISOLATES = "\u00ad", "\u200b", "\u2068\u2069"
-# What our own cells hold besides text: breaks, and the bounds of names from right to left.
+# What our own cells hold besides text: breaks, and the bounds of names from right to
+# left.
 LAYOUT = f"\n{SOFT_HYPHEN}{MAY_BREAK}{ISOLATES}"
 # An interval, a budget, a number with its error or its unit: never on two lines.
 TOGETHER = re.compile(
@@ -78,8 +82,9 @@ def pair_name(groups: Sequence[str]) -> str:
 def table_body(table: Table, width: int) -> str:
     """The table for a terminal without its title: readable without colour, no line too wide.
 
-    Where it is too wide its columns stand below each other in two parts, and where that does not
-    do either every row becomes a list. Nothing is cut, and a number never breaks.
+    Where it is too wide its columns stand below each other in two parts, and where that
+    does not do either every row becomes a list. Nothing is cut, and a number never
+    breaks.
     """
     body = [
         _grid(part, width) if part else _stack(table, width)
@@ -145,9 +150,9 @@ def to_html(
 ) -> str:
     """The table as HTML: a caption, column and row headers, every cell escaped.
 
-    With an ``id`` it is a region of our own page that scrolls by keyboard, ``within`` is the id of
-    what tells it from others of its caption, and ``marks`` are the classes of cells by their text.
-    Without one every style is an attribute: for notebooks.
+    With an ``id`` it is a region of our own page that scrolls by keyboard, ``within``
+    is the id of what tells it from others of its caption, and ``marks`` are the classes
+    of cells by their text. Without one every style is an attribute: for notebooks.
     """
     every = (table.columns, *table.rows)
     head, *rows = (_html_row(table, row, marks or {}, inline=not id) for row in every)
@@ -178,7 +183,8 @@ def latex_text(text: str) -> str:
 
 BETWEEN = 2  # spaces between the columns of a terminal's table
 MOST_PARTS = 2
-# A longer one may be cut, so that a name of another's making does not take all the room.
+# A longer one may be cut, so that a name of another's making does not take all the
+# room.
 LONGEST_WORD = 24
 
 

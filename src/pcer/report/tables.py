@@ -1,7 +1,7 @@
 """Every table of an audit, once for all formats, and the lines that stand beside them.
 
-The floor table and the intervals are always among them. Names in cells are other people's words;
-the renderers escape them.
+The floor table and the intervals are always among them. Names in cells are other
+people's words; the renderers escape them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ MEASURES = {
     "equalized_odds_gap": "odds gap",
 }
 EVIDENCE = {True: "beyond\nthe null", False: "none", None: words.NOTHING}
-P_BOTH = "p\n(alone)"  # heads a column of adjusted p-values with those of single tests in brackets
+# heads a column of adjusted p-values with those of single tests in brackets
+P_BOTH = "p\n(alone)"
 
 
 def subject_name(audit: Audit) -> str:
@@ -140,8 +141,9 @@ def finding_table(
 ) -> Table:
     """Per setting and group the outcome rate and the exposure, in people out of 100.
 
-    Of more than ``most_rows`` only those of the setting that the headline is about are shown, and
-    of its groups first those that it names and the most exposed. ``bars`` draw outcome rates.
+    Of more than ``most_rows`` only those of the setting that the headline is about are
+    shown, and of its groups first those that it names and the most exposed. ``bars``
+    draw outcome rates.
     """
     names = audit.subject.groups
     n_all = len(audit.budgets) * len(names)
@@ -321,8 +323,9 @@ def _pairs_table(
 ) -> Table:
     """A row for every setting and pair; beside disparities stands what they are worth.
 
-    That is the setting's verdict, and of the paper's numbers whether they are beyond their null.
-    Cells are made of the setting, the pair, and the paper's numbers of the pair.
+    That is the setting's verdict, and of the paper's numbers whether they are beyond
+    their null. Cells are made of the setting, the pair, and the paper's numbers of the
+    pair.
     """
     several = len(audit.subject.groups) > 2
     labels: list[Column] = [("ε", lambda budget, *_: _short(budget))]
@@ -464,8 +467,9 @@ def floor_rows(
 def paper_numbers(audit: Audit, *, brief: bool = False) -> Table:
     """The paper's numbers, its gap being the exposure: a row for every setting.
 
-    More than two groups: a row for every setting and group, compared with the reference group.
-    ``brief`` is for 80 columns: both groups in one cell, fewer digits, the null's mean alone.
+    More than two groups: a row for every setting and group, compared with the reference
+    group. ``brief`` is for 80 columns: both groups in one cell, fewer digits, the
+    null's mean alone.
     """
     names = audit.subject.groups
     rows = list[tuple[str, ...]]()
@@ -528,7 +532,8 @@ def paper_numbers(audit: Audit, *, brief: bool = False) -> Table:
 def paper_strip(audit: Audit, *, most_rows: int | None) -> Table:
     """The paper's numbers for 80 columns, under them whether they are evidence.
 
-    Of more than ``most_rows`` only those of the setting that the headline is about are shown.
+    Of more than ``most_rows`` only those of the setting that the headline is about are
+    shown.
     """
     table = paper_numbers(audit, brief=True)
     rows = table.rows

@@ -1,7 +1,8 @@
 """Audits as text: for a terminal, as Markdown, LaTeX and JUnit.
 
-A view lists what is shown in reading order, and each format renders that list. The sentences are
-the audit's: both answers first, then one table, the paper's numbers, how sure, what can be done.
+A view lists what is shown in reading order, and each format renders that list. The
+sentences are the audit's: both answers first, then one table, the paper's numbers, how
+sure, what can be done.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ def view_of(
 ) -> list[Lines | Table]:
     """What a view of an audit shows, in reading order; what has nothing to say is left out.
 
-    The short one stands wherever nobody asked for more. ``brief`` is a short one of few words, with
-    bars for formats that have no picture; the paper's has the gap as exposure. ``also`` is said
-    after the headline.
+    The short one stands wherever nobody asked for more. ``brief`` is a short one of few
+    words, with bars for formats that have no picture; the paper's has the gap as
+    exposure. ``also`` is said after the headline.
     """
     if view == "summary":
         return [Lines(tables.subject_name(audit), [summary_line(audit)])]

@@ -19,8 +19,8 @@ from pcer.files import canonical_json, parse_json, read_text
 from pcer.release.format import Release
 from pcer.report.page import GENERATOR, read_payload, to_report
 
-# Units of the last digit: rounding may fall either way on another machine, but a changed digit is
-# always further off.
+# Units of the last digit: rounding may fall either way on another machine, but a
+# changed digit is always further off.
 HALF_A_DIGIT = 0.51
 SHOWN_BEFORE, SHOWN_AFTER = (
     40,
@@ -54,7 +54,8 @@ def verify_audits(
 
     Args:
         found: audits as plain objects.
-        releases: what was audited, all of it: an audit that was left out is a difference.
+        releases: what was audited, all of it: an audit that was left out is a
+            difference.
         family: further releases that the audits were judged together with.
         plan_sha256: digest that every plan must have.
     """

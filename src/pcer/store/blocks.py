@@ -1,9 +1,10 @@
 """Finished blocks of work in a folder with one owner, and the settings that they depend on.
 
-A block is an array and the names of its rows, perhaps with a second array. It is written whole or
-not at all, so that an interrupted job resumes with what is missing. A block carries digests of its
-arrays, its record and its settings: a block that was changed, or made with other settings, does not
-count. Rows are about persons, so all files are readable by their owner only.
+A block is an array and the names of its rows, perhaps with a second array. It is
+written whole or not at all, so that an interrupted job resumes with what is missing. A
+block carries digests of its arrays, its record and its settings: a block that was
+changed, or made with other settings, does not count. Rows are about persons, so all
+files are readable by their owner only.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ def make_private(folder: Path) -> None:
 @contextmanager
 def owned(folder: Path) -> Iterator[None]:
     """Hold the folder's lock; the system frees it when the process ends, however it ends."""
-    # A file system without locks gets a file with the owner's process number instead, which does
-    # not count once that process is gone. Nobody else can enter the folder.
+    # A file system without locks gets a file with the owner's process number instead,
+    # which does not count once that process is gone. Nobody else can enter the folder.
     make_private(folder)
     with warnings.catch_warnings():  # filelock warns on systems without locks
         warnings.filterwarnings(
@@ -160,8 +161,9 @@ def resume_folder(
 ) -> list[str]:
     """Begin or resume in a folder that the caller owns; says which blocks were removed, and why.
 
-    InputError if it was begun with other settings. Where its settings file is lost, damaged or
-    contradicted by a block of these settings, the blocks' own digests decide.
+    InputError if it was begun with other settings. Where its settings file is lost,
+    damaged or contradicted by a block of these settings, the blocks' own digests
+    decide.
     """
     digest = settings_digest(settings, added=added)
     for path in folder.glob(".block-*"):  # left by a killed process
@@ -197,7 +199,8 @@ def require_same_settings(
     before: Settings, settings: Settings, *, added: Settings, where: Path
 ) -> None:
     """Raise InputError, naming the first difference, unless both settings agree."""
-    # ``before`` may be another version's: ``added`` has the values that describe older ones.
+    # ``before`` may be another version's: ``added`` has the values that describe older
+    # ones.
     made = {**{name: added[name] for name in added if name in settings}, **before}
     for name in (*settings, *made):
         if name in settings and name in made and made[name] == settings[name]:

@@ -1,7 +1,7 @@
 """Tasks in worker processes of this machine, which never outlive their parent.
 
-A worker holds records and perhaps a secret. However its parent ends, even by SIGKILL, the worker is
-gone within a second.
+A worker holds records and perhaps a secret. However its parent ends, even by SIGKILL,
+the worker is gone within a second.
 """
 
 from __future__ import annotations
@@ -71,9 +71,10 @@ def run_tasks(
 
 def die_with(parent: int, is_from_main_thread: bool = True) -> None:
     """End this process as soon as its parent, a process number, has ended, and not before it."""
-    # The kernel's signal is about the thread that started us, so it is requested only where that
-    # thread lives as long as the parent. Signals to the whole group are left to the parent: it
-    # would wait for ever for the rest of a result if a worker died while sending it.
+    # The kernel's signal is about the thread that started us, so it is requested only
+    # where that thread lives as long as the parent. Signals to the whole group are left
+    # to the parent: it would wait for ever for the rest of a result if a worker died
+    # while sending it.
     for number in FOR_THE_PARENT:
         signal.signal(number, partial(_pass_by, os.getpid()))
     if is_from_main_thread and sys.platform == "linux":

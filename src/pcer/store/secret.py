@@ -1,7 +1,8 @@
 """Secrets of private records: made once, kept outside any folder that is handed over.
 
-They are in the user's state folder, readable by their owner only, each under a name derived from
-the secret. A folder or release that holds that name finds its secret again.
+They are in the user's state folder, readable by their owner only, each under a name
+derived from the secret. A folder or release that holds that name finds its secret
+again.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ def require_random(secret: bytes, name: str, *, make: str) -> None:
 
 def _is_random(secret: bytes) -> bool:
     """Whether it looks random, in bytes, hexadecimal or base 64; other text counts as words."""
-    # A random one is refused about once in a million in bytes or hexadecimal, in fifty in base 64.
+    # A random one is refused about once in a million in bytes or hexadecimal, in fifty
+    # in base 64.
     try:
         text = secret.decode().strip()
     except UnicodeDecodeError:

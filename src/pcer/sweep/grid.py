@@ -16,7 +16,8 @@ from pcer.train import TrainConfig, parse_hidden
 Grid = Mapping[
     str, Sequence[Any]
 ]  # values to train with, by setting of ``TrainConfig``
-# What a grid may vary: the setting by its option's name, how a value is read, its word in names.
+# What a grid may vary: the setting by its option's name, how a value is read, its word
+# in names.
 KEYS: Mapping[str, tuple[str, Callable[[str], Any], str]] = {
     "clip-norm": ("clip_norm", float, "clip"),
     "hidden": ("hidden", parse_hidden, "hidden"),
@@ -69,8 +70,9 @@ def configurations(
 ) -> dict[str | None, Configuration]:
     """Every combination of a grid's values by its name; without a grid one, which has none.
 
-    The learning rate is divided by the clip norm relative to the default's, unless the grid or the
-    config gives another. What only privacy needs makes no further models without privacy.
+    The learning rate is divided by the clip norm relative to the default's, unless the
+    grid or the config gives another. What only privacy needs makes no further models
+    without privacy.
     """
     if not grid:
         return {None: Configuration(config, tuple(budgets))}

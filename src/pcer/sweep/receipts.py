@@ -1,9 +1,10 @@
 """Privacy spent: bounds of groups in a release, and the private file of everybody's receipts.
 
-Both hold two numbers (``pcer.train.receipts``): the receipt, which is a bound, and the realised
-epsilon, which papers print and which is none. Those in a release are exact statistics of training
-records, outside the training epsilon. ``NAME.receipts`` beside the releases is about persons: only
-its owner can read it, and nothing in it is for publication.
+Both hold two numbers (``pcer.train.receipts``): the receipt, which is a bound, and the
+realised epsilon, which papers print and which is none. Those in a release are exact
+statistics of training records, outside the training epsilon. ``NAME.receipts`` beside
+the releases is about persons: only its owner can read it, and nothing in it is for
+publication.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ VERSION: Literal[1] = 1
 INDEX, ARRAY = "receipts.json", "receipts.npy"
 ANEW = "train again to make them again"
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-ACCOUNTANT = "rdp"  # all numbers here use Renyi divergences, on which the proof of a receipt rests
+# all numbers here use Renyi divergences, on which the proof of a receipt rests
+ACCOUNTANT = "rdp"
 EXACT_NOTE = (
     "bounds hold exact statistics of what training records spent, outside the training epsilon; "
     "docs/training.md says what noise they would need."
@@ -187,8 +189,8 @@ def placed(kept: Float32Array, member: BoolArray) -> Float32Array:
 
 def two_way_error(values: FloatArray) -> float | None:
     """Standard error of the mean over people and seeds of (seed, record); None for one person."""
-    # Two-way clusters: people are in several models, and a model is about many people (Cameron,
-    # Gelbach and Miller 2011); never less than the part of people.
+    # Two-way clusters: people are in several models, and a model is about many people
+    # (Cameron, Gelbach and Miller 2011); never less than the part of people.
     there = ~np.isnan(values)
     n = int(there.sum())
     (n_seeds, n_people) = (int(there.any(axis=k).sum()) for k in (1, 0))
@@ -346,8 +348,8 @@ def person_receipts(
 def right_guesses(epsilon: float, dp_delta: float) -> float:
     """Largest share of correct guesses, at even odds, that (epsilon, delta) allows an attacker.
 
-    True and false positive rates satisfy TPR <= e^epsilon FPR + delta, and so do the negative
-    ones; the best sum of both is reached where the two lines meet.
+    True and false positive rates satisfy TPR <= e^epsilon FPR + delta, and so do the
+    negative ones; the best sum of both is reached where the two lines meet.
 
     >>> right_guesses(0.0, 0.0), round(right_guesses(1.0, 1e-5), 4)
     (0.5, 0.7311)

@@ -159,7 +159,8 @@ def _facts(
         unit_of_privacy="record",
         mechanism=" and ".join(rules) or "sgd",
         config=sweep.release_config,
-        joint_privacy={  # epsilon of releasing every model, for a record in all training sets
+        # epsilon of releasing every model, for a record in all training sets
+        joint_privacy={
             "private_models": len(all_private),
             "models_without_privacy": sweep.n_models - len(all_private),
             "epsilon_of_the_private_models": joint_epsilon(

@@ -1,8 +1,9 @@
 """Run a sweep (Part I of Algorithm 1): train, resume, write release files.
 
-A sweep works in ``DIR/NAME.scores``, which one process owns. Every finished block of models is one
-file there, written whole or not at all; a killed sweep resumes with what is missing. A model does
-not depend on its block, so the release has the same bytes however often it was interrupted.
+A sweep works in ``DIR/NAME.scores``, which one process owns. Every finished block of
+models is one file there, written whole or not at all; a killed sweep resumes with what
+is missing. A model does not depend on its block, so the release has the same bytes
+however often it was interrupted.
 """
 
 from __future__ import annotations
@@ -63,12 +64,13 @@ def run_sweep(
         sweep: what to train.
         folder: where the releases go.
         flags: how fast.
-        keep_scores: keep the models' scores of every record, for attacks; they are about persons.
+        keep_scores: keep the models' scores of every record, for attacks; they are
+            about persons.
         on_progress: called with (models done, models in all).
         on_step: called with the name of each step after the attacks.
-        on_note: called before training with sentences for the reader: which damaged blocks are
-            trained again, and whether several versions of packages train the models (which the
-            releases note too).
+        on_note: called before training with sentences for the reader: which damaged
+            blocks are trained again, and whether several versions of packages train the
+            models (which the releases note too).
 
     Returns:
         The release files by attribute.

@@ -22,7 +22,8 @@ from pcer.train.opacus import require_private
 from pcer.train.rules import Names
 from pcer.train.streams import KEYED_STREAMS
 
-# Stand for the module in a sweep of pcer's networks, and for the grid in one of one configuration.
+# Stand for the module in a sweep of pcer's networks, and for the grid in one of one
+# configuration.
 NOT_GIVEN: Mapping[str, Any] = dict.fromkeys(
     ("module", "module_settings", "module_weights", "module_digest", "grid", "models")
 )
@@ -40,14 +41,16 @@ class Sweep:
         seeds: one split and one model per budget each.
         config: the training settings.
         grid: values of settings that replace those of ``config``, by their names: every
-            combination is trained, on the same splits, and is a model of the release; see
+            combination is trained, on the same splits, and is a model of the release;
+            see
             ``pcer.sweep.grid.configurations``.
         secret: mixed into every random stream, the splits and the digests; see
             ``pcer.train.train_seeds``. Records that are not public need one.
         disclosure: what a release may let out about few people, or about one.
-        module: what makes the models, which Opacus then trains; None for pcer's own network.
-        keep_people: keep each person's receipts in a private file; if not, only the bounds of
-            groups in the releases remain.
+        module: what makes the models, which Opacus then trains; None for pcer's own
+            network.
+        keep_people: keep each person's receipts in a private file; if not, only the
+            bounds of groups in the releases remain.
     """
 
     dataset: GroupedDataset

@@ -1,7 +1,7 @@
 """From a table of predictions of any size to releases.
 
-A table that fits in memory is read whole. A larger one is counted by its database, which returns
-its distinct rows with their numbers.
+A table that fits in memory is read whole. A larger one is counted by its database,
+which returns its distinct rows with their numbers.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from pcer.tables.source import PredictionColumns, coded, open_predictions
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-IN_MEMORY = 1_000_000  # rows of a table that is read whole; a larger one is counted by its database
-# Rows of a table whose records are compared, which needs them whole: about 150 bytes each.
+# rows of a table that is read whole; a larger one is counted by its database
+IN_MEMORY = 1_000_000
+# Rows of a table whose records are compared, which needs them whole: about 150 bytes
+# each.
 MOST_RECORDS = 20_000_000
 MAX_GROUPS = 200  # of one attribute; the release format has the same bound
 N = "pcer_n"  # the column with the number of records of a row
@@ -164,8 +166,8 @@ def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> arra
 
 def _distinct_rows(table: ir.Table, columns: PredictionColumns, *, file: str) -> Any:
     """Rows by model, split, groups, label and answer, with their number, as an arrow table."""
-    # Labels are grouped, not compared, so that a third value or a gap becomes a separate row
-    # without a second pass. A score counts by its side of the threshold.
+    # Labels are grouped, not compared, so that a third value or a gap becomes a
+    # separate row without a second pass. A score counts by its side of the threshold.
     for name in filter(None, (columns.y_true, columns.y_pred, *columns.attributes)):
         few = table.select(name).limit(10_000).distinct().limit(MAX_GROUPS + 2)
         _few_values(name, executed(few, file=file)[name])

@@ -27,9 +27,9 @@ _CSV_OPTIONS: dict[str, dict[str, Any]] = {
 class PredictionColumns:
     """Which column of a prediction table holds what. One table can hold many models.
 
-    Where ``epsilon``, ``seed`` or ``split_id`` is None, a column of that name is used if the table
-    has one (rows of different models must never be counted together); without it there is no DP,
-    one model per budget, and nothing known of the split.
+    Where ``epsilon``, ``seed`` or ``split_id`` is None, a column of that name is used
+    if the table has one (rows of different models must never be counted together);
+    without it there is no DP, one model per budget, and nothing known of the split.
 
     Args:
         attributes: the protected attributes, at least one.
@@ -43,7 +43,8 @@ class PredictionColumns:
         split_id: which models used the same split.
         membership_score: an attacker's score, higher where a record seems a member.
         loss: the model's loss, lower where a record seems a member; instead of a score.
-        record_id: names a record in every model, so that it can be compared with itself.
+        record_id: names a record in every model, so that it can be compared with
+            itself.
     """
 
     attributes: tuple[str, ...]

@@ -1,14 +1,14 @@
 """From a privacy budget to a noise level, and from a noise level to the privacy it spends.
 
-DP-SGD composes n_steps Gaussian mechanisms on Poisson samples. Neighbouring data sets differ as
-``TrainConfig.adjacency`` says: one record has a gradient of zero instead, and their number is
-public; or one is added or removed, and rate, steps and divisor are fixed. Both give the same pair
-of mechanisms. Every epsilon here is an upper bound, and every noise multiplier is rounded up, so
-that the budget holds.
+DP-SGD composes n_steps Gaussian mechanisms on Poisson samples. Neighbouring data sets
+differ as ``TrainConfig.adjacency`` says: one record has a gradient of zero instead, and
+their number is public; or one is added or removed, and rate, steps and divisor are
+fixed. Both give the same pair of mechanisms. Every epsilon here is an upper bound, and
+every noise multiplier is rounded up, so that the budget holds.
 
-A calibration takes seconds, so its result is cached, one small file per question. A file counts
-only if it is complete, unaltered and answers exactly this question, and its noise is checked
-again; any other file is ignored and replaced.
+A calibration takes seconds, so its result is cached, one small file per question. A
+file counts only if it is complete, unaltered and answers exactly this question, and its
+noise is checked again; any other file is ignored and replaced.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from pcer.metrics import FloatArray
 from pcer.store.blocks import file_digest, record_digest, sealed
 from pcer.train.config import NO_DP, Accountant, Sampling, TrainConfig, require_budget
 
-# Grid of privacy losses, and as a share of epsilon: 1e-3 is visibly wrong at epsilon 0.1; above
-# epsilon 10 a finer grid gains nothing.
+# Grid of privacy losses, and as a share of epsilon: 1e-3 is visibly wrong at epsilon
+# 0.1; above epsilon 10 a finer grid gains nothing.
 PLD_INTERVAL, PLD_RELATIVE_INTERVAL = 1e-4, 1e-5
 COARSE = 100  # how much coarser the grid is that finds a starting point
 COARSE_ERROR = 0.01  # share of the budget by which a coarse answer may exceed it
 
-# Share of epsilon (at most 0.01, Opacus' default) that Opacus may add as its error bound.
+# Share of epsilon (at most 0.01, Opacus' default) that Opacus may add as its error
+# bound.
 PRV_ERROR = 0.01
 NOISE_STEPS = 1000  # a noise multiplier is a whole number of thousandths
 NOISE_RANGE = (0.05, 1e5)  # noise multipliers that are searched
@@ -56,8 +57,8 @@ class Budget:
     Attributes:
         epsilon: the budget asked for; ``math.inf`` without privacy.
         noise_multiplier: standard deviation of the noise in units of the clip norm.
-        epsilon_by_accountant: epsilon spent, by the accountant that chose the noise and by a
-            second one; empty without privacy.
+        epsilon_by_accountant: epsilon spent, by the accountant that chose the noise and
+            by a second one; empty without privacy.
     """
 
     epsilon: float
@@ -99,7 +100,8 @@ def promised(
 ) -> FloatArray | None:
     """(record,) upper bound of epsilons, by an accountant, under shares of a rule; None if none.
 
-    Who is clipped at a share c sees noise of 1/c times the multiplier, and a share of the samples.
+    Who is clipped at a share c sees noise of 1/c times the multiplier, and a share of
+    the samples.
     """
     if shares is None:
         return None
@@ -120,8 +122,8 @@ def joint_epsilon(
 ) -> float:
     """Upper bound of the epsilon of releasing many models trained on overlapping records.
 
-    Renyi composition over all models, each with its noise multiplier and its settings (of one
-    delta): as if every record were in every training set.
+    Renyi composition over all models, each with its noise multiplier and its settings
+    (of one delta): as if every record were in every training set.
     """
     from dp_accounting.rdp import RdpAccountant
 
@@ -202,8 +204,8 @@ def _keeps_budget(
 ) -> bool:
     """Check again that the noise of a cached answer keeps the budget.
 
-    A privacy loss distribution on a coarse grid takes some 30 ms. It is an upper bound, and may
-    lie a little above the budget.
+    A privacy loss distribution on a coarse grid takes some 30 ms. It is an upper bound,
+    and may lie a little above the budget.
     """
     if tuple(kept.epsilon_by_accountant) != _accountants(accountant):
         return False
@@ -285,7 +287,8 @@ def _prv(
     accountant = PRVAccountant()
     accountant.history = [(noise, sampling.sample_rate, sampling.n_steps)]
     with warnings.catch_warnings(), np.errstate(over="ignore"):
-        # Its first guess of the range warns about Renyi orders and overflows to infinity.
+        # Its first guess of the range warns about Renyi orders and overflows to
+        # infinity.
         warnings.filterwarnings(
             "ignore", message="Optimal order is the", category=UserWarning
         )

@@ -1,7 +1,7 @@
 """What a training run is: settings that change its numbers, flags that change its speed.
 
-``TrainConfig`` is written whole into the release. ``EngineFlags`` is not: no flag changes a number
-beyond the rounding of another processor.
+``TrainConfig`` is written whole into the release. ``EngineFlags`` is not: no flag
+changes a number beyond the rounding of another processor.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from pcer.errors import (
 from pcer.metrics import NO_DP as NO_DP
 from pcer.train.rules import DpSgd, rule_named
 
-# Settings of ``TrainConfig`` added after version 0.1.0, each with the value that describes older
-# versions. A folder or release without the setting counts as having that value, so that it resumes
-# after an upgrade. An entry stays as it is even if the default changes.
+# Settings of ``TrainConfig`` added after version 0.1.0, each with the value that
+# describes older versions. A folder or release without the setting counts as having
+# that value, so that it resumes after an upgrade. An entry stays as it is even if the
+# default changes.
 ADDED_SETTINGS: Mapping[str, Any] = {
     "adjacency": "zero-out",
     "sample_rate": None,
@@ -44,8 +45,9 @@ MOST_EPOCHS = 1_000_000
 MOST_WEIGHTS = 100_000_000
 MOST_STEPS = 1_000_000_000
 
-# How far noise may move a weight between two computations of norms: beyond it, estimates of what
-# people spent correlate by less than .999 with the truth (COMPAS at epsilon 0.1).
+# How far noise may move a weight between two computations of norms: beyond it,
+# estimates of what people spent correlate by less than .999 with the truth (COMPAS at
+# epsilon 0.1).
 LARGEST_MOVE = 0.17
 MOST_ON_A_CORE = 25  # models of a block on a CPU: more would only take memory
 
@@ -53,9 +55,11 @@ MOST_ON_A_CORE = 25  # models of a block on a CPU: more would only take memory
 class Accountant(StrEnum):
     """Who adds up the privacy loss of a training run."""
 
-    PLD = "pld"  # privacy loss distributions of dp-accounting: the tightest, and the default
+    # privacy loss distributions of dp-accounting: the tightest, and the default
+    PLD = "pld"
     PRV = "prv"  # privacy random variables of Opacus: what the paper used
-    RDP = "rdp"  # Renyi divergences of dp-accounting: looser, hence more noise for the same budget
+    # Renyi divergences of dp-accounting: looser, hence more noise for the same budget
+    RDP = "rdp"
 
 
 class Engine(StrEnum):
@@ -75,11 +79,12 @@ class SplitRule(StrEnum):
 class Adjacency(StrEnum):
     """Which two data sets an epsilon compares, and so what counts as public."""
 
-    # One record is replaced by one that joins batches with a gradient of zero: the number of
-    # training records is public, and sample rate, steps and divisor may follow from it.
+    # One record is replaced by one that joins batches with a gradient of zero: the
+    # number of training records is public, and sample rate, steps and divisor may
+    # follow from it.
     ZERO_OUT = "zero-out"
-    # One record is added or removed: the number of training records is secret, so that sample rate,
-    # steps and divisor must be fixed without it.
+    # One record is added or removed: the number of training records is secret, so that
+    # sample rate, steps and divisor must be fixed without it.
     ADD_OR_REMOVE = "add-or-remove"
 
 
@@ -88,9 +93,11 @@ class ReceiptMode(StrEnum):
 
     NONE = "none"  # not at all
     EXACT = "exact"  # from the norms of all training records at every step
-    # From norms that are computed every so many steps and assumed constant between: an estimate.
+    # From norms that are computed every so many steps and assumed constant between: an
+    # estimate.
     REFRESHED = "refreshed"
-    # Likewise, but each record is clipped at the counted norm (the rule "held"): a bound.
+    # Likewise, but each record is clipped at the counted norm (the rule "held"): a
+    # bound.
     HELD = "held"
 
 
@@ -122,28 +129,33 @@ class TrainConfig:
     """Everything that can change a trained model; the defaults are the paper's.
 
     Attributes:
-        hidden: units of the hidden layers (ReLU), first to last; none is logistic regression.
+        hidden: units of the hidden layers (ReLU), first to last; none is logistic
+            regression.
         epochs: passes over the training data in expectation.
-        expected_batch: target of the Poisson batches; the sample rate is 1/ceil(n/expected_batch).
+        expected_batch: target of the Poisson batches; the sample rate is
+            1/ceil(n/expected_batch).
         learning_rate: of SGD, above 0.
         momentum: of SGD, in [0, 1).
         clip_norm: largest Euclidean norm one record's gradient keeps.
         dp_delta: the delta of (epsilon, delta)-differential privacy.
         accountant: who calibrates the noise.
-        standardise: shift and scale each feature by the mean and standard deviation of the
-            training records (outside the epsilon).
+        standardise: shift and scale each feature by the mean and standard deviation of
+            the training records (outside the epsilon).
         split: how records are divided into training and test records.
-        adjacency: which two data sets an epsilon compares; "zero-out" takes the number of training
-            records as public.
-        sample_rate: probability of a record to join a step, one over a whole number; None: from
-            ``expected_batch`` and the number of training records.
+        adjacency: which two data sets an epsilon compares; "zero-out" takes the number
+            of training records as public.
+        sample_rate: probability of a record to join a step, one over a whole number;
+            None: from ``expected_batch`` and the number of training records.
         n_steps: steps of the whole training; None: from ``epochs`` and the sample rate.
         divisor: what sums of gradients are divided by; None: the expected batch.
         rule: what a step clips, samples and adds; see ``rule_named``.
-        receipts: how the privacy that each person spends is counted; "held" implies its rule.
-        refresh_every: steps from one computation of all norms to the next, at most; None: an
-            epoch, and for receipts "refreshed" fewer where noise is large (``refresh_steps``).
-        budget_per_person: an epsilon after which a person is left out; needs receipts "held".
+        receipts: how the privacy that each person spends is counted; "held" implies its
+            rule.
+        refresh_every: steps from one computation of all norms to the next, at most;
+            None: an epoch, and for receipts "refreshed" fewer where noise is large
+            (``refresh_steps``).
+        budget_per_person: an epsilon after which a person is left out; needs receipts
+            "held".
 
     >>> TrainConfig(epochs=5).epochs
     5
@@ -317,9 +329,9 @@ class EngineFlags:
     Attributes:
         device: "cpu", "cuda" or "cuda:1" and so on.
         block_size: models that step together; None picks what suits the device.
-        jobs: single-threaded processes that train on the CPU and attack the trained models; None
-            takes every core this process may use. On a Ray cluster: blocks in flight; None suits
-            the cluster.
+        jobs: single-threaded processes that train on the CPU and attack the trained
+            models; None takes every core this process may use. On a Ray cluster: blocks
+            in flight; None suits the cluster.
         engine: who runs the blocks.
         address: of the Ray cluster; None starts a Ray node on this machine.
     """
@@ -348,7 +360,8 @@ class EngineFlags:
 
     def models_per_block(self, n_models: int) -> int:
         """Models that step together, of so many in all."""
-        # On a CPU few splits and equally many blocks per core; on a GPU what its memory holds.
+        # On a CPU few splits and equally many blocks per core; on a GPU what its memory
+        # holds.
         if self.block_size is not None:
             return self.block_size
         if self.device != "cpu":

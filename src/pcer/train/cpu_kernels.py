@@ -1,9 +1,10 @@
 """The arithmetic of a model on a CPU, compiled: forward, back, clip, sum, update.
 
-The same as ``step``, which these kernels agree with to rounding. One model is taken at a time, so
-that all it touches stays in the cache of a core, and nothing depends on its company. Units are
-rows and records are columns: every loop over records is a loop over neighbours, and no batch is
-padded. Products go to scipy's BLAS. What is standardised before the first step is last.
+The same as ``step``, which these kernels agree with to rounding. One model is taken at
+a time, so that all it touches stays in the cache of a core, and nothing depends on its
+company. Units are rows and records are columns: every loop over records is a loop over
+neighbours, and no batch is padded. Products go to scipy's BLAS. What is standardised
+before the first step is last.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Array = NDArray[Any]
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile for this CPU, and keep the machine code beside the bytecode where that can be."""
-    # Sums may be taken in another order and products fused; infinities stay what they are.
+    # Sums may be taken in another order and products fused; infinities stay what they
+    # are.
     settings: dict[str, Any] = {
         "fastmath": {"contract", "reassoc"},
         "error_model": "numpy",
@@ -108,8 +110,9 @@ def advance(
     step: int,
 ) -> None:
     """One step of every model, in place; without privacy the clip is infinite, the noise zero."""
-    # Rows (model, column) of the table (features, 1, squared norm, label) are batches from the
-    # left, of so many records (model,); the noise (model, parameter) is on the mean gradient.
+    # Rows (model, column) of the table (features, 1, squared norm, label) are batches
+    # from the left, of so many records (model,); the noise (model, parameter) is on the
+    # mean gradient.
     for model in range(len(weights)):
         batch = rows[model, : sizes[model]]
         _limit(batch, clip[model], model, bounds, step, room.limit)

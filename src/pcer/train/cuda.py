@@ -1,12 +1,14 @@
 """The training loop on a CUDA device: a captured step, replayed; then the kernels that it runs.
 
-The noise bits come from a kernel that computes Philox 4x64-10 by counter, the same bits numpy's
-generator gives in order; so the schedules are those of the CPU and the weights agree to rounding.
+The noise bits come from a kernel that computes Philox 4x64-10 by counter, the same bits
+numpy's generator gives in order; so the schedules are those of the CPU and the weights
+agree to rounding.
 
-Networks with two hidden layers take a step in three kernels and two products, the same arithmetic
-as ``step``, fused: what a record needs between the first layer's product and its gradient stays in
-registers, and noise, momentum and weights are one pass over the parameters. Others take the plain
-path. Import this only where there is a CUDA device: torch's CUDA builds bring triton.
+Networks with two hidden layers take a step in three kernels and two products, the same
+arithmetic as ``step``, fused: what a record needs between the first layer's product and
+its gradient stays in registers, and noise, momentum and weights are one pass over the
+parameters. Others take the plain path. Import this only where there is a CUDA device:
+torch's CUDA builds bring triton.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ UPDATE_COUNTERS = (
     64  # pairs of Philox blocks one program turns into noise for 16 parameters each
 )
 
-RECORDS = 16  # of a batch that a program holds at once; batches are padded to a multiple of it
+# of a batch that a program holds at once; batches are padded to a multiple of it
+RECORDS = 16
 SHARES = (
     3  # programs that share the batch of a model; their sums are added in one order
 )
@@ -303,9 +306,10 @@ def hidden_kernel(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """From the first layer's product to the clipped signals of every record.
 
-    Overwrites ``first`` with the first layer's signals, scaled by the clip factor, and writes the
-    clipped sums of the other two layers to ``tail``. A program has some records of one model.
-    ``clip`` has a bound for each model, or, with ``OWN``, for each record of the batches.
+    Overwrites ``first`` with the first layer's signals, scaled by the clip factor, and
+    writes the clipped sums of the other two layers to ``tail``. A program has some
+    records of one model. ``clip`` has a bound for each model, or, with ``OWN``, for
+    each record of the batches.
     """
     model = tl.program_id(0).to(tl.int64)
     share = tl.program_id(1)
@@ -490,7 +494,8 @@ class FusedStep:
         if fleet.watch.bounds is not None:
             rows = fleet.schedule.rows.index_select(0, counter)[0, :, :n_columns]
             clip = fleet.watch.limits(rows, counter)[..., 0].contiguous()
-        hidden_kernel[(n_models, SHARES)](  # the product becomes clipped signals, the tail sums
+        # the product becomes clipped signals, the tail sums
+        hidden_kernel[(n_models, SHARES)](
             batch, signal, weights, clip, self.tail, n_columns, batch.shape[2], n_inputs,
             n_parameters, start2, start3, H1=h1, H2=h2, R=RECORDS, OWN=clip.ndim == 2,
             num_warps=WARPS,

@@ -1,8 +1,8 @@
 """A block of models that step together: its tensors, and what a device does with them.
 
-Every tensor of a block is made once, from the data, the models and their streams; then the device
-loops over rows, clipped sum, noise, momentum. Nothing depends on a model's position in its block.
-The device is an argument: this file knows none.
+Every tensor of a block is made once, from the data, the models and their streams; then
+the device loops over rows, clipped sum, noise, momentum. Nothing depends on a model's
+position in its block. The device is an argument: this file knows none.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ EXTRA_COLUMNS = (
     3  # of the table of records, after the features: a 1, the squared norm, the label
 )
 
-# Largest squared norm of a record: its products with weights and signals must fit float32 too,
-# whose largest number is 3.4e38.
+# Largest squared norm of a record: its products with weights and signals must fit
+# float32 too, whose largest number is 3.4e38.
 LARGEST_SQUARE = 1e30
 
 
@@ -64,8 +64,10 @@ class Fleet:
     layout: Layout
     start: FleetState  # before the first step
     rule: StepRule
-    std: Tensor  # (private model, 1), standard deviation of the noise on the sum of gradients
-    table: Tensor  # (split x record + 1, column): the records of every split, then the padding
+    # (private model, 1), standard deviation of the noise on the sum of gradients
+    std: Tensor
+    # (split x record + 1, column): the records of every split, then the padding
+    table: Tensor
     schedule: Schedule  # which rows of the table every step sees
     noise: list[np.random.Philox]  # the stream of each private model
     watch: Watch
@@ -194,7 +196,8 @@ def folded(
     watch: Watch, models: Sequence[Model], *, on_host: bool
 ) -> Float32Array | None:
     """The folded steps of every record, (model, training record); infinite without privacy."""
-    # On the device that counted them, on a GPU for several models of one noise together.
+    # On the device that counted them, on a GPU for several models of one noise
+    # together.
     if not watch.has_book:
         return None
     n_train = watch.records.shape[1]

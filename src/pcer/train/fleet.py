@@ -20,7 +20,8 @@ from pcer.train.config import ADDED_SETTINGS, NO_DP, TrainConfig
 from pcer.train.rules import Names
 from pcer.train.streams import Purpose, stream
 
-# Standard deviations at which noise ends: Box-Muller radius of the smallest uniform, 2^-32.
+# Standard deviations at which noise ends: Box-Muller radius of the smallest uniform,
+# 2^-32.
 NOISE_REACH = math.sqrt(64 * math.log(2))
 
 Float32Array = NDArray[np.float32]
@@ -31,9 +32,11 @@ class TrainingData:
     """Records, labels and one random split per seed, checked; make it with ``of``.
 
     Attributes:
-        features: (record, feature), finite or, where that was allowed, NaN for a missing value.
+        features: (record, feature), finite or, where that was allowed, NaN for a
+            missing value.
         labels: (record,), 0 or 1.
-        train_rows: for each seed the rows of its training records, ascending; equally many each.
+        train_rows: for each seed the rows of its training records, ascending; equally
+            many each.
         groups: by attribute each record's group, for rules that decide by it.
     """
 
@@ -54,7 +57,8 @@ class TrainingData:
     ) -> TrainingData:
         """Convert and check once, where data enters.
 
-        With ``allow_missing``, NaN is a missing value, which standardising sets to the mean.
+        With ``allow_missing``, NaN is a missing value, which standardising sets to the
+        mean.
         """
         with np.errstate(over="ignore"):  # overflow becomes infinite, which is refused
             table = np.array(features, dtype=np.float32, order="C")
@@ -151,7 +155,8 @@ class BlockResult:
 
     models: tuple[Model, ...]
     logits: Float32Array  # (model, record)
-    # (model, training record) in the order of the split's rows, infinite without privacy
+    # (model, training record) in the order of the split's rows, infinite without
+    # privacy
     receipts: Float32Array | None = None
 
 
@@ -164,7 +169,8 @@ class Predictions:
         seeds: the seeds.
         logits: (budget, seed, record), float32; the model predicts 1 from 0 on.
         member: (seed, record), whether the record was in the training split.
-        receipts: (budget, seed, training record), as in ``BlockResult``; None if not counted.
+        receipts: (budget, seed, training record), as in ``BlockResult``; None if not
+            counted.
     """
 
     budgets: tuple[Budget, ...]
@@ -208,8 +214,9 @@ def stream_digests(
 
 def noise_tail(noise_multiplier: float, *, n_weights: int, inclusions: float) -> float:
     """Upper bound of the probability that noise reveals a person: values beyond its end."""
-    # Noise comes in pairs within ``NOISE_REACH``; inside, it is like noise with infinite tails.
-    # Steps that include the person count; the gradient is spread over all pairs, or lies in one.
+    # Noise comes in pairs within ``NOISE_REACH``; inside, it is like noise with
+    # infinite tails. Steps that include the person count; the gradient is spread over
+    # all pairs, or lies in one.
     from scipy.stats import ncx2  # takes half a second to import
 
     edge = (

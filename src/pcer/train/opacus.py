@@ -1,11 +1,12 @@
 """Any ``torch.nn.Module``: made by name, tried on made-up records, trained through Opacus.
 
-Batches, budgets, normalisation and results are those of the engine; only the per-record gradients
-come from Opacus, which knows most layers. Models train one after another.
+Batches, budgets, normalisation and results are those of the engine; only the per-record
+gradients come from Opacus, which knows most layers. Models train one after another.
 
-Opacus rejects layers that it knows to mix records. Trials on made-up records find the others:
-whether a record's logit or gradient depends on the rest of the batch, whether the module keeps
-something of the records, and whether per-record gradients add up to the total.
+Opacus rejects layers that it knows to mix records. Trials on made-up records find the
+others: whether a record's logit or gradient depends on the rest of the batch, whether
+the module keeps something of the records, and whether per-record gradients add up to
+the total.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ SHIPPED = (
     "opacus",
 )  # blocks note their versions instead of digests of their sources
 
-# Clip norm without privacy: above any gradient, and finite, since Opacus multiplies it by the noise
-# multiplier 0.
+# Clip norm without privacy: above any gradient, and finite, since Opacus multiplies it
+# by the noise multiplier 0.
 UNBOUNDED_CLIP = 1e30
 CHUNK = 4096  # records predicted at a time
 
@@ -59,8 +60,8 @@ class NamedModule:
     """What makes the torch modules of a sweep.
 
     Attributes:
-        name: ``package.module:function``, called with the number of features; it returns a fresh
-            ``torch.nn.Module`` that gives one logit per record, or two.
+        name: ``package.module:function``, called with the number of features; it
+            returns a fresh ``torch.nn.Module`` that gives one logit per record, or two.
         folder: looked into first for the package.
         settings: further arguments, by name; plain values.
     """
@@ -236,7 +237,8 @@ def require_private(
     name = name_of(factory)
     (n_records, n_features) = shape
     if config.rule != DpSgd.name or config.receipts is not ReceiptMode.NONE:
-        raise InputError(  # those need norms of all training records, or bounds of single ones
+        # those need norms of all training records, or bounds of single ones
+        raise InputError(
             f"{name} is trained through Opacus, which clips all records at one norm and sees the "
             f"norms of a batch only, but rule {config.rule!r} and receipts {str(config.receipts)!r}"
             " were given; use rule 'dp-sgd' and receipts 'none'."
@@ -316,8 +318,8 @@ def _what_is_kept(
     name: str,
 ) -> Iterator[str]:
     """Two copies see different records and take the same steps; they must end up equal."""
-    # Different steps would also change what is computed from weights, which the noise hides. One
-    # copy runs before the other sees anything, as they might share state.
+    # Different steps would also change what is computed from weights, which the noise
+    # hides. One copy runs before the other sees anything, as they might share state.
     found = list[dict[str, Tensor]]()
     for batch in (first, others):
         module = fresh()
@@ -497,9 +499,9 @@ def private_optimizer(
     secret: bytes,
 ) -> torch.optim.Optimizer:
     """SGD that clips, adds noise from the model's stream and divides by the expected batch."""
-    # Opacus' optimizer with other noise: a torch generator on a CPU uses only 32 bits of its seed,
-    # so two models would sometimes share their noise, and somebody who knows all but one record
-    # could try all seeds. The key of a stream has 128 bits.
+    # Opacus' optimizer with other noise: a torch generator on a CPU uses only 32 bits
+    # of its seed, so two models would sometimes share their noise, and somebody who
+    # knows all but one record could try all seeds. The key of a stream has 128 bits.
     from opacus.optimizers import DPOptimizer
 
     normal = np.random.Generator(model.stream(Purpose.NOISE, secret))

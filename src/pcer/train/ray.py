@@ -1,8 +1,9 @@
 """Blocks of models as tasks of a Ray cluster, or of one Ray node that is started for the sweep.
 
-Records and secret go to the cluster once; a task is one block with its settings. A task whose
-process or node dies is started again, and as a model depends on its streams only, it gives the same
-bytes. A node that is started here listens on this machine only and asks for a token.
+Records and secret go to the cluster once; a task is one block with its settings. A task
+whose process or node dies is started again, and as a model depends on its streams only,
+it gives the same bytes. A node that is started here listens on this machine only and
+asks for a token.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from pcer.train.fleet import BlockResult, Model, TrainingData
 
 MAX_RETRIES = 3  # restarts of a block after its process or node died
 
-# Seconds for a machine to accept a connection, and for a cluster to let us in; Ray alone would
-# try for many minutes.
+# Seconds for a machine to accept a connection, and for a cluster to let us in; Ray
+# alone would try for many minutes.
 KNOCK_SECONDS, CONNECT_SECONDS = 5, 15
 
 LOCAL = "local"  # Ray's word for a new node on this machine
@@ -123,7 +124,8 @@ def train_on_ray(
                 f"device {flags.device!r} was asked for, but no node of the Ray cluster offers a "
                 f"{processor}; start one that does, or choose another device."
             )
-        # Without max_calls=0 a process on a GPU ends after one block; the next starts from nothing.
+        # Without max_calls=0 a process on a GPU ends after one block; the next starts
+        # from nothing.
         remote = ray.remote(
             max_retries=MAX_RETRIES, max_calls=0, num_cpus=1, num_gpus=n_gpus
         )
@@ -143,8 +145,9 @@ def train_on_ray(
                 (done,), running[:] = ray.wait(running, num_returns=1)
                 yield _fetched(done)
         finally:
-            # A connection of ours is closed, which ends its tasks; and to cancel one in the moment
-            # in which it finishes can end this process (ray-project/ray#54798 is one form of it).
+            # A connection of ours is closed, which ends its tasks; and to cancel one in
+            # the moment in which it finishes can end this process
+            # (ray-project/ray#54798 is one form of it).
             for reference in [] if is_ours else running:
                 ray.cancel(reference, force=True)
 
@@ -170,7 +173,8 @@ def train_task(
     device = choose_device(work.device)
     result = train_block(data, block, config, device=device, secret=work.secret)
     if work.device != "cpu":
-        torch.cuda.empty_cache()  # the process lives on: leave the GPU's memory to others
+        # the process lives on: leave the GPU's memory to others
+        torch.cuda.empty_cache()
     return result
 
 
@@ -281,8 +285,9 @@ def _start(options: Mapping[str, Any]) -> None:
 @contextmanager
 def _our_signals() -> Iterator[None]:
     """Keep our signal handlers: Ray would print a stack and exit with another code."""
-    # Processes started meanwhile ignore the signals. Sent to our whole group they would end the
-    # node first, and Ray's threads would then end this process with code 1 before it can answer.
+    # Processes started meanwhile ignore the signals. Sent to our whole group they would
+    # end the node first, and Ray's threads would then end this process with code 1
+    # before it can answer.
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or not hasattr(signal, "pthread_sigmask"):  # Windows has none
         yield
@@ -315,7 +320,8 @@ def _node_options(flags: EngineFlags) -> Iterator[dict[str, Any]]:
         stdin=subprocess.PIPE,
         start_new_session=True,
     )
-    # Ray has no plain option to stay on this machine: without clusters it takes the loopback.
+    # Ray has no plain option to stay on this machine: without clusters it takes the
+    # loopback.
     protection = {
         **QUIET,
         "RAY_AUTH_MODE": "token",

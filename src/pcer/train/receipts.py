@@ -1,31 +1,35 @@
 """Privacy that a training run spent of each record: a bound (receipt) and a description.
 
-A record whose clipped gradient has norm s is hidden by noise of sigma C / s, in units of that norm.
-Norms are rounded up to a grid of C/200, so a table of 200 rows holds the loss of any step, and a
-record's loss over the run is its number of steps in each row times the table.
+A record whose clipped gradient has norm s is hidden by noise of sigma C / s, in units
+of that norm. Norms are rounded up to a grid of C/200, so a table of 200 rows holds the
+loss of any step, and a record's loss over the run is its number of steps in each row
+times the table.
 
-Divergences of order a (Renyi) add up over steps, also where the norm of a step depends on what the
-steps before gave (Feldman and Zrnic 2021). Neighbouring data sets: the record is replaced by one
-that joins batches with gradient zero. Of the two directions the one that puts the record above is
-the larger at every order (Mironov, Talwar and Zhang 2019, Theorem 5), so it is the one kept.
-dp-accounting computes the same rows one by one, slowly; tests compare with it.
+Divergences of order a (Renyi) add up over steps, also where the norm of a step depends
+on what the steps before gave (Feldman and Zrnic 2021). Neighbouring data sets: the
+record is replaced by one that joins batches with gradient zero. Of the two directions
+the one that puts the record above is the larger at every order (Mironov, Talwar and
+Zhang 2019, Theorem 5), so it is the one kept. dp-accounting computes the same rows one
+by one, slowly; tests compare with it.
 
 Two numbers of a record, both from its number of steps in each bin of gradient norms:
 
-* ``realised``: its summed divergences as an epsilon at delta, by the order that gives the least.
-  Papers print it. The order is chosen after the fact, so it describes and is no bound.
-* ``receipt``: the bound. Before training a ladder of levels is fixed, each with one order and a
-  share of delta; the receipt is the lowest level whose budget of divergence was not exceeded, or
-  the promised epsilon where no level below it was kept. Each level is a filter that would have
-  dropped the record in time and never had to (Feldman and Zrnic 2021): so the loss of this run
-  stays below the receipt, except with probability delta.
+* ``realised``: its summed divergences as an epsilon at delta, by the order that gives
+  the least. Papers print it. The order is chosen after the fact, so it describes and is
+  no bound.
+* ``receipt``: the bound. Before training a ladder of levels is fixed, each with one
+  order and a share of delta; the receipt is the lowest level whose budget of divergence
+  was not exceeded, or the promised epsilon where no level below it was kept. Each level
+  is a filter that would have dropped the record in time and never had to (Feldman and
+  Zrnic 2021): so the loss of this run stays below the receipt, except with probability
+  delta.
 
-Both follow from the settings and the bins alone. Of a finished model four bytes per record are
-kept: ``realised`` as a float32 whose last bits name the rung of the ladder.
+Both follow from the settings and the bins alone. Of a finished model four bytes per
+record are kept: ``realised`` as a float32 whose last bits name the rung of the ladder.
 
-Many steps of DP-SGD together resemble one Gaussian mechanism of parameter mu (Dong, Roth and Su
-2022): to an attacker who sees everything, "in" and "out" are two normal distributions mu deviations
-apart. That turns an epsilon into the unit of attacks.
+Many steps of DP-SGD together resemble one Gaussian mechanism of parameter mu (Dong,
+Roth and Su 2022): to an attacker who sees everything, "in" and "out" are two normal
+distributions mu deviations apart. That turns an epsilon into the unit of attacks.
 """
 
 from __future__ import annotations
@@ -45,20 +49,20 @@ from pcer.statistics import ORDERS, conversion, epsilon_of, sampled_gaussian
 from pcer.train.fleet import Float32Array
 from pcer.train.rules import N_BINS
 
-# Levels below the promised epsilon, and each as a share of the next: from 86% down to 3%. More
-# levels round less but share delta among more; about here receipts are lowest on average. Folded
-# numbers depend on the ladder, so these two must not change.
+# Levels below the promised epsilon, and each as a share of the next: from 86% down to
+# 3%. More levels round less but share delta among more; about here receipts are lowest
+# on average. Folded numbers depend on the ladder, so these two must not change.
 N_LEVELS = 24
 LEVEL_RATIO = 0.86
 
-# Bits of the float32 that name the rung; 17 remain, so that ``realised`` is rounded up by less than
-# one part in 100,000.
+# Bits of the float32 that name the rung; 17 remain, so that ``realised`` is rounded up
+# by less than one part in 100,000.
 RUNG_BITS = 6
 RUNG_MASK = 2**RUNG_BITS - 1
 LOT = 8192  # records that are folded at a time, for memory
 
-# Share by which divergences are raised on a GPU, which adds in another order: a sum of 201 products
-# rounds by less than 1e-13, so no number is below the CPU's.
+# Share by which divergences are raised on a GPU, which adds in another order: a sum of
+# 201 products rounds by less than 1e-13, so no number is below the CPU's.
 SLACK = 1e-12
 
 MU_GRID: FloatArray = np.geomspace(
@@ -144,9 +148,10 @@ def unfolded(kept: Float32Array, ladder: FloatArray) -> tuple[FloatArray, FloatA
 
 def fold(steps_per_bin: Tensor, terms: Terms, *, on_host: bool = True) -> Tensor:
     """Four bytes per record (record,), which ``unfolded`` reads with the ladder of its terms."""
-    # ``steps_per_bin`` (record, bin) counts steps whose clipped gradient norm, in 200ths of the
-    # clip norm, lies in (bin - 1, bin]; bin 0 is gradient zero. It is folded where it lies: a GPU
-    # would take longer to hand 201 counts per record over than to train.
+    # ``steps_per_bin`` (record, bin) counts steps whose clipped gradient norm, in
+    # 200ths of the clip norm, lies in (bin - 1, bin]; bin 0 is gradient zero. It is
+    # folded where it lies: a GPU would take longer to hand 201 counts per record over
+    # than to train.
     is_whole = steps_per_bin.shape[1:] == (1 + N_BINS,) and len(steps_per_bin) > 0
     if not is_whole or bool((steps_per_bin.sum(1) != terms.n_steps).any()):
         raise ValueError(
@@ -195,7 +200,8 @@ def _rungs(spent: Tensor, terms: Terms) -> Tensor:
 def allowance(epsilon: float, terms: Terms) -> tuple[FloatArray, float]:
     """The filter that keeps every record's loss within ``epsilon``, whatever its gradients are.
 
-    Gives the divergence of one step (bin,) and a budget: a record joins while spent + cost fit it.
+    Gives the divergence of one step (bin,) and a budget: a record joins while spent +
+    cost fit it.
     """
     best = _level(epsilon, terms, terms.dp_delta)
     if best is None:
@@ -235,9 +241,10 @@ def _epsilons_of_mu(dp_delta: float) -> FloatArray:
 
 def allowed_advantage(mu: FloatArray) -> float:
     """AUC minus 1/2, estimated, of an attacker who sees every step and pools likelihood ratios."""
-    # LiRA's AUC compares different people: the score of one who was trained on, normal with mean
-    # mu_i^2/2 and variance mu_i^2, and that of another who was not, with mean -mu_j^2/2. The first
-    # is larger with probability Phi(sqrt(mu_i^2 + mu_j^2)/2); this is its mean over all pairs.
+    # LiRA's AUC compares different people: the score of one who was trained on, normal
+    # with mean mu_i^2/2 and variance mu_i^2, and that of another who was not, with mean
+    # -mu_j^2/2. The first is larger with probability Phi(sqrt(mu_i^2 + mu_j^2)/2); this
+    # is its mean over all pairs.
     ordered = np.sort(np.asarray(mu, dtype=np.float64) ** 2)
     n_parts = min(len(ordered), MOST_QUANTILES)
     starts = (

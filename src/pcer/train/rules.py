@@ -1,15 +1,16 @@
 """Training rules: what a step clips, samples and adds, and what of it is accounted.
 
-The paper's DP-SGD is one rule among others. A rule decides three things for every training record,
-as tensors on any device: the bound its gradient is clipped at, how often it joins a batch, and,
-through the largest bound, the noise. It may decide again every so many steps, from the norms of
-the records' gradients.
+The paper's DP-SGD is one rule among others. A rule decides three things for every
+training record, as tensors on any device: the bound its gradient is clipped at, how
+often it joins a batch, and, through the largest bound, the noise. It may decide again
+every so many steps, from the norms of the records' gradients.
 
-The engine makes sure that no bound exceeds the largest, and that no record is drawn more often than
-the config says. A rule itself must make sure that its decision about a record depends on that
-record and the weights only: otherwise one person would move everybody's bounds, which no noise
-hides. Then the calibrated epsilon holds. A rule may also settle both for good by each record's
-group: then every group has a different epsilon, and none a larger one.
+The engine makes sure that no bound exceeds the largest, and that no record is drawn
+more often than the config says. A rule itself must make sure that its decision about a
+record depends on that record and the weights only: otherwise one person would move
+everybody's bounds, which no noise hides. Then the calibrated epsilon holds. A rule may
+also settle both for good by each record's group: then every group has a different
+epsilon, and none a larger one.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from pcer.metrics import FloatArray, IntArray
 
 Names = NDArray[np.str_]  # (record,) of groups; empty where a group is not known
 
-N_BINS = 200  # of the grid to which clipped norms are rounded up, from 0 to the largest clip bound
+# of the grid to which clipped norms are rounded up, from 0 to the largest clip bound
+N_BINS = 200
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,8 @@ class Refresh:
     """What a rule sees when it decides."""
 
     step: int  # the first that the decision is for
-    # (private model, training record) uint8: the norm of each gradient, clipped at the largest
-    # bound, and rounded up to a whole number of ``N_BINS``-ths of that bound
+    # (private model, training record) uint8: the norm of each gradient, clipped at the
+    # largest bound, and rounded up to a whole number of ``N_BINS``-ths of that bound
     bins: Tensor
     records: Tensor  # (private model, training record), rows of the data
     largest_clip: float
@@ -49,7 +51,8 @@ class DpSgd:
 
     Attributes:
         name: as in ``TrainConfig.rule``.
-        adapts: whether ``refresh`` is called, before the first step and every so many steps.
+        adapts: whether ``refresh`` is called, before the first step and every so many
+            steps.
         attribute: whose groups ``shares`` needs; None where it needs none.
     """
 
@@ -74,7 +77,8 @@ class DpSgd:
     def refresh(self, seen: Refresh) -> Tensor:
         """The clip bound of every training record (private model, training record).
 
-        Each record's bound is independent of the others; computed on the tensors' device.
+        Each record's bound is independent of the others; computed on the tensors'
+        device.
         """
         return torch.full(seen.bins.shape, seen.largest_clip, device=seen.bins.device)
 

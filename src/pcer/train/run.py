@@ -42,20 +42,22 @@ def train_seeds(
 ) -> Predictions:
     """Train one model per budget and seed (Part I of Algorithm 1) and predict every record.
 
-    A model depends only on its seed, budget, split, records, the config and the secret: alone or
-    among others, on one core or many, it is the same bit for bit on one type of CPU.
+    A model depends only on its seed, budget, split, records, the config and the secret:
+    alone or among others, on one core or many, it is the same bit for bit on one type
+    of CPU.
 
     Args:
         data: records, labels and the split of each seed.
         budgets: epsilons, ``NO_DP`` for training without privacy.
         config: what can change a number.
         flags: what can change only the speed.
-        secret: up to 64 bytes mixed into every stream. Without one the models can be reproduced
-            by anyone who knows the seeds, and so can the noise: fine for public data, no
-            protection for private data. Other settings or records have other streams.
-        module: called with the number of features, it makes a fresh ``torch.nn.Module``, which
-            Opacus trains in place of the network of ``config.hidden``; its random initial weights
-            come from the model's stream.
+        secret: up to 64 bytes mixed into every stream. Without one the models can be
+            reproduced by anyone who knows the seeds, and so can the noise: fine for
+            public data, no protection for private data. Other settings or records have
+            other streams.
+        module: called with the number of features, it makes a fresh
+            ``torch.nn.Module``, which Opacus trains in place of the network of
+            ``config.hidden``; its random initial weights come from the model's stream.
     """
     config = config or TrainConfig()
     flags = flags or EngineFlags()

@@ -1,9 +1,9 @@
 """Which records each step of each model sees: exact Poisson samples, padded to one width.
 
-Every record joins every step independently with the same probability: over all pairs (step,
-record) the gap from one joining record to the next is geometric, so that a sample takes one draw
-per joining record. Batches are padded, never cut: a batch that does not fit is an error, rarer
-than once in 10^12 trainings.
+Every record joins every step independently with the same probability: over all pairs
+(step, record) the gap from one joining record to the next is geometric, so that a
+sample takes one draw per joining record. Batches are padded, never cut: a batch that
+does not fit is an error, rarer than once in 10^12 trainings.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ OVERFLOW_CHANCE = (
     1e-12  # probability that any batch of a training is wider than the padding
 )
 
-# Share of the batches wider than the usual width. A GPU has a wide step for all its models, so that
-# few steps should need it; a CPU computes no padding at all.
+# Share of the batches wider than the usual width. A GPU has a wide step for all its
+# models, so that few steps should need it; a CPU computes no padding at all.
 WIDE_SHARE = 1e-4
 
-# Draws beyond the expected number, in standard deviations. A training that needs more, once in
-# 10^9, draws again from the start of the same stream.
+# Draws beyond the expected number, in standard deviations. A training that needs more,
+# once in 10^9, draws again from the start of the same stream.
 SPARE_DRAWS = 6.0
 
 
@@ -39,8 +39,8 @@ SPARE_DRAWS = 6.0
 class Widths:
     """Columns of a padded batch: a GPU always computes the usual ones, the rest only if needed."""
 
-    # Both are fixed by the sampling, never by the models of a block: products of one shape round
-    # alike, and padding adds exact zeros.
+    # Both are fixed by the sampling, never by the models of a block: products of one
+    # shape round alike, and padding adds exact zeros.
     usual: int
     full: int
 
@@ -135,8 +135,9 @@ def thin_rows(
     padding: int,
 ) -> Tensor:
     """Keep each drawn record of one model with its own probability; gives the remaining sizes."""
-    # A record drawn with probability q stays with probability s, so it joins with s q, rounded down
-    # to 2^-53 of q. Each takes a word of the stream, in order; removed records become padding.
+    # A record drawn with probability q stays with probability s, so it joins with s q,
+    # rounded down to 2^-53 of q. Each takes a word of the stream, in order; removed
+    # records become padding.
     drawn = torch.arange(rows.shape[1], device=rows.device) < sizes[:, None]
     words = torch.from_numpy(
         (bits.random_raw(int(sizes.sum())) >> np.uint64(11)).view(np.int64)

@@ -1,9 +1,10 @@
 """One step of DP-SGD for a block of models, as pure functions of tensors.
 
-The first axis is always the model, the second the record of the batch. Gradients of single records
-are never formed: for a linear layer with input a and back-propagated signal s, the gradient is the
-outer product of (a, 1) and s, so its squared norm is (|a|^2 + 1)|s|^2, and the sum of clipped
-gradients is one matrix product of the inputs with the signals scaled by the clip factor.
+The first axis is always the model, the second the record of the batch. Gradients of
+single records are never formed: for a linear layer with input a and back-propagated
+signal s, the gradient is the outer product of (a, 1) and s, so its squared norm is
+(|a|^2 + 1)|s|^2, and the sum of clipped gradients is one matrix product of the inputs
+with the signals scaled by the clip factor.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from torch import Tensor
 
 from pcer.train.rules import N_BINS
 
-# Added to a gradient's norm before dividing by it, as in Opacus: a clipped norm stays below the
-# clip, and a zero gradient causes no division by zero.
+# Added to a gradient's norm before dividing by it, as in Opacus: a clipped norm stays
+# below the clip, and a zero gradient causes no division by zero.
 CLIP_MARGIN = 1e-6
 
-# Elements a CPU kernel handles at once. Every model's share of a tensor is a multiple of it, so
-# that no model falls into the remainder loop, which may round differently.
+# Elements a CPU kernel handles at once. Every model's share of a tensor is a multiple
+# of it, so that no model falls into the remainder loop, which may round differently.
 LANES = 32
 ALIGNMENT = (
     16  # floats in 64 bytes, where each layer starts: matrix products may round by it
@@ -71,7 +72,8 @@ class Layout:
 class Batch:
     """The records of one step, padded; a padded record is all zeros and has no effect."""
 
-    inputs: Tensor  # (model, record, feature + 1); at the end 1 (it meets the bias), 0 for padding
+    # (model, record, feature + 1); at the end 1 (it meets the bias), 0 for padding
+    inputs: Tensor
     input_square: (
         Tensor  # (model, record, 1), squared norm of the inputs, that 1 included
     )
@@ -136,8 +138,9 @@ def clip_factor(squared_norm: Tensor, clip: Tensor) -> Tensor:
 
 def clipped_sum(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> Tensor:
     """Sum over the batch of every record's clipped gradient, (model, width)."""
-    # Adding or removing a record, or setting its gradient to zero, changes the sum by at most the
-    # clip: (model, 1, 1), or (model, record, 1) where each record has its own.
+    # Adding or removing a record, or setting its gradient to zero, changes the sum by
+    # at most the clip: (model, 1, 1), or (model, record, 1) where each record has its
+    # own.
     outputs, backs = _both_ways(layout, weights, batch)
     factor = clip_factor(squared_norm(batch, outputs, backs), clip)
     total = torch.zeros_like(weights)
@@ -193,9 +196,9 @@ def momentum_step(state: FleetState, noisy_sum: Tensor, rule: StepRule) -> Fleet
 
 def gaussian(bits: Tensor, std: Tensor, out: Tensor | None = None) -> Tensor:
     """Independent normal variables from int32 bits (..., model, width), by Box and Muller."""
-    # The first half of a row gives the radius, the second the angle. The radius reads its 32 bits
-    # as a signed number and drops the sign, so that small uniforms keep their precision: the tail
-    # reaches 6.6 standard deviations.
+    # The first half of a row gives the radius, the second the angle. The radius reads
+    # its 32 bits as a signed number and drops the sign, so that small uniforms keep
+    # their precision: the tail reaches 6.6 standard deviations.
     noise = std.new_empty(bits.shape) if out is None else out
     half = bits.shape[-1] // 2
     radius = bits[..., :half].to(std.dtype).abs_().add_(0.5).mul_(2.0**-31)

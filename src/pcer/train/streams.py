@@ -1,9 +1,10 @@
 """Where every random number of a training run comes from.
 
-A stream is named by (seed, budget, purpose), never by a position: a model draws the same numbers
-alone and in any block. Under a secret, what is trained is part of the name too: two trainings that
-share only the secret share no draw. Streams are counter based (Philox 4x64, 10 rounds, as in
-numpy), so that a GPU can compute the same bits as a CPU without reading them in order.
+A stream is named by (seed, budget, purpose), never by a position: a model draws the
+same numbers alone and in any block. Under a secret, what is trained is part of the name
+too: two trainings that share only the secret share no draw. Streams are counter based
+(Philox 4x64, 10 rounds, as in numpy), so that a GPU can compute the same bits as a CPU
+without reading them in order.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ def stream(
 ) -> np.random.Philox:
     """The bit generator of one model and one purpose; the secret has up to 64 bytes.
 
-    Anyone who knows seed, budget and secret can compute and remove the noise: differential privacy
-    holds only against people who do not.
+    Anyone who knows seed, budget and secret can compute and remove the noise:
+    differential privacy holds only against people who do not.
     """
     require_at_least(0, seed=seed)
-    # The digest is of settings and records: two models with equal noise would show how their
-    # gradients differ.
+    # The digest is of settings and records: two models with equal noise would show how
+    # their gradients differ.
     names = f"{KEYED_STREAMS}|{digest}" if secret else "pcer/1"
     name = f"{names}|seed={seed}|epsilon={float(epsilon).hex()}|{purpose}"
     key = hashlib.blake2b(name.encode(), digest_size=KEY_BYTES, key=secret).digest()
@@ -75,9 +76,9 @@ def first_words(bits: np.random.Philox) -> Callable[[int], Tensor]:
 class GapTable:
     """From a 64-bit word to the gap before the next head of a coin, by Walker's alias method."""
 
-    # Each gap has a whole number of the 2^64 words, so its probability is geometric to within
-    # 2^-64; only integers are computed, so every device finds the same gaps. Column c of 2^bits has
-    # gap c + 1, and the low bits of a word choose the column.
+    # Each gap has a whole number of the 2^64 words, so its probability is geometric to
+    # within 2^-64; only integers are computed, so every device finds the same gaps.
+    # Column c of 2^bits has gap c + 1, and the low bits of a word choose the column.
     threshold: NDArray[
         np.int64
     ]  # (column,) the number of words that keep the column's own gap

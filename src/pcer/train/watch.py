@@ -1,9 +1,9 @@
 """A training rule at work on a block: clip bounds of every record, and counts of its norms.
 
-Every so many steps a device computes the norms of all training records, rounded up to bins; the
-rule then decides on new bounds, a filter on who is left out, and the book counts. Everything is
-torch on the block's device, and what a step reads is overwritten in place, so that a captured step
-sees it.
+Every so many steps a device computes the norms of all training records, rounded up to
+bins; the rule then decides on new bounds, a filter on who is left out, and the book
+counts. Everything is torch on the block's device, and what a step reads is overwritten
+in place, so that a captured step sees it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pcer.train.fleet import Model
 from pcer.train.receipts import allowance, shared_terms
 from pcer.train.rules import N_BINS, Refresh
 
-# Refreshes that are kept as they are, one byte per record each; more are added up as 201 counts per
-# record. One refresh an epoch stays below it.
+# Refreshes that are kept as they are, one byte per record each; more are added up as
+# 201 counts per record. One refresh an epoch stays below it.
 KEPT_REFRESHES = 128
 
 
@@ -73,8 +73,8 @@ class StepBook:
 class PersonFilter:
     """A Renyi filter: a record whose budget a step would exceed joins no more steps."""
 
-    # The order is fixed beforehand, every record is checked before every step, sampled or not, and
-    # what it has spent depends only on earlier steps.
+    # The order is fixed beforehand, every record is checked before every step, sampled
+    # or not, and what it has spent depends only on earlier steps.
 
     def __init__(
         self,
@@ -95,8 +95,8 @@ class PersonFilter:
 
     def admit(self, bins: Tensor, n_steps: int) -> Tensor:
         """How many of the next steps each record joins, its bin unchanged; they are booked."""
-        # As with a check before each step: a record joins while it can afford the next step, and is
-        # out for good once it cannot.
+        # As with a check before each step: a record joins while it can afford the next
+        # step, and is out for good once it cannot.
         cost = self.costs.gather(1, bins.long())
         can_pay = ((self.budget - self.spent) / cost).nan_to_num_(
             nan=n_steps, posinf=n_steps
@@ -125,8 +125,8 @@ class Round:
 def due_steps(n_steps: int, every: int, *, before: bool) -> dict[int, int]:
     """Before which steps norms are computed, and how many (at most ``every``) each stands for.
 
-    Not ``before`` the steps they stand for: in their middle, and more often at first, where models
-    learn fast.
+    Not ``before`` the steps they stand for: in their middle, and more often at first,
+    where models learn fast.
 
     >>> due_steps(10, 4, before=True), due_steps(10, 4, before=False)
     ({0: 4, 4: 4, 8: 2}, {0: 1, 1: 1, 3: 2, 6: 4, 9: 2})
@@ -148,11 +148,13 @@ class Watch:
         config: TrainConfig,
         private: Sequence[Model],
         *,
-        clip: Tensor,  # (model, 1, 1), the largest bound of each model, infinite without privacy
+        # (model, 1, 1), the largest bound of each model, infinite without privacy
+        clip: Tensor,
         shares: Tensor
         | None,  # (private model, training record) of it, if the rule settles them
         records: Tensor,  # (private model, training record), rows of the data
-        firsts: Tensor,  # (model,) the first row of each model's split in the table of records
+        # (model,) the first row of each model's split in the table of records
+        firsts: Tensor,
         n_records: int,  # of one split in the table
     ) -> None:
         sampling = config.sampling(records.shape[1])
@@ -215,7 +217,8 @@ class Watch:
                 self._place(self.bounds, clips.clamp(0, self.largest_clip))
             else:
                 clips = self.settled[due.models]
-            # A record contributes its norm, or its bound if that is less; no number is the last bin
+            # A record contributes its norm, or its bound if that is less; no number is
+            # the last bin
             bound = clips.double().mul(N_BINS / self.largest_clip).ceil()
             bound = bound.nan_to_num_(nan=N_BINS).clamp_(0, N_BINS)
             spent = torch.minimum(bins, bound.to(torch.uint8))

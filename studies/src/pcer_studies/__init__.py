@@ -1,10 +1,10 @@
 """The study: the paper's protocol, its published figures, and ours beside them.
 
-The walk: ``protocol`` (what is trained), ``run`` (training into a folder), ``results`` (the folder
-read and audited), ``published`` (the paper's figures, each with its key), ``numbers`` (our number
-under a key). Then ``tables`` for ``pcer reproduce``, ``claims`` for the pages, ``sensitivity`` for
-what the paper leaves open. What trains (``run`` and ``sensitivity.run``) belongs to the trainer's
-half, the rest to the auditor's.
+The walk: ``protocol`` (what is trained), ``run`` (training into a folder), ``results``
+(the folder read and audited), ``published`` (the paper's figures, each with its key),
+``numbers`` (our number under a key). Then ``tables`` for ``pcer reproduce``, ``claims``
+for the pages, ``sensitivity`` for what the paper leaves open. What trains (``run`` and
+``sensitivity.run``) belongs to the trainer's half, the rest to the auditor's.
 """
 
 from __future__ import annotations

@@ -79,7 +79,10 @@ def reproduce(
         ),
     ] = False,
 ) -> None:
-    """Run the paper's whole study and compare its published figures. Interrupted runs resume."""
+    """Run the paper's whole study and compare its published figures.
+
+    Interrupted runs resume.
+    """
     if sensitivity:
         _sensitivity(out, bool(dataset) or tables_only, seeds, device, jobs)
         return

@@ -1,8 +1,9 @@
 """Our number under any key of the paper's: the one way from a study to a number with its error.
 
-Means, deviations and intervals are the audit's, over the study's seeds; what no audit holds is
-computed from single models: numbers of seeds, the attack's AUC, and the disparity by the attack,
-which the paper divides seed by seed (an audit divides by the mean AUC of all models).
+Means, deviations and intervals are the audit's, over the study's seeds; what no audit
+holds is computed from single models: numbers of seeds, the attack's AUC, and the
+disparity by the attack, which the paper divides seed by seed (an audit divides by the
+mean AUC of all models).
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def our_number(study: Study, key: FigureKey) -> OurNumber:
     """The study's number under a key; several budgets become one as ``key.over`` says.
 
     Raises:
-        InputError: the study lacks the configuration, the budget or what was to be measured.
+        InputError: the study lacks the configuration, the budget or what was to be
+            measured.
     """
     if key.configuration is None:
         value, error = study_figure(study, key.quantity, key.budgets)
@@ -86,8 +88,8 @@ def error_of_interval(ci: tuple[float, float]) -> float:
 def error_of_count(count: float, n: int) -> float:
     """Standard error of a number of seeds out of ``n``.
 
-    Binomial, with two seeds added on either side (Agresti and Coull), so that 50 of 50 is not
-    taken for certainty.
+    Binomial, with two seeds added on either side (Agresti and Coull), so that 50 of 50
+    is not taken for certainty.
 
     >>> round(error_of_count(25, 50), 2), round(error_of_count(50, 50), 2)
     (3.54, 1.34)
@@ -273,9 +275,9 @@ def _words(budgets: Sequence[float]) -> str:
 def _over_budgets(numbers: Sequence[OurNumber], over: str) -> OurNumber:
     """One number of several budgets.
 
-    An end of a range has the error of the budget that attains it. A mean has the mean of the
-    errors, as if budgets, which share their splits, went up and down together. Where a budget is
-    unknown, so is what it is part of.
+    An end of a range has the error of the budget that attains it. A mean has the mean
+    of the errors, as if budgets, which share their splits, went up and down together.
+    Where a budget is unknown, so is what it is part of.
     """
     if over == "each":
         return numbers[0]
@@ -438,8 +440,8 @@ FIGURES: Mapping[str, Callable[[Means], FloatArray]] = {
 def study_means(study: Study) -> tuple[Means, Means | None]:
     """Means of a complete study, and of every resample of its seeds.
 
-    Seeds are drawn anew for every dataset; its attributes and budgets share their splits, so
-    they share the draw. One seed alone cannot be resampled.
+    Seeds are drawn anew for every dataset; its attributes and budgets share their
+    splits, so they share the draw. One seed alone cannot be resampled.
     """
     parts = []
     drawn = []

@@ -1,7 +1,8 @@
 """The paper's protocol as data: what is trained, how often, with which settings, and its source.
 
-The paper is Rakshit Naidu, "Privacy Cost as Equity Input: A Group Fairness Criterion for
-Differentially Private Machine Learning". Sections are named by their titles or labels there.
+The paper is Rakshit Naidu, "Privacy Cost as Equity Input: A Group Fairness Criterion
+for Differentially Private Machine Learning". Sections are named by their titles or
+labels there.
 """
 
 from __future__ import annotations
@@ -111,7 +112,10 @@ TRAINING: dict[str, Any] = {
 """The fields of ``pcer.train.TrainConfig``; ``SETTINGS`` says where each comes from."""
 
 RECEIPTS = "refreshed"
-"""How the privacy that each person spends is counted. It changes no model; "held" would."""
+"""How the privacy that each person spends is counted.
+
+It changes no model; "held" would.
+"""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """The paper's published figures: one class, each with the key under which our number is found.
 
-``published.csv`` holds the 448 cells of Tables 1-3, S1 and S3-S6; ``text_figures.csv`` the
-figures that stand only in the text or in Table S2. Numbers are kept as printed: their last
-digit says how far they were rounded. The paper is cited in ``pcer_studies.protocol``.
+``published.csv`` holds the 448 cells of Tables 1-3, S1 and S3-S6; ``text_figures.csv``
+the figures that stand only in the text or in Table S2. Numbers are kept as printed:
+their last digit says how far they were rounded. The paper is cited in
+``pcer_studies.protocol``.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ class PrintedFigure:
     """One figure of the paper: a number, or the words that stand in place of one.
 
     Attributes:
-        name: label of the table it stands in, or our name of a figure outside the tables.
+        name: label of the table it stands in, or our name of a figure outside the
+            tables.
         place: the table as printed, such as ``Table S1``; else section label or title.
         key: which number it is.
         printed: as printed.

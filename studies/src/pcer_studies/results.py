@@ -64,8 +64,8 @@ class Study:
         """Read the paper's configurations that a folder holds; other files are left alone.
 
         Raises:
-            InputError: no folder, none of the configurations, or a file that is not what its
-                name says.
+            InputError: no folder, none of the configurations, or a file that is not
+                what its name says.
         """
         place = Path(folder)
         if not place.is_dir():

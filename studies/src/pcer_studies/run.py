@@ -96,7 +96,8 @@ def train_study(
     ``on_note`` is told what a release will say about the versions that trained it.
 
     Raises:
-        InputError: data that are not here, or a folder that holds a study of other settings.
+        InputError: data that are not here, or a folder that holds a study of other
+            settings.
         OutputError: something cannot be written.
     """
     require_ready(plan, folder)

@@ -175,7 +175,8 @@ def _median_ratio(view: View) -> FloatArray:
 def _rate_sign(view: View, one: Configuration) -> float:
     """Sign of the rate difference: which group receives more positive predictions.
 
-    The paper does not print rates; a disparity at a floor above the gaps has their sign.
+    The paper does not print rates; a disparity at a floor above the gaps has their
+    sign.
     """
     if isinstance(view, OurRun):
         rates = [float(view.rate(one, NO_DP, g)[0]) for g in (0, 1)]

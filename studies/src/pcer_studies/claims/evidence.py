@@ -67,7 +67,8 @@ def all_resolved(
 def costs_differ(one: Configuration, budgets: Sequence[float]) -> LuckTest:
     """Evidence that one group bears more: equal exposures are refuted at every budget.
 
-    Our run is asked twice: by the gap, and by the sharpest attack, which must not say otherwise.
+    Our run is asked twice: by the gap, and by the sharpest attack, which must not say
+    otherwise.
     """
 
     def ask(view: View) -> Support:

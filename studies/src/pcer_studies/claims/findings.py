@@ -1,7 +1,8 @@
 """The headline analysis, ``findings.md``: people first, then advice, then method.
 
-Every number is computed from a study, and every sentence that depends on a result is chosen by
-it. A sentence about a group stands with its verdict, its made-up groups and its bounds.
+Every number is computed from a study, and every sentence that depends on a result is
+chosen by it. A sentence about a group stands with its verdict, its made-up groups and
+its bounds.
 """
 
 from __future__ import annotations

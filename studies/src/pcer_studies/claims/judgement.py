@@ -1,8 +1,9 @@
 """A claim, the parts that decide it, and the judgement that follows from parts and errors.
 
-Whatever a claim says, its rule (``rules``) turns it into parts: numbers that lie above 0 if it is
-as claimed. Each comes with draws of what it would have been on other splits, and so with an error.
-A claim is refuted only by a part that lies below 0 beyond that error.
+Whatever a claim says, its rule (``rules``) turns it into parts: numbers that lie above
+0 if it is as claimed. Each comes with draws of what it would have been on other splits,
+and so with an error. A claim is refuted only by a part that lies below 0 beyond that
+error.
 """
 
 from __future__ import annotations
@@ -45,11 +46,14 @@ class ClaimPart:
 
     Attributes:
         name: which number.
-        margin: (1 + draws,) how far it lies on the claimed side: as it is, then on other splits.
+        margin: (1 + draws,) how far it lies on the claimed side: as it is, then on
+            other splits.
         write: the margin in print.
         about: the configurations it is from.
-        is_zero: the claim is that it cannot be told from 0, which no study can bear out.
-        interval: its own, where the claim is that this excludes 0 (or, with ``is_zero``, holds it).
+        is_zero: the claim is that it cannot be told from 0, which no study can bear
+            out.
+        interval: its own, where the claim is that this excludes 0 (or, with
+            ``is_zero``, holds it).
         n_tries: of how many it was picked, which multiplies its p-value.
     """
 
@@ -166,8 +170,8 @@ class Claim:
         rule: the question that decides it, put to every source.
         paper: another question for the paper, or why it cannot be asked there.
         run: another question for our run, or why it cannot be asked here.
-        evidence: what it needs to be more than chance; None where it is about outcomes or
-            about the numbers themselves.
+        evidence: what it needs to be more than chance; None where it is about outcomes
+            or about the numbers themselves.
         about: the configurations it is about.
         also: what sharper attacks on the same models say.
     """
@@ -367,8 +371,8 @@ def _answered(
 def weigh(parts: Sequence[ClaimPart]) -> Judgement:
     """What parts say together.
 
-    Refuted: one lies on the other side, two-sided, Bonferroni over all. Borne out: all lie on the
-    claimed side, each beyond its own error.
+    Refuted: one lies on the other side, two-sided, Bonferroni over all. Borne out: all
+    lie on the claimed side, each beyond its own error.
     """
     if _refuting(parts):
         return Judgement.FAILS

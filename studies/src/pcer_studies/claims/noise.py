@@ -1,10 +1,11 @@
 """How large a gap the luck of the split alone gives, and which published gaps exceed it.
 
-A model that memorises nothing has an accuracy difference X of mean 0 that is nearly normal;
-its clipped gap max(0, X) has mean s/sqrt(2 pi) and standard deviation s sqrt(1/2 - 1/(2 pi)),
-s being the standard deviation of X. The splits of a study share records, but given the records
-they are drawn independently, so the mean gap over n splits errs by one n-th of the variance.
-What a study's splits cannot tell is how other people's records would have fared.
+A model that memorises nothing has an accuracy difference X of mean 0 that is nearly
+normal; its clipped gap max(0, X) has mean s/sqrt(2 pi) and standard deviation s
+sqrt(1/2 - 1/(2 pi)), s being the standard deviation of X. The splits of a study share
+records, but given the records they are drawn independently, so the mean gap over n
+splits errs by one n-th of the variance. What a study's splits cannot tell is how other
+people's records would have fared.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ class PrintedGap:
 def tail_of_mean(mean: float, *, spread: float, n: int) -> float:
     """Probability that the mean of n gaps max(0, X), X normal around 0, is ``mean`` or more.
 
-    The sum's distribution is that of one gap on a fine grid, multiplied n times in Fourier
-    space: the normal approximation would be too sure of the upper tail.
+    The sum's distribution is that of one gap on a fine grid, multiplied n times in
+    Fourier space: the normal approximation would be too sure of the upper tail.
 
     >>> round(tail_of_mean(0.0, spread=1.0, n=3), 6)
     1.0
@@ -140,8 +141,8 @@ def published_gaps(
 def difference_p(first: PrintedGap, second: PrintedGap) -> float:
     """Two-sided p-value of two groups' gaps differing by more than their noise levels do.
 
-    1 where, noise levels taken off, the other group has the larger gap: then the printed
-    difference is not of that direction at all.
+    1 where, noise levels taken off, the other group has the larger gap: then the
+    printed difference is not of that direction at all.
     """
     excess = [gap.value - gap.noise_level for gap in (first, second)]
     difference = excess[0] - excess[1]
@@ -154,8 +155,8 @@ def difference_p(first: PrintedGap, second: PrintedGap) -> float:
 def split_spread(panel: Panel) -> FloatArray:
     """(group,) standard deviation of the accuracy difference over random splits.
 
-    Within a split the labels' composition is known, over splits it is not: the closed form's
-    variance, and the second moment of its mean over the panel's splits.
+    Within a split the labels' composition is known, over splits it is not: the closed
+    form's variance, and the second moment of its mean over the panel's splits.
     """
     mean, variance = split_luck(strata_of(panel))
     return np.asarray(np.sqrt(variance.mean(axis=0) + (mean**2).mean(axis=0)))

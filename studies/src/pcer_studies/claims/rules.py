@@ -10,9 +10,10 @@
     correlated   points correlate by so much
     none_apart   no number can be told from 0, or no interval excludes it
 
-A rule makes parts that lie above 0 if it is as claimed (``judgement``). A part is no extreme of
-several numbers: what is smallest or largest only by chance would pass for a finding. Thresholds
-stand for words and are in ``thresholds.csv``; what the paper prints is asked to its last digit.
+A rule makes parts that lie above 0 if it is as claimed (``judgement``). A part is no
+extreme of several numbers: what is smallest or largest only by chance would pass for a
+finding. Thresholds stand for words and are in ``thresholds.csv``; what the paper prints
+is asked to its last digit.
 """
 
 from __future__ import annotations
@@ -146,7 +147,10 @@ def size_of(one: Configuration, epsilon: float) -> ClaimNumber:
 
 
 def size(drawn: FloatArray) -> FloatArray:
-    """A number without its sign. Draws keep theirs: folded at 0 their error would be too small."""
+    """A number without its sign.
+
+    Draws keep theirs: folded at 0 their error would be too small.
+    """
     return np.asarray(drawn * np.sign(drawn[0]))
 
 
@@ -327,8 +331,8 @@ def near(
 ) -> ClaimQuestion:
     """Every number lies within a tolerance of a printed one, or of a printed range.
 
-    The limit that is the nearer one decides, as in two one-sided tests. With ``exact`` the
-    numbers are read off the page and have no error but rounding.
+    The limit that is the nearer one decides, as in two one-sided tests. With ``exact``
+    the numbers are read off the page and have no error but rounding.
     """
 
     def ask(view: View) -> Reply:
@@ -368,9 +372,9 @@ def at_least(
 ) -> ClaimQuestion:
     """At least so many of several questions are as claimed: a partial conjunction.
 
-    Of n answers, ordered by their weakest part, the one at place ``least`` decides. It was picked
-    from n - least + 1 where it is as claimed, and from ``least`` where it is not (Benjamini and
-    Heller, 2008). A count of signs would take luck for agreement.
+    Of n answers, ordered by their weakest part, the one at place ``least`` decides. It
+    was picked from n - least + 1 where it is as claimed, and from ``least`` where it is
+    not (Benjamini and Heller, 2008). A count of signs would take luck for agreement.
     """
 
     def ask(view: View) -> Reply:
@@ -510,7 +514,10 @@ def _known(number: ClaimNumber, view: View) -> bool:
 
 
 def _there(numbers: Sequence[ClaimNumber], view: View) -> list[ClaimNumber]:
-    """The numbers that a view has; those that are not printed make no claim. At least one."""
+    """The numbers that a view has; those that are not printed make no claim.
+
+    At least one.
+    """
     found = [n for n in numbers if _known(n, view)]
     if not found:
         numbers[0].of(view)

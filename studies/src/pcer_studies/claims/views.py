@@ -1,7 +1,8 @@
 """Two views with one set of questions: what the paper printed, and what our run measured.
 
-A claim is a question to a view, so that the same code asks whether it follows from the paper's
-own figures and whether it holds in our run. What a view cannot answer raises ``NotThere``.
+A claim is a question to a view, so that the same code asks whether it follows from the
+paper's own figures and whether it holds in our run. What a view cannot answer raises
+``NotThere``.
 """
 
 from __future__ import annotations
@@ -56,10 +57,12 @@ Known = TypeVar("Known")
 
 
 class View(ABC):
-    """What a claim can ask. Groups are counted 0 and 1; a disparity is of group 0 minus 1.
+    """What a claim can ask.
 
-    Every number is an array (1 + draws,): first as it is, then as it would have been on other
-    splits, so that whatever is computed from numbers has an error, too.
+    Groups are counted 0 and 1; a disparity is of group 0 minus 1.
+
+    Every number is an array (1 + draws,): first as it is, then as it would have been on
+    other splits, so that whatever is computed from numbers has an error, too.
     """
 
     n_seeds: int
@@ -159,8 +162,9 @@ class View(ABC):
 class Paper(View):
     """What the paper printed, with the noise level of its gaps.
 
-    A printed number errs by its printed interval or deviation, and by half its last digit. Where
-    neither is printed, the error of the same number in our run stands for it.
+    A printed number errs by its printed interval or deviation, and by half its last
+    digit. Where neither is printed, the error of the same number in our run stands for
+    it.
     """
 
     n_seeds = len(SEEDS)

@@ -142,7 +142,8 @@ def _moves_together(one: Configuration) -> ClaimQuestion:
 def _would_be_seen(epsilon: float, group: int) -> ClaimNumber:
     """The published gap minus the cost that 4 of 5 such studies would resolve.
 
-    Exact: the question is about a gap of this size, not about whether that is the true one.
+    Exact: the question is about a gap of this size, not about whether that is the true
+    one.
     """
 
     def ask(view: View) -> FloatArray:

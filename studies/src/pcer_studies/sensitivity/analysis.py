@@ -297,7 +297,9 @@ SIGNIFICANT = 6
 """Digits of everything that is computed from the values."""
 
 MEASURES = ("accuracy", "demographic_parity_gap", "equalized_odds_gap")
-"""What the distance from the paper is made of. Overfitting gaps and disparities are left out:
+"""What the distance from the paper is made of.
+
+Overfitting gaps and disparities are left out:
 most of their published means are no larger than their deviations over seeds."""
 
 _INTERVAL, _CLOSEST = 1, 2
@@ -481,7 +483,8 @@ def _paired(
 def paired_difference(differences: Sequence[float]) -> Paired:
     """Mean difference, its standard error, and the two-sided p-value of a paired t-test.
 
-    No p-value below ``LEAST_SEEDS``: rates of few seeds tie, and ties look like certainty.
+    No p-value below ``LEAST_SEEDS``: rates of few seeds tie, and ties look like
+    certainty.
 
     >>> print(paired_difference([1.0, 1.0, 4.0, 1.0, 1.0, 4.0]))
     difference=2.0 standard_error=0.632456 p_value=0.025031

@@ -1,8 +1,8 @@
 """Other readings of the features that the paper names for Adult; some need the whole UCI files.
 
-The package carries only the columns of our reading. The whole table is read from a folder
-(default: the one named by ``PCER_DATA``) that holds ``adult.data`` and ``adult.test`` as UCI
-publishes them, or the same compressed as ``.gz``.
+The package carries only the columns of our reading. The whole table is read from a
+folder (default: the one named by ``PCER_DATA``) that holds ``adult.data`` and
+``adult.test`` as UCI publishes them, or the same compressed as ``.gz``.
 """
 
 from __future__ import annotations

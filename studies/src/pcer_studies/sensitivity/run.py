@@ -101,7 +101,8 @@ def opacus_noise(epsilon: float, *, n_train: int, config: TrainConfig) -> float:
     from opacus.accountants.utils import get_noise_multiplier
 
     with warnings.catch_warnings(), np.errstate(over="ignore"):
-        # Its first guess of the range remarks on Renyi orders and overflows to infinity.
+        # Its first guess of the range remarks on Renyi orders and overflows to
+        # infinity.
         warnings.filterwarnings(
             "ignore", message="Optimal order is the", category=UserWarning
         )

@@ -1,7 +1,8 @@
 """What the paper leaves open, as data: the ways to read it that are trained and compared.
 
-Each variant says what it changes, which of the paper's words it rests on, and which of them it
-contradicts. The first variant of a dataset is pcer's own reading, the baseline of the others.
+Each variant says what it changes, which of the paper's words it rests on, and which of
+them it contradicts. The first variant of a dataset is pcer's own reading, the baseline
+of the others.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
 """Published beside ours: every figure of the paper, our number, and whether they agree.
 
-The rule. Two studies of one protocol on the same records differ only by the luck of splits and
-training. So a difference counts as within the joint uncertainty if its size is at most
+The rule. Two studies of one protocol on the same records differ only by the luck of
+splits and training. So a difference counts as within the joint uncertainty if its size
+is at most
 
     1.96 * sqrt(published error^2 + our error^2) + half a unit of the last printed digit.
 
-The published error is the width of the printed 95 % interval / 3.92, else the printed standard
-deviation / sqrt(50), else the one printed beside the same number in another table; ours is made
-likewise from our seeds. A number of seeds has a binomial error. Where the paper prints none, ours
-stands alone, and two equally exact studies agree less often: see ``EXPECTED``.
+The published error is the width of the printed 95 % interval / 3.92, else the printed
+standard deviation / sqrt(50), else the one printed beside the same number in another
+table; ours is made likewise from our seeds. A number of seeds has a binomial error.
+Where the paper prints none, ours stands alone, and two equally exact studies agree less
+often: see ``EXPECTED``.
 """
 
 from __future__ import annotations
