@@ -1,9 +1,9 @@
 """Write the bundled extracts of Adult and COMPAS from the published files.
 
 Run it as ``PCER_DATA=folder python scripts/build_bundled_data.py``; the folder holds
-``adult.data.gz``, ``adult.test.gz`` and ``compas-scores-two-years*.csv.gz``. Only the columns
-that the tasks need are written: no name, no date of birth, no case number. The same input gives
-the same bytes; the digests printed belong into the task literals.
+``adult.data.gz``, ``adult.test.gz`` and ``compas-scores-two-years*.csv.gz``. Only the
+columns that the tasks need are written: no name, no date of birth, no case number. The
+same input gives the same bytes; the digests printed belong into the task literals.
 """
 
 from __future__ import annotations
