@@ -59,13 +59,16 @@ from benchmarks.worlds import planted as planted_worlds
 from benchmarks.worlds.nulls import KINDS, Draw, attributes, unequal_rates
 from pcer import Plan, Verdict, audit, read_release
 from pcer.attacks import attack_models
-from pcer.auditing.checks import check_release
-from pcer.auditing.measure import measure_panel, pairs_of
 from pcer.auditing.policy import is_contradiction
-from pcer.auditing.tests import Alarms, Evidence, alarms, attack_tests, decide
+from pcer.measuring.checks.table import check_release
+from pcer.measuring.evidence import Evidence, decide
+from pcer.measuring.measure import measure_panel, pairs_of
+from pcer.measuring.pair_tests import attack_tests
+from pcer.measuring.refutations import Alarms, alarms
 from pcer.metrics import Counts
-from pcer.release.format import Release, parse_release
-from pcer.release.proxies import GAP
+from pcer.release.attack_kinds import GAP
+from pcer.release.file import Release
+from pcer.release.reading import parse_release
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 
 AUDIT_PLAN = pcer.Plan(resamples=1_000, null_draws=1)

@@ -53,17 +53,17 @@ from benchmarks.lira import (
 )
 from pcer import Plan, audit
 from pcer.attacks import BudgetScores, attack_models, log_odds
-from pcer.auditing import variances as errors
-from pcer.auditing.exact import (
+from pcer.measuring import variances
+from pcer.measuring.exact import (
     PLAIN_MEAN,
     Strata,
     dispersion,
     memorised,
     strata_of_counts,
 )
-from pcer.auditing.measure import MUTUAL
-from pcer.auditing.tests import PairTests, compare_pairs
-from pcer.auditing.variances import limit_quantile
+from pcer.measuring.exposure import MUTUAL
+from pcer.measuring.pair_tests import PairTests, compare_pairs
+from pcer.measuring.variances import limit_quantile
 from pcer.metrics import Counts
 from pcer.statistics import holm, interval_quantile
 
@@ -120,12 +120,12 @@ class Cell(NamedTuple):
 @contextmanager
 def nobody_added() -> Iterator[None]:
     """The errors by their plain formulas."""
-    before = errors.ADDED
-    errors.ADDED = 0.0
+    before = variances.ADDED
+    variances.ADDED = 0.0
     try:
         yield
     finally:
-        errors.ADDED = before
+        variances.ADDED = before
 
 
 def draw_placebo_groups(

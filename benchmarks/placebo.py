@@ -31,17 +31,17 @@ from pcer.attacks import (
     BudgetScores,
     Divisions,
     attack_models,
+    exposure_rows,
     log_odds,
     permutation_tests,
     placebo_groupings,
 )
-from pcer.attacks import costs as attack_costs
-from pcer.auditing.plan import Plan
-from pcer.auditing.tests import alarms
 from pcer.data import load, split
+from pcer.measuring.plan import Plan
+from pcer.measuring.refutations import alarms
 from pcer.metrics import DEFAULT_BUDGETS
+from pcer.release.attack_kinds import GAP
 from pcer.release.panel import Panel
-from pcer.release.proxies import GAP
 from pcer.sweep import Sweep
 from pcer.sweep import releases as made
 from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
@@ -294,7 +294,7 @@ def measure_cost(name: str, n_seeds: int) -> dict[str, float]:
     scores = train_seeds(data, budgets=budgets, config=sweep.config, flags=flags)
     trained = time.process_time()
     allowed = made.allowed_attributes(sweep, splits)
-    with patch.object(attack_costs, "draw_coins", lambda scores: (None, "left out")):
+    with patch.object(exposure_rows, "draw_coins", lambda scores: (None, "left out")):
         made.build_releases(sweep, {None: scores}, splits, allowed)
     without = time.process_time()
     steps: list[float] = []

@@ -28,28 +28,22 @@ from tests.worlds.releases import panel_of
 from benchmarks import parser_of, run_verb, with_numbers, write_results
 from benchmarks.worlds.choosing import releases_in
 from pcer.attacks import BudgetScores, attack_models
-from pcer.auditing.exact import Strata, memorised
-from pcer.auditing.measure import deciding_attacks, measure_panel
-from pcer.auditing.plan import Plan
-from pcer.auditing.planner import CountsError, Design, Question, design_of_measured
-from pcer.auditing.recommend import (
-    Candidate,
-    Checked,
-    Levels,
-    answer_of,
-    candidates,
-    choose,
-    held_against,
-    recommend,
-)
-from pcer.auditing.tests import PairDifference, alarms, compare_pairs
-from pcer.auditing.words import setting_name
+from pcer.deciding.candidates import Candidate, Checked, Levels, answer_of, candidates
+from pcer.deciding.recommend import choose, held_against, recommend
 from pcer.errors import InputError
+from pcer.measuring.choose_attacks import deciding_attacks
+from pcer.measuring.exact import Strata, memorised
+from pcer.measuring.measure import measure_panel
+from pcer.measuring.pair_tests import PairDifference, compare_pairs
+from pcer.measuring.plan import Plan
+from pcer.measuring.power import CountsError, Design, Question, design_of_measured
+from pcer.measuring.refutations import alarms
 from pcer.metrics import Counts
-from pcer.release.format import Release
+from pcer.release.attack_kinds import GAP
+from pcer.release.file import Release
 from pcer.release.panel import Panel, PooledExposures, panels
-from pcer.release.proxies import GAP
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, holm
+from pcer.wording import setting_name
 
 N_WORLDS = 20
 

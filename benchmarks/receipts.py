@@ -30,7 +30,7 @@ from tests.train_cases import steps_per_bin
 import pcer
 from benchmarks import mean_and_error, parser_of, run_verb, with_numbers, write_results
 from pcer.attacks.single import loss_of, true_label_logit
-from pcer.auditing.file import Audit, BudgetResult
+from pcer.auditing.record import Audit, BudgetResult
 from pcer.data import GroupedDataset, load, split
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.sweep import Sweep, run_sweep

@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import pcer
-from pcer.release.format import Training
+from pcer.release.records import Training
 
 FEATURES = ["age", "priors_count", "juv_fel_count", "juv_misd_count", "juv_other_count"]
 N_SPLITS = 20

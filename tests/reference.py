@@ -7,7 +7,8 @@ from statistics import variance as sample_variance
 import numpy as np
 from scipy import stats
 
-from pcer.release.format import Confusion, Release, Run
+from pcer.release.file import Release
+from pcer.release.records import Confusion, Run
 
 Stratum = tuple[int, int, int, int]
 """Total, trained, correct, and both trained and correct."""

@@ -19,9 +19,9 @@ from pcer.cli import app as command_line
 from pcer.data import benchmarks, load
 from pcer.data.fetch import DataFile
 from pcer.data.task import DatasetTask, GroupRule, Number
-from pcer.release import proxies
-from pcer.release.format import Release
-from pcer.release.proxies import PROXIES, Proxy
+from pcer.release import attack_kinds
+from pcer.release.attack_kinds import PROXIES, Proxy
+from pcer.release.file import Release
 from pcer.report.figures import CHARTS, Drawing, draw_figures
 from pcer.train import engine as fleets
 from pcer.train import train_seeds
@@ -55,7 +55,7 @@ def test_a_dataset_is_a_literal_and_a_line(tmp_path, monkeypatch):
 
 
 def test_a_cost_is_a_row_and_a_function(monkeypatch, plain_release):
-    mine = Proxy("my_advantage", "mine", proxies.AUC, proxies.Basis.MODEL)
+    mine = Proxy("my_advantage", "mine", attack_kinds.AUC, attack_kinds.Basis.MODEL)
     monkeypatch.setitem(PROXIES, mine.name, mine)
     found = Advantage(value=0.25, standard_error=0.01, n_members=20, n_nonmembers=10)
     monkeypatch.setitem(MODEL_ATTACKS, mine.name, lambda ranked, loss: found)

@@ -16,13 +16,16 @@ import numpy as np
 import pytest
 
 import pcer
-from pcer.auditing import words
-from pcer.auditing.file import Audit, BudgetResult
-from pcer.auditing.verdict import BUDGET_VERDICTS, GUARDED, strongest
+from pcer import wording
+from pcer.auditing.record import Audit, BudgetResult
+from pcer.auditing.sentences import telling
 from pcer.cli.audit import print_audits
-from pcer.release.format import Release, parse_release
+from pcer.measuring.verdict import BUDGET_VERDICTS, GUARDED, strongest
+from pcer.release.file import Release
+from pcer.release.reading import parse_release
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report
-from pcer.report.table import latex_text, markdown_text
+from pcer.report.formats.latex import latex_text
+from pcer.report.formats.markdown import markdown_text
 from tests.pages import ROOT, SAMPLES, Html, renamed
 from tests.worlds.releases import World, simulate
 
@@ -87,20 +90,20 @@ def check_headline(audit: Audit, setting: BudgetResult) -> None:
     """Both answers and no other, the right groups as subjects; weak where it is, at the head."""
     said = setting.headline
     for axis, claims in CLAIMS.items():
-        answer = words.answer_of(setting, axis)
+        answer = telling.answer_of(setting, axis)
         found = [
             name
             for name, claim in claims.items()
             if re.search(claim, said, re.IGNORECASE)
         ]
         assert found == [answer], said
-    if words.answer_of(setting, "exposure") == "differs":
+    if telling.answer_of(setting, "exposure") == "differs":
         subject = re.search(CLAIMS["exposure"]["differs"], said, re.IGNORECASE)[
             1
         ].lower()
         assert subject in {str(pair.exposure.group).lower() for pair in setting.pairs}
     weak = said.startswith("This file is too weak to clear the model")
-    assert weak == words.is_weak(audit, setting)
+    assert weak == telling.is_weak(audit, setting)
 
 
 def check_junit(audits: Sequence[Audit]) -> None:
@@ -129,7 +132,7 @@ def check_text(audit: Audit, text: str, *, escape=str) -> None:
     """A rendered text has the headline, and no answer that no setting has."""
     text = plain(text)
     assert plain(escape(audit.headline)) in text
-    differing = {words.answer_of(setting, "exposure") for setting in audit.budgets}
+    differing = {telling.answer_of(setting, "exposure") for setting in audit.budgets}
     assert ("are easier to recognise" in text) == ("differs" in differing)
     if not any(
         pair.double_disadvantage.group for b in audit.budgets for pair in b.pairs
@@ -244,16 +247,16 @@ def check_opinion(audit: Audit) -> None:
     )
     said = {name: answers for name, *answers in rows}
     for budget in tree["budgets"]:
-        answers = said[words.setting_name(budget["model"], budget["epsilon"])]
+        answers = said[wording.setting_name(budget["model"], budget["epsilon"])]
         for axis, answer in zip(("exposure", "outcomes"), answers, strict=True):
             found = {pair[axis]["answer"] for pair in budget["pairs"]}
             code, _, named = answer.partition(": ")
-            strongest_of = next(each for each in words.ANSWERS if each in found)
+            strongest_of = next(each for each in telling.ANSWERS if each in found)
             assert code.replace(" ", "_") in (strongest_of, "equal_within_margin")
             groups = [
                 pair[axis]["group"] for pair in budget["pairs"] if pair[axis]["group"]
             ]
-            assert named == words.listed(list(dict.fromkeys(groups)))
+            assert named == wording.listed(list(dict.fromkeys(groups)))
     values, sentences = [*leaves(tree, (int, float))], " ".join(leaves(tree, (str,)))
     names = [audit.subject.dataset, audit.subject.attribute, *audit.subject.groups]
     for part in [audit.release_sha256, audit.plan_sha256, *audit.family, *names]:

@@ -23,12 +23,12 @@ import pytest
 import typer
 
 import pcer
-from pcer.auditing.file import ExposureAnswer, OutcomesAnswer, PairResult, RatioAnswer
 from pcer.auditing.policy import read_policy
-from pcer.auditing.verdict import BUDGET_VERDICTS
+from pcer.auditing.record import ExposureAnswer, OutcomesAnswer, PairResult, RatioAnswer
 from pcer.cli import app as cli
-from pcer.cli.parts import RunFile, read_config
-from pcer.release.format import parse_release
+from pcer.cli.options import RunFile, read_config
+from pcer.measuring.verdict import BUDGET_VERDICTS
+from pcer.release.reading import parse_release
 from tests.commands import config, passed, run, write_people
 from tests.pages import mixed_release
 

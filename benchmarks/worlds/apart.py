@@ -33,8 +33,9 @@ from tests.worlds.sweeps import splits
 
 from pcer import Plan
 from pcer.attacks import BudgetScores, log_odds
-from pcer.auditing.measure import measure_panel
-from pcer.auditing.tests import attack_tests, decide
+from pcer.measuring.evidence import decide
+from pcer.measuring.measure import measure_panel
+from pcer.measuring.pair_tests import attack_tests
 from pcer.release.panel import Panel
 
 N_MODELS = 20

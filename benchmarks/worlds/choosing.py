@@ -28,16 +28,16 @@ from scipy.optimize import brentq
 
 from benchmarks import parser_of, run_verb
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.release.format import (
+from pcer.release.attack_kinds import PAIRED_CONFIDENCE, RMIA
+from pcer.release.file import Release
+from pcer.release.records import (
     Confusion,
     GroupTables,
     PooledExposure,
-    Release,
     Run,
     Subject,
     Training,
 )
-from pcer.release.proxies import PAIRED_CONFIDENCE, RMIA
 from pcer.statistics import epsilon_of, sampled_gaussian
 from pcer.train import TrainConfig
 

@@ -18,7 +18,7 @@ from tests.worlds.people import (
 )
 
 from pcer.metrics import Counts
-from pcer.release.format import Outcome
+from pcer.release.records import Outcome
 
 N_SPLITS = (1, 2, 3, 5, 10, 20, 50)
 TRAIN_SHARES = (0.5, 0.7, 0.8, 0.9)

@@ -29,9 +29,11 @@ from sklearn.tree import DecisionTreeClassifier
 from tests.worlds.fleets import People, exact_panel, fleet, people, scores_of
 
 import pcer
-from pcer.auditing.measure import deciding_attacks, measure_panel
-from pcer.auditing.plan import Plan
-from pcer.auditing.tests import Evidence, attack_tests, decide
+from pcer.measuring.choose_attacks import deciding_attacks
+from pcer.measuring.evidence import Evidence, decide
+from pcer.measuring.measure import measure_panel
+from pcer.measuring.pair_tests import attack_tests
+from pcer.measuring.plan import Plan
 from pcer.release.panel import Panel
 
 MODELS = {

@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 from pcer import metrics
 from pcer._version import __version__
 from pcer.auditing.audit import audit as _audit
-from pcer.auditing.compare import Changes, Trend, compare, trend
-from pcer.auditing.file import Audit, write_audit
-from pcer.auditing.plan import Plan, Policy
-from pcer.auditing.planner import Outlook, detectable
-from pcer.auditing.recommend import Recommendation, recommend
-from pcer.auditing.verdict import Verdict
+from pcer.auditing.record import Audit, write_audit
+from pcer.deciding.compare import Changes, compare
+from pcer.deciding.planner import Outlook, detectable
+from pcer.deciding.recommend import Recommendation, recommend
+from pcer.deciding.trend import Trend, trend
+from pcer.display import Shown
 from pcer.errors import InputError, OutputError, PcerError, PlanError, as_code, door
+from pcer.measuring.plan import Plan, Policy
+from pcer.measuring.verdict import Verdict
 from pcer.models import Options, release_from_predictions, releases_from_predictions
-from pcer.release.format import Release, Shown, read_release, write_release
+from pcer.release.file import Release, write_release
+from pcer.release.reading import read_release
 
 if TYPE_CHECKING:
     from pcer.models.estimator import release_from_estimator
@@ -71,7 +74,6 @@ def _plan_remedies(function: str, given: Mapping[str, Any]) -> dict[str, str]:
 
 
 audit = door(_plan_remedies)(_audit)
-
 # Draws audits and releases; loaded when the first of them is displayed.
 Shown.drawings = partial(importlib.import_module, "pcer.report")
 

@@ -19,8 +19,8 @@ from pcer.attacks.pooled import (
 )
 from pcer.attacks.single import auc_advantage, confidence_of, loss_threshold
 from pcer.attacks.sums import Groups
-from pcer.auditing.exact import strata_of_counts
-from pcer.auditing.variances import split_luck
+from pcer.measuring.exact import strata_of_counts
+from pcer.measuring.variances import split_luck
 from pcer.metrics import Counts, accuracy, positive_rate
 from tests import reference_attacks as slow
 from tests.attacks.one_group import (

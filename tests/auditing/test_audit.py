@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import pcer
-from pcer.auditing.algorithm1 import comparisons
-from pcer.auditing.file import BudgetResult, audit_schema, read_audit
+from pcer.auditing.record import BudgetResult, audit_schema, read_audit
 from pcer.errors import InputError, PlanError
-from pcer.release.format import Release, parse_release
-from pcer.report.tables import floors_table
+from pcer.paper.comparisons import comparisons
+from pcer.release.file import Release
+from pcer.release.reading import parse_release
+from pcer.report.tables.paper import floors_table
 from tests import reference
 from tests.auditing.made import attacked, drawn, of_rates, pooled
 from tests.strategies import releases

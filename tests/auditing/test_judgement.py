@@ -6,8 +6,8 @@ import json
 import pytest
 
 import pcer
-from pcer.auditing.algorithm1 import comparisons
-from pcer.auditing.words import paper_words
+from pcer.auditing.sentences.certainty import paper_words
+from pcer.paper.comparisons import comparisons
 from pcer.release import Release, parse_release
 from tests import reference
 from tests.auditing.made import attacked, changed, drawn, pooled

@@ -10,11 +10,11 @@ from scipy import stats
 
 import pcer
 from pcer.auditing.policy import read_policy
-from pcer.auditing.verdict import GUARDED, RENAMED
 from pcer.cli.audit import print_audits
 from pcer.errors import InputError
 from pcer.files import parse_record
-from pcer.release.format import parse_release
+from pcer.measuring.verdict import GUARDED, RENAMED
+from pcer.release.reading import parse_release
 from pcer.report import to_junit, to_latex_tables
 from tests.worlds.lies import EDITS, FOREST, P_VALUES, Edit, edited, honest, sold, told
 

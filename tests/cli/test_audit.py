@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import pcer
-from pcer.auditing.verdict import GUARDED
+from pcer.measuring.verdict import GUARDED
 from tests.commands import GOOD, SAMPLES, passed, refusal
 from tests.pages import many_groups
-from tests.release.test_format import CELLS, release_of
+from tests.release.test_file import CELLS, release_of
 from tests.worlds.people import draw_null, memorising, world_of
 
 ROOT, RATES = SAMPLES.parents[1], SAMPLES / "rates.release.json"

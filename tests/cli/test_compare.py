@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pcer
-from pcer.report.notebook import trend_page
+from pcer.report.show import trend_page
 from tests.commands import GOOD, run
 from tests.pages import HOSTILE, Html, many_groups
 from tests.worlds.two_models import TwoModels, draw_both

@@ -12,7 +12,7 @@ import pytest
 
 import pcer
 from pcer.errors import shown
-from pcer.release.format import parse_release
+from pcer.release.reading import parse_release
 from pcer.report import (
     to_junit,
     to_latex_tables,
@@ -23,7 +23,7 @@ from pcer.report import (
 from pcer.report.figures import draw_figures
 from tests.commands import passed, refusal, write_rows
 from tests.pages import renamed
-from tests.release.test_format import release_of
+from tests.release.test_file import release_of
 
 NAMES = ("\u202eneb\u2066", "x\uffff\u2028y\u00ad")
 """Every field that a person may have written gets one of these."""

@@ -17,7 +17,7 @@ from pcer.cli.process import Stopped, listen, require_width, what_lacks
 from pcer.report import to_report
 from pcer_studies.protocol import CONFIGURATIONS
 from tests.commands import GOOD, handlers_kept, start
-from tests.release.test_format import release_of
+from tests.release.test_file import release_of
 from tests.worlds.studies import write_study
 
 VERB = """

@@ -11,7 +11,7 @@ from pcer import read_release
 from pcer.cli import train as cli_train
 from pcer.data import TablePlan, read_table
 from pcer.errors import shown
-from pcer.report.text import terminal_text
+from pcer.report.formats.terminal import terminal_text
 from tests.commands import passed, refusal
 
 REQUEST = ("--attribute", "sex", "--outcome", "benefit", "--split-kind", "random")

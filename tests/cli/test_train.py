@@ -15,7 +15,7 @@ import pcer
 from pcer.data import load, split
 from pcer.errors import OutputError
 from pcer.metrics import DEFAULT_SPLITS
-from pcer.release.format import LIMITS
+from pcer.release.reading import LIMITS
 from pcer.sweep import run as sweep_module
 from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
 from pcer.train import run as blocks

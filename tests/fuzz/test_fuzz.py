@@ -17,15 +17,15 @@ from typing import Any
 import pytest
 
 import pcer
-from pcer.auditing.file import parse_plan
+from pcer.auditing.record import parse_plan
 from pcer.cli.audit import print_audits
 from pcer.data import TablePlan, read_table
 from pcer.errors import PcerError, shown
 from pcer.files import parse_json
 from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import DisclosureRule
-from pcer.release.format import parse_release
 from pcer.release.panel import carried_costs, panels
+from pcer.release.reading import parse_release
 from pcer.report import (
     to_junit,
     to_latex_tables,
@@ -36,7 +36,7 @@ from pcer.report import (
 from pcer.report.verify import verify_audit
 from pcer.tables import PredictionColumns, releases_from_table
 from tests.commands import GOOD, SAMPLES, run
-from tests.release.test_format import full_release, release_of
+from tests.release.test_file import full_release, release_of
 from tests.strategies import holder_of, places
 
 # Structure-aware mutation: trees of plain objects, their JSON text, tables as text,

@@ -11,10 +11,10 @@ from sklearn.linear_model import LogisticRegression
 from skops.card import Card
 
 import pcer
-from pcer.auditing.words import setting_name
 from pcer.errors import shown
 from pcer.integrations.card import card_sections, to_card
-from pcer.release.format import parse_release
+from pcer.release.reading import parse_release
+from pcer.wording import setting_name
 from tests.commands import GOOD, passed, run
 from tests.pages import (
     QUICK,

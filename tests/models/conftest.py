@@ -4,11 +4,11 @@ import functools
 
 import pytest
 
-from pcer.attacks import costs
+from pcer.attacks import exposure_rows
 
 
 @pytest.fixture
 def few_permutations(monkeypatch):
     """The same checks with made-up groups and few permutations, which take most of the time."""
-    few = functools.partial(costs.check_with_coins, n_permutations=19)
-    monkeypatch.setattr(costs, "check_with_coins", few)
+    few = functools.partial(exposure_rows.check_with_coins, n_permutations=19)
+    monkeypatch.setattr(exposure_rows, "check_with_coins", few)

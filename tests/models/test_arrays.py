@@ -10,7 +10,7 @@ import pytest
 
 import pcer
 from pcer.errors import InputError
-from pcer.release.format import Training
+from pcer.release.records import Training
 from tests.models.worlds import called
 
 COLUMNS = {

@@ -20,7 +20,13 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import pcer
-from pcer.attacks import BudgetScores, attack_models, costs, draw_coins, log_odds
+from pcer.attacks import (
+    BudgetScores,
+    attack_models,
+    draw_coins,
+    exposure_rows,
+    log_odds,
+)
 from pcer.errors import InputError
 from tests.models.worlds import STATE, Ignorant, LookupTable, release, world
 
@@ -85,7 +91,7 @@ def test_counts_and_costs_are_those_of_a_loop(estimator):
         assert ours.value == pytest.approx(row.value, abs=1e-12)
         assert ours.standard_error == pytest.approx(row.standard_error, abs=1e-12)
     assert found.not_computed == {}
-    assert found.placebo == costs.check_with_coins(
+    assert found.placebo == exposure_rows.check_with_coins(
         [scores], [wanted], coins, outcome="benefit"
     )
 

@@ -10,10 +10,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 import pcer
 from pcer.models.splits import random_splits
+from pcer.release.attack_kinds import BY_SHADOWS
 from pcer.release.disclosure import Detail, coarsened
-from pcer.release.format import Release
+from pcer.release.file import Release
 from pcer.release.panel import panels
-from pcer.release.proxies import BY_SHADOWS
 from tests.models.worlds import release, world
 
 pytestmark = pytest.mark.usefixtures("few_permutations")

@@ -27,7 +27,9 @@ from pcer.release.build import (
 )
 from pcer.release.columns import SPLITS
 from pcer.release.disclosure import DisclosureRule
-from pcer.release.format import Exposure, PooledExposure, read_release, write_release
+from pcer.release.file import write_release
+from pcer.release.reading import read_release
+from pcer.release.records import Exposure, PooledExposure
 from pcer.release.small_groups import Attribute
 
 FACTS = ReleaseFacts(

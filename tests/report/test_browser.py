@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import pcer
-from pcer.auditing import words
+from pcer.auditing.sentences import advice, cards, headline, telling
 from pcer.report.page import to_report
 from tests import pages
 from tests.pages import HOSTILE, QUICK, ROOT, audited
@@ -208,14 +208,14 @@ def test_a_chosen_setting_changes_everything(opened, one):
         menu.select_option(str(k))
         view = page.locator(".finding:visible")
         assert view.locator(".headline").inner_text() == budget.headline
-        assert view.locator(".badge").inner_text() == words.badge(audit, budget)
+        assert view.locator(".badge").inner_text() == headline.badge(audit, budget)
         assert (
             view.locator(".badge").get_attribute("class")
             == f"badge {budget.verdict.severity}"
         )
-        change = " ".join(words.what_would_change(audit, budget))
+        change = " ".join(advice.what_would_change(audit, budget))
         assert view.locator(".change").inner_text().endswith(change)
-        makers = (words.exposure_card, words.outcomes_card, words.how_sure_card)
+        makers = (cards.exposure_card, cards.outcomes_card, cards.how_sure_card)
         for card, make in zip(view.locator(".card").all(), makers, strict=True):
             assert card.locator(".answer").inner_text() == make(audit, budget).answer
         rates = view.locator(".outcomes .groups li").all_inner_texts()
@@ -237,7 +237,7 @@ def test_a_chosen_setting_changes_everything(opened, one):
 def test_without_a_script_the_strongest_setting_is_shown(opened, one):
     audit, page = pages.mixed_audit(), opened(one, java_script_enabled=False)
     assert page.locator(".headline:visible").all_inner_texts() == [audit.headline]
-    assert page.locator(".at:visible").inner_text() == words.setting_title(audit.told)
+    assert page.locator(".at:visible").inner_text() == telling.setting_title(audit.told)
     assert not page.locator(".choose").is_visible()
 
 

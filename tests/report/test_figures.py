@@ -11,7 +11,7 @@ import vl_convert
 import pcer
 from pcer.errors import InputError
 from pcer.report.figures import CHARTS, chart_spec, draw_figures, file_name
-from pcer.report.tables import MOST_PAIRS, setting_labels, shown_groups
+from pcer.report.tables.background import MOST_PAIRS, setting_labels, shown_groups
 from tests.pages import QUICK, hostile_audit, many_groups, mixed_audit
 
 

@@ -9,12 +9,18 @@ from pathlib import Path
 
 import pcer
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report
-from pcer.report.changes import change_view, changes_to_junit, trend_view
-from pcer.report.choices import choice_svg, choice_view
-from pcer.report.outlooks import outlook_view
-from pcer.report.pictures import finding_svg, floors_svg
-from pcer.report.tables import summary_table
-from pcer.report.text import summary_line, terminal_text, view_of
+from pcer.report.formats.junit import changes_to_junit
+from pcer.report.formats.terminal import terminal_text
+from pcer.report.pictures.choice import choice_svg
+from pcer.report.pictures.exposure import finding_svg
+from pcer.report.pictures.floors import floors_svg
+from pcer.report.tables.decisions import (
+    change_view,
+    choice_view,
+    outlook_view,
+    trend_view,
+)
+from pcer.report.views import summary_line, summary_table, view_of
 from tests.commands import run
 from tests.pages import ROOT, audited, mixed_audit, mixed_release, with_attacks
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pcer
-from pcer.auditing import words
+from pcer.auditing.sentences import cards
 from pcer.errors import shown
 from pcer.report.page import FORMS, ROWS, explained, glossary, pack, to_report, unpack
 from pcer.report.table import template
@@ -59,7 +59,7 @@ def test_every_setting_has_its_own_finding_and_one_is_shown(page):
         budget = audit.budgets[int(number)]
         assert severity == budget.verdict.severity
         assert budget.headline in text
-        for card in (words.outcomes_card, words.how_sure_card):
+        for card in (cards.outcomes_card, cards.how_sure_card):
             assert card(audit, budget).answer in part
 
 

@@ -10,8 +10,10 @@ from rich.cells import cell_len
 
 import pcer
 from pcer.report import to_latex_tables
-from pcer.report.table import Table, isolated, latex_text, markdown_text
-from pcer.report.text import terminal_text
+from pcer.report.formats.latex import latex_text
+from pcer.report.formats.markdown import markdown_text
+from pcer.report.formats.terminal import terminal_text
+from pcer.report.table import Table, isolated
 from tests.pages import ROOT
 
 WIDE = Table(

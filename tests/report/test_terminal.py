@@ -7,18 +7,14 @@ import pytest
 from rich.cells import cell_len
 
 import pcer
-from pcer.auditing.algorithm1 import comparisons
-from pcer.report import tables as summary
-from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report
+from pcer.paper.comparisons import comparisons
+from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report, views
+from pcer.report.formats.terminal import terminal_text
 from pcer.report.table import Table
-from pcer.report.tables import (
-    MOST_ROWS,
-    MOST_STRIP_ROWS,
-    finding_table,
-    least_private_first,
-    paper_strip,
-)
-from pcer.report.text import summary_line, terminal_text, view_of
+from pcer.report.tables.background import least_private_first
+from pcer.report.tables.finding import MOST_ROWS, finding_table
+from pcer.report.tables.paper import MOST_STRIP_ROWS, paper_strip
+from pcer.report.views import summary_line, view_of
 from tests.pages import (
     QUICK,
     SAMPLES,
@@ -187,7 +183,7 @@ def test_the_paper_s_numbers_are_the_gap_s_whatever_the_cost():
 
     def cells(audit: pcer.Audit, title: str) -> list[list[tuple[str, ...]]]:
         found = [
-            table for table in summary.tables(audit) if table.title.startswith(title)
+            table for table in views.tables(audit) if table.title.startswith(title)
         ]
         return [[row[2:] for row in table.rows] for table in found]
 
@@ -219,7 +215,7 @@ def test_the_comparison_names_a_budget_once_however_many_pairs_it_is_about():
     audit = pcer.audit(many_groups([f"group {k}" for k in range(8)]), QUICK)
     (compared,) = comparisons(audit)
     budgets = {epsilon for epsilon, _ in compared.opposite}
-    (table,) = (t for t in summary.tables(audit) if t.title.startswith("Comparison"))
+    (table,) = (t for t in views.tables(audit) if t.title.startswith("Comparison"))
     named = re.search(r"rate difference at: (.*?)\. ", table.note)[1].split(", ")
     assert len(named) == len(budgets) < len(compared.opposite)
     assert "-" not in re.sub("no-DP|outcome-only", "", table.note)

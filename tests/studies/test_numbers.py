@@ -12,7 +12,7 @@ from scipy.stats import binomtest, pearsonr
 
 import pcer
 from pcer import metrics
-from pcer.auditing.plan import Plan
+from pcer.measuring.plan import Plan
 from pcer.release.panel import panels
 from pcer_studies import numbers
 from pcer_studies.claims import noise

@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcer.auditing.measure import Measured, measure_panel
-from pcer.auditing.plan import Plan
+from pcer.measuring.measure import Measured, measure_panel
+from pcer.measuring.plan import Plan
 from pcer.metrics import Counts
 from pcer.release import Release
-from pcer.release.format import Outcome, StratifiedBy
+from pcer.release.attack_kinds import GAP
 from pcer.release.panel import Panel
-from pcer.release.proxies import GAP
+from pcer.release.records import Outcome, StratifiedBy
 from tests.worlds.releases import panel_of, runs_of, written
 from tests.worlds.splits import kish
 

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from pcer.release import Release, Training
-from pcer.release.format import Confusion, GroupTables, Run, StratifiedBy, Subject
+from pcer.release.records import Confusion, GroupTables, Run, StratifiedBy, Subject
 
 TRAIN_SHARES = (0.5, 0.7, 0.8, 0.9)
 N_SPLITS = (1, 2, 3, 5, 10, 20)

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from pcer.attacks import BudgetScores, attack_models, log_odds
-from pcer.release.format import Release
+from pcer.release.file import Release
 from tests.worlds.people import count_records
 from tests.worlds.releases import runs_of, written
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pcer.attacks.attack import BudgetScores, attack_models
-from pcer.attacks.costs import count_models, exposure_from_scores, with_costs
+from pcer.attacks.exposure_rows import count_models, exposure_from_scores, with_costs
 from pcer.attacks.permutation import permutation_tests
 from pcer.attacks.placebo import check_with_coins, draw_coins, placebo_groupings
 from pcer.attacks.single import beyond_reference, log_odds

@@ -19,7 +19,7 @@ from pcer.attacks import lira, pooled, single
 from pcer.attacks.pooled import PairedPool, Pool, RankedPool, Rate
 from pcer.attacks.ranking import rank
 from pcer.attacks.sums import Divisions, Groups
-from pcer.auditing.measure import number
+from pcer.measuring.measure import number
 from pcer.metrics import (
     BoolArray,
     Counts,
@@ -28,30 +28,29 @@ from pcer.metrics import (
     accuracy,
     positive_rate,
 )
-from pcer.release import proxies
-from pcer.release.format import Exposure, PooledExposure
+from pcer.release import attack_kinds
 from pcer.release.panel import Panel, PooledExposures
+from pcer.release.records import Exposure, PooledExposure
 
-PAIRED = proxies.PAIRED_GAP.name, proxies.PAIRED_CONFIDENCE.name
-LIRA = proxies.LIRA.name
-OFFLINE = proxies.LIRA_OFFLINE.name
-RMIA = proxies.RMIA.name
-CALIBRATED = {proxy.name for proxy in proxies.BY_SHADOWS}
+PAIRED = attack_kinds.PAIRED_GAP.name, attack_kinds.PAIRED_CONFIDENCE.name
+LIRA = attack_kinds.LIRA.name
+OFFLINE = attack_kinds.LIRA_OFFLINE.name
+RMIA = attack_kinds.RMIA.name
+CALIBRATED = {proxy.name for proxy in attack_kinds.BY_SHADOWS}
 EXACTLY = LIRA, RMIA  # attacks that the first placebo groupings also meet exactly
-REFERENCE = proxies.REFERENCE.name
+REFERENCE = attack_kinds.REFERENCE.name
 # records whose models are compared at a time: memory does not grow with their number
 BLOCK = 2048
-
 # By attack, its result from one model's ranking of one group and its losses; None where
 # there is none. Results with ``parts`` (each record's influence) are also averaged over
 # the models.
 MODEL_ATTACKS: dict[str, single.Attack] = {
-    proxies.THRESHOLD.name: single.loss_threshold,
-    proxies.AUC_ADVANTAGE.name: single.auc_advantage,
-    proxies.TPR_AT_1_PERCENT.name: lambda ranked, loss: single.tpr_excess(
+    attack_kinds.THRESHOLD.name: single.loss_threshold,
+    attack_kinds.AUC_ADVANTAGE.name: single.auc_advantage,
+    attack_kinds.TPR_AT_1_PERCENT.name: lambda ranked, loss: single.tpr_excess(
         ranked, fpr=0.01
     ),
-    proxies.TPR_AT_01_PERCENT.name: lambda ranked, loss: single.tpr_excess(
+    attack_kinds.TPR_AT_01_PERCENT.name: lambda ranked, loss: single.tpr_excess(
         ranked, fpr=0.001
     ),
 }
@@ -220,7 +219,7 @@ def attack_models(
                 runs=[_exposures(view.group_names, run) for run in runs[a]],
                 rows=rows,
                 exposure={
-                    proxies.GAP.name: groups.by_record(gap.value, gap.own),
+                    attack_kinds.GAP.name: groups.by_record(gap.value, gap.own),
                     **shares,
                 },
                 benefit=groups.by_record(benefit.value, benefit.own),

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from pcer.attacks.single import log_odds
 from pcer.metrics import BoolArray, FloatArray, IntArray, quotient
-from pcer.release import proxies
+from pcer.release import attack_kinds
 
-LEAST_MODELS = proxies.LIRA.least_models
+LEAST_MODELS = attack_kinds.LIRA.least_models
 ROUNDING = (
     1e-12  # a sum of squares below this share of its terms is rounding, not spread
 )

@@ -21,12 +21,12 @@ import numpy.typing as npt
 from pcer.attacks.attack import Attacked, BudgetScores
 from pcer.attacks.permutation import DRAWS, SEED, permutation_tests
 from pcer.attacks.sums import Divisions
-from pcer.auditing.measure import number
-from pcer.auditing.plan import Plan
-from pcer.auditing.tests import alarms
+from pcer.measuring.measure import number
+from pcer.measuring.plan import Plan
+from pcer.measuring.refutations import alarms
 from pcer.metrics import FloatArray, IntArray
-from pcer.release.format import Outcome, Placebo
 from pcer.release.panel import Panel
+from pcer.release.records import Outcome, Placebo
 
 # Placebo groupings that are audited, and the fewest from which a count is released.
 PLACEBOS, LEAST_PLACEBOS = 200, 100

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pcer.attacks.ranking import Ranked
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.release.format import Exposure
+from pcer.release.records import Exposure
 
 # Relative distance within which a loss lies on the threshold: a mean of equal numbers
 # is rounded.

@@ -1,11 +1,7 @@
-"""Part II of Algorithm 1: from released statistics to verdicts.
-
-``audit(release, plan)``.
-"""
+"""What does an audit find? ``audit(release, plan)``."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from os import PathLike
@@ -14,21 +10,28 @@ from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 
-from pcer.auditing import measure
-from pcer.auditing.algorithm1 import as_published
-from pcer.auditing.checks import Facts, check_release, disclosed, is_random
-from pcer.auditing.file import Audit, AuditSubject
-from pcer.auditing.plan import SHARPEST, Plan
-from pcer.auditing.planner import more_would_show
+from pcer.auditing.attacks_compared import choice_words, cost_stories
 from pcer.auditing.policy import broken_rules
-from pcer.auditing.results import cost_stories, draw_null, setting_result
-from pcer.auditing.tests import Tested, attack_tests, downgrade
-from pcer.auditing.verdict import strongest
-from pcer.auditing.words import capital, conclude, listed, say
+from pcer.auditing.record import Audit, AuditSubject
+from pcer.auditing.sentences.account import conclude, disclosed
+from pcer.auditing.sentences.advice import more_would_show
+from pcer.auditing.settings import setting_result
 from pcer.errors import InputError
-from pcer.release.format import Release, read_release, release_files
+from pcer.measuring import choose_attacks, measure
+from pcer.measuring.checks.arrays import Facts, is_random
+from pcer.measuring.checks.table import check_release
+from pcer.measuring.choose_attacks import stronger_attacks
+from pcer.measuring.evidence import Tested
+from pcer.measuring.pair_tests import attack_tests
+from pcer.measuring.plan import Plan
+from pcer.measuring.refutations import downgrade
+from pcer.measuring.verdict import strongest
+from pcer.paper.algorithm1 import as_published
+from pcer.paper.null import draw_null
+from pcer.release.attack_kinds import GAP
+from pcer.release.file import Release
 from pcer.release.panel import panels
-from pcer.release.proxies import GAP, LIRA, Proxy, proxy_named
+from pcer.release.reading import releases_at
 from pcer.statistics import holm
 
 Path = str | PathLike[str]
@@ -46,16 +49,22 @@ class AuditOptions(TypedDict, total=False):
 def audit(
     release: Release, plan: Plan | None = None, **options: Unpack[AuditOptions]
 ) -> Audit: ...
+
+
 @overload
 def audit(
     release: Sequence[Release | Path],
     plan: Plan | None = None,
     **options: Unpack[AuditOptions],
 ) -> list[Audit]: ...
+
+
 @overload
 def audit(
     release: Path, plan: Plan | None = None, **options: Unpack[AuditOptions]
 ) -> Any: ...
+
+
 def audit(
     release: Release | Path | Sequence[Release | Path],
     plan: Plan | None = None,
@@ -101,24 +110,6 @@ def audit(
     return next(audits) if is_one else list(audits)
 
 
-def releases_at(given: Any) -> Iterator[Release]:
-    """One or several releases as they are, and those of files and folders."""
-    for each in (
-        given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-    ):
-        if isinstance(each, str | PathLike):
-            yield from map(read_release, release_files([each]))
-            continue
-        if not isinstance(each, Release):
-            raise InputError(
-                f"give a release, its path, a folder, or a list of these, not this "
-                f"{type(each).__name__}; pcer.release_from_estimator(...) makes a release of an "
-                "estimator and its data, pcer.release_from_predictions(...) of predictions.",
-                field="release",
-            )
-        yield each
-
-
 def run_tests(release: Release, plan: Plan) -> Tested:
     """Measure every carried cost and make every test."""
     by_setting = panels(release)
@@ -135,7 +126,7 @@ def run_tests(release: Release, plan: Plan) -> Tested:
         panels=by_setting,
         pairs=pairs,
         findings=check_release(release),
-        attacks=measure.deciding_attacks(by_setting, plan),
+        attacks=choose_attacks.deciding_attacks(by_setting, plan),
         measured=measured,
         tests={
             cost: attack_tests(each, pairs, random=random)
@@ -162,10 +153,10 @@ def judge_tested(
                 for k, v in by_digest.items()
                 if v.release.provenance.data_digest == data
             }
-        yield _audit(each, {key: by_digest[key] for key in sorted(own | named)})
+        yield audit_tested(each, {key: by_digest[key] for key in sorted(own | named)})
 
 
-def _audit(tested: Tested, family: Mapping[str, Tested]) -> Audit:
+def audit_tested(tested: Tested, family: Mapping[str, Tested]) -> Audit:
     """The audit of one release; the family, by digest, is judged together and includes it."""
     release = tested.release
     plan = tested.plan
@@ -229,55 +220,3 @@ def _audit(tested: Tested, family: Mapping[str, Tested]) -> Audit:
     return conclude(found, disclosed=[*disclosed(release)], more=more).with_sources(
         release, others
     )
-
-
-def stronger_attacks(tested: Tested) -> list[tuple[Proxy, str | None]]:
-    """Attacks stronger than those that decide, for which there are splits; why each is absent."""
-    n_splits = min(panel.n_splits for panel in tested.panels)
-    found = []
-    for kinds in (
-        (measure.ADVANTAGES, measure.PAIRED) if tested.plan.cost == SHARPEST else ()
-    ):
-        used = next(
-            (k for k, proxy in enumerate(kinds) if proxy.name in tested.attacks), 2
-        )
-        possible = (
-            each for each in kinds[: min(used, 2)] if n_splits >= each.least_models
-        )
-        found += [
-            (proxy, tested.release.not_computed.get(proxy.name)) for proxy in possible
-        ]
-    return found
-
-
-def choice_words(tested: Tested) -> str:
-    """How the attacks were chosen, and which stronger one is missing."""
-    release = tested.release
-    attacks = tested.attacks
-    chosen = listed([proxy_named(attack).phrase for attack in attacks])
-    if tested.plan.cost != SHARPEST:
-        return say("choice", "planned", attacks=chosen)
-    text = [say("choice", "chosen", attacks=chosen, s="s" * (len(attacks) > 1))]
-    silent = []
-    for proxy, reason in stronger_attacks(tested):
-        silent += [proxy.phrase] if reason is None else []
-        if reason is not None:
-            facts = {"attack": capital(proxy.label), "reason": reason.rstrip(".")}
-            text.append(say("choice", "not_computed", **facts))
-    text += [say("choice", "silent", attack=attack) for attack in silent[:1]]
-    # records that attacks could not score in some model, in the setting where they are
-    # most
-    excluded = Counter[tuple[str, str | None, float | None]]()
-    for row in release.pooled_exposure:
-        excluded[row.proxy, row.model, row.epsilon] += row.n_excluded or 0
-    most = {
-        a: max((n for key, n in excluded.items() if key[0] == a), default=0)
-        for a in attacks
-    }
-    if left_out := [
-        f"{proxy_named(attack).phrase} {n:,}" for attack, n in most.items() if n
-    ]:
-        text.append(say("choice", "left_out", records=listed(left_out)))
-    if release.version < 3 and LIRA.name in tested.measured:
-        text.append(say("choice", "old_lira"))
-    return " ".join(text)

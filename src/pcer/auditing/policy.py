@@ -13,15 +13,16 @@ from typing import Final
 
 import numpy as np
 
-from pcer.auditing.checks import some_of
-from pcer.auditing.file import Audit, BrokenRule, BudgetResult, DeclarationFinding
-from pcer.auditing.plan import Policy
-from pcer.auditing.tests import Tested, compare_pairs
-from pcer.auditing.variances import limit_quantile
-from pcer.auditing.words import listed, setting_name
+from pcer.auditing.record import Audit, BrokenRule, BudgetResult
 from pcer.errors import InputError
 from pcer.files import parse_record, read_toml
-from pcer.release.proxies import attack_named, proxy_named
+from pcer.measuring.checks.table import DeclarationFinding
+from pcer.measuring.evidence import Tested
+from pcer.measuring.pair_tests import compare_pairs
+from pcer.measuring.plan import Policy
+from pcer.measuring.variances import limit_quantile
+from pcer.release.attack_kinds import attack_named, proxy_named
+from pcer.wording import listed, setting_name, some_of
 
 # Splits that strictness asks for where the policy names no number: what LiRA needs.
 STRICT_SPLITS: Final = 8
@@ -35,7 +36,6 @@ STRICT_RULES: Final = (
 MOST_NAMED: Final = 3  # settings and groups that break one rule, in a sentence
 # Checks that also find what is unsaid, or about placebos, and then cap nothing.
 OMISSIONS: Final = ("split_names", "stratified_by", "placebo_exact")
-
 Cell = tuple[str, str, float]  # a group, or two; the setting and attack; the number
 
 

@@ -1,4 +1,4 @@
-"""The command line; ``pcer.cli.parts`` holds what its verbs share."""
+"""The command line; ``options``, ``outputs`` and ``progress`` hold what verbs share."""
 
 from __future__ import annotations
 

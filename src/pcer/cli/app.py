@@ -13,9 +13,11 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
-from pcer.cli import audit, compare, parts, release, train
-from pcer.cli.parts import QUIET, UNUSABLE, optional
+from pcer.cli import audit, compare, progress, release, train
+from pcer.cli.options import optional
+from pcer.cli.outputs import UNUSABLE
 from pcer.cli.process import Stopped, listen, require_width, steady, what_lacks
+from pcer.cli.progress import QUIET
 from pcer.errors import InputError, PcerError
 
 STUDY = "reproduce"
@@ -184,5 +186,5 @@ def main() -> None:
         else:
             free = "free some, raise the limit (ulimit), or ask for less at once"
             sentence = f"this machine gives no more {lacking}; {free}."
-    parts.say(f"pcer: {sentence}", err=True)
+    progress.say(f"pcer: {sentence}", err=True)
     sys.exit(UNUSABLE)

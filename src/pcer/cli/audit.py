@@ -14,28 +14,26 @@ from typing import Any, Literal
 
 import typer
 
-from pcer import auditing, report
+from pcer import auditing, deciding, report
 from pcer._version import __version__
 from pcer.auditing.audit import judge_tested, run_tests
-from pcer.auditing.file import Audit, parse_plan, result_json
-from pcer.auditing.plan import Benefit, Plan, Policy
-from pcer.auditing.tests import Tested
-from pcer.auditing.verdict import GUARDED
-from pcer.cli import parts
-from pcer.cli.parts import ALLOW_LARGE, Files, Given, Outputs, Texts, optional, place
+from pcer.auditing.record import Audit, parse_plan, result_json
+from pcer.cli import options as options_module
+from pcer.cli import outputs as outputs_module
+from pcer.cli import progress
+from pcer.cli.options import ALLOW_LARGE, Files, Given, Texts, optional, place
+from pcer.cli.outputs import Outputs
 from pcer.errors import InputError
 from pcer.files import as_shown, many_objects, parse_record, read_regular, read_text
-from pcer.release.format import (
-    LIMITS,
-    Release,
-    read_release,
-    release_files,
-    release_schema,
-)
-from pcer.report.flat import by_release
+from pcer.measuring.evidence import Tested
+from pcer.measuring.plan import Benefit, Plan, Policy
+from pcer.measuring.verdict import GUARDED
+from pcer.release.file import Release, release_schema
+from pcer.release.reading import LIMITS, read_release, release_files
+from pcer.report.formats.metrics import by_release
 from pcer.report.page import read_payload
-from pcer.report.tables import subject_name, summary_table
-from pcer.report.text import View, setting_line, summary_line, view_of
+from pcer.report.tables.background import subject_name
+from pcer.report.views import View, setting_line, summary_line, summary_table, view_of
 
 # Defaults of the options; making a plan here would slow the start of every verb.
 PLAN = {name: field.default for name, field in Plan.model_fields.items()}
@@ -53,10 +51,10 @@ FAIL_ON_HELP = (
 SCHEMAS = {
     "release": release_schema,
     "audit": auditing.audit_schema,
-    "comparison": auditing.Changes.file_schema,
-    "outlook": auditing.Outlook.file_schema,
-    "recommendation": auditing.Recommendation.file_schema,
-    "trend": auditing.Trend.file_schema,
+    "comparison": deciding.Changes.file_schema,
+    "outlook": deciding.Outlook.file_schema,
+    "recommendation": deciding.Recommendation.file_schema,
+    "trend": deciding.Trend.file_schema,
 }
 
 
@@ -169,9 +167,9 @@ def verify(
     if difference := _difference(
         audit_file, named, beside, plan_sha256, is_page=is_page
     ):
-        parts.say(f"{audit_file} differs {difference}.")
-        raise typer.Exit(parts.MET)
-    parts.say(f"{audit_file}: {AGREES[is_page]}")
+        progress.say(f"{audit_file} differs {difference}.")
+        raise typer.Exit(outputs_module.MET)
+    progress.say(f"{audit_file}: {AGREES[is_page]}")
 
 
 def _is_page(file: Path) -> bool:
@@ -194,9 +192,11 @@ def schema(
     ] = typer.Argument(help="The file format."),
 ) -> None:
     """Print the JSON Schema of a file format."""
-    parts.give(
+    outputs_module.give(
         {
-            parts.STDOUT: json.dumps(SCHEMAS[which](), indent=2, ensure_ascii=False)
+            outputs_module.STDOUT: json.dumps(
+                SCHEMAS[which](), indent=2, ensure_ascii=False
+            )
             + "\n"
         }
     )
@@ -219,10 +219,10 @@ def audit_all(
     releases = read_releases(paths, allow_large)
     tested: list[Tested] = []
     audits: list[Audit] = []
-    with parts.Display("releases", lasting=False) as state:
+    with progress.Display("releases", lasting=False) as state:
         for path, release in zip(paths, releases, strict=True):
             state.tell(f"testing {path.name}", done=len(tested), total=len(paths))
-            with parts.about(path):
+            with options_module.about(path):
                 tested.append(run_tests(release, plan))
         for path, audited in zip(
             files, judge_tested(tested[:total], tested[total:]), strict=True
@@ -267,7 +267,7 @@ def renderers(
         "metrics": lambda: result_json(by_release(audits)),
         "card": lambda: import_module("pcer.integrations.card").to_card(*audits),
         "opinion": lambda: report.to_opinion(audits),
-        "figures": lambda: parts.drawing("draw_figures", audits, releases),
+        "figures": lambda: outputs_module.drawing("draw_figures", audits, releases),
     }
 
 
@@ -280,11 +280,11 @@ def print_audits(
         if view == "summary":
             typer.echo(" ".join([summary_line(audited), *more]))
         else:
-            parts.show(view_of(audited, view, more))
+            progress.show(view_of(audited, view, more))
     if len(audits) > 1 and view in ("short", "full"):
-        parts.show([summary_table(audits)])
+        progress.show([summary_table(audits)])
     if view == "short":
-        parts.note(MORE, err=False, wraps=True)
+        progress.note(MORE, err=False, wraps=True)
 
 
 def _view(options: Mapping[str, Any]) -> View:
@@ -301,7 +301,9 @@ def _view(options: Mapping[str, Any]) -> View:
 def _plan(options: Mapping[str, Any]) -> Plan:
     """The plan of the options that are called like its fields."""
     numbers = "numbers with commas between"
-    grid = parts.parse_list(options["floors"], float, option="--floors", what=numbers)
+    grid = options_module.parse_list(
+        options["floors"], float, option="--floors", what=numbers
+    )
     file = options["policy_file"]
     policy = None if file is None else auditing.read_policy(file)
     if options["strict"]:
@@ -330,12 +332,12 @@ def _difference(
         plans = [parse_plan(tree.get("plan"), file=f"{file}: plan") for tree in trees]
         releases = named + family
         verified = partial(report.verify_audits, trees)
-    parts.say(f"SHA-256 {hashlib.sha256(read_regular(file)).hexdigest()}  {file}")
+    progress.say(f"SHA-256 {hashlib.sha256(read_regular(file)).hexdigest()}  {file}")
     for release in releases:
-        parts.say(f"SHA-256 {release.sha256}  {release.title}")
+        progress.say(f"SHA-256 {release.sha256}  {release.title}")
     for plan_digest in dict.fromkeys(plan.sha256 for plan in plans):
-        parts.say(f"SHA-256 {plan_digest}  the plan")
-    with many_objects(), parts.working("Recomputing"):
+        progress.say(f"SHA-256 {plan_digest}  the plan")
+    with many_objects(), progress.working("Recomputing"):
         return verified(named, family=family, plan_sha256=digest)
 
 
@@ -354,6 +356,6 @@ def _exit_if_met(audits: list[Audit], wanted: list[str]) -> None:
         for rule in a.broken_rules
     ]
     for note in notes:
-        parts.note(f"pcer: {note}")
+        progress.note(f"pcer: {note}")
     if notes:
-        raise typer.Exit(parts.MET)
+        raise typer.Exit(outputs_module.MET)

@@ -9,20 +9,30 @@ from typing import Any
 
 import typer
 
-from pcer.auditing import compare as comparing
-from pcer.auditing import recommend as recommending
-from pcer.auditing.compare import ChangeVerdict
-from pcer.auditing.planner import Outlook, detectable, release_file
 from pcer.auditing.policy import read_policy
-from pcer.cli import parts
+from pcer.cli import options as options_module
+from pcer.cli import outputs as outputs_module
+from pcer.cli import progress
 from pcer.cli.audit import read_releases
-from pcer.cli.parts import ALLOW_LARGE, Files, Given, Outputs, Texts, optional, place
+from pcer.cli.options import ALLOW_LARGE, Files, Given, Texts, optional, place
+from pcer.cli.outputs import Outputs
+from pcer.deciding import candidates
+from pcer.deciding import compare as compare_module
+from pcer.deciding import recommend as recommend_module
+from pcer.deciding import trend as trend_module
+from pcer.deciding.compare import ChangeVerdict
+from pcer.deciding.planner import Outlook, detectable
 from pcer.errors import InputError
-from pcer.release.format import release_files
-from pcer.report.changes import change_view, changes_to_junit, trend_view
-from pcer.report.choices import choice_view, to_choice_page
-from pcer.report.notebook import trend_page
-from pcer.report.outlooks import outlook_view
+from pcer.release.reading import release_file, release_files
+from pcer.report.formats.junit import changes_to_junit
+from pcer.report.page import to_choice_page
+from pcer.report.show import trend_page
+from pcer.report.tables.decisions import (
+    change_view,
+    choice_view,
+    outlook_view,
+    trend_view,
+)
 
 
 def compare(
@@ -43,14 +53,14 @@ def compare(
     old, new = files = [release_file(old), release_file(new)]
     outputs = Outputs(files, json=json_path, junit=junit)
     before, after = read_releases(files, allow_large or [])
-    with parts.about(f"{old} and {new}"):
-        found = comparing.compare(before, after, cost=cost, settings=setting)
+    with options_module.about(f"{old} and {new}"):
+        found = compare_module.compare(before, after, cost=cost, settings=setting)
     outputs.give(
         change_view(found), json=found.to_json, junit=lambda: changes_to_junit(found)
     )
     if found.verdict is ChangeVerdict.WORSE:
-        parts.note(f"pcer: {new} is worse than {old}.")
-        raise typer.Exit(parts.MET)
+        progress.note(f"pcer: {new} is worse than {old}.")
+        raise typer.Exit(outputs_module.MET)
 
 
 def recommend(
@@ -83,20 +93,20 @@ def recommend(
     Exit 1 if none does.
     """
     limits = {
-        name: value for name, value in locals().items() if name in recommending.LIMITS
+        name: value for name, value in locals().items() if name in candidates.LIMITS
     }
     files = release_files(releases)
     named = None if policy is None else read_policy(policy)
     outputs = Outputs(files, json=json_path, html=html)
     read = read_releases(files, allow_large or [])
-    with parts.about(", ".join(map(str, files))):
-        found = recommending.recommend(read, policy=named, **limits)
+    with options_module.about(", ".join(map(str, files))):
+        found = recommend_module.recommend(read, policy=named, **limits)
     outputs.give(
         choice_view(found), json=found.to_json, html=lambda: to_choice_page(found)
     )
     if found.choice is None:
-        parts.note("pcer: no setting is shown to hold every limit.")
-        raise typer.Exit(parts.MET)
+        progress.note("pcer: no setting is shown to hold every limit.")
+        raise typer.Exit(outputs_module.MET)
 
 
 def trend(
@@ -119,12 +129,12 @@ def trend(
         releases := [*map(release_file, releases)], json=json_path, html=html
     )
     read = read_releases(releases, allow_large or [])
-    with parts.working("Auditing"):
-        found = comparing.trend(read, cost=cost, setting=setting)
+    with progress.working("Auditing"):
+        found = trend_module.trend(read, cost=cost, setting=setting)
     outputs.give(trend_view(found), json=found.to_json, html=lambda: trend_page(found))
     if found.change.verdict is ChangeVerdict.WORSE:
-        parts.note(f"pcer: {releases[-1]} is worse than {releases[0]}.")
-        raise typer.Exit(parts.MET)
+        progress.note(f"pcer: {releases[-1]} is worse than {releases[0]}.")
+        raise typer.Exit(outputs_module.MET)
 
 
 def plan(
@@ -162,7 +172,7 @@ def plan(
     given = locals() | {"release": release and release_file(release)}
     outputs = Outputs(filter(None, [given["release"]]), json=json_path, figures=figures)
     found = _outlook(given)
-    pictures = partial(parts.drawing, "draw_outlook", found)
+    pictures = partial(outputs_module.drawing, "draw_outlook", found)
     outputs.give(outlook_view(found), json=found.to_json, figures=pictures)
 
 
@@ -184,13 +194,17 @@ def _outlook(options: Mapping[str, Any]) -> Outlook:
         try:
             asked["accuracy"] = float(accuracy)
         except ValueError:
-            asked["accuracy"] = parts.parse_named(accuracy, float, option="--accuracy")
+            asked["accuracy"] = options_module.parse_named(
+                accuracy, float, option="--accuracy"
+            )
     if (release is None) == (groups is None):
         raise InputError(
             "pcer plan needs either a release or --groups, such as --groups Women=1200,Men=3400."
         )
     if release is None:
-        return detectable(parts.parse_named(groups, int, option="--groups"), **asked)
+        return detectable(
+            options_module.parse_named(groups, int, option="--groups"), **asked
+        )
     (earlier,) = read_releases([release], options["allow_large"] or [])
-    with parts.about(release):
+    with options_module.about(release):
         return detectable(earlier, **asked)

@@ -12,14 +12,23 @@ from typing import Any
 
 import typer
 
-from pcer.cli import parts
-from pcer.cli.parts import Given, Texts, disclosure_rule, from_options, optional, place
+from pcer.cli import options as options_module
+from pcer.cli import outputs, progress
+from pcer.cli.options import (
+    Given,
+    Texts,
+    disclosure_rule,
+    from_options,
+    optional,
+    place,
+)
 from pcer.errors import InputError
 from pcer.release.disclosure import LEAST_PEOPLE
-from pcer.release.format import Outcome, Release, SplitKind
+from pcer.release.file import Release
+from pcer.release.records import Outcome, SplitKind
 from pcer.release.small_groups import releases_beside
-from pcer.report.table import Table, wrapped
-from pcer.report.text import Lines
+from pcer.report.formats.terminal import wrapped
+from pcer.report.table import Lines, Table
 from pcer.store.secret import SECRET_BYTES, keep_secret, read_secret, state_folder
 
 PUBLIC_HELP = "Anybody may have the records: exact tables of groups of any size."
@@ -83,9 +92,9 @@ def release(
         "Column that names a record in all models: allows stronger attacks."
     ),
     groups: Given = optional("Order of the groups, comma-separated."),
-    group_names: Given = optional(**parts.GROUP_NAMES),
-    people: Given = optional(**parts.PEOPLE),
-    positive_means: Given = optional(**parts.POSITIVE_MEANS),
+    group_names: Given = optional(**options_module.GROUP_NAMES),
+    people: Given = optional(**options_module.PEOPLE),
+    positive_means: Given = optional(**options_module.POSITIVE_MEANS),
     dataset: Given = optional("Name of the data; default: the file's."),
     mechanism: Given = optional("How the models were trained."),
     dp_delta: float | None = optional("Delta of models with a budget."),
@@ -104,7 +113,7 @@ def release(
     ),
 ) -> None:
     """Make a release per protected attribute from a table of predictions of any size."""
-    parts.require_packages(parts.TABLES)
+    options_module.require_packages(options_module.TABLES)
     from pcer.tables import PredictionColumns, ReleaseFacts, releases_from_table
 
     _require_answers(table, options := locals())
@@ -121,9 +130,9 @@ def release(
     )
     paths = _paths(attributes or [], options["dataset"], out)
     beside = (
-        [] if public_data or out == parts.STDOUT else releases_beside(paths.values())
+        [] if public_data or out == outputs.STDOUT else releases_beside(paths.values())
     )
-    with parts.working("Counting") as status:
+    with progress.working("Counting") as status:
         how: Any = {
             "backend": backend,
             "on_step": lambda doing: status.update(doing.capitalize()),
@@ -152,19 +161,19 @@ def _require_answers(table: str, options: Mapping[str, Any]) -> None:
             "y_pred": "--prediction",
         }
         given = ((flags.get(n, f"--{n.replace('_', '-')}"), likely[n]) for n in asked)
-        raise parts.unanswered(
+        raise options_module.unanswered(
             table, map(QUESTION.__getitem__, asked), [*chain(*given)], asked[0]
         )
 
 
 def datasets(json_path: Given = place("The list as JSON.", "--json")) -> None:
     """List the benchmark datasets: sizes, licences, cautions, and which are on this machine."""
-    parts.require_packages(parts.TABLES)
+    options_module.require_packages(options_module.TABLES)
     from pcer.data import describe_datasets
 
     rows = describe_datasets()
     if json_path is not None:
-        parts.give({json_path: json.dumps(rows, indent=2, ensure_ascii=False) + "\n"})
+        outputs.give({json_path: json.dumps(rows, indent=2, ensure_ascii=False) + "\n"})
         return
     _show_datasets(rows)
 
@@ -194,8 +203,10 @@ def _show_datasets(rows: Sequence[Mapping[str, Any]]) -> None:
         )
         for row in rows
     )
-    parts.show([Table("Benchmark datasets", heads, tuple(cells), n_labels=2), *about])
-    typer.echo(wrapped(CAUTION, parts.columns()))
+    progress.show(
+        [Table("Benchmark datasets", heads, tuple(cells), n_labels=2), *about]
+    )
+    typer.echo(wrapped(CAUTION, progress.columns()))
     typer.echo('In Python: pcer.data.load("compas").')
 
 
@@ -218,7 +229,7 @@ def given_secret(file: Path | None, *, is_needed: bool) -> bytes:
 
 def _paths(attributes: Sequence[str], dataset: str, out: str) -> dict[str, Path]:
     """Where each release goes; "-" is standard output."""
-    if out == parts.STDOUT or out.endswith(".json"):
+    if out == outputs.STDOUT or out.endswith(".json"):
         if len(attributes) > 1:
             raise InputError(
                 "several attributes make several releases; give --out a folder."
@@ -230,21 +241,21 @@ def _paths(attributes: Sequence[str], dataset: str, out: str) -> dict[str, Path]
 def _write(made: Mapping[str, Release], paths: Mapping[str, Path], out: str) -> None:
     """Write all releases or none, and say on stderr what is in them."""
     is_file = Path(out) in paths.values()
-    with parts.folder_for(None if is_file else out, parents=True):
-        parts.give(
+    with outputs.folder_for(None if is_file else out, parents=True):
+        outputs.give(
             {str(paths[name]): release.to_json() for name, release in made.items()}
         )
     for name, release in made.items():
-        if out != parts.STDOUT:
+        if out != outputs.STDOUT:
             groups = ", ".join(release.subject.groups)
-            parts.note(f"{paths[name]}: {release.title}, groups {groups}.")
+            progress.note(f"{paths[name]}: {release.title}, groups {groups}.")
     note_not_written(made.values())
 
 
 def note_not_written(releases: Iterable[Release]) -> None:
     """Say which attributes have no release, and why."""
     for reason in {r: 0 for each in releases for r in each.not_written.values()}:
-        parts.note(f"pcer: not written: {reason}")
+        progress.note(f"pcer: not written: {reason}")
 
 
 def file_name(dataset: str, attribute: str) -> str:

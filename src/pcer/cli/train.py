@@ -18,19 +18,24 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import typer
 
-from pcer.auditing.plan import Plan
-from pcer.cli import parts
+from pcer.cli import options as options_module
+from pcer.cli import outputs as outputs_module
+from pcer.cli import progress
 from pcer.cli.audit import audit_all, renderers
-from pcer.cli.parts import KEYS, Given, Texts, from_options, optional, spelling
+from pcer.cli.options import KEYS, Given, Texts, from_options, optional, spelling
 from pcer.cli.release import QUESTION, file_name, given_secret, note_not_written
 from pcer.errors import InputError
 from pcer.files import as_shown, make_folder, write_files
+from pcer.measuring.plan import Plan
 from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, DEFAULT_SPLITS, NO_DP
 from pcer.models import object_named
-from pcer.release.format import LIMITS, Outcome, Release
+from pcer.release.file import Release
+from pcer.release.reading import LIMITS
+from pcer.release.records import Outcome
 from pcer.release.small_groups import Attribute, renamed, require_no_others
-from pcer.report.table import Table, wrapped
-from pcer.report.text import view_of
+from pcer.report.formats.terminal import wrapped
+from pcer.report.table import Table
+from pcer.report.views import view_of
 from pcer.store.secret import (
     new_secret,
     read_secret,
@@ -90,7 +95,6 @@ MODES = {
         "the receipt is an estimate, not a bound."
     ),
 }
-
 # Asked of a user's own table.
 QUESTIONS = {
     "attributes": QUESTION["attributes"],
@@ -100,7 +104,6 @@ QUESTIONS = {
 }
 ALL_BARE = "All models of {0} were trained without privacy, so there is no bound."
 NOT_TRAINED_ON = "No private model of {0} was trained on record {1}: nothing was spent."
-
 ABOUT_SECRET = (
     "It is for noise, splits and digests. Keep it private: anyone who has it can remove the noise. "
     "It is needed to resume; delete it when done."
@@ -148,21 +151,21 @@ def train(
         "Is a positive prediction good or bad for the person?"
     ),
     drop: Texts = _table("Column to leave out; repeatable."),
-    people: Given = _table(**parts.PEOPLE),
-    positive_means: Given = _table(**parts.POSITIVE_MEANS),
-    group_names: Given = _table(**parts.GROUP_NAMES),
+    people: Given = _table(**options_module.PEOPLE),
+    positive_means: Given = _table(**options_module.POSITIVE_MEANS),
+    group_names: Given = _table(**options_module.GROUP_NAMES),
 ) -> None:
     """Train one model per privacy budget and seed. Interrupted runs resume."""
     given = locals()
-    file = parts.read_config(config)
+    file = options_module.read_config(config)
     given["drop"] = [*(file["drop"] or ()), *(drop or ())] or None
     for path in _trained({**file, **given}):
-        parts.say(f"wrote {path}")
+        progress.say(f"wrote {path}")
     if receipts:
-        parts.note(
+        progress.note(
             f"receipts, for their owner only: pcer receipt {out} --record ID", err=False
         )
-    parts.note(f"next: pcer audit {out}", err=False)
+    progress.note(f"next: pcer audit {out}", err=False)
 
 
 def demo(
@@ -177,17 +180,17 @@ def demo(
     named = {"source": "compas", "attributes": ["race"], "out": out, "budgets": BUDGETS}
     options = (
         dict.fromkeys(inspect.signature(train).parameters)
-        | parts.read_config(None)
+        | options_module.read_config(None)
         | named
     )
     paths = _trained(options | {"seeds": seeds}, verb="demo")
     audits, releases, family = audit_all(paths, Plan())
-    outputs = parts.Outputs(
+    outputs = outputs_module.Outputs(
         json=str(out / "compas.audit.json"), html=str(out / "report.html")
     )
     outputs.write(renderers(audits, releases, family))
-    parts.show(view_of(as_shown(audits[0])))
-    parts.say(f"Release: {paths[0]}")
+    progress.show(view_of(as_shown(audits[0])))
+    progress.say(f"Release: {paths[0]}")
     outputs.print_places()
 
 
@@ -200,7 +203,7 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
             f"{spelling('settings', options)} needs an estimator or a module; name one with "
             "--estimator or --module."
         )
-    parts.require_packages(parts.TRAINING)
+    options_module.require_packages(options_module.TRAINING)
     from pcer.sweep import run_sweep
     from pcer.train import EngineFlags
     from pcer.train.run import require_engine
@@ -214,7 +217,7 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
     _note_if_large(
         sweep.dataset, sweep.attributes, n_models, n_models // len(sweep.seeds)
     )
-    with parts.Display("models", kept_in=out) as state:
+    with progress.Display("models", kept_in=out) as state:
         state.tell(f"calibrating {name}", done=0, total=n_models)
         paths = run_sweep(
             sweep,
@@ -223,9 +226,9 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
             keep_scores=bool(options["keep_scores"]),
             on_progress=state.counter(name),
             on_step=state.step(name),
-            on_note=parts.note,
+            on_note=progress.note,
         )
-    parts.log_run(out, f"{verb} {name}", state, flags)
+    progress.log_run(out, f"{verb} {name}", state, flags)
     return list(paths.values())
 
 
@@ -236,7 +239,7 @@ def _note_if_large(
     n = max(len(dataset.attribute(name).group_names) for name in attributes)
     sizes = {"n_runs": n_models, "n_tables": n_models * n, "n_rows": n_settings * n}
     if any(size > getattr(LIMITS, name) for name, size in sizes.items()):
-        parts.note(
+        progress.note(
             f"pcer: a release of {n_models:,} models and {n} groups is larger than what is read by "
             "default; its auditor will need --allow-large."
         )
@@ -269,7 +272,7 @@ def _sweep(options: Mapping[str, Any]) -> Sweep:
         seeds=tuple(range(n_seeds)),
         config=from_options(TrainConfig, {**options, "hidden": hidden}),
         grid=grid,
-        disclosure=parts.disclosure_rule(options),
+        disclosure=options_module.disclosure_rule(options),
         secret=_secret(options, dataset),  # the last: one may be made
         module=module,
     )
@@ -332,7 +335,7 @@ def _read(source: str, options: Mapping[str, Any]) -> GroupedDataset:
     faults = list[str]()
     more = list[str]()
     values = [""]
-    with parts.working("Reading"):
+    with progress.working("Reading"):
         if asked:
             likely, values = guessed(
                 source, options["label"], options["attributes"] or ()
@@ -359,10 +362,10 @@ def _read(source: str, options: Mapping[str, Any]) -> GroupedDataset:
             faults.append(str(fault).removeprefix(f"{source}: "))
             more += [part for column in fault.columns for part in ("--drop", column)]
     if faults:
-        raise parts.unanswered(
+        raise options_module.unanswered(
             source, faults, more if values else [], next(iter(asked), "drop")
         )
-    parts.show([account_table(table)], stderr=True)
+    progress.show([account_table(table)], stderr=True)
     return table.dataset
 
 
@@ -397,8 +400,8 @@ def _secret(options: Mapping[str, Any], dataset: GroupedDataset) -> bytes:
     name = begun_with(options["out"], dataset, options["attributes"])
     if name is None:
         secret = new_secret()
-        parts.note(f"made a secret: {secret_path(secret_name(secret))}")
-        parts.note(ABOUT_SECRET, wraps=True)
+        progress.note(f"made a secret: {secret_path(secret_name(secret))}")
+        progress.note(ABOUT_SECRET, wraps=True)
         return secret
     if not secret_path(name).exists():
         raise InputError(
@@ -443,7 +446,7 @@ def _model_settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _fitted(options: Mapping[str, Any]) -> list[Path]:
     """Fit an estimator where it is not fitted yet, and write one release per attribute."""
-    parts.require_packages(FOR_ESTIMATORS)
+    options_module.require_packages(FOR_ESTIMATORS)
     _refuse(
         OF_NETWORKS,
         options,
@@ -476,7 +479,7 @@ def _estimator(options: Mapping[str, Any]) -> Any:
     """The estimator that ``--estimator package.module:Name`` makes of its settings."""
     name = options["estimator"]
     example = "sklearn.ensemble:RandomForestClassifier"
-    with parts.about("--estimator"):
+    with options_module.about("--estimator"):
         make = object_named(name, folder=Path.cwd(), example=example)
         try:
             return make(**_model_settings(options))
@@ -522,7 +525,7 @@ def _fitted_releases(
     model = make_pipeline(
         SimpleImputer(keep_empty_features=True), StandardScaler(), estimator
     )
-    with parts.Display("models", kept_in=options["out"]) as state:
+    with progress.Display("models", kept_in=options["out"]) as state:
         return releases_from_estimator(
             model,
             np.array(dataset.features),
@@ -544,7 +547,7 @@ def receipt(
     ),
 ) -> None:
     """Print one person's receipt: the promise, what was spent, what it allows."""
-    parts.require_packages(parts.TRAINING)
+    options_module.require_packages(options_module.TRAINING)
     from pcer.sweep import person_receipts
 
     index, rows = person_receipts(folder, record)
@@ -554,9 +557,9 @@ def receipt(
             (ALL_BARE if is_bare else NOT_TRAINED_ON).format(index.dataset, record)
         )
         return
-    parts.show([receipt_table(index, rows, record)])
+    progress.show([receipt_table(index, rows, record)])
     for sentence in receipt_words(index, rows):
-        typer.echo(wrapped(sentence, parts.columns(), hanging=2))
+        typer.echo(wrapped(sentence, progress.columns(), hanging=2))
 
 
 def receipt_table(

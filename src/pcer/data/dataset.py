@@ -15,10 +15,9 @@ import numpy.typing as npt
 
 from pcer.errors import InputError, require_at_least
 from pcer.metrics import IntArray
-from pcer.release.format import Outcome, require_phrases
+from pcer.release.records import Outcome, require_phrases
 
 Features = npt.NDArray[np.float32]
-
 UNKNOWN_GROUP = -1
 SPLIT_KEY = (
     0x70636572_73706C74  # "pcersplt": keeps split draws apart from other uses of a seed

@@ -17,13 +17,12 @@ from pcer.errors import InputError, alike, confusable, require_at_least
 from pcer.metrics import IntArray
 from pcer.release.columns import Coded, column_of
 from pcer.release.disclosure import LEAST_PEOPLE
-from pcer.release.format import Outcome
+from pcer.release.records import Outcome
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Role = Literal["number", "category", "label", "protected attribute", "left out"]
-
 MISSING_MARKS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 _COMMA_NUMBER = r"^\s*[+-]?\d+,\d+\s*$"

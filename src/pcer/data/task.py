@@ -21,11 +21,10 @@ from pcer.data.fetch import DataFile
 from pcer.data.readers import Column, Columns, read_columns
 from pcer.errors import InputError
 from pcer.metrics import BoolArray
-from pcer.release.format import Outcome
+from pcer.release.records import Outcome
 
 Condition = tuple[str, Callable[[Any, Any], Any], Any]  # column, comparison, constant
 Encoded = tuple[tuple[str, ...], Features]
-
 MISSING = "(missing)"
 SAMPLE_KEY = 0x70636572_73616D70  # "pcersamp": keeps task samples apart from splits
 REST = None  # in a GroupRule: every value that no other group names

@@ -11,15 +11,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pcer import wording
 from pcer._version import __version__
-from pcer.auditing import words
-from pcer.auditing.file import Audit
+from pcer.auditing.record import Audit
+from pcer.auditing.sentences import cards as cards_module
+from pcer.auditing.sentences import telling
 from pcer.errors import InputError, shown
 from pcer.files import as_shown
-from pcer.report.flat import PREFIX, slugs, to_metrics
-from pcer.report.table import markdown_text, to_markdown
-from pcer.report.tables import MOST_ROWS, finding_table, left_out, subject_name
-from pcer.report.text import verdict_line
+from pcer.report.formats.markdown import markdown_text, to_markdown
+from pcer.report.formats.metrics import PREFIX, slugs, to_metrics
+from pcer.report.tables.background import left_out, subject_name
+from pcer.report.tables.finding import MOST_ROWS, finding_table
+from pcer.report.views import verdict_line
 
 # Titles of the template; what follows a slash is a subsection.
 RISKS, RESULTS = "Bias, Risks, and Limitations", "Evaluation/Results"
@@ -42,7 +45,7 @@ def to_card(
     quoted = [*map(yaml_text, datasets)]
     if model is None and len(datasets) > 1:
         raise InputError(
-            f"A card is about one model, but these audits are of {words.listed(quoted)}; make a "
+            f"A card is about one model, but these audits are of {wording.listed(quoted)}; make a "
             "card of each, or name the model that all are of: to_card(..., model=...)."
         )
     name = model or (models.pop() if len(models) == 1 else None) or datasets[0]
@@ -86,7 +89,7 @@ def _results(audit: Audit, task: str) -> Iterator[str]:
     yield f"  - task:\n      type: {yaml_text(task)}"
     yield f"    dataset:\n      name: {yaml_text(subject.dataset)}"
     yield f"      type: {yaml_text(dataset)}\n      config: {yaml_text(subject.attribute)}"
-    setting = words.setting_name(audit.told.model, audit.told.epsilon)
+    setting = wording.setting_name(audit.told.model, audit.told.epsilon)
     yield f"      args:\n        setting: {yaml_text(setting)}"
     yield "    metrics:"
     for name, value in to_metrics(audit).items():
@@ -99,21 +102,24 @@ def _results(audit: Audit, task: str) -> Iterator[str]:
 def _label(metric: str, groups: dict[str, str]) -> str:
     """What a number is called for readers."""
     base = metric.removesuffix("_at_most")
-    if base in words.templates()["metric"]:
-        label = words.say("metric", base)
+    if base in wording.templates()["metric"]:
+        label = wording.say("metric", base)
     else:
         kind, of = re.findall("((?:other_)?exposure|outcome)_(.+)", base)[0]
-        label = words.say(
-            "metric", kind, of=groups.get(of) or words.say("metric", "most")
+        label = wording.say(
+            "metric", kind, of=groups.get(of) or wording.say("metric", "most")
         )
-    return label if base == metric else words.say("metric", "bound", of=label)
+    return label if base == metric else wording.say("metric", "bound", of=label)
 
 
 def _sections(audit: Audit, given: Audit) -> Iterator[tuple[str, str]]:
     """Title and Markdown of each section, in the template's order; a parent may be empty."""
     told = audit.told
     subject = audit.subject
-    cards = words.exposure_card(audit, told), words.outcomes_card(audit, told)
+    cards = (
+        cards_module.exposure_card(audit, told),
+        cards_module.outcomes_card(audit, told),
+    )
     answers = [
         f"{card.question} {card.answer}. {' '.join(card.sentences)}" for card in cards
     ]
@@ -124,19 +130,19 @@ def _sections(audit: Audit, given: Audit) -> Iterator[tuple[str, str]]:
     )
     yield (
         f"{RISKS}/Recommendations",
-        _list([*audit.next_steps, words.say("card", "decide")]),
+        _list([*audit.next_steps, wording.say("card", "decide")]),
     )
     yield "Evaluation", ""
     yield METHOD, ""
     yield (
         f"{METHOD}/Testing Data",
-        markdown_text(", ".join(words.subject_line(audit, told)) + "."),
+        markdown_text(", ".join(telling.subject_line(audit, told)) + "."),
     )
-    names = {"attribute": subject.attribute, "groups": words.listed(subject.groups)}
-    yield f"{METHOD}/Factors", markdown_text(words.say("card", "factors", **names))
+    names = {"attribute": subject.attribute, "groups": wording.listed(subject.groups)}
+    yield f"{METHOD}/Factors", markdown_text(wording.say("card", "factors", **names))
     yield (
         f"{METHOD}/Metrics",
-        markdown_text(f"{words.say('card', 'metrics')} {audit.choice}"),
+        markdown_text(f"{wording.say('card', 'metrics')} {audit.choice}"),
     )
     table = to_markdown(finding_table(audit, most_rows=MOST_ROWS))
     yield RESULTS, table.partition("\n\n")[2].rstrip()
@@ -170,4 +176,4 @@ found = pcer.audit(release, pcer.Plan({fields}), family=family)
 assert found.plan_sha256 == "{audit.plan_sha256}"
 assert found.verdict == "{audit.verdict}"
 """.replace("`", r"\x60")
-    return f"{markdown_text(words.say('card', 'reproduce'))}\n\n```python\n{code}```"
+    return f"{markdown_text(wording.say('card', 'reproduce'))}\n\n```python\n{code}```"

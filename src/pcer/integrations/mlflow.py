@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from pcer.auditing.audit import audit
-from pcer.auditing.file import Audit, parse_plan, write_audit
-from pcer.auditing.plan import Plan
-from pcer.auditing.words import listed, setting_name
+from pcer.auditing.record import Audit, parse_plan, write_audit
 from pcer.errors import InputError, clipped, not_installed, shown
+from pcer.measuring.plan import Plan
 from pcer.models.arrays import THRESHOLD, release_from_predictions
 from pcer.models.options import Options
-from pcer.release.format import Release, write_release
+from pcer.release.file import Release, write_release
+from pcer.wording import listed, setting_name
 
 FOLDER, REPORT = "pcer", "report.html"  # of the artifacts
 MOST_AT_ONCE = 1_000  # metrics that MLflow takes in one call

@@ -22,11 +22,12 @@ from pcer.files import canonical_json
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.models.labels import is_named, require_one_length
 from pcer.models.options import Options
-from pcer.release import build, proxies
+from pcer.release import attack_kinds, build
 from pcer.release import columns as convert
 from pcer.release.build import Counted, Entries, ReleaseFacts, RunKey
 from pcer.release.columns import CROSSING, SPLITS, Coded
-from pcer.release.format import Outcome, Release, SplitKind
+from pcer.release.file import Release
+from pcer.release.records import Outcome, SplitKind
 from pcer.release.small_groups import (
     Allowed,
     Attribute,
@@ -218,7 +219,9 @@ def rows_of(
         ((attack, membership),) = (
             convert.columns_of(membership) or {own: membership}
         ).items()
-        attack = attack if attack in proxies.PROXIES else f"{attack}{proxies.OWN}"
+        attack = (
+            attack if attack in attack_kinds.PROXIES else f"{attack}{attack_kinds.OWN}"
+        )
         membership = convert.numbers_of(membership, n, name="membership_score")
     part = _parts(split)
     (run, keys) = _models_of(options.epsilon, seed, n)

@@ -27,7 +27,8 @@ from pcer.models.splits import given_splits, random_splits, state_of
 from pcer.release import columns as convert
 from pcer.release.build import ReleaseFacts, build_release, data_digest
 from pcer.release.columns import SPLITS
-from pcer.release.format import Outcome, Release
+from pcer.release.file import Release
+from pcer.release.records import Outcome
 from pcer.release.small_groups import Allowed, Attribute, Model, allowed_groups
 
 

@@ -12,7 +12,7 @@ from pcer.release import columns as convert
 from pcer.release.build import ReleaseFacts
 from pcer.release.columns import CROSSING
 from pcer.release.disclosure import LEAST_PEOPLE, DisclosureRule
-from pcer.release.format import Outcome, SplitKind, Training
+from pcer.release.records import Outcome, SplitKind, Training
 from pcer.release.small_groups import Attribute, attribute_of
 from pcer.store.secret import require_random
 
@@ -46,7 +46,6 @@ NOT_TAKEN = {
         "scikit-learn's FixedThresholdClassifier has a threshold)",
     ),
 }
-
 # What other packages call an argument.
 HABITS = {
     **dict.fromkeys(("y_proba", "y_prob"), "probabilities go into y_score="),

@@ -15,19 +15,20 @@ from pcer.models.fits import budget_of
 from pcer.models.labels import require_one_length
 from pcer.models.options import Options, option_remedies
 from pcer.models.splits import PERSON
-from pcer.release import build, proxies
+from pcer.release import attack_kinds, build
 from pcer.release import columns as convert
 from pcer.release.build import ReleaseFacts
-from pcer.release.format import PooledExposure, Release, SplitKind
+from pcer.release.file import Release
+from pcer.release.records import PooledExposure, SplitKind
 from pcer.release.small_groups import Attribute, Model, allowed_groups
 
 SIGNS = {"log_likelihood": 1.0, "loss": -1.0}  # members have higher ones, or lower ones
 REVERSED = (
     -6.0
 )  # errors of all groups below chance, from which on the kind is called mistaken
-ALONE = proxies.AUC_ADVANTAGE.name
-BEYOND = proxies.REFERENCE.name
-OTHERS = [name for name in proxies.PROXIES if name not in (ALONE, BEYOND)]
+ALONE = attack_kinds.AUC_ADVANTAGE.name
+BEYOND = attack_kinds.REFERENCE.name
+OTHERS = [name for name in attack_kinds.PROXIES if name not in (ALONE, BEYOND)]
 # Fields of rows that would need predictions, or labels.
 OF_ANSWERS = (
     "n_ratio",

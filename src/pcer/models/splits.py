@@ -22,7 +22,7 @@ from pcer.errors import InputError, require_at_least
 from pcer.files import write_files
 from pcer.metrics import BoolArray, IntArray
 from pcer.models.options import Options
-from pcer.release.format import StratifiedBy
+from pcer.release.records import StratifiedBy
 from pcer.store.blocks import owned
 from pcer.store.secret import SECRET_BYTES, read_secret
 

@@ -14,7 +14,8 @@ from pcer.metrics import DEFAULT_SPLITS
 from pcer.models.estimator import release_from_estimator
 from pcer.models.fits import EPSILON_DIGITS, rounded_up
 from pcer.models.options import Options, option_remedies
-from pcer.release.format import Outcome, Release
+from pcer.release.file import Release
+from pcer.release.records import Outcome
 
 Train = Callable[[Any, Any, int], Any]
 

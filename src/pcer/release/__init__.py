@@ -11,16 +11,10 @@ from pcer.release.build import (
     count_entries,
 )
 from pcer.release.disclosure import DisclosureRule
-from pcer.release.format import (
-    LIMITS,
-    Release,
-    Training,
-    parse_release,
-    read_release,
-    release_schema,
-    write_release,
-)
+from pcer.release.file import Release, release_schema, write_release
 from pcer.release.panel import panels
+from pcer.release.reading import LIMITS, parse_release, read_release
+from pcer.release.records import Training
 
 __all__ = [
     "LIMITS",

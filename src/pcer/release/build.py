@@ -22,24 +22,22 @@ from pcer._version import __version__
 from pcer.errors import InputError, require_open_unit
 from pcer.metrics import BoolArray, IntArray
 from pcer.release import disclosure
+from pcer.release.attack_kinds import BY_SHADOWS, proxy_named
 from pcer.release.columns import SPLITS
 from pcer.release.disclosure import Detail, DisclosureRule
-from pcer.release.format import (
-    FORMAT,
-    VERSION,
+from pcer.release.file import FORMAT, VERSION, Release
+from pcer.release.reading import parse_release
+from pcer.release.records import (
     Bound,
     Exposure,
     Outcome,
     Placebo,
     PooledExposure,
-    Release,
     SplitKind,
     StratifiedBy,
     Training,
-    parse_release,
     require_phrases,
 )
-from pcer.release.proxies import BY_SHADOWS, proxy_named
 from pcer.release.small_groups import Attribute
 
 # The cells of a confusion table: a record is in cell 2 x label + prediction.

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from pcer.metrics import Counts, FloatArray, IntArray
+from pcer.release.attack_kinds import BY_SHADOWS, SPENT
 from pcer.release.columns import SPLITS
-from pcer.release.format import Confusion, PooledExposure, Release, Run
-from pcer.release.proxies import BY_SHADOWS, SPENT
+from pcer.release.file import Release
+from pcer.release.records import Confusion, PooledExposure, Run
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -22,7 +22,9 @@ from pcer.errors import InputError, alike
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.columns import Coded, cross, text_of
 from pcer.release.disclosure import DisclosureRule
-from pcer.release.format import Release, read_release, require_phrases
+from pcer.release.file import Release
+from pcer.release.reading import read_release
+from pcer.release.records import require_phrases
 
 NOBODY = -1  # the group of records that are in none
 LONGEST_NAME = (

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from pcer.report.flat import to_metrics
-from pcer.report.notebook import (
+from pcer.report.formats.junit import to_junit
+from pcer.report.formats.latex import to_latex_tables
+from pcer.report.formats.markdown import to_markdown_page
+from pcer.report.formats.metrics import to_metrics
+from pcer.report.formats.opinion import to_opinion
+from pcer.report.page import to_report
+from pcer.report.pictures.exposure import finding_svg
+from pcer.report.show import (
     PaperView,
     save_page,
     to_chart,
@@ -11,10 +17,6 @@ from pcer.report.notebook import (
     to_notebook,
     to_plain,
 )
-from pcer.report.opinion import to_opinion
-from pcer.report.page import to_report
-from pcer.report.pictures import finding_svg
-from pcer.report.text import to_junit, to_latex_tables, to_markdown_page
 from pcer.report.verify import verify_audits, verify_report
 
 __all__ = [

@@ -10,16 +10,17 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pcer.auditing.file import Audit, rounded
-from pcer.auditing.planner import Outlook, OutlookPoint
-from pcer.auditing.words import listed
+from pcer.auditing.record import Audit, rounded
+from pcer.deciding.planner import Outlook, OutlookPoint
 from pcer.errors import InputError, not_installed
 from pcer.files import as_shown
-from pcer.release.format import Release
-from pcer.report import tables
-from pcer.report.outlooks import hardest
-from pcer.report.pictures import LIGHT, N_SERIES
+from pcer.release.file import Release
+from pcer.report.pictures.axis import LIGHT, N_SERIES
 from pcer.report.table import isolated, pair_name, template
+from pcer.report.tables import attacks as attacks_module
+from pcer.report.tables import background, tests
+from pcer.report.tables.decisions import hardest
+from pcer.wording import listed
 
 try:
     import altair as alt
@@ -30,7 +31,6 @@ AnyChart = alt.LayerChart | alt.FacetChart | alt.ConcatChart
 Spec = dict[str, Any]
 # A chart, the rows that it draws, and what it shows in few words.
 Drawing = tuple[AnyChart, list[dict[str, Any]], str]
-
 VEGA_LITE = (
     "6.4"  # the Vega-Lite that specifications are written for, in vl-convert's spelling
 )
@@ -159,11 +159,12 @@ def figure1(audit: Audit, release: Release) -> Drawing:
     where it is beyond that.
     """
     names = [
-        pair_name(pair.groups) for pair in audit.budgets[0].pairs[: tables.MOST_PAIRS]
+        pair_name(pair.groups)
+        for pair in audit.budgets[0].pairs[: background.MOST_PAIRS]
     ]
-    labels = tables.setting_labels(audit)
+    labels = background.setting_labels(audit)
     rows = []
-    for budget, pair, published in tables.setting_pairs(audit):
+    for budget, pair, published in tests.setting_pairs(audit):
         setting = labels[audit.budgets.index(budget)]
         shares = dict[float, float | None]()
         shares |= {row.floor: row.floor_dominated_share for row in published.floors}
@@ -208,8 +209,12 @@ def _curve(audit: Audit, base: alt.Chart, series: str) -> AnyChart:
     title = PARITY if series == PARITY else DISPARITY
     ink: Any = colours[title]
     axis = alt.Axis(
-        title=title, titleColor=ink, labelColor=ink, orient=side, grid=False
-    )  # type: ignore[arg-type]
+        title=title,
+        titleColor=ink,
+        labelColor=ink,
+        orient=side,  # type: ignore[arg-type]
+        grid=False,
+    )
     x = _settings_axis(audit)
     low = alt.Y("low:Q")
     y = alt.Y("mean:Q", axis=axis, scale=alt.Scale(zero=True))
@@ -242,13 +247,13 @@ def costs_chart(audit: Audit, release: Release) -> Drawing | None:
     rows = [
         {"setting": setting, "group": isolated(group), "attack": proxy.label}
         | _interval(value, interval)
-        for setting, proxy, group, value, interval in tables.cost_estimates(
+        for setting, proxy, group, value, interval in attacks_module.cost_estimates(
             audit, release
         )
     ]
     if not rows:
         return None
-    places = tables.shown_groups(audit)
+    places = background.shown_groups(audit)
     names = [isolated(audit.subject.groups[g]) for g in places]
     shapes = alt.Scale(domain=names, range=[SHAPES[g % len(SHAPES)] for g in places])
     look: dict[str, Any] = {"title": None, "legend": legend()}
@@ -292,7 +297,7 @@ def _interval(mean: float | None, ci: tuple[float, float] | None) -> dict[str, A
 
 def _settings_axis(audit: Audit) -> alt.X:
     """Settings in ascending order, no-DP last."""
-    labels = tables.setting_labels(audit)
+    labels = background.setting_labels(audit)
     many = any(budget.model is not None for budget in audit.budgets)
     crowded = len(labels) > MOST_LABELS
     axis = alt.Axis(

@@ -17,28 +17,35 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
+from pcer import wording
 from pcer._version import __version__
-from pcer.auditing import words
-from pcer.auditing.file import AUDIT_AGAIN, Audit, BudgetResult, parse_plan
-from pcer.auditing.plan import Plan
-from pcer.auditing.verdict import BUDGET_VERDICTS
+from pcer.auditing.record import AUDIT_AGAIN, Audit, BudgetResult, parse_plan
+from pcer.auditing.sentences import advice, certainty, headline, telling
+from pcer.auditing.sentences import cards as cards_module
+from pcer.deciding.recommend import Recommendation
 from pcer.errors import InputError, shown, spelt
 from pcer.files import MAX_VALUES, as_shown, parse_json, require_format
-from pcer.release.format import Release, parse_release
+from pcer.measuring.plan import Plan
+from pcer.measuring.verdict import BUDGET_VERDICTS
+from pcer.release.file import Release
 from pcer.release.panel import carried_costs, panels
-from pcer.report import tables
-from pcer.report.pictures import (
+from pcer.release.reading import parse_release
+from pcer.report import views as views_module
+from pcer.report.formats.html import to_html
+from pcer.report.pictures.axis import (
     NARROW,
     PALETTE,
     WIDE,
     drawn_groups,
     environment,
-    exposure_words,
-    finding_svg,
-    floors_svg,
     look,
 )
-from pcer.report.table import Table, isolated, template, to_html
+from pcer.report.pictures.choice import choice_svg
+from pcer.report.pictures.exposure import exposure_words, finding_svg
+from pcer.report.pictures.floors import floors_svg
+from pcer.report.table import Table, isolated, template
+from pcer.report.tables import attacks, background, finding
+from pcer.report.tables.decisions import choice_table, choice_view
 
 FORMAT: Final = "pcer-report"
 VERSION: Final = 4
@@ -115,39 +122,39 @@ def _section(audit: Audit, release: Release, number: int) -> dict[str, Any]:
     marked: set[str] = set()  # terms are explained where they first stand
 
     def plain(line: str) -> str:
-        return tables.isolate_names(line, audit)
+        return background.isolate_names(line, audit)
 
     def marking(line: str) -> str:
         return explained(plain(line), marked)
 
-    groups = tables.table_groups(audit)
+    groups = views_module.table_groups(audit)
     if carried_costs(panels(release)):
-        groups["Every attack"].insert(1, tables.estimates_table(audit, release))
+        groups["Every attack"].insert(1, attacks.estimates_table(audit, release))
     paper, *groups["As published"] = groups["As published"]
     views = [_view(audit, each) for each in audit.budgets]
     sure = {*views[audit.telling]["cards"][-1].sentences}
-    said = {*words.what_would_change(audit, audit.told)}
+    said = {*advice.what_would_change(audit, audit.told)}
     return {
         "id": f"release-{number}",
-        "title": plain(tables.subject_name(audit)),
+        "title": plain(background.subject_name(audit)),
         "audit": audit,
         "plain": plain,
         "marking": marking,
         "views": [
             views[audit.budgets.index(each)]
-            for each in tables.least_private_first(audit)
+            for each in background.least_private_first(audit)
         ],
         "pictures": {
             size: finding_svg(audit, width=width) for size, width in SIZES.items()
         },
         "floors": floors_svg(audit),
-        "numbers": tables.numbers_table(audit),
+        "numbers": finding.numbers_table(audit),
         "paper": paper,
-        "evidence": words.paper_words(audit),
+        "evidence": certainty.paper_words(audit),
         "is_folded": len(paper.rows) > MOST_PAPER_ROWS,
         "trust": [audit.choice, *(line for line in audit.trust if line not in sure)],
         "next": [line for line in audit.next_steps if line not in said],
-        "facts": tables.facts(audit),
+        "facts": background.facts(audit),
         "tables": groups,
     }
 
@@ -160,27 +167,33 @@ def _view(audit: Audit, budget: BudgetResult) -> dict[str, Any]:
         rate = group.benefit.mean
         groups[name] = {
             "name": isolated(name),
-            "rate": words.NOTHING if rate is None else words.of_100(rate)[0],
+            "rate": wording.NOTHING if rate is None else wording.of_100(rate)[0],
             "share": 100 * (rate or 0.0),
             "exposure": exposure_words(audit.proxy, group),
             "is_clear": group.is_clear,
             **look(audit, name),
         }
-    makers = (words.exposure_card, words.outcomes_card, words.how_sure_card)
+    makers = (
+        cards_module.exposure_card,
+        cards_module.outcomes_card,
+        cards_module.how_sure_card,
+    )
     return {
         "number": audit.budgets.index(budget),
         "is_first": budget is audit.told,
         "budget": budget,
-        "label": words.short_setting(budget.model, budget.epsilon),
-        "title": isolated(words.setting_title(budget)),
-        "subject": [isolated(part) for part in words.subject_line(audit, budget)],
-        "badge": words.badge(audit, budget),
-        "change": " ".join(words.what_would_change(audit, budget)),
+        "label": wording.short_setting(budget.model, budget.epsilon),
+        "title": isolated(telling.setting_title(budget)),
+        "subject": [isolated(part) for part in telling.subject_line(audit, budget)],
+        "badge": headline.badge(audit, budget),
+        "change": " ".join(advice.what_would_change(audit, budget)),
         "cards": [make(audit, budget) for make in makers],
         "unit": audit.proxy.scale.counted.format(label=audit.proxy.label),
         "groups": {
             axis: [
-                groups[name] for name in words.in_order(budget, axis) if name in groups
+                groups[name]
+                for name in telling.in_order(budget, axis)
+                if name in groups
             ]
             for axis in ("exposure", "outcomes")
         },
@@ -192,7 +205,7 @@ def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
     """Both answers of every release in every setting, and how many releases have each verdict."""
     verdicts = [audit.verdict for audit in audits]
     counts = [(verdict, verdicts.count(verdict)) for verdict in BUDGET_VERDICTS]
-    counted = words.listed(
+    counted = wording.listed(
         [f"{count} {verdict.words}" for verdict, count in counts if count]
     )
     names: dict[tuple[str, float], str] = {}
@@ -200,15 +213,15 @@ def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
     for audit in audits:
         cells: dict[tuple[str, float], dict[str, Any]] = {}
         for budget, label in zip(
-            audit.budgets, tables.setting_labels(audit), strict=True
+            audit.budgets, background.setting_labels(audit), strict=True
         ):
             key = (budget.model or "", -budget.budget)
             is_bare = budget.model is None
             bare = "without privacy" if budget.epsilon is None else f"ε = {label}"
             names[key] = bare if is_bare else label
-            cards = (words.exposure_card, words.outcomes_card)
+            cards = (cards_module.exposure_card, cards_module.outcomes_card)
             answers = [
-                tables.isolate_names(make(audit, budget).answer, audit)
+                background.isolate_names(make(audit, budget).answer, audit)
                 for make in cards
             ]
             is_strongest = budget is audit.told
@@ -234,7 +247,7 @@ def _provenance_table(audits: Sequence[Audit], releases: Sequence[Release]) -> T
         commit = _plain(origin.source_commit) + " (with changes)" * bool(
             origin.source_dirty
         )
-        name = tables.subject_name(audit)
+        name = background.subject_name(audit)
         mechanism = release.training.mechanism
         found = (_plain(origin.pcer_version), commit, _plain(origin.data_digest))
         rows.append((name, audit.release_sha256, mechanism, *found))
@@ -251,7 +264,7 @@ def _provenance_table(audits: Sequence[Audit], releases: Sequence[Release]) -> T
 
 def _plain(value: Any) -> str:
     if value is None:
-        return words.NOTHING
+        return wording.NOTHING
     if isinstance(value, list):
         return ", ".join(_plain(item) for item in value)
     if isinstance(value, dict):
@@ -418,3 +431,19 @@ def _filled(form: Any, left: list[Any]) -> Any:
     if isinstance(form, dict):
         return {key: _filled(value, left) for key, value in form.items()}
     return left.pop()
+
+
+def to_choice_page(found: Recommendation) -> str:
+    """The recommendation as one offline HTML page."""
+    shown = as_shown(found)
+    page = environment().get_template("choice.html")
+    first, _, *rest = choice_view(found)
+    parts = {
+        "picture": choice_svg(shown),
+        "table": to_html(choice_table(shown)),
+        "rest": rest,
+    }
+    return (
+        page.render(first=first, palette=PALETTE, css=template("report.css"), **parts)
+        + "\n"
+    )

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pcer.auditing.audit import audit
-from pcer.auditing.file import SIGNIFICANT_DIGITS, parse_plan, rounded
-from pcer.auditing.plan import Plan
+from pcer.auditing.record import SIGNIFICANT_DIGITS, parse_plan, rounded
 from pcer.errors import InputError, clipped
 from pcer.files import canonical_json, parse_json, read_text
-from pcer.release.format import Release
+from pcer.measuring.plan import Plan
+from pcer.release.file import Release
 from pcer.report.page import GENERATOR, read_payload, to_report
 
 # Units of the last digit: rounding may fall either way on another machine, but a

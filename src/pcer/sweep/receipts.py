@@ -27,7 +27,7 @@ from pcer.files import (
     write_files,
 )
 from pcer.metrics import NO_DP, BoolArray, FloatArray
-from pcer.release.format import Bound
+from pcer.release.records import Bound
 from pcer.release.small_groups import Attribute
 from pcer.store.blocks import file_digest, is_sealed, make_private, save_array, sealed
 from pcer.sweep.sweep import Sweep

@@ -9,12 +9,12 @@ from functools import partial
 import numpy as np
 
 from pcer.attacks import BudgetScores, count_models, with_costs
-from pcer.attacks.costs import PLACEBO
+from pcer.attacks.exposure_rows import PLACEBO
 from pcer.data.dataset import Split
 from pcer.metrics import NO_DP
 from pcer.release import build
 from pcer.release.build import ReleaseFacts
-from pcer.release.format import Release
+from pcer.release.file import Release
 from pcer.release.small_groups import Allowed, Attribute, Model, allowed_groups
 from pcer.store.processes import run_tasks
 from pcer.sweep.receipts import EXACT_NOTE, group_bounds

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from pcer.data.readers import executed, require_columns
 from pcer.errors import InputError
 from pcer.models import Options, arrays
+from pcer.release.attack_kinds import AUC_ADVANTAGE
 from pcer.release.build import ReleaseFacts
 from pcer.release.columns import Coded, attribute_views, numbers_of, required_column
-from pcer.release.format import Release
-from pcer.release.proxies import AUC_ADVANTAGE
+from pcer.release.file import Release
 from pcer.release.small_groups import same_people
 from pcer.tables.source import PredictionColumns, coded, open_predictions
 

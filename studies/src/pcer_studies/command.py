@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pcer.cli.app import Verb
-from pcer.cli.parts import (
-    TRAINING,
-    Display,
-    from_options,
-    log_run,
-    note,
-    require_packages,
-    say,
-    working,
-)
+from pcer.cli.options import TRAINING, from_options, require_packages
+from pcer.cli.progress import Display, log_run, note, say, working
 from pcer.errors import InputError
 from pcer.files import write_files
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pcer import metrics
-from pcer.auditing.file import BudgetResult, GroupResult, Summary
+from pcer.auditing.record import BudgetResult, GroupResult
 from pcer.errors import InputError
 from pcer.metrics import Counts, FloatArray
+from pcer.paper.records import Summary
 from pcer.release.panel import Panel
 from pcer.statistics import bootstrap_sums, sign_test
 from pcer_studies.protocol import (

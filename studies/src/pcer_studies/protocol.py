@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pcer.auditing.words import short_budget
 from pcer.metrics import DEFAULT_FLOOR as DEFAULT_FLOOR
 from pcer.metrics import NO_DP as NO_DP
-from pcer.release.format import Outcome
+from pcer.release.records import Outcome
+from pcer.wording import short_budget
 
 PAPER = (
     "Rakshit Naidu, Privacy Cost as Equity Input: A Group Fairness Criterion for Differentially "

@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pcer.auditing.audit import audit, judge_tested, run_tests
-from pcer.auditing.file import Audit, BudgetResult
-from pcer.auditing.plan import Plan
-from pcer.auditing.tests import Tested
+from pcer.auditing.record import Audit, BudgetResult
 from pcer.errors import InputError
 from pcer.files import read_json
-from pcer.release import proxies
-from pcer.release.format import Release, read_release
+from pcer.measuring.evidence import Tested
+from pcer.measuring.plan import Plan
+from pcer.release import attack_kinds
+from pcer.release.file import Release
 from pcer.release.panel import Panel, panels
-from pcer.report.table import markdown_text
+from pcer.release.reading import read_release
+from pcer.report.formats.markdown import markdown_text
 from pcer_studies.protocol import (
     BUDGETS,
     CONFIGURATIONS,
@@ -35,8 +36,8 @@ STUDY_FILE = "study.json"
 NEARLY = 0.01
 """A dataset whose size is this close to the paper's, in proportion, is taken for the same."""
 
-GAP = proxies.GAP.name
-AUC = proxies.AUC_ADVANTAGE.name
+GAP = attack_kinds.GAP.name
+AUC = attack_kinds.AUC_ADVANTAGE.name
 """The paper's two costs: the gap, and what its threshold attack finds."""
 
 Kept = TypeVar("Kept")

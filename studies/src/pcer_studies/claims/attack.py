@@ -7,10 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from pcer.auditing.algorithm1 import agreement
-from pcer.auditing.words import signed
 from pcer.metrics import FloatArray
-from pcer.release import proxies
+from pcer.paper.comparisons import agreement
+from pcer.release import attack_kinds
+from pcer.wording import signed
 from pcer_studies.claims.evidence import all_resolved
 from pcer_studies.claims.judgement import Claim, ClaimPart, Reply, Support
 from pcer_studies.claims.rules import (
@@ -45,7 +45,7 @@ from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, NO_DP, Configuration
 from pcer_studies.published import published_figures
 from pcer_studies.results import AUC
 
-LIRA = proxies.LIRA.name
+LIRA = attack_kinds.LIRA.name
 ABOVE_GAPS = 1e-2
 """A floor of which the paper prints a disparity in every configuration."""
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pcer.auditing.verdict import Verdict
+from pcer.measuring.verdict import Verdict
 from pcer.report.figures import Spec, complete, drawn, legend, series
-from pcer.report.pictures import LIGHT
+from pcer.report.pictures.axis import LIGHT
 from pcer_studies.claims.facts import GapRow, SettingRow, standing_out_from
 from pcer_studies.claims.noise import CLIPPED_MEAN, CLIPPED_STD
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, SEEDS, budget_label

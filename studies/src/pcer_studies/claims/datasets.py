@@ -13,9 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from pcer.auditing.words import signed
 from pcer.metrics import FloatArray
 from pcer.statistics import sign_test
+from pcer.wording import signed
 from pcer_studies.claims.evidence import (
     costs_differ,
     costs_resolved,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pcer.auditing.algorithm1 import comparisons
-from pcer.release import proxies
+from pcer.paper.comparisons import comparisons
+from pcer.release import attack_kinds
 from pcer_studies.claims.judgement import LuckTest, Remark, Support
 from pcer_studies.claims.rules import SETTINGS, budget_words
 from pcer_studies.claims.views import OurRun, Paper, View
@@ -17,10 +17,14 @@ from pcer_studies.results import GAP
 
 SHARPER = {
     cost.name: cost.short
-    for cost in (proxies.PAIRED_GAP, proxies.PAIRED_CONFIDENCE, proxies.LIRA)
+    for cost in (
+        attack_kinds.PAIRED_GAP,
+        attack_kinds.PAIRED_CONFIDENCE,
+        attack_kinds.LIRA,
+    )
 }
 """Attacks on the same models that see more than the gap does, as they are called in print."""
-SHARPEST = proxies.LIRA.name
+SHARPEST = attack_kinds.LIRA.name
 """The attack whose sign is asked where a claim says who is the more exposed."""
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pcer.auditing.file import Audit, BudgetResult, GroupResult
-from pcer.auditing.verdict import Verdict
-from pcer.release import proxies
+from pcer.auditing.record import Audit, BudgetResult, GroupResult
+from pcer.measuring.verdict import Verdict
+from pcer.release import attack_kinds
 from pcer.statistics import SIGNIFICANCE
 from pcer_studies.claims.evidence import SHARPER, more_exposed
 from pcer_studies.claims.noise import (
@@ -172,7 +172,11 @@ class SettingRow:
         return self.cost in ON_ATTACK_SCALE
 
 
-ON_ATTACK_SCALE = (proxies.RMIA.name, proxies.LIRA.name, proxies.AUC_ADVANTAGE.name)
+ON_ATTACK_SCALE = (
+    attack_kinds.RMIA.name,
+    attack_kinds.LIRA.name,
+    attack_kinds.AUC_ADVANTAGE.name,
+)
 CLOSEST_TITLE = "closest reading"
 
 

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pcer.auditing.verdict import BUDGET_VERDICTS, Verdict
-from pcer.auditing.words import listed
 from pcer.errors import InputError
-from pcer.release import proxies
-from pcer.report.table import markdown_text
+from pcer.measuring.verdict import BUDGET_VERDICTS, Verdict
+from pcer.release import attack_kinds
+from pcer.report.formats.markdown import markdown_text
+from pcer.wording import listed
 from pcer_studies.claims.charts import NORMAL_95, finding_figures, has_allowed
 from pcer_studies.claims.evidence import SHARPER
 from pcer_studies.claims.facts import (
@@ -131,7 +131,7 @@ def opening(facts: Facts) -> list[str]:
 
 
 def _cost_names(facts: Facts) -> str:
-    names = {proxies.PROXIES[row.cost].short for row in facts.settings}
+    names = {attack_kinds.PROXIES[row.cost].short for row in facts.settings}
     return listed(sorted(names))
 
 
@@ -297,7 +297,7 @@ def _unseen(rows: Sequence[SettingRow]) -> str:
 
 def points(row: SettingRow, value: float) -> float:
     """An exposure, or a difference of two, in right answers of 100; 0 is a coin's."""
-    return (proxies.proxy_named(row.cost).scale.per_success or HUNDRED) * value
+    return (attack_kinds.proxy_named(row.cost).scale.per_success or HUNDRED) * value
 
 
 def setting_table(facts: Facts) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pcer.auditing.words import signed
 from pcer.metrics import FloatArray
+from pcer.wording import signed
 from pcer_studies.claims.evidence import all_resolved
 from pcer_studies.claims.judgement import Claim, ClaimQuestion, Support
 from pcer_studies.claims.rules import (

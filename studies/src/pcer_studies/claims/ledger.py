@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pcer.report.table import markdown_text
+from pcer.report.formats.markdown import markdown_text
 from pcer_studies.claims.attack import AGREEMENT_CLAIMS, ATTACK_CLAIMS
 from pcer_studies.claims.datasets import (
     ACS_CLAIMS,

@@ -16,8 +16,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from pcer.auditing.measure import strata_of
-from pcer.auditing.variances import split_luck
+from pcer.measuring.exposure import strata_of
+from pcer.measuring.variances import split_luck
 from pcer.metrics import FloatArray
 from pcer.release.panel import Panel
 from pcer.statistics import SIGNIFICANCE, holm, two_sided_p

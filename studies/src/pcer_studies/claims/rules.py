@@ -27,8 +27,8 @@ from itertools import combinations
 
 import numpy as np
 
-from pcer.auditing.words import decimals, signed
 from pcer.metrics import FloatArray
+from pcer.wording import decimals, signed
 from pcer_studies.claims.judgement import (
     ClaimPart,
     ClaimQuestion,

@@ -16,14 +16,14 @@ from zlib import crc32
 
 import numpy as np
 
-from pcer.auditing.algorithm1 import comparisons
-from pcer.auditing.file import Audit, BudgetResult, GroupResult, PairResult
-from pcer.auditing.words import budget_name
+from pcer.auditing.record import Audit, BudgetResult, GroupResult, PairResult
 from pcer.errors import InputError
 from pcer.metrics import FloatArray
-from pcer.release.format import Release
+from pcer.paper.comparisons import comparisons
+from pcer.release.file import Release
 from pcer.release.panel import Panel
 from pcer.statistics import SIGNIFICANCE, holm
+from pcer.wording import budget_name
 from pcer_studies.claims.noise import PrintedGap, difference_p, published_gaps
 from pcer_studies.numbers import (
     CHANCE,

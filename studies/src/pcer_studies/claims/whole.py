@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pcer.auditing.words import signed
 from pcer.metrics import FloatArray
+from pcer.wording import signed
 from pcer_studies.claims.datasets import apart, best_parity
 from pcer_studies.claims.evidence import ratio_differs, unequal_in_most
 from pcer_studies.claims.judgement import (

@@ -14,7 +14,7 @@ import numpy as np
 from pcer.errors import InputError
 from pcer.files import Record, canonical_json, parse_record, read_json, require_format
 from pcer.metrics import FloatArray
-from pcer.release.format import Release
+from pcer.release.file import Release
 from pcer.release.panel import Panel, panels
 from pcer.statistics import (
     SIGNIFICANCE,

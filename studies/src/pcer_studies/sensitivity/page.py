@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pcer.auditing.words import NOTHING, budget_name, p_value, short_budget, signed
-from pcer.report.table import Table, markdown_text, to_markdown
+from pcer.report.formats.markdown import markdown_text, to_markdown
+from pcer.report.table import Table
+from pcer.wording import NOTHING, budget_name, p_value, short_budget, signed
 from pcer_studies.protocol import NO_DP, PAPER, configuration
 from pcer_studies.published import key_at, own_cell, text_figure
 from pcer_studies.sensitivity.analysis import (

@@ -21,8 +21,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from pcer.auditing.words import NOTHING, budget_name, yes_no
-from pcer.report.table import Table, markdown_text, to_markdown
+from pcer.report.formats.markdown import markdown_text, to_markdown
+from pcer.report.table import Table
+from pcer.wording import NOTHING, budget_name, yes_no
 from pcer_studies.numbers import (
     OurNumber,
     error_of_count,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from pcer.auditing.verdict import Verdict
+from pcer.measuring.verdict import Verdict
 from pcer.report.figures import OLIVE, PURPLE, Spec, complete, drawn
 from pcer_studies.numbers import our_number
 from pcer_studies.protocol import BUDGETS, Configuration, budget_label, configuration
@@ -115,8 +115,12 @@ def _curve(
 
     base = alt.Chart(alt.NamedData(name)).transform_filter(f"datum.axis == '{side}'")
     axis = alt.Axis(
-        title=title, titleColor=colour, labelColor=colour, orient=side, grid=False
-    )  # type: ignore[arg-type]
+        title=title,
+        titleColor=colour,
+        labelColor=colour,
+        orient=side,  # type: ignore[arg-type]
+        grid=False,
+    )
     y = alt.Y("mean:Q", axis=axis, scale=alt.Scale(zero=True))
     names = list(MARKS)
     colours = alt.Scale(domain=names, range=[MARKS[one][0] for one in names])

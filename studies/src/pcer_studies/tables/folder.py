@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pcer.report import to_report
-from pcer.report.table import Table, markdown_text, to_markdown
+from pcer.report.formats.markdown import markdown_text, to_markdown
+from pcer.report.table import Table
 from pcer_studies.protocol import (
     BUDGETS,
     CLOSEST,

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pcer.auditing.verdict import Verdict
-from pcer.auditing.words import NOTHING, plus_minus, yes_no
-from pcer.report.table import latex_text, markdown_text
+from pcer.measuring.verdict import Verdict
+from pcer.report.formats.latex import latex_text
+from pcer.report.formats.markdown import markdown_text
+from pcer.report.tables.paper import plus_minus
+from pcer.wording import NOTHING, yes_no
 from pcer_studies.numbers import OurNumber, best_budgets, our_number, robust_budgets
 from pcer_studies.protocol import (
     BUDGETS,

@@ -1,0 +1,558 @@
+"""What is in an audit file?"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+from pcer import files
+from pcer.display import Shown
+from pcer.errors import InputError, spelt
+from pcer.files import MAX_BYTES, Record, require_format
+from pcer.measuring.checks.table import DeclarationFinding
+from pcer.measuring.evidence import PlaceboCheck
+from pcer.measuring.plan import Plan
+from pcer.measuring.verdict import GUARDED, BudgetVerdict, Verdict
+from pcer.metrics import NO_DP
+from pcer.paper.records import AsPublished, Disparity, FloorRow, NullPicture, Summary
+from pcer.release.attack_kinds import SPENT, Proxy, proxy_named
+from pcer.release.file import Release
+from pcer.release.records import Outcome, SplitKind
+from pcer.statistics import SIGNIFICANCE
+
+FORMAT: Final = "pcer-audit"
+VERSION: Final = 3
+SIGNIFICANT_DIGITS = 12
+AUDIT_AGAIN: Final = (
+    "audit the release again"  # what to do with an audit or page of old
+)
+FrameOf = Literal["groups", "pairs", "settings", "costs"]
+AboutExposure = Literal[
+    "differs", "no_difference_shown", "none_detected", "cannot_tell"
+]
+AboutOutcomes = Literal["differ", "no_difference_shown", "not_given", "cannot_tell"]
+AboutRatio = Literal["differs", "no_difference_shown", "floor_dominated", "cannot_tell"]
+Driver = Literal["outcomes", "exposure", "both", "together"]
+
+
+class Estimate(Record):
+    """A group's exposure with its error, interval and upper bound, for people like these."""
+
+    value: float | None
+    standard_error: float | None
+    interval: tuple[float, float] | None  # at the plan's confidence level
+    upper_bound: (
+        float | None
+    )  # one-sided, simultaneous over the audit: the one people see
+    upper_bound_pointwise: float | None  # of this number alone
+
+
+class GroupBound(Record):
+    """What training itself allows about one group's people, from the release's bounds."""
+
+    mode: (
+        str  # where the norms of gradients come from; "refreshed" ones are an estimate
+    )
+    accountant: str  # of every epsilon here but the next
+    promised: (
+        float | None
+    )  # to everyone of the group, where a rule promises groups different ones
+    nominal: float | None  # the promise
+    spent: (
+        float | None
+    )  # mean receipt, a bound of each person's own epsilon; None without receipts
+    standard_error: float | None  # of it, over people and seeds
+    quantiles: dict[str, float]  # of receipts
+    advantage: (
+        float | None
+    )  # what an attacker who sees every step could reach; an estimate
+
+
+class GroupResult(Record):
+    """One group in one setting."""
+
+    n_train: float | None
+    n_test: float | None
+    positive_rate: Summary
+    true_rate: Summary  # share whose label is positive, on the test split
+    true_positive_rate: Summary
+    false_positive_rate: Summary
+    benefit: Summary
+    overfitting_gap: Summary
+    accuracy_difference: Summary
+    cost: Estimate
+    noise_level: float | None
+    detectable_cost: float | None
+    p_value: float | None  # of "is anything memorised about these records?", adjusted
+    p_value_alone: float | None  # over the deciding attacks only
+    detected_by: str | None  # the attack that this p-value is of
+    resolved: bool
+    too_few: bool  # for this cost to tell anything
+    null_gap: NullPicture | None
+    pcer: Summary
+    allowed: GroupBound | None
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it is recognised better than by a coin: detected, and its interval too."""
+        ends = self.cost.interval
+        return self.resolved and (ends is None or ends[0] > 0)
+
+
+class PooledDisparity(Record):
+    """Difference of pooled ratios. Meaningless unless both exposures are detected."""
+
+    disparity: float | None
+    ci: tuple[float, float] | None
+    costs_resolved: bool
+
+
+class Difference(Estimate):
+    """First group minus second, for people like these; bounds hold either way."""
+
+    detectable: float | None  # smallest that 80% of such releases would show
+
+
+class Equivalence(Record):
+    """Are the exposures equal within the plan's margin? Two one-sided tests, adjusted."""
+
+    margin: float
+    p_value: float | None
+    shown: bool
+
+
+class PairAnswer(Record):
+    """What each of the three answers about two groups has; it holds after every downgrade."""
+
+    group: str | None  # the one that the answer names, where the groups differ
+    p_value: float | None  # adjusted over its family
+    p_value_alone: float | None  # over the deciding attacks only
+    downgraded: str | None  # why a difference that was shown does not count
+
+
+class ExposureAnswer(PairAnswer):
+    """Who of two groups is easier to recognise? ``group`` is the more exposed one."""
+
+    answer: AboutExposure
+    attack: str  # that decided: the one with the smallest p-value
+    attack_difference: float | None  # by that attack
+    difference: Difference  # by the attack whose numbers people see
+    shown_by: list[str]  # the deciding attacks that show this difference
+    contradicted: bool  # the other attack shows the other group to be more exposed
+    placebo: PlaceboCheck | None  # of the attack that decided
+
+
+class OutcomesAnswer(PairAnswer):
+    """Who of two groups is worse served? ``group`` gets fewer benefits, or more harm."""
+
+    answer: AboutOutcomes
+    difference: Difference  # of the plan's benefit
+
+
+class RatioAnswer(PairAnswer):
+    """The paper's ratio of outcome to exposure; ``group`` has the lower one."""
+
+    answer: AboutRatio
+    attack: str  # its exposure is the ratio's denominator
+    driven_by: Driver | None  # "together": neither difference is shown alone
+    cross_product: (
+        float | None
+    )  # R_i c_j - R_j c_i; positive: the second has the lower ratio
+    standard_error: float | None
+    placebo: PlaceboCheck | None
+
+
+class DoubleDisadvantage(PairAnswer):
+    """The group that is both easier to recognise and worse served."""
+
+
+class PairResult(Record):
+    """Two groups in one setting, the first the reference; signed numbers are first minus second."""
+
+    groups: tuple[str, str]
+    verdict: BudgetVerdict  # the first of the statements
+    exposure: ExposureAnswer
+    outcomes: OutcomesAnswer
+    double_disadvantage: DoubleDisadvantage
+    ratio: RatioAnswer
+    equivalence: Equivalence | None
+    pcer_disparity: Disparity
+    normalised_disparity: Summary
+    pooled: PooledDisparity
+    floors: list[FloorRow]
+    floor_slope: float | None
+    sign_holds_below_floor: float | None
+
+    @property
+    def statements(self) -> list[str]:
+        """Everything that holds of the two, as ``--fail-on`` calls it; the first is the verdict."""
+        holds = {
+            "insufficient_data": self.exposure.answer == "cannot_tell",
+            "double_disadvantage": self.double_disadvantage.group is not None,
+            "exposure_differs": self.exposure.answer == "differs",
+            "ratio_differs": self.ratio.answer == "differs",
+            "equal_within_margin": self.equivalence is not None
+            and self.equivalence.shown,
+            "none_detected": self.exposure.answer == "none_detected",
+            "floor_dominated": self.ratio.answer == "floor_dominated",
+            "no_difference_shown": self.exposure.answer == "no_difference_shown",
+            "outcomes_differ": self.outcomes.answer == "differ",
+        }
+        return [statement for statement, is_true in holds.items() if is_true]
+
+
+class BudgetResult(Record):
+    """Everything about one setting: a model, where it has a name, and a budget."""
+
+    model: str | None
+    epsilon: float | None
+    n_seeds: int
+    n_splits: int
+    accuracy: Summary
+    demographic_parity_gap: Summary
+    equalized_odds_gap: Summary
+    groups: dict[str, GroupResult]
+    pairs: list[PairResult]
+    pcer_spread: Summary
+    verdict: BudgetVerdict  # the strongest of its pairs
+    reason: str | None  # why nothing can be told, or why an alarm was downgraded
+    headline: str  # at most 30 words: the exposure sentence, then the outcome sentence
+
+    @property
+    def budget(self) -> float:
+        """The privacy budget; infinite without differential privacy."""
+        return NO_DP if self.epsilon is None else self.epsilon
+
+    @property
+    def named(self) -> list[str]:
+        """The groups that the verdict names, each once."""
+        fields = {Verdict.EXPOSURE_DIFFERS: "exposure", Verdict.RATIO_DIFFERS: "ratio"}
+        return self.named_by(fields.get(self.verdict, "double_disadvantage"))
+
+    def named_by(self, answer: str) -> list[str]:
+        """The groups that one kind of answer names in any pair, each once."""
+        groups = (getattr(pair, answer).group for pair in self.pairs)
+        return list(dict.fromkeys(group for group in groups if group is not None))
+
+    @property
+    def largest_cost(self) -> float:
+        """The most exposed group's cost; minus infinity where none is known."""
+        costs = [group.cost.value for group in self.groups.values()]
+        return max((cost for cost in costs if cost is not None), default=-math.inf)
+
+
+class CostStory(Record):
+    """One carried attack put to the same tests; groups are named for any setting.
+
+    p-values are its smallest of each kind; those over attacks are adjusted over all
+    attacks, too; where such a one is at most .05, groups are named only where they,
+    too, stand after that.
+    """
+
+    cost: str
+    n_cells: int  # settings and groups that it could be tested in
+    n_resolved: int
+    more_exposed: list[str]
+    lower_ratio: list[str]
+    double_disadvantage: list[str]
+    p_value: float | None  # of a difference of exposures, adjusted within this attack
+    p_value_over_costs: float | None
+    ratio_p_over_costs: float | None
+    detected_in: list[
+        int
+    ]  # settings by position where something is memorised, over all attacks
+    differs_in: list[int]  # likewise, where exposures differ
+
+    @property
+    def statements(self) -> list[str]:
+        """What it shows after correction for all attacks, in the names of ``--fail-on``."""
+        if self.cost == SPENT.name:  # what training allows is no attack
+            return []
+        found = {
+            "double_disadvantage": (self.double_disadvantage, self.p_value_over_costs),
+            "exposure_differs": (self.more_exposed, self.p_value_over_costs),
+            "ratio_differs": (self.lower_ratio, self.ratio_p_over_costs),
+        }
+        return [
+            what
+            for what, (who, p) in found.items()
+            if who and (p or 0.0) <= SIGNIFICANCE
+        ]
+
+
+class BrokenRule(Record):
+    """A rule of the plan's policy that the audit breaks, in one sentence."""
+
+    rule: str
+    sentence: str
+
+
+class AuditSubject(Record):
+    """What the release says about itself, repeated so that an audit can be read alone."""
+
+    dataset: str
+    attribute: str
+    groups: list[str]
+    outcome: Outcome
+    people: str | None
+    positive_means: str | None
+    mechanism: str
+    split_kind: SplitKind | None
+    n_records: int | None
+    n_missing_group: int | None
+    notes: list[str]
+
+
+class Result(Shown):
+    """What a function of pcer finds, as a file that begins with ``format`` and ``version``."""
+
+    if TYPE_CHECKING:  # each has this field, at its own place in the file
+        cost: str
+
+    @property
+    def proxy(self) -> Proxy:
+        """The attack behind ``cost``."""
+        return proxy_named(self.cost)
+
+    def to_tree(self) -> dict[str, Any]:
+        """Plain objects, numbers rounded as they are written."""
+        tree: dict[str, Any] = rounded(self.model_dump(mode="json"))
+        return tree
+
+    def to_json(self) -> str:
+        """Canonical text: the same question gives the same bytes."""
+        return result_json(self.to_tree())
+
+    @classmethod
+    def file_schema(cls) -> dict[str, Any]:
+        """JSON Schema of such a file."""
+        name, version = (
+            cls.model_fields[field].default for field in ("format", "version")
+        )
+        return {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            **cls.model_json_schema(),
+            "title": f"{name.replace('-', ' ')}, version {version}",
+            "required": list(cls.model_fields),
+        }
+
+
+class Audit(Result):
+    """The result of ``pcer.audit``: numbers, verdicts and the plain-language account.
+
+    Attributes:
+        family: digests of the releases that were judged together, sorted.
+        family_p: of this release's strongest difference of exposures or ratios,
+            adjusted over the family; None for one release.
+        family_p_outcomes: of its strongest difference of outcomes, likewise.
+        cost: the cost that everything but ``published`` and ``costs`` is about.
+        choice: why that cost.
+        stronger_attack: one that was possible and is absent without a reason; None:
+            none is.
+        broken_rules: of the plan's policy; empty where it holds, or where there is
+            none.
+        declarations: what the numbers say against the release's own words.
+        verdict: the strongest over settings; every output says this one.
+        telling: the setting that ``headline`` and ``account`` are about.
+        account: the finding for the people affected.
+    """
+
+    format: Literal["pcer-audit"] = FORMAT
+    version: Literal[3] = VERSION
+    release_sha256: str
+    plan_sha256: str
+    family: list[str]
+    family_p: float | None
+    family_p_outcomes: float | None
+    subject: AuditSubject
+    plan: Plan
+    cost: str
+    choice: str
+    stronger_attack: str | None
+    verdict: BudgetVerdict
+    telling: int
+    headline: str
+    account: list[str]
+    trust: list[str]
+    next_steps: list[str]
+    budgets: list[BudgetResult]
+    costs: list[CostStory]
+    declarations: list[DeclarationFinding]
+    broken_rules: list[BrokenRule]
+    published: list[AsPublished]
+
+    @property
+    def title(self) -> str:
+        """What was audited, and the verdict."""
+        return (
+            f"{self.subject.dataset} ({self.subject.attribute}): {self.verdict.words}"
+        )
+
+    @property
+    def policy_lines(self) -> list[str]:
+        """Whether the policy holds, and each rule that is broken; nothing without a policy."""
+        broken = [rule.sentence for rule in self.broken_rules]
+        n_broken = len(self.broken_rules)
+        first = (
+            f"The policy is broken: {n_broken} of its rules."
+            if broken
+            else "The policy holds."
+        )
+        return [] if self.plan.policy is None else [first, *broken]
+
+    @property
+    def told(self) -> BudgetResult:
+        """The setting that the sentences are about."""
+        return self.budgets[self.telling]
+
+    @property
+    def models(self) -> list[str | None]:
+        """Names of the models, in order; one without a name is None."""
+        return [published.model for published in self.published]
+
+    def to_tree(self) -> dict[str, Any]:
+        """The audit as plain objects, numbers rounded as they are written; the plan's as given."""
+        return {**super().to_tree(), "plan": self.plan.model_dump()}
+
+    def statements(self) -> dict[str, list[int | str]]:
+        """What a guard can meet, and where: settings by position, or attacks that do not decide.
+
+        A statement holds where it does in any pair, also behind a stronger verdict; by
+        another attack, where it does after Holm over all attacks. One of Algorithm 1
+        has no place.
+        """
+        found: dict[str, list[int | str]] = {}
+        for k, pair in (
+            (k, pair) for k, each in enumerate(self.budgets) for pair in each.pairs
+        ):
+            for statement in pair.statements:
+                found.setdefault(statement, []).append(k)
+        for story in self.costs:
+            for statement in story.statements:
+                found.setdefault(statement, []).append(story.cost)
+        verdicts = {str(each.algorithm1.verdict) for each in self.published}
+        return found | {verdict: [] for verdict in verdicts & {*GUARDED}}
+
+    @cached_property
+    def sources(self) -> list[Release]:
+        """The release, then those that were judged together with it; empty where not known."""
+        return []
+
+    def with_sources(self, release: Release, family: Sequence[Release] = ()) -> Self:
+        """Remember what the audit is of, so that it can draw itself; its file stays the same."""
+        self.sources[:] = [release, *family]
+        return self
+
+    def to_frame(
+        self,
+        what: FrameOf = "groups",
+        *,
+        backend: str | None = None,
+        full: bool = False,
+    ) -> Any:
+        """The numbers as a data frame, a row for each of what is asked for.
+
+        Nested fields are joined by ``_`` (``cost_value``, ``cost_interval_low``); no
+        differential privacy is an infinite epsilon; lists of groups are joined by
+        commas.
+
+        Args:
+            what: "groups" (in every setting), "pairs" (in every setting), "settings" or
+                "costs".
+            backend: "pandas", "polars" or "pyarrow"; the first of them that is
+                installed if None.
+            full: every number; otherwise the ten columns that most need.
+        """
+        return Shown.drawings().to_frame(self, what, backend, full=full)
+
+    def metrics(self) -> dict[str, float]:
+        """Flat numbers for MLflow, DVC or Prometheus; ``docs/integrations.md`` lists the names.
+
+        ``pcer_exposure_max`` is the attacker's success of 100 (coin: 50) in the most
+        exposed group of the setting that the headline is about. What is not known is
+        left out.
+        """
+        return dict(Shown.drawings().to_metrics(self))
+
+    def card(
+        self, *, model: str | None = None, task: str = "tabular-classification"
+    ) -> str:
+        """Sections of a Hugging Face model card, with evaluation results as YAML front matter.
+
+        Args:
+            model: name of the model; by default the audit's, or the dataset's.
+            task: the task by its name on the Hub.
+        """
+        cards = importlib.import_module("pcer.integrations.card")
+        return str(cards.to_card(self, model=model, task=task))
+
+    def plot(self, name: str | None = None) -> Any:
+        """The finding's picture, which shows itself and has ``save(path)``; or a named chart.
+
+        Named charts are Altair's and need the extra ``figures``; an unknown name lists
+        them.
+        """
+        return Shown.drawings().to_chart(self, name)
+
+    def paper(self) -> Any:
+        """The paper's view alone, by the overfitting gap; ``to_latex()`` gives its tables."""
+        return Shown.drawings().PaperView(self)
+
+    def opinion(self) -> str:
+        """The auditor's opinion as Markdown, as ``pcer audit --opinion`` writes it."""
+        return str(Shown.drawings().to_opinion([self]))
+
+    def save_html(self, path: str | os.PathLike[str]) -> None:
+        """Write the page, as ``pcer audit --html`` does: self-contained, and it can be verified."""
+        Shown.drawings().save_page(self, path)
+
+
+def result_json(tree: Any) -> str:
+    """Canonical text that no browser takes for a page; releases, named by their digests, keep <."""
+    return files.canonical_json(tree).replace("<", spelt("<"))
+
+
+def rounded(tree: Any) -> Any:
+    """Round every float in plain objects to the digits that files carry."""
+    if isinstance(tree, float):
+        return float(f"{tree:.{SIGNIFICANT_DIGITS}g}") + 0.0  # + 0.0: no negative zero
+    if isinstance(tree, dict):
+        return {key: rounded(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [rounded(item) for item in tree]
+    return tree.value if isinstance(tree, Verdict) else tree
+
+
+def read_audit(
+    path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES
+) -> list[Any]:
+    """Read an audit file: plain objects, one per audited release, their plan checked."""
+    data = files.read_json(path, max_bytes=max_bytes)
+    audits = data if isinstance(data, list) else [data]
+    for audit in audits:
+        require_format(
+            audit, file=str(path), name=FORMAT, version=VERSION, if_older=AUDIT_AGAIN
+        )
+        parse_plan(audit.get("plan"), file=f"{path}: plan")
+    if not audits:
+        raise InputError(f"{path} holds no audit; write it again with pcer audit.")
+    return audits
+
+
+def parse_plan(data: Any, *, file: str) -> Plan:
+    """Check plain objects against the plan; ``file`` is the name that errors mention."""
+    return files.parse_record(Plan, data, file=file)
+
+
+def write_audit(audit: Audit, path: str | os.PathLike[str]) -> None:
+    """Write an audit: atomically, the same bytes for the same audit."""
+    files.write_files({path: audit.to_json()})
+
+
+def audit_schema() -> dict[str, Any]:
+    """JSON Schema of the audit format."""
+    return Audit.file_schema()

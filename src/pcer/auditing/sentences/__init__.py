@@ -1,0 +1,1 @@
+"""What is said of an audit: every sentence of the finding, from one object."""

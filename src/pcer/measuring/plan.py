@@ -1,0 +1,161 @@
+"""The plan of an audit: what is fixed before looking."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
+
+from pcer.files import Record, canonical_json
+from pcer.measuring.verdict import GUARDED, RENAMED
+from pcer.metrics import DEFAULT_FLOOR, FLOOR_GRID
+from pcer.release.attack_kinds import attack_named
+from pcer.release.records import Name, Outcome
+
+SHARPEST: Final = (
+    "sharpest"  # not an attack, but the strongest that a release carries for everyone
+)
+
+
+def _of_today(statement: object) -> object:
+    if isinstance(statement, str) and statement in RENAMED:
+        raise ValueError(f"must be '{RENAMED[statement]}', which is its name now")
+    return statement
+
+
+if TYPE_CHECKING:  # a checker cannot follow the list
+    Statement: TypeAlias = str
+else:
+    Statement = Annotated[Literal[GUARDED], BeforeValidator(_of_today)]
+
+# An attack by any name that outputs print; the plan has its name in files.
+Attack = Annotated[Name, AfterValidator(attack_named)]
+Benefit = Literal["positive_rate", "true_positive_rate", "precision"]
+LEAST_FLOOR: Final = 1e-9  # a smaller one makes ratios that no number can hold
+Floor = Annotated[float, Field(ge=LEAST_FLOOR, le=1)]
+Success = Annotated[float, Field(ge=0, le=100)]  # right answers of an attacker in 100
+LEAST_POINTS: Final = (
+    0.1  # a smaller limit is an advantage, as earlier versions had them
+)
+# By limit what a coin has, the least above 0, and what it is; others are an attacker's
+# success.
+SUCCESS: Final = (50, 50.0, "an attacker's success of 100, at least a coin's 50")
+UNITS: Final = {
+    "largest_difference": (0, LEAST_POINTS, "points of an attacker's success of 100"),
+    "largest_outcome_gap": (0, LEAST_POINTS, "points of 100"),
+    "least_accuracy": (0, 1.0, "right answers of 100"),
+}
+Draws = Annotated[int, Field(ge=1, le=100_000)]
+
+
+class Policy(Record):
+    """What is tolerated: rules that an audit holds or breaks (``docs/reports.md``).
+
+    Args:
+        strict: ask for random splits with names, for the number of records of every
+            rate, for at least ``min_splits`` splits, and for words that the numbers do
+            not contradict.
+        min_splits: fewest splits of every setting; None: 8 where strict, else any
+            number.
+        required_costs: costs that the release must carry, with their errors.
+        largest_exposure: most that any group's exposure may be, as an attacker's
+            success of 100 (coin: 50), by the upper bound of any attack.
+        largest_difference: most by which exposures of two groups may differ, in points
+            of it.
+        largest_detectable: largest "smallest detectable exposure", as a success of 100,
+            so that data which can show nothing do not pass.
+        largest_outcome_gap: most by which outcomes of two groups may differ, in points
+            of 100.
+        least_accuracy: least accuracy on test records, of 100.
+        most_spent: most epsilon that a group's people may have spent on average, by
+            receipts.
+        fail_on: statements that may hold of no pair in any setting.
+
+    >>> Policy(largest_exposure=52, fail_on=["exposure_differs"]).largest_exposure
+    52.0
+    """
+
+    strict: bool = False
+    min_splits: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    required_costs: Annotated[list[Attack], Field(max_length=50)] = Field(
+        default_factory=list
+    )
+    largest_exposure: Success | None = None
+    largest_difference: Success | None = None
+    largest_detectable: Success | None = None
+    largest_outcome_gap: Success | None = None
+    least_accuracy: Success | None = None
+    most_spent: Annotated[float, Field(gt=0, le=1e4)] | None = None
+    fail_on: list[Statement] = Field(default_factory=list)
+
+    @field_validator(
+        *("largest_exposure", "largest_difference", "largest_detectable"),
+        *("largest_outcome_gap", "least_accuracy"),
+    )
+    @classmethod
+    def _is_of_100(cls, limit: float | None, field: ValidationInfo) -> float | None:
+        coin, least, what = UNITS.get(str(field.field_name), SUCCESS)
+        if limit is not None and (limit < coin or 0 < limit < least):
+            example = f" ({100 * limit:g} for {limit:g})"
+            if "attacker" in what and not 0 < coin <= 100 * limit:
+                example = f" ({coin + 100 * limit:g} for an advantage of {limit:g})"
+            raise ValueError(f"must be {what}{example if limit < 1 else ''}")
+        return limit
+
+
+class Plan(Record):
+    """What is fixed before looking: everything besides the release that decides a number.
+
+    Args:
+        floors: the grid of Algorithm 1, sorted and without repetition.
+        floor: the smallest cost that counts in the main numbers.
+        confidence_level: of every interval.
+        resamples: bootstrap resamples.
+        null_draws: random splits drawn for the null's picture.
+        rng: seed of both.
+        benefit: what a group receives.
+        cost: what it pays: a cost that the release carries, or ``sharpest`` of those.
+        reference_group: the group that others are compared with. Default: of two groups
+            the first, of more the largest.
+        margin: difference of costs up to which two groups count as equal; None: none
+            does.
+        policy: what is tolerated; None: nothing is asked.
+
+    >>> Plan(floor=0.01).floors
+    [0.0001, 0.001, 0.01, 0.1]
+    """
+
+    floors: Annotated[list[Floor], Field(min_length=1, max_length=20)] = Field(
+        default=list(FLOOR_GRID)
+    )
+    floor: Floor = DEFAULT_FLOOR
+    confidence_level: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    resamples: Draws = 5_000
+    null_draws: Draws = 2_000
+    rng: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    benefit: Benefit = "positive_rate"
+    cost: Attack = SHARPEST
+    reference_group: Name | None = None
+    margin: Annotated[float, Field(gt=0, le=1)] | None = None
+    policy: Policy | None = None
+
+    @field_validator("floors")
+    @classmethod
+    def _sorted_once(cls, floors: list[float]) -> list[float]:
+        return sorted(set(floors))
+
+    def outcome_of(self, outcome: Outcome) -> Outcome:
+        """What more of the plan's benefit is to people: to be flagged rightly is never a harm."""
+        return "benefit" if self.benefit == "precision" else outcome
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the plan, so that an edited plan never verifies."""
+        return hashlib.sha256(canonical_json(self.model_dump()).encode()).hexdigest()

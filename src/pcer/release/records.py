@@ -1,0 +1,303 @@
+"""What is in a release file? The records of ``docs/format.md``, checked when they are made."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Annotated, Any, Literal, NoReturn
+
+from pydantic import Discriminator, Field, JsonValue, Tag, model_validator
+
+from pcer.errors import InputError, alike, confusable
+from pcer.files import Record
+from pcer.metrics import NO_DP
+
+Outcome = Literal["benefit", "harm"]
+SplitKind = Literal["random", "other"]
+StratifiedBy = Literal["label", "group", "both", "nothing"]
+Count = Annotated[int, Field(ge=0, le=10**15)]
+Rate = Annotated[float, Field(ge=0, le=1)]
+_LINE = r"\x00-\x1f\x7f-\x9f"
+_UNSEEN = r"\s\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+# One line of text with something to see: a name ends up in terminals and reports.
+_NAME = rf"^[^{_LINE}]*[^{_LINE}{_UNSEEN}][^{_LINE}]*$"
+Name = Annotated[str, Field(max_length=200, pattern=_NAME)]
+LONGEST_PHRASE = 80  # characters of what stands within a sentence
+Phrase = Annotated[str, Field(max_length=LONGEST_PHRASE, pattern=_NAME)]
+Note = Annotated[str, Field(max_length=2_000, pattern=rf"^[^{_LINE}]*$")]
+Epsilon = Annotated[float, Field(gt=0)]
+Cost = Annotated[float, Field(ge=-1e15, le=1e15)]  # can be squared twice
+CostError = Annotated[float, Field(ge=0, le=1e15)]
+Seed = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+
+
+class Confusion(Record):
+    """Confusion table of one group in one split."""
+
+    tp: Count
+    fp: Count
+    tn: Count
+    fn: Count
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return self.tp + self.fp + self.tn + self.fn
+
+    @property
+    def accuracy(self) -> float:
+        """Share that is predicted right."""
+        return (self.tp + self.tn) / self.n
+
+    @property
+    def positive_rate(self) -> float:
+        """Share that is predicted positive."""
+        return (self.tp + self.fp) / self.n
+
+
+class TrainRates(Record):
+    """Rates-only form of the training split. Without ``n`` nothing can be detected.
+
+    Without ``accuracy`` the table holds the number of people only (version 2).
+    """
+
+    accuracy: Rate | None = None
+    n: Count | None = None
+
+
+class TestRates(Record):
+    """Rates-only form of the test split. Without ``n`` nothing can be detected."""
+
+    __test__ = False  # not a test class, despite its name
+
+    accuracy: Rate | None = None
+    positive_rate: Rate | None = None
+    n: Count | None = None
+
+
+class Exposure(Record):
+    """What one attack measured on one group of one model. Signed; 0 means chance."""
+
+    value: Cost
+    standard_error: CostError | None = None
+    n_members: Count | None = None
+    n_nonmembers: Count | None = None
+    n_excluded: Count | None = None
+
+
+def _form(value: Any) -> str:
+    fields = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+    return "rates" if Confusion.model_fields.keys().isdisjoint(fields) else "counts"
+
+
+_Counts = Annotated[Confusion, Tag("counts")]
+TrainTable = Annotated[
+    _Counts | Annotated[TrainRates, Tag("rates")], Discriminator(_form)
+]
+TestTable = Annotated[
+    _Counts | Annotated[TestRates, Tag("rates")], Discriminator(_form)
+]
+
+
+class GroupTables(Record):
+    """One group of one model: both splits, and what attacks found.
+
+    Where an attack's exposure is given, what the splits hold may be left out (version
+    3).
+    """
+
+    train: TrainTable = Field(default_factory=TrainRates)
+    test: TestTable = Field(default_factory=TestRates)
+    exposure: dict[Name, Exposure] = Field(default_factory=dict)
+
+
+class Run(Record):
+    """One trained model.
+
+    Its model or training rule (a name) and its epsilon are its setting.
+    """
+
+    model: Name | None = None
+    epsilon: Epsilon | None
+    epsilon_by_accountant: dict[Name, float] | None = None
+    dp_delta: Annotated[float, Field(gt=0, lt=1)] | None = None
+    noise_multiplier: Annotated[float, Field(ge=0)] | None = None
+    seed: Seed
+    split: Name | Seed | None = None
+    groups: dict[Name, GroupTables]
+
+    @property
+    def budget(self) -> float:
+        """The privacy budget; infinite without differential privacy."""
+        return NO_DP if self.epsilon is None else self.epsilon
+
+
+class PooledExposure(Record):
+    """An attack's result whose error cannot be combined from single runs (paired, LiRA)."""
+
+    model: Name | None = None
+    epsilon: Epsilon | None
+    group: Name
+    proxy: Name
+    value: Cost
+    standard_error: CostError | None = None
+    null_error: CostError | None = None
+    benefit_covariance: Cost | None = None
+    n_records: Count | None = None
+    n_excluded: Count | None = None
+    separation: Rate | None = None
+
+
+class Placebo(Record):
+    """The made-up-groups check of one setting, attack and pair: how far an alarm can be trusted.
+
+    Draws are placebo groups of the same sizes, audited like the real ones; p-values are
+    those of the real groups among permutations, of everybody or among people with the
+    same label, adjusted over settings and attacks.
+    """
+
+    model: Name | None = None
+    epsilon: Epsilon | None
+    proxy: Name
+    groups: Annotated[list[Name], Field(min_length=2, max_length=2)]
+    n_draws: Count
+    n_shown: Count | None = None  # what versions before 3 call n_ratio
+    n_double: Count  # of the draws: alarms of a double disadvantage
+    p_value: Rate | None = None
+    p_value_within_labels: Rate | None = None
+    n_permutations: Count | None = None  # within labels perhaps fewer
+    n_exposure: Count | None = (
+        None  # draws with different exposures, the larger one detected
+    )
+    n_ratio: Count | None = None  # draws with different ratios
+    n_any: Count | None = (
+        None  # draws with either, by this proxy in any setting and pair
+    )
+    exposure_p_value: Rate | None = None
+    exposure_p_value_within_labels: Rate | None = None
+    n_exact: Count | None = (
+        None  # draws also attacked exactly; others are taken to first order
+    )
+    exact_difference: CostError | None = None  # root mean square difference, in errors
+
+
+class Bound(Record):
+    """Privacy that one group's people spent in training, as epsilon.
+
+    A ``receipt`` is a bound; ``realised``, the least epsilon over orders, is none. The
+    mode says where norms of gradients come from: "refreshed" is an estimate. A
+    ``promise`` is what a rule that treats groups differently keeps for everyone of a
+    group, as ``mean``; it needs no norms.
+    """
+
+    model: Name | None = None
+    epsilon: Epsilon | None  # of the setting, as promised
+    group: Name
+    label: Annotated[int, Field(ge=0, le=1)] | None = None  # only people of it
+    kind: Literal["receipt", "realised", "promise"]
+    mode: Literal["exact", "refreshed", "held"]
+    accountant: Name
+    mean: CostError  # over people and models
+    standard_error: CostError | None = None
+    quantiles: dict[Name, CostError] = Field(default_factory=dict)
+    n_records: Count | None = None
+    nominal: CostError | None = None  # the promise by the same accountant
+    # AUC minus 1/2 of an attacker who sees every step, by Gaussian privacy: an estimate
+    allowed_advantage: Annotated[float, Field(ge=0, le=0.5)] | None = None
+    exact: bool | None = (
+        None  # no noise was added to these statistics of training records
+    )
+
+
+class Disclosure(Record):
+    """What the file reveals about single people, and which rule it was written by.
+
+    Memberships are those that the tables reveal with certainty to someone who knows the
+    prediction; a person counts once for each model. Coarse tables reveal none.
+    Attributes that were asked for and not written are listed with the reason.
+    """
+
+    public_data: bool = False
+    least_people: Count | None = None
+    small_groups: Literal["join", "withhold"] | None = None
+    memberships: Count | None = None
+    most_in_one_model: Count | None = None
+    n_coarse_tables: Count | None = None
+    not_written: dict[Name, Note] = Field(default_factory=dict)
+
+
+class Subject(Record):
+    """What was trained on, and about whom."""
+
+    dataset: Name
+    attribute: Name
+    groups: Annotated[list[Name], Field(min_length=2)]
+    outcome: Outcome
+    people: Phrase | None = None  # a plural noun: "defendants"
+    positive_means: Phrase | None = (
+        None  # of people: "are predicted to be charged again"
+    )
+    positive_label: str | Seed | float | bool | None = None
+    unit_of_privacy: Name | None = None
+    n_records: Count | None = None
+    n_missing_group: Count | None = None
+    notes: list[Note] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _names_are_distinct(self) -> Subject:
+        for name, n in Counter(self.groups).items():
+            if n > 1:
+                refuse(
+                    "subject.groups",
+                    f"groups must be distinct, but {name!r} appears twice",
+                )
+        check_names(self.groups, "groups", field="subject.groups")
+        return self
+
+
+class Training(Record):
+    """How the models were trained, as far as the trainer says."""
+
+    mechanism: Name = "unknown"
+    split_kind: SplitKind | None = None
+    unit_of_split: Name | None = None
+    effective_units: dict[Name, Annotated[float, Field(gt=0)]] | None = None
+    stratified_by: StratifiedBy | None = None
+    config: dict[str, JsonValue] | None = None
+    joint_privacy: JsonValue | None = None
+
+
+class Provenance(Record):
+    """Where the file came from."""
+
+    pcer_version: Name | None = None
+    source_commit: Name | None = None
+    source_dirty: bool | None = None
+    data_digest: Name | None = None
+
+
+def require_phrases(**phrases: str | None) -> None:
+    """Raise InputError unless each one that is given may stand within a sentence about people."""
+    for field, text in phrases.items():
+        if text is not None and (
+            len(text) > LONGEST_PHRASE or not re.fullmatch(_NAME, text)
+        ):
+            reason = f"must be one line of at most {LONGEST_PHRASE} characters that can be seen"
+            refuse(field, f"{field} {reason}, not {text!r}.")
+
+
+def refuse(field: str, sentence: str) -> NoReturn:
+    """Raise InputError about a field of the file."""
+    raise InputError(sentence, field=field)
+
+
+def check_names(names: list[str], what: str, *, field: str) -> None:
+    """Names that a reader can see, and tell from each other."""
+    for name in names:
+        if not alike(name):
+            refuse(
+                field,
+                f"{what}: {name!r} shows nothing; give it a name that can be seen",
+            )
+    if two := confusable(names):
+        refuse(field, f"{what}: {two[0]!r} and {two[1]!r} read alike; name them apart")

@@ -1,0 +1,1 @@
+"""How is an audit written? One file for each format."""

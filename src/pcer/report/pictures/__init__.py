@@ -1,0 +1,1 @@
+"""How is an audit drawn? One file for each picture; ``axis`` has what they share."""

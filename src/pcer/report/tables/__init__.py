@@ -1,0 +1,1 @@
+"""Which tables tell an audit? One file for each kind of table."""

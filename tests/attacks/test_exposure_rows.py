@@ -1,0 +1,413 @@
+"""From a sweep's scores, or anybody's, to a release that the audit can use as it is."""
+
+import itertools
+import math
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from benchmarks.lira import Form, lira_scores, rmia_scores
+from scipy.stats import rankdata
+from sklearn.metrics import roc_auc_score
+
+import pcer
+from pcer.attacks import (
+    BudgetScores,
+    attack,
+    attack_models,
+    exposure_from_scores,
+    exposure_rows,
+)
+from pcer.attacks.attack import MODEL_ATTACKS
+from pcer.attacks.exposure_rows import weaker_notes, with_costs
+from pcer.attacks.single import auc_advantage, confidence_of
+from pcer.errors import InputError
+from pcer.release.attack_kinds import AUC, BY_SHADOWS, PROXIES, Basis, Proxy
+from pcer.release.build import Counted, CountedRun, ReleaseFacts, RunKey, build_release
+from pcer.release.file import Release
+from pcer.report.tables.tests import resolution_table
+from pcer.store.processes import run_tasks
+from tests.attacks.one_group import paired_cost, pooled_auc, ranked, rows_of, sweep
+
+MADE = {
+    "dataset": "made",
+    "outcome": "benefit",
+    "split_kind": "random",
+    "stratified_by": "label",
+}
+FACTS = ReleaseFacts(**MADE, data_digest="0" * 64)
+
+
+def counted(settings, attribute="x") -> Counted:
+    """Confusion counts of all models of all settings."""
+    runs, first = [], settings[0]
+    for one in settings:
+        rows = one.group >= 0
+        for seed, (answer, inside) in enumerate(
+            zip(one.answers, one.member, strict=True)
+        ):
+            cells = np.zeros((2, len(one.group_names), 4), dtype=np.int64)
+            place = np.where(inside, 0, 1), one.group, 2 * one.labels + answer
+            np.add.at(cells, tuple(part[rows] for part in place), 1)
+            runs.append(
+                CountedRun(
+                    key=RunKey(one.released_epsilon, seed, f"s{seed}"), cells=cells
+                )
+            )
+    sizes = {
+        "n_records": len(first.group),
+        "n_missing_group": int((first.group < 0).sum()),
+    }
+    return Counted(
+        attribute=attribute, groups=first.group_names, runs=tuple(runs), **sizes
+    )
+
+
+def release_of(*settings: BudgetScores, **how) -> Release:
+    (found,) = with_costs(
+        [counted(settings)], [[one] for one in settings], FACTS, **how
+    )
+    return build_release(FACTS, found, file="made")
+
+
+def remembered(*, shift=(0.0, 1.0), seed=0, **changes) -> BudgetScores:
+    """Group b's records are remembered; one record has no known group."""
+    scores = sweep(
+        np.random.default_rng(seed), n_models=12, n_records=400, shift=shift, **changes
+    )
+    scores.group[-1] = -1
+    return scores
+
+
+@pytest.fixture(scope="module")
+def views() -> list[BudgetScores]:
+    """Two attributes; a few records are in no group, some always train, logits have ties."""
+    rng = np.random.default_rng(0)
+    first = sweep(rng, n_models=10, n_records=5_000, shift=0.3, missing=0.3)
+    first.member[:, :20] = True
+    logits = first.logits.round(2).astype(np.float32)
+    first = replace(first, logits=logits, group_names=("a", "b"))
+    codes = np.minimum(rng.integers(0, 40, 5_000), 2)
+    return [first, replace(first, group=codes, group_names=("x", "y", "z"))]
+
+
+def test_runs_are_those_of_each_groups_records_alone(views):
+    """LiRA's and RMIA's scores are made of everybody and of all models."""
+    found = attack_models(views)
+    for one, attacked in zip(views, found, strict=True):
+        logit = (one.logits * (2.0 * one.labels - 1)).astype(np.float64)
+        everybodys = {
+            "lira_advantage": lira_scores(logit, one.member),
+            "lira_offline_advantage": lira_scores(logit, one.member, form=Form.OFFLINE),
+            "rmia_advantage": rmia_scores(confidence_of(logit), one.member),
+        }
+        for (g, name), s in itertools.product(enumerate(one.group_names), (0, 7)):
+            own, rows = one.group == g, attacked.runs[s][name]
+            loss, inside = np.logaddexp(0, -logit[s])[own], one.member[s, own]
+            order = ranked(logit[s, own], inside)
+            expected = {
+                cost: attack(order, loss) for cost, attack in MODEL_ATTACKS.items()
+            }
+            for cost, scores in everybodys.items():
+                expected[cost] = auc_advantage(
+                    ranked(scores[s, own], inside), scores[s]
+                )
+            assert list(rows) == [
+                cost for cost, row in expected.items() if row is not None
+            ]
+            for cost, row in rows.items():
+                assert row.value == pytest.approx(expected[cost].value, abs=1e-14)
+                error = expected[cost].standard_error
+                assert row.standard_error == pytest.approx(error, abs=1e-14)
+            for cost, scores in (("auc_advantage", logit), *everybodys.items()):
+                is_known = ~np.isnan(scores[s, own])
+                places = rankdata(scores[s, own][is_known])  # some scores are infinite
+                auc = roc_auc_score(inside[is_known], places) - 0.5
+                assert rows[cost].value == pytest.approx(auc, abs=1e-12)
+    assert "tpr_excess_at_1_percent" in found[1].runs[0]["z"]
+
+
+def several_seeds(n_seeds, rng, *, n_splits=8, n=600) -> BudgetScores:
+    """Models of one split resemble each other; membership plays no part in any."""
+    labels, group = rng.integers(0, 2, n), np.arange(n) % 2
+    split = np.repeat(np.arange(n_splits), n_seeds)
+    inside = np.array([rng.permutation(n) < 0.7 * n for _ in range(n_splits)])
+    luck = rng.normal(size=(n_splits, n)) + rng.normal(size=n)
+    scores = luck[split] + 0.3 * rng.normal(size=(len(split), n))
+    return BudgetScores(
+        logits=scores * (2 * labels - 1),
+        labels=labels,
+        member=inside[split],
+        group=group,
+        group_names=("a", "b"),
+    )
+
+
+def test_models_of_the_targets_own_split_are_no_shadow_models():
+    """Each target is scored as if it were alone in its split, and nothing is found."""
+    made = several_seeds(3, np.random.default_rng(9))
+    assert (made.n_splits, len(made.member)) == (8, 24)
+    (found,) = attack_models([made])
+    logit = made.logits * (2.0 * made.labels - 1)
+    rows = {(row.proxy, row.group): row for row in found.rows}
+    for target in (0, 10):
+        kept = np.flatnonzero(
+            (made.split != made.split[target]) | (np.arange(24) == target)
+        )
+        own = int(np.searchsorted(kept, target))
+        alone = {
+            "lira_advantage": lira_scores(logit[kept], made.member[kept])[own],
+            "lira_offline_advantage": lira_scores(
+                logit[kept], made.member[kept], form=Form.OFFLINE
+            )[own],
+            "rmia_advantage": rmia_scores(
+                confidence_of(logit[kept]), made.member[kept]
+            )[own],
+        }
+        for (name, scores), (g, group) in itertools.product(
+            alone.items(), enumerate("ab")
+        ):
+            of_group = (made.group == g) & ~np.isnan(scores)
+            auc = (
+                roc_auc_score(made.member[target, of_group], rankdata(scores[of_group]))
+                - 0.5
+            )
+            assert found.runs[target][group][name].value == pytest.approx(
+                auc, abs=1e-12
+            )
+            assert abs(rows[name, group].value) < 4 * rows[name, group].null_error
+    (few,) = attack_models([several_seeds(3, np.random.default_rng(9), n_splits=7)])
+    assert "lira_advantage" not in {
+        row.proxy for row in few.rows
+    }  # 21 models, but 7 splits
+
+
+@pytest.mark.parametrize("block", [2048, 999])
+def test_pooled_rows_are_those_of_each_groups_records_alone(views, block, monkeypatch):
+    """A log odds of 0 predicts the positive label; LiRA's scores are made of everybody."""
+    monkeypatch.setattr(attack, "BLOCK", block)
+    logit = (views[0].logits * (2.0 * views[0].labels - 1)).astype(np.float64)
+    everybodys = lira_scores(logit, views[0].member)
+    for one, attacked in zip(views, attack_models(views), strict=True):
+        rows = {(row.proxy, row.group): row for row in attacked.rows}
+        assert (one.logits == 0).any()
+        for g, name in enumerate(one.group_names):
+            own = one.group == g
+            member, confidence = one.member[:, own], confidence_of(logit[:, own])
+            is_right = (one.logits >= 0) == (one.labels == 1)
+            offline = lira_scores(logit[:, own], member, form=Form.OFFLINE)
+            expected = {
+                "paired_gap": paired_cost(is_right[:, own].astype(float), member),
+                "paired_confidence": paired_cost(confidence, member),
+                "lira_advantage": pooled_auc(everybodys[:, own], member),
+                "lira_offline_advantage": pooled_auc(offline, member),
+                "rmia_advantage": pooled_auc(rmia_scores(confidence, member), member),
+            }
+            n_others = member.sum(axis=0) - member
+            unknown = ((n_others == 0) | (n_others == 9)).any(axis=0)
+            expected["lira_advantage"].n_excluded = int(unknown.sum())
+            for cost, wanted in expected.items():
+                row = rows[cost, name]
+                got = {field: getattr(row, field) for field in vars(wanted)}
+                assert got == pytest.approx(vars(wanted), rel=1e-11), (cost, name)
+
+
+def test_views_of_different_models_are_refused(views):
+    other = replace(views[1], logits=views[0].logits.copy())
+    with pytest.raises(ValueError, match="must share"):
+        attack_models([views[0], other])
+
+
+def test_processes_and_other_attributes_change_no_row(monkeypatch):
+    few = partial(
+        exposure_rows.check_with_coins, n_permutations=19
+    )  # they take most of the time
+    monkeypatch.setattr(exposure_rows, "check_with_coins", few)
+    rng = np.random.default_rng(3)
+    first = sweep(rng, n_models=8, n_records=300, missing=0.1)
+    views = [
+        first,
+        replace(first, group=rng.integers(0, 3, 300), group_names=("x", "y", "z")),
+    ]
+    settings = [views, [replace(one, epsilon=1.0) for one in views]]
+    tables = [
+        counted([own[a] for own in settings], name) for a, name in enumerate("pq")
+    ]
+    together = with_costs(tables, settings, FACTS)
+    shared = with_costs(
+        tables,
+        settings,
+        FACTS,
+        run=lambda tasks: run_tasks(tasks, n_processes=2, in_order=True),
+    )
+    for a, table in enumerate(tables):
+        (alone,) = with_costs([table], [[own[a]] for own in settings], FACTS)
+        for other in (shared[a], alone):
+            for name in ("pooled", "placebo", "not_computed", "notes", "runs"):
+                found, expected = getattr(other, name), getattr(together[a], name)
+                if name == "runs":
+                    found, expected = (
+                        [run.exposure for run in runs] for runs in (found, expected)
+                    )
+                assert found == expected
+
+
+def test_a_new_cost_of_every_run_is_not_called_missing(monkeypatch):
+    """A row and a function, as CONTRIBUTING shows: nothing else has to know of it."""
+    mine = Proxy("auc_again", "mine", AUC, Basis.MODEL)
+    monkeypatch.setattr(exposure_rows, "MEASURED", (*exposure_rows.MEASURED, mine))
+    monkeypatch.setitem(MODEL_ATTACKS, mine.name, MODEL_ATTACKS["auc_advantage"])
+    scores = sweep(np.random.default_rng(0), n_models=2, n_records=60)
+    found = attack_models([scores])
+    missing = exposure_rows.not_computed([scores], found)
+    assert mine.name not in missing
+    assert missing["lira_advantage"] == "it needs at least 8 splits, and there are 2"
+    rows = {(row.proxy, row.group): row.value for row in found[0].rows}
+    assert (
+        rows[mine.name, "a"] == rows["auc_advantage", "a"]
+    )  # it has parts: it is averaged, too
+
+
+def test_no_coin_and_costs_from_elsewhere():
+    scores = sweep(np.random.default_rng(1), n_models=9)
+    found = release_of(scores, no_coin="people move", without={"auc_advantage"})
+    assert found.not_computed == {"placebo": "people move"}
+    assert "auc_advantage" not in {row.proxy for row in found.pooled_exposure}
+    steps = []
+    assert release_of(scores, on_step=steps.append).placebo
+    assert steps == ["checking with made-up groups"]
+
+
+def test_the_account_and_the_noise_are_of_the_cost_that_was_chosen():
+    release = release_of(remembered(), no_coin="slow")
+    for cost, words in (
+        ("paired_gap", "points of accuracy"),
+        ("paired_confidence", "points of confidence"),
+        ("attack_advantage", "asked whether a person was in"),
+        ("lira_advantage", "asked which of two people was in"),
+    ):
+        audit = pcer.audit(release, pcer.Plan(cost=cost, resamples=10, null_draws=10))
+        assert words in audit.account[1]
+        rows = {row.group: row for row in release.pooled_exposure if row.proxy == cost}
+        for name, group in audit.budgets[0].groups.items():
+            # the mean of max(0, x) of a normal x with the error of the cost without
+            # memorisation
+            error = rows[name].null_error
+            assert group.noise_level == pytest.approx(error / math.sqrt(2 * math.pi))
+        assert f"Exposure: {PROXIES[cost].label}" in resolution_table(audit).note
+
+
+def test_what_is_measured_is_what_the_registry_lists():
+    scores = sweep(np.random.default_rng(0), n_models=8, n_records=70_000)
+    (found,) = attack_models([scores])
+    per_run = {name for rows in found.runs[0].values() for name in rows}
+    of_one, of_several = (
+        {name for name, one in PROXIES.items() if one.basis is basis}
+        for basis in (Basis.MODEL, Basis.MODELS)
+    )
+    assert per_run == of_one | {proxy.name for proxy in BY_SHADOWS}
+    assert {row.proxy for row in found.rows} - of_one == of_several
+
+
+def test_where_lira_finds_less_than_the_loss_attack_is_said():
+    """Nobody's difference can be seen in the noise of one group, and everybody's loss can."""
+    rng = np.random.default_rng(5)
+    scores = sweep(rng, n_models=12, n_records=800, shift=0.5, epsilon=0.5)
+    assert weaker_notes([scores], attack_models([scores])) == []
+    fixed = 3.0 * scores.member + rng.normal(0, 0.1, scores.member.shape)
+    noise = rng.normal(0, 200, scores.member.shape) * (
+        rng.random(scores.member.shape) < 0.2
+    )
+    logits = np.where(
+        scores.group == 1, (fixed + noise) * (2 * scores.labels - 1), scores.logits
+    )
+    scores = replace(scores, logits=logits)
+    (note,) = weaker_notes([scores], attack_models([scores]))
+    assert note.startswith(
+        "LiRA finds less than the plain loss attack and understates exposure of 'b' at ε = 0.5 (by "
+    )
+
+
+TABLE = {
+    "score": [0.9, 0.2, 0.7, 0.4, 0.8, 0.1, 0.3],
+    "record": [11, 12, 13, 14, 15, 16, 17],
+    "group": ["x", "x", "x", "x", "y", "y", None],
+    "member": [True, False, True, False, True, False, True],
+}
+MINE = {"epsilon": 2.0, "proxy": "my_attack"}
+
+
+@pytest.mark.parametrize("library", [dict, pd.DataFrame, pl.DataFrame])
+def test_bring_your_own_scores(library):
+    rows = exposure_from_scores(library(TABLE), **MINE)
+    assert [(row.group, row.value, row.n_records) for row in rows] == [
+        ("x", 0.5, 4),
+        ("y", 0.5, 2),
+    ]
+    assert {(row.epsilon, row.proxy) for row in rows} == {(2.0, "my_attack")}
+
+
+def test_bring_your_own_scores_of_many_models():
+    """A long table of every model's scores gives the clustered numbers of the sweep itself."""
+    scores = remembered(epsilon=2.0)
+    model, record = np.indices(scores.member.shape)
+    names = np.array([*scores.group_names, None], dtype=object)[scores.group]
+    logit = scores.logits * (2 * scores.labels - 1)
+    columns = logit, record, names[record], scores.member, model
+    table = dict(
+        zip((*TABLE, "model"), (column.ravel() for column in columns), strict=True)
+    )
+    for row in exposure_from_scores(table, **MINE):
+        ours = rows_of(scores)["auc_advantage", row.group]
+        assert row.value == pytest.approx(ours.value, abs=1e-12)
+        assert row.standard_error == pytest.approx(ours.standard_error, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"record": [1, 1, 2, 3, 4, 5, 6]}, "appears twice for one model"),
+        ({"score": [np.nan, *TABLE["score"][1:]]}, "score must be finite"),
+        ({"member": [2, *TABLE["member"][1:]]}, "member must be True or False"),
+        ({"group": ["x"]}, "one length"),
+        ({"group": None}, "no column 'group'; it has score, record, member"),
+        ({"score": ["high"] * 7}, "score must hold numbers"),
+        ({"record": [None, *TABLE["record"][1:]]}, "record is missing in 1 records"),
+    ],
+)
+def test_bad_tables_get_one_clear_sentence(change, message):
+    table = {
+        name: column
+        for name, column in {**TABLE, **change}.items()
+        if column is not None
+    }
+    with pytest.raises(InputError, match=message):
+        exposure_from_scores(table, **MINE)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"member": np.ones((3, 4), dtype=bool)}, "must both be"),
+        ({"group": np.array([0, 1, 2, 0])}, "group must hold a position"),
+        ({"labels": np.array([0, 1, 2, 1])}, "labels must be 0 and 1"),
+        ({"logits": np.array([[np.inf, 0, 0, 0]] * 2)}, "logits must be finite"),
+        ({"member": np.ones((2, 4))}, "member must be boolean"),
+        ({"reference": np.zeros((1, 4))}, "reference must be finite"),
+        ({"predicted": np.zeros((2, 4))}, "predicted must be boolean"),
+    ],
+)
+def test_bad_scores_get_one_clear_sentence(change, message):
+    good = {
+        "logits": np.zeros((2, 4)),
+        "labels": np.array([0, 1, 0, 1]),
+        "member": np.ones((2, 4), dtype=bool),
+        "group": np.array([0, 1, 0, -1]),
+        "group_names": ("a", "b"),
+    }
+    BudgetScores(**good)
+    with pytest.raises(ValueError, match=message):
+        BudgetScores(**{**good, **change})

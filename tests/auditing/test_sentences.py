@@ -1,0 +1,312 @@
+"""How numbers are written, and what every headline and card keeps to."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import pcer
+from pcer.auditing.record import Audit
+from pcer.auditing.sentences import advice, cards, certainty, headline, telling
+from pcer.measuring.plan import Benefit
+from pcer.paper.records import Summary
+from pcer.release.reading import parse_release
+from pcer.report.tables.paper import plus_minus
+from pcer.wording import bounds, decimals, signed
+from tests.auditing.made import drawn
+from tests.pages import ROOT, SAMPLES
+from tests.test_one_voice import QUICK, any_release
+
+NUMBER = re.compile(r"[−-](\d[\d,]*\.?\d*|\.\d+)(e[−+-]?\d+)?")
+
+numbers = (
+    st.floats(-1.5, 1.5) | st.floats(-1e9, 1e9) | st.sampled_from([0.0, -0.0, -1e-300])
+)
+digits = st.integers(0, 6)
+
+
+def negatives(text: str) -> list[float]:
+    """Every number in a text that is written with a minus."""
+    plain = [
+        match[0].replace("−", "-").replace(",", "") for match in NUMBER.finditer(text)
+    ]
+    return [float(number) for number in plain]
+
+
+def test_the_check_sees_a_negative_zero():
+    found = negatives("[−.000, +.100] ± −0.0; −1.50 and -2e-05, −1,234")
+    assert found == [-0.0, -0.0, -1.5, -2e-05, -1234]
+
+
+@given(numbers, numbers, digits)
+@example(-0.00001, -0.0, 4)
+def test_numbers_are_written_rounded_and_none_as_a_negative_zero(value, other, places):
+    ci = (min(value, other), max(value, other))
+    summary = Summary(mean=value, std=abs(other), ci=ci)
+    texts = [decimals(value, places), signed(value), bounds(ci), bounds(ci, places)]
+    texts += [plus_minus(summary), plus_minus(summary, places)]
+    assert all(number < 0 for text in texts for number in negatives(text))
+    assert float(decimals(value, places).replace("−", "-")) == round(value, places)
+    near = float(signed(value).replace("−", "-").replace(",", ""))
+    assert near == pytest.approx(value, rel=0.005, abs=1e-300)
+
+
+def test_rates_lose_only_the_zero_before_the_point():
+    rates = {0.5: ".50", -0.5: "−.50", 10.5: "10.50", -0.001: ".00", 1.0: "1.00"}
+    for value, text in rates.items():
+        assert plus_minus(Summary(mean=value, std=None, ci=None), 2) == text
+
+
+# Every headline and card: on all answers, forced upon one audit; and on releases
+
+FORBIDDEN = re.compile(
+    "worse off|this alone|told apart|by lot|taken back|takes back|coin-flip|of its own|surer|"
+    "witness|picture of chance|no memory|privacy cost|[{}]|\\bnan\\b|None(?! of)| %",
+)
+AXES = (
+    re.compile("recognis|exposure|detect"),
+    re.compile("outcome|[Ww]orse served|often"),
+)
+PEOPLE = (
+    None,
+    "defendants",
+    "people who asked for a loan in one of our branches last year",
+)
+MEANS = (None, "are predicted to be charged again", "earn " + "very " * 14 + "much")
+EXPOSURE = ("differs", "no_difference_shown", "none_detected", "cannot_tell")
+OUTCOMES = ("differ", "no_difference_shown", "not_given", "cannot_tell")
+
+
+def sentences(audit: Audit) -> Iterator[str]:
+    """Everything that is said of an audit, and of each of its settings."""
+    yield from (*audit.account, *audit.trust, *audit.next_steps, audit.choice)
+    yield from (certainty.paper_words(audit), certainty.paper_note(audit))
+    for setting in audit.budgets:
+        yield from (headline.headline(audit, setting), headline.badge(audit, setting))
+        for card in (cards.exposure_card, cards.outcomes_card, cards.how_sure_card):
+            question, answer, text = card(audit, setting)
+            yield from (question, answer, *text)
+        yield from advice.what_would_change(audit, setting)
+
+
+def check(audit: Audit) -> None:
+    """At most 30 words, both axes, no phrase that has gone."""
+    for setting in audit.budgets:
+        said = headline.headline(audit, setting)
+        for name in sorted(audit.subject.groups, key=len, reverse=True):
+            said = re.sub(re.escape(name), "N", said, flags=re.IGNORECASE)
+        assert len(said.split()) <= 30, said
+        assert all(axis.search(said) for axis in AXES), said
+    for sentence in sentences(audit):
+        assert not FORBIDDEN.search(sentence), sentence
+
+
+@cache
+def three_groups() -> Audit:
+    """Settings of three groups, two of which differ from the first."""
+    sizes, shares, gaps = (3000, 900, 700), (0.3, 0.6, 0.1), (0.02, 0.1, 0.06)
+    release = drawn(sizes, shares, gaps, budgets=(0.5, None), n_seeds=3)
+    return pcer.audit(release, pcer.Plan(resamples=5, null_draws=5))
+
+
+def forced(
+    audit: Audit, exposure: str, outcomes: str, subject: dict[str, object]
+) -> Audit:
+    """The audit with other answers: of all pairs, and of all groups whether they are detected."""
+    budgets = []
+    for setting in audit.budgets:
+        pairs = []
+        for pair in setting.pairs:
+            ours = {
+                "answer": exposure,
+                "group": pair.groups[1] if exposure == "differs" else None,
+            }
+            other = {
+                "answer": outcomes,
+                "group": pair.groups[1] if outcomes == "differ" else None,
+            }
+            changes = {"exposure": pair.exposure.model_copy(update=ours)}
+            changes |= {"outcomes": pair.outcomes.model_copy(update=other)}
+            pairs.append(pair.model_copy(update=changes))
+        is_detected = exposure in EXPOSURE[:2]
+        groups = {
+            k: g.model_copy(update={"resolved": is_detected})
+            for k, g in setting.groups.items()
+        }
+        budgets.append(setting.model_copy(update={"pairs": pairs, "groups": groups}))
+    about = audit.subject.model_copy(update=subject)
+    return audit.model_copy(update={"budgets": budgets, "subject": about})
+
+
+@pytest.mark.parametrize("exposure", EXPOSURE)
+@pytest.mark.parametrize("outcomes", OUTCOMES)
+def test_every_answer_has_a_headline_of_thirty_words(exposure, outcomes):
+    for people, means, outcome in product(PEOPLE, MEANS, ("benefit", "harm")):
+        subject = {"people": people, "positive_means": means, "outcome": outcome}
+        audit = forced(three_groups(), exposure, outcomes, subject)
+        for stronger, benefit in product((None, "lira_advantage"), get_args(Benefit)):
+            plan = audit.plan.model_copy(update={"benefit": benefit})
+            check(audit.model_copy(update={"stronger_attack": stronger, "plan": plan}))
+
+
+def test_a_difference_without_detection_is_no_difference_and_said_to_be():
+    audit = forced(three_groups(), "none_detected", "differ", {})
+    said = certainty.how_sure(audit, audit.told)
+    n = sum((pair.exposure.p_value or 1.0) <= 0.05 for pair in audit.told.pairs)
+    assert sum("is not itself detected" in sentence for sentence in said) == n > 0
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_releases_of_the_repository_have_headlines(path):
+    check(pcer.audit(pcer.read_release(path), pcer.Plan(resamples=5, null_draws=5)))
+
+
+def test_drawn_releases_have_headlines():
+    for k in range(40):
+        check(pcer.audit(*any_release(np.random.default_rng([27, k]))))
+
+
+def test_attacks_that_contradict_each_other_are_said_to():
+    audit = pcer.audit(
+        pcer.read_release(ROOT / "studies/paper/bios.gender.release.json"), QUICK
+    )
+    said = "AUC finds Male easier to recognise; paired gap finds Female; they contradict each other"
+    assert any(said in sentence for sentence in audit.trust)
+    (card,) = (
+        cards.exposure_card(audit, setting).sentences
+        for setting in audit.budgets
+        if setting.epsilon == 0.1
+    )
+    assert (
+        "For Female that shows by paired confidence alone." in card
+    )  # its RMIA may be a coin
+    # outcomes drive the ratios, and Δ PCER is evidence of memorisation: both are said
+    # together
+    least_private, badge = (
+        audit.budgets[-1],
+        "PCER differs because predictions do, not privacy",
+    )
+    assert least_private.verdict is pcer.Verdict.RATIO_DIFFERS
+    assert headline.badge(audit, least_private) == badge
+    assert certainty.paper_words(audit).startswith("Δ PCER shows memorisation")
+
+
+def test_to_be_flagged_rightly_is_no_harm_and_its_placebos_are_not_those_of_rates():
+    release = pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
+    audit = pcer.audit(release, QUICK.model_copy(update={"benefit": "precision"}))
+    assert (
+        audit.verdict.value == "exposure_differs"
+    )  # 60 of 100 right in Other, 69 in the other
+    assert (
+        "Positive predictions for Other defendants are right less often"
+        in audit.headline
+    )
+    (pair,) = audit.told.pairs
+    assert pair.outcomes.group == "Other"
+    checks = pair.exposure.placebo
+    assert checks.n_exposure is not None is not checks.exposure_p
+    assert {checks.n_double, checks.n_ratio, checks.n_any, checks.ratio_p} == {None}
+    double = pcer.audit(
+        release, QUICK.model_copy(update={"benefit": "true_positive_rate"})
+    )
+    assert (
+        "This release lacks the made-up-groups check of this finding." in double.trust
+    )
+
+
+def test_other_attacks_that_show_a_difference_are_in_headline_badge_and_card():
+    release = pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
+    audit = pcer.audit(release, QUICK.model_copy(update={"cost": "overfitting_gap"}))
+    assert audit.headline.startswith(
+        "Only other attacks show a group to be easier to recognise."
+    )
+    assert (
+        headline.badge(audit, audit.told)
+        == "Only other attacks show a privacy difference"
+    )
+    card = cards.exposure_card(audit, audit.told)
+    assert any("do show a difference" in sentence for sentence in card.sentences)
+    assert "exposure_differs" in audit.statements()
+
+
+def test_a_p_value_beside_another_attacks_numbers_names_its_own():
+    release = pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
+    for cost, whose in (
+        ("sharpest", " by paired confidence"),
+        ("paired_confidence", ""),
+    ):
+        audit = pcer.audit(release, QUICK.model_copy(update={"cost": cost}))
+        assert audit.told.pairs[0].exposure.attack == "paired_confidence"
+        (said,) = (each for each in audit.account if each.startswith("They differ by"))
+        assert said.endswith(f"; p < 0.001{whose}).")
+
+
+def test_a_file_that_contradicts_itself_is_no_evidence_in_the_papers_words():
+    tree = pcer.read_release(ROOT / "examples" / "compas-forest.release.json").to_tree()
+    tree["training"]["stratified_by"] = "both"
+    audit = pcer.audit(parse_release(tree, file="x"), QUICK)
+    assert certainty.paper_words(audit).startswith(
+        "This file cannot tell whether Δ PCER is evidence."
+    )
+
+
+@pytest.mark.parametrize("said", [{"stratified_by": "both"}, {"split_kind": "other"}])
+def test_a_file_that_cannot_tell_does_not_say_that_no_attack_detects(said):
+    tree = pcer.read_release(ROOT / "examples" / "compas-forest.release.json").to_tree()
+    audit = pcer.audit(
+        parse_release({**tree, "training": {**tree["training"], **said}}, file="x"),
+        QUICK,
+    )
+    assert audit.headline.startswith(
+        "This file cannot tell who is easier to recognise."
+    )
+    assert not any(
+        re.search("attacks? detect|none shows", sentence) for sentence in audit.trust
+    )
+
+
+def test_of_several_pairs_the_widest_is_told_with_its_names():
+    audit = forced(three_groups(), "differs", "differ", {})
+    pairs = audit.told.pairs
+    widest = max(pairs, key=lambda pair: abs(pair.outcomes.difference.value))
+    double = next(pair for pair in pairs if pair is not widest)
+    of_group = double.double_disadvantage.model_copy(update={"group": double.groups[1]})
+    marked = double.model_copy(update={"double_disadvantage": of_group})
+    setting = audit.told.model_copy(
+        update={"pairs": [marked if pair is double else pair for pair in pairs]}
+    )
+    assert telling.in_order(setting, "outcomes")[0] == widest.groups[1]
+    assert telling.in_order(setting, "exposure")[0] == double.groups[1]
+    gap = certainty.how_sure(audit.model_copy(update={"budgets": [setting]}), setting)[
+        1
+    ]
+    assert gap.startswith(f"Outcome gap between {' and '.join(widest.groups)}: ")
+
+
+def test_gaps_agree_with_the_parity_gap_and_r_is_the_benefit_that_was_asked_for():
+    release = pcer.read_release(ROOT / "studies" / "paper" / "compas.race.release.json")
+    audit = pcer.audit(release, QUICK)
+    (gap,) = (each for each in audit.trust if each.startswith("Outcome gap"))
+    parity = (
+        audit.told.demographic_parity_gap.mean
+    )  # 50.4 and 26.6, printed as 50 and 27: not 23
+    assert gap.startswith(
+        f"Outcome gap: {100 * parity:.1f} points (95% interval 21.4 to 26.2"
+    )
+    (shrinks,) = (
+        each for each in audit.next_steps if each.startswith("The outcome gap")
+    )
+    assert "shrink from 23.8 to 10.6 points" in shrinks
+    assert "R: predicted positive;" in certainty.paper_note(audit)
+    precise = pcer.audit(release, QUICK.model_copy(update={"benefit": "precision"}))
+    assert "R: qualify, of those predicted positive;" in certainty.paper_note(precise)
+    tree = release.to_tree()
+    tree["subject"]["n_missing_group"] = 12
+    shown = str(parse_release(tree, file="x"))
+    assert "People without a recorded group, left out: 12." in shown

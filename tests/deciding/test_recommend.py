@@ -1,0 +1,674 @@
+"""Choosing a setting: bounds by hand, ties, the nearest, what would decide, the price, refusals."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from dp_accounting import (
+    GaussianDpEvent,
+    PoissonSampledDpEvent,
+    SelfComposedDpEvent,
+    dp_event,
+)
+from dp_accounting.rdp import RdpAccountant
+from scipy import optimize, stats
+
+import pcer
+from pcer.deciding.price import selection_epsilon
+from pcer.deciding.recommend import Recommendation
+from pcer.errors import InputError
+from pcer.measuring.power import Design, MeasuredError
+from pcer.measuring.variances import benefit_variance, people_part
+from pcer.release.file import Release
+from pcer.release.reading import parse_release
+from pcer.statistics import ORDERS, sampled_gaussian
+from tests.commands import passed, refusal, run
+from tests.pages import HOSTILE, Html
+
+ROOT = Path(__file__).parents[2]
+N, TESTED, SPLITS = 2_400, 300, 10
+STEPS = {"sample_rate": 1 / 17, "n_steps": 425}
+TRAINING = {"dp_delta": 1e-5, "trainings": dict.fromkeys("abcd", STEPS)}
+# By model: epsilon, noise, accuracy of 300 in every split, and its spread; exposures
+# with errors.
+GRID = {
+    "a": (5.0, 3.0, 240, 6, (0.010, 0.012), 0.004),
+    "b": (1.0, 4.7, 240, 6, (0.002, 0.005), 0.004),
+    "c": (10.0, 2.5, 246, 3, (0.050, 0.045), 0.004),
+    "d": (5.0, 3.0, 220, 3, (0.024, 0.016), 0.004),
+}
+
+
+def tree(groups=("men", "women"), **changes) -> dict:
+    """Settings whose splits vary around their accuracy; exposures as two attacks have them."""
+    runs, rows, rng = [], [], np.random.default_rng(4)
+    luck = rng.permutation(np.arange(SPLITS) - (SPLITS - 1) / 2)
+    for model, (epsilon, noise, right, spread, exposures, error) in (
+        GRID | changes
+    ).items():
+        key = {"model": model, "epsilon": epsilon}
+        for split in range(SPLITS):
+            n_right = round(right + spread * luck[split] / 3 + rng.normal())
+            test = {"accuracy": n_right / TESTED, "positive_rate": 0.5, "n": TESTED}
+            train = {"accuracy": (7 * n_right + 20) / (7 * TESTED), "n": 7 * TESTED}
+            tables = {name: {"train": train, "test": test} for name in groups}
+            own = {"seed": split, "split": f"s{split}", "noise_multiplier": noise}
+            runs.append({**key, **own, "groups": tables})
+        for name, exposure in zip(groups, exposures, strict=True):
+            for attack, share in (("rmia_advantage", 1.0), ("paired_confidence", 0.5)):
+                numbers = {
+                    "value": share * exposure,
+                    "standard_error": error,
+                    "n_records": N,
+                }
+                rows.append({**key, "group": name, "proxy": attack, **numbers})
+    return {
+        "format": "pcer-release",
+        "version": 3,
+        "subject": {
+            "dataset": "d",
+            "attribute": "sex",
+            "groups": [*groups],
+            "outcome": "benefit",
+        },
+        "training": {
+            "split_kind": "random",
+            "stratified_by": "both",
+            "joint_privacy": TRAINING,
+        },
+        "runs": runs,
+        "pooled_exposure": rows,
+    }
+
+
+def released(made: dict | None = None) -> Release:
+    return parse_release(made or tree(), file="made")
+
+
+def lists(found: Recommendation) -> dict[str, str]:
+    return {setting.model: setting.answer for setting in found.settings}
+
+
+def chosen(found: Recommendation) -> str | None:
+    return None if found.choice is None else found.choice.model
+
+
+def test_bounds_are_at_five_percent_over_settings_and_over_settings_groups_and_limits():
+    found = pcer.recommend(released(), largest_exposure=52.8, least_accuracy=70)
+    z_hold, z_break = (
+        stats.norm.isf(0.05 / n) for n in (4, 4 * 2 * 3)
+    )  # exposure: two attacks
+    t_hold, t_break = (stats.t.isf(0.05 / n, SPLITS - 1) for n in (4, 4 * 2 * 3))
+    for setting in found.settings:
+        _, _, _, _, exposures, error = GRID[setting.model]
+        own = [x for x in setting.numbers if x.what == "largest_exposure"]
+        for x, (attack, g) in zip(
+            own, [(a, g) for a in (1, 0) for g in (0, 1)], strict=True
+        ):
+            value = 100 * exposures[g] * (1 if attack else 0.25)
+            reach = 100 * error * (1 if attack else 0.5)
+            assert x.value == pytest.approx(50 + value)
+            assert x.upper == pytest.approx(50 + value + z_hold * reach)
+            assert x.lower == pytest.approx(50 + value - z_break * reach)
+        right = by_split(setting.model)
+        mean, error = right.mean(), right.std(ddof=1) / math.sqrt(SPLITS)
+        x = setting.numbers[-1]
+        assert [x.value, x.standard_error] == pytest.approx([mean, error])
+        assert [x.lower, x.upper] == pytest.approx(
+            [mean - t_hold * error, mean + t_break * error]
+        )
+    # a and b have every bound inside, c has one outside, d is neither
+    assert lists(found) == {"a": "holds", "b": "holds", "c": "breaks", "d": "open"}
+    assert chosen(found) == "b"  # tied with a, and of the smaller epsilon
+    assert [found.settings[3].splits, found.nearest] == [None, None]
+    assert found.settings[3].people > N
+
+
+def by_split(model: str, made: dict | None = None) -> np.ndarray:
+    runs = [r for r in (made or tree())["runs"] if r["model"] == model]
+    return np.array([100 * r["groups"]["men"]["test"]["accuracy"] for r in runs])
+
+
+def test_ties_are_by_paired_differences_and_the_first_setting_is_the_yardstick():
+    """What splits share cancels: a setting 2 points lower is not tied although errors overlap."""
+    changes = {"b": (1.0, 4.7, 234, 6, (0.002, 0.005), 0.004)}
+    found = pcer.recommend(released(tree(**changes)), largest_exposure=53)
+    apart = by_split("a", tree(**changes)) - by_split("b", tree(**changes))
+    error = apart.std(ddof=1) / math.sqrt(SPLITS)
+    assert apart.mean() > 1.64 * error
+    assert apart.mean() < 1.64 * math.hypot(*(by_split(m).std(ddof=1) for m in "ab"))
+    assert chosen(found) == "a"
+    wide = tree(b=(1.0, 4.7, 240, 10, (0.002, 0.005), 0.004))
+    best = pcer.recommend(released(wide), largest_exposure=53, least_accuracy=70)
+    apart = by_split("a", wide) - by_split("b", wide)
+    most = apart.mean() + stats.t.isf(0.05, SPLITS - 1) * apart.std(ddof=1) / math.sqrt(
+        SPLITS
+    )
+    said = float(
+        re.search(r"at most (\S+) points lower than that of a, ", best.account[0])[1]
+    )
+    assert 1 < most <= said < most + 0.01  # a bound is rounded away from what it bounds
+    # of one epsilon, the one whose people spend less
+    same = tree(
+        a=(5.0, 3.0, 238, 6, (0.01, 0.012), 0.004),
+        d=(5.0, 3.0, 238, 6, (0.01, 0.01), 0.004),
+    )
+    same["runs"] = [run for run in same["runs"] if run["model"] in "ad"]
+    same["pooled_exposure"] = [
+        row for row in same["pooled_exposure"] if row["model"] in "ad"
+    ]
+    same["bounds"] = bounds(a=1.9, d=1.2)
+    assert "its people spend least" in chosen_in(same, "d")
+    same["bounds"] = bounds(
+        a=1.2, d=1.2
+    )  # then the more accurate one, wherever it stands
+    for order in (1, -1):
+        same["runs"] = same["runs"][::order]
+        best = max("ad", key=lambda model: by_split(model, same).mean())
+        assert "it is the most accurate" in chosen_in(same, best)
+
+
+def chosen_in(made: dict, model: str) -> str:
+    found = pcer.recommend(released(made), largest_exposure=53)
+    assert chosen(found) == model
+    return found.headline
+
+
+def test_settings_of_exactly_one_accuracy_are_tied():
+    made = tree()
+    tables = {r["seed"]: r["groups"]["men"] for r in made["runs"] if r["model"] == "a"}
+    for r in made["runs"]:
+        if r["model"] == "b":  # one more is right in training
+            own = tables[r["seed"]]
+            train = {
+                "accuracy": own["train"]["accuracy"] + 1 / (7 * TESTED),
+                "n": 7 * TESTED,
+            }
+            r["groups"] = {
+                name: {"train": train, "test": own["test"]} for name in r["groups"]
+            }
+    assert "it has the smallest epsilon" in chosen_in(made, "b")
+
+
+def bounds(mode: str = "held", **spent: float) -> list[dict]:
+    common = {
+        "kind": "receipt",
+        "mode": mode,
+        "accountant": "rdp",
+        "standard_error": 0.01,
+    }
+    return [
+        {
+            **common,
+            "model": model,
+            "epsilon": GRID[model][0],
+            "group": name,
+            "mean": mean,
+        }
+        for model, mean in spent.items()
+        for name in ("men", "women")
+    ]
+
+
+def test_most_spent_reads_receipts_then_promises_and_believes_no_estimate():
+    made = tree(c=(None, None, 246, 3, (0.05, 0.045), 0.004))
+    made["bounds"] = bounds(a=1.9, d=2.5)
+    found = pcer.recommend(released(made), most_spent=2)
+    assert lists(found) == {"a": "holds", "b": "holds", "c": "breaks", "d": "breaks"}
+    made["bounds"] = bounds(
+        a=1.99
+    )  # both parts of an error fall, as a release states their sum
+    one = pcer.recommend(released(made), most_spent=2).settings[0]
+    enough = (stats.norm.isf(0.05 / 4) + 0.84) ** 2
+    assert (one.answer, one.splits) == ("open", math.ceil(SPLITS * enough))
+    assert one.people == pytest.approx(N * enough)
+    assert f"people with {one.splits} splits would decide it" in one.sentence
+    made["bounds"] = bounds(
+        a=5.2
+    )  # receipts by another accountant than the promise, which holds
+    answers = [
+        lists(pcer.recommend(released(made), most_spent=x))["a"] for x in (5, 4.9)
+    ]
+    assert answers == ["holds", "breaks"]
+    made["bounds"] += [
+        row | {"kind": "promise", "standard_error": None} for row in bounds(a=4.8)
+    ]
+    assert lists(pcer.recommend(released(made), most_spent=4.9))["a"] == "holds"
+    made["bounds"] = bounds("refreshed", a=1.9, d=2.5)
+    assert lists(pcer.recommend(released(made), most_spent=2))["a"] == "open"
+    made["bounds"] = [
+        row | {"kind": "promise", "standard_error": None} for row in bounds(a=3)
+    ]
+    assert lists(pcer.recommend(released(made), most_spent=2))["a"] == "open"
+    del made[
+        "bounds"
+    ]  # the epsilons bound what is spent, and nothing does without privacy
+    found = pcer.recommend(released(made), most_spent=2)
+    assert lists(found) == {"a": "open", "b": "holds", "c": "breaks", "d": "open"}
+    said = [found.settings[k].sentence for k in (0, 2)]
+    assert ["as promised" in said[0], "without privacy" in said[1]] == [True, True]
+    assert pcer.recommend(released(made), most_spent=0.5).nearest.model == "b"
+    policy = pcer.Policy(most_spent=2, least_accuracy=99)
+    again = pcer.recommend(released(made), policy=policy, least_accuracy=50)
+    assert again.limits == {"most_spent": 2, "least_accuracy": 50}
+
+
+def test_differences_and_outcome_gaps_are_held_and_what_would_decide_is_said():
+    found = pcer.recommend(released(), largest_difference=1.5, largest_outcome_gap=9)
+    gaps = {
+        x.what: x for x in found.settings[0].numbers if x.what.startswith("largest_")
+    }
+    apart, z = gaps["largest_difference"], stats.norm.isf(0.05 / 4)
+    assert apart.attack == "paired_confidence"
+    assert apart.upper == pytest.approx(50 * (0.001 + z * 0.004 * math.sqrt(2)))
+    assert gaps["largest_outcome_gap"].value == 0
+    near = pcer.recommend(released(), largest_exposure=50.5)
+    assert (near.choice, near.nearest.model) == (None, "b")
+    assert "The nearest is b, ε = 1." in near.headline
+    tight = by_split("a").mean() - 0.5
+    one = pcer.recommend(released(), least_accuracy=tight).settings[0]
+    error = by_split("a").std(ddof=1) / math.sqrt(SPLITS)
+    enough = (stats.norm.isf(0.05 / 4) + 0.84) * error / 0.5
+    assert (one.answer, one.splits) == (
+        "open",
+        max(SPLITS + 1, math.ceil(SPLITS * enough**2)),
+    )
+
+
+def test_every_two_groups_are_held_against_a_limit_of_gaps():
+    groups = "ABCD"
+    changes = {m: (*own[:3], 30, (0.01,) * 4, own[5]) for m, own in GRID.items()}
+    made, rates = (
+        tree(groups, **changes),
+        dict(zip(groups, (150, 124, 174, 150), strict=True)),
+    )
+    for r in made["runs"]:
+        for name, table in r["groups"].items():
+            table["test"] = table["test"] | {
+                "positive_rate": (rates[name] + r["seed"]) / TESTED
+            }
+    found = pcer.recommend(released(made), largest_outcome_gap=15)
+    gaps = [x for x in found.settings[0].numbers if x.what == "largest_outcome_gap"]
+    assert [x.groups for x in gaps] == [
+        tuple(pair) for pair in ("AB", "AC", "AD", "BC", "BD", "CD")
+    ]
+    widest, z = gaps[3], stats.norm.isf(0.05 / (4 * 6))  # settings, pairs
+    assert widest.value == pytest.approx(100 * 50 / TESTED)
+    assert widest.lower == pytest.approx(widest.value - z * widest.standard_error)
+    assert {*lists(found).values()} == {"open"}
+    assert "between B and C" in found.headline
+
+
+def test_a_group_of_too_few_people_is_named_and_does_not_decide_which_is_nearest():
+    made = tree()
+    for row in made["pooled_exposure"]:
+        row["n_records"] = 40 if row["group"] == "women" else N
+    found = pcer.recommend(released(made), largest_exposure=54)
+    assert {*lists(found).values()} == {"open"}
+    assert (
+        "too few people in women to tell (fewer than 50)" in found.settings[0].sentence
+    )
+    assert found.nearest.model == "b"
+    assert not any(
+        "To choose" in step for step in pcer.audit(released(made)).next_steps
+    )
+
+
+def test_more_splits_decide_an_outcome_gap_as_far_as_they_lower_its_error():
+    made = tree()
+    made["runs"] = [run for run in made["runs"] if run["seed"] < 2]
+    one = pcer.recommend(released(made), largest_outcome_gap=5.5).settings[0]
+
+    def power(n_splits: int) -> float:
+        each = benefit_variance(np.array(0.5), n=N, n_test=TESTED, n_splits=n_splits)
+        return stats.norm.cdf(0.055 / math.sqrt(2 * each) - stats.norm.isf(0.05 / 4))
+
+    assert (one.answer, one.people) == ("open", None)
+    assert power(one.splits - 1) < 0.8 <= power(one.splits) + 1e-3
+
+
+@pytest.mark.parametrize(("errors", "end"), [(0.5, "lower"), (-0.5, "upper")])
+def test_an_open_number_is_told_with_the_bound_beyond_its_limit(errors, end):
+    right = by_split("a")
+    limit = right.mean() - errors * right.std(ddof=1) / math.sqrt(SPLITS)
+    one = pcer.recommend(released(), least_accuracy=limit).settings[0]
+    may_be = getattr(one.numbers[-1], end)
+    assert one.answer == "open"
+    assert f"is {right.mean():.1f} and may be {may_be:.1f} (limit" in one.sentence
+
+
+def test_what_would_decide_a_setting_decides_every_number_that_is_inside_or_one_outside():
+    made = tree(a=(5.0, 3.0, 240, 6, (0.026, 0.012), 0.004))
+    right, error = (
+        by_split("a", made),
+        by_split("a", made).std(ddof=1) / math.sqrt(SPLITS),
+    )
+
+    def needed(exposure: float, errors: float) -> tuple[int | None, float | None]:
+        limits = {
+            "largest_exposure": exposure,
+            "least_accuracy": right.mean() - errors * error,
+        }
+        one = pcer.recommend(released(made), **limits).settings[0]
+        assert one.answer == "open"
+        return one.splits, one.people
+
+    # No number of splits decides the exposure, which is 1 error inside, or outside, its
+    # limit.
+    assert needed(53, 0.3) == needed(53, 10)
+    assert needed(53, 10)[1] > N
+    assert needed(52.2, -0.9) == needed(60, -0.9)
+    assert needed(60, -0.9)[0] > SPLITS
+
+
+def test_an_audit_ends_with_a_command_that_some_setting_answers():
+    *_, last = pcer.audit(released()).next_steps
+    start, limit = last.rsplit(" ", 1)
+    assert start == "To choose: pcer recommend RELEASE --largest-exposure"
+    assert chosen(pcer.recommend(released(), largest_exposure=float(limit))) == "b"
+
+
+@pytest.mark.parametrize(("limit", "is_splits"), [(54.5, True), (52.7, False)])
+def test_what_would_decide_an_exposure_is_what_the_planner_needs(limit, is_splits):
+    """The planner's power with so many splits, or people, is 4 in 5, and less with fewer."""
+    changes = {
+        "a": (5.0, 3.0, 240, 6, (0.026, 0.012), 0.02),
+        "b": (1.0, 3.0, 240, 6, (0, 0), 0.02),
+    }
+    error = 0.02 if is_splits else 0.004
+    changes["a"] = (*changes["a"][:5], error)
+    one = pcer.recommend(released(tree(**changes)), largest_exposure=limit).settings[0]
+    assert (one.answer, one.splits is not None) == ("open", is_splits)
+    known = MeasuredError(
+        variance=np.full((2, 2), error**2),
+        people=lambda a, n: people_part(2 * a, n),
+        largest=np.ones(2),
+        n_people=np.full(2, float(N)),
+        n_splits=SPLITS,
+    )
+    away, z = (limit - 52.6) / 100, stats.norm.isf(0.05 / 4)
+
+    def power(splits: float, people: float) -> float:
+        names = {"group_names": ("men", "women"), "n_tests": (1, 1), "error": known}
+        design = Design(**names, people=np.full(2, people), n_splits=splits)
+        variance, _ = known.variances(design, (0,), np.array([0.026]), z)
+        return stats.norm.cdf(away / math.sqrt(variance) - z)
+
+    enough = one.splits or SPLITS, one.people or N
+    fewer = (enough[0] - 1, N) if is_splits else (SPLITS, 0.99 * enough[1])
+    assert power(*fewer) < 0.7996 <= power(*enough) + 1e-3
+
+
+# The price, by the published formulas
+
+
+def independent(
+    divergence: np.ndarray, mean: float, delta: float, eta: float | None
+) -> float:
+    """Theorems 6 and 2 of Papernot and Steinke (2022), order by order; then to epsilon."""
+    found, orders = [], [*map(float, ORDERS)]
+    if eta is None:
+        for order, own in zip(orders, divergence, strict=True):
+            hat = math.log(1 + 1 / (order - 1))
+            tails = [
+                min(
+                    math.exp((a - 1) * (d - hat)) / a * (1 - 1 / a) ** (a - 1),
+                    math.sqrt(1 - math.exp(-d)),
+                )
+                if (a - 1) * (d - hat) < 300
+                else 1.0
+                for a, d in zip(orders, divergence, strict=True)
+            ]
+            found.append(own + mean * min(1.0, *tails) + math.log(mean) / (order - 1))
+    else:
+
+        def runs(gamma: float) -> float:
+            """E[K] by its series."""
+            k = np.arange(1, 20_000)
+            log = k * math.log1p(-gamma) - np.log(k)
+            if eta > 0:
+                rising = np.cumsum(np.log((k - 1 + eta) / k))
+                log = k * math.log1p(-gamma) + rising
+            weights = np.exp(log)
+            return float((k * weights).sum() / weights.sum())
+
+        gamma = optimize.brentq(lambda g: runs(g) - mean, 1e-3, 1 - 1e-9, xtol=1e-13)
+        pairs = [*zip(orders, divergence, strict=True)]
+        more = min((1 - 1 / a) * d + math.log(1 / gamma) / a for a, d in pairs)
+        found = [d + (1 + eta) * more + math.log(mean) / (a - 1) for a, d in pairs]
+    return min(
+        e + math.log(1 - 1 / a) - math.log(delta * a) / (a - 1)
+        for a, e in zip(orders, found, strict=True)
+    )
+
+
+@pytest.mark.parametrize("mean", [3, 14])
+def test_the_price_of_a_fresh_selection_is_that_of_the_published_theorems(mean):
+    one = 425 * sampled_gaussian(np.array([4.654]), 1 / 17)[0]
+    found, law, eta = selection_epsilon(one, mean=mean, dp_delta=1e-5)
+    each = {
+        eta: independent(one, mean, 1e-5, eta) for eta in (None, *np.arange(11) / 10)
+    }
+    assert found == pytest.approx(min(each.values()), rel=1e-6)
+    assert found == pytest.approx(each[eta], rel=1e-6)
+    assert law == ("poisson" if mean == 3 else "negative_binomial")
+    # dp-accounting has both laws, and divergences that are a little larger at broken
+    # orders
+    step = PoissonSampledDpEvent(1 / 17, GaussianDpEvent(4.654))
+    shape = math.inf if eta is None else eta
+    event = dp_event.RepeatAndSelectDpEvent(SelfComposedDpEvent(step, 425), mean, shape)
+    theirs = RdpAccountant().compose(event).get_epsilon(1e-5)
+    assert found <= theirs * (1 + 1e-9) <= found * 1.05
+
+
+def test_reading_all_models_costs_what_one_accountant_adds_up_and_a_public_model_has_no_promise():
+    price = pcer.recommend(released(), largest_exposure=53).price
+    accountant = RdpAccountant()
+    for _, noise, *_ in GRID.values():
+        step = PoissonSampledDpEvent(1 / 17, GaussianDpEvent(noise))
+        accountant.compose(SelfComposedDpEvent(step, 425 * SPLITS))
+    theirs = accountant.get_epsilon(1e-5)
+    assert price.together <= theirs <= 1.03 * price.together
+    assert (price.n_models, price.n_without, price.mean_runs) == (4 * SPLITS, 0, 4)
+    stated = tree()
+    stated["training"]["joint_privacy"] = TRAINING | {
+        "epsilon_of_the_private_models": 25.7
+    }
+    assert pcer.recommend(released(stated), largest_exposure=53).price.together == 25.7
+    for claim in (-5, 1e-9, "25.7", [25.7]):  # less than its noise allows, or no number
+        stated["training"]["joint_privacy"] = TRAINING | {
+            "epsilon_of_the_private_models": claim
+        }
+        assert pcer.recommend(released(stated), largest_exposure=53).price == price
+    public = pcer.recommend(
+        released(tree(c=(None, None, 246, 3, (0.05, 0.045), 0.004))),
+        largest_exposure=53,
+    ).price
+    assert (public.together, public.n_without, public.mean_runs) == (None, SPLITS, 3)
+    assert public.fresh < price.fresh  # the largest epsilon of the grid counts
+    silent = tree()
+    del silent["training"]["joint_privacy"]
+    unknown(silent)
+
+
+def unknown(made: dict) -> None:
+    price = pcer.recommend(released(made), largest_exposure=53).price
+    assert (price.together, price.fresh, len(price.sentences)) == (None, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("steps", "delta", "noise"),
+    [
+        *((STEPS | {"sample_rate": rate}, 1e-5, 3.0) for rate in (0, 2, "x", [1])),
+        *((STEPS | {"n_steps": n}, 1e-5, 3.0) for n in (-3, 0, 1e300, "425")),
+        *((STEPS, delta, 3.0) for delta in (0, -1, 2, "1e-5", [1])),
+        *((STEPS, 1e-5, noise) for noise in (0, 1e-9, 1e300, None)),
+    ],
+)
+def test_a_price_of_numbers_that_no_training_has_is_not_known(steps, delta, noise):
+    made = tree()
+    made["training"]["joint_privacy"] = {
+        "dp_delta": delta,
+        "trainings": dict.fromkeys("abcd", steps),
+    }
+    for r in made["runs"]:
+        r["noise_multiplier"] = noise
+    unknown(made)
+
+
+# Refusals, files, displays
+
+
+def one_setting(made: dict) -> None:
+    for rows in ("runs", "pooled_exposure"):
+        made[rows] = [row for row in made[rows] if row["model"] == "a"]
+
+
+def no_accuracy(made: dict) -> None:
+    for r in made["runs"]:
+        r["groups"]["men"]["test"] = {"n": TESTED, "positive_rate": 0.5}
+
+
+def no_rates(made: dict) -> None:
+    for r in made["runs"]:
+        for table in r["groups"].values():
+            table["test"] = {"n": TESTED, "accuracy": 0.75}
+            table["train"] = {"n": 700, "accuracy": 0.75}
+
+
+def one_split(made: dict) -> None:
+    made["runs"] = [r for r in made["runs"] if r["seed"] == 0]
+
+
+def without_privacy(made: dict) -> None:
+    for row in (*made["runs"], *made["pooled_exposure"]):
+        row["epsilon"] = None
+
+
+def not_random(made: dict) -> None:
+    made["training"]["split_kind"] = "other"
+
+
+@pytest.mark.parametrize(
+    ("edit", "limits", "field"),
+    [
+        (one_setting, {"largest_exposure": 52}, "runs"),
+        (no_accuracy, {"largest_exposure": 52}, "runs.groups.test.accuracy"),
+        (no_rates, {"largest_outcome_gap": 5}, "largest_outcome_gap"),
+        (one_split, {"largest_exposure": 52}, "runs.split"),
+        (not_random, {"largest_exposure": 52}, None),
+        (without_privacy, {"most_spent": 2}, "most_spent"),
+        (len, {}, "limits"),
+        (len, {"largest_exposure": 0.02}, "largest_exposure"),
+        (len, {"least_accuracy": 0.67}, "least_accuracy"),
+        (len, {"most_spent": -1}, "most_spent"),
+    ],
+)
+def test_what_cannot_be_answered_is_one_sentence(edit, limits, field):
+    made = tree()
+    edit(made)
+    with pytest.raises(InputError) as caught:
+        pcer.recommend(released(made), **limits)
+    assert caught.value.field == field
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("limits", "remedy"),
+    [
+        ({}, "such as largest_exposure=52"),
+        (
+            {"largest_expose": 52},
+            "recommend takes no largest_expose, but largest_exposure",
+        ),
+        ({"largest_exposure": 0.52}, "(52 for 0.52)"),
+        ({"largest_exposure": 0.02}, "(52 for an advantage of 0.02)"),
+        ({"least_accuracy": 0.67}, "(67 for 0.67)"),
+    ],
+)
+def test_a_limit_in_the_wrong_unit_is_answered_with_one_that_is_taken(limits, remedy):
+    with pytest.raises(InputError, match=re.escape(remedy)):
+        pcer.recommend(released(), **limits)
+
+
+def test_several_releases_are_one_grid_unless_they_contradict_each_other():
+    parts = []
+    for models in ("ab", "cd"):
+        part = tree()
+        for rows in ("runs", "pooled_exposure"):
+            part[rows] = [row for row in part[rows] if row["model"] in models]
+        parts.append(part)
+    whole, apart = released(), [released(part) for part in parts]
+    both = pcer.recommend(apart, largest_exposure=53)
+    one = pcer.recommend(whole, largest_exposure=53)
+    assert (both.choice, both.settings, both.price) == (
+        one.choice,
+        one.settings,
+        one.price,
+    )
+    parts[1]["subject"]["attribute"] = "age"
+    for others in ([apart[0], apart[0]], [apart[0], released(parts[1])]):
+        with pytest.raises(InputError):
+            pcer.recommend(others, largest_exposure=53)
+
+
+def test_the_verb_writes_json_and_a_page_and_exits_by_the_choice(tmp_path):
+    made = tree(groups=(HOSTILE[0], HOSTILE[3]))
+    for rows in ("runs", "pooled_exposure"):
+        for row in made[rows]:
+            row["model"] = HOSTILE[1] if row["model"] == "a" else row["model"]
+    made["bounds"] = [
+        {**row, "model": HOSTILE[1], "group": name, "allowed_advantage": 0.1}
+        for row, name in zip(bounds(a=1.9), (HOSTILE[0], HOSTILE[3]), strict=True)
+    ]
+    path, page, file = (
+        tmp_path / "m.release.json",
+        tmp_path / "c.html",
+        tmp_path / "c.json",
+    )
+    path.write_text(released(made).to_json())
+    limits = "--largest-exposure", 53, "--least-accuracy", 70
+    done = passed("recommend", path, *limits, "--html", page, "--json", file)
+    assert "Train b, ε = 1" in done.stdout
+    said, _, _ = done.stdout.partition("Report: ")  # a path has its own length
+    assert max(map(len, said.splitlines())) <= 80
+    written = json.loads(file.read_text())
+    assert [*written][:4] == ["format", "version", "choice", "settings"]
+    assert written["choice"] == {"model": "b", "epsilon": 1.0}
+    schema = json.loads(
+        (ROOT / "docs" / "schemas" / "recommendation.schema.json").read_text()
+    )
+    assert schema == json.loads(passed("schema", "recommendation").stdout)
+    jsonschema.validate(written, schema)
+    shown = Html(page.read_text())
+    tags = [tag for tag, _ in shown.elements]
+    assert ("script" in tags, "img" in tags) == (False, False)
+    n_marks = sum(
+        values.get("tabindex") == "0" for tag, values in shown.elements if tag == "g"
+    )
+    assert (
+        n_marks == 5
+    )  # four settings by exposure found, one of them by exposure allowed
+    found = pcer.recommend(
+        pcer.read_release(path), largest_exposure=53, least_accuracy=70
+    )
+    assert found.to_json() == file.read_text()
+    for given in (
+        path,
+        str(path),
+        [path],
+        tmp_path,
+    ):  # as every other function takes a release
+        again = pcer.recommend(given, largest_exposure=53, least_accuracy=70)
+        assert again.to_json() == found.to_json()
+    assert Html(found._repr_html_()).text.count("The price of choosing") == 1
+    nothing = run("recommend", path, "--largest-exposure", "50.1", "--json", "-")
+    assert (nothing.returncode, json.loads(nothing.stdout)["choice"]) == (1, None)
+    policy = tmp_path / "pcer.toml"
+    policy.write_text("largest_exposure = 53\nleast_accuracy = 70\n")
+    assert "Train b" in passed("recommend", tmp_path, "--policy", policy).stdout
+    assert "most_spent" in refusal("recommend", path, "--most-spent", "-1")

@@ -1,0 +1,256 @@
+"""Errors for people like these: slow twins, and coverage and alarms in a known population."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from pcer.measuring import variances
+from pcer.measuring.exact import Strata, strata_of_counts
+from pcer.measuring.exposure import PEOPLE_PARTS
+from pcer.measuring.variances import cross_variance, hypergeometric, split_luck
+from pcer.metrics import Counts
+from pcer.release import attack_kinds
+from pcer.release.records import Confusion
+from tests import reference
+from tests.strategies import confusions
+from tests.worlds import people as worlds
+from tests.worlds.people import certain, certain_positives, soft
+
+rates, sizes = st.floats(0, 1), st.floats(5, 1e6)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(14)
+
+
+def array(value: float) -> np.ndarray:
+    return np.array([value])
+
+
+# Against slow twins
+
+
+@given(st.floats(-0.5, 1), sizes)
+def test_people_parts_are_the_designs_with_four_people_more(cost, n):
+    expected = reference.rate_variance(cost, n)
+    assert variances.rate_variance(array(cost), array(n)) == pytest.approx(
+        [expected], rel=1e-12
+    )
+    for scale, value, part in (
+        (attack_kinds.ACCURACY, cost, expected),
+        (attack_kinds.AUC, cost / 2, expected),
+        (attack_kinds.BALANCED, cost / 2, expected / 4),
+    ):
+        assert PEOPLE_PARTS[scale](array(value), array(n)) == pytest.approx(
+            [part], rel=1e-9
+        )
+
+
+@given(
+    st.lists(st.floats(-1, 1), min_size=1, max_size=6),
+    rates,
+    rates,
+    sizes,
+    st.floats(0.05, 1),
+)
+def test_variances_over_splits_are_their_slow_twins(xs, rate, people, n, share):
+    parts = {"one_split": array(rate), "people": array(people)}
+    expected = reference.cost_variance(xs, rate, people)
+    ours = variances.cost_variance(np.array(xs)[:, None], **parts)
+    assert ours == pytest.approx([expected], rel=1e-9, abs=1e-12)
+    seen = {"n": array(n), "n_test": array(share * n), "n_splits": len(xs)}
+    effective = 1 / (1 / n + (1 / (share * n) - 1 / n) / len(xs))
+    expected = reference.rate_variance(rate, effective)
+    assert variances.benefit_variance(array(rate), **seen) == pytest.approx(
+        [expected], rel=1e-9
+    )
+
+
+spreads = dict.fromkeys(("benefit", "benefit_variance", "cost_variance"), rates)
+side = st.fixed_dictionaries(
+    {**spreads, "cost": st.floats(-0.3, 1), "covariance": st.floats(-0.5, 0.5)}
+)
+
+
+@given(side, side)
+def test_cross_variance_is_gradient_through_covariance(first, second):
+    """An unknown covariance counts as the worst: the extreme one of those that are possible."""
+
+    def ours(*sides: dict[str, float]) -> np.ndarray:
+        return cross_variance(
+            **{name: np.array([[one[name]] for one in sides]) for name in first}
+        )
+
+    expected = reference.cross_variance(first, second)
+    assert ours(first, second) == pytest.approx([expected], rel=1e-9, abs=1e-9)
+    most = np.sqrt(first["benefit_variance"] * first["cost_variance"])
+    worst = max(
+        reference.cross_variance({**first, "covariance": sign * most}, second)
+        for sign in (-1, 1)
+    )
+    unknown = {**first, "covariance": np.nan}
+    assert ours(unknown, second) == pytest.approx([worst], rel=1e-9, abs=1e-9)
+
+
+def test_spreads_pooled_costs_and_limits_by_hand():
+    closed, people = array(1.0), array(0.5)
+    for xs, expected in (([7.0], 1.0), ([0.0, 0.0], 1.0), ([0.0, 4.0], 4.5)):
+        spread = variances.at_least_spread(closed, np.array(xs)[:, None], people)
+        assert spread.tolist() == [expected]
+    pooled = variances.pooled_cost(
+        np.array([[0.1], [-0.05]]), np.array([[100.0], [300.0]])
+    )
+    assert pooled == pytest.approx([-0.0125])
+    for own, together, expected in (
+        (0.1, pooled, 0.1),
+        (-0.05, pooled, 0.0),
+        (0.1, 0.3, 0.3),
+    ):
+        assert variances.cost_in_tests(array(own), np.ravel(together)).tolist() == [
+            expected
+        ]
+    assert variances.limit_quantile() == pytest.approx(stats.norm.ppf(0.95))
+    ten = variances.limit_quantile(n_limits=10, confidence_level=0.9)
+    assert ten == pytest.approx(stats.norm.ppf(0.99))
+
+
+# In a known population
+
+
+def test_covariances_of_one_split_by_hand():
+    """100 people, 30 of 40 qualified and 10 others accepted, 80 right."""
+    test = Counts(*map(array, (30.0, 10.0, 50.0, 10.0)))
+    by_hand = {True: -(0.3 - 0.4 * 0.8) / 100, False: -0.4 * 0.6 / 100}
+    for is_rate, expected in by_hand.items():
+        found = variances.split_covariance(test, array(0.4), is_rate=is_rate)
+        assert found == pytest.approx([expected])
+
+
+def test_people_alone_cause_no_lower_covariance(rng):
+    """Only those are memorised who lack the benefit: the bound is reached."""
+    population = certain_positives(0.2)
+    people = worlds.draw_people(population, [500], 40_000, rng)[:, 0]
+    out, into = np.array(population.right_out), np.array(population.right_in)
+    benefit = people @ np.where(population.label, out, 1 - out) / 500
+    cost = people @ (into - out) / 500
+    rate, planted = array(population.benefit), array(population.cost)
+    bound = variances.people_covariance(rate, planted, array(500.0))
+    assert np.cov(benefit, cost)[0, 1] == pytest.approx(bound[0], rel=0.05)
+
+
+CORNERS = {
+    "nothing memorised": (certain(0.0), 1_000, 5),
+    "everything memorised": (certain(0.26, accuracy=0.74), 300, 20),
+    "few people, few memorised": (certain(0.03, accuracy=0.95), 300, 20),
+    "nobody wrong once trained on": (certain(0.01, accuracy=0.99), 300, 1),
+    "the same in a tiny group": (certain(0.1, accuracy=0.9), 20, 20),
+    "large and soft": (soft(0.2), 10_000, 2),
+    "only positives": (certain_positives(0.2), 1_000, 1),
+}
+"""A population, and how many people and splits of it are seen."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("population", "size", "n_splits"), CORNERS.values(), ids=CORNERS
+)
+def test_intervals_of_costs_cover(population, size, n_splits, rng):
+    """At least 93 % of 95 % intervals hold the population's cost; 4,000 releases, 4 deviations."""
+    people = worlds.draw_people(population, [size], 4_000, rng)
+    tables = worlds.draw_tables(population, people, n_splits=n_splits, rng=rng)
+    found = worlds.measured(tables).exposed
+    held = np.abs(found.value - population.cost) <= 1.96 * np.sqrt(found.variance)
+    assert held.mean() >= 0.93 - 4 * np.sqrt(0.93 * 0.07 / 4_000)
+
+
+# What split luck alone gives
+
+
+def strata(train: dict[str, int], test: dict[str, int]) -> Strata:
+    """Confusion tables of one group."""
+    parts = [
+        {name: array(float(n)) for name, n in cells.items()} for cells in (train, test)
+    ]
+    return strata_of_counts(*(Counts(**cells) for cells in parts))
+
+
+@given(confusions(), confusions())
+def test_moments_are_the_hypergeometric_ones(train, test):
+    expected = reference.split_luck(Confusion(**train), Confusion(**test))
+    assert np.ravel(split_luck(strata(train, test))) == pytest.approx(
+        expected, abs=1e-12
+    )
+
+
+@given(
+    st.integers(0, 60),
+    st.integers(0, 60),
+    st.data(),
+    st.lists(st.floats(0, 0.999999), min_size=1),
+)
+def test_draws_by_inversion_are_scipys_quantiles(good, bad, data, uniforms):
+    assume(good + bad > 0)
+    sampled = data.draw(st.integers(0, good + bad))
+    ours = hypergeometric(
+        good=good, bad=bad, sampled=sampled, uniforms=np.array(uniforms)
+    )
+    law = stats.hypergeom(good + bad, good, sampled)
+    assert (law.cdf(ours - 1) <= np.array(uniforms) + 1e-9).all()
+    assert (np.array(uniforms) <= law.cdf(ours) + 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    "thousands",
+    [
+        (90, 90, 90),
+        (50, 3_000, 1_500),
+        (3_000, 50, 1_500),
+        (2_000, 1_000, 60),
+        (4_000, 1_000, 3_000),
+    ],
+)
+def test_the_closed_form_of_large_draws_is_scipys_quantile(thousands):
+    """To a hundredth of a deviation, skewed or not."""
+    good, bad, sampled = (1_000 * n for n in thousands)
+    uniforms = np.array([1e-6, 1e-4, 0.01, 0.2, 0.5, 0.8, 0.99, 1 - 1e-4, 1 - 1e-6])
+    law = stats.hypergeom(good + bad, good, sampled)
+    assert law.std() > variances.LARGEST_SPREAD
+    ours = hypergeometric(good=good, bad=bad, sampled=sampled, uniforms=uniforms)
+    assert ours == pytest.approx(law.ppf(uniforms), abs=0.01 * law.std())
+
+
+def test_a_law_is_written_down_up_to_a_deviation_of_100():
+    """Told by where it ends: the closed form ends ten deviations from the mean."""
+    ends = (
+        hypergeometric(good=n, bad=n, sampled=n, uniforms=np.zeros(1))
+        for n in (79_999, 80_000)
+    )
+    assert np.ravel([*ends]).tolist() == [38_999, 39_000]
+
+
+def test_draws_of_any_size_stay_within_what_is_possible():
+    uniforms = np.array([0.0, 1e-300, 0.5, 1 - 1e-16])
+    ours = hypergeometric(
+        good=10**15, bad=7 * 10**15, sampled=10**15, uniforms=uniforms
+    )
+    assert np.isfinite(ours).all()
+    assert (np.diff(ours) >= 0).all()
+    assert ours[2] == pytest.approx(10**15 / 8, rel=1e-6)
+    few = hypergeometric(good=10**15, bad=50_000, sampled=10**15, uniforms=uniforms)
+    assert few.min() >= 10**15 - 50_000
+    assert few.max() <= 10**15
+
+
+def test_drawn_differences_have_the_closed_form_moments():
+    run = strata(
+        {"tp": 300, "fn": 100, "tn": 500, "fp": 100},
+        {"tp": 140, "fn": 60, "tn": 210, "fp": 90},
+    )
+    mean, variance = np.ravel(split_luck(run))
+    uniforms = np.random.default_rng(0).random((2, 20_000, 1))
+    drawn = variances.draw_differences(run, uniforms=uniforms)[:, 0]
+    assert drawn.mean() == pytest.approx(mean, abs=4 * np.sqrt(variance / 20_000))
+    assert drawn.var() == pytest.approx(variance, rel=0.05)

@@ -1,0 +1,54 @@
+"""One list of verdicts: what is derived from it, and that nothing lacks a verdict's words."""
+
+from pathlib import Path
+
+import pcer
+from pcer.auditing.record import audit_schema
+from pcer.auditing.sentences.headline import badge
+from pcer.measuring.verdict import (
+    BUDGET_VERDICTS,
+    GRID_VERDICTS,
+    GUARDED,
+    RENAMED,
+    Verdict,
+    strongest,
+)
+
+ROOT = Path(__file__).parents[2]
+FLAGS = ("outcomes_differ", "floor_sensitive")
+
+
+COLOURS = ["red", "red", "amber", "blue", "blue", "grey", "grey", "grey"]
+
+
+def test_every_list_of_verdicts_is_the_one_list():
+    """A disparity is read without a label only where an exposure was seen."""
+    page, tree = (
+        (ROOT / "docs" / "reports.md").read_text(encoding="utf-8"),
+        audit_schema(),
+    )
+    assert f"in the order *{', '.join(v.words for v in BUDGET_VERDICTS)}*" in page
+    assert tree["properties"]["verdict"]["enum"] == list(BUDGET_VERDICTS)
+    grid = tree["$defs"]["Algorithm1"]["properties"]["verdict"]["anyOf"][0]["enum"]
+    assert grid == list(GRID_VERDICTS)
+    assert [verdict.severity for verdict in BUDGET_VERDICTS] == COLOURS
+    assert [verdict.is_alarm for verdict in BUDGET_VERDICTS] == [
+        k < 3 for k in range(8)
+    ]
+    assert set(RENAMED.values()) < set(GUARDED) == {*BUDGET_VERDICTS, *FLAGS}
+
+
+def test_the_strongest_stands_and_equality_is_what_all_must_have():
+    equal = Verdict.EQUAL_WITHIN_MARGIN
+    for k, verdict in enumerate(BUDGET_VERDICTS):
+        assert strongest([equal, verdict, equal]) is verdict
+        assert verdict is equal or strongest(reversed(BUDGET_VERDICTS[k:])) is verdict
+
+
+def test_every_verdict_has_its_words_everywhere():
+    release = pcer.read_release(ROOT / "tests" / "releases" / "counts.release.json")
+    found = pcer.audit(release, pcer.Plan(resamples=10, null_draws=10))
+    for verdict in BUDGET_VERDICTS:
+        budgets = [one.model_copy(update={"verdict": verdict}) for one in found.budgets]
+        audit = found.model_copy(update={"verdict": verdict, "budgets": budgets})
+        assert len({badge(audit, setting) for setting in audit.budgets}) == 1

@@ -1,0 +1,87 @@
+"""The registry of costs: complete, documented, and no name means anything by its spelling."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pcer
+from pcer.errors import PlanError
+from pcer.paper.comparisons import agreement
+from pcer.release import attack_kinds
+from pcer.release.attack_kinds import PROXIES, Basis
+from pcer.release.reading import parse_release
+from tests.worlds.releases import World, simulate
+
+ROOT = Path(__file__).parents[2]
+
+
+def audited(name: str, *, error: float = 0.001, **plan: str) -> pcer.Audit:
+    """Two groups, one budget, five runs, each with an exposure of that name."""
+    shape = {
+        "sizes": (4_000, 3_000),
+        "label_shares": (0.5, 0.3),
+        "right": [(0.9, 0.7)] * 2,
+    }
+    world = World(**shape, gaps=(0.0, 0.0), n_seeds=5, budgets=(1.0,))
+    tree = simulate(world, np.random.default_rng(0)).to_tree()
+    for run in tree["runs"]:
+        for tables in run["groups"].values():
+            tables["exposure"] = {name: {"value": 0.25, "standard_error": error}}
+    quick = pcer.Plan(resamples=20, null_draws=20, **plan)
+    return pcer.audit(parse_release(tree, file="made"), quick)
+
+
+def test_a_row_is_all_that_a_cost_needs():
+    rows = [
+        one
+        for one in vars(attack_kinds).values()
+        if isinstance(one, attack_kinds.Proxy)
+    ]
+    assert list(PROXIES.values()) == rows
+    assert len({one.short for one in rows}) == len(rows) == len(PROXIES)
+    assert {one.basis for one in rows} == set(Basis) - {Basis.ELSEWHERE}
+    assert all((one.least_models > 1) == (one.basis is Basis.MODELS) for one in rows)
+
+
+def test_what_the_docs_say_of_a_cost_is_what_its_row_says():
+    table = (ROOT / "docs" / "attacks.md").read_text(encoding="utf-8")
+    lines = dict(
+        re.findall(r"^\| `(\w+)`.*? \| (.*)$", table, re.MULTILINE)[::-1]
+    )  # the first
+    places = {
+        Basis.MODELS: "pooled",
+        Basis.COUNTS: "counts",
+        Basis.TRAINING: "training",
+    }
+    assert lines.keys() & PROXIES.keys()
+    for name in lines.keys() & PROXIES.keys():
+        proxy, (found, scale, *_) = PROXIES[name], lines[name].split(" | ")
+        assert found.split(", ")[0] == places.get(proxy.basis, "per model")
+        assert scale == proxy.scale.unit.replace("1/2", "½")
+
+
+def test_a_name_means_nothing_by_its_ending():
+    """Somebody else's cost is told in general words, whatever it is called."""
+    told = audited("their_advantage", cost="their_advantage").account[1]
+    assert (
+        "Exposure measured by their advantage is 25 (g0) and 25 (g1) hundredths" in told
+    )
+    assert [row.exceeding for row in agreement(audited("their_advantage"))] == [None]
+    ours = agreement(audited("auc_advantage", cost="overfitting_gap"))
+    assert [row.exceeding[0] for row in ours] == [2]
+    unseen = audited("their_attack", error=10.0, cost="their_attack")
+    assert unseen.verdict is pcer.Verdict.NONE_DETECTED
+    assert re.search(
+        r"exposure is at most \d+ hundredths in any group", unseen.account[1]
+    )
+
+
+def test_a_cost_that_is_not_there_says_what_it_needs():
+    with pytest.raises(
+        PlanError, match="lira_advantage needs every record's score by at least 8"
+    ):
+        audited("their_attack", cost="lira_advantage")
+    with pytest.raises(PlanError, match=r"overfitting_gap, their_attack\.$"):
+        audited("their_attack", cost="another")

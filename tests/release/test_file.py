@@ -1,0 +1,466 @@
+"""The release format: what is accepted, what is refused and where, and its bytes."""
+
+import copy
+import itertools
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import astuple, replace
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+
+import pcer
+from pcer.errors import InputError, shown
+from pcer.files import field_path, read_json
+from pcer.release.file import release_schema, write_release
+from pcer.release.reading import LIMITS, Limits, parse_release, read_release
+from tests.commands import SAMPLES, start
+from tests.strategies import holder_of, places, put, releases
+
+ROOT = SAMPLES.parents[1]
+BAD_FILES = {
+    None: "not-json truncated nan key-twice utf-16",
+    "version": "future",
+    "runs[0].groups.b.test.fn": "negative-count fractional-count forty-digits",
+    "runs[1].groups": "group-missing",
+    "runs[0].groups.b.test": "empty-group",
+    "runs[1].seed": "duplicate-run",
+    "runs[0].colour": "unknown-field",
+    "runs[0].epsilon": "epsilon-negative epsilon-word",
+    "subject.dataset": "control-character",
+    "runs[1].split": "split-sizes",
+    "bounds[0].mean": "bound-too-large",
+}
+"""By field, the files in which it is the one that is wrong."""
+CELLS = {"tp": 5, "fp": 5, "tn": 5, "fn": 5}
+FORMS = ("counts", "rates")
+
+
+SCHEMA = release_schema()
+
+
+def example(schema: dict[str, Any], form: str) -> Any:
+    """A value that has every field of a schema."""
+    if "$ref" in schema:
+        schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
+    if forms := schema.get("oneOf"):  # of a table
+        return example(forms[form == "rates"], form)
+    if kinds := schema.get("anyOf"):
+        return example(kinds[0], form)
+    if "enum" in schema or "const" in schema:
+        return [*schema.get("enum", ()), schema.get("const")][0]
+    if "properties" in schema:
+        return {
+            name: example(part, form) for name, part in schema["properties"].items()
+        }
+    if schema.get("type") == "object":
+        any_key = {"": schema.get("additionalProperties")}
+        (inner,) = schema.get("patternProperties", any_key).values()
+        return {"a key": example(inner if isinstance(inner, dict) else {}, form)}
+    if schema.get("type") == "array":
+        return [example(schema["items"], form)]
+    plain = {
+        "string": "text",
+        "integer": min(3, schema.get("maximum", 3)),
+        "number": 0.5,
+    }
+    return {**plain, "boolean": True}.get(schema.get("type", ""), {"inner": [1, None]})
+
+
+def full_release(form: str = "counts") -> dict[str, Any]:
+    """A release that has every field of the format; no two places share an object."""
+    tree, groups = example(SCHEMA, form), ["one", "two"]
+    tree["version"], tree["subject"]["groups"] = 3, groups
+    (tables,) = tree["runs"][0]["groups"].values()
+    tree["runs"][0]["groups"] = dict.fromkeys(groups, tables)
+    tree["placebo"][0]["groups"] = groups
+    for rows in (tree["pooled_exposure"], tree["bounds"]):
+        rows[0]["group"] = "one"
+    return json.loads(json.dumps(tree))
+
+
+def refused(tree: Any, **limits: Any) -> InputError | None:
+    """Why a tree is no release; None if it is one."""
+    error = None
+    try:
+        parse_release(tree, file="x", **limits)
+    except InputError as caught:
+        error = caught
+    assert error is None or (str(error).isprintable() and str(error).endswith("."))
+    return error
+
+
+def names_in(tree: Any) -> set[str]:
+    """Every key inside, as a path shows it."""
+    inside = places(tree) if isinstance(tree, dict | list) else ()
+    return {shown(part) for path in inside for part in path if isinstance(part, str)}
+
+
+@pytest.mark.parametrize("field", BAD_FILES)
+def test_bad_files_get_one_sentence_about_the_field(field):
+    for name in BAD_FILES[field].split():
+        path = SAMPLES / f"{name}.release.json"
+        with pytest.raises(InputError) as caught:
+            read_release(path)
+        assert (caught.value.field, str(caught.value).isprintable()) == (field, True)
+        assert str(caught.value).startswith(str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "version"), [("counts", 1), ("rates", 1), ("version-2", 2)]
+)
+def test_files_of_older_versions_stay_readable(name, version):
+    path = SAMPLES / f"{name}.release.json"
+    release = read_release(path)
+    assert release.version == version
+    assert version == 1 or release.to_json() == path.read_text()
+    assert pcer.audit(release).release_sha256 == release.sha256
+
+
+@settings(max_examples=25)
+@given(releases())
+def test_round_trip(release):
+    again = parse_release(json.loads(release.to_json()), file="again")
+    assert again == release
+    assert again.to_json() == release.to_json()
+    assert again.sha256 == release.sha256
+
+
+def test_files_are_read_whole_or_not_at_all(tmp_path, plain_release):
+    path = tmp_path / "x.release.json"
+    path.write_text(json.dumps(plain_release), encoding="utf-8-sig")
+    assert (
+        read_release(path).subject.dataset == "compas"
+    )  # a byte order mark is harmless
+    path.write_text("[" * 200_000)
+    with pytest.raises(InputError, match="nested too deeply"):
+        read_release(path)
+    with path.open("r+b") as stream:
+        stream.truncate(64_000_001)
+    with pytest.raises(InputError, match="64,000,001 bytes"):
+        read_release(path)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_release(tmp_path / "none.release.json")
+    write_release(parse_release(plain_release, file="x"), path)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_the_bytes_depend_on_nothing_but_the_content(plain_release):
+    config = {"momentum": None, "layers": [], "note": {}}
+    plain_release["training"]["config"] = config
+    release = parse_release(plain_release, file="x")
+    assert json.loads(release.to_json())["training"]["config"] == config
+    for run in plain_release["runs"]:
+        run["groups"] = dict(reversed(run["groups"].items()))
+    assert parse_release(plain_release, file="x").sha256 == release.sha256
+
+
+@pytest.mark.parametrize(
+    "name", ["config", "epsilon", "groups", "exposure", "train", "n", "notes"]
+)
+def test_a_group_or_a_proxy_may_be_named_like_a_field(plain_release, name):
+    """The bytes are those of another name, but for the name."""
+    row = {"epsilon": 1.0, "group": "Other", "proxy": "a proxy", "value": 0.1}
+    for run in plain_release["runs"]:
+        run["epsilon_by_accountant"] = {"a proxy": 0.5}
+        run["groups"]["Other"]["exposure"] = {"a proxy": {"value": 0}}
+    neutral = json.dumps({**plain_release, "pooled_exposure": [row]})
+
+    def named(text: str) -> str:
+        return text.replace('"Other"', f'"{name}"').replace('"a proxy"', f'"{name}"')
+
+    before, after = (
+        parse_release(json.loads(t), file="x") for t in (neutral, named(neutral))
+    )
+    assert "null" not in before.to_json().replace('"epsilon": null', "")
+    assert after.to_json() == named(before.to_json())
+    assert parse_release(json.loads(after.to_json()), file="again") == after
+
+
+def test_the_schema_is_published_and_accepts_what_we_do(plain_release):
+    assert read_json(ROOT / "docs" / "schemas" / "release.schema.json") == SCHEMA
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    validator.validate(json.loads(parse_release(plain_release, file="x").to_json()))
+    for name in ("unknown-field", "negative-count", "epsilon-word", "future"):
+        assert not validator.is_valid(read_json(SAMPLES / f"{name}.release.json")), name
+    for name in ("counts", "rates", "by-hand"):
+        validator.validate(read_json(SAMPLES / f"{name}.release.json"))
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    return {"epsilon": 1.0, "group": "Other", "proxy": "p", "value": 0, **changes}
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "field"),
+    [
+        (("subject", "groups"), ["Other"], "subject.groups"),
+        (("subject", "groups"), ["Other", "Other"], "subject.groups"),
+        (("subject", "groups"), ["Other", "Nobody"], "runs[0].groups"),
+        (("subject", "groups"), ["Other", "other"], "subject.groups"),
+        (("subject", "groups"), ["Other", "Other\u200b"], "subject.groups"),
+        (("subject", "groups"), ["ﬁ", "fi"], "subject.groups"),
+        (("subject", "dataset"), "\u3000", "subject.dataset"),
+        (("subject", "dataset"), "\u200b\u202e", "subject.dataset"),
+        (("subject", "outcome"), "good", "subject.outcome"),
+        (("subject", "people"), "x" * 81, "subject.people"),
+        (("subject", "people"), "", "subject.people"),
+        (("subject", "positive_means"), "\u200b", "subject.positive_means"),
+        (("subject", "positive_means"), "pay\nback", "subject.positive_means"),
+        (("subject", "positive_label"), [1], "subject.positive_label"),
+        (("version",), "1", "version"),
+        (("version",), True, "version"),
+        (("format",), "pcer-audit", "format"),
+        (("runs",), [], "runs"),
+        (("runs",), None, "runs"),
+        (("runs", 0, "seed"), 1.5, "runs[0].seed"),
+        (("runs", 0, "split"), 1.5, "runs[0].split"),
+        (("runs", 0, "dp_delta"), 2.0, "runs[0].dp_delta"),
+        (("runs", 0, "groups", "Other", "train"), 5, "runs[0].groups.Other.train"),
+        (("runs", 0, "groups", "Other", "train"), {}, "runs[0].groups.Other.train"),
+        (("runs", 0, "groups", "\x1b[31m"), {}, r"runs[0].groups.\u001b[31m"),
+        (("runs", 0, "model"), "\u2066", "runs[0].model"),
+        (("training", "split_kind"), "stratified", "training.split_kind"),
+        (("training", "config"), {"a": [math.nan]}, "training.config.a[0]"),
+        (("pooled_exposure",), [row(epsilon=7.0)], "pooled_exposure[0].epsilon"),
+        (("pooled_exposure",), [row(group="X")], "pooled_exposure[0].group"),
+        (("pooled_exposure",), [row(), row()], "pooled_exposure[1]"),
+        (("pooled_exposure",), [row(proxy="mine"), row(proxy="Mine")], "proxy"),
+    ],
+)
+def test_what_does_not_fit_is_named(plain_release, place, value, field):
+    error = refused(put({**plain_release, "version": 3}, place, value))
+    assert error is not None
+    assert error.field == field
+
+
+def test_names_that_only_look_foreign_stay(plain_release):
+    text = (
+        json.dumps(plain_release)
+        .replace("Other", "זכר")
+        .replace("African-American", "\u202eb")
+    )
+    audit = pcer.audit(parse_release(json.loads(text), file="x"))
+    assert audit.subject.groups == ["זכר", "\u202eb"]
+
+
+BAD_VALUES: list[Any] = [
+    *(None, True, -1, 2**70, 1.5, math.nan, "", "\x00", "word", [], [None], {}, {1}),
+    *(
+        [[1]],
+        {"str": 1},
+        {"counts": 1},
+        {"accuracy": None},
+        {"a": {"b": {2}}},
+        {"\x07": 1},
+        {3: 4},
+    ),
+]
+
+
+RECORDS = (SCHEMA, *SCHEMA["$defs"].values())
+FIELDS = {name for record in RECORDS for name in record.get("properties", {})}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_errors_name_fields_keys_and_positions_and_nothing_else(form):
+    """Every bad value in every place: no class, no form, no word of the validator in a path."""
+    whole = full_release(form)
+    assert refused(whole) is None
+    others = {"accuracy", "positive_rate", "n"} if form == "counts" else set(CELLS)
+    assert FIELDS - names_in(whole) == others
+    known, n_errors = names_in(whole) | FIELDS, 0
+    others = [place for place in places(whole) if form == "counts" or "groups" in place]
+    for place, bad in itertools.product(others, BAD_VALUES):
+        error = refused(put(whole, place, bad))
+        found = re.match(r"x: field (.*?): ", str(error or ""))
+        if (
+            found is None
+        ):  # fine; or the format, the version, or two places that do not fit
+            continue
+        n_errors += 1
+        path, where = found[1], field_path(place)
+        assert set(re.sub(r"\[\d+\]", "", path).split(".")) <= known | names_in(bad), (
+            place,
+            bad,
+        )
+        assert path.startswith(where) or where.startswith(path), (place, bad, path)
+    assert n_errors > 200
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_errors_name_what_is_missing_or_unknown(form):
+    whole, missing = full_release(form), set()
+    mappings = {
+        "groups",
+        "exposure",
+        "epsilon_by_accountant",
+        "effective_units",
+        "not_computed",
+    }
+    mappings |= {"quantiles"}
+    for place in places(whole):
+        above = holder_of(tree := copy.deepcopy(whole), place)
+        value = above.pop(place[-1])
+        if "field required" in str(error := refused(tree)):
+            assert error.field == field_path(place)
+            missing.add(place[-1])
+        anything_goes = {"config", "joint_privacy"} & {*place} or place[-1] in mappings
+        if isinstance(value, dict) and not anything_goes:
+            error = refused(put(whole, (*place, "counts"), 3))
+            assert error.field == field_path((*place, "counts"))
+    always = {
+        "dataset",
+        "attribute",
+        "groups",
+        "outcome",
+        "runs",
+        "subject",
+        "epsilon",
+        "seed",
+    }
+    always |= {"n_draws", "n_double", "kind", "mode", "accountant", "mean"}
+    cells = set(CELLS) if form == "counts" else set()
+    assert missing == {*always, *cells, "value", "group", "proxy"}
+
+
+def test_tables_may_be_left_out_only_where_an_attack_is_given():
+    attacked = {"exposure": {"one": {"value": 0.1}}}
+    for version, tables, field in (
+        (3, attacked, None),
+        (3, {}, "runs[0].groups.g0.train"),
+        (3, {**attacked, "train": CELLS}, None),
+        (2, attacked, "runs[0].groups.g0.train"),
+    ):
+        tree = release_of() | {"version": version}
+        tree["runs"][0]["groups"]["g0"] = tables
+        if field is not None:
+            assert refused(tree).field == field
+        else:
+            release = parse_release(tree, file="x")
+            assert parse_release(json.loads(release.to_json()), file="x") == release
+            assert release.to_tree()["runs"][0]["groups"]["g0"] == tables
+
+
+@pytest.mark.parametrize(
+    "name", ["str", "counts", "rates", "constrained-str", "[key]", "n"]
+)
+def test_a_group_named_like_a_form_keeps_its_name_in_a_path(name):
+    tree = release_of()
+    tree["subject"]["groups"][0] = name
+    groups = tree["runs"][0]["groups"]
+    groups[name] = {**groups.pop("g0"), "test": {**CELLS, "fn": -1}}
+    assert refused(tree).field == f"runs[0].groups.{name}.test.fn"
+    groups[name] = 3
+    assert (
+        str(refused(tree))
+        == f"x: field runs[0].groups.{name}: should be an object, but is 3."
+    )
+
+
+def release_of(
+    *,
+    n_groups: int = 2,
+    n_seeds: int = 1,
+    budgets: tuple[float | None, ...] = (None,),
+    **more: Any,
+) -> dict[str, Any]:
+    names = [f"g{k}" for k in range(n_groups)]
+    table = {"train": CELLS, "test": CELLS, "exposure": more.get("exposure", {})}
+    tables = {name: dict(table) for name in names}
+    runs = [
+        {"epsilon": epsilon, "seed": seed, "split": seed, "groups": tables}
+        for epsilon in budgets
+        for seed in range(n_seeds)
+    ]
+    about = {"dataset": "d", "attribute": "a", "groups": names, "outcome": "harm"}
+    tree = {
+        "format": "pcer-release",
+        "version": 2,
+        "training": {"split_kind": "random"},
+    }
+    return {**tree, "subject": {**about, "notes": more.get("notes", [])}, "runs": runs}
+
+
+SMALL = Limits(
+    n_runs=3,
+    n_settings=2,
+    n_groups=2,
+    n_tables=5,
+    n_rows=3,
+    n_exposures=3,
+    n_costs=1,
+    n_notes=1,
+)
+
+
+@pytest.mark.parametrize(
+    ("limit", "shape"),
+    {
+        "n_runs": {"n_seeds": 4},
+        "n_settings": {"budgets": (1.0, 2.0, None)},
+        "n_groups": {"n_groups": 3},
+        "n_tables": {"n_seeds": 3},
+        "n_rows": {"budgets": (1.0, 2.0)},
+        "n_exposures": {"n_seeds": 2, "exposure": {"one": {"value": 0.1}}},
+        "n_costs": {"exposure": {"one": {"value": 0.1}, "two": {"value": 0.1}}},
+        "n_notes": {"notes": ["one", "two"]},
+    }.items(),
+)
+def test_every_limit_is_named_and_can_be_lifted(limit, shape):
+    tree, wider = release_of(**shape), replace(SMALL, n_exposures=9)
+    error = refused(tree, limits=SMALL if limit == "n_exposures" else wider)
+    assert error.field == limit
+    assert "allow it by name" in str(error)
+    assert parse_release(tree, file="x", limits=None) == parse_release(tree, file="x")
+
+
+@pytest.mark.parametrize("field", ["runs", "pooled_exposure", "placebo", "bounds"])
+def test_too_many_rows_are_refused_before_any_of_them_is_looked_at(field):
+    error = refused({**release_of(), field: [{}] * 100_001})
+    assert error.field == ("n_runs" if field == "runs" else "n_exposures")
+
+
+def test_the_limits_are_those_of_the_documentation():
+    text = (ROOT / "docs" / "format.md").read_text()
+    for limit in astuple(replace(LIMITS, n_bytes=64)):
+        assert f"{limit:,}" in text
+
+
+def with_keys(more: Sequence[str] = ()) -> str:
+    keys = [*(f"k{k}" for k in range(200_000)), *more]
+    return json.dumps(release_of())[:-1] + "".join(f',"{key}":1' for key in keys) + "}"
+
+
+HOSTILE = {
+    "counts of any size": (
+        lambda: json.dumps(release_of()).replace(": 5", f": {10**15}"),
+        0,
+    ),
+    "a key twice among many": (lambda: with_keys(["k0"]), 2),
+    "many unknown fields": (with_keys, 2),
+    "many lists": (lambda: "[" + "[]," * 2_000_000 + "[]]", 2),
+    "many runs": (lambda: json.dumps(release_of(n_seeds=60_000)), 2),
+}
+"""Files made to be slow, and how an audit of them ends."""
+LITTLE = """
+from resource import RLIMIT_CPU, RLIMIT_DATA, setrlimit
+setrlimit(RLIMIT_DATA, (2 * 10**9, 2 * 10**9))
+setrlimit(RLIMIT_CPU, (60, 60))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_file_keeps_an_auditor_waiting(tmp_path, name):
+    """679 bytes once took 50 seconds and 7.5 GB."""
+    make, code = HOSTILE[name]
+    (tmp_path / "x.release.json").write_text(make())
+    done = start("audit", tmp_path, "--json", "-", before=LITTLE, OMP_NUM_THREADS="1")
+    assert done.returncode == code
+    assert len(done.stderr) < 500

@@ -1,0 +1,221 @@
+"""Audits and releases where people look at them: a notebook, a data frame, a chart, a page."""
+
+import html
+import importlib.util
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import pcer
+from pcer.auditing.record import Audit
+from pcer.report import show
+from pcer.report.verify import verify_report
+from tests import pages
+from tests.pages import QUICK, ROOT, SAMPLES, Html, audited
+
+MOST_BYTES = 60_000
+
+
+@pytest.fixture
+def audit() -> Audit:
+    return pages.mixed_audit()
+
+
+@pytest.mark.parametrize(
+    "path", SAMPLES, ids=lambda path: path.name.removesuffix(".release.json")
+)
+def test_every_release_and_its_audit_are_small_html(path):
+    audit = audited(path)
+    for shown in (audit.sources[0], audit):
+        text = shown._repr_html_()
+        assert len(text.encode()) <= MOST_BYTES
+        assert shown._repr_mimebundle_() == {
+            "text/html": text,
+            "text/plain": str(shown),
+        }
+        assert len(repr(shown)) < 200
+        assert max(map(len, str(shown).splitlines())) <= 80
+    text = html.unescape(audit._repr_html_())
+    assert audit.headline in text
+    assert "<svg" in text
+    paper = html.unescape(audit.paper()._repr_html_())
+    assert "Algorithm 1" in paper
+    assert "Algorithm 1" not in text
+    assert repr(audit).startswith(f"<Audit: {audit.subject.dataset}")
+
+
+def test_nothing_around_it_is_styled_and_names_of_other_people_are_text(audit):
+    """Every style is an attribute, but for one rule that holds where the picture is a file."""
+    hostile, plain = (
+        pages.hostile_audit(),
+        {tag for tag, _ in Html(audit._repr_html_()).elements},
+    )
+    for shown in (audit, audit.sources[0], hostile, hostile.sources[0]):
+        text = shown._repr_html_()
+        rules = re.findall(r"<style>(.*?)</style>", text)
+        selectors = re.findall(
+            r"([^{}]+)\{[^{}]*\}", re.sub(r"@media[^{]*\{", "", "".join(rules))
+        )
+        assert all(
+            one.strip("} ").startswith("svg.pcer-hero:root") for one in selectors
+        )
+        elements = Html(text).elements
+        assert {tag for tag, _ in elements} <= plain - {"script", "link", "iframe"}
+        assert not [
+            name
+            for _, attributes in elements
+            for name in attributes
+            if name[:2] == "on"
+        ]
+
+
+def test_many_groups_with_long_names_stay_small():
+    release = pages.many_groups([f"{k} {'m' * 195}" for k in range(40)])
+    assert len(release._repr_html_().encode()) <= MOST_BYTES
+    assert len(pcer.audit(release, QUICK)._repr_html_().encode()) <= MOST_BYTES
+
+
+def test_looking_at_nothing_loads_nothing():
+    code = (
+        "import sys, pcer\n"
+        f"audit = pcer.audit(pcer.read_release({str(SAMPLES[0])!r}))\n"
+        "repr(audit)\n"
+        "assert 'pcer.report' not in sys.modules\n"
+        "audit._repr_html_()\n"
+        "loaded = {'pcer.report', 'pcer.attacks', 'torch', 'pandas', 'altair'} & set(sys.modules)\n"
+        "assert loaded == {'pcer.report'}, loaded\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_an_audit_remembers_is_no_part_of_it(audit):
+    forgot = Audit.model_validate(audit.model_dump())
+    assert forgot == audit
+    assert forgot.to_json() == audit.to_json()
+    with pytest.raises(pcer.InputError, match="does not hold its release"):
+        forgot.plot("figure1")
+    with pytest.raises(pcer.InputError, match="of another release"):
+        forgot.with_sources(pages.mixed_release()).plot("figure1")
+    assert forgot._repr_html_() != ""
+
+
+@pytest.mark.parametrize(
+    ("what", "backend"),
+    [
+        *zip(show.FRAMES, ["pandas"] * 9, strict=False),
+        ("pairs", "polars"),
+        ("costs", "pyarrow"),
+    ],
+)
+def test_frames_hold_every_number_by_the_joined_name_of_its_fields(
+    audit, what, backend
+):
+    frame = nw.from_native(audit.to_frame(what, backend=backend, full=True))
+    few = nw.from_native(audit.to_frame(what, backend=backend))
+    assert len(few.columns) == 10
+    assert few.rows() == frame.select(few.columns).rows()
+    assert frame.implementation.value == backend
+    n, tree = len(audit.budgets), audit.budgets[-1].model_dump()
+    n_rows, fields = {
+        "groups": (2 * n, tree["groups"]["women"]),
+        "pairs": (
+            n,
+            {
+                k: v
+                for k, v in tree["pairs"][0].items()
+                if k not in ("floors", "groups")
+            },
+        ),
+        "settings": (
+            n,
+            {k: v for k, v in tree.items() if k not in ("groups", "pairs")},
+        ),
+        "costs": (len(audit.costs), audit.costs[-1].model_dump()),
+    }[what]
+    assert len(frame) == n_rows
+    last, flat = frame.rows(named=True)[-1], dict(leaves("", fields))
+    assert flat
+    assert {name: last[name] for name in flat} == pytest.approx(flat, rel=1e-12, abs=0)
+    if what != "costs":
+        epsilons = frame["epsilon"].to_list()
+        assert list(dict.fromkeys(epsilons)) == [
+            budget.budget for budget in audit.budgets
+        ]
+        assert epsilons[-1] == math.inf
+
+
+def leaves(prefix: str, tree: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from leaves(f"{prefix}{key}_", value)
+        elif isinstance(value, tuple):
+            yield from zip(
+                (f"{prefix}{key}_low", f"{prefix}{key}_high"), value, strict=True
+            )
+        elif isinstance(value, float) and key != "epsilon":
+            yield f"{prefix}{key}", value
+
+
+def test_what_some_settings_lack_is_none_in_their_rows():
+    audit = audited(ROOT / "studies/paper/compas.race.release.json")
+    frame = nw.from_native(audit.to_frame("groups", backend="polars", full=True))
+    bounds = [g.allowed for one in audit.budgets for g in one.groups.values()]
+    assert None in bounds
+    assert frame["allowed_spent"].to_list() == [
+        None if b is None else b.spent for b in bounds
+    ]
+
+
+def test_frames_that_cannot_be_had(audit, monkeypatch):
+    with pytest.raises(pcer.InputError, match="groups, pairs, settings, costs"):
+        audit.to_frame("people")
+    with pytest.raises(pcer.InputError, match="pandas, polars, pyarrow"):
+        audit.to_frame(backend="spark")
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda n: None if n == "pandas" else find(n)
+    )
+    assert nw.from_native(audit.to_frame()).implementation.value == "polars"
+    with pytest.raises(pcer.InputError, match="needs pandas as backend"):
+        audit.to_frame(backend="pandas")
+
+
+def test_a_saved_page_verifies(tmp_path):
+    """Also one that was judged together with another: the page carries both."""
+    first, second = (pages.mixed_release(attribute=name) for name in ("sex", "colour"))
+    for family in ([], [second]):
+        page = tmp_path / f"{len(family)}.html"
+        one = pcer.audit(first, QUICK, family=family)
+        one.save_html(page)
+        assert len(one.family) == 1 + len(family)
+        assert verify_report(page, []) is None
+    page.write_text(
+        page.read_text(encoding="utf-8").replace("women", "woman", 1), encoding="utf-8"
+    )
+    assert verify_report(page, []) is not None
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        *(
+            (one, "release_from_predictions")
+            for one in ({"a": [1]}, pd.DataFrame({"y": [1]}))
+        ),
+        *((one, "cannot be read") for one in ("x.release.json", Path("x"))),
+        (LogisticRegression(), "release_from_estimator"),
+        *(([], "not an empty list"), ([None], "not this NoneType")),
+    ],
+)
+def test_what_is_no_release_is_told_how_to_become_one(given, told):
+    with pytest.raises(pcer.InputError, match=told):
+        pcer.audit(given)
