@@ -61,4 +61,4 @@ def test_pages_are_few_and_short():
     }
     assert len(pages) <= 16
     assert [name for name, text in pages.items() if len(text.split()) > 2_500] == []
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 90
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 92

@@ -6,7 +6,6 @@ torch, scikit-learn or pandas.
 
 import importlib
 from collections.abc import Mapping
-from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from pcer.deciding.compare import Changes, compare
 from pcer.deciding.planner import Outlook, detectable
 from pcer.deciding.recommend import Recommendation, recommend
 from pcer.deciding.trend import Trend, trend
-from pcer.display import Shown
 from pcer.errors import InputError, OutputError, PcerError, PlanError, as_code, door
 from pcer.measuring.plan import Plan, Policy
 from pcer.measuring.verdict import Verdict
@@ -74,8 +72,6 @@ def _plan_remedies(function: str, given: Mapping[str, Any]) -> dict[str, str]:
 
 
 audit = door(_plan_remedies)(_audit)
-# Draws audits and releases; loaded when the first of them is displayed.
-Shown.drawings = partial(importlib.import_module, "pcer.report")
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from pcer import files
-from pcer.display import Shown
+from pcer.display import Shown, ShownAudit
 from pcer.errors import InputError, spelt
 from pcer.files import MAX_BYTES, Record, require_format
 from pcer.measuring.checks.table import DeclarationFinding
@@ -30,7 +29,6 @@ SIGNIFICANT_DIGITS = 12
 AUDIT_AGAIN: Final = (
     "audit the release again"  # what to do with an audit or page of old
 )
-FrameOf = Literal["groups", "pairs", "settings", "costs"]
 AboutExposure = Literal[
     "differs", "no_difference_shown", "none_detected", "cannot_tell"
 ]
@@ -341,7 +339,7 @@ class Result(Shown):
         }
 
 
-class Audit(Result):
+class Audit(Result, ShownAudit):
     """The result of ``pcer.audit``: numbers, verdicts and the plain-language account.
 
     Attributes:
@@ -446,69 +444,6 @@ class Audit(Result):
         """Remember what the audit is of, so that it can draw itself; its file stays the same."""
         self.sources[:] = [release, *family]
         return self
-
-    def to_frame(
-        self,
-        what: FrameOf = "groups",
-        *,
-        backend: str | None = None,
-        full: bool = False,
-    ) -> Any:
-        """The numbers as a data frame, a row for each of what is asked for.
-
-        Nested fields are joined by ``_`` (``cost_value``, ``cost_interval_low``); no
-        differential privacy is an infinite epsilon; lists of groups are joined by
-        commas.
-
-        Args:
-            what: "groups" (in every setting), "pairs" (in every setting), "settings" or
-                "costs".
-            backend: "pandas", "polars" or "pyarrow"; the first of them that is
-                installed if None.
-            full: every number; otherwise the ten columns that most need.
-        """
-        return Shown.drawings().to_frame(self, what, backend, full=full)
-
-    def metrics(self) -> dict[str, float]:
-        """Flat numbers for MLflow, DVC or Prometheus; ``docs/integrations.md`` lists the names.
-
-        ``pcer_exposure_max`` is the attacker's success of 100 (coin: 50) in the most
-        exposed group of the setting that the headline is about. What is not known is
-        left out.
-        """
-        return dict(Shown.drawings().to_metrics(self))
-
-    def card(
-        self, *, model: str | None = None, task: str = "tabular-classification"
-    ) -> str:
-        """Sections of a Hugging Face model card, with evaluation results as YAML front matter.
-
-        Args:
-            model: name of the model; by default the audit's, or the dataset's.
-            task: the task by its name on the Hub.
-        """
-        cards = importlib.import_module("pcer.integrations.card")
-        return str(cards.to_card(self, model=model, task=task))
-
-    def plot(self, name: str | None = None) -> Any:
-        """The finding's picture, which shows itself and has ``save(path)``; or a named chart.
-
-        Named charts are Altair's and need the extra ``figures``; an unknown name lists
-        them.
-        """
-        return Shown.drawings().to_chart(self, name)
-
-    def paper(self) -> Any:
-        """The paper's view alone, by the overfitting gap; ``to_latex()`` gives its tables."""
-        return Shown.drawings().PaperView(self)
-
-    def opinion(self) -> str:
-        """The auditor's opinion as Markdown, as ``pcer audit --opinion`` writes it."""
-        return str(Shown.drawings().to_opinion([self]))
-
-    def save_html(self, path: str | os.PathLike[str]) -> None:
-        """Write the page, as ``pcer audit --html`` does: self-contained, and it can be verified."""
-        Shown.drawings().save_page(self, path)
 
 
 def result_json(tree: Any) -> str:

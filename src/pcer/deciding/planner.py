@@ -13,7 +13,7 @@ from pydantic import Field
 
 from pcer.auditing.record import Result
 from pcer.auditing.sentences.advice import advice
-from pcer.display import Shown
+from pcer.display import ShownOutlook
 from pcer.errors import InputError, PlanError, door
 from pcer.files import Record
 from pcer.measuring import choose_attacks, measure
@@ -80,7 +80,7 @@ class OutlookPoint(Record):
     difference: list[Amount]
 
 
-class Outlook(Result):
+class Outlook(Result, ShownOutlook):
     """The result of ``pcer.detectable``: what could be shown, and what a target would take.
 
     Attributes:
@@ -123,10 +123,6 @@ class Outlook(Result):
             f" and {len(self.groups) - 4} more groups" if len(self.groups) > 4 else ""
         )
         return f"What {n:,} split{'s' if n > 1 else ''}{of} could show: {people}{more}"
-
-    def plot(self) -> Any:
-        """The curve over splits as an Altair chart."""
-        return Shown.drawings().to_chart(self, "outlook")
 
 
 @door()
