@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import resources
+from typing import NamedTuple
 
 from pcer.errors import alike
 
@@ -26,39 +27,79 @@ def say(section: str, which: str, /, **values: object) -> str:
     return templates()[section][which].format(**values)
 
 
-def budget_name(epsilon: float | None) -> str:
-    """How a budget is called in print.
+class SettingName(NamedTuple):
+    """A setting in print: its model, where it has a name, and its epsilon.
 
-    >>> budget_name(0.5), budget_name(None)
-    ('ε = 0.5', 'no-DP')
+    No epsilon means trained without differential privacy.
+
+    >>> forest, plain = SettingName("forest", None), SettingName(None, 0.5)
+    >>> forest.full, forest.short, forest.in_sentence
+    ('forest, no-DP', 'forest, no-DP', 'in forest without privacy')
+    >>> plain.full, plain.short, plain.in_sentence
+    ('ε = 0.5', '0.5', 'at ε = 0.5')
+    >>> plain.title, plain.paper
+    ('trained with differential privacy, ε = 0.5', '0.5')
     """
-    return "no-DP" if epsilon is None else f"ε = {epsilon:g}"
+
+    model: str | None
+    epsilon: float | None
+
+    @property
+    def full(self) -> str:
+        """Where a setting stands alone."""
+        is_private = self.epsilon is not None
+        return self._after_model(f"ε = {self.epsilon:g}" if is_private else "no-DP")
+
+    @property
+    def short(self) -> str:
+        """In a table, whose head says what the number is."""
+        is_private = self.epsilon is not None
+        return self._after_model(f"{self.epsilon:g}" if is_private else "no-DP")
+
+    @property
+    def in_sentence(self) -> str:
+        """As part of a sentence."""
+        is_private = self.epsilon is not None
+        budget = f"at ε = {self.epsilon:g}" if is_private else "without privacy"
+        return budget if self.model is None else f"in {self.model} {budget}"
+
+    @property
+    def title(self) -> str:
+        """In a menu."""
+        if self.epsilon is None:
+            return self._after_model("trained without differential privacy")
+        return self._after_model(
+            f"trained with differential privacy, ε = {self.epsilon:g}"
+        )
+
+    @property
+    def paper(self) -> str:
+        """In the paper's tables."""
+        is_private = self.epsilon is not None
+        return self._after_model(f"{self.epsilon:g}" if is_private else "none")
+
+    def _after_model(self, budget: str) -> str:
+        return budget if self.model is None else f"{self.model}, {budget}"
+
+
+def budget_name(epsilon: float | None) -> str:
+    """How an epsilon is called in print."""
+    return SettingName(None, epsilon).full
 
 
 def setting_name(model: str | None, epsilon: float | None) -> str:
-    """How a setting is called in print: its model, where it has a name, and its budget.
-
-    >>> setting_name(None, 0.5), setting_name("forest", None)
-    ('ε = 0.5', 'forest, no-DP')
-    """
-    return budget_name(epsilon) if model is None else f"{model}, {budget_name(epsilon)}"
+    """How a setting is called in print."""
+    return SettingName(model, epsilon).full
 
 
 def in_setting(model: str | None, epsilon: float | None) -> str:
-    """A setting as part of a sentence.
-
-    >>> in_setting(None, 0.5), in_setting("forest", None)
-    ('at ε = 0.5', 'in forest without privacy')
-    """
-    budget = "without privacy" if epsilon is None else f"at {budget_name(epsilon)}"
-    return budget if model is None else f"in {model} {budget}"
+    """A setting as part of a sentence."""
+    return SettingName(model, epsilon).in_sentence
 
 
 def short_setting(model: str | None, epsilon: float | None) -> str:
     """A setting in a table."""
-    return (
-        short_budget(epsilon) if model is None else f"{model}, {short_budget(epsilon)}"
-    )
+    return SettingName(model, epsilon).short
 
 
 def setting_called(
@@ -149,7 +190,7 @@ def no_zero(value: float | None, digits: int) -> str:
 
 def short_budget(epsilon: float | None) -> str:
     """A budget in a table."""
-    return "no-DP" if epsilon is None else f"{epsilon:g}"
+    return SettingName(None, epsilon).short
 
 
 def budget_list(budgets: Sequence[float | None]) -> str:
