@@ -17,7 +17,7 @@ from pcer_studies.claims.facts import (
     standing_out_from,
 )
 from pcer_studies.claims.noise import CLIPPED_MEAN, tail_of_mean
-from pcer_studies.claims.rules import COMPAS
+from pcer_studies.claims.quantities import COMPAS
 from tests.worlds.studies import shipped_study, study_of, tree_of, tree_of_rates
 
 DOCS = Path(__file__).parents[2] / "studies" / "docs"

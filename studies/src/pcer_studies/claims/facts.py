@@ -16,7 +16,7 @@ from pcer_studies.claims.noise import (
     published_gaps,
     tail_of_mean,
 )
-from pcer_studies.claims.views import OurRun
+from pcer_studies.claims.our_run import OurRun
 from pcer_studies.protocol import BUDGETS, NO_DP, SEEDS, Configuration
 from pcer_studies.published import NotThere
 from pcer_studies.results import GAP, Study

@@ -38,7 +38,7 @@ from pcer_studies.claims.noise import (
     SpreadSource,
     published_gaps,
 )
-from pcer_studies.claims.rules import budget_words, gap_words, range_words
+from pcer_studies.claims.wording import budget_words, gap_words, range_words
 from pcer_studies.protocol import OUR_READING, PAPER, SEEDS, Configuration
 from pcer_studies.results import (
     GAP,
