@@ -57,7 +57,7 @@ ABOVE_GAPS = 1e-2
 """A floor of which the paper prints a disparity in every configuration."""
 LEAST_DISPARITY = 1e-9
 """A disparity below this is taken for this where one divides by it."""
-NOT_PRINTED = "the paper runs no LiRA"
+NO_LIRA_IN_PRINT = "the paper runs no LiRA"
 
 # The attack's advantage, group by group.
 
@@ -316,12 +316,12 @@ ATTACK_CLAIMS = (
     ),
     _claim(
         "V5",
-        paper=NOT_PRINTED,
+        paper=NO_LIRA_IN_PRINT,
         run=larger(
             [(_mean_cost(LIRA, "LiRA, mean"), _mean_cost(AUC, "threshold, mean"))]
         ),
     ),
-    Claim("V6", paper=NOT_PRINTED, run=_enough_shadows),
+    Claim("V6", paper=NO_LIRA_IN_PRINT, run=_enough_shadows),
 )
 
 AGREEMENT_CLAIMS = (

@@ -131,7 +131,10 @@ def allowed_points(settings: Sequence[SettingRow]) -> list[ChartRow]:
 
 
 def verdict_cells(settings: Sequence[SettingRow]) -> list[ChartRow]:
-    """One row per setting: the verdict and both answers."""
+    """One row per setting: the verdict and both answers.
+
+    The drawing names the fields to screen readers.
+    """
     return [
         {
             "budget": budget_label(row.epsilon),
@@ -283,11 +286,11 @@ def _verdict_colour(rows: Sequence[ChartRow]) -> alt.Color:
     """The colour of each verdict that the rows have."""
     import altair as alt
 
-    there = {row["verdict"] for row in rows}
+    verdicts = {row["verdict"] for row in rows}
     colours = {
         verdict.words: colour
         for verdict, colour in VERDICT_COLOURS.items()
-        if verdict.words in there
+        if verdict.words in verdicts
     }
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     return alt.Color("verdict:N", title=None, scale=scale, legend=legend())

@@ -167,9 +167,9 @@ def placebo_sentences(background: Background) -> str:
 
 
 def _claims_sentence(background: Background) -> str:
-    claims = [one for one in background.judged if not one.claim.text.slip]
-    n_held = sum(one.is_by_all(Judgement.HOLDS) for one in claims)
-    n_refuted = sum(one.is_by_all(Judgement.FAILS) for one in claims)
+    claims = [entry for entry in background.judged if not entry.claim.text.slip]
+    n_held = sum(entry.is_by_all(Judgement.HOLDS) for entry in claims)
+    n_refuted = sum(entry.is_by_all(Judgement.FAILS) for entry in claims)
     return (
         f"**The paper.** Of {len(claims)} claims of {markdown_text(PAPER)}, {n_held} "
         f"hold, and {n_refuted} fail, in both the paper's figures and our rerun. For "

@@ -158,14 +158,14 @@ def _steady_over_floors() -> list[ClaimNumber]:
 def _genuine(view: View) -> Support:
     """Evidence that the selected disparities are more than rates divided by a floor."""
     n_shown = sum(view.disparity_is_evidence(*setting) for setting in SELECTED)
-    shown = "shown"
+    finding = "shown"
     if isinstance(view, Paper):
-        shown = "the gap of the lower-ratio group stands out"
+        finding = "the gap of the lower-ratio group stands out"
     return Support(
         n_shown == len(SELECTED),
         "A stable sign says nothing about the gaps: above them it is the sign of the "
         "rate difference (Proposition 2). By the test of the gaps: "
-        f"{shown} in {n_shown} of {len(SELECTED)}.",
+        f"{finding} in {n_shown} of {len(SELECTED)}.",
     )
 
 

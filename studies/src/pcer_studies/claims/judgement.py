@@ -128,11 +128,17 @@ class ClaimPart:
         return self.is_zero or self.estimate < 0
 
     def seen_from(self, n_parts: int) -> float:
-        """The size that 4 of 5 such studies would tell from 0, among so many parts."""
+        """The size that 4 of 5 such studies would tell from 0, among so many parts.
+
+        (z + q) e, where z is the normal quantile that a two-sided test needs at the
+        level of SIGNIFICANCE over all parts and tries, q that of the power, and e the
+        error.
+        """
         from scipy.special import ndtri
 
-        limit = SIGNIFICANCE / (2 * n_parts * self.n_tries)
-        return float((-ndtri(limit) + POWER_QUANTILE) * self.error)
+        tail = SIGNIFICANCE / (2 * n_parts * self.n_tries)
+        z = -ndtri(tail)
+        return float((z + POWER_QUANTILE) * self.error)
 
 
 @dataclass(frozen=True)

@@ -86,8 +86,14 @@ class PrintedGap:
 def tail_of_mean(mean: float, *, spread: float, n: int) -> float:
     """Probability that the mean of n gaps max(0, X), X normal around 0, is this large.
 
-    The sum's distribution is that of one gap on a fine grid, multiplied n times in
-    Fourier space: the normal approximation would be too sure of the upper tail.
+    P(max(0, X_1) + ... + max(0, X_n) >= n mean). The sum's distribution is that of one
+    gap on a fine grid, multiplied n times in Fourier space: the normal approximation
+    would be too sure of the upper tail.
+
+    Args:
+        mean: the observed mean of the gaps.
+        spread: the standard deviation of X.
+        n: of how many gaps it is the mean.
 
     >>> round(tail_of_mean(0.0, spread=1.0, n=3), 6)
     1.0

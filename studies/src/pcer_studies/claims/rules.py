@@ -132,8 +132,8 @@ def best(
                 part = _part_of_two(name, margin, numbers[winner], numbers[rival])
                 parts.append(replace(part, n_tries=len(chosen)))
 
-        shown = dict.fromkeys((ranked[0], winner))  # once, if the best was named
-        figures = "; ".join(numbers[k].as_text(view) for k in shown)
+        in_print = dict.fromkeys((ranked[0], winner))  # one, if the best was named
+        figures = "; ".join(numbers[k].as_text(view) for k in in_print)
         return Reply(f"{what}: {word} {figures}", tuple(parts))
 
     return ask

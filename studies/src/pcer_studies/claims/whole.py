@@ -195,7 +195,9 @@ def _would_be_seen(epsilon: float, group: int) -> ClaimNumber:
     return computed(name, draws, gap_words, COMPAS)
 
 
-_CHOOSE_DIFFERENTLY = [_chooses_another(one) for one in CONFIGURATIONS]
+_CHOOSE_DIFFERENTLY = [
+    _chooses_another(configuration) for configuration in CONFIGURATIONS
+]
 _EXCESS_AND_DISPARITY = [
     (_excess_gap(epsilon), disparity_of(COMPAS, epsilon)) for epsilon in BUDGETS
 ]
@@ -205,11 +207,13 @@ _PAYS_MORE = [
     if setting.configuration in BENEFIT
 ]
 _UNEQUAL = [above([gap_difference(*setting)]) for setting in SETTINGS]
-_MOVE_TOGETHER = [_moves_together(one) for one in CONFIGURATIONS]
+_MOVE_TOGETHER = [_moves_together(configuration) for configuration in CONFIGURATIONS]
 _MOVE_TOGETHER_IN_PRINT = [
     _moves_together(one) for one in CONFIGURATIONS if one.dataset != "acs"
 ]
-_BEST_AT_STRONGEST = [best_parity(one, (STRONGEST,)) for one in CONFIGURATIONS]
+_BEST_AT_STRONGEST = [
+    best_parity(configuration, (STRONGEST,)) for configuration in CONFIGURATIONS
+]
 _WOULD_BE_SEEN = [
     _would_be_seen(cell.epsilon, cell.group) for cell in cells_of([COMPAS], FROM_1)
 ]
