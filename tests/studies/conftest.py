@@ -3,7 +3,7 @@
 import pytest
 
 from pcer_studies import Study
-from pcer_studies.claims.rules import ADULT_RACE, COMPAS
+from pcer_studies.claims.quantities import ADULT_RACE, COMPAS
 from tests.worlds.studies import Truth, all_planted, write_study
 
 

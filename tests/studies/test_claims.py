@@ -1,7 +1,11 @@
-"""The ledger: judgements follow from numbers and errors, and nothing is refuted within an error."""
+"""The ledger: judgements follow from numbers and errors.
+
+Nothing is refuted within an error.
+"""
 
 import math
 from dataclasses import replace
+from itertools import chain
 from zlib import crc32
 
 import numpy as np
@@ -12,17 +16,21 @@ from pcer_studies.claims import judgement, rules
 from pcer_studies.claims.judgement import Claim, ClaimPart, Side, by_paper, judge, weigh
 from pcer_studies.claims.ledger import CLAIMS, judge_all, write_claims
 from pcer_studies.claims.noise import published_gaps
-from pcer_studies.claims.rules import (
+from pcer_studies.claims.our_run import OurRun
+from pcer_studies.claims.paper_view import Paper
+from pcer_studies.claims.quantities import (
+    ACS_RACE,
     BIOS,
     COMPAS,
-    above,
-    at_least,
-    best,
-    made,
-    near,
-    r_words,
+    ClaimNumber,
+    computed,
+    correlation,
+    gap_of,
+    size,
 )
-from pcer_studies.claims.views import N_DRAWS, OurRun, Paper
+from pcer_studies.claims.rules import above, at_least, best, near
+from pcer_studies.claims.views import N_DRAWS
+from pcer_studies.claims.wording import r_words
 from pcer_studies.numbers import our_number, study_seeds
 from pcer_studies.protocol import NO_DP
 from pcer_studies.published import NotThere, key_at
@@ -31,7 +39,7 @@ from tests.worlds.studies import Truth, all_planted, tree_of, tree_of_rates
 
 HOLDS, FAILS, NOT_EVIDENCE, UNDECIDED, UNTESTABLE = judgement.Judgement
 BY_KEY = {claim.key: claim for claim in CLAIMS}
-ACS_WHITE = (rules.ACS_RACE, 1.0, "White")
+ACS_WHITE = (ACS_RACE, 1.0, "White")
 
 
 @pytest.fixture(scope="module")
@@ -51,29 +59,27 @@ def part(
     return ClaimPart("x", drawn(estimate, error), r_words, about, is_zero)
 
 
-def numbers(*pairs: tuple[float, float]) -> list:
+def number(name: str, value: float, error: float) -> ClaimNumber:
+    return computed(name, lambda view: drawn(value, error, name), r_words, COMPAS)
+
+
+def numbers(*pairs: tuple[float, float]) -> list[ClaimNumber]:
     """Numbers with these values and errors."""
-    return [
-        made(
-            f"n{k}", lambda view, k=k, pair=pair: drawn(*pair, f"n{k}"), r_words, COMPAS
-        )
-        for k, pair in enumerate(pairs)
-    ]
+    return [number(f"n{place}", *pair) for place, pair in enumerate(pairs)]
 
 
-def exact(*values: float) -> list:
+def exact(*values: float) -> list[ClaimNumber]:
     return numbers(*((value, 0.0) for value in values))
 
 
 def test_a_part_has_the_error_of_its_draws_and_of_those_it_was_picked_from():
-    assert part(1.0, 0.5).error == pytest.approx(0.5)
-    assert part(1.0, 0.5).p_value == pytest.approx(
-        0.0455, abs=1e-4
-    )  # two errors from 0
-    assert part(1.0, 0.5).seen_from(1) == pytest.approx(
-        (1.95996 + 0.84) * 0.5, rel=1e-4
-    )
-    assert [part(value, 0.0).p_value for value in (0.7, 0.0)] == [0.0, 1.0]
+    two_errors_from_0 = part(1.0, 0.5)
+    assert two_errors_from_0.error == pytest.approx(0.5)
+    assert two_errors_from_0.p_value == pytest.approx(0.0455, abs=1e-4)
+    seen_from = (1.95996 + 0.84) * 0.5
+    assert two_errors_from_0.seen_from(1) == pytest.approx(seen_from, rel=1e-4)
+    assert part(0.7, 0.0).p_value == 0.0
+    assert part(0.0, 0.0).p_value == 1.0
     alone = part(2.2, 1)
     assert alone.is_borne_out
     assert not replace(alone, n_tries=5).is_borne_out
@@ -87,10 +93,7 @@ def test_a_part_has_the_error_of_its_draws_and_of_those_it_was_picked_from():
         ([(3, 1), (2.5, 1)], HOLDS),
         ([(3, 1), (1.5, 1)], NOT_EVIDENCE),  # as claimed, one of them within its error
         ([(3, 1), (-1.5, 1)], UNDECIDED),  # not as claimed, but within its error
-        (
-            [(3, 1), (-2.1, 1)],
-            UNDECIDED,
-        ),  # alone it would refute; among two it does not
+        ([(3, 1), (-2.1, 1)], UNDECIDED),  # refutes alone, not among two
         ([(3, 1), (-3, 1)], FAILS),
         ([(-2.1, 1)], FAILS),
         ([(-0.001, 0)], FAILS),  # exact
@@ -104,50 +107,56 @@ def test_parts_make_the_judgement(pairs, expected):
 
 
 @pytest.mark.parametrize(
-    ("of_bios", "of_compas", "enough", "expected"),
+    ("of_bios", "of_compas", "expected"),
     [
-        *(
-            (None, 3, True, HOLDS),
-            (None, 3, False, NOT_EVIDENCE),
-        ),  # about costs: needs evidence
-        *(
-            (-3, None, True, UNTESTABLE),
-            (3, None, True, HOLDS),
-        ),  # only the paper's own records
-        *(
-            (-3, 3, True, UNTESTABLE),
-            (3, -3, True, FAILS),
-        ),  # refute, and COMPAS has them
-        (None, None, True, UNTESTABLE),
+        # Of Bios the records are others, and only the paper's own refute.
+        (-3, None, UNTESTABLE),
+        (3, None, HOLDS),
+        (-3, 3, UNTESTABLE),
+        (3, -3, FAILS),
     ],
 )
-def test_a_claim_is_judged(printed, remembered, of_bios, of_compas, enough, expected):
-    pairs = ((of_bios, BIOS), (of_compas, COMPAS))
-    parts = tuple(part(value, 1, about=(one,)) for value, one in pairs if value)
-
-    def rule(view):
-        if not parts:
-            raise NotThere("it is not printed")
-        return judgement.Reply("42", parts, "Because.")
-
-    about = tuple(one for value, one in pairs if value)
-    evidence = None if of_bios else lambda view: judgement.Support(enough, "So much.")
-    found = judge(
-        Claim("X1", rule=rule, about=about, evidence=evidence),
-        printed,
-        OurRun(remembered),
-    )
-    assert found.run.judgement is expected
-    if not parts:
-        assert found.paper.why == "it is not printed"
-    elif of_bios is None:
-        assert (found.run.figure, found.run.why) == ("42", "Because. So much.")
-        assert found.paper.judgement is expected
-    else:
-        assert found.paper.judgement is (HOLDS if expected is HOLDS else FAILS)
+def test_only_the_papers_own_records_refute(
+    printed, remembered, of_bios, of_compas, expected
+):
+    values = {BIOS: of_bios, COMPAS: of_compas}
+    about = tuple(one for one, value in values.items() if value is not None)
+    parts = tuple(part(values[one], 1, about=(one,)) for one in about)
+    claim = Claim("X1", rule=lambda view: judgement.Reply("42", parts), about=about)
+    judged = judge(claim, printed, OurRun(remembered))
+    assert judged.run.judgement is expected
+    assert judged.paper.judgement is (HOLDS if expected is HOLDS else FAILS)
     if of_bios == -3:
-        assert "4,500 records, the paper's 37,900" in found.run.why
-        assert "On ours: does not hold." in found.run.why
+        assert "4,500 records, the paper's 37,900" in judged.run.why
+        assert "On ours: does not hold." in judged.run.why
+
+
+@pytest.mark.parametrize(
+    ("is_enough", "expected"), [(True, HOLDS), (False, NOT_EVIDENCE)]
+)
+def test_a_claim_about_exposure_needs_evidence(
+    printed, remembered, is_enough, expected
+):
+    claim = Claim(
+        "X1",
+        rule=lambda view: judgement.Reply("42", (part(3, 1),), "Because."),
+        about=(COMPAS,),
+        evidence=lambda view: judgement.Support(is_enough, "So much."),
+    )
+    judged = judge(claim, printed, OurRun(remembered))
+    for side in judged.sides:
+        assert side.judgement is expected
+        assert side.figure == "42"
+        assert side.why == "Because. So much."
+
+
+def test_a_claim_about_missing_numbers_cannot_be_tested(printed, remembered):
+    def rule(view):
+        raise NotThere("it is not printed")
+
+    judged = judge(Claim("X1", rule=rule), printed, OurRun(remembered))
+    assert judged.run.judgement is UNTESTABLE
+    assert judged.paper.why == "it is not printed"
 
 
 def test_a_claim_about_adult_is_refuted_only_by_both_readings():
@@ -159,71 +168,73 @@ def test_a_claim_about_adult_is_refuted_only_by_both_readings():
         ((holds, fails), (HOLDS, UNTESTABLE)),
         ((fails, None), (UNTESTABLE, None)),
     ):
-        found = judgement.both_readings(*pair)
-        assert tuple(side and side.judgement for side in found) == expected
+        sides = judgement.both_readings(*pair)
+        assert tuple(side and side.judgement for side in sides) == expected
 
 
 def test_a_number_of_our_run_errs_by_its_seeds(remembered):
-    """And a difference of budgets seed by seed: they share their splits."""
     run = OurRun(remembered)
     values = study_seeds(remembered, COMPAS, 1.0, "pcer_disparity")
-    found = run.disparity(COMPAS, 1.0)
-    assert found.shape == (1 + N_DRAWS,)
-    assert found[0] == pytest.approx(values.mean())
+    disparity = run.disparity(COMPAS, 1.0)
+    assert disparity.shape == (1 + N_DRAWS,)
+    assert disparity[0] == pytest.approx(values.mean())
     n = len(values)
-    expected = math.sqrt(sum((v - values.mean()) ** 2 for v in values) / n / n)
-    assert found[1:].std() == pytest.approx(expected, rel=0.1)
+    error = math.sqrt(sum((value - values.mean()) ** 2 for value in values) / n / n)
+    assert disparity[1:].std() == pytest.approx(error, rel=0.1)
     assert run.spread(COMPAS, 1.0)[0] == pytest.approx(values.std(ddof=1))
-    pair = tuple(rules.gap_of(COMPAS, epsilon, 1) for epsilon in (1.0, 5.0))
-    (of_pair,) = rules.larger([pair])(run).parts
+
+
+def test_a_difference_of_budgets_errs_by_its_differences_seed_by_seed(remembered):
+    """Budgets share their splits."""
     first, second = (
         study_seeds(remembered, COMPAS, e, "overfitting_gap", group="African-American")
         for e in (1.0, 5.0)
     )
-    assert of_pair.estimate == pytest.approx((first - second).mean())
-    assert of_pair.error == pytest.approx(
-        (first - second).std() / math.sqrt(n), rel=0.1
-    )
+    differences = first - second
+    pair = (gap_of(COMPAS, 1.0, 1), gap_of(COMPAS, 5.0, 1))
+    (found,) = rules.larger([pair])(OurRun(remembered)).parts
+    error = differences.std() / math.sqrt(len(differences))
+    assert found.estimate == pytest.approx(differences.mean())
+    assert found.error == pytest.approx(error, rel=0.1)
 
 
-def test_a_printed_number_errs_by_what_is_printed_beside_it(printed, remembered):
-    """And where nothing is, by our own error."""
+def assert_errs_by(draws: np.ndarray, error: float, half_digit: float) -> None:
+    """Its error is that of sampling and of rounding."""
+    by_hand = math.hypot(error, half_digit / math.sqrt(3))
+    assert draws[1:].std() == pytest.approx(by_hand, rel=0.1)
+
+
+def test_a_printed_number_errs_by_what_is_printed_beside_it(printed):
+    # .0074, a deviation of .010 over 50 seeds
+    gap = printed.gap(COMPAS, NO_DP, 0)
+    assert gap[0] == 0.0074
+    assert_errs_by(gap, 0.010 / math.sqrt(50), 0.00005)
+    # −169 [−230, −106]
+    assert_errs_by(printed.disparity(COMPAS, 5.0), (230 - 106) / 3.92, 0.5)
+    # a number of 50 seeds
+    n_seeds = printed.n_positive(COMPAS, 5.0)
+    share = (n_seeds[0] + 2) / 54
+    assert_errs_by(n_seeds, math.sqrt(50 * share * (1 - share)), 0.0)
+
+
+def test_a_number_without_a_printed_error_errs_by_its_noise_level_or_by_ours(
+    printed, remembered
+):
+    gaps = {
+        (gap.configuration, gap.epsilon, gap.group): gap
+        for gap in published_gaps(remembered)
+    }
+    assert_errs_by(printed.gap(ACS_RACE, 1.0, 0), gaps[ACS_WHITE].error, 0.00005)
+
     key = key_at(COMPAS, 1.0, "attack_auc", group="Other")
     assert printed.number(key).std is None
-    seeds = printed.n_positive(COMPAS, 5.0)
-    share = (seeds[0] + 2) / 54
-    gap = printed.gap(COMPAS, NO_DP, 0)
-    gaps = published_gaps(remembered)
-    (unprinted,) = [
-        g for g in gaps if (g.configuration, g.epsilon, g.group) == ACS_WHITE
-    ]
-    assert gap[0] == 0.0074
-    for found, error, half_digit in (
-        (
-            gap,
-            0.010 / math.sqrt(50),
-            0.00005,
-        ),  # .0074, a deviation of .010 over 50 seeds
-        (printed.disparity(COMPAS, 5.0), (230 - 106) / 3.92, 0.5),  # −169 [−230, −106]
-        (seeds, math.sqrt(50 * share * (1 - share)), 0.0),
-        (
-            printed.gap(rules.ACS_RACE, 1.0, 0),
-            unprinted.error,
-            0.00005,
-        ),  # by its noise level
-        (
-            printed.advantage(COMPAS, 1.0, 0),
-            our_number(remembered, key).standard_error,
-            0.0005,
-        ),
-    ):
-        by_hand = math.hypot(error, half_digit / math.sqrt(3))
-        assert found[1:].std() == pytest.approx(by_hand, rel=0.1)
+    by_our_run = our_number(remembered, key).standard_error
+    assert_errs_by(printed.advantage(COMPAS, 1.0, 0), by_our_run, 0.0005)
 
 
 def test_the_nine_rules_by_hand():
     a, b, c = exact(1.0, 4.0, 2.0)
-    asked = [above([n]) for n in (a, b, *exact(-1.0))]
+    asked = [above([number]) for number in (a, b, *exact(-1.0))]
     points = list(zip(exact(1.0, 2.0, 3.0), exact(3.0, 2.0, 1.0), strict=True))
     for question, margins in (
         (above([a, b], 3.0), [-2.0, 1.0]),
@@ -238,15 +249,20 @@ def test_the_nine_rules_by_hand():
         (at_least(asked, 3, what="x"), [-1.0]),
         (rules.correlated(points, -0.5, sign=-1, what="x"), [0.5]),
     ):
-        assert [round(p.estimate, 9) for p in question(None).parts] == margins
+        parts = question(None).parts
+        assert [round(part.estimate, 9) for part in parts] == margins
     assert at_least(asked, 2, what="x")(None).figure == "x: 2 of 3"
-    (nought,) = rules.none_apart(exact(0.0))(None).parts
-    assert nought.is_zero
-    assert nought.is_as_claimed
+    (zero,) = rules.none_apart(exact(0.0))(None).parts
+    assert zero.is_zero
+    assert zero.is_as_claimed
+
+
+def test_a_correlation_needs_three_points_that_vary():
+    points = list(zip(exact(1.0, 2.0, 3.0), exact(3.0, 2.0, 1.0), strict=True))
     flat = list(zip(exact(1.0, 1.0, 1.0), exact(2.0, 3.0, 5.0), strict=True))
     for few in (flat, points[:2], []):
         with pytest.raises(NotThere, match="correlation"):
-            rules.correlation(few, None)
+            correlation(few, None)
 
 
 class MadeUp(OurRun):
@@ -256,22 +272,37 @@ class MadeUp(OurRun):
     """
 
     n_seeds = 50
-    carries = staticmethod(lambda one, cost: False)
 
     def __init__(self, evidence=True, **figures):
         self.figures = figures
-        self.stands_out = self.disparity_is_evidence = self.costs_differ = (
-            lambda *where: evidence
-        )
+        self.evidence = evidence
 
     def drawn(self, key):
         """As made up."""
-        found = self.figures[key.quantity]
-        return drawn(*(found(key) if callable(found) else found), repr(key))
+        figure = self.figures[key.quantity]
+        if callable(figure):
+            figure = figure(key)
+        return drawn(*figure, repr(key))
 
-    def base_rate(self, one, epsilon, group):
+    def base_rate(self, configuration, epsilon, group):
         """Half of the men, none of the women."""
         return np.full(1 + N_DRAWS, 0.5 - 0.5 * group)
+
+    def carries(self, configuration, cost):
+        """Only the gap."""
+        return False
+
+    def stands_out(self, configuration, epsilon, group):
+        """As made up."""
+        return self.evidence
+
+    def disparity_is_evidence(self, configuration, epsilon):
+        """As made up."""
+        return self.evidence
+
+    def costs_differ(self, configuration, epsilon):
+        """As made up."""
+        return self.evidence
 
 
 def judged(key: str, **figures) -> Side:
@@ -286,7 +317,7 @@ def by_group(first, second):
 
 @pytest.mark.parametrize("key", ["N4", "T14", "T18"])
 def test_gaps_are_equal_only_if_their_errors_are_small(key):
-    """A difference that cannot be told from 0 was "similar"; now it must be below a limit."""
+    """A difference that cannot be told from 0 is not yet "similar"."""
     common = {
         "pcer_disparity": (60, 5),
         "positive_rate": by_group((0.25, 0.001), (0.06, 0.001)),
@@ -298,89 +329,107 @@ def test_gaps_are_equal_only_if_their_errors_are_small(key):
         (by_group((0.002, 0.0001), (0.004, 0.0001)), True, FAILS),
         (near_equal, False, HOLDS if key == "N4" else NOT_EVIDENCE),
     ):
-        found = judged(key, evidence=evidence, overfitting_gap=gaps, **common)
-        assert found.judgement is expected
-    for rates, expected in (
-        ((0.7, 0.1), FAILS),
-        ((0.6, 0.13), HOLDS),
-    ):  # labels: by a half
-        figures = by_group(*((rate, 0.0005) for rate in rates))
-        assert judged("B3", positive_rate=figures).judgement is expected
+        side = judged(key, evidence=evidence, overfitting_gap=gaps, **common)
+        assert side.judgement is expected
 
 
-def test_a_rule_has_the_error_of_its_numbers_and_many_signs_are_no_evidence():
-    """Folded at 1, the error of 1 ± 1 was 0.6, and within 1.5 of 1 was "holds"."""
-    (found,) = near(numbers((1, 1)), (1, 1), 1.5)(None).parts
-    assert (found.estimate, found.error) == pytest.approx((1.5, 1.0))
-    assert rules.size(drawn(-0.1, 1))[1:].std(ddof=1) == pytest.approx(
-        1
-    )  # nor folded at 0
-    others = [(0.1093, 0.003)] * 5
-    unsure = [above([n]) for n in numbers(*[(1.0, 1.0)] * 36)]  # each within its error
-    sure = [above([n]) for n in numbers(*[(4.0, 1.0)] * 19, *[(-9.0, 1.0)] * 17)]
-    for question, expected in (
+@pytest.mark.parametrize(
+    ("first", "second", "expected"), [(0.7, 0.1, FAILS), (0.6, 0.13, HOLDS)]
+)
+def test_predictions_that_differ_more_than_labels_reflect_more(first, second, expected):
+    """The labels differ by one half."""
+    rates = by_group((first, 0.0005), (second, 0.0005))
+    assert judged("B3", positive_rate=rates).judgement is expected
+
+
+def test_a_rule_has_the_error_of_its_numbers():
+    """Folded at 1, the error of 1 ± 1 would be 0.6."""
+    (room,) = near(numbers((1, 1)), (1, 1), 1.5)(None).parts
+    assert (room.estimate, room.error) == pytest.approx((1.5, 1.0))
+    assert size(drawn(-0.1, 1))[1:].std(ddof=1) == pytest.approx(1)  # nor folded at 0
+
+
+OTHERS = [(0.1093, 0.003)] * 5
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
         (near(numbers((1, 1)), (1, 1), 1.5), NOT_EVIDENCE),
-        (
-            rules.excludes_0(numbers((30, 20))),
-            UNDECIDED,
-        ),  # [−9, 69], though the sign is right
+        # [−9, 69], though the sign is right
+        (rules.excludes_0(numbers((30, 20))), UNDECIDED),
         (rules.excludes_0(numbers((30, 5))), HOLDS),
         (rules.excludes_0(numbers((-30, 5))), FAILS),
         (
-            best(numbers((0.1093, 0.003), (0.1, 0.003), *others), [0], what="x"),
+            best(numbers((0.1093, 0.003), (0.1, 0.003), *OTHERS), [0], what="x"),
             UNDECIDED,
         ),
         (
-            best(numbers((0.1093, 0.003), (0.0814, 0.003), *others), [0], what="x"),
+            best(numbers((0.1093, 0.003), (0.0814, 0.003), *OTHERS), [0], what="x"),
             FAILS,
         ),
-        (
-            best(numbers((0.0, 1.0), (3.0, 1.0)), [0], what="x"),
-            HOLDS,
-        ),  # intervals overlap
-        (at_least(unsure, 19, what="x"), NOT_EVIDENCE),
-        (at_least(sure, 19, what="x"), HOLDS),
-        (at_least(sure, 20, what="x"), FAILS),
-    ):
-        assert weigh(question(None).parts) is expected
-    assert at_least(sure, 20, what="x")(None).parts[0].n_tries == 20
+        # intervals overlap
+        (best(numbers((0.0, 1.0), (3.0, 1.0)), [0], what="x"), HOLDS),
+    ],
+)
+def test_a_rule_judges_within_the_error_of_its_numbers(question, expected):
+    assert weigh(question(None).parts) is expected
+
+
+def test_many_signs_are_no_evidence():
+    within_error = numbers(*[(1.0, 1.0)] * 36)
+    unsure = [above([number]) for number in within_error]
+    assert weigh(at_least(unsure, 19, what="x")(None).parts) is NOT_EVIDENCE
+
+    beyond_error = numbers(*[(4.0, 1.0)] * 19, *[(-9.0, 1.0)] * 17)
+    sure = [above([number]) for number in beyond_error]
+    assert weigh(at_least(sure, 19, what="x")(None).parts) is HOLDS
+    parts = at_least(sure, 20, what="x")(None).parts
+    assert weigh(parts) is FAILS
+    assert parts[0].n_tries == 20
+
+
+def best_of_equals(luck):
+    return best(numbers(*luck), [0], what="x")
+
+
+def flat_with_luck(luck):
+    pairs = ((10 + value, error) for value, error in luck)
+    return rules.flat(numbers(*pairs), 0.1)
+
+
+def five_of_eight_where_four_are_true(luck):
+    """The other four are nothing: "at least 5" may hold in 5 %."""
+    eight = numbers(*[(9.0, 1.0)] * 4, *luck[:4])
+    return at_least([above([number]) for number in eight], 5, what="x")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("question", "seed", "wrong"),
+    ("question_of", "seed", "wrong"),
     [
-        (
-            lambda luck: best(numbers(*luck), [0], what="x"),
-            3,
-            (FAILS, HOLDS),
-        ),  # of equals
-        (
-            lambda luck: rules.flat(numbers(*((10 + v, e) for v, e in luck)), 0.1),
-            4,
-            (FAILS,),
-        ),
-        (  # 4 of 8 are true, 4 are nothing: "at least 5" may hold in 5 %
-            lambda luck: at_least(
-                [above([n]) for n in numbers(*[(9.0, 1.0)] * 4, *luck[:4])], 5, what="x"
-            ),
-            *(5, (HOLDS,)),
-        ),
+        (best_of_equals, 3, (FAILS, HOLDS)),
+        (flat_with_luck, 4, (FAILS,)),
+        (five_of_eight_where_four_are_true, 5, (HOLDS,)),
     ],
 )
-def test_a_rule_errs_in_one_of_twenty_studies(question, seed, wrong):
+def test_a_rule_errs_in_one_of_twenty_studies(question_of, seed, wrong):
     rng = np.random.default_rng(seed)
-    lucks = ([(value, 1.0) for value in rng.standard_normal(6)] for _ in range(200))
-    found = [weigh(question(luck)(None).parts) for luck in lucks]
-    assert all(found.count(kind) / 200 <= 0.05 for kind in wrong)
+    judgements = []
+    for _ in range(200):
+        luck = [(value, 1.0) for value in rng.standard_normal(6)]
+        judgements.append(weigh(question_of(luck)(None).parts))
+    for kind in wrong:
+        assert judgements.count(kind) / 200 <= 0.05
 
 
 @pytest.fixture(scope="module")
 def truths(remembered, forgotten, tmp_path_factory) -> dict[str, Study]:
     """Studies by what is planted, or is not known."""
 
-    def only(one, **truth) -> Study:
-        return all_planted(tmp_path_factory.mktemp("only"), Truth(**truth), [one])
+    def only(configuration, **truth) -> Study:
+        folder = tmp_path_factory.mktemp("only")
+        return all_planted(folder, Truth(**truth), [configuration])
 
     def made_of(*trees) -> Study:
         return studies.study_of(tmp_path_factory.mktemp("trees"), *trees)
@@ -402,35 +451,17 @@ def truths(remembered, forgotten, tmp_path_factory) -> dict[str, Study]:
 
 
 @pytest.mark.parametrize(
-    ("truth", "key", "expected", "said"),
+    ("truth", "key", "expected", "sentence"),
     [
-        (
-            "remembered",
-            "B4",
-            HOLDS,
-            "The audit finds that the ratio differs at 5 of 5 budgets.",
-        ),
+        ("remembered", "B4", HOLDS, "that the ratio differs at 5 of 5 budgets."),
         ("remembered", "B6", HOLDS, "LiRA: Female at no-DP, 0.1, 0.5, 1, 5, 10"),
-        (
-            "remembered",
-            "C1",
-            FAILS,
-            "0 of 4 intervals lie below 0.",
-        ),  # more harm in group 0
+        # more harm in group 0
+        ("remembered", "C1", FAILS, "0 of 4 intervals lie below 0."),
         ("LiRA against the gap", "B6", UNTESTABLE, "as claimed, but no evidence"),
         ("LiRA against the gap", "B6", UNTESTABLE, "LiRA has the other sign at no-DP"),
-        (
-            "forgotten",
-            "T5",
-            NOT_EVIDENCE,
-            "6 of 6 intervals lie above 0.",
-        ),  # by rates alone
-        (
-            "forgotten",
-            "T5",
-            NOT_EVIDENCE,
-            "The audit finds that the ratio differs at 0 of 6 budgets.",
-        ),
+        # by rates alone
+        ("forgotten", "T5", NOT_EVIDENCE, "6 of 6 intervals lie above 0."),
+        ("forgotten", "T5", NOT_EVIDENCE, "that the ratio differs at 0 of 6 budgets."),
         ("forgotten", "T10", UNTESTABLE, "the study has no Adult (sex)"),
         (
             "double disadvantage",
@@ -443,43 +474,55 @@ def truths(remembered, forgotten, tmp_path_factory) -> dict[str, Study]:
         ("no sizes", "G11", UNTESTABLE, "detectable"),
         ("no sizes", "C2", UNTESTABLE, "COMPAS (race)"),
         ("no number of records", "G6", UNTESTABLE, "records"),
-        *((0.25, key, UNTESTABLE, "correlation") for key in ("C13", "G3", "A1", "A4")),
-        (0.0, "F3", UNTESTABLE, "a disparity of 0 has no slope over floors"),
-        (0.0, "T8", UNTESTABLE, "it divides by a figure that is 0"),
     ],
 )
-def test_a_planted_truth_is_judged(truths, truth, key, expected, said):
-    if isinstance(truth, float):  # nothing varies over budgets
-        names = (
-            "overfitting_gap",
-            "attack_auc",
-            "demographic_parity_gap",
-            "equalized_odds_gap",
-        )
-        figures = dict.fromkeys(names, (truth, 0))
-        figures |= dict.fromkeys(("pcer_disparity", "pcer_disparity_auc"), (-truth, 0))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            run, notes = judged(key, **figures), []
-    else:
-        found = judge(BY_KEY[key], Paper.beside(truths[truth]), OurRun(truths[truth]))
-        run, notes = found.run, found.notes
-    assert run.judgement is expected
-    assert said in " ".join([run.why, *notes])
+def test_a_planted_truth_is_judged(truths, truth, key, expected, sentence):
+    study = truths[truth]
+    judged = judge(BY_KEY[key], Paper.beside(study), OurRun(study))
+    assert judged.run.judgement is expected
+    assert sentence in " ".join([judged.run.why, *judged.notes])
     if expected is FAILS:
-        assert run.decisive.estimate + 1.96 * run.decisive.error < 0
+        part = judged.run.decisive
+        assert part.estimate + 1.96 * part.error < 0
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "sentence"),
+    [
+        (0.25, "C13", "correlation"),
+        (0.25, "G3", "correlation"),
+        (0.25, "A1", "correlation"),
+        (0.25, "A4", "correlation"),
+        (0.0, "F3", "a disparity of 0 has no slope over floors"),
+        (0.0, "T8", "it divides by a figure that is 0"),
+    ],
+)
+def test_numbers_that_do_not_vary_over_budgets_decide_nothing(value, key, sentence):
+    figures = {
+        "overfitting_gap": (value, 0),
+        "attack_auc": (value, 0),
+        "demographic_parity_gap": (value, 0),
+        "equalized_odds_gap": (value, 0),
+        "pcer_disparity": (-value, 0),
+        "pcer_disparity_auc": (-value, 0),
+    }
+    with np.errstate(invalid="ignore", divide="ignore"):
+        side = judged(key, **figures)
+    assert side.judgement is UNTESTABLE
+    assert sentence in side.why
 
 
 @pytest.mark.slow
 def test_nothing_that_is_shipped_is_refuted_within_its_error():
-    """The bar of the ledger: every "does not hold" lies beyond its error, among all its parts."""
-    rows = [one for rows in judge_all(studies.shipped_study()).values() for one in rows]
-    for claim, side in ((one.claim, side) for one in rows for side in one.sides):
-        if side.judgement is FAILS:
-            found = side.decisive
-            reach = found.seen_from(side.n_parts) - 0.84 * found.error
-            off = abs(found.estimate) if found.is_zero else -found.estimate
-            assert off > 0, claim.key
-            assert off >= reach * (1 - 1e-9), claim.key
+    """The bar of the ledger: what does not hold lies beyond its error, of all parts."""
+    for entry in chain.from_iterable(judge_all(studies.shipped_study()).values()):
+        for side in entry.sides:
+            if side.judgement is FAILS:
+                part = side.decisive
+                error = part.seen_from(side.n_parts) - 0.84 * part.error
+                distance = abs(part.estimate) if part.is_zero else -part.estimate
+                assert distance > 0, entry.claim.key
+                assert distance >= error * (1 - 1e-9), entry.claim.key
 
 
 def test_the_page_says_what_is_missing_and_with_what_the_study_was_made(forgotten):
@@ -493,7 +536,5 @@ def test_the_page_says_what_is_missing_and_with_what_the_study_was_made(forgotte
     page = write_claims(Study(forgotten.folder, forgotten.releases, settings))
     assert "the study has no Bios (gender)" in page
     assert "2 configurations (4 of the paper's are missing)" in page
-    assert (
-        "pcer 9.9, commit ffffffffffff, with changes not committed, torch 2.0\\|1"
-        in page
-    )
+    source = "pcer 9.9, commit ffffffffffff, with changes not committed, torch 2.0\\|1"
+    assert source in page

@@ -9,7 +9,8 @@ from pathlib import Path
 from pcer.cli.progress import working
 from pcer.errors import InputError, PcerError
 from pcer.files import make_folder, write_files
-from pcer_studies.claims.findings import FIGURES, write_findings
+from pcer_studies.claims.charts import FIGURES
+from pcer_studies.claims.findings import write_findings
 from pcer_studies.claims.ledger import COMMAND, write_claims
 from pcer_studies.results import Study
 

@@ -1,25 +1,31 @@
-"""What the findings are made of: all 72 gaps beside their noise, both answers by every attack."""
+"""What are the findings made of? Settings, gaps beside their noise, and every attack.
+
+Called by ``findings``, ``charts`` and the sections of the page. To add a column: a
+field of a row here, and its cell in ``people`` or ``method``.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from pcer.auditing.record import Audit, BudgetResult, GroupResult
+from pcer.auditing.record import Audit, BudgetResult, GroupResult, PairResult
 from pcer.measuring.verdict import Verdict
 from pcer.release import attack_kinds
 from pcer.statistics import SIGNIFICANCE
 from pcer_studies.claims.evidence import SHARPER, more_exposed
+from pcer_studies.claims.judgement import Judged
 from pcer_studies.claims.noise import (
     CLIPPED_MEAN,
     PrintedGap,
     published_gaps,
     tail_of_mean,
 )
-from pcer_studies.claims.views import OurRun
-from pcer_studies.protocol import BUDGETS, NO_DP, SEEDS, Configuration
+from pcer_studies.claims.our_run import OurRun
+from pcer_studies.protocol import BUDGETS, NO_DP, OUR_READING, SEEDS, Configuration
 from pcer_studies.published import NotThere
-from pcer_studies.results import GAP, Study
+from pcer_studies.results import GAP, OTHER_DATA, OTHER_FEATURES, Study
 
 COSTS = {GAP: "overfitting gap", **SHARPER}
 """Attacks that the findings compare, as they are called in print."""
@@ -27,7 +33,14 @@ COSTS = {GAP: "overfitting gap", **SHARPER}
 
 @dataclass(frozen=True, kw_only=True)
 class GapRow:
-    """One group at one budget: the published mean gap and ours, each beside its noise level."""
+    """One group at one budget: two mean gaps, each beside its noise level.
+
+    Attributes:
+        published: the paper's.
+        gap: ours.
+        noise_level: the mean of ours if nothing were memorised.
+        resolved: whether the audit detects ours.
+    """
 
     published: PrintedGap
     gap: float
@@ -72,63 +85,19 @@ class CostRow:
         return self.epsilon != NO_DP
 
 
-def gap_rows(study: Study) -> list[GapRow]:
-    """All gaps of the study's configurations, in the paper's order."""
-    run = OurRun(study)
-    return [_gap_row(run, gap) for gap in published_gaps(study)]
-
-
-def _gap_row(run: OurRun, published: PrintedGap) -> GapRow:
-    one = published.configuration
-    epsilon = published.epsilon
-    group = one.groups.index(published.group)
-    result = run.group(one, epsilon, group)
-    return GapRow(
-        published=published,
-        gap=_known(result.overfitting_gap.mean),
-        noise_level=run.noise_level(one, epsilon, group),
-        resolved=result.resolved,
-    )
-
-
-def cost_rows(study: Study) -> list[CostRow]:
-    """Every setting by every attack that its release carries."""
-    run = OurRun(study)
-    rows: list[CostRow] = []
-    for cost in COSTS:
-        for one in study.configurations:
-            try:
-                exposed = more_exposed(run, one, cost)
-            except NotThere:
-                continue
-            rows += [_cost_row(run, one, e, cost, exposed) for e in BUDGETS]
-    return rows
-
-
-def _cost_row(
-    run: OurRun,
-    one: Configuration,
-    epsilon: float,
-    cost: str,
-    exposed: dict[str, list[float]],
-) -> CostRow:
-    budget = run.budget(one, epsilon, cost)
-    first, second = (budget.groups[name] for name in one.groups)
-    return CostRow(
-        cost=cost,
-        configuration=one,
-        epsilon=epsilon,
-        resolved=(first.resolved, second.resolved),
-        statements=tuple(budget.pairs[0].statements),
-        more_exposed=next(
-            (name for name, where in exposed.items() if epsilon in where), None
-        ),
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class GroupCell:
-    """One group in one setting, by the attack whose numbers people see."""
+    """One group in one setting, by the attack whose numbers people see.
+
+    Attributes:
+        name: of the group.
+        outcome: its mean outcome rate.
+        found: its exposure, and ``error`` the error of that.
+        resolved: whether the exposure is detected.
+        at_most: the upper bound of the exposure.
+        allowed: what training allows an attacker to find.
+        spent: the budget that its people spent on average, of the one ``promised``.
+    """
 
     name: str
     outcome: float
@@ -136,14 +105,28 @@ class GroupCell:
     error: float
     resolved: bool
     at_most: float | None
-    allowed: float | None
-    spent: float | None
-    promised: float | None
+    allowed: float | None = None
+    spent: float | None = None
+    promised: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class SettingRow:
-    """What the audit as ``pcer audit`` makes it says about one setting."""
+    """What the audit as ``pcer audit`` makes it says about one setting.
+
+    Attributes:
+        title: the configuration, and the reading if it is the second.
+        closest: whether it is the second reading of Adult.
+        cost: the attack whose numbers people see.
+        statements: the audit's statements about the two groups.
+        easier: the group that is easier to recognise.
+        worse_served: the group that has the worse outcome.
+        driven_by: what makes the ratio differ.
+        difference: the upper bound of the difference of exposures.
+        placebo: made-up groups with an alarm, and how many were drawn.
+        downgraded: why an alarm was downgraded.
+        predicted: what is predicted of whom, in a sentence.
+    """
 
     title: str
     configuration: Configuration
@@ -180,86 +163,204 @@ ON_ATTACK_SCALE = (
 CLOSEST_TITLE = "closest reading"
 
 
+@dataclass(frozen=True)
+class Background:
+    """All that the page of findings is written from."""
+
+    study: Study
+    settings: Sequence[SettingRow]
+    gaps: Sequence[GapRow]
+    costs: Sequence[CostRow]
+    judged: Sequence[Judged]
+
+    def costs_by(self, cost: str) -> list[CostRow]:
+        """The settings by one attack."""
+        return [row for row in self.costs if row.cost == cost]
+
+    @property
+    def titles(self) -> list[str]:
+        """Configurations, and second readings, in order."""
+        return list(dict.fromkeys(row.title for row in self.settings))
+
+    def titled(self, title: str) -> list[SettingRow]:
+        """The settings of one of them, from no privacy to the strongest."""
+        rows = [row for row in self.settings if row.title == title]
+        return sorted(rows, key=lambda row: -row.epsilon)
+
+    def title_of(self, row: SettingRow) -> str:
+        """The title of a setting, marked where its data may not be the paper's."""
+        if row.closest:
+            return row.title
+        name = row.configuration.name
+        return row.title.replace(name, self.name_of(row.configuration))
+
+    def name_of(self, configuration: Configuration) -> str:
+        """The name of a configuration, marked likewise."""
+        dataset = configuration.dataset
+        if self.study.data_note(dataset, configuration.attribute):
+            return f"{configuration.name} {OTHER_DATA}"
+        if dataset in OUR_READING:
+            return f"{configuration.name} {OTHER_FEATURES}"
+        return configuration.name
+
+
+def background_of(study: Study, judged: Sequence[Judged]) -> Background:
+    """A study, read for its page; ``judged`` are the claims."""
+    return Background(
+        study, setting_rows(study), gap_rows(study), cost_rows(study), judged
+    )
+
+
+def gap_rows(study: Study) -> list[GapRow]:
+    """All gaps of the study's configurations, in the paper's order."""
+    run = OurRun(study)
+    return [_gap_row(run, gap) for gap in published_gaps(study)]
+
+
+def _gap_row(run: OurRun, published: PrintedGap) -> GapRow:
+    configuration = published.configuration
+    group = configuration.groups.index(published.group)
+    result = run.group(configuration, published.epsilon, group)
+    return GapRow(
+        published=published,
+        gap=_or_nan(result.overfitting_gap.mean),
+        noise_level=run.noise_level(configuration, published.epsilon, group),
+        resolved=result.resolved,
+    )
+
+
+def cost_rows(study: Study) -> list[CostRow]:
+    """Every setting by every attack that its release carries."""
+    run = OurRun(study)
+    rows: list[CostRow] = []
+    for cost in COSTS:
+        for configuration in study.configurations:
+            try:
+                budgets_of = more_exposed(run, configuration, cost)
+            except NotThere:
+                continue
+            for epsilon in BUDGETS:
+                budget = run.budget(configuration, epsilon, cost)
+                ahead = [name for name in budgets_of if epsilon in budgets_of[name]]
+                rows.append(_cost_row(configuration, cost, budget, ahead))
+    return rows
+
+
+def _cost_row(
+    configuration: Configuration, cost: str, budget: BudgetResult, ahead: Sequence[str]
+) -> CostRow:
+    """A setting by one attack; ``ahead`` is the more exposed group, if there is one."""
+    first, second = (budget.groups[name] for name in configuration.groups)
+    return CostRow(
+        cost=cost,
+        configuration=configuration,
+        epsilon=budget.budget,
+        resolved=(first.resolved, second.resolved),
+        statements=tuple(budget.pairs[0].statements),
+        more_exposed=ahead[0] if ahead else None,
+    )
+
+
 def setting_rows(study: Study) -> list[SettingRow]:
-    """Every setting of every configuration, then those of the second reading of Adult."""
-    rows = [
-        _setting_row(
-            one, study.verdicts[one.dataset, one.attribute], budget, closest=False
-        )
-        for one in study.configurations
-        for budget in study.verdicts[one.dataset, one.attribute].budgets
-    ]
+    """Every setting of every configuration, then of the second reading of Adult."""
+    rows: list[SettingRow] = []
+    for configuration in study.configurations:
+        audit = study.verdicts[configuration.dataset, configuration.attribute]
+        rows += _rows_of_audit(configuration, audit, configuration.name)
     if study.closest is None:
         return rows
-    second = study.closest.verdicts
-    return rows + [
-        _setting_row(one, second[one.dataset, one.attribute], budget, closest=True)
-        for one in study.configurations
-        if (one.dataset, one.attribute) in study.second
-        for budget in second[one.dataset, one.attribute].budgets
-    ]
+    for configuration in study.configurations:
+        key = (configuration.dataset, configuration.attribute)
+        if key in study.second:
+            title = f"{configuration.name}, {CLOSEST_TITLE}"
+            audit = study.closest.verdicts[key]
+            rows += _rows_of_audit(configuration, audit, title, closest=True)
+    return rows
 
 
-def _setting_row(
-    one: Configuration, audit: Audit, budget: BudgetResult, *, closest: bool
-) -> SettingRow:
-    pair = budget.pairs[0]
-    check = pair.exposure.placebo or pair.ratio.placebo
+def _rows_of_audit(
+    configuration: Configuration, audit: Audit, title: str, *, closest: bool = False
+) -> Iterator[SettingRow]:
     subject = audit.subject
-    placebo = None
-    if check is not None:
-        counts = (check.n_any, check.n_exposure, check.n_ratio, check.n_double)
-        placebo = (max(n or 0 for n in counts), check.n_draws)
-    answers = (pair.double_disadvantage, pair.exposure, pair.ratio, pair.outcomes)
-    about = f"{subject.people or 'people'} {subject.positive_means or 'get a positive prediction'}"
-    first, second = (_group_cell(name, budget.groups[name]) for name in one.groups)
-    return SettingRow(
-        title=f"{one.name}, {CLOSEST_TITLE}" if closest else one.name,
-        configuration=one,
-        closest=closest,
-        epsilon=budget.budget,
-        cost=audit.cost,
-        verdict=budget.verdict,
-        statements=tuple(pair.statements),
-        easier=pair.exposure.group,
-        worse_served=pair.outcomes.group,
-        driven_by=pair.ratio.driven_by,
-        groups=(first, second),
-        difference=pair.exposure.difference.upper_bound,
-        placebo=placebo,
-        downgraded=next((one.downgraded for one in answers if one.downgraded), None),
-        predicted=f"Outcome: {about} (a {subject.outcome}).",
-    )
+    people = subject.people or "people"
+    outcome = subject.positive_means or "get a positive prediction"
+    for budget in audit.budgets:
+        pair = budget.pairs[0]
+        first, second = (
+            _group_cell(name, budget.groups[name]) for name in configuration.groups
+        )
+        yield SettingRow(
+            title=title,
+            configuration=configuration,
+            closest=closest,
+            epsilon=budget.budget,
+            cost=audit.cost,
+            verdict=budget.verdict,
+            statements=tuple(pair.statements),
+            easier=pair.exposure.group,
+            worse_served=pair.outcomes.group,
+            driven_by=pair.ratio.driven_by,
+            groups=(first, second),
+            difference=pair.exposure.difference.upper_bound,
+            placebo=_placebo(pair),
+            downgraded=_downgraded(pair),
+            predicted=f"Outcome: {people} {outcome} (a {subject.outcome}).",
+        )
+
+
+def _placebo(pair: PairResult) -> tuple[int, int] | None:
+    """Made-up groups with an alarm, and how many were drawn; None without the check."""
+    check = pair.exposure.placebo or pair.ratio.placebo
+    if check is None:
+        return None
+    counts = (check.n_any, check.n_exposure, check.n_ratio, check.n_double)
+    return max(count or 0 for count in counts), check.n_draws
+
+
+def _downgraded(pair: PairResult) -> str | None:
+    """Why an alarm was downgraded: the reason of the first answer that has one."""
+    for answer in (pair.double_disadvantage, pair.exposure, pair.ratio, pair.outcomes):
+        if answer.downgraded:
+            return answer.downgraded
+    return None
 
 
 def _group_cell(name: str, group: GroupResult) -> GroupCell:
-    bound = group.allowed
-    return GroupCell(
+    cell = GroupCell(
         name=name,
-        outcome=_known(group.benefit.mean),
-        found=_known(group.cost.value),
-        error=_known(group.cost.standard_error),
+        outcome=_or_nan(group.benefit.mean),
+        found=_or_nan(group.cost.value),
+        error=_or_nan(group.cost.standard_error),
         resolved=group.resolved,
         at_most=group.cost.upper_bound,
-        allowed=None if bound is None else bound.advantage,
-        spent=None if bound is None else bound.spent,
-        promised=None if bound is None else bound.nominal,
+    )
+    bound = group.allowed
+    if bound is None:
+        return cell
+    return replace(
+        cell, allowed=bound.advantage, spent=bound.spent, promised=bound.nominal
     )
 
 
-def _known(value: float | None) -> float:
+def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
 def standing_out_from(n_tests: int, *, n: int = len(SEEDS)) -> float:
-    """How many times its noise level the largest of ``n_tests`` mean gaps must be to stand out.
+    """How large a gap must be, in noise levels, to stand out.
+
+    The largest of ``n_tests`` mean gaps over n splits, found by bisection.
 
     >>> 1.6 < standing_out_from(72) < 1.9
     True
     """
-    low, high = 1.0, 20.0
+    low = 1.0
+    high = 20.0
     while high - low > 1e-6:
         middle = (low + high) / 2
         p = tail_of_mean(middle * CLIPPED_MEAN, spread=1.0, n=n)
-        low, high = (low, middle) if p <= SIGNIFICANCE / n_tests else (middle, high)
+        if p <= SIGNIFICANCE / n_tests:
+            high = middle
+        else:
+            low = middle
     return high

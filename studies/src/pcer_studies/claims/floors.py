@@ -1,9 +1,14 @@
-"""Claims about the floor: Table S1, and what the paper makes of it."""
+"""Claims about the floor: Table S1, and what the paper makes of it.
+
+Read by ``ledger``. To add a claim: an entry of FLOOR_CLAIMS, and its words in
+``claims.toml``.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 
@@ -11,34 +16,37 @@ from pcer.metrics import FloatArray
 from pcer.wording import signed
 from pcer_studies.claims.evidence import all_resolved
 from pcer_studies.claims.judgement import Claim, ClaimQuestion, Support
-from pcer_studies.claims.rules import (
+from pcer_studies.claims.paper_view import Paper
+from pcer_studies.claims.quantities import (
     ADULT_RACE,
     ADULT_SEX,
     BIOS,
     COMPAS,
     FROM_1,
     FROM_HALF,
+    GROUPS,
     STRONGEST,
     ClaimNumber,
+    StudySetting,
+    cells_of,
+    computed,
+    disparity_of,
+    gap_of,
+    number_at,
+    printed,
+    size,
+)
+from pcer_studies.claims.rules import (
     above,
-    at,
     best,
     both_signs,
-    budget_words,
-    disparity_of,
     flat,
-    gap_of,
-    gap_words,
     larger,
-    made,
     near,
-    printed,
-    r_words,
-    size,
-    threshold,
     together,
 )
-from pcer_studies.claims.views import Paper, View, exactly
+from pcer_studies.claims.views import View, exactly
+from pcer_studies.claims.wording import budget_words, gap_words, r_words, threshold
 from pcer_studies.protocol import (
     BUDGETS,
     CONFIGURATIONS,
@@ -49,209 +57,238 @@ from pcer_studies.protocol import (
 )
 from pcer_studies.published import NotThere
 
-SELECTED = ((COMPAS, 5.0), (ADULT_RACE, 1.0), (BIOS, 1.0))
-"""The budgets that Table S1 holds against ε = 0.1."""
+SELECTED = (
+    StudySetting(COMPAS, 5.0),
+    StudySetting(ADULT_RACE, 1.0),
+    StudySetting(BIOS, 1.0),
+)
+"""The settings that Table S1 holds against ε = 0.1."""
 HIGH = 1e-2
 """The floor at which the paper repeats its rankings."""
+LEAST_DISPARITY = 1e-12
+"""A draw below this is taken for this where its logarithm is needed."""
 
 
-def floor_slope(values: Sequence[FloatArray]) -> FloatArray:
-    """Least-squares slope of log |disparity| against log floor; -1 is all floor.
+def floor_slope(disparities: Sequence[FloatArray]) -> FloatArray:
+    """How steeply the size of a disparity falls with the floor; -1 is all floor.
 
-    NotThere where a disparity is 0, which has no logarithm.
+    The least-squares slope Σ dx dy / Σ dx², where x is the logarithm of the floor, y
+    that of |disparity|, and dx and dy the distances from their means over floors.
 
-    >>> round(float(floor_slope([np.array([-v]) for v in (1000.0, 100.0, 10.0, 1.0)])[0]), 6)
+    Args:
+        disparities: (floor,) of (1 + draws,) one for each of FLOORS.
+
+    Returns:
+        (1 + draws,)
+
+    Raises:
+        NotThere: a disparity is 0, which has no logarithm.
+
+    >>> powers_of_ten = [np.array([-value]) for value in (1000.0, 100.0, 10.0, 1.0)]
+    >>> round(float(floor_slope(powers_of_ten)[0]), 6)
     -1.0
     """
-    if not all(value[0] for value in values):
+    if not all(disparity[0] for disparity in disparities):
         raise NotThere("a disparity of 0 has no slope over floors")
     x = np.array([math.log(floor) for floor in FLOORS])
-    y = np.log(np.maximum(np.abs(values), 1e-12))
-    x = x - x.mean()
-    return np.asarray((x[:, None] * (y - y.mean(axis=0))).sum(axis=0) / (x * x).sum())
+    y = np.log(np.maximum(np.abs(disparities), LEAST_DISPARITY))
+    dx = x - x.mean()
+    dy = y - y.mean(axis=0)
+    return np.asarray((dx[:, None] * dy).sum(axis=0) / (dx * dx).sum())
 
 
-def _slope(one: Configuration, epsilon: float) -> ClaimNumber:
-    return made(
-        f"slope of {one.name}, {budget_words((epsilon,))}",
-        lambda view: floor_slope(
-            [view.disparity(one, epsilon, floor) for floor in FLOORS]
-        ),
-        r_words,
-        one,
-    )
+def _slope(configuration: Configuration, epsilon: float) -> ClaimNumber:
+    """The slope of a setting's disparity over floors."""
+
+    def draws(view: View) -> FloatArray:
+        disparities = [
+            view.disparity(configuration, epsilon, floor) for floor in FLOORS
+        ]
+        return floor_slope(disparities)
+
+    name = f"slope of {configuration.name}, {budget_words((epsilon,))}"
+    return computed(name, draws, r_words, configuration)
 
 
 def _below(
-    one: Configuration, epsilon: float, group: int, floor: float = DEFAULT_FLOOR
+    configuration: Configuration,
+    epsilon: float,
+    group: int,
+    floor: float = DEFAULT_FLOOR,
 ) -> ClaimNumber:
     """How far a gap lies below a floor."""
-    name = f", {one.groups[group]}: {floor:g} − gap"
-    return at(
-        one,
+    return number_at(
+        configuration,
         epsilon,
-        lambda view: floor - view.gap(one, epsilon, group),
+        lambda view: floor - view.gap(configuration, epsilon, group),
         gap_words,
-        name,
+        f", {configuration.groups[group]}: {floor:g} − gap",
     )
 
 
-def _over(one: Configuration, epsilon: float, group: int) -> ClaimNumber:
+def _over(configuration: Configuration, epsilon: float, group: int) -> ClaimNumber:
     """How far a gap lies above the default floor."""
-    name = f", {one.groups[group]}: gap − {DEFAULT_FLOOR:g}"
-    of = gap_of(one, epsilon, group).of
-    return at(one, epsilon, lambda view: of(view) - DEFAULT_FLOOR, gap_words, name)
+    gap = gap_of(configuration, epsilon, group)
+    return number_at(
+        configuration,
+        epsilon,
+        lambda view: gap.draws(view) - DEFAULT_FLOOR,
+        gap_words,
+        f", {configuration.groups[group]}: gap − {DEFAULT_FLOOR:g}",
+    )
 
 
-def _steady(one: Configuration, epsilon: float, floor: float) -> ClaimNumber:
+def _steady(configuration: Configuration, epsilon: float, floor: float) -> ClaimNumber:
     """A disparity, signed by the one at the default floor."""
 
-    def ask(view: View) -> FloatArray:
-        sign = np.sign(view.disparity(one, epsilon)[0])
-        return np.asarray(view.disparity(one, epsilon, floor) * sign)
+    def draws(view: View) -> FloatArray:
+        sign = np.sign(view.disparity(configuration, epsilon)[0])
+        return np.asarray(view.disparity(configuration, epsilon, floor) * sign)
 
-    return at(one, epsilon, ask, signed, f", floor {floor:g}")
+    return number_at(configuration, epsilon, draws, signed, f", floor {floor:g}")
+
+
+def _steady_over_floors() -> list[ClaimNumber]:
+    numbers = []
+    for setting, floor in product(SELECTED, FLOORS):
+        numbers.append(_steady(setting.configuration, setting.epsilon, floor))
+    return numbers
 
 
 def _genuine(view: View) -> Support:
-    shown = [(one, e) for one, e in SELECTED if view.disparity_is_evidence(one, e)]
-    who = (
-        "the gap of the lower-ratio group stands out"
-        if isinstance(view, Paper)
-        else "shown"
-    )
+    """Evidence that the selected disparities are more than rates divided by a floor."""
+    n_shown = sum(view.disparity_is_evidence(*setting) for setting in SELECTED)
+    finding = "shown"
+    if isinstance(view, Paper):
+        finding = "the gap of the lower-ratio group stands out"
     return Support(
-        len(shown) == len(SELECTED),
-        f"A stable sign says nothing about the gaps: above them it is the sign of the rate "
-        f"difference (Proposition 2). By the test of the gaps: {who} in {len(shown)} of "
-        f"{len(SELECTED)}.",
+        n_shown == len(SELECTED),
+        "A stable sign says nothing about the gaps: above them it is the sign of the "
+        "rate difference (Proposition 2). By the test of the gaps: "
+        f"{finding} in {n_shown} of {len(SELECTED)}.",
     )
 
 
-def at_high_floor(one: Configuration, epsilon: float, end: str = "low") -> ClaimNumber:
-    """A disparity at floor 0.01; of several budgets the paper prints the ends of the range."""
+def at_high_floor(
+    configuration: Configuration, epsilon: float, end: str = "low"
+) -> ClaimNumber:
+    """A disparity at floor 0.01.
 
-    def ask(view: View) -> FloatArray:
+    Of several budgets the paper prints the ends of the range, ``low`` and ``high``.
+    """
+
+    def draws(view: View) -> FloatArray:
         if isinstance(view, Paper):
-            return exactly(printed(f"{one.dataset}_{one.attribute}_floor_0.01_{end}"))
-        return view.disparity(one, epsilon, HIGH)
+            key = f"{configuration.dataset}_{configuration.attribute}"
+            return exactly(printed(f"{key}_floor_0.01_{end}"))
+        return view.disparity(configuration, epsilon, HIGH)
 
-    return at(one, epsilon, ask, signed, ", floor 0.01")
+    return number_at(configuration, epsilon, draws, signed, ", floor 0.01")
 
 
-def _positive_share(one: Configuration, epsilon: float, text: str) -> ClaimNumber:
-    """Share of seeds that are positive at floor 0.01; the paper prints the least over budgets."""
+def _positive_share(
+    configuration: Configuration, epsilon: float, key: str
+) -> ClaimNumber:
+    """Share of seeds that are positive at floor 0.01.
 
-    def ask(view: View) -> FloatArray:
+    The paper prints the least number over budgets, under this key.
+    """
+
+    def draws(view: View) -> FloatArray:
         if isinstance(view, Paper):
-            return exactly(printed(text) / view.n_seeds)
-        return view.n_positive(one, epsilon, HIGH) / view.n_seeds
+            return exactly(printed(key) / view.n_seeds)
+        return view.n_positive(configuration, epsilon, HIGH) / view.n_seeds
 
-    return at(one, epsilon, ask, r_words, ", floor 0.01, positive seeds")
+    suffix = ", floor 0.01, positive seeds"
+    return number_at(configuration, epsilon, draws, r_words, suffix)
 
 
 def _every_seed(
-    one: Configuration, budgets: Sequence[float], text: str
+    configuration: Configuration, budgets: Sequence[float], key: str
 ) -> ClaimQuestion:
-    return near([_positive_share(one, e, text) for e in budgets], (1.0, 1.0), 0.01)
+    """The disparity is positive in every seed at floor 0.01."""
+    shares = [_positive_share(configuration, epsilon, key) for epsilon in budgets]
+    return near(shares, (1.0, 1.0), 0.01)
 
 
-def _mirrored(one: Configuration) -> ClaimNumber:
+def _mirrored(configuration: Configuration) -> ClaimNumber:
     """Disparity times floor over DP gap at the strongest privacy."""
-    return made(
-        one.name,
-        lambda v: (
-            size(v.disparity(one, STRONGEST)) * DEFAULT_FLOOR / v.parity(one, STRONGEST)
-        ),
-        r_words,
-        one,
-    )
+
+    def draws(view: View) -> FloatArray:
+        disparity = size(view.disparity(configuration, STRONGEST))
+        return disparity * DEFAULT_FLOOR / view.parity(configuration, STRONGEST)
+
+    return computed(configuration.name, draws, r_words, configuration)
 
 
-_SEX = [at_high_floor(ADULT_SEX, e) for e in BUDGETS]
-_SEX_ENDS = [
-    made(
-        f"{ADULT_SEX.name}, floor 0.01, {word}",
-        at_high_floor(ADULT_SEX, 1.0, end).of,
-        signed,
-        ADULT_SEX,
-    )
-    for word, end in (("smallest", "low"), ("largest", "high"))
-]
-"""The paper says that these are all six."""
-_SEX_SEEDS = _every_seed(ADULT_SEX, BUDGETS, "adult_sex_floor_0.01_positive_seeds")
-_STD = [
-    made(
-        f"std of {ADULT_RACE.name}, {budget_words((e,))}, floor 0.01",
-        lambda view, e=e: view.spread(ADULT_RACE, e, floor=HIGH),  # type: ignore[misc]
+def _spread(epsilon: float) -> ClaimNumber:
+    """The deviation of a disparity over seeds, at floor 0.01."""
+    return computed(
+        f"std of {ADULT_RACE.name}, {budget_words((epsilon,))}, floor 0.01",
+        lambda view: view.spread(ADULT_RACE, epsilon, floor=HIGH),
         r_words,
         ADULT_RACE,
     )
-    for e in (STRONGEST, 1.0)
-]
 
-CLAIMS = (
-    Claim(
-        "F1",
-        above([_below(one, STRONGEST, g) for one in CONFIGURATIONS for g in (0, 1)]),
-        about=CONFIGURATIONS,
-    ),
-    Claim(
-        "F2",
-        larger(
-            [
-                (gap_of(one, NO_DP, g), gap_of(one, STRONGEST, g))
-                for one in CONFIGURATIONS
-                for g in (0, 1)
-            ]
-        ),
-        about=CONFIGURATIONS,
-    ),
+
+def _sex_end(word: str, end: str) -> ClaimNumber:
+    """An end of the range that the paper prints, as it says of all budgets."""
+    name = f"{ADULT_SEX.name}, floor 0.01, {word}"
+    return computed(name, at_high_floor(ADULT_SEX, 1.0, end).draws, signed, ADULT_SEX)
+
+
+_STRONGEST_CELLS = cells_of(CONFIGURATIONS, (STRONGEST,))
+_BELOW_AT_STRONGEST = [_below(*cell) for cell in _STRONGEST_CELLS]
+_CELLS_FROM_1 = cells_of(CONFIGURATIONS, FROM_1)
+_FALLING_GAPS = [
+    (gap_of(configuration, NO_DP, group), gap_of(configuration, STRONGEST, group))
+    for configuration, _, group in _STRONGEST_CELLS
+]
+_STEEPER_AT_STRONGEST = [
+    (_slope(configuration, epsilon), _slope(configuration, STRONGEST))
+    for configuration, epsilon in SELECTED
+]
+_COMPAS_OVER_FLOORS = [disparity_of(COMPAS, STRONGEST, floor) for floor in FLOORS]
+_RACE = [
+    disparity_of(ADULT_RACE, NO_DP, HIGH),
+    *(at_high_floor(ADULT_RACE, epsilon, "high") for epsilon in FROM_HALF),
+]
+_BIOS_BELOW_HIGH = [_below(*cell, HIGH) for cell in cells_of([BIOS], FROM_1)]
+_OVER_FROM_1 = [_over(*cell) for cell in _CELLS_FROM_1]
+_COMPAS_BELOW = [_below(COMPAS, STRONGEST, group) for group in GROUPS]
+_SEX = [at_high_floor(ADULT_SEX, epsilon) for epsilon in BUDGETS]
+_SEX_ENDS = [_sex_end("smallest", "low"), _sex_end("largest", "high")]
+_SEX_SEEDS = _every_seed(ADULT_SEX, BUDGETS, "adult_sex_floor_0.01_positive_seeds")
+
+FLOOR_CLAIMS = (
+    Claim("F1", above(_BELOW_AT_STRONGEST), about=CONFIGURATIONS),
+    Claim("F2", larger(_FALLING_GAPS), about=CONFIGURATIONS),
     Claim(
         "F3",
         near([_slope(COMPAS, STRONGEST)], (-1.0, -1.0), threshold("slope")),
         about=(COMPAS,),
     ),
-    Claim(
-        "F4",
-        larger([(_slope(one, e), _slope(one, STRONGEST)) for one, e in SELECTED]),
-        about=(COMPAS, ADULT_RACE, BIOS),
-    ),
-    Claim(
-        "F5",
-        both_signs([disparity_of(COMPAS, STRONGEST, floor) for floor in FLOORS]),
-        about=(COMPAS,),
-    ),
+    Claim("F4", larger(_STEEPER_AT_STRONGEST), about=(COMPAS, ADULT_RACE, BIOS)),
+    Claim("F5", both_signs(_COMPAS_OVER_FLOORS), about=(COMPAS,)),
     Claim(
         "F6",
-        above([_steady(one, e, floor) for one, e in SELECTED for floor in FLOORS]),
+        above(_steady_over_floors()),
         evidence=_genuine,
         about=(COMPAS, ADULT_RACE, BIOS),
     ),
-    Claim(
-        "F7",
-        best(
-            [
-                disparity_of(ADULT_RACE, NO_DP, HIGH),
-                *(at_high_floor(ADULT_RACE, e, "high") for e in FROM_HALF),
-            ],
-            [0],
-            what="disparity",
-        ),
-        about=(ADULT_RACE,),
-    ),
+    Claim("F7", best(_RACE, [0], what="disparity"), about=(ADULT_RACE,)),
     Claim(
         "F8",
         together(
             above([disparity_of(ADULT_RACE, STRONGEST, HIGH)]),
-            larger([(_STD[0], _STD[1])]),
+            larger([(_spread(STRONGEST), _spread(1.0))]),
         ),
         about=(ADULT_RACE,),
     ),
     Claim(
         "F9",
         together(
-            above([_below(BIOS, e, g, HIGH) for e in FROM_1 for g in (0, 1)]),
+            above(_BIOS_BELOW_HIGH),
             _every_seed(BIOS, FROM_1, "bios_positive_seeds_floor_0.01"),
         ),
         about=(BIOS,),
@@ -266,22 +303,14 @@ CLAIMS = (
     ),
     Claim(
         "F11",
-        near(
-            [_mirrored(one) for one in CONFIGURATIONS], (1.0, 1.0), threshold("mirror")
-        ),
+        near([*map(_mirrored, CONFIGURATIONS)], (1.0, 1.0), threshold("mirror")),
         about=CONFIGURATIONS,
     ),
     Claim(
         "F12",
-        above(
-            [_over(one, e, g) for one in CONFIGURATIONS for e in FROM_1 for g in (0, 1)]
-        ),
-        evidence=all_resolved(
-            [(one, e, g) for one in CONFIGURATIONS for e in FROM_1 for g in (0, 1)]
-        ),
+        above(_OVER_FROM_1),
+        evidence=all_resolved(_CELLS_FROM_1),
         about=CONFIGURATIONS,
     ),
-    Claim(
-        "F13", above([_below(COMPAS, STRONGEST, g) for g in (0, 1)]), about=(COMPAS,)
-    ),
+    Claim("F13", above(_COMPAS_BELOW), about=(COMPAS,)),
 )

@@ -1,9 +1,12 @@
-"""A claim, the parts that decide it, and the judgement that follows from parts and errors.
+"""What becomes of a claim, given the parts that decide it and their errors?
 
 Whatever a claim says, its rule (``rules``) turns it into parts: numbers that lie above
 0 if it is as claimed. Each comes with draws of what it would have been on other splits,
 and so with an error. A claim is refuted only by a part that lies below 0 beyond that
-error.
+error. Called by ``ledger``, for every claim and every source.
+
+To add a claim: a ``Claim`` in the module of its dataset (or ``whole``, ``floors``,
+``attack``), and its words in ``claims.toml`` under the same key.
 """
 
 from __future__ import annotations
@@ -12,15 +15,19 @@ import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import resources
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pcer.metrics import FloatArray
 from pcer.statistics import POWER_QUANTILE, SIGNIFICANCE, two_sided_p
-from pcer_studies.claims.views import OurRun, Paper, View
+from pcer_studies.claims.our_run import OurRun
+from pcer_studies.claims.paper_view import Paper
+from pcer_studies.claims.views import View
+from pcer_studies.claims.wording import Writer
 from pcer_studies.protocol import OUR_READING, Configuration
 from pcer_studies.published import NotThere
 
@@ -35,7 +42,6 @@ class Judgement(StrEnum):
     UNTESTABLE = "cannot be tested here"
 
 
-Writer = Callable[[float], str]
 ROUNDING = 1e-12
 """An error below this share of its number is the machine's."""
 
@@ -80,7 +86,7 @@ class ClaimPart:
 
     @cached_property
     def p_value(self) -> float:
-        """Two-sided, of the margin being 0, Bonferroni over those it was picked from."""
+        """Two-sided, of a margin of 0, Bonferroni over those it was picked from."""
         if self.error == 0:
             return 1.0 if self.estimate == 0 else 0.0
         p = float(two_sided_p(np.array(self.estimate), np.array(self.error)))
@@ -88,7 +94,10 @@ class ClaimPart:
 
     @property
     def support(self) -> float:
-        """Errors from 0 on the claimed side; of what should be 0, minus those on either."""
+        """How many errors it lies from 0 on the claimed side.
+
+        Of what should be 0: minus those on either side.
+        """
         if self.error == 0:
             return float(np.sign(self.estimate)) * np.inf if self.estimate else 0.0
         z = self.estimate / self.error
@@ -104,7 +113,10 @@ class ClaimPart:
 
     @property
     def is_borne_out(self) -> bool:
-        """Whether it lies there beyond its error; not being told from 0 bears out nothing."""
+        """Whether it lies there beyond its error.
+
+        Not being told from 0 bears out nothing.
+        """
         if self.is_zero or not self.is_as_claimed:
             return False
         by_interval = self.interval is not None and self.n_tries == 1
@@ -116,11 +128,17 @@ class ClaimPart:
         return self.is_zero or self.estimate < 0
 
     def seen_from(self, n_parts: int) -> float:
-        """The size that 4 of 5 such studies would have told from 0, among so many parts."""
+        """The size that 4 of 5 such studies would tell from 0, among so many parts.
+
+        (z + q) e, where z is the normal quantile that a two-sided test needs at the
+        level of SIGNIFICANCE over all parts and tries, q that of the power, and e the
+        error.
+        """
         from scipy.special import ndtri
 
-        limit = SIGNIFICANCE / (2 * n_parts * self.n_tries)
-        return float((-ndtri(limit) + POWER_QUANTILE) * self.error)
+        tail = SIGNIFICANCE / (2 * n_parts * self.n_tries)
+        z = -ndtri(tail)
+        return float((z + POWER_QUANTILE) * self.error)
 
 
 @dataclass(frozen=True)
@@ -134,9 +152,9 @@ class Reply:
 
 @dataclass(frozen=True)
 class Support:
-    """Whether figures that bear a claim out are beyond what nothing memorised would show."""
+    """Whether the figures are more than a model that memorises nothing would show."""
 
-    enough: bool
+    is_enough: bool
     why: str
 
 
@@ -199,7 +217,16 @@ def _texts() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Side:
-    """A claim by one source."""
+    """A claim by one source.
+
+    Attributes:
+        judgement: what becomes of it.
+        figure: the numbers it was asked about, in words.
+        why: what decided, in sentences.
+        decisive: the part that speaks most clearly against the claim.
+        n_parts: of how many parts this is one.
+        by_reading: only parts about Adult, whose features had to be read, refute it.
+    """
 
     judgement: Judgement
     figure: str
@@ -223,7 +250,17 @@ class Judged:
     @property
     def sides(self) -> tuple[Side, ...]:
         """Every source that was asked."""
-        return (self.paper, self.run, *([self.closest] if self.closest else []))
+        if self.closest is None:
+            return (self.paper, self.run)
+        return (self.paper, self.run, self.closest)
+
+    def is_by_all(self, wanted: Judgement) -> bool:
+        """Whether every source that was asked comes to this judgement."""
+        return all(side.judgement is wanted for side in self.sides)
+
+
+HOW_READ = "how Adult's columns became features the paper says only in part"
+OTHER_READING = "in another reading it is not refuted"
 
 
 def judge(
@@ -232,22 +269,23 @@ def judge(
     """Put the claim's question to every source."""
     ours = _by_run(claim, run)
     second = None
-    if is_read(claim):
+    if depends_on_reading(claim.about):
         second = None if closest is None else _by_run(claim, closest)
         ours, second = both_readings(ours, second)
+    titles = (other.title for other in _other_data(claim.about, run))
     return Judged(
         claim,
         paper=by_paper(claim, paper),
         run=ours,
         closest=second,
         notes=tuple(_notes(claim, run)),
-        other_data=tuple(dict.fromkeys(one.title for one in _others(claim.about, run))),
+        other_data=tuple(dict.fromkeys(titles)),
     )
 
 
-def is_read(claim: Claim) -> bool:
-    """Whether it depends on how Adult is read."""
-    return any(one.dataset in OUR_READING for one in claim.about)
+def depends_on_reading(about: Iterable[Configuration]) -> bool:
+    """Whether any of the configurations depends on how Adult is read."""
+    return any(configuration.dataset in OUR_READING for configuration in about)
 
 
 def by_paper(claim: Claim, paper: Paper) -> Side:
@@ -257,89 +295,91 @@ def by_paper(claim: Claim, paper: Paper) -> Side:
 
 def _by_run(claim: Claim, run: OurRun) -> Side:
     """By a run: only the paper's own records refute; others can bear a claim out."""
-
-    def weighed(parts: Sequence[ClaimPart]) -> Judgement:
-        found = weigh(parts)
-        if found is Judgement.FAILS and not _refuted_by(parts, run, readings=True):
-            return Judgement.UNTESTABLE
-        return found
-
-    side = _answered(claim, claim.run or claim.rule, run, weighed)
-    if side.judgement is Judgement.FAILS and side.decisive is not None:
-        return replace(
-            side, by_reading=not _refuted_by(_asked(claim, run), run, readings=False)
-        )
-    others = _others(claim.about, run)
-    only_others = bool(claim.about) and set(others) == set(claim.about)
+    question = claim.run or claim.rule
+    side = _answered(claim, question, run, partial(_weigh_run, run=run))
     if side.decisive is None or side.judgement is Judgement.HOLDS:
         return side
-    if side.judgement is Judgement.UNTESTABLE or only_others:
-        told = (
-            Judgement.FAILS
-            if side.judgement is Judgement.UNTESTABLE
-            else side.judgement
-        )
-        from_parts = [one for part in _asked(claim, run) for one in part.about]
-        return _untestable(side, told, _sizes(others or _others(from_parts, run), run))
+    if side.judgement is Judgement.FAILS:
+        parts = _parts(question, run)
+        is_by_reading = not _refuted_by(parts, run, readings=False)
+        return replace(side, by_reading=is_by_reading)
+
+    others = _other_data(claim.about, run)
+    if side.judgement is Judgement.UNTESTABLE:  # refuted, but by other records
+        others = others or _other_data(_configurations(_parts(question, run)), run)
+        return _untestable(side, Judgement.FAILS, _sizes(others, run))
+    if others and set(others) == set(claim.about):
+        return _untestable(side, side.judgement, _sizes(others, run))
     return side
 
 
-def _asked(claim: Claim, run: OurRun) -> Sequence[ClaimPart]:
-    question = claim.run or claim.rule
-    return () if question is None or isinstance(question, str) else question(run).parts
+def _weigh_run(parts: Sequence[ClaimPart], run: OurRun) -> Judgement:
+    """What parts say together, where other records than the paper's cannot refute."""
+    judgement = weigh(parts)
+    if judgement is not Judgement.FAILS or _refuted_by(parts, run, readings=True):
+        return judgement
+    return Judgement.UNTESTABLE
+
+
+def _parts(question: ClaimQuestion | str | None, run: OurRun) -> tuple[ClaimPart, ...]:
+    if question is None or isinstance(question, str):
+        return ()
+    return question(run).parts
+
+
+def _configurations(parts: Iterable[ClaimPart]) -> Iterable[Configuration]:
+    return chain.from_iterable(part.about for part in parts)
 
 
 def _refuted_by(parts: Sequence[ClaimPart], run: OurRun, *, readings: bool) -> bool:
-    """Whether parts from the paper's own records refute."""
-    return any(_is_papers(part, run, readings=readings) for part in _refuting(parts))
+    """Whether parts from the paper's own records refute.
+
+    With ``readings`` those about Adult count, whose features had to be read.
+    """
+    for part in _refuting(parts):
+        has_papers_data = not _other_data(part.about, run)
+        if has_papers_data and (readings or not depends_on_reading(part.about)):
+            return True
+    return False
 
 
-def _is_papers(part: ClaimPart, run: OurRun, *, readings: bool) -> bool:
-    read = any(one.dataset in OUR_READING for one in part.about)
-    return not _others(part.about, run) and (readings or not read)
-
-
-def _untestable(side: Side, told: Judgement, because: str) -> Side:
-    words = f"{because[:1].upper()}{because[1:]}. On ours: {told.value}."
-    return replace(
-        side,
-        judgement=Judgement.UNTESTABLE,
-        why=" ".join(filter(None, (words, side.why))),
-    )
+def _untestable(side: Side, by_ours: Judgement, because: str) -> Side:
+    """The same side, which cannot be judged; its own judgement is said in words."""
+    words = f"{because[:1].upper()}{because[1:]}. On ours: {by_ours.value}."
+    why = f"{words} {side.why}" if side.why else words
+    return replace(side, judgement=Judgement.UNTESTABLE, why=why)
 
 
 def both_readings(ours: Side, second: Side | None) -> tuple[Side, Side | None]:
-    """A claim about Adult is refuted where both readings refute it, and by neither alone."""
-    fails = [side is not None and side.by_reading for side in (ours, second)]
-    if fails[0] and not fails[1]:
-        ours = _untestable(
-            ours, ours.judgement, READ if second is None else f"{READ}; {OTHER}"
-        )
-    if second is not None and fails[1] and not fails[0]:
-        second = _untestable(second, second.judgement, f"{READ}; {OTHER}")
+    """A claim about Adult is refuted only if both readings refute it."""
+    if second is None:
+        if ours.by_reading:
+            ours = _untestable(ours, ours.judgement, HOW_READ)
+        return ours, second
+    because = f"{HOW_READ}; {OTHER_READING}"
+    if ours.by_reading and not second.by_reading:
+        return _untestable(ours, ours.judgement, because), second
+    if second.by_reading and not ours.by_reading:
+        return ours, _untestable(second, second.judgement, because)
     return ours, second
 
 
-READ = "how Adult's columns became features the paper says only in part"
-OTHER = "in another reading it is not refuted"
-
-
-def _others(about: Iterable[Configuration], run: OurRun) -> tuple[Configuration, ...]:
-    """Configurations whose records are not the paper's."""
-    there = [
-        one for one in dict.fromkeys(about) if run.study.has(one.dataset, one.attribute)
-    ]
-    return tuple(
-        one for one in there if run.study.data_note(one.dataset, one.attribute)
-    )
+def _other_data(
+    about: Iterable[Configuration], run: OurRun
+) -> tuple[Configuration, ...]:
+    """Configurations that the study has, but whose records are not the paper's."""
+    others = []
+    for configuration in dict.fromkeys(about):
+        key = (configuration.dataset, configuration.attribute)
+        if run.study.has(*key) and run.study.data_note(*key):
+            others.append(configuration)
+    return tuple(others)
 
 
 def _sizes(others: Sequence[Configuration], run: OurRun) -> str:
     """How our records differ from the paper's, with their numbers."""
-    told = dict.fromkeys(
-        run.study.size_note(one.dataset, one.attribute) for one in others
-    )
-    return "; ".join(told)
+    notes = (run.study.size_note(other.dataset, other.attribute) for other in others)
+    return "; ".join(dict.fromkeys(notes))
 
 
 def _answered(
@@ -353,19 +393,22 @@ def _answered(
         return Side(Judgement.UNTESTABLE, "", question or "")
     try:
         reply = question(view)
-        support = claim.evidence(view) if claim.evidence else None
+        support = None if claim.evidence is None else claim.evidence(view)
     except NotThere as missing:
         return Side(Judgement.UNTESTABLE, "", str(missing))
     if not all(np.isfinite(part.margin).all() for part in reply.parts):
-        return Side(
-            Judgement.UNTESTABLE, reply.figure, "it divides by a figure that is 0"
-        )
-    found = weighed(reply.parts)
-    if found is Judgement.HOLDS and support is not None and not support.enough:
-        found = Judgement.NOT_EVIDENCE
-    why = " ".join(filter(None, (reply.why, support.why if support else "")))
+        why = "it divides by a figure that is 0"
+        return Side(Judgement.UNTESTABLE, reply.figure, why)
+
+    judgement = weighed(reply.parts)
+    reasons = [reply.why]
+    if support is not None:
+        reasons.append(support.why)
+        if judgement is Judgement.HOLDS and not support.is_enough:
+            judgement = Judgement.NOT_EVIDENCE
+    why = " ".join(filter(None, reasons))
     weakest = min(reply.parts, key=lambda part: strength([part]), default=None)
-    return Side(found, reply.figure, why, weakest, len(reply.parts))
+    return Side(judgement, reply.figure, why, weakest, len(reply.parts))
 
 
 def weigh(parts: Sequence[ClaimPart]) -> Judgement:
@@ -383,6 +426,7 @@ def weigh(parts: Sequence[ClaimPart]) -> Judgement:
 
 
 def _refuting(parts: Sequence[ClaimPart]) -> list[ClaimPart]:
+    """Parts that lie on the other side, beyond their errors among so many."""
     limit = SIGNIFICANCE / max(len(parts), 1)
     return [part for part in parts if part.is_against and part.p_value <= limit]
 
@@ -393,7 +437,7 @@ def strength(parts: Iterable[ClaimPart]) -> tuple[bool, float]:
 
 
 def _notes(claim: Claim, run: OurRun) -> list[str]:
-    """What sharper costs say."""
+    """What sharper attacks say."""
     if claim.also is None:
         return []
     try:

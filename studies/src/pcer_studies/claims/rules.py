@@ -1,4 +1,4 @@
-"""The nine rules by which claims are decided, and the numbers they are about.
+"""How is a claim decided? By one of nine rules, or by several of them together.
 
     above        every number lies above a bound
     excludes_0   the interval of every number lies above 0
@@ -10,197 +10,41 @@
     correlated   points correlate by so much
     none_apart   no number can be told from 0, or no interval excludes it
 
-A rule makes parts that lie above 0 if it is as claimed (``judgement``). A part is no
+A rule takes numbers (``quantities``) and gives a question. Put to a view, the question
+replies with parts that lie above 0 if the claim is right (``judgement``). A part is no
 extreme of several numbers: what is smallest or largest only by chance would pass for a
 finding. Thresholds stand for words and are in ``thresholds.csv``; what the paper prints
 is asked to its last digit.
+
+To add a rule: a function that returns a ``ClaimQuestion``, and its line above.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from importlib import resources
-from itertools import combinations
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain, combinations
 
 import numpy as np
 
 from pcer.metrics import FloatArray
-from pcer.wording import decimals, signed
-from pcer_studies.claims.judgement import (
-    ClaimPart,
-    ClaimQuestion,
-    Reply,
-    Writer,
-    strength,
+from pcer_studies.claims.judgement import ClaimPart, ClaimQuestion, Reply, strength
+from pcer_studies.claims.our_run import OurRun
+from pcer_studies.claims.quantities import (
+    ClaimNumber,
+    NumberPair,
+    are_available,
+    configurations_of,
+    correlation,
+    half_digit,
+    printed,
+    size,
 )
-from pcer_studies.claims.views import OurRun, View
-from pcer_studies.numbers import INTERVAL_WIDTH
-from pcer_studies.protocol import (
-    BUDGETS,
-    CONFIGURATIONS,
-    DEFAULT_FLOOR,
-    NO_DP,
-    Configuration,
-    budget_label,
-    configuration,
-)
-from pcer_studies.published import NotThere, text_figure
-
-COMPAS = configuration("compas", "race")
-ADULT_SEX = configuration("adult", "sex")
-ADULT_RACE = configuration("adult", "race")
-ACS_RACE = configuration("acs", "race")
-ACS_SEX = configuration("acs", "sex")
-BIOS = configuration("bios", "gender")
-
-PRIVATE = tuple(epsilon for epsilon in BUDGETS if epsilon != NO_DP)
-FROM_HALF = (0.5, 1.0, 5.0, 10.0)
-FROM_1 = (1.0, 5.0, 10.0)
-STRONGEST = 0.1
-"""The smallest budget, which the paper calls floor-dominated."""
-INFORMATIVE = tuple(epsilon for epsilon in BUDGETS if epsilon != STRONGEST)
-"""The budgets that the paper ranks by disparity: it leaves the strongest out."""
+from pcer_studies.claims.views import View
+from pcer_studies.claims.wording import r_words
 
 FEW = 6
 """Numbers that are printed one by one; of more, the smallest and the largest."""
-
-StudySetting = tuple[Configuration, float]
-SETTINGS: tuple[StudySetting, ...] = tuple(
-    (one, e) for one in CONFIGURATIONS for e in BUDGETS
-)
-CELLS = tuple((one, epsilon, group) for one, epsilon in SETTINGS for group in (0, 1))
-"""Every group of every setting."""
-
-
-# Numbers.
-
-
-@dataclass(frozen=True, eq=False)
-class ClaimNumber:
-    """A number that a claim is about."""
-
-    name: str
-    of: Callable[[View], FloatArray]
-    write: Writer
-    about: tuple[Configuration, ...]
-    interval: Callable[[View], tuple[float, float]] | None = None
-
-    def told(self, view: View) -> str:
-        """Name and value."""
-        return f"{self.name} {self.write(float(self.of(view)[0]))}"
-
-    def told_with_interval(self, view: View) -> str:
-        """Name, value and interval."""
-        low, high = self.ends(view)
-        return f"{self.told(view)} [{self.write(low)}, {self.write(high)}]"
-
-    def ends(self, view: View) -> tuple[float, float]:
-        """Its 95 % interval: that of the tables, else by its error."""
-        if self.interval is not None:
-            return self.interval(view)
-        drawn = self.of(view)
-        reach = INTERVAL_WIDTH / 2 * float(drawn[1:].std(ddof=1))
-        return float(drawn[0]) - reach, float(drawn[0]) + reach
-
-
-def at(
-    one: Configuration,
-    epsilon: float,
-    of: Callable[[View], FloatArray],
-    write: Writer,
-    after: str = "",
-) -> ClaimNumber:
-    """A number of one setting, named by it; ``after`` says more."""
-    return ClaimNumber(
-        f"{one.name}, {budget_words((epsilon,))}{after}", of, write, (one,)
-    )
-
-
-def gap_of(one: Configuration, epsilon: float, group: int) -> ClaimNumber:
-    """A group's mean gap."""
-    name = f", {one.groups[group]}"
-    return at(one, epsilon, lambda view: view.gap(one, epsilon, group), gap_words, name)
-
-
-def disparity_of(
-    one: Configuration, epsilon: float, floor: float = DEFAULT_FLOOR
-) -> ClaimNumber:
-    """A mean disparity."""
-    name = "" if floor == DEFAULT_FLOOR else f", floor {floor:g}"
-    found = at(
-        one, epsilon, lambda view: view.disparity(one, epsilon, floor), signed, name
-    )
-    return replace(found, interval=lambda view: view.interval(one, epsilon, floor))
-
-
-def size_of(one: Configuration, epsilon: float) -> ClaimNumber:
-    """The size of a mean disparity."""
-    return at(
-        one,
-        epsilon,
-        lambda view: size(view.disparity(one, epsilon)),
-        lambda v: decimals(v, 1),
-    )
-
-
-def size(drawn: FloatArray) -> FloatArray:
-    """A number without its sign.
-
-    Draws keep theirs: folded at 0 their error would be too small.
-    """
-    return np.asarray(drawn * np.sign(drawn[0]))
-
-
-def parity_of(one: Configuration, epsilon: float) -> ClaimNumber:
-    """A mean demographic parity gap."""
-    return at(one, epsilon, lambda view: view.parity(one, epsilon), rate_words)
-
-
-def odds_of(one: Configuration, epsilon: float) -> ClaimNumber:
-    """A mean equalized odds gap."""
-    return at(one, epsilon, lambda view: view.odds(one, epsilon), rate_words)
-
-
-def rate_of(one: Configuration, epsilon: float, group: int) -> ClaimNumber:
-    """A group's mean positive rate."""
-    name = f", {one.groups[group]}"
-    return at(
-        one, epsilon, lambda view: view.rate(one, epsilon, group), rate_words, name
-    )
-
-
-def negative_share(one: Configuration, epsilon: float) -> ClaimNumber:
-    """Share of seeds below 0, minus one half; half a seed nearer to it, since seeds are whole."""
-
-    def ask(view: View) -> FloatArray:
-        off = view.n_negative(one, epsilon) - view.n_seeds / 2
-        return np.asarray((off - 0.5 * np.sign(off[0])) / view.n_seeds)
-
-    return at(one, epsilon, ask, share_words, ", negative seeds − ½")
-
-
-def made(
-    name: str, of: Callable[[View], FloatArray], write: Writer, *about: Configuration
-) -> ClaimNumber:
-    """A number that is computed from others."""
-    return ClaimNumber(name, of, write, about)
-
-
-def extreme(numbers: Sequence[ClaimNumber], end: str, what: str) -> ClaimNumber:
-    """The smallest (``low``) or largest (``high``) of several."""
-    choose, word = (np.min, "smallest") if end == "low" else (np.max, "largest")
-    return made(
-        f"{word} {what}",
-        lambda view: np.asarray(choose([n.of(view) for n in numbers], axis=0)),
-        numbers[0].write,
-        *dict.fromkeys(one for n in numbers for one in n.about),
-    )
-
-
-# The nine rules.
 
 
 def above(
@@ -209,37 +53,35 @@ def above(
     """Every number lies above a bound; with sign -1, below it."""
 
     def ask(view: View) -> Reply:
-        there = _there(numbers, view)
-        parts = [
-            ClaimPart(n.name, np.asarray(sign * (n.of(view) - bound)), n.write, n.about)
-            for n in there
-        ]
-        side = "above" if sign > 0 else "below"
-        told = f" {side} {there[0].write(bound)}" if bound else f" {side} 0"
-        return Reply(_figures(there, view), tuple(parts), f"{_count(parts)}{told}.")
+        available = _available(numbers, view)
+        parts = []
+        for number in available:
+            margin = np.asarray(sign * (number.draws(view) - bound))
+            parts.append(_part(number, margin))
+
+        limit = "0" if bound == 0 else available[0].write(bound)
+        why = f"{_count_above_0(parts)} {_side(sign)} {limit}."
+        return Reply(_figures(available, view), tuple(parts), why)
 
     return ask
 
 
-def larger(pairs: Sequence[tuple[ClaimNumber, ClaimNumber]]) -> ClaimQuestion:
+def larger(pairs: Sequence[NumberPair]) -> ClaimQuestion:
     """Of every pair the first number is the larger."""
 
     def ask(view: View) -> Reply:
-        there = [pair for pair in pairs if all(_known(n, view) for n in pair)]
-        if not there:
-            _there([n for pair in pairs for n in pair], view)
-        parts = [
-            ClaimPart(
-                _versus(a, b), a.of(view) - b.of(view), a.write, (*a.about, *b.about)
-            )
-            for a, b in there
-        ]
-        shown = list({n.name: n for pair in there for n in pair}.values())
-        return Reply(
-            _figures(shown, view),
-            tuple(parts),
-            f"The first is larger in {_count(parts)}.",
-        )
+        available = [pair for pair in pairs if are_available(pair, view)]
+        if not available:
+            _available([*chain.from_iterable(pairs)], view)  # says what is missing
+        parts = []
+        for first, second in available:
+            margin = first.draws(view) - second.draws(view)
+            parts.append(_part_of_two(_versus(first, second), margin, first, second))
+
+        by_name = {number.name: number for number in chain.from_iterable(available)}
+        figures = _figures([*by_name.values()], view)
+        why = f"The first is larger in {_count_above_0(parts)}."
+        return Reply(figures, tuple(parts), why)
 
     return ask
 
@@ -248,21 +90,22 @@ def excludes_0(numbers: Sequence[ClaimNumber], *, sign: int = 1) -> ClaimQuestio
     """The interval of every number lies above 0; with sign -1, below it."""
 
     def ask(view: View) -> Reply:
-        there = _there(numbers, view)
-        parts = []
-        for n in there:
-            margin = np.asarray(sign * n.of(view))
-            low, high = n.ends(view)[::sign]
-            interval = (sign * low, sign * high)
-            parts.append(ClaimPart(n.name, margin, n.write, n.about, interval=interval))
-        side = "above" if sign > 0 else "below"
-        found = sum(part.is_as_claimed for part in parts)
-        told = "; ".join(n.told_with_interval(view) for n in there)
-        return Reply(
-            told, tuple(parts), f"{found} of {len(parts)} intervals lie {side} 0."
-        )
+        available = _available(numbers, view)
+        parts = [_part_by_interval(number, view, sign) for number in available]
+        n_outside = sum(part.is_as_claimed for part in parts)
+
+        figures = "; ".join(number.as_text_with_interval(view) for number in available)
+        why = f"{n_outside} of {len(parts)} intervals lie {_side(sign)} 0."
+        return Reply(figures, tuple(parts), why)
 
     return ask
+
+
+def _part_by_interval(number: ClaimNumber, view: View, sign: int) -> ClaimPart:
+    """A number and its interval, both mirrored at 0 where the sign is -1."""
+    margin = np.asarray(sign * number.draws(view))
+    low, high = number.interval_ends(view)[::sign]
+    return replace(_part(number, margin), interval=(sign * low, sign * high))
 
 
 def best(
@@ -274,27 +117,24 @@ def best(
 ) -> ClaimQuestion:
     """The best of those named by place is smaller (or larger) than every other."""
     chosen = set(named)
+    sign = -1.0 if largest else 1.0
+    word = "largest" if largest else "smallest"
 
     def ask(view: View) -> Reply:
-        sign, word = (-1.0, "largest") if largest else (1.0, "smallest")
-        values = [sign * n.of(view) for n in numbers]
+        values = [sign * number.draws(view) for number in numbers]
         ranked = sorted(range(len(numbers)), key=lambda k: float(values[k][0]))
-        ours = next(k for k in ranked if k in chosen)
-        parts = [
-            ClaimPart(
-                f"{what}: {_versus(numbers[k], numbers[ours])}",
-                values[k] - values[ours],
-                numbers[k].write,
-                (*numbers[ours].about, *numbers[k].about),
-                n_tries=len(chosen),
-            )
-            for k in range(len(numbers))
-            if k not in chosen
-        ]
-        shown = "; ".join(
-            numbers[k].told(view) for k in dict.fromkeys((ranked[0], ours))
-        )
-        return Reply(f"{what}: {word} {shown}", tuple(parts))
+        winner = next(k for k in ranked if k in chosen)
+        parts = []
+        for rival in range(len(numbers)):
+            if rival not in chosen:
+                name = f"{what}: {_versus(numbers[rival], numbers[winner])}"
+                margin = values[rival] - values[winner]
+                part = _part_of_two(name, margin, numbers[winner], numbers[rival])
+                parts.append(replace(part, n_tries=len(chosen)))
+
+        in_print = dict.fromkeys((ranked[0], winner))  # one, if the best was named
+        figures = "; ".join(numbers[k].as_text(view) for k in in_print)
+        return Reply(f"{what}: {word} {figures}", tuple(parts))
 
     return ask
 
@@ -303,21 +143,16 @@ def flat(numbers: Sequence[ClaimNumber], share: float) -> ClaimQuestion:
     """Of every two numbers the smaller lacks less than a share of the larger."""
 
     def ask(view: View) -> Reply:
-        ordered = sorted(numbers, key=lambda n: -abs(float(n.of(view)[0])))
-        parts = [
-            ClaimPart(
-                f"room to the limit: {_versus(b, a)}",
-                size(b.of(view)) - (1 - share) * size(a.of(view)),
-                a.write,
-                (*a.about, *b.about),
-            )
-            for a, b in combinations(ordered, 2)
-        ]
-        return Reply(
-            _figures(numbers, view),
-            tuple(parts),
-            f"Flat: within {100 * share:.0f} % of the largest.",
-        )
+        ordered = sorted(numbers, key=lambda number: -abs(number.value(view)))
+        parts = []
+        for first, second in combinations(ordered, 2):
+            least = (1 - share) * size(first.draws(view))
+            margin = size(second.draws(view)) - least
+            name = f"room to the limit: {_versus(second, first)}"
+            parts.append(_part_of_two(name, margin, first, second))
+
+        why = f"Flat: within {100 * share:.0f} % of the largest."
+        return Reply(_figures(numbers, view), tuple(parts), why)
 
     return ask
 
@@ -336,20 +171,27 @@ def near(
     """
 
     def ask(view: View) -> Reply:
-        there = _there(numbers, view)
-        (low, high) = ends
+        available = _available(numbers, view)
         parts = []
-        for n in there:
-            value = n.of(view)[:1] if exact else n.of(view)
-            inside = min(value - low, high - value, key=lambda side: float(side[0]))
-            parts.append(ClaimPart(n.name, tolerance + inside, n.write, n.about))
-        write = there[0].write
-        told = write(low) if low == high else f"{write(low)} to {write(high)}"
+        for number in available:
+            draws = number.draws(view)
+            if exact:
+                draws = draws[:1]
+            parts.append(_part(number, tolerance + _inside(draws, ends)))
+
+        low, high = (available[0].write(end) for end in ends)
+        asked = low if ends[0] == ends[1] else f"{low} to {high}"
         room = f"{tolerance:.6f}".rstrip("0").rstrip(".")
-        asked = f"Within {room} of {told}." if tolerance else f"Asked: {told}."
-        return Reply(_figures(there, view), tuple(parts), asked)
+        why = f"Within {room} of {asked}." if tolerance else f"Asked: {asked}."
+        return Reply(_figures(available, view), tuple(parts), why)
 
     return ask
+
+
+def _inside(draws: FloatArray, ends: tuple[float, float]) -> FloatArray:
+    """How far a number lies inside the end that is the nearer one, draw by draw."""
+    low, high = ends
+    return min(draws - low, high - draws, key=lambda room: float(room[0]))
 
 
 def as_printed(
@@ -359,12 +201,10 @@ def as_printed(
     *,
     exact: bool = False,
 ) -> ClaimQuestion:
-    """A number is the one of the paper's text, to its last digit unless rounding says more."""
-    told = printed(name)
-    last = half_digit(name)
-    return near(
-        [number], (told, told), last if rounding is None else rounding, exact=exact
-    )
+    """A number is the one of the paper's text, to its last digit or to ``rounding``."""
+    expected = printed(name)
+    tolerance = half_digit(name) if rounding is None else rounding
+    return near([number], (expected, expected), tolerance, exact=exact)
 
 
 def at_least(
@@ -378,55 +218,45 @@ def at_least(
     """
 
     def ask(view: View) -> Reply:
-        replies = sorted(
-            (question(view).parts for question in questions), key=strength
-        )[::-1]
-        n = len(replies)
-        picked = replies[least - 1]
-        parts = [
-            replace(
-                part,
-                n_tries=part.n_tries * (n - least + 1 if part.estimate > 0 else least),
-            )
-            for part in picked
-        ]
-        found = sum(all(part.is_as_claimed for part in reply) for reply in replies)
-        return Reply(
-            f"{what}: {found} of {n}",
-            tuple(parts),
-            f"Number {least}, the clearest first, decides.",
-        )
+        answers = [question(view).parts for question in questions]
+        answers = sorted(answers, key=strength)[::-1]  # clearest first
+        parts = []
+        for part in answers[least - 1]:
+            n_picked_from = len(answers) - least + 1 if part.estimate > 0 else least
+            parts.append(replace(part, n_tries=part.n_tries * n_picked_from))
+
+        n_as_claimed = sum(map(_are_as_claimed, answers))
+        figure = f"{what}: {n_as_claimed} of {len(answers)}"
+        why = f"Number {least}, the clearest first, decides."
+        return Reply(figure, tuple(parts), why)
 
     return ask
 
 
+def _are_as_claimed(parts: Iterable[ClaimPart]) -> bool:
+    return all(part.is_as_claimed for part in parts)
+
+
 def both_signs(numbers: Sequence[ClaimNumber]) -> ClaimQuestion:
     """Some of the numbers lie above 0 and some below."""
+    positive = [above([number]) for number in numbers]
+    negative = [above([number], sign=-1) for number in numbers]
     return together(
-        at_least([above([n]) for n in numbers], 1, what="above 0"),
-        at_least([above([n], sign=-1) for n in numbers], 1, what="below 0"),
+        at_least(positive, 1, what="above 0"), at_least(negative, 1, what="below 0")
     )
 
 
 def correlated(
-    points: Sequence[tuple[ClaimNumber, ClaimNumber]],
-    least: float,
-    *,
-    sign: int = 1,
-    what: str,
+    points: Sequence[NumberPair], least: float, *, sign: int = 1, what: str
 ) -> ClaimQuestion:
     """The points correlate by more than ``least`` (with sign -1: by less)."""
+    about = configurations_of(chain.from_iterable(points))
 
     def ask(view: View) -> Reply:
         r = correlation(points, view)
-        about = tuple(
-            dict.fromkeys(one for pair in points for n in pair for one in n.about)
-        )
         part = ClaimPart(what, sign * (r - least), r_words, about)
-        side = "above" if sign > 0 else "below"
-        return Reply(
-            f"{what}: r = {r_words(float(r[0]))}", (part,), f"Asked: {side} {least:g}."
-        )
+        figure = f"{what}: r = {r_words(float(r[0]))}"
+        return Reply(figure, (part,), f"Asked: {_side(sign)} {least:g}.")
 
     return ask
 
@@ -435,24 +265,19 @@ def none_apart(numbers: Sequence[ClaimNumber]) -> ClaimQuestion:
     """No number can be told from 0: where tables have its interval, that holds 0."""
 
     def ask(view: View) -> Reply:
-        there = _there(numbers, view)
-        parts = [
-            ClaimPart(
-                n.name,
-                n.of(view),
-                n.write,
-                n.about,
-                is_zero=True,
-                interval=n.interval and n.interval(view),
-            )
-            for n in there
-        ]
-        n = sum(part.is_as_claimed for part in parts)
-        return Reply(
-            _figures(there, view),
-            tuple(parts),
-            f"{n} of {len(parts)} cannot be told from 0, which is no proof that they are 0.",
+        available = _available(numbers, view)
+        parts = []
+        for number in available:
+            interval = None if number.interval is None else number.interval(view)
+            part = _part(number, number.draws(view))
+            parts.append(replace(part, is_zero=True, interval=interval))
+
+        n_as_claimed = sum(part.is_as_claimed for part in parts)
+        why = (
+            f"{n_as_claimed} of {len(parts)} cannot be told from 0, which is no proof "
+            "that they are 0."
         )
+        return Reply(_figures(available, view), tuple(parts), why)
 
     return ask
 
@@ -462,171 +287,57 @@ def together(*questions: ClaimQuestion) -> ClaimQuestion:
 
     def ask(view: View) -> Reply:
         replies = [question(view) for question in questions]
-        return Reply(
-            "; ".join(dict.fromkeys(reply.figure for reply in replies)),
-            tuple(part for reply in replies for part in reply.parts),
-            " ".join(dict.fromkeys(reply.why for reply in replies if reply.why)),
-        )
+        figures = dict.fromkeys(reply.figure for reply in replies)
+        parts = chain.from_iterable(reply.parts for reply in replies)
+        reasons = dict.fromkeys(reply.why for reply in replies if reply.why)
+        return Reply("; ".join(figures), tuple(parts), " ".join(reasons))
 
     return ask
 
 
-def printed(name: str) -> float:
-    """A number of the paper's text, by its name.
+# Parts and sentences that rules share.
 
-    >>> printed("sign_agreements")
-    32.0
+
+def _part(number: ClaimNumber, margin: FloatArray) -> ClaimPart:
+    return ClaimPart(number.name, margin, number.write, number.about)
+
+
+def _part_of_two(
+    name: str, margin: FloatArray, first: ClaimNumber, second: ClaimNumber
+) -> ClaimPart:
+    return ClaimPart(name, margin, first.write, (*first.about, *second.about))
+
+
+def _available(numbers: Sequence[ClaimNumber], view: View) -> list[ClaimNumber]:
+    """The numbers that a view has; NotThere where it has none.
+
+    What the paper does not print makes no claim. Our run must have every number.
     """
-    value = text_figure(name).value
-    if value is None:
-        raise NotThere(f"{name} is not a number")
-    return value
-
-
-def half_digit(name: str) -> float:
-    """How far rounding may have moved a number of the paper's text.
-
-    >>> half_digit("advantage_mean")
-    5e-05
-    """
-    return text_figure(name).half_digit
-
-
-def correlation(
-    points: Sequence[tuple[ClaimNumber, ClaimNumber]], view: View
-) -> FloatArray:
-    """(1 + draws,) Pearson's r; NotThere for few points, or where one side does not vary."""
-    there = [pair for pair in points if all(_known(n, view) for n in pair)]
-    x, y = (np.array([pair[k].of(view) for pair in there]) for k in (0, 1))
-    if len(there) < 3 or not (np.ptp(x[:, 0]) and np.ptp(y[:, 0])):
-        raise NotThere("a correlation needs three points, and variation on both sides")
-    x = x - x.mean(axis=0)
-    y = y - y.mean(axis=0)
-    return np.asarray((x * y).sum(0) / np.sqrt((x * x).sum(0) * (y * y).sum(0)))
-
-
-def _known(number: ClaimNumber, view: View) -> bool:
-    try:
-        number.of(view)
-    except NotThere:
-        return False
-    return True
-
-
-def _there(numbers: Sequence[ClaimNumber], view: View) -> list[ClaimNumber]:
-    """The numbers that a view has; those that are not printed make no claim.
-
-    At least one.
-    """
-    found = [n for n in numbers if _known(n, view)]
-    if not found:
-        numbers[0].of(view)
-    if isinstance(view, OurRun) and len(found) < len(numbers):
-        next(n for n in numbers if n not in found).of(view)
-    return found
+    missing = [number for number in numbers if not number.is_available(view)]
+    if len(missing) == len(numbers):
+        numbers[0].draws(view)  # raises NotThere
+    if missing and isinstance(view, OurRun):
+        missing[0].draws(view)  # raises NotThere
+    return [number for number in numbers if number not in missing]
 
 
 def _figures(numbers: Sequence[ClaimNumber], view: View) -> str:
     """Few numbers one by one, of many the ends."""
     if len(numbers) <= FEW:
-        return "; ".join(n.told(view) for n in numbers)
-    values = [float(n.of(view)[0]) for n in numbers]
-    ends = numbers[values.index(min(values))], numbers[values.index(max(values))]
-    return f"{len(numbers)} numbers, from {ends[0].told(view)} to {ends[1].told(view)}"
+        return "; ".join(number.as_text(view) for number in numbers)
+    values = [number.value(view) for number in numbers]
+    smallest = numbers[values.index(min(values))].as_text(view)
+    largest = numbers[values.index(max(values))].as_text(view)
+    return f"{len(numbers)} numbers, from {smallest} to {largest}"
 
 
-def _count(parts: Sequence[ClaimPart]) -> str:
+def _count_above_0(parts: Sequence[ClaimPart]) -> str:
     return f"{sum(part.estimate > 0 for part in parts)} of {len(parts)}"
+
+
+def _side(sign: int) -> str:
+    return "above" if sign > 0 else "below"
 
 
 def _versus(first: ClaimNumber, second: ClaimNumber) -> str:
     return f"{first.name} − {second.name}"
-
-
-# Words.
-
-
-def budget_words(budgets: Iterable[float]) -> str:
-    """Budgets in print.
-
-    >>> budget_words((5.0, 10.0)), budget_words((NO_DP,))
-    ('ε 5, 10', 'no-DP')
-    """
-    names = [budget_label(epsilon) for epsilon in budgets]
-    return (
-        ("ε " if names and names[0] != "no-DP" else "") + ", ".join(names)
-        if names
-        else "no budget"
-    )
-
-
-def gap_words(*values: float) -> str:
-    """Gaps as the paper writes them.
-
-    >>> gap_words(0.0074, 0.0099)
-    '.0074/.0099'
-    """
-    return "/".join(decimals(value, 4).replace("0.", ".", 1) for value in values)
-
-
-def rate_words(value: float) -> str:
-    """A rate or an outcome gap as the paper writes it.
-
-    >>> rate_words(0.127)
-    '.127'
-    """
-    return decimals(value, 3).replace("0.", ".", 1)
-
-
-def share_words(value: float) -> str:
-    """A share in per cent.
-
-    >>> share_words(0.14)
-    '+14 %'
-    """
-    return f"{100 * value:+.0f} %".replace("-", "−")
-
-
-def r_words(value: float) -> str:
-    """A correlation, or another plain number, in print.
-
-    >>> r_words(-0.8)
-    '−0.80'
-    """
-    return f"{value:+.2f}".replace("-", "−")
-
-
-def range_words(values: Sequence[float], write: Writer) -> str:
-    """Smallest to largest, or the one value that all share.
-
-    >>> range_words((0.228, 0.229), rate_words)
-    '.228 to .229'
-    """
-    low = write(min(values))
-    high = write(max(values))
-    return low if low == high else f"{low} to {high}"
-
-
-def threshold(name: str) -> float:
-    """A number that stands for a word such as "flat"; KeyError for a name that is not there.
-
-    >>> threshold("flat")
-    0.1
-    """
-    return _thresholds()[name][0]
-
-
-def threshold_meanings() -> dict[str, tuple[float, str]]:
-    """Every threshold with its meaning, in the file's order."""
-    return dict(_thresholds())
-
-
-@cache
-def _thresholds() -> dict[str, tuple[float, str]]:
-    text = (
-        resources.files("pcer_studies.claims")
-        .joinpath("thresholds.csv")
-        .read_text(encoding="utf-8")
-    )
-    rows = csv.DictReader(text.splitlines())
-    return {row["name"]: (float(row["value"]), row["meaning"]) for row in rows}

@@ -1,4 +1,8 @@
-"""Claims about the whole: introduction, method, set-up, discussion, limitations, conclusion."""
+"""Claims about the whole, from the introduction to the conclusion.
+
+Read by ``ledger``. To add a claim: an entry of WHOLE_CLAIMS, and its words in
+``claims.toml``.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ import numpy as np
 
 from pcer.metrics import FloatArray
 from pcer.wording import signed
-from pcer_studies.claims.datasets import apart, best_parity
 from pcer_studies.claims.evidence import ratio_differs, unequal_in_most
 from pcer_studies.claims.judgement import (
     Claim,
@@ -17,126 +20,162 @@ from pcer_studies.claims.judgement import (
     Reply,
     Support,
 )
-from pcer_studies.claims.rules import (
+from pcer_studies.claims.our_run import OurRun
+from pcer_studies.claims.paper_view import Paper
+from pcer_studies.claims.quantities import (
     ACS_RACE,
     ADULT_SEX,
     BIOS,
     COMPAS,
     FROM_1,
+    GROUPS,
     INFORMATIVE,
     SETTINGS,
     STRONGEST,
     ClaimNumber,
-    above,
-    at,
-    at_least,
-    budget_words,
-    correlated,
+    cells_of,
+    computed,
     disparity_of,
-    excludes_0,
-    gap_words,
-    larger,
-    made,
+    disparity_size,
+    gap_difference,
+    number_at,
     odds_of,
     parity_of,
-    size_of,
-    threshold,
+)
+from pcer_studies.claims.questions import best_parity
+from pcer_studies.claims.rules import (
+    above,
+    at_least,
+    correlated,
+    excludes_0,
+    larger,
     together,
 )
-from pcer_studies.claims.views import OurRun, Paper, View, exactly, known
+from pcer_studies.claims.views import View, exactly, known
+from pcer_studies.claims.wording import budget_words, gap_words, threshold
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, PAPER_RECORDS, Configuration
 
 BENEFIT = tuple(one for one in CONFIGURATIONS if one.outcome == "benefit")
 SWEEP_POINTS = {"all budgets": (5, len(BUDGETS)), "from ε = 1": (4, len(FROM_1) + 1)}
-"""Points of a correlation over budgets: as the paper says, and as its sweep has them."""
+"""Points of a correlation over budgets: as the paper says, and as its sweep has."""
+ONE_UNIT = 0.5
+"""Whole numbers that differ by less are the same."""
+HALF = len(CONFIGURATIONS) // 2 + 1
 
 
-def _chooses_another(one: Configuration) -> ClaimQuestion:
+def _chooses_another(configuration: Configuration) -> ClaimQuestion:
     """Intervals exclude 0, and neither measure's best budget is the other's."""
 
     def ask(view: View) -> Reply:
-        chosen = min(INFORMATIVE, key=lambda e: float(size_of(one, e).of(view)[0]))
-        others = [e for e in BUDGETS if e != chosen]
-        rival = min(others, key=lambda e: float(view.parity(one, e)[0]))
-        by_parity = larger([(parity_of(one, chosen), parity_of(one, rival))])(
-            view
-        ).parts
-        parts = [replace(part, n_tries=len(others)) for part in by_parity]
-        if rival in INFORMATIVE:
-            by_size = larger([(size_of(one, rival), size_of(one, chosen))])(view).parts
-            parts += [replace(part, n_tries=len(INFORMATIVE) - 1) for part in by_size]
+        parts = _rivals(configuration, view)
         for epsilon in FROM_1:
-            sign = 1 if view.disparity(one, epsilon)[0] > 0 else -1
-            parts += excludes_0([disparity_of(one, epsilon)], sign=sign)(view).parts
-        return Reply(one.name, tuple(parts))
+            disparity = disparity_of(configuration, epsilon)
+            sign = 1 if disparity.value(view) > 0 else -1
+            parts += excludes_0([disparity], sign=sign)(view).parts
+        return Reply(configuration.name, tuple(parts))
 
     return ask
 
 
+def _rivals(configuration: Configuration, view: View) -> list[ClaimPart]:
+    """The best budget by disparity against the best of the others by DP gap.
+
+    By each measure its own choice is the better one. Where the rival is not ranked by
+    disparity, only the DP gap is asked.
+    """
+    chosen = min(
+        INFORMATIVE,
+        key=lambda epsilon: disparity_size(configuration, epsilon).value(view),
+    )
+    others = [epsilon for epsilon in BUDGETS if epsilon != chosen]
+    rival = min(
+        others, key=lambda epsilon: parity_of(configuration, epsilon).value(view)
+    )
+
+    parity = (parity_of(configuration, chosen), parity_of(configuration, rival))
+    by_parity = larger([parity])(view).parts
+    parts = [replace(part, n_tries=len(others)) for part in by_parity]
+    if rival in INFORMATIVE:
+        sizes = (
+            disparity_size(configuration, rival),
+            disparity_size(configuration, chosen),
+        )
+        by_size = larger([sizes])(view).parts
+        parts += [replace(part, n_tries=len(INFORMATIVE) - 1) for part in by_size]
+    return parts
+
+
 def _some_beyond_chance(view: View) -> Support:
-    apart = [
-        one
-        for one in CONFIGURATIONS
-        if all(part.is_as_claimed for part in _chooses_another(one)(view).parts)
+    """Where the measures choose differently, is the disparity more than chance?"""
+    different = []
+    for configuration in CONFIGURATIONS:
+        parts = _chooses_another(configuration)(view).parts
+        if all(part.is_as_claimed for part in parts):
+            different.append(configuration)
+    shown = [
+        configuration.name
+        for configuration in different
+        if ratio_differs(configuration, FROM_1)(view).is_enough
     ]
-    sure = [one.name for one in apart if ratio_differs(one, FROM_1)(view).enough]
+    names = ", ".join(shown) or "no"
     return Support(
-        bool(sure),
-        f"Shown at all of ε = 1, 5 and 10 where they differ: {', '.join(sure) or 'no'}.",
+        bool(shown), f"Shown at all of ε = 1, 5 and 10 where they differ: {names}."
     )
 
 
-def _lower_ratio_pays_more(one: Configuration, epsilon: float) -> ClaimNumber:
-    """The gap of the group with the lower ratio, minus the other's; which that is, draw by draw."""
+def _lower_ratio_pays_more(configuration: Configuration, epsilon: float) -> ClaimNumber:
+    """The gap of the group with the lower ratio, minus the other's.
 
-    def ask(view: View) -> FloatArray:
-        gaps = view.gap(one, epsilon, 1) - view.gap(one, epsilon, 0)
-        return np.asarray(gaps * np.sign(view.disparity(one, epsilon)))
+    Which group that is follows the disparity, draw by draw.
+    """
 
-    return at(one, epsilon, ask, gap_words)
+    def draws(view: View) -> FloatArray:
+        first, second = (view.gap(configuration, epsilon, group) for group in GROUPS)
+        sign = np.sign(view.disparity(configuration, epsilon))
+        return np.asarray((second - first) * sign)
+
+    return number_at(configuration, epsilon, draws, gap_words)
 
 
 def _excess_gap(epsilon: float) -> ClaimNumber:
-    return made(
-        f"excess gap, {budget_words((epsilon,))}",
-        lambda view: view.gap(COMPAS, epsilon, 1) - view.gap(COMPAS, epsilon, 0),
-        gap_words,
-        COMPAS,
-    )
+    """By how much the gap of African-Americans is the larger."""
+
+    def draws(view: View) -> FloatArray:
+        return view.gap(COMPAS, epsilon, 1) - view.gap(COMPAS, epsilon, 0)
+
+    return computed(f"excess gap, {budget_words((epsilon,))}", draws, gap_words, COMPAS)
 
 
-def _records(one: Configuration) -> ClaimQuestion:
+def _records(configuration: Configuration) -> ClaimQuestion:
     """The number of records is the paper's, exactly."""
 
     def ask(view: View) -> Reply:
         assert isinstance(view, OurRun)
-        n = view.release(one).subject.n_records
-        found = float(known(n, "the number of records", one))
-        off = abs(found - PAPER_RECORDS[one.dataset])
-        return Reply(
-            f"{one.title} {found:,.0f}",
-            (ClaimPart(one.title, np.array([0.5 - off]), signed, (one,)),),
-        )
+        n_records = view.release(configuration).subject.n_records
+        n = float(known(n_records, "the number of records", configuration))
+        margin = np.array([ONE_UNIT - abs(n - PAPER_RECORDS[configuration.dataset])])
+        part = ClaimPart(configuration.title, margin, signed, (configuration,))
+        return Reply(f"{configuration.title} {n:,.0f}", (part,))
 
     return ask
 
 
-def _points(view: View) -> Reply:
+def _points(_: View) -> Reply:
     """Exact: how many settings the sweep has."""
-    parts = [
-        ClaimPart(name, np.array([0.5 - abs(told - there)]), signed, CONFIGURATIONS)
-        for name, (told, there) in SWEEP_POINTS.items()
-    ]
-    figure = "; ".join(
-        f"{k}: {told} said, {n} there" for k, (told, n) in SWEEP_POINTS.items()
-    )
-    return Reply(figure, tuple(parts), "The correlations are not printed.")
+    figures = []
+    parts = []
+    for name, (n_said, n_there) in SWEEP_POINTS.items():
+        figures.append(f"{name}: {n_said} said, {n_there} there")
+        margin = np.array([ONE_UNIT - abs(n_said - n_there)])
+        parts.append(ClaimPart(name, margin, signed, CONFIGURATIONS))
+    return Reply("; ".join(figures), tuple(parts), "The correlations are not printed.")
 
 
-def _moves_together(one: Configuration) -> ClaimQuestion:
+def _moves_together(configuration: Configuration) -> ClaimQuestion:
     """DP gap and equalized odds gap correlate over budgets."""
-    points = [(parity_of(one, e), odds_of(one, e)) for e in BUDGETS]
-    return correlated(points, threshold("together"), what=f"{one.name}, over budgets")
+    points = [(parity_of(configuration, e), odds_of(configuration, e)) for e in BUDGETS]
+    what = f"{configuration.name}, over budgets"
+    return correlated(points, threshold("together"), what=what)
 
 
 def _would_be_seen(epsilon: float, group: int) -> ClaimNumber:
@@ -146,23 +185,44 @@ def _would_be_seen(epsilon: float, group: int) -> ClaimNumber:
     one.
     """
 
-    def ask(view: View) -> FloatArray:
+    def draws(view: View) -> FloatArray:
         assert isinstance(view, OurRun)
-        limit = view.group(COMPAS, epsilon, group).detectable_cost
+        detectable = view.group(COMPAS, epsilon, group).detectable_cost
         gap = float(Paper(()).gap(COMPAS, epsilon, group)[0])
-        return exactly(gap - known(limit, "the detectable cost", COMPAS))
+        return exactly(gap - known(detectable, "the detectable cost", COMPAS))
 
     name = f"{budget_words((epsilon,))}, {COMPAS.groups[group]}"
-    return made(name, ask, gap_words, COMPAS)
+    return computed(name, draws, gap_words, COMPAS)
 
 
-HALF = len(CONFIGURATIONS) // 2 + 1
+_CHOOSE_DIFFERENTLY = [
+    _chooses_another(configuration) for configuration in CONFIGURATIONS
+]
+_EXCESS_AND_DISPARITY = [
+    (_excess_gap(epsilon), disparity_of(COMPAS, epsilon)) for epsilon in BUDGETS
+]
+_PAYS_MORE = [
+    _lower_ratio_pays_more(*setting)
+    for setting in SETTINGS
+    if setting.configuration in BENEFIT
+]
+_UNEQUAL = [above([gap_difference(*setting)]) for setting in SETTINGS]
+_MOVE_TOGETHER = [_moves_together(configuration) for configuration in CONFIGURATIONS]
+_MOVE_TOGETHER_IN_PRINT = [
+    _moves_together(one) for one in CONFIGURATIONS if one.dataset != "acs"
+]
+_BEST_AT_STRONGEST = [
+    best_parity(configuration, (STRONGEST,)) for configuration in CONFIGURATIONS
+]
+_WOULD_BE_SEEN = [
+    _would_be_seen(cell.epsilon, cell.group) for cell in cells_of([COMPAS], FROM_1)
+]
 
-CLAIMS = (
+WHOLE_CLAIMS = (
     Claim(
         "G1",
         at_least(
-            [_chooses_another(one) for one in CONFIGURATIONS],
+            _CHOOSE_DIFFERENTLY,
             1,
             what="configurations in which they choose differently",
         ),
@@ -172,25 +232,17 @@ CLAIMS = (
     Claim(
         "G3",
         correlated(
-            [(_excess_gap(e), disparity_of(COMPAS, e)) for e in BUDGETS],
+            _EXCESS_AND_DISPARITY,
             0.0,
             sign=-1,
             what="COMPAS over budgets, excess gap and disparity",
         ),
         about=(COMPAS,),
     ),
-    Claim(
-        "G4",
-        above([_lower_ratio_pays_more(one, e) for one in BENEFIT for e in BUDGETS]),
-        about=BENEFIT,
-    ),
+    Claim("G4", above(_PAYS_MORE), about=BENEFIT),
     Claim(
         "G5",
-        at_least(
-            [above([apart(*setting)]) for setting in SETTINGS],
-            len(SETTINGS) // 2 + 1,
-            what="settings with unequal gaps",
-        ),
+        at_least(_UNEQUAL, len(SETTINGS) // 2 + 1, what="settings with unequal gaps"),
         evidence=unequal_in_most,
         about=CONFIGURATIONS,
     ),
@@ -215,12 +267,10 @@ CLAIMS = (
     Claim(
         "G9",
         at_least(
-            [_moves_together(one) for one in CONFIGURATIONS],
-            HALF,
-            what="configurations with r above 0.5 over budgets",
+            _MOVE_TOGETHER, HALF, what="configurations with r above 0.5 over budgets"
         ),
         paper=at_least(
-            [_moves_together(one) for one in CONFIGURATIONS if one.dataset != "acs"],
+            _MOVE_TOGETHER_IN_PRINT,
             3,
             what="of the four with both gaps printed, r above 0.5 over budgets",
         ),
@@ -229,7 +279,7 @@ CLAIMS = (
     Claim(
         "G10",
         at_least(
-            [best_parity(one, (STRONGEST,)) for one in CONFIGURATIONS],
+            _BEST_AT_STRONGEST,
             HALF,
             what="configurations whose DP gap is smallest at ε = 0.1",
         ),
@@ -238,7 +288,7 @@ CLAIMS = (
     Claim(
         "G11",
         paper="no error of a gap beyond chance is printed",
-        run=above([_would_be_seen(e, g) for e in FROM_1 for g in (0, 1)]),
+        run=above(_WOULD_BE_SEEN),
         about=(COMPAS,),
     ),
     Claim(
