@@ -155,7 +155,7 @@ def thin_rows(
     *,
     padding: int,
 ) -> Tensor:
-    """Keep each drawn record of one model with a probability of its own, in place.
+    """Keep each drawn record of one model with its own probability, in place.
 
     A record drawn with probability q stays with probability s, so it joins with s q,
     rounded down to 2^-53 of q. Each drawn record takes a word of the stream, in order.
