@@ -103,7 +103,8 @@ class Drawer:
         n_pairs = len(positions)
         step = steps[:-1].repeat_interleave(sizes, output_size=n_pairs)
         record = positions - step * len(train_rows)
-        column = torch.arange(n_pairs, device=rows.device) - ends[step]
+        start = ends.index_select(0, step)  # of the step among all pairs
+        column = torch.arange(n_pairs, device=rows.device) - start
 
         # Other models' columns may lie between two rows.
         stride = rows.stride(0)
