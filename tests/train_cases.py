@@ -24,24 +24,25 @@ def make_data(n=300, n_features=9, seeds=range(4), share=0.7, **changes):
     features = generator.normal(3, 2, (n, n_features)).astype(np.float32)
     labels = (features[:, 0] + generator.normal(0, 1, n) > 3).astype(int)
     n_train = round(n * share)
-    rows = {
-        s: np.random.Generator(np.random.PCG64(s)).permutation(n)[:n_train]
-        for s in seeds
-    }
-    groups = {
-        "sex": np.array(["f", "m", ""])[np.arange(n) % 5 % 3]
-    }  # the last is not known
-    parts = {
+    train_rows = {}
+    for seed in seeds:
+        order = np.random.Generator(np.random.PCG64(seed)).permutation(n)
+        train_rows[seed] = order[:n_train]
+    sexes = np.array(["f", "m", ""])  # the last is not known
+    data = {
         "features": features,
         "labels": labels,
-        "train_rows": rows,
-        "groups": groups,
+        "train_rows": train_rows,
+        "groups": {"sex": sexes[np.arange(n) % 5 % 3]},
     }
-    return TrainingData.of(**{**parts, **changes})
+    return TrainingData.of(**{**data, **changes})
 
 
 def make_models(seeds=range(4), budgets=((0.5, 2.5), (4.0, 0.8), (NO_DP, 0.0))):
-    return [Model(s, e, n) for s in seeds for e, n in budgets]
+    models = []
+    for seed in seeds:
+        models += [Model(seed, epsilon, noise) for epsilon, noise in budgets]
+    return models
 
 
 def make_company():
@@ -59,11 +60,11 @@ COSTS = np.arange(201) ** 2 / 1024.0  # sums of them are exact
 
 def allow(monkeypatch, budget):
     """Let every person spend a budget, at costs whose sums are exact."""
-    monkeypatch.setattr("pcer.train.watch.allowance", lambda *given: (COSTS, budget))
+    monkeypatch.setattr("pcer.train.watch.allowance", lambda *_: (COSTS, budget))
 
 
 def sampled_positions(seed, epsilon, sampling):
-    """A model's drawn (step, record) pairs, each as step * n_train + record, ascending."""
+    """A model's drawn pairs, each as step * n_train + record, ascending."""
     bits = stream(seed=seed, epsilon=epsilon, purpose=Purpose.SAMPLING)
     return Drawer(sampling, torch.device("cpu")).positions(first_words(bits)).numpy()
 
@@ -100,39 +101,40 @@ def moved(fleet, **to):
 
 def moved_watch(watch, **to):
     """The same rule, before the first step."""
+    place = {name: value for name, value in to.items() if name == "device"}
     again = copy.copy(watch)
-    again.clip, place = (
-        watch.clip.to(**to),
-        {k: v for k, v in to.items() if k == "device"},
-    )
-    again.records, again.firsts = watch.records.to(**place), watch.firsts.to(**place)
-    again.bounds = None if watch.bounds is None else watch.bounds.to(**to)
-    again.until = None if watch.until is None else watch.until.to(**place)
+    again.clip = watch.clip.to(**to)
+    again.records = watch.records.to(**place)
+    again.firsts = watch.firsts.to(**place)
+    if watch.bounds is not None:
+        again.bounds = watch.bounds.to(**to)
+    if watch.until is not None:
+        again.until = watch.until.to(**place)
     return again
 
 
 def steps_per_bin(watch, model):
-    """Steps of one private model, (training record, bin); every row has all steps so far."""
-    (mine,) = [each for each in watch.rounds if model in each.models.tolist()]
-    row = torch.tensor([mine.models.tolist().index(model)], device=mine.models.device)
-    return mine.book.counts(row, mine.book.kind)[0].cpu().numpy()
+    """Steps of a private model, (training record, bin); every row has all so far."""
+    (due,) = [due for due in watch.rounds if model in due.models.tolist()]
+    row = torch.tensor([due.models.tolist().index(model)], device=due.models.device)
+    return due.book.counts(row, due.book.kind)[0].cpu().numpy()
 
 
 def plain_states(fleet, company):
     """The state after every step, by the plain functions of ``step``."""
-    private = company[: len(fleet.noise)]
-    bits = [
-        stream(seed=m.seed, epsilon=m.epsilon, purpose=Purpose.NOISE) for m in private
-    ]
-    state, half = fleet.start, fleet.layout.width // 2
-    for at, rows in enumerate(fleet.schedule.rows.cpu()):
-        for due in fleet.watch.due(at):
+    streams = []
+    for model in company[: len(fleet.noise)]:
+        streams.append(model.stream(Purpose.NOISE, b""))
+    shape = (len(streams), fleet.layout.width // 2)
+    state = fleet.start
+    for number, rows in enumerate(fleet.schedule.rows.cpu()):
+        for due in fleet.watch.due(number):
             bins = fleets.norm_bins_plainly(fleet, state.weights, due.models)
-            fleet.watch.refresh(due, at, bins)
-        words = np.array(
-            [one.random_raw(half) for one in bits], dtype=np.uint64
-        ).reshape(-1, half)
-        total = fleets.batch_sum(fleet, state.weights, rows, at)
+            fleet.watch.refresh(due, number, bins)
+        words = np.empty(shape, dtype=np.uint64)
+        for model, bits in enumerate(streams):
+            words[model] = bits.random_raw(shape[1])
+        total = fleets.batch_sum(fleet, state.weights, rows, number)
         state = fleets.step(fleet, state, total, torch.from_numpy(words.view(np.int32)))
         yield state
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
+from pcer.errors import InputError
 from pcer.train import EngineFlags, fleet, train_seeds
 from pcer.train.config import Sampling, TrainConfig
 from pcer.train.schedule import Drawer, Widths
@@ -16,17 +17,24 @@ from tests import reference_train as slow
 from tests.train_cases import make_data, sampled_positions
 
 
-def test_streams_of_different_names_have_different_keys_and_a_seed_is_not_negative():
+def key_of(bits):
+    """The key of a stream, by which it differs from others."""
+    return tuple(bits.state["state"]["key"].tolist())
+
+
+def test_streams_of_different_names_have_different_keys():
     names = itertools.product((0, 1, 2**40), (0.1, 1.0, math.inf), Purpose, (b"", b"s"))
-    keys = [
-        tuple(stream(seed=s, epsilon=e, purpose=p, secret=x).state["state"]["key"])
-        for s, e, p, x in names
-    ]
+    keys = []
+    for seed, epsilon, purpose, secret in names:
+        bits = stream(seed=seed, epsilon=epsilon, purpose=purpose, secret=secret)
+        keys.append(key_of(bits))
     assert len(set(keys)) == len(keys) == 90
-    with pytest.raises(
-        ValueError, match="seed must be a whole number of at least 0, but -1"
-    ):
+
+
+def test_a_seed_is_not_negative():
+    with pytest.raises(InputError) as refusal:
         stream(seed=-1, epsilon=1.0, purpose=Purpose.NOISE)
+    assert refusal.value.field == "seed"
 
 
 SECRET = b"0123456789abcdef"
@@ -35,23 +43,23 @@ ONE_STEP = TrainConfig(hidden=(), n_steps=1, expected_batch=40, accountant="rdp"
 
 def one_step(monkeypatch, secret=SECRET, data=None, module=None, **changes):
     """Logits of one-step models, and the key of every stream that they draw from."""
-    keys = []
+    keys = set()
 
     def noted(**named):
-        keys.append(tuple(stream(**named).state["state"]["key"]))
-        return stream(**named)
+        bits = stream(**named)
+        keys.add(key_of(bits))
+        return bits
 
     monkeypatch.setattr(fleet, "stream", noted)
-    config = dataclasses.replace(ONE_STEP, **changes)
-    how = {
-        "config": config,
-        "flags": EngineFlags(jobs=1, block_size=9),
-        "module": module,
-    }
-    found = train_seeds(
-        data or make_data(seeds=[0]), budgets=(0.1,), secret=secret, **how
+    predictions = train_seeds(
+        data or make_data(seeds=[0]),
+        budgets=(0.1,),
+        config=dataclasses.replace(ONE_STEP, **changes),
+        flags=EngineFlags(jobs=1, block_size=9),
+        secret=secret,
+        module=module,
     )
-    return found.logits[0, 0], set(keys)
+    return predictions.logits[0, 0], keys
 
 
 def altered(record=7):
@@ -73,20 +81,27 @@ OTHERS = {
 
 @pytest.mark.parametrize("changes", OTHERS.values(), ids=OTHERS)
 def test_two_trainings_under_one_secret_share_no_draw(monkeypatch, changes):
-    """Of equal draws the difference of two models would keep the gradients and no noise."""
+    """Of equal draws the difference of two models would keep gradients, no noise."""
     same = {"module": lambda n: torch.nn.Linear(n, 1)} if "module" in changes else {}
-    (logits, keys), (other, others) = (
-        one_step(monkeypatch, **it) for it in (same, changes)
-    )
+    logits, keys = one_step(monkeypatch, **same)
+    _, other_keys = one_step(monkeypatch, **changes)
+    again, _ = one_step(monkeypatch, **same)
     assert len(keys) >= 3
-    assert not keys & others
-    assert logits.tobytes() == one_step(monkeypatch, **same)[0].tobytes()
-    if "data" in changes:  # noise has 38 times the norm of a person's gradient
-        (plain, common), (near, again) = (
-            one_step(monkeypatch, b"", **it) for it in ({}, changes)
-        )  # public sweeps keep their streams
-        assert common == again
-        assert np.abs(logits - other).mean() > 10 * np.abs(plain - near).mean()
+    assert not keys & other_keys
+    assert logits.tobytes() == again.tobytes()
+
+
+@pytest.mark.parametrize("name", ["one person", "split"])
+def test_without_a_secret_other_records_have_the_same_streams(monkeypatch, name):
+    """Public sweeps keep their streams; noise has 38 times the norm of a gradient."""
+    changes = OTHERS[name]
+    logits, _ = one_step(monkeypatch)
+    other, _ = one_step(monkeypatch, **changes)
+    public, public_keys = one_step(monkeypatch, b"")
+    other_public, other_public_keys = one_step(monkeypatch, b"", **changes)
+    assert public_keys == other_public_keys
+    distance = np.abs(logits - other).mean()
+    assert distance > 10 * np.abs(public - other_public).mean()
 
 
 class Power(list):
@@ -102,7 +117,9 @@ class Scaled(torch.nn.Module):
 
     def __init__(self, n, scale, link):
         super().__init__()
-        self.layer, self.scale, self.link = torch.nn.Linear(n, 1), scale, link
+        self.layer = torch.nn.Linear(n, 1)
+        self.scale = scale
+        self.link = link
 
     def forward(self, x):
         """One logit."""
@@ -110,40 +127,47 @@ class Scaled(torch.nn.Module):
 
 
 def test_modules_of_one_text_that_hold_different_values_share_no_draw(monkeypatch):
-    made = [
+    held = [
         (1.0, torch.tanh),
         (3.0, torch.tanh),
         (1.0, torch.sin),
         (1.0, Power([1])),
         (1.0, Power([2])),
     ]
-    made += [(1.0, torch.tanh)]
-    *keys, again = (
-        one_step(monkeypatch, module=lambda n, own=own: Scaled(n, *own))[1]
-        for own in made
-    )
-    assert all(not one & other for one, other in itertools.combinations(keys, 2))
-    assert again == keys[0]
+
+    def keys_of(values):
+        _, keys = one_step(monkeypatch, module=lambda n: Scaled(n, *values))
+        return keys
+
+    keys = [keys_of(values) for values in held]
+    for one, other in itertools.combinations(keys, 2):
+        assert not one & other
+    assert keys_of(held[0]) == keys[0]
 
 
-def test_stream_digests_know_neither_budgets_nor_other_seeds_and_a_twin_has_its_own_noise():
-    many, one = (
-        fleet.stream_digests(make_data(seeds=s), ONE_STEP) for s in (range(4), [2])
-    )
-    assert one == {2: many[2]}
-    assert len({*many.values()}) == 4
-    twins = [fleet.Model(2, 1.0, 2.0, f"{one[2]}|twin {k}") for k in range(3)]
-    keys = [tuple(m.stream(Purpose.NOISE, SECRET).state["state"]["key"]) for m in twins]
-    assert len(set(keys)) == 3
+def test_stream_digests_know_neither_budgets_nor_other_seeds():
+    alone = fleet.stream_digests(make_data(seeds=[2]), ONE_STEP)
+    digests = fleet.stream_digests(make_data(seeds=range(4)), ONE_STEP)
+    assert alone == {2: digests[2]}
+    assert len({*digests.values()}) == 4
+
+
+def test_a_twin_has_its_own_noise():
+    digests = fleet.stream_digests(make_data(seeds=[2]), ONE_STEP)
+    keys = set()
+    for number in range(3):
+        twin = fleet.Model(2, 1.0, 2.0, f"{digests[2]}|twin {number}")
+        keys.add(key_of(twin.stream(Purpose.NOISE, SECRET)))
+    assert len(keys) == 3
 
 
 def test_stream_is_philox_4x64_by_counter():
-    generator = stream(seed=5, epsilon=0.5, purpose=Purpose.NOISE)
-    key = tuple(int(word) for word in generator.state["state"]["key"])
-    blocks = [slow.philox_4x64(key, counter) for counter in range(1, 26)]
-    assert generator.random_raw(100).tolist() == [
-        word for block in blocks for word in block
-    ]
+    bits = stream(seed=5, epsilon=0.5, purpose=Purpose.NOISE)
+    key = key_of(bits)
+    expected = []
+    for counter in range(1, 26):
+        expected += slow.philox_4x64(key, counter)
+    assert bits.random_raw(100).tolist() == expected
 
 
 @pytest.mark.parametrize("m", [1, 2, 17, 126])
@@ -151,14 +175,14 @@ def test_gap_table_is_the_geometric_law_to_the_last_of_64_bits(m):
     table = GapTable.of(m)
     capacity = 2 ** (64 - table.bits)
     words = [0] * 2**table.bits  # that give each gap
-    for column, kept in enumerate(table.threshold.tolist()):
-        assert 0 <= kept <= capacity
-        words[column] += kept
-        words[table.alias[column]] += capacity - kept
+    for column, threshold in enumerate(table.threshold.tolist()):
+        assert 0 <= threshold <= capacity
+        words[column] += threshold
+        words[table.alias[column]] += capacity - threshold
     assert sum(words) == 2**64
     chance = Fraction(1, m)
-    for gap, found in enumerate(words[:1000], start=1):
-        assert abs(found - chance * (1 - chance) ** (gap - 1) * 2**64) < 1
+    for gap, n_words in enumerate(words[:1000], start=1):
+        assert abs(n_words - chance * (1 - chance) ** (gap - 1) * 2**64) < 1
         assert abs(sum(words[gap:]) - (1 - chance) ** gap * 2**64) < 2
 
 
@@ -166,16 +190,19 @@ def test_gap_table_is_the_geometric_law_to_the_last_of_64_bits(m):
 def test_positions_follow_the_gaps_one_by_one(steps):
     """The last bits of a word name a column of the table, the others choose in it."""
     sampling = Sampling(n_train=50, steps_per_epoch=steps, n_steps=20 * steps)
-    table, at, expected = GapTable.of(steps), -1, []
-    threshold, alias = table.threshold.tolist(), table.alias.tolist()
+    table = GapTable.of(steps)
+    threshold = table.threshold.tolist()
+    alias = table.alias.tolist()
+    position = -1
+    expected = []
     for word in np.random.Philox(key=7).random_raw(3000).tolist():
         rest, column = divmod(word, len(threshold))
-        at += (column if rest < threshold[column] else alias[column]) + 1
-        expected.append(at)
-    found = Drawer(sampling, torch.device("cpu")).positions(
-        first_words(np.random.Philox(key=7))
-    )
-    assert found.tolist() == [at for at in expected if at < 50 * 20 * steps] != expected
+        position += (column if rest < threshold[column] else alias[column]) + 1
+        expected.append(position)
+    words = first_words(np.random.Philox(key=7))
+    positions = Drawer(sampling, torch.device("cpu")).positions(words).tolist()
+    assert positions == [drawn for drawn in expected if drawn < 50 * 20 * steps]
+    assert positions != expected
 
 
 def test_a_training_that_needs_more_draws_goes_on_with_the_same_ones(monkeypatch):
@@ -183,18 +210,16 @@ def test_a_training_that_needs_more_draws_goes_on_with_the_same_ones(monkeypatch
     samples = [sampled_positions(seed, 1.0, sampling) for seed in range(8)]
     seed = max(range(8), key=lambda s: len(samples[s]))
     monkeypatch.setattr("pcer.train.schedule.SPARE_DRAWS", 0.02)
-    source, asked = (
-        first_words(stream(seed=seed, epsilon=1.0, purpose=Purpose.SAMPLING)),
-        [],
-    )
+    source = first_words(stream(seed=seed, epsilon=1.0, purpose=Purpose.SAMPLING))
+    requests = []
 
     def words(n_words):
-        asked.append(n_words)
+        requests.append(n_words)
         return source(n_words)
 
     drawer = Drawer(sampling, torch.device("cpu"))
     assert drawer.positions(words).tolist() == samples[seed].tolist()
-    assert len(asked) > 1
+    assert len(requests) > 1
 
 
 def test_padding_is_wide_enough_for_any_training():

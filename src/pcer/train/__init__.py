@@ -1,4 +1,4 @@
-"""Train many small models at once with DP-SGD, and keep their scores of every record."""
+"""Train many small models at once with DP-SGD, and keep their scores of all records."""
 
 from __future__ import annotations
 

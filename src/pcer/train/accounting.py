@@ -1,4 +1,4 @@
-"""From a privacy budget to a noise level, and from a noise level to the privacy it spends.
+"""How much noise keeps a privacy budget, and how much privacy does some noise spend?
 
 DP-SGD composes n_steps Gaussian mechanisms on Poisson samples. Neighbouring data sets
 differ as ``TrainConfig.adjacency`` says: one record has a gradient of zero instead, and
@@ -9,6 +9,12 @@ every noise multiplier is rounded up, so that the budget holds.
 A calibration takes seconds, so its result is cached, one small file per question. A
 file counts only if it is complete, unaltered and answers exactly this question, and its
 noise is checked again; any other file is ignored and replaced.
+
+``fleet.calibrated`` calibrates the budgets of a training; the sweep asks for the
+epsilons of groups (``promised``) and of all models together (``joint_epsilon``).
+
+To add an accountant: a member of ``config.Accountant``, and its function in
+``_ESTIMATES``.
 """
 
 from __future__ import annotations
@@ -36,7 +42,8 @@ from pcer.train.config import NO_DP, Accountant, Sampling, TrainConfig, require_
 
 # Grid of privacy losses, and as a share of epsilon: 1e-3 is visibly wrong at epsilon
 # 0.1; above epsilon 10 a finer grid gains nothing.
-PLD_INTERVAL, PLD_RELATIVE_INTERVAL = 1e-4, 1e-5
+PLD_INTERVAL = 1e-4
+PLD_RELATIVE_INTERVAL = 1e-5
 COARSE = 100  # how much coarser the grid is that finds a starting point
 COARSE_ERROR = 0.01  # share of the budget by which a coarse answer may exceed it
 
@@ -44,10 +51,17 @@ COARSE_ERROR = 0.01  # share of the budget by which a coarse answer may exceed i
 # bound.
 PRV_ERROR = 0.01
 NOISE_STEPS = 1000  # a noise multiplier is a whole number of thousandths
-NOISE_RANGE = (0.05, 1e5)  # noise multipliers that are searched
+
+# Noise multipliers that are searched, and for which an epsilon can be computed.
+SMALLEST_SEARCHED = 0.05
+LARGEST_SEARCHED = 1e5
+SMALLEST_NOISE = 0.01
+LARGEST_NOISE = 1e6
 
 CACHE_FORMAT = {"format": "pcer-calibration", "version": 1}
 MAX_CACHE_BYTES = 10_000
+# Whose versions a calibration depends on.
+PACKAGES = ("dp-accounting", "numpy", "opacus", "scipy")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,15 +80,56 @@ class Budget:
     epsilon_by_accountant: Mapping[str, float]
 
 
+@dataclass(frozen=True)
+class _Training:
+    """What an accountant composes, and the delta at which it gives the epsilon."""
+
+    sampling: Sampling
+    noise_multiplier: float
+    dp_delta: float
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is asked of a calibration: the least noise that keeps an epsilon."""
+
+    epsilon: float
+    sampling: Sampling
+    dp_delta: float
+    accountant: Accountant  # chooses the noise
+
+    @property
+    def accountants(self) -> tuple[Accountant, Accountant]:
+        """The accountant that chooses the noise, and the second one."""
+        is_pld = self.accountant is Accountant.PLD
+        second = Accountant.RDP if is_pld else Accountant.PLD
+        return self.accountant, second
+
+    def training(self, noise_multiplier: float) -> _Training:
+        """The training with some noise, which may or may not keep the epsilon."""
+        return _Training(self.sampling, noise_multiplier, self.dp_delta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that the answer depends on, this file and its packages included."""
+        versions = {name: version(name) for name in PACKAGES}
+        return {
+            "epsilon": self.epsilon,
+            **asdict(self.sampling),
+            "dp_delta": self.dp_delta,
+            "accountants": [str(accountant) for accountant in self.accountants],
+            "method": file_digest(Path(__file__)),
+            "versions": versions,
+        }
+
+
 def calibrate(epsilon: float, *, n_train: int, config: TrainConfig) -> Budget:
-    """The least noise, in thousandths, that keeps the budget when training on n_train records."""
+    """The least noise, in thousandths, that keeps a budget on ``n_train`` records."""
     require_budget(epsilon)
     if epsilon == NO_DP:
         return Budget(epsilon=NO_DP, noise_multiplier=0.0, epsilon_by_accountant={})
     sampling = config.sampling(n_train)
-    delta = config.dp_delta
-    budget = _calibrated(sampling, delta, float(epsilon), config.accountant)
-    return replace(budget, epsilon=epsilon)
+    question = _Question(float(epsilon), sampling, config.dp_delta, config.accountant)
+    return replace(_calibrated(question), epsilon=epsilon)
 
 
 def epsilon_spent(
@@ -84,10 +139,13 @@ def epsilon_spent(
     config: TrainConfig,
     accountant: Accountant,
 ) -> float:
-    """Upper bound of the epsilon that training with this noise spends, at the config's dp_delta."""
+    """Upper bound of the epsilon that a training with this noise spends.
+
+    At the config's ``dp_delta``, when training on ``n_train`` records.
+    """
     sampling = config.sampling(n_train)
-    delta = config.dp_delta
-    return _spent(sampling, delta, noise_multiplier, 1.0, accountant)
+    training = _Training(sampling, noise_multiplier, config.dp_delta)
+    return _spent(training, 1.0, accountant)
 
 
 def promised(
@@ -98,29 +156,36 @@ def promised(
     config: TrainConfig,
     by: str,
 ) -> FloatArray | None:
-    """(record,) upper bound of epsilons, by an accountant, under shares of a rule; None if none.
+    """Upper bounds of the records' epsilons (record,) under the shares of a rule.
 
-    Who is clipped at a share c sees noise of 1/c times the multiplier, and a share of
-    the samples.
+    A record clipped at a share c of the clip norm, and sampled at a share s of the rate
+    q, sees noise of sigma / c, the budget's noise multiplier being sigma, at the rate
+    s q.
+
+    Args:
+        budget: of the model.
+        shares: (2, record), c and s of each record; None where the rule settles none,
+            and then the result is None, too.
+        n_train: number of training records.
+        config: of the training.
+        by: name of the accountant.
     """
     if shares is None:
         return None
-    pairs, place = np.unique(shares, axis=1, return_inverse=True)
+    pairs, pair_of_record = np.unique(shares, axis=1, return_inverse=True)
     sampling = config.sampling(n_train)
-    found = []
+    epsilons = []
     for clip, share in pairs.T.tolist():
         noise = budget.noise_multiplier / clip
-        own = replace(sampling, share=share)
-        found.append(
-            _spent(own, config.dp_delta, noise, budget.epsilon, Accountant(by))
-        )
-    return np.array(found)[place.ravel()]
+        training = _Training(replace(sampling, share=share), noise, config.dp_delta)
+        epsilons.append(_spent(training, budget.epsilon, Accountant(by)))
+    return np.array(epsilons)[pair_of_record.ravel()]
 
 
 def joint_epsilon(
     models: Sequence[tuple[float, TrainConfig]], *, n_train: int
 ) -> float:
-    """Upper bound of the epsilon of releasing many models trained on overlapping records.
+    """Upper bound of the epsilon of releasing models trained on overlapping records.
 
     Renyi composition over all models, each with its noise multiplier and its settings
     (of one delta): as if every record were in every training set.
@@ -130,61 +195,33 @@ def joint_epsilon(
     if not models:
         return 0.0
     accountant = RdpAccountant()
-    alike = Counter((noise, config.sampling(n_train)) for noise, config in models)
+    repeats = Counter((noise, config.sampling(n_train)) for noise, config in models)
+    _, first_config = models[0]
     with _without_remarks_on_skipped_orders():
-        for (noise, sampling), n_models in alike.items():
-            accountant.compose(_training(sampling, noise, n_models))
-        return float(accountant.get_epsilon(models[0][1].dp_delta))
+        for (noise, sampling), n_models in repeats.items():
+            accountant.compose(_event(sampling, noise, n_models))
+        return float(accountant.get_epsilon(first_config.dp_delta))
 
 
 @lru_cache(maxsize=1024)
-def _calibrated(
-    sampling: Sampling, delta: float, epsilon: float, accountant: Accountant
-) -> Budget:
+def _calibrated(question: _Question) -> Budget:
     """The cached answer if it is sound; else one that is computed and cached."""
-    both = _accountants(accountant)
-    question = {  # all that the answer depends on
-        "epsilon": epsilon,
-        **asdict(sampling),
-        "dp_delta": delta,
-        "accountants": [str(each) for each in both],
-        "method": file_digest(Path(__file__)),
-        "versions": {
-            name: version(name)
-            for name in ("dp-accounting", "numpy", "opacus", "scipy")
-        },
-    }
-    path = cache_folder() / "calibrations" / f"{record_digest(question)[:32]}.json"
-    kept = _kept_answer(path, question)
-    if kept is not None and _keeps_budget(kept, sampling, delta, accountant):
-        return kept
-    noise = _least_noise(sampling, delta, epsilon, accountant)
-    spent = {str(each): _spent(sampling, delta, noise, epsilon, each) for each in both}
-    answer = Budget(
-        epsilon=epsilon, noise_multiplier=noise, epsilon_by_accountant=spent
-    )
-    with suppress(
-        OSError, OutputError
-    ):  # without a writable folder everything takes longer
+    as_record = question.to_dict()
+    path = cache_folder() / "calibrations" / f"{record_digest(as_record)[:32]}.json"
+    cached = _cached_answer(path, as_record)
+    if cached is not None and _keeps_budget(cached, question):
+        return cached
+
+    answer = _computed_answer(question)
+    # Without a writable folder everything takes longer.
+    with suppress(OSError, OutputError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_files({path: canonical_json(_record(question, answer))})
+        write_files({path: canonical_json(_cache_record(as_record, answer))})
     return answer
 
 
-def _accountants(chosen: Accountant) -> tuple[Accountant, Accountant]:
-    """The accountant that chooses the noise, and the second one."""
-    return chosen, Accountant.RDP if chosen is Accountant.PLD else Accountant.PLD
-
-
-def _record(question: Mapping[str, Any], answer: Budget) -> dict[str, Any]:
-    epsilon = dict(answer.epsilon_by_accountant)
-    noise = answer.noise_multiplier
-    kept = {"noise_multiplier": noise, "epsilon": epsilon}
-    return sealed({**CACHE_FORMAT, "question": question, "answer": kept})
-
-
-def _kept_answer(path: Path, question: Mapping[str, Any]) -> Budget | None:
-    """The cached answer; None unless it is complete and answers exactly this question."""
+def _cached_answer(path: Path, question: Mapping[str, Any]) -> Budget | None:
+    """The cached answer; None unless it is complete and is of exactly this question."""
     try:
         record = read_json(path, max_bytes=MAX_CACHE_BYTES)
         noise = record["answer"]["noise_multiplier"]
@@ -192,39 +229,64 @@ def _kept_answer(path: Path, question: Mapping[str, Any]) -> Budget | None:
         numbers = [noise, *spent.values()]
     except (InputError, KeyError, TypeError, AttributeError):
         return None
+    if not all(isinstance(x, float) and math.isfinite(x) and x > 0 for x in numbers):
+        return None
+
+    epsilon = question["epsilon"]
     answer = Budget(
-        epsilon=question["epsilon"], noise_multiplier=noise, epsilon_by_accountant=spent
+        epsilon=epsilon, noise_multiplier=noise, epsilon_by_accountant=spent
     )
-    is_sound = all(isinstance(x, float) and math.isfinite(x) and x > 0 for x in numbers)
-    return answer if is_sound and record == _record(question, answer) else None
+    return answer if record == _cache_record(question, answer) else None
 
 
-def _keeps_budget(
-    kept: Budget, sampling: Sampling, delta: float, accountant: Accountant
-) -> bool:
+def _cache_record(question: Mapping[str, Any], answer: Budget) -> dict[str, Any]:
+    """What a file of the cache holds, with its digest."""
+    kept = {
+        "noise_multiplier": answer.noise_multiplier,
+        "epsilon": dict(answer.epsilon_by_accountant),
+    }
+    return sealed({**CACHE_FORMAT, "question": question, "answer": kept})
+
+
+def _keeps_budget(answer: Budget, question: _Question) -> bool:
     """Check again that the noise of a cached answer keeps the budget.
 
     A privacy loss distribution on a coarse grid takes some 30 ms. It is an upper bound,
     and may lie a little above the budget.
     """
-    if tuple(kept.epsilon_by_accountant) != _accountants(accountant):
+    if tuple(answer.epsilon_by_accountant) != question.accountants:
         return False
-    spent = _pld(sampling, delta, kept.noise_multiplier, kept.epsilon, COARSE)
-    is_kept = kept.epsilon_by_accountant[str(accountant)] <= kept.epsilon
-    return is_kept and spent <= kept.epsilon * (1 + COARSE_ERROR)
+    training = question.training(answer.noise_multiplier)
+    spent = _pld(training, answer.epsilon, COARSE)
+    is_kept = answer.epsilon_by_accountant[question.accountant] <= answer.epsilon
+    return is_kept and spent <= answer.epsilon * (1 + COARSE_ERROR)
 
 
-def _least_noise(
-    sampling: Sampling, delta: float, epsilon: float, accountant: Accountant
-) -> float:
+def _computed_answer(question: _Question) -> Budget:
+    """Search the noise, and count what it spends by both accountants."""
+    epsilon = question.epsilon
+    noise = _least_noise(question)
+    training = question.training(noise)
+    spent = {
+        str(accountant): _spent(training, epsilon, accountant)
+        for accountant in question.accountants
+    }
+    return Budget(epsilon=epsilon, noise_multiplier=noise, epsilon_by_accountant=spent)
+
+
+def _least_noise(question: _Question) -> float:
+    """The least noise, in thousandths, that keeps the epsilon of a question."""
+    epsilon = question.epsilon
+    estimate = _ESTIMATES[question.accountant]
+
+    def roughly_spent(noise: float) -> float:
+        return estimate(question.training(noise), epsilon, COARSE)
+
     def spent(thousandths: int) -> float:
-        return _spent(sampling, delta, thousandths / NOISE_STEPS, epsilon, accountant)
+        training = question.training(thousandths / NOISE_STEPS)
+        return _spent(training, epsilon, question.accountant)
 
-    estimate = _ESTIMATE[accountant]
-    start = _rough_noise(
-        lambda s: estimate(sampling, delta, s, epsilon, COARSE), epsilon
-    )
-    thousandths = math.ceil(start * NOISE_STEPS)
+    thousandths = math.ceil(_rough_noise(roughly_spent, epsilon) * NOISE_STEPS)
     while spent(thousandths) > epsilon:
         thousandths += 1
     while thousandths > 1 and spent(thousandths - 1) <= epsilon:
@@ -233,89 +295,102 @@ def _least_noise(
 
 
 def _rough_noise(spent: Callable[[float], float], epsilon: float) -> float:
-    """Solve spent(noise) = epsilon approximately; ``spent`` decreases with the noise."""
+    """Solve spent(noise) = epsilon approximately; ``spent`` decreases with the noise.
+
+    Doubles the noise until it is enough, lowers it by thirds until it is too little,
+    and finds the root between: of the logarithm, as ``spent`` falls over decades.
+    """
     low = high = 1.0
     while spent(high) > epsilon:
         low = high
         high = 2 * high
-        if high > NOISE_RANGE[1]:
+        if high > LARGEST_SEARCHED:
             raise InputError(
-                f"No noise multiplier up to {NOISE_RANGE[1]:g} keeps epsilon {epsilon!r}; "
-                "ask for a larger epsilon."
+                f"No noise multiplier up to {LARGEST_SEARCHED:g} keeps epsilon "
+                f"{epsilon!r}; ask for a larger epsilon."
             )
     while low == high or spent(low) <= epsilon:
-        low, high = low / 1.5, low
-        if low < NOISE_RANGE[0]:
+        high = low
+        low = low / 1.5
+        if low < SMALLEST_SEARCHED:
             return high
     return float(brentq(lambda s: math.log(spent(s) / epsilon), low, high, xtol=1e-4))
 
 
 @lru_cache(maxsize=4096)
 def _spent(
-    sampling: Sampling, delta: float, noise: float, scale: float, accountant: Accountant
+    training: _Training, expected_epsilon: float, accountant: Accountant
 ) -> float:
-    return _ESTIMATE[accountant](sampling, delta, noise, scale, 1)
+    """Upper bound of the epsilon that a training spends.
+
+    ``expected_epsilon`` is roughly the answer: errors are kept small beside it.
+    """
+    return _ESTIMATES[accountant](training, expected_epsilon, 1)
 
 
-def _pld(
-    sampling: Sampling, delta: float, noise: float, scale: float, coarse: int
-) -> float:
+def _pld(training: _Training, expected_epsilon: float, coarseness: int) -> float:
+    """By privacy loss distributions of dp-accounting, on a grid of losses."""
     from dp_accounting.pld import PLDAccountant
 
-    interval = max(PLD_INTERVAL, PLD_RELATIVE_INTERVAL * scale * coarse)
+    interval = max(PLD_INTERVAL, PLD_RELATIVE_INTERVAL * expected_epsilon * coarseness)
     accountant = PLDAccountant(value_discretization_interval=interval)
-    return float(accountant.compose(_training(sampling, noise)).get_epsilon(delta))
+    accountant.compose(_event(training.sampling, training.noise_multiplier))
+    return float(accountant.get_epsilon(training.dp_delta))
 
 
-def _rdp(
-    sampling: Sampling, delta: float, noise: float, scale: float, coarse: int
-) -> float:
+def _rdp(training: _Training, expected_epsilon: float, coarseness: int) -> float:
+    """By Renyi divergences of dp-accounting, which have no grid."""
     from dp_accounting.rdp import RdpAccountant
 
     with _without_remarks_on_skipped_orders():
-        return float(
-            RdpAccountant().compose(_training(sampling, noise)).get_epsilon(delta)
-        )
+        accountant = RdpAccountant()
+        accountant.compose(_event(training.sampling, training.noise_multiplier))
+        return float(accountant.get_epsilon(training.dp_delta))
 
 
-def _prv(
-    sampling: Sampling, delta: float, noise: float, scale: float, coarse: int
-) -> float:
+def _prv(training: _Training, expected_epsilon: float, coarseness: int) -> float:
+    """By privacy random variables of Opacus, equally exact in a rough search."""
     from opacus.accountants import PRVAccountant
 
-    _training(sampling, noise)  # refuses noise that no accountant can handle
+    sampling = training.sampling
+    noise = training.noise_multiplier
+    _event(sampling, noise)  # refuses noise that no accountant can handle
     accountant = PRVAccountant()
     accountant.history = [(noise, sampling.sample_rate, sampling.n_steps)]
+    error = PRV_ERROR * min(1.0, expected_epsilon)
     with warnings.catch_warnings(), np.errstate(over="ignore"):
         # Its first guess of the range warns about Renyi orders and overflows to
         # infinity.
         warnings.filterwarnings(
             "ignore", message="Optimal order is the", category=UserWarning
         )
-        return float(
-            accountant.get_epsilon(delta, eps_error=PRV_ERROR * min(1.0, scale))
-        )
+        return float(accountant.get_epsilon(training.dp_delta, eps_error=error))
 
 
-_ESTIMATE = {Accountant.PLD: _pld, Accountant.RDP: _rdp, Accountant.PRV: _prv}
+_ESTIMATES = {Accountant.PLD: _pld, Accountant.RDP: _rdp, Accountant.PRV: _prv}
 
 
-def _training(sampling: Sampling, noise: float, n_models: int = 1) -> Any:
+def _event(sampling: Sampling, noise_multiplier: float, n_models: int = 1) -> Any:
     """The event that dp-accounting composes: all steps of some trainings."""
     import dp_accounting as dpa
 
-    if not NOISE_RANGE[0] / 5 <= noise <= 10 * NOISE_RANGE[1]:
-        must = "noise_multiplier must be between 0.01 and 1,000,000, where epsilons can be computed"
+    if not SMALLEST_NOISE <= noise_multiplier <= LARGEST_NOISE:
         raise InputError(
-            f"{must}, but {noise!r:.60} was given.", field="noise_multiplier"
+            "noise_multiplier must be between 0.01 and 1,000,000, where epsilons can "
+            f"be computed, but {noise_multiplier!r:.60} was given.",
+            field="noise_multiplier",
         )
-    step = dpa.PoissonSampledDpEvent(sampling.sample_rate, dpa.GaussianDpEvent(noise))
+    noise = dpa.GaussianDpEvent(noise_multiplier)
+    step = dpa.PoissonSampledDpEvent(sampling.sample_rate, noise)
     return dpa.SelfComposedDpEvent(step, sampling.n_steps * n_models)
 
 
 @contextmanager
 def _without_remarks_on_skipped_orders() -> Iterator[None]:
-    """Silence dp-accounting's log of skipped Renyi orders, which only loosen the bound."""
+    """Silence dp-accounting's log of skipped Renyi orders.
+
+    To skip an order only loosens the bound.
+    """
     log = logging.getLogger("absl")
     before = log.level
     log.setLevel(logging.ERROR)

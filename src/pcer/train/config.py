@@ -1,14 +1,19 @@
-"""What a training run is: settings that change its numbers, flags that change its speed.
+"""What can one choose about a training run, and which choices change its numbers?
 
-``TrainConfig`` is written whole into the release. ``EngineFlags`` is not: no flag
-changes a number beyond the rounding of another processor.
+``TrainConfig`` holds the settings that do, and is written whole into the release.
+``EngineFlags`` holds those that change its speed: no flag changes a number beyond the
+rounding of another processor. The command line, the sweep and every module of this room
+read them.
+
+To add a setting: a field of ``TrainConfig``, and an entry of ``ADDED_SETTINGS`` that
+says how older versions trained; ``_CHOICES``, too, if its values are words.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from itertools import pairwise
@@ -39,26 +44,32 @@ ADDED_SETTINGS: Mapping[str, Any] = {
 }
 
 # Outside of these no accountant finds noise.
-SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 1e4
+SMALLEST_EPSILON = 1e-4
+LARGEST_EPSILON = 1e4
 LARGEST_DELTA = 0.1  # with a larger one, a mechanism may publish one record in ten
-MOST_EPOCHS = 1_000_000
-MOST_WEIGHTS = 100_000_000
-MOST_STEPS = 1_000_000_000
+MAX_EPOCHS = 1_000_000
+MAX_WEIGHTS = 100_000_000
+MAX_STEPS = 1_000_000_000
+RATE_ERROR = 1e-9  # share by which 1/sample_rate may miss a whole number
 
 # How far noise may move a weight between two computations of norms: beyond it,
 # estimates of what people spent correlate by less than .999 with the truth (COMPAS at
 # epsilon 0.1).
 LARGEST_MOVE = 0.17
-MOST_ON_A_CORE = 25  # models of a block on a CPU: more would only take memory
+
+# Models of a block. On a CPU more would only take memory.
+MAX_BLOCK_ON_A_CORE = 25
+BLOCK_ON_A_GPU = 512
 
 
 class Accountant(StrEnum):
     """Who adds up the privacy loss of a training run."""
 
-    # privacy loss distributions of dp-accounting: the tightest, and the default
+    # Privacy loss distributions of dp-accounting: the tightest, and the default.
     PLD = "pld"
-    PRV = "prv"  # privacy random variables of Opacus: what the paper used
-    # Renyi divergences of dp-accounting: looser, hence more noise for the same budget
+    # Privacy random variables of Opacus: what the paper used.
+    PRV = "prv"
+    # Renyi divergences of dp-accounting: looser, hence more noise for the same budget.
     RDP = "rdp"
 
 
@@ -70,7 +81,7 @@ class Engine(StrEnum):
 
 
 class SplitRule(StrEnum):
-    """How records are divided; the split of a seed comes from the data, not from the engine."""
+    """How records are divided; a seed's split comes from the data, not the engine."""
 
     WITHIN_LABELS = "random 70/30 within each label"  # the paper's
     GIVEN = "given"  # whatever rows the caller names
@@ -93,25 +104,31 @@ class ReceiptMode(StrEnum):
 
     NONE = "none"  # not at all
     EXACT = "exact"  # from the norms of all training records at every step
-    # From norms that are computed every so many steps and assumed constant between: an
-    # estimate.
+    # An estimate, from norms that are computed every so many steps and assumed constant
+    # between.
     REFRESHED = "refreshed"
-    # Likewise, but each record is clipped at the counted norm (the rule "held"): a
-    # bound.
+    # A bound: likewise, but each record is clipped at the counted norm (the rule
+    # "held").
     HELD = "held"
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How batches are drawn: every record joins every step independently with one probability."""
+    """How batches are drawn: every record joins every step independently.
+
+    Attributes:
+        n_train: number of training records.
+        steps_per_epoch: steps after which a record has been drawn once in expectation.
+        n_steps: of the whole training.
+        divisor: of sums of gradients, where it is fixed.
+        share: of the rate, for a group that joins less often.
+    """
 
     n_train: int
-    steps_per_epoch: int  # after which a record has been drawn once in expectation
-    n_steps: int  # of the whole training
-    divisor: int | None = None  # of sums of gradients, where it is fixed
-    share: float = field(
-        default=1.0, repr=False
-    )  # of the rate, for a group that joins less often
+    steps_per_epoch: int
+    n_steps: int
+    divisor: int | None = None
+    share: float = field(default=1.0, repr=False)
 
     @property
     def sample_rate(self) -> float:
@@ -121,7 +138,9 @@ class Sampling:
     @property
     def expected_batch(self) -> int:
         """Divisor of sums of gradients: n_train times the sample rate, rounded down."""
-        return self.divisor or max(1, self.n_train // self.steps_per_epoch)
+        if self.divisor is not None:
+            return self.divisor
+        return max(1, self.n_train // self.steps_per_epoch)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,72 +201,96 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))
-        for name, kind in _CHOICES.items():
-            object.__setattr__(self, name, _choice(kind, name, getattr(self, name)))
-        counts = {"epochs": self.epochs, "expected_batch": self.expected_batch}
-        require_at_least(
-            1, **counts, **_given(self, "n_steps", "divisor", "refresh_every")
-        )
+        for name, words in _CHOICES.items():
+            object.__setattr__(self, name, _choice(words, name, getattr(self, name)))
+        self._require_allowed_numbers()
+        self._require_feasible_sizes()
+        if self.receipts is ReceiptMode.HELD and self.rule == DpSgd.name:
+            object.__setattr__(self, "rule", str(ReceiptMode.HELD))
+        self._require_stated_sampling()
+        _ = self.training_rule  # refuses a name that is none
+        self._require_one_way_to_count()
+
+    def _require_allowed_numbers(self) -> None:
+        """Refuse numbers that mean nothing."""
+        counts = {
+            "epochs": self.epochs,
+            "expected_batch": self.expected_batch,
+            "n_steps": self.n_steps,
+            "divisor": self.divisor,
+            "refresh_every": self.refresh_every,
+        }
+        require_at_least(1, **_without_none(counts))
         for units in self.hidden:
             require_at_least(1, hidden=units)
-        positive = {"learning_rate": self.learning_rate, "clip_norm": self.clip_norm}
-        require_positive(**positive, **_given(self, "budget_per_person"))
+        sizes = {
+            "learning_rate": self.learning_rate,
+            "clip_norm": self.clip_norm,
+            "budget_per_person": self.budget_per_person,
+        }
+        require_positive(**_without_none(sizes))
         require_open_unit(dp_delta=self.dp_delta)
         if not 0 <= self.momentum < 1:
             raise ValueError(
                 f"momentum must lie in [0, 1), but {self.momentum!r} was given."
             )
-        weights = sum(
-            inputs * outputs for inputs, outputs in pairwise((1, *self.hidden))
-        )
-        for name, value, most in (
-            ("dp_delta", self.dp_delta, LARGEST_DELTA),
-            ("epochs", self.epochs, MOST_EPOCHS),
-            ("the number of weights between hidden layers", weights, MOST_WEIGHTS),
-            ("n_steps", self.n_steps or 1, MOST_STEPS),
-            ("divisor", self.divisor or 1, MOST_STEPS),
-        ):
-            if value > most:
-                raise ValueError(
-                    f"{name} must be at most {most:,}, but {value!r:.40} was given."
-                )
-        if self.receipts is ReceiptMode.HELD and self.rule == DpSgd.name:
-            object.__setattr__(self, "rule", str(ReceiptMode.HELD))
-        for fault in self._contradictions():
-            raise InputError(fault)
 
-    def _contradictions(self) -> Iterator[str]:
-        """Sentences about settings that contradict each other or do not exist."""
-        rate = self.sample_rate
-        is_held = self.receipts is ReceiptMode.HELD
-        is_whole = rate is None or (
-            1 / MOST_STEPS <= rate <= 1
-            and abs(1 / rate - round(1 / rate)) <= 1e-9 / rate
+    def _require_feasible_sizes(self) -> None:
+        """Refuse what no machine could train, or no delta could mean."""
+        layers = pairwise((1, *self.hidden))
+        n_weights = sum(inputs * outputs for inputs, outputs in layers)
+        limits = (
+            ("dp_delta", self.dp_delta, LARGEST_DELTA),
+            ("epochs", self.epochs, MAX_EPOCHS),
+            ("the number of weights between hidden layers", n_weights, MAX_WEIGHTS),
+            ("n_steps", self.n_steps, MAX_STEPS),
+            ("divisor", self.divisor, MAX_STEPS),
         )
-        if not is_whole:
-            yield f"sample_rate must be one over a whole number (1/100), but {rate!r} was given."
-        fixed = ("sample_rate", "n_steps", "divisor")
-        missing = [name for name in fixed if getattr(self, name) is None]
-        if self.adjacency is Adjacency.ADD_OR_REMOVE and missing:
-            yield (
-                "adjacency 'add-or-remove' keeps the number of training records secret, so "
-                f"nothing may be derived from it: set {', '.join(missing)} too."
+        for name, value, largest in limits:
+            if value is not None and value > largest:
+                raise ValueError(
+                    f"{name} must be at most {largest:,}, but {value!r:.40} was given."
+                )
+
+    def _require_stated_sampling(self) -> None:
+        """Refuse a sample rate that is not 1/m, and rates that would give n away."""
+        rate = self.sample_rate
+        if rate is not None and not _is_one_over_a_whole_number(rate):
+            raise InputError(
+                "sample_rate must be one over a whole number (1/100), but "
+                f"{rate!r} was given."
             )
-        _ = self.training_rule  # refuses a name that is none
+        fixed = {
+            "sample_rate": rate,
+            "n_steps": self.n_steps,
+            "divisor": self.divisor,
+        }
+        missing = [name for name, value in fixed.items() if value is None]
+        if self.adjacency is Adjacency.ADD_OR_REMOVE and missing:
+            raise InputError(
+                "adjacency 'add-or-remove' keeps the number of training records "
+                "secret, so nothing may be derived from it: set "
+                f"{', '.join(missing)} too."
+            )
+
+    def _require_one_way_to_count(self) -> None:
+        """Refuse settings that contradict the receipts."""
+        is_held = self.receipts is ReceiptMode.HELD
         if is_held and self.rule != ReceiptMode.HELD:
-            yield (
-                f"receipts 'held' are counted under the rule 'held', but rule {self.rule!r} was "
-                "given; leave one of them out."
+            raise InputError(
+                "receipts 'held' are counted under the rule 'held', but rule "
+                f"{self.rule!r} was given; leave one of them out."
             )
         if self.receipts is ReceiptMode.EXACT and self.refresh_every not in (None, 1):
-            yield (
+            raise InputError(
                 "receipts 'exact' need the norms of every step, but refresh_every "
                 f"{self.refresh_every!r} was given; leave it out."
             )
         if self.budget_per_person is not None and not is_held:
-            yield (
-                "budget_per_person needs receipts 'held', which bound what a step spends before it "
-                f"is taken, but receipts {str(self.receipts)!r} was given."
+            raise InputError(
+                "budget_per_person needs receipts 'held', which bound what a step "
+                "spends before it is taken, but receipts "
+                f"{str(self.receipts)!r} was given."
             )
 
     @property
@@ -256,19 +299,27 @@ class TrainConfig:
         return rule_named(self.rule)
 
     def refresh_steps(self, n_train: int, noise_multiplier: float) -> int | None:
-        """Most steps from one computation of all norms to the next; None where none is needed."""
-        if self.receipts is ReceiptMode.NONE and not self.training_rule.adapts:
+        """Most steps from one computation of all norms to the next.
+
+        None where no norms are needed. In h steps noise moves a weight by about
+        m sqrt(h), where m = lr / (1 - momentum) sigma C / B for learning rate lr, noise
+        multiplier sigma, clip norm C and expected batch B. An estimate that is not set
+        otherwise takes the largest h that keeps this within ``LARGEST_MOVE``, at most
+        an epoch.
+        """
+        adapts = self.training_rule.adapts
+        if self.receipts is ReceiptMode.NONE and not adapts:
             return None
         if self.receipts is ReceiptMode.EXACT:
             return 1
         sampling = self.sampling(n_train)
+        if self.refresh_every is not None:
+            return self.refresh_every
         noise = noise_multiplier * self.clip_norm
-        if self.refresh_every or self.training_rule.adapts or not noise:
-            return self.refresh_every or sampling.steps_per_epoch
-        # In h steps noise moves a weight by about ``move`` times the root of h.
-        move = (
-            self.learning_rate / (1 - self.momentum) * noise / sampling.expected_batch
-        )
+        if adapts or noise == 0:
+            return sampling.steps_per_epoch
+        per_unit = self.learning_rate / (1 - self.momentum)
+        move = per_unit * noise / sampling.expected_batch
         return max(1, int(min(sampling.steps_per_epoch, (LARGEST_MOVE / move) ** 2)))
 
     def sampling(self, n_train: int) -> Sampling:
@@ -277,20 +328,20 @@ class TrainConfig:
         >>> TrainConfig().sampling(32_223)
         Sampling(n_train=32223, steps_per_epoch=126, n_steps=3150, divisor=None)
         """
-        if self.sample_rate is None and self.expected_batch > n_train:
+        rate = self.sample_rate
+        if rate is None and self.expected_batch > n_train:
             raise InputError(
                 f"expected_batch must be at most the {n_train} training records, but "
                 f"{self.expected_batch} was given; use a smaller batch."
             )
-        rate = self.sample_rate
-        steps = (
-            math.ceil(n_train / self.expected_batch)
-            if rate is None
-            else round(1 / rate)
-        )
-        return Sampling(
-            n_train, steps, self.n_steps or steps * self.epochs, self.divisor
-        )
+        if rate is None:
+            steps_per_epoch = math.ceil(n_train / self.expected_batch)
+        else:
+            steps_per_epoch = round(1 / rate)
+        n_steps = self.n_steps
+        if n_steps is None:
+            n_steps = steps_per_epoch * self.epochs
+        return Sampling(n_train, steps_per_epoch, n_steps, self.divisor)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain JSON values, for the release."""
@@ -299,12 +350,14 @@ class TrainConfig:
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> TrainConfig:
-        """Settings read from a file, perhaps an older version's; an unknown key is an error.
+        """Settings read from a file, perhaps of an older version.
+
+        An unknown key is an error.
 
         >>> TrainConfig.from_dict(TrainConfig().to_dict()) == TrainConfig()
         True
         """
-        settable = {each.name for each in fields(cls)}
+        settable = {setting.name for setting in fields(cls)}
         for key in settings:
             if key not in settable:
                 names = ", ".join(sorted(settable))
@@ -344,30 +397,39 @@ class EngineFlags:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "engine", _choice(Engine, "engine", self.engine))
-        require_at_least(1, **_given(self, "block_size", "jobs"))
+        counts = {"block_size": self.block_size, "jobs": self.jobs}
+        require_at_least(1, **_without_none(counts))
         kind, _, number = self.device.partition(":")
-        if kind not in ("cpu", "cuda") or (
-            number and (kind == "cpu" or not number.isdigit())
-        ):
-            fault = f"device must be 'cpu', 'cuda' or 'cuda:N', but {self.device!r} was given"
-        elif self.engine is Engine.LOCAL and self.address is not None:
-            fault = f"address is for engine 'ray' only, but {self.address!r} was given; add it"
-        elif self.engine is Engine.RAY and number:
-            fault = f"device must be 'cuda', as engine 'ray' gives out the GPUs, not {self.device!r}"
-        else:
-            return
-        raise ValueError(f"{fault}.")
+        is_known = kind in ("cpu", "cuda")
+        is_numbered = number != ""
+        if not is_known or (is_numbered and not (kind == "cuda" and number.isdigit())):
+            raise ValueError(
+                "device must be 'cpu', 'cuda' or 'cuda:N', but "
+                f"{self.device!r} was given."
+            )
+        if self.engine is Engine.LOCAL and self.address is not None:
+            raise ValueError(
+                "address is for engine 'ray' only, but "
+                f"{self.address!r} was given; add it."
+            )
+        if self.engine is Engine.RAY and is_numbered:
+            raise ValueError(
+                "device must be 'cuda', as engine 'ray' gives out the GPUs, not "
+                f"{self.device!r}."
+            )
 
     def models_per_block(self, n_models: int) -> int:
-        """Models that step together, of so many in all."""
-        # On a CPU few splits and equally many blocks per core; on a GPU what its memory
-        # holds.
+        """Models that step together, of so many in all.
+
+        On a GPU what its memory holds. On a CPU few models, and so few splits, and
+        equally many blocks per core.
+        """
         if self.block_size is not None:
             return self.block_size
         if self.device != "cpu":
-            return 512
-        rounds = math.ceil(n_models / (MOST_ON_A_CORE * self.n_processes))
-        return math.ceil(n_models / (rounds * self.n_processes))
+            return BLOCK_ON_A_GPU
+        blocks_per_core = math.ceil(n_models / (MAX_BLOCK_ON_A_CORE * self.n_processes))
+        return math.ceil(n_models / (blocks_per_core * self.n_processes))
 
     @property
     def n_processes(self) -> int:
@@ -376,33 +438,29 @@ class EngineFlags:
 
     @property
     def n_attackers(self) -> int:
-        """Processes that attack the trained models, on the CPU even where a GPU trains."""
-        return self.jobs or usable_cores()
+        """Processes that attack the trained models: on the CPU, even after a GPU."""
+        return usable_cores() if self.jobs is None else self.jobs
 
 
 def usable_cores() -> int:
     """Cores that this process may use; all of the machine's where that is unknown."""
     if hasattr(os, "sched_getaffinity"):  # Linux has it, macOS and Windows do not
         return len(os.sched_getaffinity(0))
-    count = getattr(
-        os, "process_cpu_count", os.cpu_count
-    )  # the first from Python 3.13 on
+    # The first is there from Python 3.13 on.
+    count = getattr(os, "process_cpu_count", os.cpu_count)
     return count() or 1
 
 
 def parse_budgets(text: str) -> tuple[float, ...]:
-    """Budgets from a list such as "none,0.1,1": epsilons above 0, or "none" for no privacy.
+    """Budgets from a list such as "none,0.1,1": epsilons above 0, or "none" for no DP.
 
     >>> parse_budgets("none,0.5")
     (inf, 0.5)
     """
     budgets = []
-    for word in map(str.strip, text.split(",")):
-        try:
-            is_none = word.lower() in ("none", "no-dp", "inf")
-            epsilon = NO_DP if is_none else min(float(word), 2 * LARGEST_EPSILON)
-        except ValueError:
-            epsilon = math.nan
+    for part in text.split(","):
+        word = part.strip()
+        epsilon = _epsilon_of(word)
         require_budget(epsilon, given=word)
         budgets.append(epsilon)
     if len(set(budgets)) < len(budgets):
@@ -413,7 +471,7 @@ def parse_budgets(text: str) -> tuple[float, ...]:
 
 
 def parse_hidden(text: str) -> tuple[int, ...]:
-    """Units of the hidden layers from "64-32" or "64,32"; "none" is logistic regression.
+    """Units of the hidden layers from "64-32" or "64,32"; "none": logistic regression.
 
     >>> parse_hidden("64-32"), parse_hidden("none")
     ((64, 32), ())
@@ -427,23 +485,45 @@ def parse_hidden(text: str) -> tuple[int, ...]:
 
 
 def require_budget(epsilon: float, *, given: str | None = None) -> None:
-    """Raise InputError unless noise can be found for it (infinity is training without privacy)."""
+    """Raise InputError unless noise can be found for an epsilon.
+
+    Infinity is training without privacy. The sentence repeats what was ``given``.
+    """
     if epsilon != NO_DP and not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
-        shown = epsilon if given is None else given
+        written = epsilon if given is None else given
         raise InputError(
-            f"A budget must be an epsilon between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, "
-            f"where noise can be found for it, or 'none', but {shown!r} was given."
+            f"A budget must be an epsilon between {SMALLEST_EPSILON:g} and "
+            f"{LARGEST_EPSILON:g}, where noise can be found for it, or 'none', but "
+            f"{written!r} was given."
         )
 
 
-def _given(settings: object, *names: str) -> dict[str, Any]:
-    """The named settings, without those that are None."""
-    values = {name: getattr(settings, name) for name in names}
-    return {name: value for name, value in values.items() if value is not None}
+def _epsilon_of(word: str) -> float:
+    """The epsilon that a word names; NaN where it names none."""
+    if word.lower() in ("none", "no-dp", "inf"):
+        return NO_DP
+    try:
+        # So that a number as large as infinity does not mean "none".
+        return min(float(word), 2 * LARGEST_EPSILON)
+    except ValueError:
+        return math.nan
 
 
-def _choice(kind: type[StrEnum], name: str, value: str) -> StrEnum:
-    words = [str(each) for each in kind]
-    if value not in words:
-        raise InputError(f"{name} must be one of {words}, but {value!r} was given.")
-    return kind(value)
+def _is_one_over_a_whole_number(rate: float) -> bool:
+    """Whether a rate is one over a whole number of at most ``MAX_STEPS``."""
+    if not 1 / MAX_STEPS <= rate <= 1:
+        return False
+    return abs(1 / rate - round(1 / rate)) <= RATE_ERROR / rate
+
+
+def _without_none(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that are set."""
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _choice(words: type[StrEnum], name: str, value: str) -> StrEnum:
+    """The word that a setting names; InputError where it is none of them."""
+    allowed = [str(word) for word in words]
+    if value not in allowed:
+        raise InputError(f"{name} must be one of {allowed}, but {value!r} was given.")
+    return words(value)

@@ -1,10 +1,14 @@
-"""The arithmetic of a model on a CPU, compiled: forward, back, clip, sum, update.
+"""What does a CPU compute in a step? Forward, back, clip, sum, update, compiled.
 
-The same as ``step``, which these kernels agree with to rounding. One model is taken at
-a time, so that all it touches stays in the cache of a core, and nothing depends on its
-company. Units are rows and records are columns: every loop over records is a loop over
-neighbours, and no batch is padded. Products go to scipy's BLAS. What is standardised
-before the first step is last.
+The same as ``step``, which these kernels agree with to rounding, and whose docstring
+explains how gradients are clipped that are never formed. ``cpu`` calls the kernels. One
+model is taken at a time, so that all it touches stays in the cache of a core, and
+nothing depends on its company. Units are rows and records are columns: every loop over
+records is a loop over neighbours, and no batch is padded. Products go to scipy's BLAS.
+What is standardised before the first step is last.
+
+In loops r is a record, u a unit of a layer, k a feature and p a parameter. The order of
+the additions is part of the result: change it, and no model is the same bit for bit.
 """
 
 from __future__ import annotations
@@ -23,9 +27,11 @@ Array = NDArray[Any]
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Compile for this CPU, and keep the machine code beside the bytecode where that can be."""
-    # Sums may be taken in another order and products fused; infinities stay what they
-    # are.
+    """Compile for this CPU, and keep the machine code where there is a folder for it.
+
+    Sums may be taken in another order and products fused; infinities stay what they
+    are.
+    """
     settings: dict[str, Any] = {
         "fastmath": {"contract", "reassoc"},
         "error_model": "numpy",
@@ -37,32 +43,52 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 
 class Room(NamedTuple):
-    """The shape of a network, and what a batch fills, for as many records as it may have."""
+    """The shape of a network, and room for what a batch fills.
 
-    sizes: NDArray[
-        np.int64
-    ]  # of the layers; as arrays: other tuples would be compiled anew
-    starts: NDArray[np.int64]  # where each layer starts in a row of parameters
-    inputs: Array  # (record x input,)
-    outputs: Array  # (record x unit,) activations, layer after layer
-    signals: Array  # (record x unit,) derivatives of the loss by the layers' outputs
-    square: (
-        Array  # (record,) squared norm of a record, the 1 that meets the bias included
-    )
-    label: Array  # (record,)
-    limit: Array  # (record,) the bound that a gradient is clipped at
-    norm: Array  # (record,) squared norm of a gradient, then the clip factor
-    side: Array  # (2, record) squared norms of a layer's input and signal
-    total: Array  # (parameter,) the clipped sum
+    Attributes:
+        sizes: of the layers, inputs first; an array, as each tuple would be compiled.
+        starts: where each layer starts in a row of parameters.
+        inputs: (record x input,).
+        outputs: (record x unit,), activations, layer after layer.
+        signals: (record x unit,), derivatives of the loss by the layers' outputs.
+        square: (record,), squared norm of a record, the 1 that meets the bias included.
+        label: (record,).
+        limit: (record,), the bound that a gradient is clipped at.
+        norm: (record,), squared norm of a gradient, then the clip factor.
+        side: (2, record), squared norms of a layer's input and signal.
+        total: (parameter,), the clipped sum.
+    """
+
+    sizes: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    inputs: Array
+    outputs: Array
+    signals: Array
+    square: Array
+    label: Array
+    limit: Array
+    norm: Array
+    side: Array
+    total: Array
 
     @classmethod
     def of(cls, layout: Layout, n_records: int, dtype: Any) -> Room:
         """Room for a network and a number of records."""
-        inputs, *units = (size * n_records for size in layout.sizes)
-        lengths = (inputs, sum(units), sum(units), *4 * [n_records])
-        shapes = [*((length,) for length in lengths), (2, n_records), (layout.width,)]
-        shape_of_network = np.array(layout.sizes), np.array(layout.starts[:-1])
-        return cls(*shape_of_network, *(np.empty(shape, dtype) for shape in shapes))
+        n_inputs, *n_units = layout.sizes
+        n_outputs = sum(n_units)
+        return cls(
+            sizes=np.array(layout.sizes),
+            starts=np.array(layout.starts[:-1]),
+            inputs=np.empty(n_inputs * n_records, dtype),
+            outputs=np.empty(n_outputs * n_records, dtype),
+            signals=np.empty(n_outputs * n_records, dtype),
+            square=np.empty(n_records, dtype),
+            label=np.empty(n_records, dtype),
+            limit=np.empty(n_records, dtype),
+            norm=np.empty(n_records, dtype),
+            side=np.empty((2, n_records), dtype),
+            total=np.empty(layout.width, dtype),
+        )
 
 
 class Rule(NamedTuple):
@@ -76,23 +102,29 @@ class Rule(NamedTuple):
     @classmethod
     def of(cls, rule: StepRule, dtype: Any) -> Rule:
         """The rule of a step, from its settings."""
-        numbers = (
-            rule.learning_rate,
-            rule.momentum,
-            1 / rule.expected_batch,
-            CLIP_MARGIN,
+        number = np.dtype(dtype).type
+        return cls(
+            learning_rate=number(rule.learning_rate),
+            momentum=number(rule.momentum),
+            share=number(1 / rule.expected_batch),
+            margin=number(CLIP_MARGIN),
         )
-        return cls(*(np.dtype(dtype).type(number) for number in numbers))
 
 
 class Bounds(NamedTuple):
-    """What a rule of training has decided for single records; (0, 0) where it decides nothing."""
+    """What a training rule has decided for single records.
 
-    clip: Array  # (model, record of the split) the bound of each
-    until: (
-        Array  # (model, record of the split) int32, the first step that leaves it out
-    )
-    firsts: Array  # (model,) int64, the first row of each model's split in the table
+    Attributes:
+        clip: (model, record of the split), the bound of each; (0, 0) where the rule
+            decides none.
+        until: (model, record of the split) int32, the first step that leaves a record
+            out; (0, 0) where none is ever left out.
+        firsts: (model,) int64, the first row of each model's split in the table.
+    """
+
+    clip: Array
+    until: Array
+    firsts: Array
 
 
 @compiled
@@ -109,10 +141,13 @@ def advance(
     bounds: Bounds,
     step: int,
 ) -> None:
-    """One step of every model, in place; without privacy the clip is infinite, the noise zero."""
-    # Rows (model, column) of the table (features, 1, squared norm, label) are batches
-    # from the left, of so many records (model,); the noise (model, parameter) is on the
-    # mean gradient.
+    """One step of every model, in place.
+
+    The table has a row (features, 1, squared norm, label) for each record. Its ``rows``
+    (model, column) are batches from the left, of ``sizes`` (model,) records. Each model
+    has a ``clip`` (model,), infinite without privacy, and ``noise`` (model, parameter)
+    on its mean gradient, zero without privacy; ``bounds`` may clip records lower.
+    """
     for model in range(len(weights)):
         batch = rows[model, : sizes[model]]
         _limit(batch, clip[model], model, bounds, step, room.limit)
@@ -124,7 +159,12 @@ def advance(
 def clipped_sum(
     table: Array, rows: Array, rule: Rule, weights: Array, room: Room
 ) -> None:
-    """The sum of a model's gradients into ``room.total``, each clipped at its ``room.limit``."""
+    """The sum of a model's clipped gradients, into ``room.total``.
+
+    The gradient of a record by a layer with inputs (a, 1) and signal s is their outer
+    product, so the sum over records is a product of matrices, once ``_clip`` has scaled
+    each s by the record's clip factor. Each record has its bound in ``room.limit``.
+    """
     room.total[:] = 0
     n = len(rows)
     if n == 0:
@@ -153,7 +193,10 @@ def norm_bins(
     room: Room,
     bins: Array,
 ) -> None:
-    """The norm of every row's gradient, clipped and rounded up to a bin; a roomful at a time."""
+    """The norm of every row's gradient, clipped and rounded up to a bin.
+
+    A roomful of records at a time, into ``bins`` (row,).
+    """
     n_room = len(room.label)
     for start in range(0, len(rows), n_room):
         n = min(n_room, len(rows) - start)
@@ -166,7 +209,10 @@ def norm_bins(
 
 @compiled
 def _bin_of(square: Any, clip: Any, margin: Any) -> int:
-    """What is no number counts as clipped."""
+    """The bin of a squared norm: the clipped norm in ``N_BINS``-ths of the clip.
+
+    Rounded up; what is no number counts as clipped.
+    """
     norm = np.sqrt(square)
     kept = norm if norm + margin <= clip else norm * (clip / (norm + margin))
     steps = np.ceil(np.float64(kept) * N_BINS / np.float64(clip))
@@ -177,7 +223,7 @@ def _bin_of(square: Any, clip: Any, margin: Any) -> int:
 def _limit(
     rows: Array, clip: Any, model: int, bounds: Bounds, step: int, limit: Array
 ) -> None:
-    """The clip bound of every record of a batch."""
+    """The clip bound of every record of a batch, 0 for those that are left out."""
     first = bounds.firsts[model]
     limit[: len(rows)] = clip
     if len(bounds.clip):
@@ -191,7 +237,11 @@ def _limit(
 
 @compiled
 def _signals(weights: Array, inputs: Array, room: Room) -> None:
-    """Outputs and signals of every layer, of the records that were gathered."""
+    """Outputs and signals of every layer, for the records that were gathered.
+
+    The signal of the last layer is the derivative of the log loss by the logit z, for
+    the label y: 1 / (1 + exp(-z)) - y.
+    """
     n = len(inputs)
     forward(weights, inputs, room)
     logit = _last(room, n, room.outputs)
@@ -221,7 +271,10 @@ def forward(weights: Array, inputs: Array, room: Room) -> None:
 def predict(
     table: Array, first: int, weights: Array, room: Room, logits: Array
 ) -> None:
-    """The logits of one model on the records from row ``first`` on, a roomful at a time."""
+    """The logits (record,) of one model on the records from row ``first`` on.
+
+    A roomful of records at a time.
+    """
     n_room = len(room.label)
     for start in range(0, len(logits), n_room):
         n = min(n_room, len(logits) - start)
@@ -232,6 +285,7 @@ def predict(
 
 @compiled
 def _gather(table: Array, rows: Array, room: Room) -> Array:
+    """Inputs (record, input) of some rows; their squared norms and labels, too."""
     n = room.sizes[0]
     inputs = room.inputs[: len(rows) * n].reshape(len(rows), n)
     for r in range(len(rows)):
@@ -246,7 +300,10 @@ def _gather(table: Array, rows: Array, room: Room) -> Array:
 
 @compiled
 def _back(weights: Array, n: int, room: Room) -> None:
-    """The signals of every layer, from the residual in the last."""
+    """The signals of every layer, from those of the last.
+
+    A signal is 0 where its unit is 0 (ReLU).
+    """
     zero = weights.dtype.type(0)
     for layer in range(len(room.sizes) - 2, 0, -1):
         signal = _units(room, layer, n, room.signals)
@@ -262,7 +319,10 @@ def _back(weights: Array, n: int, room: Room) -> None:
 
 @compiled
 def _square_norms(n: int, room: Room) -> None:
-    """The squared norm of every record's gradient."""
+    """The squared norm of every record's gradient, into ``room.norm``.
+
+    The sum over layers of (|a|^2 + 1) |s|^2, for a layer's inputs a and signal s.
+    """
     norm = room.norm[:n]
     inside = room.side[0, :n]
     outside = room.side[1, :n]
@@ -278,7 +338,10 @@ def _square_norms(n: int, room: Room) -> None:
 
 @compiled
 def _clip(rule: Rule, n: int, room: Room) -> None:
-    """Scale every record's signals so that its gradient's norm is at most its limit."""
+    """Scale every record's signals so that its gradient's norm is at most its limit.
+
+    The factor is min(limit / (norm + margin), 1).
+    """
     _square_norms(n, room)
     norm = room.norm[:n]
     limit = room.limit[:n]
@@ -316,6 +379,7 @@ def _add_bias(values: Array, bias: Array, is_hidden: bool) -> None:
 
 @compiled
 def _row_sums(values: Array, sums: Array) -> None:
+    """The sum of every row."""
     for u in range(len(values)):
         row = values[u]
         total = values.dtype.type(0)
@@ -328,7 +392,10 @@ def _row_sums(values: Array, sums: Array) -> None:
 def _update(
     total: Array, noise: Array, rule: Rule, weights: Array, velocity: Array
 ) -> None:
-    """SGD with momentum on the noisy mean gradient."""
+    """SGD with momentum m on the noisy mean gradient, for parameters w.
+
+    v <- m v + total / expected batch + noise; w <- w - learning rate v.
+    """
     for p in range(len(total)):
         velocity[p] = rule.momentum * velocity[p] + rule.share * total[p] + noise[p]
         weights[p] -= rule.learning_rate * velocity[p]
@@ -336,7 +403,7 @@ def _update(
 
 @compiled
 def _weight(room: Room, layer: int, flat: Array) -> Array:
-    """(input, output)."""
+    """The weights of a layer (input, output)."""
     start = room.starts[layer]
     n_in = room.sizes[layer]
     n_out = room.sizes[layer + 1]
@@ -345,7 +412,7 @@ def _weight(room: Room, layer: int, flat: Array) -> Array:
 
 @compiled
 def _bias(room: Room, layer: int, flat: Array) -> Array:
-    """(output,)."""
+    """The biases of a layer (output,)."""
     n_out = room.sizes[layer + 1]
     start = room.starts[layer] + room.sizes[layer] * n_out
     return flat[start : start + n_out]
@@ -370,7 +437,11 @@ def _last(room: Room, n: int, flat: Array) -> Array:
 
 @compiled
 def scale_of(features: Array, train: Array) -> tuple[Array, Array]:
-    """Mean (NaN if unknown) and deviation (1 if constant) of features over training records."""
+    """Mean and deviation (feature,) of every feature over the training records.
+
+    The deviation is the root of the mean squared distance from the mean. A feature that
+    is missing in all of them has the mean NaN; a constant has the deviation 1.
+    """
     n = features.shape[1]
     n_known = np.zeros(n)
     mean = np.zeros(n)
@@ -397,7 +468,10 @@ def scale_of(features: Array, train: Array) -> tuple[Array, Array]:
 def fill_table(
     features: Array, mean: Array, spread: Array, labels: Array, table: Array
 ) -> None:
-    """Standardised features, 1, squared norm and label of every record; what is missing is 0."""
+    """Standardised features, 1, squared norm and label of every record, into ``table``.
+
+    What is missing is 0.
+    """
     n = features.shape[1]
     for r in range(len(features)):
         record = features[r]

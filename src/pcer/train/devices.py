@@ -1,4 +1,10 @@
-"""What this machine trains with: its devices, and the versions behind every number."""
+"""What does this machine train with: which device, and which versions of what?
+
+``run`` asks for the device. The sweep writes the versions beside its numbers, and the
+machines of a cluster compare them.
+
+To add a device: a case in ``choose_device``, and a subclass of ``engine.Device``.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +21,9 @@ from pcer.errors import InputError, not_installed
 if TYPE_CHECKING:
     from pcer.train.engine import Device
 
-ARITHMETIC = (
-    "numba",
-    "numpy",
-    "scipy",
-    "torch",
-)  # numbers of a training come from these
-CALIBRATION = (
-    "dp-accounting",
-    "opacus",
-)  # and the noise that keeps a budget from these
+# Packages that compute the numbers of a training, and the noise that keeps a budget.
+ARITHMETIC = ("numba", "numpy", "scipy", "torch")
+CALIBRATION = ("dp-accounting", "opacus")
 
 
 def choose_device(name: str) -> Device:
@@ -37,7 +36,8 @@ def choose_device(name: str) -> Device:
         return CpuDevice()
     if not torch.cuda.is_available():
         raise InputError(
-            f"device {name!r} was asked for, but no CUDA device can be used here; use 'cpu'."
+            f"device {name!r} was asked for, but no CUDA device can be used here; use "
+            "'cpu'."
         )
     from pcer.train.cuda import CudaDevice
 
@@ -47,7 +47,7 @@ def choose_device(name: str) -> Device:
 def installed_versions(
     packages: Iterable[str] = ARITHMETIC + CALIBRATION,
 ) -> dict[str, str]:
-    """Versions of pcer and of what it trains with; for builds such as 2.13.0+cpu, 2.13.0.
+    """Versions of pcer and of what it trains with; of a build 2.13.0+cpu only 2.13.0.
 
     >>> sorted(installed_versions(["numpy"]))
     ['numpy', 'pcer']

@@ -1,12 +1,18 @@
-"""A block of models that step together: its tensors, and what a device does with them.
+"""How does a block of models train together, whatever the device?
 
-Every tensor of a block is made once, from the data, the models and their streams; then
-the device loops over rows, clipped sum, noise, momentum. Nothing depends on a model's
-position in its block. The device is an argument: this file knows none.
+Every tensor of a block is made once (``assemble``), from the data, the models and their
+streams; then the device loops over rows, clipped sum, noise, momentum. Nothing depends
+on a model's position in its block. The device is an argument: this file knows none.
+
+``run`` calls ``train_block``; ``cpu`` and ``cuda`` are its devices.
+
+To add a device: a subclass of ``Device`` with its own ``fit``, and a case in
+``devices.choose_device``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +23,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from pcer.errors import InputError
+from pcer.metrics import FloatArray, IntArray
 from pcer.train.config import TrainConfig
 from pcer.train.fleet import (
     BlockResult,
@@ -25,7 +32,8 @@ from pcer.train.fleet import (
     TrainingData,
     require_sound,
 )
-from pcer.train.receipts import fold
+from pcer.train.receipts import Terms, fold
+from pcer.train.rules import DpSgd
 from pcer.train.schedule import Drawer, Schedule, Widths, thin_rows
 from pcer.train.step import (
     LANES,
@@ -42,15 +50,14 @@ from pcer.train.step import (
     square,
 )
 from pcer.train.streams import Purpose, first_words, initial_weights
-from pcer.train.watch import Watch
+from pcer.train.watch import StepBook, Watch
 
 CHUNK = 8192  # records that a GPU predicts at a time
 MOST_FOLDED = 2**20  # records whose steps a GPU folds at a time: about 4 GB
 NORM_CHUNK = 2048  # records of every model whose norms a GPU computes at a time
 
-EXTRA_COLUMNS = (
-    3  # of the table of records, after the features: a 1, the squared norm, the label
-)
+# Of the table of records, after the features: a 1, the squared norm, the label.
+EXTRA_COLUMNS = 3
 
 # Largest squared norm of a record: its products with weights and signals must fit
 # float32 too, whose largest number is 3.4e38.
@@ -59,40 +66,57 @@ LARGEST_SQUARE = 1e30
 
 @dataclass(frozen=True)
 class Fleet:
-    """Everything that a block of models trains with; private models come first."""
+    """Everything that a block of models trains with; private models come first.
+
+    Attributes:
+        layout: where the layers lie in a model's parameters.
+        start: weights and momentum before the first step.
+        rule: of a step.
+        std: (private model, 1), standard deviation of the noise on the sum of
+            gradients.
+        table: (split x record + 1, column), the records of every split, then the
+            padding; see ``record_table``.
+        schedule: which rows of the table every step sees.
+        noise: the stream of each private model.
+        watch: what the training rule decides for single records.
+    """
 
     layout: Layout
-    start: FleetState  # before the first step
+    start: FleetState
     rule: StepRule
-    # (private model, 1), standard deviation of the noise on the sum of gradients
     std: Tensor
-    # (split x record + 1, column): the records of every split, then the padding
     table: Tensor
-    schedule: Schedule  # which rows of the table every step sees
-    noise: list[np.random.Philox]  # the stream of each private model
+    schedule: Schedule
+    noise: list[np.random.Philox]
     watch: Watch
 
 
 class Device:
-    """Where and how a block trains; all devices draw the same numbers and agree to rounding."""
+    """Where and how a block trains.
+
+    All devices draw the same numbers, and their models agree to rounding.
+    """
 
     def __init__(self, place: str = "cpu") -> None:
         self.place = torch.device(place)
 
-    def room(self, n_rows: int, width: int) -> Tensor:
+    def zero_table(self, n_rows: int, width: int) -> Tensor:
         """Zeros (n_rows, width) for the table of records."""
         return torch.zeros(n_rows, width, device=self.place)
 
     def fill(
         self, features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor
     ) -> None:
-        """Write a split's records into its part of the table, standardised by ``train``."""
-        n = features.shape[1]
+        """Write a split's records into its part of the table, see ``record_table``.
+
+        They are standardised by the records ``train``; as they are where that is None.
+        """
+        n_features = features.shape[1]
         scaled = features if train is None else standardised(features, train)
-        part[:, :n] = scaled
-        part[:, n] = 1
-        part[:, n + 1] = square(scaled)[:, 0] + 1
-        part[:, n + 2] = labels
+        part[:, :n_features] = scaled
+        part[:, n_features] = 1
+        part[:, n_features + 1] = square(scaled)[:, 0] + 1
+        part[:, n_features + 2] = labels
 
     def words(self, bits: np.random.Philox) -> Callable[[int], Tensor]:
         """A function that gives the first so many words of an unused stream."""
@@ -103,7 +127,7 @@ class Device:
         raise NotImplementedError
 
     def predict(self, fleet: Fleet, state: FleetState) -> Float32Array:
-        """Logits (model, record) of every model on all records, as standardised for its split."""
+        """Logits (model, record) of all records, as standardised for their split."""
         layers = fleet.layout.layers(state.weights)
         records = torch.arange(fleet.watch.n_records, device=fleet.table.device)
         logits = []
@@ -121,22 +145,21 @@ def train_block(
     device: Device,
     secret: bytes = b"",
 ) -> BlockResult:
-    """Train a block of models together: logits (model, record) on all records, and receipts."""
-    order = sorted(range(len(models)), key=lambda i: not models[i].is_private)
-    company = [models[i] for i in order]
+    """Train a block of models together: logits on all records, and receipts."""
+    private_first = sorted(range(len(models)), key=lambda i: not models[i].is_private)
+    ordered = [models[index] for index in private_first]
     with torch.no_grad(), one_thread():
-        fleet = assemble(data, company, config, device=device, secret=secret)
+        fleet = assemble(data, ordered, config, device=device, secret=secret)
         state = device.fit(fleet)
         logits = device.predict(fleet, state)
-        sound = state.weights.isfinite().all(dim=1).cpu().numpy() & np.isfinite(
-            logits
-        ).all(axis=1)
-        require_sound(company, sound, config)
-        receipts = folded(fleet.watch, company, on_host=device.place.type == "cpu")
-    back = np.argsort(order)
-    return BlockResult(
-        tuple(models), logits[back], None if receipts is None else receipts[back]
-    )
+        has_finite_weights = state.weights.isfinite().all(dim=1).cpu().numpy()
+        has_finite_logits = np.isfinite(logits).all(axis=1)
+        require_sound(ordered, has_finite_weights & has_finite_logits, config)
+        receipts = folded(fleet.watch, ordered, on_host=device.place.type == "cpu")
+    as_given = np.argsort(private_first)
+    if receipts is not None:
+        receipts = receipts[as_given]
+    return BlockResult(tuple(models), logits[as_given], receipts)
 
 
 def assemble(
@@ -149,118 +172,160 @@ def assemble(
 ) -> Fleet:
     """Make every tensor of a block; private models must come first."""
     layout = Layout((data.features.shape[1], *config.hidden, 1))
-    place = device.place
-    weights = torch.zeros(len(models), layout.width)
-    for index, model in enumerate(models):
-        matrices = initial_weights(
-            model.stream(Purpose.INITIAL, secret), sizes=layout.sizes
-        )
-        for layer, matrix in zip(layout.layers(weights), matrices, strict=True):
-            layer[index].copy_(torch.from_numpy(matrix))
-    weights = weights.to(place)
+    weights = _starting_weights(layout, models, secret).to(device.place)
     private = [model for model in models if model.is_private]
     std = [[model.noise_multiplier * config.clip_norm] for model in private]
     seeds = list(dict.fromkeys(model.seed for model in models))
     firsts = [seeds.index(model.seed) * data.n_records for model in models]
-    clips = [config.clip_norm if model.is_private else float("inf") for model in models]
-    clip = torch.tensor(clips, device=place).view(-1, 1, 1)
+    clips = [config.clip_norm if model.is_private else math.inf for model in models]
+    clip = torch.tensor(clips, device=device.place).view(-1, 1, 1)
     expected = config.sampling(data.n_train).expected_batch
-    records = np.array(
-        [data.train_rows[model.seed] for model in private], dtype=np.int64
-    )
-    records = records.reshape(-1, data.n_train)
-    shares = config.training_rule.shares(data.groups)
     return Fleet(
         layout=layout,
         start=FleetState(weights, torch.zeros_like(weights)),  # no momentum yet
         rule=StepRule(clip, config.learning_rate, config.momentum, expected),
-        std=torch.tensor(std, device=place).view(-1, 1),
+        std=torch.tensor(std, device=device.place).view(-1, 1),
         table=record_table(data, seeds, config, device),
         schedule=draw_schedule(data, models, firsts, config, device, secret),
         noise=[model.stream(Purpose.NOISE, secret) for model in private],
-        watch=Watch(
-            config,
-            private,
-            clip=clip,
-            shares=None
-            if shares is None
-            else torch.from_numpy(shares[0, records]).to(place),
-            records=torch.from_numpy(records).to(place),
-            firsts=torch.tensor(firsts, device=place),
-            n_records=data.n_records,
-        ),
+        watch=_watch(data, private, firsts, config, clip),
+    )
+
+
+def _starting_weights(layout: Layout, models: Sequence[Model], secret: bytes) -> Tensor:
+    """Weights (model, width) before the first step, each model's from its stream."""
+    weights = torch.zeros(len(models), layout.width)
+    for index, model in enumerate(models):
+        initial = model.stream(Purpose.INITIAL, secret)
+        matrices = initial_weights(initial, sizes=layout.sizes)
+        for layer, matrix in zip(layout.layers(weights), matrices, strict=True):
+            layer[index].copy_(torch.from_numpy(matrix))
+    return weights
+
+
+def _watch(
+    data: TrainingData,
+    private: Sequence[Model],
+    firsts: Sequence[int],
+    config: TrainConfig,
+    clip: Tensor,
+) -> Watch:
+    """The training rule at work on the training records of the private models."""
+    place = clip.device
+    train_rows = [data.train_rows[model.seed] for model in private]
+    records = np.array(train_rows, dtype=np.int64).reshape(-1, data.n_train)
+    settled = config.training_rule.shares(data.groups)
+    shares = None
+    if settled is not None:
+        clip_shares, _ = settled
+        shares = torch.from_numpy(clip_shares[records]).to(place)
+    return Watch(
+        config,
+        private,
+        clip=clip,
+        shares=shares,
+        records=torch.from_numpy(records).to(place),
+        firsts=torch.tensor(firsts, device=place),
+        n_records=data.n_records,
     )
 
 
 def folded(
     watch: Watch, models: Sequence[Model], *, on_host: bool
 ) -> Float32Array | None:
-    """The folded steps of every record, (model, training record); infinite without privacy."""
-    # On the device that counted them, on a GPU for several models of one noise
-    # together.
+    """The folded steps of every record, (model, training record).
+
+    Infinite without privacy; None where no steps were counted. Folded on the device
+    that counted them.
+    """
     if not watch.has_book:
         return None
     n_train = watch.records.shape[1]
     receipts = np.full((len(models), n_train), np.inf, dtype=np.float32)
-    size = 1 if on_host else max(1, MOST_FOLDED // n_train)
     for due in watch.rounds:
         assert due.book is not None
         places = due.models.cpu().numpy()
-        kind = due.book.kind if on_host else torch.float64
         noises = np.array([models[place].noise_multiplier for place in places])
         for noise in set(noises.tolist()):
-            for rows in torch.split(
-                torch.from_numpy(np.flatnonzero(noises == noise)), size
-            ):
-                steps = due.book.counts(rows.to(due.book.place), kind)
-                kept = fold(steps.flatten(0, 1), watch.terms[noise], on_host=on_host)
-                own = kept.view(len(rows), -1).cpu()  # the CPU waits for the device
-                receipts[places[rows.numpy()]] = own.numpy()
+            rows = np.flatnonzero(noises == noise)
+            terms = watch.terms[noise]
+            receipts[places[rows]] = _folded_alike(due.book, rows, terms, on_host)
     return receipts
+
+
+def _folded_alike(
+    book: StepBook, rows: IntArray, terms: Terms, on_host: bool
+) -> Float32Array:
+    """The folded steps (row, training record) of models of one noise, rows of a book.
+
+    A GPU folds several models together, a CPU one after the other.
+    """
+    n_train = book.shape[1]
+    n_at_once = 1 if on_host else max(1, MOST_FOLDED // n_train)
+    kind = book.kind if on_host else torch.float64
+    receipts = []
+    for part in torch.split(torch.from_numpy(rows), n_at_once):
+        steps = book.counts(part.to(book.place), kind)
+        kept = fold(steps.flatten(0, 1), terms, on_host=on_host)
+        receipts.append(kept.view(len(part), -1).cpu())  # the CPU waits for the device
+    return torch.cat(receipts).numpy()
 
 
 def record_table(
     data: TrainingData, seeds: Sequence[int], config: TrainConfig, device: Device
 ) -> Tensor:
-    """The records of each seed's split (features, 1, squared norm, label), then a row of zeros."""
+    """The records of each seed's split, then a row of zeros, which pads batches.
+
+    A record is a row: its features x, a 1 (it meets the bias), the squared norm
+    |x|^2 + 1, its label, and zeros up to a width that rounds alike everywhere.
+    """
     if not config.standardise and np.isnan(data.features).any():
         raise InputError(
             "Missing features need config.standardise, which fills them in."
         )
-    n_records, n = data.features.shape
-    width = round_up(n + EXTRA_COLUMNS, LANES // 2)
-    table = device.room(len(seeds) * n_records + 1, width)
-    place = device.place
-    given, labels = (
-        torch.from_numpy(x).to(place) for x in (data.features, data.labels)
-    )
-    for seed, part in zip(
-        seeds, table[:-1].view(len(seeds), n_records, width), strict=True
-    ):
-        train = (
-            torch.from_numpy(data.train_rows[seed]).to(place)
-            if config.standardise
-            else None
-        )
-        device.fill(given, labels, train, part)
-    is_large = ~(table[:-1, n + 1] <= LARGEST_SQUARE)
-    if bool(is_large.any()):  # the CPU waits for the device
-        large = is_large.view(len(seeds), -1).cpu().numpy()
-        split = int(large.any(axis=1).argmax())
-        remedy = "scale the features, or set config.standardise"
+    n_records, n_features = data.features.shape
+    width = round_up(n_features + EXTRA_COLUMNS, LANES // 2)
+    table = device.zero_table(len(seeds) * n_records + 1, width)
+    parts = table[:-1].view(len(seeds), n_records, width)
+    features = torch.from_numpy(data.features).to(device.place)
+    labels = torch.from_numpy(data.labels).to(device.place)
+    for seed, part in zip(seeds, parts, strict=True):
+        train = None
         if config.standardise:
-            remedy = "a feature that is constant among the training records is only shifted: drop "
-            remedy += "it, or those records"
-        raise InputError(
-            f"features must be below about {LARGEST_SQUARE**0.5:.0e} as they are trained on, but "
-            f"those of {large[split].sum()} records in the split of seed {seeds[split]} are not "
-            f"(the first is record {large[split].argmax()}); {remedy}."
-        )
+            train = torch.from_numpy(data.train_rows[seed]).to(device.place)
+        device.fill(features, labels, train, part)
+    _require_small(parts[:, :, n_features + 1], seeds, config)
     return table
 
 
+def _require_small(squares: Tensor, seeds: Sequence[int], config: TrainConfig) -> None:
+    """Refuse squared norms (split, record) whose products might not fit float32."""
+    is_large = ~(squares <= LARGEST_SQUARE)
+    if not bool(is_large.any()):  # the CPU waits for the device
+        return
+    large = is_large.cpu().numpy()
+    split = int(large.any(axis=1).argmax())
+    if config.standardise:
+        remedy = (
+            "a feature that is constant among the training records is only shifted: "
+            "drop it, or those records"
+        )
+    else:
+        remedy = "scale the features, or set config.standardise"
+    raise InputError(
+        f"features must be below about {LARGEST_SQUARE**0.5:.0e} as they are trained "
+        f"on, but those of {large[split].sum()} records in the split of seed "
+        f"{seeds[split]} are not (the first is record {large[split].argmax()}); "
+        f"{remedy}."
+    )
+
+
 def standardised(features: Tensor, train: Tensor) -> Tensor:
-    """Mean 0 and deviation 1 over the training records, constants only shifted; missing is 0."""
+    """Mean 0 and deviation 1 over the training records; what is missing is 0.
+
+    Each feature x becomes (x - mean) / spread, in float64, then float32. The spread is
+    the root of the mean squared distance from the mean; a constant is only shifted.
+    """
     seen = features[train].double()
     n_known = seen.isnan().logical_not_().sum(dim=0)
     mean = seen.nansum(dim=0) / n_known.clamp(min=1)
@@ -274,50 +339,72 @@ def standardised(features: Tensor, train: Tensor) -> Tensor:
 def draw_schedule(
     data: TrainingData,
     models: Sequence[Model],
-    firsts: Sequence[int],  # the row of the table where each one's split begins
+    firsts: Sequence[int],
     config: TrainConfig,
     device: Device,
     secret: bytes,
 ) -> Schedule:
-    """Draw every model's Poisson samples; the same on every device."""
+    """Draw every model's Poisson samples; the same on every device.
+
+    ``firsts`` (model,) are the rows of the table where the models' splits begin.
+    """
     sampling = config.sampling(data.n_train)
-    place = device.place
     widths = Widths.of(sampling)
     padding = max(firsts) + data.n_records
-    shape = (sampling.n_steps, len(models), widths.full)
-    rows = torch.full(shape, padding, dtype=torch.int32, device=place)
-    drawer = Drawer(sampling, place)
+    rows = torch.full(
+        (sampling.n_steps, len(models), widths.full),
+        padding,
+        dtype=torch.int32,
+        device=device.place,
+    )
+    drawer = Drawer(sampling, device.place)
+    records = _training_records(data, device)
+    sample_shares = _sample_shares(data, config.training_rule)
     sizes = []
-    rule = config.training_rule
-    settled = config.training_rule.shares(data.groups)
-    records = {
-        s: torch.from_numpy(r).to(place, torch.int32)
-        for s, r in data.train_rows.items()
-    }
     for index, model in enumerate(models):
-        own = records[model.seed] + firsts[index]
-        words = device.words(model.stream(Purpose.SAMPLING, secret))
-        drawn = drawer.fill(rows[:, index], words, own)
-        shares = rule.sample_shares(data.train_rows[model.seed])
-        if settled is not None:
-            shares = settled[1, data.train_rows[model.seed]]
-        if shares is not None and (shares < 1).any() and model.is_private:
+        batches = rows[:, index]
+        split = records[model.seed] + firsts[index]
+        bits = model.stream(Purpose.SAMPLING, secret)
+        drawn = drawer.fill(batches, device.words(bits), split)
+        shares = sample_shares[model.seed]
+        if model.is_private and shares is not None and (shares < 1).any():
             bits = model.stream(Purpose.THINNING, secret)
-            drawn = thin_rows(rows[:, index], drawn, own, shares, bits, padding=padding)
+            drawn = thin_rows(batches, drawn, split, shares, bits, padding=padding)
         sizes.append(drawn)
     return Schedule(rows, torch.stack(sizes, dim=1), widths)
 
 
+def _training_records(data: TrainingData, device: Device) -> dict[int, Tensor]:
+    """By seed the rows of its training records, on the device."""
+    return {
+        seed: torch.from_numpy(rows).to(device.place, torch.int32)
+        for seed, rows in data.train_rows.items()
+    }
+
+
+def _sample_shares(data: TrainingData, rule: DpSgd) -> dict[int, FloatArray | None]:
+    """By seed, how often each training record joins, as a share of the sample rate."""
+    settled = rule.shares(data.groups)
+    splits = data.train_rows.items()
+    if settled is None:
+        return {seed: rule.sample_shares(rows) for seed, rows in splits}
+    _, sample_shares = settled
+    return {seed: sample_shares[rows] for seed, rows in splits}
+
+
 def gather(fleet: Fleet, rows: Tensor) -> Batch:
     """The records of a step, from rows (model, column) of the table."""
-    n_models, n_columns = rows.shape
-    values = fleet.table.index_select(0, rows.reshape(-1)).view(n_models, n_columns, -1)
-    n = fleet.layout.sizes[0] + 1
-    return Batch(values[..., :n], values[..., n : n + 1], values[..., n + 1 : n + 2])
+    values = fleet.table.index_select(0, rows.reshape(-1)).view(*rows.shape, -1)
+    n_inputs = fleet.layout.sizes[0] + 1  # the 1 that meets the bias included
+    return Batch(
+        inputs=values[..., :n_inputs],
+        input_square=values[..., n_inputs : n_inputs + 1],
+        label=values[..., n_inputs + 1 : n_inputs + 2],
+    )
 
 
 def step(fleet: Fleet, state: FleetState, total: Tensor, bits: Tensor) -> FleetState:
-    """One step of every model from the clipped sum of its batch: noise, then momentum."""
+    """One step of every model from its batch's clipped sum: noise, then momentum."""
     total[: len(bits)].add_(gaussian(bits, fleet.std))
     return momentum_step(state, total, fleet.rule)
 
@@ -325,21 +412,20 @@ def step(fleet: Fleet, state: FleetState, total: Tensor, bits: Tensor) -> FleetS
 def batch_sum(
     fleet: Fleet, weights: Tensor, rows: Tensor, at: Tensor | int = 0
 ) -> Tensor:
-    """Clipped sum of the batch of every model, from rows (model, column) of the table."""
+    """Clipped sum of every model's batch, from rows (model, column) of the table."""
     clip = fleet.watch.limits(rows, at)  # rules may leave records out from a step on
     return clipped_sum(fleet.layout, weights, gather(fleet, rows), clip)
 
 
 def norm_bins_plainly(fleet: Fleet, weights: Tensor, models: Tensor) -> Tensor:
-    """Norm bins (model, training record) of some private models, wherever the tensors lie."""
-    watch = fleet.watch
-    rows = watch.records[models] + watch.firsts[models, None]
-    mine = weights[models]
-    parts = [
-        norm_bins(fleet.layout, mine, gather(fleet, part), fleet.rule.clip[models])
-        for part in torch.split(rows, NORM_CHUNK, dim=1)
-    ]
-    return torch.cat(parts, dim=1)
+    """Norm bins (model, training record) of some private models, on any device."""
+    rows = fleet.watch.records[models] + fleet.watch.firsts[models, None]
+    weights = weights[models]
+    clip = fleet.rule.clip[models]
+    bins = []
+    for part in torch.split(rows, NORM_CHUNK, dim=1):
+        bins.append(norm_bins(fleet.layout, weights, gather(fleet, part), clip))
+    return torch.cat(bins, dim=1)
 
 
 @contextmanager

@@ -1,4 +1,10 @@
-"""Input and output of training: the data, the models, the blocks, the predictions."""
+"""What goes into training and what comes out: data, models, blocks, predictions.
+
+``run.train_seeds`` and ``sweep.run`` check their data here (``TrainingData.of``), turn
+budgets into models (``calibrated``, ``plan_models``), cut these into blocks, and put
+the results of the blocks together (``gather_predictions``). Engine and devices share
+the records ``Model`` and ``BlockResult``.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +26,8 @@ from pcer.train.config import ADDED_SETTINGS, NO_DP, TrainConfig
 from pcer.train.rules import Names
 from pcer.train.streams import Purpose, stream
 
-# Standard deviations at which noise ends: Box-Muller radius of the smallest uniform,
-# 2^-32.
+# Standard deviations at which noise ends: the radius that Box and Muller give for the
+# smallest uniform, 2^-32.
 NOISE_REACH = math.sqrt(64 * math.log(2))
 
 Float32Array = NDArray[np.float32]
@@ -60,41 +66,15 @@ class TrainingData:
         With ``allow_missing``, NaN is a missing value, which standardising sets to the
         mean.
         """
-        with np.errstate(over="ignore"):  # overflow becomes infinite, which is refused
-            table = np.array(features, dtype=np.float32, order="C")
-        target = np.asarray(labels)
-        if table.ndim != 2 or not table.size:
-            raise InputError(
-                f"features must be a table (record, feature), but its shape is {table.shape}."
-            )
-        if target.shape != (len(table),) or not np.isin(target, (0, 1)).all():
-            raise InputError(
-                f"labels must hold one 0 or 1 for each of the {len(table)} records, but its shape "
-                f"is {target.shape} and its values start with {target.ravel()[:5].tolist()}."
-            )
-        broken = np.isinf(table) if allow_missing else ~np.isfinite(table)
-        if broken.any():
-            rows, columns = (np.flatnonzero(broken.any(axis=axis)) for axis in (1, 0))
-            allowed = ", or NaN for a missing value" if allow_missing else ""
-            raise InputError(
-                f"features must be finite and fit float32{allowed}, but {rows.size} records are "
-                f"not (the first is record {rows[0]}), in {columns.size} columns (the first is "
-                f"column {columns[0]}); drop these records or fill the values in."
-            )
-        splits = {
-            int(s): np.sort(np.asarray(r, dtype=np.int64))
-            for s, r in train_rows.items()
-        }
-        _check_rows(splits, len(table))
-        named = {
-            name: np.asarray(own, dtype=np.str_) for name, own in (groups or {}).items()
-        }
-        if any(own.shape != target.shape for own in named.values()):
-            raise InputError(
-                f"groups must hold one name for each of the {len(table)} records."
-            )
-        known = target.astype(np.float32)
-        return cls(features=table, labels=known, train_rows=splits, groups=named)
+        table = _feature_table(features)
+        target = _checked_labels(labels, n_records=len(table))
+        _require_finite(table, allow_missing=allow_missing)
+        return cls(
+            features=table,
+            labels=target.astype(np.float32),
+            train_rows=_checked_splits(train_rows, n_records=len(table)),
+            groups=_checked_groups(groups or {}, n_records=len(table)),
+        )
 
     @property
     def n_records(self) -> int:
@@ -120,19 +100,27 @@ class TrainingData:
         return member
 
     def only(self, seeds: Iterable[int]) -> TrainingData:
-        """The records, with the splits of some seeds alone."""
+        """The same records with the splits of these seeds only."""
         return replace(self, train_rows={seed: self.train_rows[seed] for seed in seeds})
 
 
 @dataclass(frozen=True)
 class Model:
-    """One model to train: its seed, its budget and the noise that keeps it."""
+    """One model to train.
+
+    Attributes:
+        seed: names its split, and its random numbers.
+        epsilon: its budget, ``NO_DP`` without privacy.
+        noise_multiplier: the noise that keeps the budget.
+        digest: of what it is trained on, by ``stream_digests``; empty without a secret.
+        name: of its configuration, where there are several.
+    """
 
     seed: int
     epsilon: float
     noise_multiplier: float
-    digest: str = ""  # see ``stream_digests``
-    name: str | None = None  # of its configuration, where there are several
+    digest: str = ""
+    name: str | None = None
 
     @property
     def is_private(self) -> bool:
@@ -141,28 +129,34 @@ class Model:
 
     def stream(self, purpose: Purpose, secret: bytes) -> np.random.Philox:
         """The bit generator of this model for one purpose."""
-        own: dict[str, Any] = {
-            "seed": self.seed,
-            "epsilon": self.epsilon,
-            "digest": self.digest,
-        }
-        return stream(**own, purpose=purpose, secret=secret)
+        return stream(
+            seed=self.seed,
+            epsilon=self.epsilon,
+            purpose=purpose,
+            secret=secret,
+            digest=self.digest,
+        )
 
 
 @dataclass(frozen=True)
 class BlockResult:
-    """Results of a block of models: logits on all records, and receipts if they were counted."""
+    """Results of a block of models.
+
+    Attributes:
+        models: the models, in the order of the arrays.
+        logits: (model, record), on all records.
+        receipts: (model, training record), in the order of the split's rows, infinite
+            without privacy; None if not counted.
+    """
 
     models: tuple[Model, ...]
-    logits: Float32Array  # (model, record)
-    # (model, training record) in the order of the split's rows, infinite without
-    # privacy
+    logits: Float32Array
     receipts: Float32Array | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
-    """Scores of every record by the trained models, and which records each was trained on.
+    """Scores of every record by the trained models, and who was in their training.
 
     Attributes:
         budgets: the budgets, with the noise used and the epsilon spent.
@@ -183,49 +177,48 @@ class Predictions:
 def plan_models(
     budgets: Sequence[Budget],
     seeds: Sequence[int],
-    digests: Any = None,
+    digests: Mapping[int, str] | None = None,
     name: str | None = None,
 ) -> list[Model]:
-    """One model for each budget and seed; seed by seed, so that a block holds few splits."""
-    own = digests or {}
-    noises = [(b.epsilon, b.noise_multiplier) for b in budgets]
-    return [Model(s, *noise, own.get(s, ""), name) for s in seeds for noise in noises]
+    """One model for each budget and seed, in the order of the seeds.
+
+    So a block of neighbours holds few splits. ``digests`` are those of
+    ``stream_digests``, by seed; None without a secret.
+    """
+    models = []
+    for seed in seeds:
+        digest = "" if digests is None else digests.get(seed, "")
+        for budget in budgets:
+            noise = budget.noise_multiplier
+            models.append(Model(seed, budget.epsilon, noise, digest, name))
+    return models
 
 
 def stream_digests(
     data: TrainingData, config: TrainConfig, *, module: str = ""
 ) -> dict[int, str]:
-    """By seed, a digest of what is trained: settings, module and records, with their split."""
-    # Budgets, other seeds and the device do not enter: a training can be extended.
-    settings = settings_digest(config.to_dict(), added=ADDED_SETTINGS)
-    arrays: dict[str, NDArray[Any]] = {"features": data.features, "labels": data.labels}
-    if (attribute := config.training_rule.attribute) is not None:
-        arrays["groups"] = data.groups[attribute]
-    same = {
-        name: hashlib.sha256(own.tobytes()).hexdigest() for name, own in arrays.items()
+    """By seed, a digest of what is trained: settings, module, records and split.
+
+    Budgets, other seeds and the device do not enter, so that a training can be
+    extended.
+    """
+    common = {
+        "features": _digest(data.features),
+        "labels": _digest(data.labels),
+        "settings": settings_digest(config.to_dict(), added=ADDED_SETTINGS),
+        "module": module,
     }
-    same |= {"settings": settings, "module": module}
-    rows = {
-        s: hashlib.sha256(own.tobytes()).hexdigest()
-        for s, own in data.train_rows.items()
+    attribute = config.training_rule.attribute
+    if attribute is not None:
+        common["groups"] = _digest(data.groups[attribute])
+    return {
+        seed: record_digest({**common, "rows": _digest(rows)})
+        for seed, rows in data.train_rows.items()
     }
-    return {seed: record_digest({**same, "rows": own}) for seed, own in rows.items()}
 
 
-def noise_tail(noise_multiplier: float, *, n_weights: int, inclusions: float) -> float:
-    """Upper bound of the probability that noise reveals a person: values beyond its end."""
-    # Noise comes in pairs within ``NOISE_REACH``; inside, it is like noise with
-    # infinite tails. Steps that include the person count; the gradient is spread over
-    # all pairs, or lies in one.
-    from scipy.stats import ncx2  # takes half a second to import
-
-    edge = (
-        NOISE_REACH * math.exp(-(NOISE_REACH**2) / 2) / math.pi
-    )  # per length of a short way out
-    spread = math.sqrt(n_weights / 2) * edge / noise_multiplier
-    return inclusions * (
-        spread + float(ncx2.sf(NOISE_REACH**2, 2, noise_multiplier**-2))
-    )
+def _digest(values: NDArray[Any]) -> str:
+    return hashlib.sha256(values.tobytes()).hexdigest()
 
 
 def calibrated(
@@ -233,52 +226,103 @@ def calibrated(
     data: TrainingData,
     config: TrainConfig,
     *,
-    module: Any = None,
+    module: object | None = None,
 ) -> list[Budget]:
-    """Budgets with their noise; InputError for a small delta that the finite noise cannot keep."""
-    # Noise on modules reaches further, and the default delta is always accepted.
-    budgets = [calibrate(e, n_train=data.n_train, config=config) for e in epsilons]
-    sizes = (data.features.shape[1], *config.hidden, 1)
+    """Budgets with their noise; InputError for a delta that finite noise cannot keep.
+
+    The default delta is always accepted, and so is any delta of a module, whose noise
+    reaches further.
+    """
+    budgets = []
+    for epsilon in epsilons:
+        budgets.append(calibrate(epsilon, n_train=data.n_train, config=config))
+    if module is not None:
+        return budgets
+
+    n_weights = _count_weights((data.features.shape[1], *config.hidden, 1))
     sampling = config.sampling(data.n_train)
-    n_weights = sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes))
     inclusions = sampling.n_steps * sampling.sample_rate
-    for noise in {b.noise_multiplier for b in budgets if module is None} - {0.0}:
+    for noise in {budget.noise_multiplier for budget in budgets} - {0.0}:
         tail = noise_tail(noise, n_weights=n_weights, inclusions=inclusions)
-        if config.dp_delta < min(tail, TrainConfig.dp_delta):
-            raise InputError(
-                f"dp_delta must be at least {min(1.05 * tail, TrainConfig.dp_delta):.2g} here, as "
-                f"noise ends at {NOISE_REACH:.3g} standard deviations, but {config.dp_delta:g} was "
-                "given; use a larger one.",
-                field="dp_delta",
-            )
+        _require_kept(config.dp_delta, tail)
     return budgets
+
+
+def _count_weights(sizes: Sequence[int]) -> int:
+    """Weights and biases of layers of these sizes, inputs first."""
+    return sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes))
+
+
+def _require_kept(dp_delta: float, tail: float) -> None:
+    """Refuse a delta below the noise's tail, unless it is the default or more."""
+    if dp_delta < min(tail, TrainConfig.dp_delta):
+        sufficient = min(1.05 * tail, TrainConfig.dp_delta)
+        raise InputError(
+            f"dp_delta must be at least {sufficient:.2g} here, as noise ends at "
+            f"{NOISE_REACH:.3g} standard deviations, but {dp_delta:g} was given; use a "
+            "larger one.",
+            field="dp_delta",
+        )
+
+
+def noise_tail(noise_multiplier: float, *, n_weights: int, inclusions: float) -> float:
+    """Upper bound of the probability that noise reveals a person by where it ends.
+
+    Noise comes in pairs within a radius r, ``NOISE_REACH``; inside, it is like noise
+    with infinite tails. A gradient that carries a pair out of the radius reveals the
+    person. In units of the noise a clipped gradient has length 1 / sigma:
+
+    * spread over all d / 2 pairs, it carries one out with a probability of at most
+      sqrt(d / 2) e / sigma, where e = r exp(-r^2 / 2) / pi is the probability per
+      length of a short way out;
+    * in one pair, with the probability that a noncentral chi squared variable of two
+      degrees of freedom and noncentrality 1 / sigma^2 exceeds r^2.
+
+    Args:
+        noise_multiplier: sigma, above 0.
+        n_weights: d, the number of parameters.
+        inclusions: expected number of steps that include the person.
+
+    Returns:
+        The sum of both, times ``inclusions``.
+    """
+    from scipy.stats import ncx2  # takes half a second to import
+
+    edge = NOISE_REACH * math.exp(-(NOISE_REACH**2) / 2) / math.pi
+    in_all_pairs = math.sqrt(n_weights / 2) * edge / noise_multiplier
+    in_one_pair = float(ncx2.sf(NOISE_REACH**2, 2, noise_multiplier**-2))
+    return inclusions * (in_all_pairs + in_one_pair)
 
 
 def cut_blocks(
     models: Sequence[Model], *, block_size: int
 ) -> tuple[tuple[Model, ...], ...]:
-    """Models in their order, cut into as few blocks as the size allows, all about equal."""
+    """Models in their order, in as few blocks as the size allows, all about equal."""
     n_blocks = -(-len(models) // block_size)
     cuts = [len(models) * i // max(1, n_blocks) for i in range(n_blocks + 1)]
-    return tuple(tuple(models[a:b]) for a, b in pairwise(cuts))
+    return tuple(tuple(models[start:end]) for start, end in pairwise(cuts))
 
 
 def require_sound(
     models: Sequence[Model], sound: BoolArray, config: TrainConfig
 ) -> None:
-    """Raise InputError, naming a model, unless all are sound: have finite weights and logits."""
+    """Raise InputError, naming a model, unless all are sound.
+
+    A model (model,) is sound if its weights and logits are finite.
+    """
     if sound.all():
         return
-    diverged = [
-        model for model, is_sound in zip(models, sound, strict=True) if not is_sound
-    ]
-    first = diverged[0]
-    others = f" and {len(diverged) - 1} more" * (len(diverged) > 1)
+    unsound = np.flatnonzero(~sound)
+    first = models[unsound[0]]
     budget = f"at epsilon {first.epsilon:g}" if first.is_private else "without privacy"
-    budget += f" ({first.name})" if first.name else ""
+    named = f"seed {first.seed} {budget}"
+    if first.name:
+        named += f" ({first.name})"
+    if len(unsound) > 1:
+        named += f" and {len(unsound) - 1} more"
     raise InputError(
-        f"The training of seed {first.seed} {budget}{others} diverged: weights or predictions are "
-        f"no longer finite numbers, and none are kept; lower learning_rate (now "
+        f"The training of {named} diverged: weights or predictions are no longer "
+        "finite numbers, and none are kept; lower learning_rate (now "
         f"{config.learning_rate:g}), or scale the features."
     )
 
@@ -290,22 +334,21 @@ def gather_predictions(
     seeds: Sequence[int],
     member: BoolArray,
 ) -> Predictions:
-    """Logits and receipts of all blocks, in any order; NaN for a model that no block holds."""
-    place = {b.epsilon: i for i, b in enumerate(budgets)}
-    row = {seed: i for i, seed in enumerate(seeds)}
-    logits = np.full((len(budgets), *member.shape), np.nan, dtype=np.float32)
+    """Logits and receipts of all blocks, in any order; NaN for a model in no block."""
+    budget_index = _indexes(budget.epsilon for budget in budgets)
+    seed_index = _indexes(seeds)
+    shape = (len(budgets), len(member))
+    logits = _unknown((*shape, member.shape[1]))
     receipts = None
     for result in results:
-        where = (
-            [place[m.epsilon] for m in result.models],
-            [row[m.seed] for m in result.models],
-        )
-        logits[where] = result.logits
-        if result.receipts is not None:
-            if receipts is None:
-                shape = (*logits.shape[:2], *result.receipts.shape[1:])
-                receipts = np.full(shape, np.nan, dtype=np.float32)
-            receipts[where] = result.receipts
+        at_budgets = [budget_index[model.epsilon] for model in result.models]
+        at_seeds = [seed_index[model.seed] for model in result.models]
+        logits[at_budgets, at_seeds] = result.logits
+        if result.receipts is None:
+            continue
+        if receipts is None:
+            receipts = _unknown((*shape, *result.receipts.shape[1:]))
+        receipts[at_budgets, at_seeds] = result.receipts
     return Predictions(
         budgets=tuple(budgets),
         seeds=tuple(seeds),
@@ -315,17 +358,86 @@ def gather_predictions(
     )
 
 
-def _check_rows(train_rows: Mapping[int, IntArray], n_records: int) -> None:
-    sizes = sorted({len(rows) for rows in train_rows.values()})
+def _indexes(values: Iterable[float]) -> dict[float, int]:
+    return {value: index for index, value in enumerate(values)}
+
+
+def _unknown(shape: tuple[int, ...]) -> Float32Array:
+    return np.full(shape, np.nan, dtype=np.float32)
+
+
+def _feature_table(features: ArrayLike) -> Float32Array:
+    """Features (record, feature); what does not fit float32 becomes infinite."""
+    with np.errstate(over="ignore"):
+        table = np.array(features, dtype=np.float32, order="C")
+    if table.ndim != 2 or not table.size:
+        raise InputError(
+            "features must be a table (record, feature), but its shape is "
+            f"{table.shape}."
+        )
+    return table
+
+
+def _checked_labels(labels: ArrayLike, *, n_records: int) -> NDArray[Any]:
+    """Labels (record,), each 0 or 1."""
+    target = np.asarray(labels)
+    if target.shape != (n_records,) or not np.isin(target, (0, 1)).all():
+        raise InputError(
+            f"labels must hold one 0 or 1 for each of the {n_records} records, but its "
+            f"shape is {target.shape} and its values start with "
+            f"{target.ravel()[:5].tolist()}."
+        )
+    return target
+
+
+def _require_finite(table: Float32Array, *, allow_missing: bool) -> None:
+    is_broken = np.isinf(table) if allow_missing else ~np.isfinite(table)
+    if not is_broken.any():
+        return
+    rows = np.flatnonzero(is_broken.any(axis=1))
+    columns = np.flatnonzero(is_broken.any(axis=0))
+    exception = ", or NaN for a missing value" if allow_missing else ""
+    raise InputError(
+        f"features must be finite and fit float32{exception}, but {rows.size} records "
+        f"are not (the first is record {rows[0]}), in {columns.size} columns (the "
+        f"first is column {columns[0]}); drop these records or fill the values in."
+    )
+
+
+def _checked_splits(
+    train_rows: Mapping[int, ArrayLike], *, n_records: int
+) -> dict[int, IntArray]:
+    """By seed the rows of its training records, ascending."""
+    splits = {}
+    for seed, rows in train_rows.items():
+        splits[int(seed)] = np.sort(np.asarray(rows, dtype=np.int64))
+    sizes = sorted({len(rows) for rows in splits.values()})
     if len(sizes) != 1:
         raise InputError(
-            "train_rows must hold the split of at least one seed, and the same number of training "
-            f"records for every seed, but has {sizes or 'none'}; split with one test_share."
+            "train_rows must hold the split of at least one seed, and the same number "
+            "of training records for every seed, but has "
+            f"{sizes or 'none'}; split with one test_share."
         )
-    for seed, rows in train_rows.items():
-        inside = rows.size and rows[0] >= 0 and rows[-1] < n_records
-        if not inside or (np.diff(rows) == 0).any():
+    for seed, rows in splits.items():
+        is_inside = rows.size > 0 and rows[0] >= 0 and rows[-1] < n_records
+        if not is_inside or (np.diff(rows) == 0).any():
             raise InputError(
                 f"train_rows of seed {seed} must be different row numbers from 0 to "
                 f"{n_records - 1}; it names one twice, one outside, or none."
             )
+    return splits
+
+
+def _checked_groups(
+    groups: Mapping[str, ArrayLike], *, n_records: int
+) -> dict[str, Names]:
+    """By attribute the group (record,) of each record."""
+    names_by_attribute = {}
+    for attribute, groups_of_records in groups.items():
+        names = np.asarray(groups_of_records, dtype=np.str_)
+        names_by_attribute[attribute] = names
+        if names.shape != (n_records,):
+            raise InputError(
+                f"groups must hold one name for each of the {n_records} records."
+            )
+    return names_by_attribute

@@ -1,10 +1,15 @@
-"""Where every random number of a training run comes from.
+"""Where does every random number of a training run come from?
 
 A stream is named by (seed, budget, purpose), never by a position: a model draws the
 same numbers alone and in any block. Under a secret, what is trained is part of the name
 too: two trainings that share only the secret share no draw. Streams are counter based
 (Philox 4x64, 10 rounds, as in numpy), so that a GPU can compute the same bits as a CPU
 without reading them in order.
+
+``fleet.Model.stream`` names the streams of a model; ``engine`` and ``schedule`` turn
+them into initial weights, batches and noise.
+
+To add something random: a member of ``Purpose``.
 """
 
 from __future__ import annotations
@@ -50,11 +55,10 @@ def stream(
     """The bit generator of one model and one purpose; the secret has up to 64 bytes.
 
     Anyone who knows seed, budget and secret can compute and remove the noise:
-    differential privacy holds only against people who do not.
+    differential privacy holds only against people who do not. The digest is of settings
+    and records: two models with equal noise would show how their gradients differ.
     """
     require_at_least(0, seed=seed)
-    # The digest is of settings and records: two models with equal noise would show how
-    # their gradients differ.
     names = f"{KEYED_STREAMS}|{digest}" if secret else "pcer/1"
     name = f"{names}|seed={seed}|epsilon={float(epsilon).hex()}|{purpose}"
     key = hashlib.blake2b(name.encode(), digest_size=KEY_BYTES, key=secret).digest()
@@ -74,17 +78,21 @@ def first_words(bits: np.random.Philox) -> Callable[[int], Tensor]:
 
 @dataclass(frozen=True)
 class GapTable:
-    """From a 64-bit word to the gap before the next head of a coin, by Walker's alias method."""
+    """From a 64-bit word to a coin's gap before its next head.
 
-    # Each gap has a whole number of the 2^64 words, so its probability is geometric to
-    # within 2^-64; only integers are computed, so every device finds the same gaps.
-    # Column c of 2^bits has gap c + 1, and the low bits of a word choose the column.
-    threshold: NDArray[
-        np.int64
-    ]  # (column,) the number of words that keep the column's own gap
-    alias: NDArray[
-        np.int64
-    ]  # (column,) the position of the gap that its other words give
+    Each gap has a whole number of the 2^64 words, so its probability is geometric to
+    within 2^-64; only integers are computed, so every device finds the same gaps.
+    By Walker's alias method (1977): column c of 2^bits has gap c + 1. The low bits of a
+    word choose the column, and the others choose the column's gap or its alias.
+
+    Attributes:
+        threshold: (column,), how many words keep the column's gap.
+        alias: (column,), the column whose gap the other words give.
+        bits: of a word that choose the column.
+    """
+
+    threshold: NDArray[np.int64]
+    alias: NDArray[np.int64]
     bits: int
 
     @classmethod
@@ -94,21 +102,25 @@ class GapTable:
         masses = _gap_masses(m)
         bits = max(2, (len(masses) - 1).bit_length())
         masses += [0] * (2**bits - len(masses))
-        return cls(*_alias_columns(masses, capacity=2 ** (WORD_BITS - bits)), bits)
+        threshold, alias = _alias_columns(masses, capacity=2 ** (WORD_BITS - bits))
+        return cls(threshold, alias, bits)
 
 
 def _gap_masses(m: int) -> list[int]:
-    """How many of the 2^64 words give gap 1, 2, ...; the last takes what is left."""
-    # tail: probability of no head yet, in 2^-128
-    total = 2**WORD_BITS
+    """How many of the 2^64 words give gap 1, 2, ...; the last takes what is left.
+
+    A gap is above g with probability (1 - 1/m)^g: here the words ``left``, from
+    ``tail``, which is in units of 2^-128 and rounded down.
+    """
     tail = 2 ** (2 * WORD_BITS)
+    left = 2**WORD_BITS
     masses = []
-    left = total
     while left > 1:
         tail = tail * (m - 1) // m
-        masses.append(left - (tail >> WORD_BITS))
-        left -= masses[-1]
-    if left:
+        mass = left - (tail >> WORD_BITS)
+        masses.append(mass)
+        left -= mass
+    if left > 0:
         masses.append(left)
     return masses
 
@@ -116,35 +128,40 @@ def _gap_masses(m: int) -> list[int]:
 def _alias_columns(
     masses: list[int], *, capacity: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Fill columns of one capacity, each with at most two gaps."""
-    rest = list(masses)
-    keep = [capacity] * len(masses)
+    """Threshold and alias of columns of one capacity, each with at most two gaps.
+
+    A column whose gap has too few words is filled up with words of a gap that has too
+    many; this one may have too few afterwards.
+    """
+    words = list(masses)  # of each gap, without those in other gaps' columns
+    threshold = [capacity] * len(masses)
     alias = list(range(len(masses)))
-    small = [k for k, mass in enumerate(rest) if mass < capacity]
-    large = [k for k, mass in enumerate(rest) if mass > capacity]
+    small = [gap for gap, mass in enumerate(masses) if mass < capacity]
+    large = [gap for gap, mass in enumerate(masses) if mass > capacity]
     while small:
         low = small.pop()
         high = large[-1]
-        keep[low] = rest[low]
+        threshold[low] = words[low]
         alias[low] = high
-        rest[high] -= capacity - rest[low]
-        if rest[high] <= capacity:
+        words[high] -= capacity - words[low]
+        if words[high] <= capacity:
             large.pop()
-            if rest[high] < capacity:
-                small.append(high)
-    return np.array(keep, dtype=np.int64), np.array(alias, dtype=np.int64)
+        if words[high] < capacity:
+            small.append(high)
+    return np.array(threshold, dtype=np.int64), np.array(alias, dtype=np.int64)
 
 
 def initial_weights(
     bits: np.random.BitGenerator, *, sizes: tuple[int, ...]
 ) -> list[NDArray[np.float32]]:
-    """Each layer's matrix (inputs + 1, outputs), the last row its bias."""
+    """Each layer's matrix (inputs + 1, outputs), the last row its bias.
+
+    Weights and biases are uniform within 1 / sqrt(inputs), as in ``torch.nn.Linear``.
+    """
     generator = np.random.Generator(bits)
     matrices = []
     for inputs, outputs in pairwise(sizes):
-        bound = 1 / math.sqrt(
-            inputs
-        )  # of weight and bias alike, as in ``torch.nn.Linear``
+        bound = 1 / math.sqrt(inputs)
         drawn = generator.uniform(-bound, bound, (inputs + 1, outputs))
         matrices.append(drawn.astype(np.float32))
     return matrices
