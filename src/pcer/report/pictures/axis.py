@@ -1,37 +1,53 @@
-"""How are axes, marks and names of pictures placed?"""
+"""How are axes, marks and names of pictures placed, and in which colours?
+
+What the pictures beside this file share. To add a picture: a function beside these that
+fills a template of ``templates/`` with coordinates and words.
+"""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pcer.auditing.record import Audit, BudgetResult, GroupResult
 from pcer.errors import clipped
 from pcer.release.attack_kinds import Proxy
 from pcer.report.table import isolated
-from pcer.report.tables import background
 
 if TYPE_CHECKING:
     import jinja2
 
 
-NARROW, WIDE = (
-    440,
-    1160,
-)  # in pixels that text is laid out for: a telephone's, a screen's
-CLAIM_SIZE, TEXT_SIZE, NOTE_SIZE = 15, 12, 11
+# Widths in pixels that text is laid out for: a telephone's, a screen's.
+NARROW = 440
+WIDE = 1160
+# Sizes of fonts.
+CLAIM_SIZE = 15
+TEXT_SIZE = 12
+NOTE_SIZE = 11
 # Average width of a letter in a wide font, and height of a line, as shares of the
 # font's size.
-LETTER, BOLD_LETTER, LINE = 0.55, 0.6, 1.32
-LETTER_WIDTH, BOLD_WIDTH, LONGEST_NAME = 7, 8, 26
+LETTER = 0.55
+BOLD_LETTER = 0.6
+LINE = 1.32
+# The same in pixels, for names.
+LETTER_WIDTH = 7
+BOLD_WIDTH = 8
+LONGEST_NAME = 26
 MARK_MARGIN = 7  # room for half a point at both ends of an axis
-MOST_GROUPS, MOST_SETTINGS = 5, 12
-MARK_ROW, SETTING_GAP, FLOOR_ROW = 11, 4, 30
-NARROWEST, WIDEST = 62, 170  # room for the names of settings
+MOST_GROUPS = 5
+MOST_SETTINGS = 12
+# Heights of rows.
+MARK_ROW = 11
+SETTING_GAP = 4
+FLOOR_ROW = 30
+# Room for the names of settings.
+NARROWEST = 62
+WIDEST = 170
 # Colours by role, for light and dark; distinct with any colour vision.
 PALETTE = {
     "ink": ("#1f2933", "#e6e9ec"),
@@ -48,12 +64,14 @@ PALETTE = {
 }
 LIGHT = {name: light for name, (light, _) in PALETTE.items()}
 N_SERIES = 6
-CIRCLE, SQUARE = "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z", "M-4.5-4.5h9v9h-9z"
-UP, DOWN = "M0-6L5.5 4.5h-11z", "M0 6L5.5-4.5h-11z"
+CIRCLE = "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z"
+SQUARE = "M-4.5-4.5h9v9h-9z"
+UP = "M0-6L5.5 4.5h-11z"
+DOWN = "M0 6L5.5-4.5h-11z"
+DIAMOND = "M0-6L6 0L0 6L-6 0z"
 # Marks of the groups in their order, drawn around 0, so that colour is not needed.
-SHAPES = (CIRCLE, SQUARE, UP, "M0-6L6 0L0 6L-6 0z", DOWN)
+SHAPES = (CIRCLE, SQUARE, UP, DIAMOND, DOWN)
 Drawn = dict[str, Any]  # what a template places: words, coordinates, looks
-Placing = Callable[[float | None], float | None]  # where a value lies on an axis
 
 
 def room_for(names: Sequence[str]) -> int:
@@ -62,7 +80,7 @@ def room_for(names: Sequence[str]) -> int:
 
 
 def drawn_groups(audit: Audit, budget: BudgetResult) -> list[str]:
-    """Groups in the subject's order; of too many those that the verdict names, then the first."""
+    """Groups in their order; of too many those that the verdict names come first."""
     names = audit.subject.groups
     first = sorted(names, key=lambda name: name not in budget.named)[:MOST_GROUPS]
     return [name for name in names if name in first]
@@ -70,12 +88,13 @@ def drawn_groups(audit: Audit, budget: BudgetResult) -> list[str]:
 
 def text_lines(text: str, y: float, size: int, width: int = NARROW) -> list[Drawn]:
     """A text broken into lines, the first at ``y``."""
-    letters = int(width / ((BOLD_LETTER if size == CLAIM_SIZE else LETTER) * size))
-    parts = textwrap.wrap(text, letters, break_on_hyphens=False) or [""]
-    return [
-        {"y": round(y + k * LINE * size, 1), "text": part}
-        for k, part in enumerate(parts)
-    ]
+    letter = BOLD_LETTER if size == CLAIM_SIZE else LETTER
+    n_letters = int(width / (letter * size))
+    parts = textwrap.wrap(text, n_letters, break_on_hyphens=False) or [""]
+    lines = []
+    for number, part in enumerate(parts):
+        lines.append({"y": round(y + number * LINE * size, 1), "text": part})
+    return lines
 
 
 def further_note(n: int, what: str) -> str:
@@ -83,52 +102,79 @@ def further_note(n: int, what: str) -> str:
     return f" {n} further {what} are in the tables." if n else ""
 
 
-def axis_ends(proxy: Proxy, groups: Iterable[GroupResult]) -> background.Ends:
-    """Both ends of an axis: 0, every group's exposure with its interval, then a round number."""
-    costs = ((group.cost.value, *(group.cost.interval or ())) for group in groups)
-    values = [0.0, *(value for value in chain(*costs) if value is not None)]
-    low = min(values)
-    high = max(values)
-    ends = low, max(high, low + 0.01)
-    for _ in range(2):  # an axis that ends at a round number may take a wider step
-        step = _step(proxy, ends) / proxy.scale.per_unit
-        ends = low, step * max(1, math.ceil(high / step - 1e-9))
-    return ends
+@dataclass(frozen=True)
+class ExposureAxis:
+    """From exposures to pixels: between two ends, from a place to the right."""
 
+    proxy: Proxy
+    low: float
+    high: float
+    left: float  # pixels to its start
+    width: int  # pixels to its end
 
-def _step(proxy: Proxy, ends: background.Ends) -> float:
-    """From tick to tick of an axis, as it is written."""
-    return round_step(proxy.scale.per_unit * (ends[1] - ends[0]) / 5)
+    @classmethod
+    def of(
+        cls,
+        proxy: Proxy,
+        groups: Iterable[GroupResult],
+        *,
+        left: float,
+        width: int,
+    ) -> ExposureAxis:
+        """From 0, or the smallest end of an interval, to a round number beyond all."""
+        values = [0.0]
+        for group in groups:
+            if group.cost.value is not None:
+                values.append(group.cost.value)
+            values += group.cost.interval or ()
+        low = min(values)
+        largest = max(values)
+        axis = cls(proxy, low, max(largest, low + 0.01), left, width)
+        for _ in range(2):  # an axis to a round number may take a wider step
+            step = axis.step / proxy.scale.per_unit
+            n_steps = max(1, math.ceil(largest / step - 1e-9))
+            axis = replace(axis, high=step * n_steps)
+        return axis
 
+    @property
+    def step(self) -> float:
+        """From tick to tick, as it is written."""
+        return round_step(self.proxy.scale.per_unit * (self.high - self.low) / 5)
 
-def placing_of(ends: background.Ends, left: float, width: int) -> Placing:
-    """Where a value lies on an axis from a place to the right end."""
-    (low, high) = ends
-    start = left + MARK_MARGIN
-    room = width - left - 2 * MARK_MARGIN
-    return lambda v: (
-        None if v is None else round(start + room * (v - low) / (high - low), 1)
-    )
+    def place(self, value: float | None) -> float | None:
+        """Where an exposure lies; None where it is not known."""
+        if value is None:
+            return None
+        start = self.left + MARK_MARGIN
+        room = self.width - self.left - 2 * MARK_MARGIN
+        return round(start + room * (value - self.low) / (self.high - self.low), 1)
 
+    def ticks(self) -> list[Drawn]:
+        """About four round numbers, in the exposure's own unit; 0 has a name."""
+        unit = self.proxy.scale.per_unit
+        step = self.step
+        first = math.ceil(unit * self.low / step - 1e-9)
+        last = math.floor(unit * self.high / step + 1e-9)
+        return [self._tick(number, step) for number in range(first, last + 1)]
 
-def axis_ticks(
-    proxy: Proxy, ends: background.Ends, left: float, width: int
-) -> list[Drawn]:
-    """About four round numbers, of people in 100 or of the exposure's own unit; 0 has a name."""
-    unit = proxy.scale.per_unit
-    is_advantage = proxy.scale.is_advantage
-    low, high = (unit * end for end in ends)
-    step = _step(proxy, ends)
-    place = placing_of(ends, left, width)
-    ticks = []
-    for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1):
-        x = place(k * step / unit) or 0.0
-        text = plain_number(k * step + (50 if is_advantage else 0))
-        text += (" = coin" if is_advantage else " = nothing") if k == 0 else ""
-        anchor = "start" if x < left + 20 else "end" if x > width - 20 else "middle"
-        tick = {"x": x, "text": text, "anchor": anchor, "is_base": k == 0}
-        ticks.append(tick | {"value": k * step})
-    return ticks
+    def _tick(self, number: int, step: float) -> Drawn:
+        scale = self.proxy.scale
+        x = self.place(number * step / scale.per_unit) or 0.0
+        text = plain_number(number * step + (50 if scale.is_advantage else 0))
+        if number == 0:
+            text += " = coin" if scale.is_advantage else " = nothing"
+        anchor = "middle"
+        if x < self.left + 20:
+            anchor = "start"
+        elif x > self.width - 20:
+            anchor = "end"
+        return {
+            "x": x,
+            "text": text,
+            "anchor": anchor,
+            "is_base": number == 0,
+            "value": number * step,
+        }
 
 
 def plain_number(value: float) -> str:
@@ -143,7 +189,8 @@ def round_step(least: float) -> float:
     (0.5, 2.0, 10.0)
     """
     power = 10.0 ** math.floor(math.log10(least))
-    return next(m * power for m in (1, 2, 5, 10) if m * power >= least * (1 - 1e-9))
+    steps = [factor * power for factor in (1, 2, 5, 10)]
+    return next(step for step in steps if step >= least * (1 - 1e-9))
 
 
 def exposure_amount(proxy: Proxy, cost: float) -> str:

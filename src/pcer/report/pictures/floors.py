@@ -1,6 +1,11 @@
-"""How is it drawn who is ahead at every floor?"""
+"""How is it drawn who is ahead at every floor?
+
+``floors_svg`` stands in the page's appendix; ``templates/floors.svg`` places the marks.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from pcer.auditing.record import Audit, BudgetResult, PairResult
 from pcer.paper.records import FloorRow
@@ -25,87 +30,124 @@ from pcer.report.table import isolated, pair_name
 from pcer.report.tables import background, paper
 from pcer.wording import bounds, signed
 
+NOTE = (
+    "Hollow: the ratios are not shown to differ in this setting, or the interval holds "
+    "0. Shaded: every exposure is below the floor, only the rate difference is left."
+)
+
+
+class FloorsRow(NamedTuple):
+    """A row of the picture: a setting, or one of many pairs in one setting."""
+
+    name: str
+    setting: BudgetResult
+    pair: PairResult
+
 
 def floors_svg(audit: Audit) -> str:
-    """Draw who is ahead at every floor: a row for each setting, or for each pair of many groups."""
-    several = len(audit.budgets[0].pairs) > 1
-    settings = [audit.told] if several else drawn_settings(audit)
-    found = [
-        (budget, pair)
-        for budget in settings
-        for pair in budget.pairs[: background.MOST_PAIRS]
-    ]
-    pairs = [f"{short_name(p.groups[0])} − {short_name(p.groups[1])}" for _, p in found]
-    names = pairs if several else row_names(settings)
-    left = room_for(names)
+    """Draw who is ahead at every floor: a row a setting, or a pair of many groups."""
+    has_many_pairs = len(audit.budgets[0].pairs) > 1
+    rows = _pair_rows(audit) if has_many_pairs else _setting_rows(audit)
+    left = room_for([row.name for row in rows])
     floors = paper.audit_floors(audit)
-    claim = text_lines(floor_claim(audit), CLAIM_SIZE, CLAIM_SIZE)
-    at = f" ({background.setting_of(audit.told)})" if several else ""
-    shapes = (
-        f"Triangle up: the first group of {'the pair' if several else pairs[0]} has the higher "
-        f"ratio{at}; down: the second"
-    )
-    words = text_lines(shapes, claim[-1]["y"] + 18, TEXT_SIZE)
     step = (NARROW - left) / len(floors)
+
+    claim = text_lines(floor_claim(audit), CLAIM_SIZE, CLAIM_SIZE)
+    shapes = _shapes_note(audit, rows[0].pair, has_many_pairs=has_many_pairs)
+    words = text_lines(shapes, claim[-1]["y"] + 18, TEXT_SIZE)
     top = words[-1]["y"] + 42
-    rows = [
-        {
-            "name": name,
-            "y": round(top + FLOOR_ROW * k, 1),
-            "marks": _floor_marks(audit, *found[k]),
-        }
-        for k, name in enumerate(names)
-    ]
-    note = "Hollow: the ratios are not shown to differ in this setting, or the interval holds 0. "
-    note += (
-        "Shaded: every exposure is below the floor, only the rate difference is left."
-    )
-    every = len(audit.budgets[0].pairs if several else audit.budgets)
-    note += further_note(every - len(rows), "pairs" if several else "settings")
+
+    columns = [round(left + step * (k + 0.5), 1) for k in range(len(floors))]
+    drawn_rows = [_drawn_row(audit, row, k, top) for k, row in enumerate(rows)]
+
+    note = NOTE
+    if has_many_pairs:
+        note += further_note(len(audit.budgets[0].pairs) - len(rows), "pairs")
+    else:
+        note += further_note(len(audit.budgets) - len(rows), "settings")
     return fill_template(
         "floors.svg",
         text_lines(note, top + FLOOR_ROW * len(rows) + 6, NOTE_SIZE),
         width=NARROW,
         step=round(step - 4, 1),
-        xs=[round(left + step * (k + 0.5), 1) for k in range(len(floors))],
+        xs=columns,
         floors=[f"{floor:g}" for floor in floors],
         head_y=round(top - 20, 1),
         claim=claim,
         words=words,
-        rows=rows,
+        rows=drawn_rows,
     )
+
+
+def _setting_rows(audit: Audit) -> list[FloorsRow]:
+    settings = drawn_settings(audit)
+    rows = []
+    for setting, name in zip(settings, row_names(settings), strict=True):
+        rows.append(FloorsRow(name, setting, setting.pairs[0]))
+    return rows
+
+
+def _pair_rows(audit: Audit) -> list[FloorsRow]:
+    pairs = audit.told.pairs[: background.MOST_PAIRS]
+    return [FloorsRow(_pair_words(pair), audit.told, pair) for pair in pairs]
+
+
+def _pair_words(pair: PairResult) -> str:
+    first, second = pair.groups
+    return f"{short_name(first)} − {short_name(second)}"
+
+
+def _shapes_note(audit: Audit, pair: PairResult, *, has_many_pairs: bool) -> str:
+    """What the triangles mean."""
+    subject = _pair_words(pair)
+    where = ""
+    if has_many_pairs:
+        subject = "the pair"
+        where = f" ({background.setting_of(audit.told)})"
+    up = f"Triangle up: the first group of {subject} has the higher ratio{where}"
+    return f"{up}; down: the second"
+
+
+def _drawn_row(audit: Audit, row: FloorsRow, number: int, top: float) -> Drawn:
+    marks = _floor_marks(audit, row.setting, row.pair)
+    return {"name": row.name, "y": round(top + FLOOR_ROW * number, 1), "marks": marks}
 
 
 def floor_claim(audit: Audit) -> str:
     """In how many settings the choice of the floor decides who is ahead."""
-    turned = 0
-    for budget in audit.budgets:
-        signs = (
-            {row.mean > 0 for row in pair.floors if row.mean} for pair in budget.pairs
-        )
-        turned += any(len(both) == 2 for both in signs)
-    return (
-        f"The floor decides who is ahead in {turned} of {len(audit.budgets)} settings"
-    )
+    n_turned = sum(_is_turned(setting) for setting in audit.budgets)
+    n_settings = len(audit.budgets)
+    return f"The floor decides who is ahead in {n_turned} of {n_settings} settings"
 
 
-def _floor_marks(audit: Audit, budget: BudgetResult, pair: PairResult) -> list[Drawn]:
+def _is_turned(setting: BudgetResult) -> bool:
+    """Whether some pair's disparity has both signs over the floors."""
+    for pair in setting.pairs:
+        signs = {row.mean > 0 for row in pair.floors if row.mean}
+        if len(signs) == 2:
+            return True
+    return False
+
+
+def _floor_marks(audit: Audit, setting: BudgetResult, pair: PairResult) -> list[Drawn]:
     """Filled only where the ratios differ, and the interval at this floor has no 0."""
+    where = isolated(background.setting_of(setting))
     marks = []
     for floor, row in paper.floor_rows(audit, pair):
-        ahead = pair.groups[0 if (row.mean or 0) > 0 else 1]
+        mean = row.mean or 0.0
+        ahead = pair.groups[0 if mean > 0 else 1]
         holds_zero = row.ci is not None and row.ci[0] <= 0 <= row.ci[1]
-        setting = isolated(background.setting_of(budget))
-        numbers = f"{signed(row.mean)} {bounds(row.ci)}"
         share = row.floor_dominated_share if isinstance(row, FloorRow) else None
-        marks.append(
-            {
-                "text": signed(row.mean),
-                "title": f"{setting}, floor {floor:g}, {pair_name(pair.groups)}: {numbers}",
-                "colour": look(audit, ahead)["colour"],
-                "shape": (UP if row.mean > 0 else DOWN) if row.mean else None,
-                "is_shown": pair.ratio.answer == "differs" and not holds_zero,
-                "is_floored": share == 1,
-            }
-        )
+        numbers = f"{pair_name(pair.groups)}: {signed(row.mean)} {bounds(row.ci)}"
+        mark: Drawn = {
+            "text": signed(row.mean),
+            "title": f"{where}, floor {floor:g}, {numbers}",
+            "colour": look(audit, ahead)["colour"],
+            "shape": None,
+            "is_shown": pair.ratio.answer == "differs" and not holds_zero,
+            "is_floored": share == 1,
+        }
+        if mean:
+            mark["shape"] = UP if mean > 0 else DOWN
+        marks.append(mark)
     return marks
