@@ -18,7 +18,7 @@ from pcer.release.file import Release
 from pcer.report.pictures.axis import LIGHT, N_SERIES
 from pcer.report.table import isolated, pair_name, template
 from pcer.report.tables import attacks as attacks_module
-from pcer.report.tables import background, tests
+from pcer.report.tables import background
 from pcer.report.tables.decisions import hardest
 from pcer.wording import listed
 
@@ -164,7 +164,7 @@ def figure1(audit: Audit, release: Release) -> Drawing:
     ]
     labels = background.setting_labels(audit)
     rows = []
-    for budget, pair, published in tests.setting_pairs(audit):
+    for budget, pair, published in background.pair_rows(audit):
         setting = labels[audit.budgets.index(budget)]
         shares = dict[float, float | None]()
         shares |= {row.floor: row.floor_dominated_share for row in published.floors}

@@ -1,20 +1,73 @@
-"""What must a reader know beside the tables, and how are their cells written?"""
+"""What must a reader know beside the tables, and how are their cells written?
+
+What all tables share. A table is a list of columns, each a head and what makes a cell
+of a row's subject (``GroupRow``, ``PairRow``); ``words.toml`` has titles and notes. To
+add a table: a function that returns ``table_of(...)``, and a section of that name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from pcer import wording
 from pcer.auditing import record
-from pcer.auditing.record import Audit, BudgetResult
+from pcer.auditing.record import Audit, BudgetResult, GroupResult, PairResult
+from pcer.paper.records import PublishedBudget, PublishedPair
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import GAP
-from pcer.report.table import Table, isolated
+from pcer.report.table import MAY_BREAK, Table, isolated
 
 MOST_PAIRS = 5  # pairs that charts show; the tables have all
 LONGEST_HEADER = 12
 HUNDREDTHS = 100.0
+
+Ends = tuple[float, float]
+# Its head, and what makes a cell of what a row is about.
+Column = tuple[str, Callable[[Any], str]]
+
+
+class GroupRow(NamedTuple):
+    """What a row about a group is made of."""
+
+    setting: BudgetResult
+    name: str
+    group: GroupResult
+
+
+class PairRow(NamedTuple):
+    """What a row about two groups is made of; last the paper's numbers of the pair."""
+
+    setting: BudgetResult
+    pair: PairResult
+    published: PublishedPair
+
+
+def group_rows(audit: Audit) -> Iterator[GroupRow]:
+    """Every setting with each of its groups."""
+    for setting in audit.budgets:
+        for name, group in setting.groups.items():
+            yield GroupRow(setting, name, group)
+
+
+def pair_rows(audit: Audit) -> Iterator[PairRow]:
+    """Every setting with each of its pairs, and the paper's numbers of that pair."""
+    published = published_by_setting(audit)
+    for setting in audit.budgets:
+        by_paper = published[setting.model, setting.epsilon].pairs
+        for pair, paper in zip(setting.pairs, by_paper, strict=True):
+            yield PairRow(setting, pair, paper)
+
+
+def published_by_setting(
+    audit: Audit,
+) -> dict[tuple[str | None, float | None], PublishedBudget]:
+    """The paper's numbers by model and epsilon."""
+    found = {}
+    for model in audit.published:
+        for budget in model.budgets:
+            found[model.model, budget.epsilon] = budget
+    return found
 
 
 def subject_name(audit: Audit) -> str:
@@ -34,46 +87,45 @@ def facts(audit: Audit) -> list[str]:
     """What a reader must know to read the numbers: outcome, split, sizes, notes."""
     subject = audit.subject
     weight = "helps" if subject.outcome == "benefit" else "harms"
-    seeds = sorted({budget.n_seeds for budget in audit.budgets})
-    splits = sorted({budget.n_splits for budget in audit.budgets})
-    sizes = []
-    for name, group in audit.budgets[0].groups.items():
-        is_known = group.n_train is not None and group.n_test is not None
-        size = f"{group.n_train:,.0f} + {group.n_test:,.0f}" if is_known else "not said"
-        sizes.append(f"{name} {size}")
-    lines = [
-        f"A positive prediction {weight} the person. Mechanism: {subject.mechanism}. "
-        f"Split {subject.split_kind or 'not said to be random'}.",
-        f"Records per run, train + test: {', '.join(sizes)}.",
-        f"Settings: {len(audit.budgets)}; seeds of each: {wording.number_range(seeds)}; "
-        f"distinct splits of each: {wording.number_range(splits)}.",
+    split = subject.split_kind or "not said to be random"
+    sizes = [
+        f"{name} {_sizes(group)}" for name, group in audit.budgets[0].groups.items()
     ]
-    return [*lines, *left_out(audit), *subject.notes]
+    seeds = wording.number_range(sorted({each.n_seeds for each in audit.budgets}))
+    splits = wording.number_range(sorted({each.n_splits for each in audit.budgets}))
+    return [
+        f"A positive prediction {weight} the person. Mechanism: {subject.mechanism}. "
+        f"Split {split}.",
+        f"Records per run, train + test: {', '.join(sizes)}.",
+        f"Settings: {len(audit.budgets)}; seeds of each: {seeds}; "
+        f"distinct splits of each: {splits}.",
+        *left_out(audit),
+        *subject.notes,
+    ]
+
+
+def _sizes(group: GroupResult) -> str:
+    if group.n_train is None or group.n_test is None:
+        return "not said"
+    return f"{group.n_train:,.0f} + {group.n_test:,.0f}"
 
 
 def left_out(audit: Audit) -> list[str]:
-    """How many people have no group and are in no number; nothing where everybody has one."""
+    """How many people have no group and so are in no number; nothing if all have."""
     n = audit.subject.n_missing_group
     return [wording.say("how_sure", "missing", n=f"{n:,}")] if n else []
 
 
 def advice(audit: Audit) -> list[str]:
     """The advice of every verdict that occurs, strongest first, with reasons."""
-    budgets = sorted(
-        audit.budgets, key=lambda budget: budget.verdict is not audit.verdict
-    )
-    by_text: dict[str, list[str]] = {}
-    for budget in budgets:
-        text = budget.verdict.words + (
-            f". Reason: {budget.reason}." if budget.reason else "."
-        )
-        by_text.setdefault(text, []).append(setting_of(budget))
-    return [f"{', '.join(names)} — {text}" for text, names in by_text.items()]
-
-
-Column = tuple[
-    str, Callable[..., str]
-]  # its head, and what makes a cell of what a row is about
+    main_first = sorted(audit.budgets, key=lambda b: b.verdict is not audit.verdict)
+    settings_by_text: dict[str, list[str]] = {}
+    for setting in main_first:
+        text = f"{setting.verdict.words}."
+        if setting.reason:
+            text += f" Reason: {setting.reason}."
+        settings_by_text.setdefault(text, []).append(setting_of(setting))
+    return [f"{', '.join(names)} — {text}" for text, names in settings_by_text.items()]
 
 
 def table_of(
@@ -81,38 +133,46 @@ def table_of(
     name: str,
     columns: Sequence[Column],
     items: Iterable[Any],
-    n: int,
+    n_labels: int,
     **values: str,
 ) -> Table:
-    """A row for every item, the first ``n`` columns being labels."""
-    rows = [tuple(cell(*item) for _, cell in columns) for item in items]
-    return titled_table(audit, name, [head for head, _ in columns], rows, n, **values)
+    """A row for every item; the first columns are labels."""
+    heads = [head for head, _ in columns]
+    rows = []
+    for item in items:
+        rows.append(tuple(cell(item) for _, cell in columns))
+    return titled_table(audit, name, heads, rows, n_labels, **values)
 
 
 def titled_table(
     audit: Audit,
     name: str,
     heads: Sequence[str],
-    rows: Iterable[Any],
-    n: int,
+    rows: Iterable[tuple[str, ...]],
+    n_labels: int,
     **values: Any,
 ) -> Table:
     """Cells under the title and over the note that they have in ``words.toml``."""
-    level = f"{100 * audit.plan.confidence_level:g}"
-    unit = audit.proxy.scale.points
-    found = {"audit": audit, "gap": GAP, "level": level, "unit": unit}
-    title, note = (
-        text.format(**found, **values) for text in wording.templates()[name].values()
+    places = {
+        "audit": audit,
+        "gap": GAP,
+        "level": f"{100 * audit.plan.confidence_level:g}",
+        "unit": audit.proxy.scale.points,
+        **values,
+    }
+    title, note = wording.templates()[name].values()
+    return Table(
+        title.format(**places),
+        tuple(heads),
+        tuple(rows),
+        n_labels,
+        note.format(**places),
     )
-    return Table(title, tuple(heads), tuple(rows), n, note)
 
 
 def further_rows(n: int) -> str:
     """How many rows a short table leaves out; empty for none."""
     return f" {n} more rows: full table." if n else ""
-
-
-Ends = tuple[float, float]
 
 
 def least_private_first(audit: Audit) -> list[BudgetResult]:
@@ -122,31 +182,31 @@ def least_private_first(audit: Audit) -> list[BudgetResult]:
 
 def shown_groups(audit: Audit) -> list[int]:
     """Positions of the groups that charts show: those of the first few pairs."""
-    shown = {
-        name for pair in audit.budgets[0].pairs[:MOST_PAIRS] for name in pair.groups
-    }
+    shown: set[str] = set()
+    for pair in audit.budgets[0].pairs[:MOST_PAIRS]:
+        shown.update(pair.groups)
     return [g for g, name in enumerate(audit.subject.groups) if name in shown]
 
 
 def setting_labels(audit: Audit) -> list[str]:
-    """What settings are called on an axis: short, and distinct even where they nearly agree."""
-    short = [short_name_of(budget) for budget in audit.budgets]
+    """What settings are called on an axis: short, and distinct even if nearly equal."""
+    short = [short_name_of(setting) for setting in audit.budgets]
     if len(set(short)) == len(short):
         return [isolated(label) for label in short]
     return [
-        "no-DP" if budget.epsilon is None else repr(budget.epsilon)
-        for budget in audit.budgets
+        "no-DP" if setting.epsilon is None else repr(setting.epsilon)
+        for setting in audit.budgets
     ]
 
 
 def setting_of(budget: BudgetResult) -> str:
     """The name of a setting."""
-    return wording.setting_name(budget.model, budget.epsilon)
+    return wording.SettingName(budget.model, budget.epsilon).full
 
 
 def short_name_of(budget: BudgetResult) -> str:
     """The name of a setting in a narrow table."""
-    return wording.short_setting(budget.model, budget.epsilon)
+    return wording.SettingName(budget.model, budget.epsilon).short
 
 
 def amount_text(scale: attack_kinds.Scale, cost: float | None, digits: int = 2) -> str:
@@ -156,16 +216,21 @@ def amount_text(scale: attack_kinds.Scale, cost: float | None, digits: int = 2) 
     return wording.decimals(HUNDREDTHS * cost, digits)
 
 
-def amount_texts(scale: attack_kinds.Scale, ci: Ends | None) -> str:
+def interval_text(scale: attack_kinds.Scale, interval: Ends | None) -> str:
     """An interval of costs as a table has it."""
-    return (
-        f"[{amount_text(scale, ci[0])}, {amount_text(scale, ci[1])}]"
-        if ci
-        else "[no interval]"
-    )
+    if interval is None:
+        return "[no interval]"
+    low, high = interval
+    return f"[{amount_text(scale, low)}, {amount_text(scale, high)}]"
 
 
 def difference_text(scale: attack_kinds.Scale, found: record.Difference) -> str:
     """A signed difference above its interval."""
-    sign = "+" if found.value is not None and found.value > 0 else ""
-    return f"{sign}{amount_text(scale, found.value)}\n{amount_texts(scale, found.interval)}"
+    is_positive = found.value is not None and found.value > 0
+    value = ("+" if is_positive else "") + amount_text(scale, found.value)
+    return f"{value}\n{interval_text(scale, found.interval)}"
+
+
+def with_breaks(name: str) -> str:
+    """A name that may break after its hyphens, where a terminal would cut anywhere."""
+    return name.replace("-", f"-{MAY_BREAK}")

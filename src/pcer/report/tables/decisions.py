@@ -1,4 +1,7 @@
-"""How are comparisons, trends, outlooks and recommendations shown?"""
+"""How are comparisons, trends, outlooks and recommendations shown?
+
+For each its view (what a terminal shows, in reading order) and its table.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import get_args
 from pcer.auditing.sentences.telling import Axis, answer_of
 from pcer.deciding.candidates import EXPOSURE, SPENT, Checked
 from pcer.deciding.compare import Change, Changes, ChangeVerdict
-from pcer.deciding.planner import Outlook, OutlookPoint
+from pcer.deciding.planner import Outlook, OutlookPoint, OutlookRow
 from pcer.deciding.recommend import Recommendation, largest_number
 from pcer.deciding.trend import Trend
 from pcer.files import as_shown
@@ -18,16 +21,27 @@ from pcer.report.pictures.exposure import exposure_words
 from pcer.report.table import Lines, Table
 from pcer.wording import NOTHING, decimals, largest, listed, of_100, p_value, say
 
+SHORT_DIGEST = 12  # characters of a digest that a terminal shows; the file has all
+# Shape and colour of each list of settings: colour is not needed.
+LOOKS = {
+    "holds": (CIRCLE, "series-0"),
+    "open": (SQUARE, "series-4"),
+    "breaks": (UP, "series-1"),
+}
+
+
+# Outlooks
+
 
 def outlook_view(outlook: Outlook) -> list[Lines | Table]:
     """The answer in words, who could be shown how much, and the curve over splits."""
     outlook = as_shown(outlook)
     heads = ("splits", "an exposure,\nin every group", "a difference,\nbetween any two")
-    curve = outlook.over_splits
-    rows = tuple(
-        (f"{point.n_splits:,}", *map(in_100, hardest(point))) for point in curve
-    )
-    splits = Table("With other numbers of splits, in points", heads, rows)
+    rows = []
+    for point in outlook.over_splits:
+        exposure, difference = hardest(point)
+        rows.append((f"{point.n_splits:,}", in_100(exposure), in_100(difference)))
+    splits = Table("With other numbers of splits, in points", heads, tuple(rows))
     return [Lines(outlook.title, outlook.sentences), _amounts(outlook), splits]
 
 
@@ -37,193 +51,218 @@ def in_100(amount: float | None) -> str:
     >>> in_100(0.01234), in_100(0.256), in_100(0.0), in_100(None)
     ('1.2', '26', 'any', '–')
     """
-    if not amount:
-        return NOTHING if amount is None else "any"
+    if amount is None:
+        return NOTHING
+    if amount == 0:
+        return "any"
     value = 100 * amount
     return f"{value:.2g}" if value < 10 else f"{value:.0f}"
 
 
 def _amounts(outlook: Outlook) -> Table:
-    """Groups, then pairs; where a target is named, two more columns say what it takes."""
-
-    def counts(numbers: Iterable[float | None]) -> str:
-        return "\n".join(NOTHING if n is None else f"{n:,.0f}" for n in numbers)
-
-    rows = [
-        (
-            quantity(row.groups),
-            counts(row.n_people),
-            in_100(row.smallest),
-            in_100(row.limit),
-            counts([row.splits_for_target]),
-            counts(row.people_for_target or [None]),
-        )
-        for row in (*outlook.groups, *outlook.pairs)
-    ]
-    heads = [
-        "",
-        "people",
-        f"with {outlook.n_splits:,}\nsplit{'s' if outlook.n_splits > 1 else ''}",
-    ]
-    heads.append("with any\nnumber")
+    """Groups, then pairs; a target adds two columns that say what it takes."""
+    n_splits = f"{outlook.n_splits:,}\nsplit"
+    if outlook.n_splits > 1:
+        n_splits += "s"
+    heads = ["", "people", f"with {n_splits}", "with any\nnumber"]
     if outlook.target is not None:
-        heads += [
-            f"{what} to\nshow {in_100(outlook.target)}" for what in ("splits", "people")
-        ]
-    cells = tuple(row[: len(heads)] for row in rows)
+        target = in_100(outlook.target)
+        heads += [f"splits to\nshow {target}", f"people to\nshow {target}"]
+    rows = []
+    for row in (*outlook.groups, *outlook.pairs):
+        rows.append(_amount_cells(row)[: len(heads)])
     title = "Smallest that would be seen 4 times in 5, in points"
-    return Table(title, tuple(heads), cells, note=_note(outlook))
+    return Table(title, tuple(heads), tuple(rows), note=_note(outlook))
+
+
+def _amount_cells(row: OutlookRow) -> tuple[str, ...]:
+    return (
+        quantity(row.groups),
+        _counts(row.n_people),
+        in_100(row.smallest),
+        in_100(row.limit),
+        _counts([row.splits_for_target]),
+        _counts(row.people_for_target or [None]),
+    )
+
+
+def _counts(numbers: Iterable[float | None]) -> str:
+    return "\n".join(NOTHING if n is None else f"{n:,.0f}" for n in numbers)
 
 
 def _note(outlook: Outlook) -> str:
-    cost = f"Exposure: {outlook.proxy.label}, {outlook.proxy.scale.unit}."
-    at = "" if outlook.setting is None else f" Setting: {outlook.setting}."
-    family = outlook.n_settings
-    tests = f" {family} settings are audited together." if family > 1 else ""
+    """What is measured, in which setting, and whom the numbers are about."""
+    proxy = outlook.proxy
+    parts = [f"Exposure: {proxy.label}, {proxy.scale.unit}."]
+    if outlook.setting is not None:
+        parts.append(f"Setting: {outlook.setting}.")
+    if outlook.n_settings > 1:
+        parts.append(f"{outlook.n_settings} settings are audited together.")
     base = max((pair.base for pair in outlook.pairs), default=0.0)
-    lower = f" The less exposed group has {in_100(base)} points." if base > 0 else ""
-    about = (
-        "An exposure is asked about these records, a difference about people like these."
-        if outlook.proxy.is_from_counts
-        else "Both are asked about people like these. For other numbers of splits these are upper "
-        "bounds: a release does not say which part of its error splits cause."
-    )
-    dash = "A dash: not even the largest there can be; or no number is enough."
-    return f"{cost}{at}{tests}{lower} {about} {dash}"
+    if base > 0:
+        parts.append(f"The less exposed group has {in_100(base)} points.")
+    if proxy.is_from_counts:
+        parts.append(
+            "An exposure is asked about these records, a difference about people like "
+            "these."
+        )
+    else:
+        parts.append(
+            "Both are asked about people like these. For other numbers of splits these "
+            "are upper bounds: a release does not say which part of its error splits "
+            "cause."
+        )
+    parts.append("A dash: not even the largest there can be; or no number is enough.")
+    return " ".join(parts)
 
 
 def hardest(point: OutlookPoint) -> tuple[float | None, float | None]:
-    """The largest exposure and difference; None where one is not to be had, or there is none."""
+    """The largest exposure and difference; None where one is not to be had."""
     return largest([*point.exposure.values()]), largest(point.difference)
 
 
-SHORT_DIGEST = 12  # characters of a digest that a terminal shows; the file has all
+# Comparisons
 
 
 def change_view(changes: Changes) -> list[Lines | Table]:
     """Both releases, the finding, the numbers, what it rests on."""
     changes = as_shown(changes)
     first = Lines(changes.title, [changes.headline])
-    rest = _grounds(changes)
+    grounds = _grounds(changes)
     if changes.verdict is ChangeVerdict.SAME_RELEASE:
-        return [first, Lines("What it rests on", rest[-2:])]
-    return [first, change_table(changes), Lines("What it rests on", rest)]
+        return [first, Lines("What it rests on", grounds[-2:])]
+    return [first, change_table(changes), Lines("What it rests on", grounds)]
 
 
 def change_table(changes: Changes) -> Table:
     """One row for every exposure and difference."""
-    several = len(changes.settings) > 1
-    rows = [
-        ((setting.name,) if several else ()) + _row(changes, row)
-        for setting in changes.settings
-        for row in setting.rows
-    ]
-    proxy = changes.proxy
-    chance = " (coin: 50)" if proxy.scale.is_advantage else ""
-    unit = "of 100" if proxy.scale.per_unit != 1 else "in its unit"
-    columns = ("", "old", "new", "change\n± error", "at most", "p, worse", "so")
-    return Table(
-        "Old and new" + ("" if several else f": {changes.settings[0].name}"),
-        (*(("setting",) if several else ()), *columns),
-        tuple(rows),
-        n_labels=1 + several,
-        note=(
-            f"Exposure: {proxy.label}, {unit}{chance}; outcome gaps: points. Differences are first "
-            "minus second; their change is that of their size. At most: that it may have risen or "
-            "grown, 95% confidence, all of a kind together. p: Holm's."
-        ),
+    has_many = len(changes.settings) > 1
+    rows: list[tuple[str, ...]] = []
+    for setting in changes.settings:
+        label = (setting.name,) if has_many else ()
+        rows += [(*label, *_change_cells(changes, row)) for row in setting.rows]
+    numbers = ("old", "new", "change\n± error", "at most", "p, worse", "so")
+    heads: tuple[str, ...] = ("", *numbers)
+    title = f"Old and new: {changes.settings[0].name}"
+    if has_many:
+        heads = ("setting", *heads)
+        title = "Old and new"
+    n_labels = 2 if has_many else 1
+    return Table(title, heads, tuple(rows), n_labels, _change_note(changes))
+
+
+def _change_note(changes: Changes) -> str:
+    scale = changes.proxy.scale
+    unit = "of 100" if scale.per_unit != 1 else "in its unit"
+    coin = " (coin: 50)" if scale.is_advantage else ""
+    return (
+        f"Exposure: {changes.proxy.label}, {unit}{coin}; outcome gaps: points. "
+        "Differences are first minus second; their change is that of their size. At "
+        "most: that it may have risen or grown, 95% confidence, all of a kind "
+        "together. p: Holm's."
     )
 
 
 def _grounds(changes: Changes) -> list[str]:
-    digests = [
-        f"{name}: {release.title}, SHA-256 {release.release_sha256[:SHORT_DIGEST]}…"
-        for name, release in (("Old", changes.old), ("New", changes.new))
-    ]
-    left = [f"Left out: {', '.join(changes.left_out)}."] if changes.left_out else []
-    return [*changes.account, *left, *digests]
+    grounds = list(changes.account)
+    if changes.left_out:
+        grounds.append(f"Left out: {', '.join(changes.left_out)}.")
+    for name, release in (("Old", changes.old), ("New", changes.new)):
+        digest = release.release_sha256[:SHORT_DIGEST]
+        grounds.append(f"{name}: {release.title}, SHA-256 {digest}…")
+    return grounds
 
 
-def _row(changes: Changes, row: Change) -> tuple[str, ...]:
-    """Numbers in people of 100 or the cost's own unit; an attacker's level as right answers."""
+def _change_cells(changes: Changes, row: Change) -> tuple[str, ...]:
+    """Numbers in people of 100, in the attack's own unit, or as right answers."""
     scale = changes.proxy.scale if row.axis == "exposure" else attack_kinds.ACCURACY
-    base = 50 if len(row.groups) == 1 and scale.is_advantage else 0
-
-    def amount(cost: float | None, *, base: float = 0, sign: bool = False) -> str:
-        if cost is None:
-            return NOTHING
-        value = scale.per_unit * cost + base
-        return "+" * (sign and value > 0) + decimals(value, 2)
-
-    error = "" if row.standard_error is None else f" ± {amount(row.standard_error)}"
+    is_level = len(row.groups) == 1  # of one group, not a difference
+    coin = 50 if is_level and scale.is_advantage else 0
+    change = NOTHING
+    verdict = "too few"
+    if row.change is not None:
+        change = _signed_amount(scale, row.change)
+        verdict = row.verdict.words
+        if row.standard_error is not None:
+            change += f" ± {_amount(scale, row.standard_error)}"
     return (
         quantity(row.groups, row.axis),
-        amount(row.old, base=base),
-        amount(row.new, base=base),
-        NOTHING if row.change is None else amount(row.change, sign=True) + error,
-        amount(row.most, sign=True),
+        _amount(scale, row.old, coin),
+        _amount(scale, row.new, coin),
+        change,
+        _signed_amount(scale, row.most),
         p_value(row.p_worse),
-        row.verdict.words if row.change is not None else "too few",
+        verdict,
     )
 
 
+def _amount(scale: attack_kinds.Scale, cost: float | None, coin: float = 0) -> str:
+    return NOTHING if cost is None else decimals(scale.per_unit * cost + coin, 2)
+
+
+def _signed_amount(scale: attack_kinds.Scale, cost: float | None) -> str:
+    if cost is not None and scale.per_unit * cost > 0:
+        return f"+{_amount(scale, cost)}"
+    return _amount(scale, cost)
+
+
 def quantity(groups: Sequence[str], axis: Axis = "exposure") -> str:
-    """What a row of a table is about: one group's exposure, or a difference of two groups."""
-    apart = "difference of" if axis == "exposure" else "outcome gap of"
-    return f"{'exposure in' if len(groups) == 1 else apart} {listed(groups)}"
+    """What a row of a table is about: one group's exposure, or a difference of two."""
+    if len(groups) == 1:
+        return f"exposure in {groups[0]}"
+    what = "difference of" if axis == "exposure" else "outcome gap of"
+    return f"{what} {listed(groups)}"
+
+
+# Trends
 
 
 def trend_view(trend: Trend) -> list[Lines | Table]:
-    """What changed from the first to the last, both answers of every version, the grounds."""
+    """What changed from the first to the last, every version, the grounds."""
     trend = as_shown(trend)
-    rows = list[tuple[str, ...]]()
-    for n, setting in enumerate(trend.settings, 1):
-        answers = [
-            answer_of(setting, axis).replace("_", " ") for axis in get_args(Axis)
-        ]
-        for name, group in setting.groups.items():
-            rate = group.benefit.mean
-            served = NOTHING if rate is None else of_100(rate)[0]
-            rows.append(
-                (str(n), name, exposure_words(trend.proxy, group), served, *answers)
-            )
-            answers = ["", ""]  # stand once for a version
-    scale = trend.proxy.scale
     changes = trend.change
-    heads = ("version", "group", scale.column, "outcome,\nof 100", *get_args(Axis))
-    note = say("trend", "note", attack=trend.proxy.label, coin=scale.coin)
-    digests = [
-        f"Version {n}: SHA-256 {a.release_sha256}"
-        for n, a in enumerate(trend.versions, 1)
-    ]
-    table = Table("Versions", heads, tuple(rows), 2, note)
-    rest = [*changes.account, *digests]
+    grounds = list(changes.account)
+    for number, version in enumerate(trend.versions, 1):
+        grounds.append(f"Version {number}: SHA-256 {version.release_sha256}")
     return [
         Lines(trend.title, [changes.headline]),
-        table,
-        Lines("What it rests on", rest),
+        _versions_table(trend),
+        Lines("What it rests on", grounds),
     ]
 
 
-# Shape and colour of each list: colour is not needed.
-LOOKS = {
-    "holds": (CIRCLE, "series-0"),
-    "open": (SQUARE, "series-4"),
-    "breaks": (UP, "series-1"),
-}
+def _versions_table(trend: Trend) -> Table:
+    """A row for every version and group; both answers stand once for a version."""
+    scale = trend.proxy.scale
+    axes = get_args(Axis)
+    rows: list[tuple[str, ...]] = []
+    for number, setting in enumerate(trend.settings, 1):
+        answers = [answer_of(setting, axis).replace("_", " ") for axis in axes]
+        for name, group in setting.groups.items():
+            rate = group.benefit.mean
+            outcome = NOTHING if rate is None else of_100(rate)[0]
+            exposure = exposure_words(trend.proxy, group)
+            rows.append((str(number), name, exposure, outcome, *answers))
+            answers = ["", ""]
+    heads = ("version", "group", scale.column, "outcome,\nof 100", *axes)
+    note = say("trend", "note", attack=trend.proxy.label, coin=scale.coin)
+    return Table("Versions", heads, tuple(rows), 2, note)
+
+
+# Recommendations
 
 
 def choice_view(found: Recommendation) -> list[Lines | Table]:
-    """The choice, every setting with its numbers, why each is in its list, and the price."""
+    """The choice, every setting with its numbers and its reason, and the price."""
     found = as_shown(found)
-    why = [
-        f"{k}. {s.name}: {s.answer}. {s.sentence}"
-        for k, s in enumerate(found.settings, 1)
-    ]
+    reasons = []
+    for number, setting in enumerate(found.settings, 1):
+        reason = f"{setting.name}: {setting.answer}. {setting.sentence}"
+        reasons.append(f"{number}. {reason}")
     return [
         Lines(found.title, [found.headline, *found.account]),
         choice_table(found),
-        Lines("Why", why),
+        Lines("Why", reasons),
         Lines("The price of choosing", found.price.sentences),
     ]
 
@@ -231,28 +270,34 @@ def choice_view(found: Recommendation) -> list[Lines | Table]:
 def choice_table(found: Recommendation) -> Table:
     """One row for every setting, in the order of the files."""
     rows = []
-    for k, setting in enumerate(found.settings, 1):
+    for number, setting in enumerate(found.settings, 1):
         exposed = largest_number(setting.numbers, EXPOSURE, found.cost)
-        spent = largest_number(setting.numbers, SPENT)
-        both = map(value_and_error, (setting.numbers[-1], exposed))
-        amounts = [" ± ".join(decimals(x, 1) for x in each) for each in both]
-        most = NOTHING if exposed is None else decimals(exposed.upper, 1)
-        own = NOTHING
-        if spent is not None:  # a promise has no error
-            own = "≤ " * (not spent.standard_error) + decimals(spent.value, 2)
-        row = (f"{k}. {setting.name}", setting.answer, *amounts, most)
-        rows.append((*row, decimals(setting.allowed, 1), own))
-    heads = (
-        "accuracy",
-        "exposure\nfound",
-        "at\nmost",
-        "exposure\nallowed",
-        "epsilon\nspent",
-    )
-    note = say("recommend", "note")
-    return Table(
-        "Settings", ("setting", "limits", *heads), tuple(rows), n_labels=2, note=note
-    )
+        rows.append(
+            (
+                f"{number}. {setting.name}",
+                setting.answer,
+                _with_error(setting.numbers[-1]),
+                _with_error(exposed),
+                NOTHING if exposed is None else decimals(exposed.upper, 1),
+                decimals(setting.allowed, 1),
+                _spent(largest_number(setting.numbers, SPENT)),
+            )
+        )
+    numbers = ("accuracy", "exposure\nfound", "at\nmost", "exposure\nallowed")
+    heads = ("setting", "limits", *numbers, "epsilon\nspent")
+    return Table("Settings", heads, tuple(rows), 2, say("recommend", "note"))
+
+
+def _with_error(found: Checked | None) -> str:
+    return " ± ".join(decimals(value, 1) for value in value_and_error(found))
+
+
+def _spent(spent: Checked | None) -> str:
+    """What training spent; a promise has no error and is an upper bound."""
+    if spent is None:
+        return NOTHING
+    value = decimals(spent.value, 2)
+    return value if spent.standard_error else f"≤ {value}"
 
 
 def value_and_error(found: Checked | None) -> list[float]:

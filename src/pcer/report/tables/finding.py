@@ -1,6 +1,11 @@
-"""Which tables tell the finding and the numbers behind it?"""
+"""Which tables tell the finding and the numbers behind it?
+
+``finding_table`` is the table of the page, the terminal, Markdown and the opinion.
+"""
 
 from __future__ import annotations
+
+from functools import partial
 
 from pcer import wording
 from pcer.auditing.record import Audit, BudgetResult, GroupResult
@@ -9,8 +14,10 @@ from pcer.release import attack_kinds
 from pcer.report.table import Table
 from pcer.report.tables.background import (
     Column,
+    GroupRow,
     amount_text,
     further_rows,
+    group_rows,
     least_private_first,
     setting_of,
     table_of,
@@ -30,44 +37,68 @@ def finding_table(
     shown, and of its groups first those that it names and the most exposed. ``bars``
     draw outcome rates.
     """
-    names = audit.subject.groups
-    n_all = len(audit.budgets) * len(names)
-    received = wording.templates()[audit.plan.benefit]["head"]
+    n_all = len(audit.budgets) * len(audit.subject.groups)
     is_whole = most_rows is None or n_all <= most_rows
     settings = least_private_first(audit) if is_whole else [audit.told]
-    several = len(settings) > 1
-    items = list[tuple[BudgetResult, str, GroupResult]]()
-    for budget in settings:
-        cost = {name: group.cost.value or 0.0 for name, group in budget.groups.items()}
-        first = sorted(names, key=lambda name: (name not in budget.named, -cost[name]))
-        shown = (name for name in names if name in first[:most_rows])
-        items += [(budget, name, budget.groups[name]) for name in shown]
+    rows: list[GroupRow] = []
+    for setting in settings:
+        rows += _rows_of(audit, setting, most_rows)
 
-    def outcome(_: BudgetResult, __: str, group: GroupResult) -> str:
-        rate = group.benefit.mean
-        bar = "" if rate is None or not bars else f"{BAR * round(10 * rate)} "
-        return bar + amount_text(attack_kinds.ACCURACY, rate, 0)
-
-    def exposure(_: BudgetResult, __: str, group: GroupResult) -> str:
-        ends = ", ".join(exposure_text(audit, end) for end in group.cost.interval or ())
-        return exposure_text(audit, group.cost.value) + (f" [{ends}]" if ends else "")
-
+    rates = wording.templates()[audit.plan.benefit]["head"]
+    exposures = f"{audit.proxy.scale.column}\n{interval_head(audit)}"
     columns: list[Column] = [
-        ("setting", lambda budget, *_: setting_of(budget)),
-        ("group", lambda _, name, group: name),
-        (received, outcome),
-        (f"{audit.proxy.scale.column}\n{interval_head(audit)}", exposure),
-        ("at\nmost", lambda *at: exposure_text(audit, at[2].cost.upper_bound)),
-        ("detected", detected_text),
+        ("group", lambda row: row.name),
+        (rates, partial(_outcome, with_bar=bars)),
+        (exposures, partial(_exposure, audit)),
+        ("at\nmost", lambda row: exposure_text(audit, row.group.cost.upper_bound)),
+        ("detected", lambda row: detected_text(row.setting, row.group)),
     ]
-    values = {
-        "at": "" if several else f": {setting_of(settings[0])}",
-        "chance": audit.proxy.scale.coin,
-        "more": f" {wording.say('paper', 'detected')}{further_rows(n_all - len(items))}",
-    }
+    where = f": {setting_of(settings[0])}"
+    n_labels = 1
+    if len(settings) > 1:
+        columns.insert(0, ("setting", lambda row: setting_of(row.setting)))
+        where = ""
+        n_labels = 2
+    more = f" {wording.say('paper', 'detected')}{further_rows(n_all - len(rows))}"
+    coin = audit.proxy.scale.coin
     return table_of(
-        audit, "finding", columns[not several :], items, 1 + several, **values
+        audit, "finding", columns, rows, n_labels, at=where, chance=coin, more=more
     )
+
+
+def _rows_of(
+    audit: Audit, setting: BudgetResult, most_rows: int | None
+) -> list[GroupRow]:
+    """Groups in the subject's order; of too many the named and the most exposed."""
+    exposures = {
+        name: group.cost.value or 0.0 for name, group in setting.groups.items()
+    }
+    by_interest = sorted(
+        audit.subject.groups,
+        key=lambda name: (name not in setting.named, -exposures[name]),
+    )
+    shown = by_interest[:most_rows]
+    return [
+        GroupRow(setting, name, setting.groups[name])
+        for name in audit.subject.groups
+        if name in shown
+    ]
+
+
+def _outcome(row: GroupRow, *, with_bar: bool) -> str:
+    rate = row.group.benefit.mean
+    text = amount_text(attack_kinds.ACCURACY, rate, 0)
+    if rate is None or not with_bar:
+        return text
+    return f"{BAR * round(10 * rate)} {text}"
+
+
+def _exposure(audit: Audit, row: GroupRow) -> str:
+    value = exposure_text(audit, row.group.cost.value)
+    if row.group.cost.interval is None:
+        return value
+    ends = [exposure_text(audit, end) for end in row.group.cost.interval]
+    return f"{value} [{', '.join(ends)}]"
 
 
 def interval_head(audit: Audit) -> str:
@@ -75,55 +106,42 @@ def interval_head(audit: Audit) -> str:
     return f"[{100 * audit.plan.confidence_level:g}% interval]"
 
 
-def detected_text(budget: BudgetResult, _: str, group: GroupResult) -> str:
+def detected_text(setting: BudgetResult, group: GroupResult) -> str:
     """Whether a group is detected, in a table's words."""
-    if telling.answer_of(budget, "exposure") == "cannot_tell":
+    if telling.answer_of(setting, "exposure") == "cannot_tell":
         return "cannot tell"
     return "too few" if group.too_few else wording.yes_no(group.resolved)
 
 
 def exposure_text(audit: Audit, cost: float | None, digits: int | None = None) -> str:
-    """An exposure in people out of 100 or its own unit, all of one audit with the same decimals."""
+    """An exposure in people out of 100, or in its own unit.
+
+    Without ``digits`` all exposures of one audit have as many decimals.
+    """
     if cost is None:
         return wording.NOTHING
     scale = audit.proxy.scale
     if digits is None:
-        costs = (
-            g.cost.value or 0.0
-            for budget in audit.budgets
-            for g in budget.groups.values()
-        )
-        is_coarse = scale.is_advantage or scale.per_unit * max(map(abs, costs)) >= 1
+        largest = max(abs(row.group.cost.value or 0.0) for row in group_rows(audit))
+        is_coarse = scale.is_advantage or scale.per_unit * largest >= 1
         digits = 1 if is_coarse else 2
-    return wording.decimals(50 * scale.is_advantage + scale.per_unit * cost, digits)
+    coin = 50 if scale.is_advantage else 0
+    return wording.decimals(coin + scale.per_unit * cost, digits)
 
 
 def numbers_table(audit: Audit) -> Table:
-    """The numbers behind the pictures, in people of 100, with more digits than they print."""
+    """The numbers behind the pictures, with more digits than they print."""
     rows = []
-    for budget in audit.budgets:
-        for name, group in budget.groups.items():
-            ends = group.cost.interval or (None, None)
-            received = group.benefit.mean
-            costs = (group.cost.value, *ends, group.cost.upper_bound)
-            cells = [
-                amount_text(attack_kinds.ACCURACY, received, 4),
-                *(exposure_text(audit, c, 4) for c in costs),
-            ]
-            plain = (
-                cell.replace("−", "-") for cell in cells
-            )  # as other programs read them
-            rows.append(
-                (setting_of(budget), name, *plain, wording.yes_no(group.resolved))
-            )
-    columns = (
-        "outcome, of 100",
-        "exposure, of 100",
-        "low",
-        "high",
-        "at most",
-        "detected",
-    )
-    return Table(
-        "Numbers of the pictures", ("setting", "group", *columns), tuple(rows), 2
-    )
+    for row in group_rows(audit):
+        exposure = row.group.cost
+        low, high = exposure.interval or (None, None)
+        cells = [amount_text(attack_kinds.ACCURACY, row.group.benefit.mean, 4)]
+        for value in (exposure.value, low, high, exposure.upper_bound):
+            cells.append(exposure_text(audit, value, 4))
+        # with the minus sign that other programs read
+        plain = [cell.replace("−", "-") for cell in cells]
+        detected = wording.yes_no(row.group.resolved)
+        rows.append((setting_of(row.setting), row.name, *plain, detected))
+    heads = ("setting", "group", "outcome, of 100", "exposure, of 100")
+    more = ("low", "high", "at most", "detected")
+    return Table("Numbers of the pictures", (*heads, *more), tuple(rows), 2)

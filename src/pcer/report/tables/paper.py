@@ -1,4 +1,8 @@
-"""Which tables tell the paper's numbers?"""
+"""Which tables tell the paper's numbers, by its own cost, the overfitting gap?
+
+``paper_numbers`` stands on the page, ``paper_strip`` in a terminal, the other tables in
+the paper's view (``pcer audit --paper``) and in the appendix.
+"""
 
 from __future__ import annotations
 
@@ -6,43 +10,33 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from itertools import chain
-from typing import Any
+from itertools import product
+from typing import NamedTuple
 
 from pcer import wording
-from pcer.auditing.record import Audit, BudgetResult, PairResult
+from pcer.auditing.record import Audit, BudgetResult, GroupResult, PairResult
 from pcer.auditing.sentences import certainty
 from pcer.paper import records
 from pcer.paper.comparisons import Comparison, agreement, comparisons
-from pcer.paper.records import PublishedPair, Summary
+from pcer.paper.records import PublishedBudget, PublishedPair, Summary
 from pcer.release.attack_kinds import GAP
-from pcer.report.table import MAY_BREAK, Table, pair_name
+from pcer.report.table import Table, pair_name
 from pcer.report.tables.attacks import agreement_table
 from pcer.report.tables.background import (
     LONGEST_HEADER,
     Column,
+    Ends,
+    PairRow,
     further_rows,
     least_private_first,
+    published_by_setting,
     titled_table,
+    with_breaks,
 )
 from pcer.report.tables.tests import table_of_pairs
-from pcer.wording import no_zero, signed
+from pcer.wording import SettingName, no_zero, signed
 
-
-def plus_minus(summary: Summary, digits: int | None = None) -> str:
-    """Mean ± standard deviation, or the mean alone; of a rate, with digits, as the paper does.
-
-    >>> plus_minus(Summary(mean=0.6821, std=0.0081, ci=None), 3)
-    '.682±.008'
-    """
-    mean = summary.mean
-    std = summary.std
-    if digits is None:
-        return signed(mean) + ("" if std is None else f" ± {signed(std).lstrip('+')}")
-    return no_zero(mean, digits) + ("" if std is None else f"±{no_zero(std, digits)}")
-
-
-MOST_STRIP_ROWS = 12  # of the paper's numbers, likewise
+MOST_STRIP_ROWS = 12  # of the paper's numbers in a terminal
 MOST_GAP_COLUMNS = 2
 SYMBOLS = ("R", "δ", "PCER")  # of the paper, by group
 MEASURES = {
@@ -52,61 +46,91 @@ MEASURES = {
     "equalized_odds_gap": "odds gap",
 }
 
+Row = tuple[str, ...]
+
+
+def plus_minus(summary: Summary, digits: int | None = None) -> str:
+    """Mean ± standard deviation, or the mean alone.
+
+    With digits as the paper writes a rate.
+
+    >>> plus_minus(Summary(mean=0.6821, std=0.0081, ci=None), 3)
+    '.682±.008'
+    """
+    mean = signed(summary.mean) if digits is None else no_zero(summary.mean, digits)
+    if summary.std is None:
+        return mean
+    if digits is None:
+        return f"{mean} ± {signed(summary.std).lstrip('+')}"
+    return f"{mean}±{no_zero(summary.std, digits)}"
+
 
 def paper_tables(audit: Audit) -> list[Table]:
     """The paper's view, the gap being the exposure: its numbers come first."""
-    return [
+    tables = [
         paper_numbers(audit),
         published_table(audit),
         floors_table(audit, as_published=True),
-        *(_algorithm_table(audit, published) for published in audit.published),
-        *(_rankings_table(audit, compared) for compared in comparisons(audit)),
-        *([agreement_table(audit, found)] if (found := agreement(audit)) else []),
     ]
+    tables += [_algorithm_table(audit, published) for published in audit.published]
+    tables += [_rankings_table(audit, compared) for compared in comparisons(audit)]
+    attacks = agreement(audit)
+    if attacks:
+        tables.append(agreement_table(audit, attacks))
+    return tables
+
+
+# The disparity at every floor
 
 
 def floors_table(audit: Audit, *, as_published: bool = False) -> Table:
-    """The disparity at every floor of the grid and at the plan's, or the paper's, by the gap."""
-    by = (
-        f" as published, by {GAP.label}"
-        if as_published
-        else f", by {audit.proxy.label}"
-    )
-    pooled = not as_published and any(
-        row.mean is not None and row.n_positive_seeds is None
-        for row in audit.budgets[0].pairs[0].floors
-    )
-    more = (
-        " This attack is one number for all seeds: it has no spread over them." * pooled
-    )
+    """The disparity at every floor of the grid and at the plan's, or the paper's."""
 
-    def cell(k: int, budget: BudgetResult, *pairs: Any) -> str:
-        _, row = floor_rows(audit, pairs[as_published])[k]
-        above = share = null = None
-        if isinstance(row, records.FloorRow):
-            above = row.n_positive_seeds
-            share = row.floor_dominated_share
-            null = row.null_mean
-        counts = wording.NOTHING if above is None else f"{above}/{budget.n_seeds}"
-        floored = wording.NOTHING if share is None else f"{100 * share:.0f}%"
-        nothing = "" if null is None else f"\n({wording.signed(null)})"
-        return (
-            f"{plus_minus(row)}\n{wording.bounds(row.ci)}\n{counts}; {floored}{nothing}"
-        )
+    def found_in(row: PairRow) -> PairResult | PublishedPair:
+        return row.published if as_published else row.pair
 
-    floors = enumerate(audit_floors(audit))
-    columns: list[Column] = [
-        (f"floor {floor:g}", partial(cell, k)) for k, floor in floors
-    ]
+    def cell(position: int, row: PairRow) -> str:
+        _, summary = floor_rows(audit, found_in(row))[position]
+        return _floor_text(summary, row.setting.n_seeds)
+
+    columns: list[Column] = []
+    for position, floor in enumerate(audit_floors(audit)):
+        columns.append((f"floor {floor:g}", partial(cell, position)))
     columns.append(
-        (
-            "slope",
-            lambda _, *pairs: wording.decimals(pairs[as_published].floor_slope, 2),
-        )
+        ("slope", lambda row: wording.decimals(found_in(row).floor_slope, 2))
     )
+
+    by = f", by {audit.proxy.label}"
+    more = ""
+    if as_published:
+        by = f" as published, by {GAP.label}"
+    elif _is_one_number(audit):
+        more = " This attack is one number for all seeds: it has no spread over them."
     return table_of_pairs(
         audit, "floors", columns, by_gap=as_published, by=by, more=more
     )
+
+
+def _floor_text(row: Summary, n_seeds: int) -> str:
+    """The disparity at one floor, its interval, and counts over seeds."""
+    above = wording.NOTHING
+    floored = wording.NOTHING
+    if_nothing = ""
+    if isinstance(row, records.FloorRow):
+        if row.n_positive_seeds is not None:
+            above = f"{row.n_positive_seeds}/{n_seeds}"
+        if row.floor_dominated_share is not None:
+            floored = f"{100 * row.floor_dominated_share:.0f}%"
+        if row.null_mean is not None:
+            if_nothing = f"\n({signed(row.null_mean)})"
+    interval = wording.bounds(row.ci)
+    return f"{plus_minus(row)}\n{interval}\n{above}; {floored}{if_nothing}"
+
+
+def _is_one_number(audit: Audit) -> bool:
+    """Whether the attack has one value for all seeds, and so no counts over them."""
+    floors = audit.budgets[0].pairs[0].floors
+    return any(row.mean is not None and row.n_positive_seeds is None for row in floors)
 
 
 def audit_floors(audit: Audit) -> list[float]:
@@ -117,75 +141,127 @@ def audit_floors(audit: Audit) -> list[float]:
 def floor_rows(
     audit: Audit, pair: PairResult | PublishedPair
 ) -> list[tuple[float, Summary]]:
-    """A pair's disparity at every floor of the grid, and at the plan's where that is another."""
+    """A pair's disparity at every floor of the grid, and at the plan's."""
     rows: dict[float, Summary] = {row.floor: row for row in pair.floors}
     rows.setdefault(audit.plan.floor, pair.pcer_disparity)
     return sorted(rows.items())
 
 
-def paper_numbers(audit: Audit, *, brief: bool = False) -> Table:
-    """The paper's numbers, its gap being the exposure: a row for every setting.
+# The paper's numbers
 
-    More than two groups: a row for every setting and group, compared with the reference
-    group. ``brief`` is for 80 columns: both groups in one cell, fewer digits, the
-    null's mean alone.
-    """
-    names = audit.subject.groups
-    rows = list[tuple[str, ...]]()
-    published = {
-        (m.model, budget.epsilon): budget
-        for m in audit.published
-        for budget in m.budgets
-    }
-    every = list(published.values())
-    disparities = (pair.pcer_disparity for budget in every for pair in budget.pairs)
-    nulls = [end for found in disparities for end in found.null_interval or ()]
-    digits = _digits([found.mean for budget in every for found in budget.pcer.values()])
-    digits = max(0, digits - brief)
-    pair = audit.budgets[0].pairs[0].groups
-    shown = [pair] if len(names) == 2 else [(name,) for name in names]
-    for budget in least_private_first(audit):
-        found = published[budget.model, budget.epsilon]
-        epsilon = (
-            "none" if budget.epsilon is None else wording.short_budget(budget.epsilon)
-        )
-        setting = epsilon if budget.model is None else f"{budget.model}, {epsilon}"
-        pairs = {pair.groups[1]: pair.pcer_disparity for pair in found.pairs}
-        for group in shown:
-            at = [budget.groups[name] for name in group]
-            disparity = pairs.get(group[-1])
-            numbers = [
-                [wording.no_zero(each.benefit.mean, 2 if brief else 3) for each in at],
-                [wording.no_zero(each.overfitting_gap.mean, 4) for each in at],
-                [wording.decimals(found.pcer[name].mean, digits) for name in group],
-            ]
-            gaps = (budget.demographic_parity_gap, budget.equalized_odds_gap)
-            rows.append(
-                (
-                    *(setting, *(() if len(names) == 2 else group)),
-                    *(
-                        [" ".join(cells) for cells in numbers]
-                        if brief
-                        else chain(*numbers)
-                    ),
-                    *_with_null(disparity, (digits, _digits(nulls)), brief=brief),
-                    *(
-                        wording.no_zero(gap.mean, 3) if group == shown[0] else ""
-                        for gap in gaps
-                    ),
-                )
-            )
-    broken = [name.replace("-", f"-{MAY_BREAK}") for name in shown[0]]
-    per_group = [
-        [s] if brief or len(names) > 2 else [f"{s}\n{n}" for n in broken]
-        for s in SYMBOLS
-    ]
+
+class PaperForm(NamedTuple):
+    """How the paper's numbers are written; brief ones fit 80 columns."""
+
+    is_brief: bool
+    ratio_digits: int
+    null_digits: int
+
+    def symbols(self, group: GroupResult, ratio: Summary) -> Row:
+        """R, δ and PCER of one group."""
+        rate = no_zero(group.benefit.mean, 2 if self.is_brief else 3)
+        gap = no_zero(group.overfitting_gap.mean, 4)
+        return rate, gap, wording.decimals(ratio.mean, self.ratio_digits)
+
+    def disparity(self, found: records.Disparity | None) -> Row:
+        """Δ PCER with its interval, and what it would be if nothing were memorised.
+
+        A brief one has the null's mean alone.
+        """
+        if found is None:
+            return "reference", ""
+        value = _signed_interval(found.mean, found.ci, self.ratio_digits)
+        null_ends = None if self.is_brief else found.null_interval
+        null = _signed_interval(found.null_mean, null_ends, self.null_digits)
+        return value, null
+
+
+def paper_numbers(audit: Audit, *, brief: bool = False) -> Table:
+    """The paper's numbers: a row a setting; of three groups or more a row a group."""
+    published = published_by_setting(audit)
+    form = _paper_form(published.values(), is_brief=brief)
+    has_two = len(audit.subject.groups) == 2
+    rows_of = _row_of_both if has_two else _rows_of_each
+    rows: list[Row] = []
+    for setting in least_private_first(audit):
+        rows += rows_of(setting, published[setting.model, setting.epsilon], form)
+    labels = ("ε",) if has_two else ("ε", "group")
+    symbols: Row = SYMBOLS
+    if has_two and not brief:
+        names = [with_breaks(name) for name in audit.budgets[0].pairs[0].groups]
+        symbols = tuple(f"{symbol}\n{name}" for symbol, name in product(SYMBOLS, names))
     level = f"[{100 * audit.plan.confidence_level:g}%]"
     last = (f"Δ PCER\n{level}", "if nothing\nmemorised", "parity\ngap", "odds\ngap")
-    heads = ("ε", *(() if len(names) == 2 else ("group",)), *chain(*per_group), *last)
-    title = "The paper's numbers"
-    n_labels = 1 + (len(names) > 2)
-    return Table(title, heads, tuple(rows), n_labels, certainty.paper_note(audit))
+    heads = (*labels, *symbols, *last)
+    note = certainty.paper_note(audit)
+    return Table("The paper's numbers", heads, tuple(rows), len(labels), note)
+
+
+def _paper_form(budgets: Iterable[PublishedBudget], *, is_brief: bool) -> PaperForm:
+    ratios: list[float | None] = []
+    null_ends: list[float] = []
+    for budget in budgets:
+        ratios += [ratio.mean for ratio in budget.pcer.values()]
+        for pair in budget.pairs:
+            null_ends += pair.pcer_disparity.null_interval or ()
+    ratio_digits = _digits(ratios)
+    if is_brief:
+        ratio_digits = max(0, ratio_digits - 1)
+    return PaperForm(is_brief, ratio_digits, _digits(null_ends))
+
+
+def _row_of_both(
+    setting: BudgetResult, found: PublishedBudget, form: PaperForm
+) -> list[Row]:
+    first, second = found.pairs[0].groups
+    by_symbol = zip(
+        form.symbols(setting.groups[first], found.pcer[first]),
+        form.symbols(setting.groups[second], found.pcer[second]),
+        strict=True,
+    )
+    cells: list[str] = []
+    for both in by_symbol:
+        cells += [" ".join(both)] if form.is_brief else both
+    disparity = form.disparity(found.pairs[0].pcer_disparity)
+    return [(_paper_setting(setting), *cells, *disparity, *_outcome_gaps(setting))]
+
+
+def _rows_of_each(
+    setting: BudgetResult, found: PublishedBudget, form: PaperForm
+) -> list[Row]:
+    disparities = {pair.groups[1]: pair.pcer_disparity for pair in found.pairs}
+    gaps = _outcome_gaps(setting)
+    rows = []
+    for name, group in setting.groups.items():
+        cells = form.symbols(group, found.pcer[name])
+        disparity = form.disparity(disparities.get(name))
+        rows.append((_paper_setting(setting), name, *cells, *disparity, *gaps))
+        gaps = ("", "")  # they are the setting's, so they stand in its first row
+    return rows
+
+
+def _outcome_gaps(setting: BudgetResult) -> Row:
+    gaps = (setting.demographic_parity_gap, setting.equalized_odds_gap)
+    return tuple(no_zero(gap.mean, 3) for gap in gaps)
+
+
+def _paper_setting(setting: BudgetResult) -> str:
+    return SettingName(setting.model, setting.epsilon).paper
+
+
+def _signed_interval(mean: float | None, ends: Ends | None, digits: int) -> str:
+    """A signed number with its interval in brackets, where there is one."""
+    if mean is None:
+        return wording.NOTHING
+    value = _signed(mean, digits)
+    if ends is None:
+        return value
+    low, high = ends
+    return f"{value} [{_signed(low, digits)}, {_signed(high, digits)}]"
+
+
+def _signed(value: float, digits: int) -> str:
+    return f"{value:+z.{digits}f}".replace("-", "−")
 
 
 def paper_strip(audit: Audit, *, most_rows: int | None) -> Table:
@@ -196,149 +272,134 @@ def paper_strip(audit: Audit, *, most_rows: int | None) -> Table:
     """
     table = paper_numbers(audit, brief=True)
     rows = table.rows
-    n_all = len(table.rows)
+    n_all = len(rows)
     if most_rows is not None and n_all > most_rows:
-        n = n_all // len(audit.budgets)
-        start = n * least_private_first(audit).index(audit.told)
-        rows = rows[start : start + min(n, most_rows)]
+        n_of_setting = n_all // len(audit.budgets)
+        start = n_of_setting * least_private_first(audit).index(audit.told)
+        rows = rows[start : start + min(n_of_setting, most_rows)]
+    note = certainty.paper_words(audit) + further_rows(n_all - len(rows))
     title = certainty.paper_note(audit, "strip")
-    note = certainty.paper_words(audit)
-    return replace(
-        table, title=title, rows=rows, note=note + further_rows(n_all - len(rows))
-    )
+    return replace(table, title=title, rows=rows, note=note)
 
 
 def _digits(values: Iterable[float | None]) -> int:
     """Decimals that give the largest of some numbers three digits."""
-    largest = max([1.0, *(abs(v) for v in values if v is not None)])
+    sizes = [abs(value) for value in values if value is not None]
+    largest = max([1.0, *sizes])
     return max(0, 2 - math.floor(math.log10(largest)))
 
 
-def _with_null(
-    found: records.Disparity | None, digits: tuple[int, int], *, brief: bool
-) -> tuple[str, str]:
-    """A disparity with its interval, and what it would be if nothing were memorised."""
-    if found is None:
-        return "reference", ""
-    cells = list[str]()
-    rows = ((found.mean, found.ci), (found.null_mean, found.null_interval))
-    for (mean, ends), n in zip(rows, digits, strict=True):
-        texts = [
-            f"{v:+z.{n}f}".replace("-", "−")
-            for v in (mean, *(ends or ()))
-            if v is not None
-        ]
-        is_short = len(texts) < 3 or (brief and bool(cells))
-        cells.append(
-            (texts or [wording.NOTHING])[0]
-            if is_short
-            else "{} [{}, {}]".format(*texts)
-        )
-    return cells[0], cells[1]
+# The paper's own columns, Algorithm 1, rankings
 
 
 def published_table(audit: Audit) -> Table:
-    """The paper's columns for every setting and pair, the gap being its privacy cost."""
-
-    def rate(found: Summary, digits: int) -> str:
-        return f"{plus_minus(found, digits)}\n{wording.bounds(found.ci, digits)}"
-
-    def gap(name: str, budget: BudgetResult, *_: Any) -> str:
-        found = budget.groups[name]
-        null = (
-            ""
-            if found.null_gap is None
-            else f"\n({wording.no_zero(found.null_gap.mean, 4)})"
-        )
-        return rate(found.overfitting_gap, 4) + null
-
-    def disparity(_: BudgetResult, __: PairResult, published: PublishedPair) -> str:
-        found = published.pcer_disparity
-        return f"{plus_minus(found)}\n{wording.bounds(found.ci)}"
-
-    def null(_: BudgetResult, __: PairResult, published: PublishedPair) -> str:
-        found = published.pcer_disparity
-        return (
-            f"{wording.signed(found.null_mean)}\n{wording.bounds(found.null_interval)}"
-        )
-
+    """The paper's columns for every setting and pair, by the overfitting gap."""
     columns: list[Column] = [
-        ("accuracy", lambda budget, *_: rate(budget.accuracy, 3)),
-        ("parity\ngap", lambda budget, *_: rate(budget.demographic_parity_gap, 3)),
-        ("odds\ngap", lambda budget, *_: rate(budget.equalized_odds_gap, 3)),
+        ("accuracy", lambda row: _rate(row.setting.accuracy, 3)),
+        ("parity\ngap", lambda row: _rate(row.setting.demographic_parity_gap, 3)),
+        ("odds\ngap", lambda row: _rate(row.setting.equalized_odds_gap, 3)),
     ]
-    for name in (
-        audit.subject.groups if len(audit.subject.groups) <= MOST_GAP_COLUMNS else ()
-    ):
-        # A long name may break after its hyphens, where a terminal would cut anywhere.
-        head = (
-            name.replace("-", f"-{MAY_BREAK}") if len(name) > LONGEST_HEADER else name
-        )
-        columns.append((f"δ\n{head}", partial(gap, name)))
-    columns += [("Δ PCER", disparity), ("if nothing\nmemorised", null)]
+    names = audit.subject.groups
+    if len(names) <= MOST_GAP_COLUMNS:
+        for name in names:
+            head = with_breaks(name) if len(name) > LONGEST_HEADER else name
+            columns.append((f"δ\n{head}", partial(_gap, name)))
+    columns += [("Δ PCER", _disparity), ("if nothing\nmemorised", _null)]
     return table_of_pairs(audit, "published", columns, by_gap=True)
 
 
+def _rate(found: Summary, digits: int) -> str:
+    return f"{plus_minus(found, digits)}\n{wording.bounds(found.ci, digits)}"
+
+
+def _gap(name: str, row: PairRow) -> str:
+    group = row.setting.groups[name]
+    gap = _rate(group.overfitting_gap, 4)
+    if group.null_gap is None:
+        return gap
+    return f"{gap}\n({no_zero(group.null_gap.mean, 4)})"
+
+
+def _disparity(row: PairRow) -> str:
+    found = row.published.pcer_disparity
+    return f"{plus_minus(found)}\n{wording.bounds(found.ci)}"
+
+
+def _null(row: PairRow) -> str:
+    found = row.published.pcer_disparity
+    return f"{signed(found.null_mean)}\n{wording.bounds(found.null_interval)}"
+
+
 def _algorithm_table(audit: Audit, published: records.AsPublished) -> Table:
-    """Algorithm 1 of one model, by the gap: which budget has the smallest disparity per floor."""
+    """Algorithm 1 of one model: which budget has the smallest disparity per floor."""
     found = published.algorithm1
     rows = []
     for row in found.equitable_budget:
-        word = (
-            "yes"
-            if row.floor in found.informative_floors
-            else "no: not below a detected gap"
-        )
+        is_informative = row.floor in found.informative_floors
+        word = "yes" if is_informative else "no: not below a detected gap"
         if row.repeats_demographic_parity:
             word = "no: above every gap, so it repeats the parity gap"
         rows.append((f"{row.floor:g}", wording.budget_list(row.budgets), word))
     informative = "no floor is informative, since no gap is detected"
     if found.informative_verdict:
         informative = f"over the informative floors: {found.informative_verdict.words}"
-    heads = ("floor", "budget", "informative?")
-    model = _of_model(audit, published.model)
     verdict = "No disparity is known" if found.verdict is None else found.verdict.words
-    values = {
-        "model": model,
-        "found": found,
-        "verdict": verdict,
-        "informative": informative,
-    }
-    return titled_table(audit, "algorithm", heads, rows, 3, **values)
+    return titled_table(
+        audit,
+        "algorithm",
+        ("floor", "budget", "informative?"),
+        rows,
+        3,
+        model=_of_model(audit, published.model),
+        found=found,
+        verdict=verdict,
+        informative=informative,
+    )
 
 
 def _rankings_table(audit: Audit, compared: Comparison) -> Table:
     """Budgets of one model by each measure, and where PCER and the others part ways."""
-    rows = [
-        (
-            MEASURES[row.measure],
-            " < ".join(wording.short_budget(epsilon) for epsilon in row.budgets)
-            or wording.NOTHING,
-            wording.yes_no(compared.ranking_disagreement.get(row.measure)),
-        )
-        for row in compared.rankings
-    ]
-    turned = [wording.short_budget(epsilon) for epsilon, _ in compared.opposite]
-    refuted = [
-        wording.short_budget(row.epsilon)
-        for row in compared.equal_gap_claims
-        if row.refuted
-    ]
-    given = ((pair, r) for pair, r in compared.correlations.items() if r is not None)
-    correlations = ", ".join(
-        f"{wording.signed(r)} ({pair_name(pair)})" for pair, r in given
+    rows = []
+    for row in compared.rankings:
+        ranked = " < ".join(_short_budgets(row.budgets)) or wording.NOTHING
+        disagrees = wording.yes_no(compared.ranking_disagreement.get(row.measure))
+        rows.append((MEASURES[row.measure], ranked, disagrees))
+    claims = compared.equal_gap_claims
+    turned = [epsilon for epsilon, _ in compared.opposite]
+    refuted = [claim.epsilon for claim in claims if claim.refuted]
+    return titled_table(
+        audit,
+        "rankings",
+        ("measure", "budgets, smallest first", "other best budget\nthan Δ PCER"),
+        rows,
+        3,
+        model=_of_model(audit, compared.model),
+        turned=_distinct_budgets(turned),
+        refuted=_distinct_budgets(refuted),
+        more=_correlations(compared),
     )
-    descriptive = (
-        "Correlation of Δ PCER and rate difference over budgets, descriptive only:"
+
+
+def _short_budgets(budgets: Iterable[float | None]) -> list[str]:
+    return [SettingName(None, epsilon).short for epsilon in budgets]
+
+
+def _distinct_budgets(budgets: Iterable[float | None]) -> str:
+    return ", ".join(dict.fromkeys(_short_budgets(budgets))) or "no budget"
+
+
+def _correlations(compared: Comparison) -> str:
+    """Correlations by pair, in a sentence; empty where none is known."""
+    texts = []
+    for pair, correlation in compared.correlations.items():
+        if correlation is not None:
+            texts.append(f"{signed(correlation)} ({pair_name(pair)})")
+    if not texts:
+        return ""
+    return (
+        "Correlation of Δ PCER and rate difference over budgets, descriptive only: "
+        f"{', '.join(texts)}."
     )
-    values = {
-        "model": _of_model(audit, compared.model),
-        "turned": ", ".join(dict.fromkeys(turned)) or "no budget",
-        "refuted": ", ".join(dict.fromkeys(refuted)) or "no budget",
-        "more": f"{descriptive} {correlations}." if correlations else "",
-    }
-    heads = ("measure", "budgets, smallest first", "other best budget\nthan Δ PCER")
-    return titled_table(audit, "rankings", heads, rows, 3, **values)
 
 
 def _of_model(audit: Audit, model: str | None) -> str:
