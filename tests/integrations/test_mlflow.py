@@ -81,7 +81,9 @@ def test_the_release_of_an_evaluation_counts_what_the_model_predicts(case):
         features_data=table, labels_data=labels, predictions_data=predicted
     )
     config = CONFIG | {"positive_label": "yes", "dataset": "loans"}
-    release = ours._release(dataset, None if case == "table" else model, config)
+    release = ours.evaluated_release(
+        dataset, None if case == "table" else model, config
+    )
     for part in ("train", "test"):
         for group in ("f", "m"):
             at = (table["split"] == part) & (table["sex"] == group)
@@ -113,7 +115,7 @@ def test_a_config_that_cannot_be_used_is_refused_by_its_key():
         (CONFIG | {"least_people": -1}, "least_people"),
     ):
         with pytest.raises(pcer.InputError) as caught:
-            ours._release(dataset, wrapped(tree), config)
+            ours.evaluated_release(dataset, wrapped(tree), config)
         assert caught.value.field == field
     assert not ours.Evaluator.can_evaluate(model_type="classifier", evaluator_config={})
     assert ours.Evaluator.can_evaluate(model_type="classifier", evaluator_config=CONFIG)
