@@ -96,7 +96,7 @@ def overfitting_gap(
     """How much better the model does on training records (Definition 2).
 
     max(0, training accuracy - test accuracy), so never negative. Clipping makes its
-    mean positive even where nothing is memorised; see ``auditing.variances``.
+    mean positive even where nothing is memorised; see ``measuring.variances``.
 
     >>> overfitting_gap(np.array([0.9, 0.7]), np.array([0.8, 0.75])).round(12)
     array([0.1, 0. ])

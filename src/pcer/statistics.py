@@ -1,7 +1,7 @@
 """Which statistics does pcer compute: bootstrap, sign test, normal tests, Holm?
 
-Pure functions of arrays, for ``pcer.auditing`` and ``pcer.attacks``. The second half,
-the Renyi divergences, is for ``pcer.train`` and shares nothing with the first. scipy is
+Pure functions of arrays, for ``measuring``, ``paper`` and ``attacks``. The second half,
+the Renyi divergences, is for ``train`` and shares nothing with the first. scipy is
 imported inside the functions, so that ``import pcer`` does not wait for it.
 """
 
