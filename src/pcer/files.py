@@ -79,7 +79,7 @@ AnyTree = TypeVar("AnyTree")
 
 
 def as_shown(value: AnyTree) -> AnyTree:
-    """The same tree with every text safe to display; unchanged parts are not copied."""
+    """A tree with every text safe to display; unchanged parts are not copied."""
     tree: Any = value
     if type(tree) in (int, float, bool, NoneType):  # the check for a record is slow
         return value
