@@ -1,4 +1,4 @@
-"""Files: read to a limit, written all or none, one text form, texts as they can be shown."""
+"""Files: read to a limit, written all or none, one text form, texts safe to show."""
 
 import errno
 import json
@@ -34,14 +34,11 @@ PLAIN = st.recursive(
 
 
 def n_values(tree: Any) -> int:
-    inside = (
-        tree.values()
-        if isinstance(tree, dict)
-        else tree
-        if isinstance(tree, list)
-        else ()
-    )
-    return 1 + sum(n_values(part) for part in inside)
+    if isinstance(tree, dict):
+        return 1 + sum(n_values(part) for part in tree.values())
+    if isinstance(tree, list):
+        return 1 + sum(n_values(part) for part in tree)
+    return 1
 
 
 @given(PLAIN)
@@ -86,7 +83,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def failing(call, error, *, at: int, until: int = 1_000) -> Mock:
-    """A system call that fails from the ``at``-th time, counted from 1, until another."""
+    """A system call that fails from its ``at``-th time, counted from 1, to another."""
     effects = [DEFAULT] * (at - 1) + [error] * (until - at + 1) + [DEFAULT] * 1_000
     return Mock(wraps=call, side_effect=effects)
 

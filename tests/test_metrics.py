@@ -46,7 +46,8 @@ def test_disparity_of_more_groups_is_against_the_reference():
     assert metrics.pcer_spread(ratio).tolist() == [50.0]
     normalised = metrics.normalised_disparity(ratio, reference=1)
     assert normalised == pytest.approx(np.array([[20 / 20, -30 / 45]]))
-    train, test = np.array([0.9, 0.7]), np.array([0.75, 0.75])
+    train = np.array([0.9, 0.7])
+    test = np.array([0.75, 0.75])
     assert metrics.accuracy_difference(train, test) == pytest.approx([0.15, -0.05])
     assert metrics.overfitting_gap(train, test) == pytest.approx([0.15, 0.0])
 
@@ -66,7 +67,7 @@ def test_floor_degeneracy_is_exact(rate, cost, floor):
 
 @given(st.floats(0.01, 1), arrays(st.floats(0.001, 0.5), n_groups=2))
 def test_incompatibility_with_demographic_parity(rate, cost):
-    """Proposition 3: with equal rates, PCER-equity holds if and only if the costs are equal."""
+    """Proposition 3: with equal rates, PCER is equal if and only if the costs are."""
     assume(cost[0] == cost[1] or abs(cost[0] / cost[1] - 1) > 1e-12)
     ratio = metrics.pcer(np.full(2, rate), cost, floor=0.001)
     assert (metrics.pcer_disparity(ratio)[0] == 0) == (cost[0] == cost[1])
@@ -99,10 +100,8 @@ def test_axioms(rate, cost, factor):
 @pytest.mark.parametrize("n_groups", [2, 5])
 def test_equal_to_fairlearn(n_groups):
     assert fairlearn.__version__ == "0.15.0"
-    rng, each = (
-        np.random.default_rng(n_groups),
-        np.arange(4 * n_groups),
-    )  # every cell has someone
+    rng = np.random.default_rng(n_groups)
+    each = np.arange(4 * n_groups)  # every cell has someone
     truth, guess = (np.append(each // k % 2, rng.integers(0, 2, 500)) for k in (2, 1))
     named = {
         "sensitive_features": np.append(

@@ -1,8 +1,9 @@
-"""JSON files, read strictly and written atomically: the base of all file formats.
+"""How are files read and written? Strictly, and whole or not at all.
 
-Reading refuses NaN, duplicate keys, truncated files, other encodings and deep nesting,
-and names the file. Writing gives the same bytes for the same content and never leaves a
-partial file.
+Releases, reports, policies, receipts and caches are read and written here; a part of
+one is a ``Record``. Reading refuses NaN, duplicate keys, truncated files, other
+encodings and deep nesting, and names the file. Writing gives the same bytes for the
+same content and never leaves a partial file.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ else:
 
 
 class _Checked(ModelMetaclass):
-    """Makes a record that code writes out, ``pcer.Policy(...)``, refuse as a file is refused."""
+    """Makes ``pcer.Policy(...)``, written in code, refuse as a file is refused."""
 
     def __call__(cls, *args: Any, **fields: Any) -> Any:
         try:
@@ -78,34 +79,40 @@ AnyTree = TypeVar("AnyTree")
 
 
 def as_shown(value: AnyTree) -> AnyTree:
-    """Records, lists and mappings with every text safe to display; unchanged parts are kept."""
+    """A tree with every text safe to display; unchanged parts are not copied."""
     tree: Any = value
     if type(tree) in (int, float, bool, NoneType):  # the check for a record is slow
         return value
-    made: Any = tree
+    printable: Any = tree
     if type(tree) is str:
-        made = shown(tree)
+        printable = shown(tree)
     elif isinstance(tree, Record):
-        parts = ((name, getattr(tree, name)) for name in type(tree).model_fields)
-        changed = {
-            name: new for name, part in parts if (new := as_shown(part)) is not part
-        }
-        made = tree.model_copy(update=changed) if changed else tree
+        printable = _record_as_shown(tree)
     elif isinstance(tree, dict):
-        made = {as_shown(key): as_shown(part) for key, part in tree.items()}
-        made = (
-            tree if all(tree.get(key) is part for key, part in made.items()) else made
-        )
+        parts = {as_shown(key): as_shown(part) for key, part in tree.items()}
+        if any(tree.get(key) is not part for key, part in parts.items()):
+            printable = parts
     elif type(tree) in (list, tuple):
-        made = type(tree)(map(as_shown, tree))
-        made = tree if all(map(operator.is_, made, tree)) else made
-    found: AnyTree = made
-    return found
+        items = type(tree)(map(as_shown, tree))
+        if not all(map(operator.is_, items, tree)):
+            printable = items
+    result: AnyTree = printable
+    return result
+
+
+def _record_as_shown(record: Record) -> Record:
+    changed = {}
+    for name in type(record).model_fields:
+        part = getattr(record, name)
+        printable = as_shown(part)
+        if printable is not part:
+            changed[name] = printable
+    return record.model_copy(update=changed) if changed else record
 
 
 @contextmanager
 def many_objects() -> Iterator[None]:
-    """Pause garbage collection while millions of objects are made and none is dropped."""
+    """Pause garbage collection while millions of objects are made, none dropped."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -121,16 +128,12 @@ def read_regular(
     """Read one regular file; pipes and devices, which may never end, are refused."""
     file = os.fspath(path)
     try:
-        # without waiting for somebody to write into a pipe
-        at_once = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-        with open(
-            path, "rb", opener=lambda name, flags: os.open(name, flags | at_once)
-        ) as stream:
+        with open(path, "rb", opener=_open_at_once) as stream:
             status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise InputError(
-                    f"{file} is a pipe or a device, and only regular files are read; save its "
-                    "content to a file and name that."
+                    f"{file} is a pipe or a device, and only regular files are read; "
+                    "save its content to a file and name that."
                 )
             data = stream.read(-1 if max_bytes is None else max_bytes + 1)
     except OSError as error:
@@ -140,10 +143,17 @@ def read_regular(
     size = max(status.st_size, len(data))  # files of /proc report 0
     if max_bytes is not None and size > max_bytes:
         raise InputError(
-            f"{file} has {size:,} bytes, more than the {max_bytes:,} that are read by default; "
-            f"{ALLOW}."
+            f"{file} has {size:,} bytes, more than the {max_bytes:,} that are read by "
+            f"default; {ALLOW}."
         )
     return data
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting for somebody to write into a pipe."""
+    # Systems without pipes lack these flags.
+    at_once = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+    return os.open(path, flags | at_once)
 
 
 def read_text(
@@ -154,7 +164,8 @@ def read_text(
     file = os.fspath(path)
     if Path(file).suffix.lower() in TABLES:
         raise InputError(
-            f"{file} is a table; pcer release {shlex.quote(file)} makes a release of predictions."
+            f"{file} is a table; pcer release {shlex.quote(file)} makes a release of "
+            "predictions."
         )
     try:
         return data.decode("utf-8-sig")
@@ -171,30 +182,19 @@ def read_json(
 
 def parse_json(text: str, *, file: str, max_values: int | None = MAX_VALUES) -> Any:
     """Parse JSON text strictly; ``file`` is the name that errors mention."""
-    # A value begins the text or follows one of these; those inside strings are counted
-    # too.
+    # A value begins the text or follows one of these marks; marks within strings are
+    # counted too.
     n_values = 1 + sum(text.count(mark) for mark in ",[{")
     if max_values is not None and n_values > max_values:
         raise InputError(
-            f"{file} holds up to {n_values:,} values, more than the {max_values:,} that are read "
-            f"by default; {ALLOW}."
+            f"{file} holds up to {n_values:,} values, more than the {max_values:,} "
+            f"that are read by default; {ALLOW}."
         )
     try:
         tree = json.loads(
             text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys
         )
-        level: list[Any] = [[tree]]
-        for _ in range(MOST_LEVELS + 1):
-            values = (node.values() if type(node) is dict else node for node in level)
-            level = [
-                value
-                for inner in values
-                for value in inner
-                if type(value) in (dict, list)
-            ]
-        if level:
-            raise RecursionError
-        return tree
+        _require_shallow(tree)
     except json.JSONDecodeError as error:
         raise InputError(
             f"{file} is not complete JSON: {error.msg} at line {error.lineno}, column "
@@ -209,24 +209,7 @@ def parse_json(text: str, *, file: str, max_values: int | None = MAX_VALUES) -> 
         if "integer string" in reason:
             reason = "it holds an integer of thousands of digits; write fewer"
         raise InputError(f"{file} cannot be used: {reason}.") from None
-
-
-def read_toml(path: str | os.PathLike[str], *, see: str) -> dict[str, Any]:
-    """Parse one TOML file into plain objects; errors refer to the page ``see``."""
-    text = read_text(path)
-    try:
-        return tomllib.loads(text)
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # numbers too long, and nesting too deep
-        is_said = isinstance(error, tomllib.TOMLDecodeError)
-        reason = (
-            error if is_said else "it holds more digits or brackets than can be read"
-        )
-        raise InputError(
-            f"{os.fspath(path)} is not TOML: {reason}; see {see}."
-        ) from None
+    return tree
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -236,35 +219,69 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """One object of a file; ValueError if it has a field twice."""
     record = dict(pairs)
     if len(record) < len(pairs):
-        twice = next(
-            key for key, n in Counter(key for key, _ in pairs).items() if n > 1
-        )
+        n_fields = Counter(key for key, _ in pairs)
+        repeated = [key for key, n in n_fields.items() if n > 1]
         raise ValueError(
-            f"the field {_quoted(twice)} appears twice in one object; keep one"
+            f"the field {_quoted(repeated[0])} appears twice in one object; keep one"
         )
     return record
+
+
+def _require_shallow(tree: Any) -> None:
+    """Raise RecursionError if lists and objects are nested below ``MOST_LEVELS``."""
+    level = _lists_and_objects([tree])
+    for _ in range(MOST_LEVELS):
+        deeper: list[Any] = []
+        for node in level:
+            parts = node.values() if type(node) is dict else node
+            deeper += _lists_and_objects(parts)
+        level = deeper
+    if level:
+        raise RecursionError
+
+
+def _lists_and_objects(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if type(value) in (dict, list)]
+
+
+def read_toml(path: str | os.PathLike[str], *, see: str) -> dict[str, Any]:
+    """Parse one TOML file into plain objects; errors refer to the page ``see``."""
+    text = read_text(path)
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = "it holds more digits or brackets than can be read"
+        if isinstance(error, tomllib.TOMLDecodeError):
+            reason = str(error)
+        raise InputError(
+            f"{os.fspath(path)} is not TOML: {reason}; see {see}."
+        ) from None
 
 
 def require_format(
     data: Any, *, file: str, name: str, version: int, if_older: str | None = None
 ) -> None:
-    """Check a file's format and version; older ones are refused where ``if_older`` says so."""
-    given = data.get("format") if isinstance(data, dict) else type(data).__name__
-    if not isinstance(data, dict) or given != name:
+    """Raise InputError unless a file has this format, in a version that is read.
+
+    Older versions are refused where ``if_older`` says what to do with them.
+    """
+    stated = data.get("format") if isinstance(data, dict) else type(data).__name__
+    if not isinstance(data, dict) or stated != name:
         sentence = (
-            f'must be an object with "format": "{name}", but has {_quoted(given)}.'
+            f'must be an object with "format": "{name}", but has {_quoted(stated)}.'
         )
         raise InputError(f"{file} {sentence}", field="format")
-    given = data.get("version")
+    stated = data.get("version")
     fault = ""
-    has = f" has version {_quoted(given)} of {name}, and this pcer"
-    if type(given) is not int or given < 1:
-        fault = f': "version" must be a whole number from 1, but is {_quoted(given)}'
-    elif given > version:
+    has = f" has version {_quoted(stated)} of {name}, and this pcer"
+    if type(stated) is not int or stated < 1:
+        fault = f': "version" must be a whole number from 1, but is {_quoted(stated)}'
+    elif stated > version:
         fault = f"{has} reads up to version {version}; upgrade pcer"
-    elif given < version and if_older is not None:
+    elif stated < version and if_older is not None:
         fault = f"{has} checks version {version}; {if_older}"
     if fault:
         raise InputError(f"{file}{fault}.", field="version")
@@ -285,39 +302,48 @@ def parse_record(
     try:
         return record.model_validate(data)
     except ValidationError as error:
-        if (n_mistakes := error.error_count()) > MOST_MISTAKES:
+        n_mistakes = error.error_count()
+        if n_mistakes > MOST_MISTAKES:
             raise InputError(
-                f"{file} has {n_mistakes:,} values that do not fit this format; write the file "
-                "again with the tool that made it."
+                f"{file} has {n_mistakes:,} values that do not fit this format; write "
+                "the file again with the tool that made it."
             ) from None
-        raise _first_mistake(
-            error.errors(include_url=False)[0], data, file, hints or {}
-        ) from None
+        mistake = error.errors(include_url=False)[0]
+        raise _first_mistake(mistake, data, file, hints or {}) from None
 
 
 def _first_mistake(
     error: Mapping[str, Any], data: Any, file: str, hints: Mapping[str, str]
 ) -> InputError:
+    """What pydantic says of one field, as a sentence with its place and the remedy."""
     kind = error["type"]
-    given = error["input"]
-    problem = error["msg"].removeprefix("Input ")
-    own = error.get("ctx", {}).get("error")  # raised by one of our checks
     path = _place(error["loc"], data, is_missing=kind == "missing")
     where = field_path(path)
+    our_error = error.get("ctx", {}).get("error")  # raised by one of our checks
+    problem = _problem(error, our_error)
+    subject = f"field {where}: " if where else ""
+    hint = ""
     name = str(path[-1]) if path else ""
-    problem = PROBLEMS.get(kind, problem) if own is None else str(own)
-    if isinstance(given, str | int | float | None) and kind not in (
-        "missing",
-        "extra_forbidden",
-    ):
-        problem += f", but is {_quoted(given)}"
-    problem = problem[0].lower() + problem[1:]
-    is_hinted = name in hints and kind not in ("extra_forbidden", "model_type")
-    hint = f"; {hints[name]}" if is_hinted else ""
+    if name in hints and kind not in ("extra_forbidden", "model_type"):
+        hint = f"; {hints[name]}"
     return InputError(
-        f"{file}: {f'field {where}: ' if where else ''}{problem}{hint}.",
-        field=getattr(own, "field", None) or where or None,
+        f"{file}: {subject}{problem}{hint}.",
+        field=getattr(our_error, "field", None) or where or None,
     )
+
+
+def _problem(error: Mapping[str, Any], our_error: Exception | None) -> str:
+    """What is wrong with a value, and which value it is."""
+    kind = error["type"]
+    value = error["input"]
+    if our_error is not None:
+        problem = str(our_error)
+    else:
+        problem = PROBLEMS.get(kind, error["msg"].removeprefix("Input "))
+    is_short = isinstance(value, str | int | float | None)
+    if is_short and kind not in ("missing", "extra_forbidden"):
+        problem += f", but is {_quoted(value)}"
+    return problem[0].lower() + problem[1:]
 
 
 def _place(
@@ -338,24 +364,25 @@ def _place(
 
 
 def field_path(location: Iterable[int | str]) -> str:
-    """Render a location as a reader would write it: ``runs[3].groups.Other.train.tp``."""
-    parts = (
-        f"[{p}]" if isinstance(p, int) else f".{shown(clipped(p))}" for p in location
-    )
-    return "".join(parts).removeprefix(".")
+    """A location as readers write it: ``runs[3].groups.Other.train.tp``."""
+    path = ""
+    for part in location:
+        is_position = isinstance(part, int)
+        path += f"[{part}]" if is_position else f".{shown(clipped(str(part)))}"
+    return path.removeprefix(".")
 
 
 def _quoted(value: object) -> str:
     """A value as Python writes it, shortened."""
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
         return f"a whole number of {value.bit_length():,} bits"
-    return clipped(
-        repr(value[:LONGEST_QUOTE] if isinstance(value, str) else value), LONGEST_QUOTE
-    )
+    if isinstance(value, str):
+        value = value[:LONGEST_QUOTE]
+    return clipped(repr(value), LONGEST_QUOTE)
 
 
 def canonical_json(tree: Any) -> str:
-    """The one text form of our files: invisible characters by their number, which control none."""
+    """The one text form of our files; invisible characters stand by their number."""
     text = json.dumps(tree, ensure_ascii=False, allow_nan=False, indent=1)
     return shown(text, keep="\n") + "\n"
 
@@ -373,55 +400,93 @@ def write_files(
         OutputError: nothing was changed; or, where undoing failed, which files were
             changed and where their old content is.
     """
-    staged: dict[Path, Path] = {}  # by target, the new content
-    kept: dict[Path, Path] = {}  # by target, the old content
-    stuck: dict[Path, Path | None] = {}
-    target = Path()
-    made = list[Path]()
+    batch = _Batch()
     try:
         for path, content in contents.items():
-            target = Path(path)
-            if target.is_dir():
-                raise IsADirectoryError("it is a folder")
-            new = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
-            made.append(new)  # first, or a signal could leave it behind
-            with open(
-                new, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)
-            ) as stream:
-                staged[target] = new
-                stream.write(content.encode() if isinstance(content, str) else content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            if not private:  # as it is made, only its owner can read it
-                mask = os.umask(0)
-                os.umask(mask)
-                os.chmod(new, 0o666 & ~mask)
-        for target in [*staged][:-1]:  # the last needs no undo
-            if os.path.lexists(target):
-                kept[target] = staged[target].with_name(f"{staged[target].name}.old")
-                shutil.copy2(target, kept[target], follow_symlinks=False)
-        for target, new in staged.items():
-            os.replace(new, target)
+            batch.stage(Path(path), content, is_private=private)
+        batch.keep_old_content()
+        batch.move_into_place()
     except BaseException:
-        replaced = [path for path, new in staged.items() if not new.exists()]
-        for path in replaced if len(replaced) < len(staged) else ():
-            try:
-                os.replace(kept[path], path) if path in kept else path.unlink(
-                    missing_ok=True
-                )
-            except OSError:
-                stuck[path] = kept.pop(path, None)
-        also = "".join(
-            f"; {path} was replaced all the same"
-            + (f", its old content is in {old}" if old else "")
-            for path, old in stuck.items()
-        )
-        with refused_as(f"{target} cannot be written", WRITABLE + also):
+        remedy = WRITABLE + batch.undo()
+        with refused_as(f"{batch.target} cannot be written", remedy):
             raise
     finally:
-        for leftover in (*made, *kept.values()):
+        batch.clear()
+
+
+class _Batch:
+    """Files that are written all or none."""
+
+    def __init__(self) -> None:
+        self.target = Path()  # the file that is being worked on
+        self.staged: dict[Path, Path] = {}  # by target, the new content
+        self.kept: dict[Path, Path] = {}  # by target, the old content
+        self.made: list[Path] = []  # every staged file, begun or finished
+
+    def stage(self, target: Path, content: str | bytes, *, is_private: bool) -> None:
+        """Write new content beside its target."""
+        self.target = target
+        if target.is_dir():
+            raise IsADirectoryError("it is a folder")
+        new = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
+        self.made.append(new)  # first, or a signal could leave it behind
+        with open(new, "xb", opener=_open_private) as stream:
+            self.staged[target] = new
+            stream.write(content.encode() if isinstance(content, str) else content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if not is_private:  # as it is made, only its owner can read it
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(new, 0o666 & ~mask)
+
+    def keep_old_content(self) -> None:
+        """Copy what will be replaced, but for the last, which needs no undo."""
+        for target in [*self.staged][:-1]:
+            self.target = target
+            if os.path.lexists(target):
+                new = self.staged[target]
+                self.kept[target] = new.with_name(f"{new.name}.old")
+                shutil.copy2(target, self.kept[target], follow_symlinks=False)
+
+    def move_into_place(self) -> None:
+        """Replace every target."""
+        for target, new in self.staged.items():
+            self.target = target
+            os.replace(new, target)
+
+    def undo(self) -> str:
+        """Put back what was replaced, unless all was; says which files it could not."""
+        replaced = [target for target, new in self.staged.items() if not new.exists()]
+        if len(replaced) == len(self.staged):
+            return ""
+        stuck = ""
+        for target in replaced:
+            try:
+                self._put_back(target)
+            except OSError:
+                stuck += f"; {target} was replaced all the same"
+                old = self.kept.pop(target, None)
+                if old is not None:
+                    stuck += f", its old content is in {old}"
+        return stuck
+
+    def _put_back(self, target: Path) -> None:
+        if target in self.kept:
+            os.replace(self.kept[target], target)
+        else:
+            target.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Remove whatever is left beside the targets."""
+        for leftover in (*self.made, *self.kept.values()):
             with suppress(OSError):
                 leftover.unlink(missing_ok=True)
+
+
+def _open_private(path: str, flags: int) -> int:
+    """Open a file that only its owner can read."""
+    return os.open(path, flags, 0o600)
 
 
 def make_folder(path: str | os.PathLike[str], *, parents: bool = False) -> bool:
@@ -435,8 +500,9 @@ def make_folder(path: str | os.PathLike[str], *, parents: bool = False) -> bool:
 
 
 def cache_folder() -> Path:
-    """The folder named by ``PCER_CACHE``, or the user's cache folder of this operating system."""
-    if named := os.environ.get(CACHE_VARIABLE):
+    """The folder that ``PCER_CACHE`` names, or else the user's cache folder."""
+    named = os.environ.get(CACHE_VARIABLE)
+    if named:
         return Path(named)
     import pooch
 

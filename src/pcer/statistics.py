@@ -1,14 +1,13 @@
-"""Bootstrap, sign test, normal tests, Holm, Renyi divergences: pure functions of arrays.
+"""Which statistics does pcer compute: bootstrap, sign test, normal tests, Holm?
 
-A bootstrap resample is a vector of counts per unit: one matrix gives every mean of a
-setting.
+Pure functions of arrays, for ``measuring``, ``paper`` and ``attacks``. The second half,
+the Renyi divergences, is for ``train`` and shares nothing with the first. scipy is
+imported inside the functions, so that ``import pcer`` does not wait for it.
 """
 
 from __future__ import annotations
 
-import importlib
 import math
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +15,8 @@ import numpy.typing as npt
 from pcer.errors import require_at_least, require_open_unit
 from pcer.metrics import FloatArray, quotient
 
-_special = partial(
-    importlib.import_module, "scipy.special"
-)  # `import pcer` does not wait for it
-BLOCK_ENTRIES = (
-    2_000_000  # entries of the (resample, unit) matrix that are held at once
-)
+# Entries of the (resample, unit) matrix that are held at once.
+BLOCK_ENTRIES = 2_000_000
 SIGNIFICANCE = 0.05
 EXPOSURE_SHARE = 0.8  # of that level, for differences of exposures; ratios get the rest
 POWER_QUANTILE = 0.84  # normal quantile of 80 % power, as the design rounds it
@@ -30,50 +25,71 @@ POWER_QUANTILE = 0.84  # normal quantile of 80 % power, as the design rounds it
 def bootstrap_sums(
     values: FloatArray, *, resamples: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Sum of ``values`` (unit, ...) over every bootstrap resample of the units, (resample, ...).
+    """Sums over every bootstrap resample of the units, (resample, ...).
+
+    A resample r is a vector of counts n_ru per unit u, so one matrix gives every sum of
+    a setting:
+
+        sum_r = n_r1 values_1 + n_r2 values_2 + ...
 
     Draws indices as scipy.stats.bootstrap does, so that one generator state gives both
     the same distribution. Works in blocks, so memory does not grow with the number of
     units.
+
+    Args:
+        values: (unit, ...).
+        resamples: how many, at least 1.
+        rng: where the indices come from.
     """
-    n = len(values)
-    require_at_least(1, n_units=n, resamples=resamples)
+    n_units = len(values)
+    require_at_least(1, n_units=n_units, resamples=resamples)
     sums = []
-    rows = max(1, BLOCK_ENTRIES // n)
+    rows = max(1, BLOCK_ENTRIES // n_units)
     for done in range(0, resamples, rows):
         block = min(rows, resamples - done)
-        index = rng.integers(0, n, (block, n)) + np.arange(block)[:, None] * n
-        counts = np.bincount(index.ravel(), minlength=block * n).reshape(block, n)
+        first = np.arange(block)[:, None] * n_units  # of each resample's counts
+        index = rng.integers(0, n_units, (block, n_units)) + first
+        counts = np.bincount(index.ravel(), minlength=block * n_units)
+        n = counts.reshape(block, n_units).astype(np.float64)
         # einsum without BLAS, whose result would depend on the machine's kernels and
         # threads
-        sums.append(
-            np.einsum("ru,uq->rq", counts.astype(np.float64), values.reshape(n, -1))
-        )
+        sums.append(np.einsum("ru,uq->rq", n, values.reshape(n_units, -1)))
     return np.concatenate(sums).reshape(resamples, *values.shape[1:])
 
 
 def percentile_interval(draws: FloatArray, *, confidence_level: float) -> FloatArray:
-    """Lower and upper percentile over the first axis, stacked on a new first axis."""
+    """Lower and upper percentile over the first axis, stacked on a new first axis.
+
+    The quantiles at tail and 1 - tail, where tail = (1 - confidence level) / 2.
+    """
     require_open_unit(confidence_level=confidence_level)
     tail = (1 - confidence_level) / 2
     return np.asarray(np.quantile(draws, [tail, 1 - tail], axis=0))
 
 
 def sign_test(n_positive: int, n_negative: int) -> float:
-    """Exact two-sided sign test; ties are left out by the caller. 1.0 without any seed.
+    """Exact two-sided sign test; 1.0 without any seed.
+
+    Ties are left out by the caller. Of n signs, with the rarer one k times:
+
+        p = min(1, 2 P(X <= k)) for X ~ Binomial(n, 1/2)
 
     >>> round(sign_test(28, 22), 3)
     0.48
     """
+    from scipy.special import bdtr
+
     n = n_positive + n_negative
-    fewer = min(n_positive, n_negative)
-    return min(1.0, 2.0 * float(_special().bdtr(fewer, n, 0.5))) if n else 1.0
+    k = min(n_positive, n_negative)
+    if n == 0:
+        return 1.0
+    return min(1.0, 2.0 * float(bdtr(k, n, 0.5)))
 
 
 def generator(
     seed: int, *, purpose: int, epsilon: float, model: str | None = None
 ) -> np.random.Generator:
-    """An independent random stream for a setting and purpose, whatever other settings there are."""
+    """A random stream for a setting and purpose, independent of all others."""
     bits: npt.NDArray[np.uint32] = np.array([epsilon], dtype=np.float64).view(np.uint32)
     key = (purpose, *bits.tolist(), *(model or "").encode())
     return np.random.Generator(
@@ -82,19 +98,35 @@ def generator(
 
 
 def upper_p(value: FloatArray, standard_error: FloatArray) -> FloatArray:
-    """One-sided p-value of value / error against 0; 1 where the error is 0."""
-    return np.asarray(_special().ndtr(-_z(value, standard_error, without=-np.inf)))
+    """One-sided p-value against 0: Phi(-value / error); 1 where the error is 0."""
+    from scipy.special import ndtr
+
+    z = _z(value, standard_error, without=-np.inf)
+    return np.asarray(ndtr(-z))
 
 
 def two_sided_p(value: FloatArray, standard_error: FloatArray) -> FloatArray:
-    """Two-sided p-value of value / error against 0; 1 where the error is 0."""
-    return np.asarray(
-        2 * _special().ndtr(-np.abs(_z(value, standard_error, without=0.0)))
+    """Two-sided p-value against 0: 2 Phi(-|value / error|); 1 where the error is 0."""
+    from scipy.special import ndtr
+
+    z = _z(value, standard_error, without=0.0)
+    return np.asarray(2 * ndtr(-np.abs(z)))
+
+
+def _z(value: FloatArray, standard_error: FloatArray, *, without: float) -> FloatArray:
+    """Value / error; ``without`` where the error is 0, NaN where one is unknown."""
+    is_known = ~np.isnan(value) & ~np.isnan(standard_error)
+    return quotient(
+        value, standard_error, otherwise=np.where(is_known, without, np.nan)
     )
 
 
 def holm(p_values: FloatArray, *, weights: FloatArray | None = None) -> FloatArray:
     """Holm-adjusted p-values over all finite entries; NaN stays NaN and does not count.
+
+    With p_1, p_2, ... in order of p / w (Holm 1979, with weights w):
+
+        adjusted_i = max over j <= i of min(1, p_j (w_j + w_(j+1) + ...) / w_j)
 
     Args:
         p_values: of any shape.
@@ -107,29 +139,27 @@ def holm(p_values: FloatArray, *, weights: FloatArray | None = None) -> FloatArr
     array([0.0125, 0.04  ])
     """
     adjusted = np.array(p_values, dtype=np.float64)
-    tested = np.isfinite(adjusted)
-    p = adjusted[tested]
-    w = np.ones(len(p)) if weights is None else weights[tested]
+    is_tested = np.isfinite(adjusted)
+    p = adjusted[is_tested]
+    w = np.ones(len(p)) if weights is None else weights[is_tested]
     order = np.argsort(p / w, kind="stable")
     left = np.cumsum(w[order][::-1])[::-1]  # the share that is left at each step
     p[order] = np.maximum.accumulate(np.minimum(1.0, p[order] * (left / w[order])))
-    adjusted[tested] = p
+    adjusted[is_tested] = p
     return adjusted
 
 
 def detectable(
     standard_error: FloatArray, *, n_tests: int, level: float = SIGNIFICANCE
 ) -> FloatArray:
-    """Smallest value that one-sided tests with equal shares of the level find in 80%."""
-    z_holm = float(-_special().ndtri(level / max(n_tests, 1)))
+    """Smallest value that one-sided tests with equal shares of the level find in 80%.
+
+    (z_holm + z_power) error, where z_holm is the normal quantile of 1 - level / tests.
+    """
+    from scipy.special import ndtri
+
+    z_holm = float(-ndtri(level / max(n_tests, 1)))
     return np.asarray((z_holm + POWER_QUANTILE) * standard_error)
-
-
-def _z(value: FloatArray, standard_error: FloatArray, *, without: float) -> FloatArray:
-    is_known = ~np.isnan(value) & ~np.isnan(standard_error)
-    return quotient(
-        value, standard_error, otherwise=np.where(is_known, without, np.nan)
-    )
 
 
 def interval_quantile(confidence_level: float) -> float:
@@ -138,12 +168,14 @@ def interval_quantile(confidence_level: float) -> float:
     >>> round(interval_quantile(0.95), 2)
     1.96
     """
+    from scipy.special import ndtri
+
     require_open_unit(confidence_level=confidence_level)
-    return float(_special().ndtri(0.5 + confidence_level / 2))
+    return float(ndtri(0.5 + confidence_level / 2))
 
 
 # Renyi divergences of DP-SGD, which add up over steps and models; the last axis is the
-# order.
+# order. Nothing below uses anything above.
 
 # Orders of the divergences: those of dp-accounting, so that both agree.
 ORDERS: FloatArray = np.array(
@@ -157,60 +189,88 @@ ORDERS: FloatArray = np.array(
     ]
 )
 REACH = 12.0  # standard deviations beyond which a Gaussian law is below 1e-31
-DENSITY = (
-    8.0  # points of an integral per standard deviation; the error is below 1e-16 then
-)
+# Points of an integral per standard deviation; the error is below 1e-16 then.
+DENSITY = 8.0
 
 
 def sampled_gaussian(noise: FloatArray, rate: float) -> FloatArray:
-    """Divergence (noise, order) of one Gaussian step on a Poisson sample of this rate."""
-    whole = np.floor(ORDERS) == ORDERS
+    """Divergence (noise, order) of one Gaussian step on a Poisson sample.
+
+    Of order a, with noise sigma and sampling rate q (Mironov, Talwar and Zhang 2019):
+
+        Q = N(0, sigma^2), P = (1 - q) Q + q N(1, sigma^2)
+        D_a(P || Q) = log E_Q[(P/Q)^a] / (a - 1)
+
+    Args:
+        noise: (noise,) multiples of the clip norm.
+        rate: chance of a record to join a step, in (0, 1].
+    """
+    is_whole = np.floor(ORDERS) == ORDERS
     log_moments = np.empty((len(noise), len(ORDERS)))
-    for column in np.flatnonzero(whole):
+    for column in np.flatnonzero(is_whole):
         log_moments[:, column] = _whole_order(noise, rate, int(ORDERS[column]))
-    for row, own in enumerate(noise):
-        log_moments[row, ~whole] = _broken_orders(float(own), rate, ORDERS[~whole])
+    broken = ORDERS[~is_whole]
+    for row, sigma in enumerate(noise):
+        log_moments[row, ~is_whole] = _broken_orders(float(sigma), rate, broken)
     return np.asarray(np.maximum(log_moments, 0) / (ORDERS - 1))  # below 0 is rounding
 
 
 def conversion(dp_delta: float) -> FloatArray:
     """What each order adds to a divergence to make an epsilon at ``dp_delta``.
 
-    Proposition 12 of Canonne, Kamath and Steinke 2020, as in dp-accounting.
+    Of order a, at delta (Proposition 12 of Canonne, Kamath and Steinke 2020, as in
+    dp-accounting):
+
+        log(1 - 1/a) - log(delta a) / (a - 1)
     """
     return np.asarray(np.log1p(-1 / ORDERS) - np.log(dp_delta * ORDERS) / (ORDERS - 1))
 
 
 def epsilon_of(divergence: FloatArray, *, dp_delta: float) -> FloatArray:
-    """The least epsilon over orders, from divergences (..., order), as dp-accounting gives it."""
+    """The least epsilon over orders, as dp-accounting gives it.
+
+    Args:
+        divergence: (..., order).
+        dp_delta: the delta of the epsilon.
+    """
     best = (divergence + conversion(dp_delta)).min(axis=-1)
     # Below this at any order, the total variation is below delta.
-    hidden = divergence.min(axis=-1) < -math.log1p(-(dp_delta**2))
-    return np.where(hidden, 0.0, np.maximum(best, 0.0))
+    is_hidden = divergence.min(axis=-1) < -math.log1p(-(dp_delta**2))
+    return np.where(is_hidden, 0.0, np.maximum(best, 0.0))
 
 
 def _whole_order(noise: FloatArray, rate: float, order: int) -> FloatArray:
-    """Log moment E_Q[(P/Q)^order] by the binomial formula, for every noise."""
+    """(noise,) log moments log E_Q[(P/Q)^a] at a whole order a: the binomial formula.
+
+    With noise sigma and sampling rate q, as in ``sampled_gaussian``:
+
+        log sum_k exp(weight_k + (k^2 - k) / (2 sigma^2)), for k = 0, ..., a
+        weight_k = log C(a, k) + k log q + (a - k) log(1 - q)
+    """
+    from scipy.special import gammaln, logsumexp, xlog1py
+
     k = np.arange(order + 1)
-    log_factorial = _special().gammaln
-    choose = (
-        log_factorial(order + 1) - log_factorial(k + 1) - log_factorial(order - k + 1)
-    )
-    weight = choose + k * math.log(rate) + _special().xlog1py(order - k, -rate)
+    log_choose = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
+    weight = log_choose + k * math.log(rate) + xlog1py(order - k, -rate)
     exponent = weight + (k * k - k) / (2 * noise[:, None] ** 2)
-    return np.asarray(_special().logsumexp(exponent, axis=1))
+    return np.asarray(logsumexp(exponent, axis=1))
 
 
 def _broken_orders(noise: float, rate: float, orders: FloatArray) -> FloatArray:
-    """Log moments at orders between whole ones, as an integral over the noise."""
+    """(order,) log moments log E_Q[(P/Q)^a] between whole orders, as an integral.
+
+    With noise sigma, sampling rate q as in ``sampled_gaussian``, over x from N(0, 1):
+
+        E[ratio(x)^a], ratio(x) = 1 - q + q exp(x / sigma - 1 / (2 sigma^2))
+    """
+    from scipy.special import logsumexp
+
     # The integrand is smooth up to pi x noise from the line: an even grid is as good as
     # exact.
     step = min(1.0, 4 * noise) / DENSITY
     x = np.arange(-REACH, REACH + orders.max() / noise, step)
     log_rest = math.log1p(-rate) if rate < 1 else -math.inf
     log_ratio = np.logaddexp(log_rest, math.log(rate) + x / noise - 1 / (2 * noise**2))
-    density = -(x**2) / 2
-    log_sum = _special().logsumexp
-    return np.asarray(
-        log_sum(orders[:, None] * log_ratio + density, axis=1) - log_sum(density)
-    )
+    log_density = -(x**2) / 2  # but for a constant, which the second sum has, too
+    log_moments = logsumexp(orders[:, None] * log_ratio + log_density, axis=1)
+    return np.asarray(log_moments - logsumexp(log_density))

@@ -128,7 +128,8 @@ def test_acs_is_a_seeded_sample_of_the_published_counts_and_rates(data_folder):
 
 def test_bios_is_balanced_and_says_how_its_text_differs(data_folder):
     dataset = load("bios", folder=data_folder)
-    groups, nurses = dataset.attribute("gender"), dataset.labels == 0
+    groups = dataset.attribute("gender")
+    nurses = dataset.labels == 0
     assert (dataset.n_records, dataset.labels.sum()) == (1_608, 804)
     assert np.bincount(groups.codes[nurses]).tolist() == [86, 718]
     assert dataset.features.shape == (1_608, 200)
@@ -138,7 +139,7 @@ def test_bios_is_balanced_and_says_how_its_text_differs(data_folder):
 
 
 def test_bios_encoding_is_the_papers():
-    """With as many components as texts, inner products are those of a TF-IDF made by hand."""
+    """With as many components as texts, inner products are a TF-IDF's made by hand."""
     texts = [
         "A red fox and a fox",
         "red fox",
@@ -146,10 +147,12 @@ def test_bios_encoding_is_the_papers():
         "hen and fox and hen",
         "lone owl",
     ]
-    words = [re.findall(r"\b\w\w+\b", text.lower()) for text in texts]
-    terms = [[*row, *map(" ".join, pairwise(row))] for row in words]
-    every = sorted({term for row in terms for term in row})
-    counts = np.array([[row.count(term) for term in every] for row in terms])
+    terms = []
+    for text in texts:
+        words = re.findall(r"\b\w\w+\b", text.lower())
+        terms.append([*words, *map(" ".join, pairwise(words))])
+    every = sorted(set().union(*terms))
+    counts = np.array([[*map(row.count, every)] for row in terms])
     idf = 1 + np.log((1 + len(texts)) / (1 + (counts > 0).sum(axis=0)))
     weights = np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0) * idf
     weights /= np.linalg.norm(weights, axis=1, keepdims=True)
@@ -267,13 +270,13 @@ def test_publishers_files_are_preferred_to_a_copy(tmp_path):
 
 
 def test_bundled_files_hold_no_identity_and_every_task_says_what_it_is():
-    needed = {
-        file.name: task.columns for task in benchmarks.SOURCES for file in task.files
-    }
+    needed = {}
+    for task in benchmarks.SOURCES:
+        needed |= {file.name: task.columns for file in task.files}
     for path in FILES.iterdir():
         with gzip.open(path, "rt") as stream:
             columns = next(csv.reader(stream))
-            width = max(len(field) for line in csv.reader(stream) for field in line)
+            width = max(len(max(line, key=len)) for line in csv.reader(stream))
         assert set(columns) == set(needed[path.name])
         assert width <= len("Asian-Pac-Islander")
         assert not {"id", "name", "first", "last", "dob", "fnlwgt"} & set(columns)
@@ -307,7 +310,8 @@ def test_what_is_at_hand_is_known_without_loading(tmp_path, monkeypatch):
     ):
         load("adults")
     (tmp_path / "some.csv").write_bytes(bytes(2_345_678))
-    empty, here = tmp_path / "empty", DataFile(name="some.csv")
+    empty = tmp_path / "empty"
+    here = DataFile(name="some.csv")
 
     def place(file, **places):
         monkeypatch.setattr(

@@ -63,7 +63,8 @@ def test_split_follows_its_documented_rule(n):
 def test_split_depends_on_ids_labels_seed_and_secret_only():
     dataset = small(50)
     other = replace(dataset, features=dataset.features * -2, notes=("other",))
-    plain, keyed = split(dataset, seed=1), split(dataset, seed=1, secret=SECRET)
+    plain = split(dataset, seed=1)
+    keyed = split(dataset, seed=1, secret=SECRET)
     assert plain.train.tolist() == split(other, seed=1).train.tolist()
     assert plain.train.tolist() != keyed.train.tolist()
     assert len(plain.train) == len(keyed.train)
@@ -161,8 +162,10 @@ def test_an_attribute_needs_two_groups_and_valid_codes():
 def test_who_knows_all_records_but_one_cannot_guess_that_one():
     """The attack: try every value of the last person's field until the digest fits."""
     dataset = small(10)
-    known, truth = dataset.features.copy(), int(dataset.features[9, 0])
-    plain, keyed = dataset.published_digest(b""), dataset.published_digest(SECRET)
+    known = dataset.features.copy()
+    truth = int(dataset.features[9, 0])
+    plain = dataset.published_digest(b"")
+    keyed = dataset.published_digest(SECRET)
     assert plain == f"sha256:{dataset.digest}"
     assert keyed.startswith("hmac-sha256:")
     for published, secret, found in (

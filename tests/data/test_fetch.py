@@ -66,10 +66,8 @@ def refuse(path: Path) -> None:
     raise InputError(f"{path.name} has another shape")
 
 
-BROKE_OFF, ANOTHER = (
-    "the download failed",
-    "is not the one that its publisher describes",
-)
+BROKE_OFF = "the download failed"
+ANOTHER = "is not the one that its publisher describes"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Own tables: types, missing values, leaks, and one clear sentence for each bad table."""
+"""Own tables: types, missing values, leaks, and a sentence for each bad table."""
 
 import datetime
 import os
@@ -30,14 +30,18 @@ def plan(**changes):
 
 def people(n=12, **changes):
     """A table in which every treatment occurs."""
+
+    def repeated(*values):
+        return [values[i % len(values)] for i in range(n)]
+
     return {
         "age": [20 + i if i % 5 else None for i in range(n)],
-        "job": [("cook", "smith", None)[i % 3] for i in range(n)],
-        "country": ["here"] * n,
-        "decision": ["A" if i % 2 else "B" for i in range(n)],
-        "race_code": [i // 2 % 2 + 7 for i in range(n)],
-        "race": ["green" if i // 2 % 2 else "blue" for i in range(n)],
-        "approved": ["yes" if i % 2 else "no" for i in range(n)],
+        "job": repeated("cook", "smith", None),
+        "country": repeated("here"),
+        "decision": repeated("B", "A"),
+        "race_code": repeated(7, 7, 8, 8),
+        "race": repeated("blue", "blue", "green", "green"),
+        "approved": repeated("no", "yes"),
         **changes,
     }
 
@@ -51,11 +55,10 @@ def write(tmp_path):
         if name.endswith("parquet"):
             parquet.write_table(pa.table(columns), path)
             return path
-        rows = zip(*columns.values(), strict=True)
-        lines = [
-            separator.join("" if v is None else str(v) for v in row) for row in rows
-        ]
-        text = start + "\n".join([separator.join(columns), *lines]) + "\n"
+        lines = [separator.join(columns)]
+        for row in zip(*columns.values(), strict=True):
+            lines.append(separator.join("" if v is None else str(v) for v in row))
+        text = start + "\n".join(lines) + "\n"
         path.write_text(text, encoding="utf-8")
         return path
 
@@ -90,10 +93,8 @@ def test_every_column_is_accounted_for(write):
     ]
     own = read_table(write(people(number=list(range(12)))), plan(drop=("number",)))
     assert "number" not in [line.column for line in own.account]
-    dataset, names = (
-        own.dataset,
-        ("age", "age=(missing)", "job=cook", "job=smith", "job=(missing)"),
-    )
+    dataset = own.dataset
+    names = ("age", "age=(missing)", "job=cook", "job=smith", "job=(missing)")
     assert dataset.feature_names == names
     assert dataset.labels.tolist() == [0, 1] * 6
     assert dataset.attribute("race").group_names == ("blue", "green")
@@ -129,7 +130,8 @@ def test_adult_as_an_own_table_equals_the_task():
     given = plan(
         label="income", positive=">50K", attributes=("sex", "race"), missing=("?",)
     )
-    own, task = read_table(BUNDLED / "adult.csv.gz", given).dataset, load("adult")
+    own = read_table(BUNDLED / "adult.csv.gz", given).dataset
+    task = load("adult")
     names = [name for name in own.feature_names if name != "occupation=(missing)"]
     assert sorted(names) == sorted(task.feature_names)
     rows = np.isin(own.record_ids, task.record_ids)

@@ -26,16 +26,21 @@ FOREST = ROOT / "examples" / "compas-forest.release.json"
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 (HOOK,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
 GH = """#!/bin/sh
-# stands for GitHub's command: keeps what it is called with, and knows one earlier comment
+# stands for GitHub's command: keeps its arguments, and knows one earlier comment
 printf '%s\\n' "$*" >> gh.txt
-case "$*" in *'startswith(env.MARKER)'*) [ "$MARKER" != '<!-- pcer: earlier -->' ] || echo 4 ;; esac
+case "$*" in
+  *'startswith(env.MARKER)'*) [ "$MARKER" != '<!-- pcer: earlier -->' ] || echo 4 ;;
+esac
 """
 
 
 def steps_run(
     folder: Path, given: dict[str, str], *, install: bool = False
 ) -> list[Any]:
-    """What every step with a script gives, run as GitHub does: inputs by variables, bash -e."""
+    """What every step with a script gives, run as GitHub does.
+
+    Inputs come by variables; the shell is bash -e.
+    """
     known = {
         f"inputs.{name}": one.get("default", "")
         for name, one in ACTION["inputs"].items()
@@ -121,7 +126,8 @@ def test_the_yaml_of_the_page_is_what_its_readers_take():
     assert hooks["repos"][0]["hooks"][0]["id"] == HOOK["id"]
 
 
-WITHIN, OUTSIDE = "largest_exposure = 75\n", "largest_exposure = 52\n"
+WITHIN = "largest_exposure = 75\n"
+OUTSIDE = "largest_exposure = 52\n"
 
 
 TWICE = (
@@ -162,13 +168,13 @@ def test_a_release_within_the_policy_is_green_and_one_outside_is_red(
         (out / "junit.xml").read_text(),
     ):
         assert (sentence in said) == bool(code)
-    assert verdict.stdout.startswith("::error title=pcer::" * code)
+    assert verdict.stdout.startswith("::error title=pcer::" if code else "")
     assert (
         int(ElementTree.parse(out / "junit.xml").getroot()[0].get("failures")) == code
     )
     asked = (tmp_path / "gh.txt").read_text().splitlines()
     assert asked[0].startswith("api --paginate repos/us/models/issues/7/comments --jq ")
-    method = "--method PATCH " * (artifact == "earlier")
+    method = "--method PATCH " if artifact == "earlier" else ""
     assert asked[1:] == [
         f"api --silent {method}repos/us/models/{call} -F body=@-o ut/comment.md"
     ]

@@ -38,7 +38,7 @@ def headings(text: str) -> list[str]:
 
 
 def tiny_audit() -> pcer.Audit:
-    """Exposures so near that their difference, 1e-05 points, is written with an exponent."""
+    """Exposures whose difference, 1e-05 points, is written with an exponent."""
     tree = many_groups(["a", "b"]).to_tree()
     for one in tree["runs"]:
         for g, cell in enumerate(one["groups"].values()):
@@ -142,10 +142,8 @@ def test_the_code_of_a_card_gives_the_audit_again(tmp_path, monkeypatch):
 
 def test_a_card_names_its_setting_and_is_about_one_model(tmp_path):
     sweep = mixed_audit()
-    (args,) = [
-        dict(one) for one in {(*r.dataset_args.items(),) for r in results(sweep.card())}
-    ]
-    assert args == {"setting": setting_name(None, sweep.told.epsilon)}
+    settings = [one.dataset_args["setting"] for one in results(sweep.card())]
+    assert set(settings) == {setting_name(None, sweep.told.epsilon)}
     refused = run("audit", ROOT / "examples", "--card", tmp_path / "card.md")
     assert (refused.returncode, [*tmp_path.iterdir()]) == (2, [])
     audits = [
@@ -174,7 +172,8 @@ def test_skops_takes_the_sections():
     card = Card(LogisticRegression(), model_diagram=False).add(**card_sections(found))
     text = card.render()
     for title, body in card_sections(found).items():
-        depth, last = title.count("/") + 1, title.split("/")[-1]
+        depth = title.count("/") + 1
+        last = title.split("/")[-1]
         assert f"\n{'#' * depth} {last}\n" in text
         assert body in text
 

@@ -1,4 +1,4 @@
-"""MLflow: what is logged, against a real tracking server; what is evaluated, also without one."""
+"""MLflow: what is logged, by a real server; what is evaluated, also without one."""
 
 import importlib.metadata
 import json
@@ -30,7 +30,8 @@ from tests.commands import passed
 from tests.pages import QUICK, ROOT, audited, many_groups
 from tests.test_pages import blocks
 
-PAGE, FOREST = "docs/integrations.md", ROOT / "examples" / "compas-forest.release.json"
+PAGE = "docs/integrations.md"
+FOREST = ROOT / "examples" / "compas-forest.release.json"
 CONFIG = {"sensitive_features": "sex", "split": "split", "split_kind": "random"}
 CONFIG |= {"outcome": "benefit"}
 
@@ -81,7 +82,9 @@ def test_the_release_of_an_evaluation_counts_what_the_model_predicts(case):
         features_data=table, labels_data=labels, predictions_data=predicted
     )
     config = CONFIG | {"positive_label": "yes", "dataset": "loans"}
-    release = ours._release(dataset, None if case == "table" else model, config)
+    release = ours.evaluated_release(
+        dataset, None if case == "table" else model, config
+    )
     for part in ("train", "test"):
         for group in ("f", "m"):
             at = (table["split"] == part) & (table["sex"] == group)
@@ -113,7 +116,7 @@ def test_a_config_that_cannot_be_used_is_refused_by_its_key():
         (CONFIG | {"least_people": -1}, "least_people"),
     ):
         with pytest.raises(pcer.InputError) as caught:
-            ours._release(dataset, wrapped(tree), config)
+            ours.evaluated_release(dataset, wrapped(tree), config)
         assert caught.value.field == field
     assert not ours.Evaluator.can_evaluate(model_type="classifier", evaluator_config={})
     assert ours.Evaluator.can_evaluate(model_type="classifier", evaluator_config=CONFIG)
@@ -126,9 +129,11 @@ def test_mlflow_finds_the_evaluator_and_its_absence_is_a_sentence(monkeypatch):
     monkeypatch.setattr(ours.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(pcer.InputError, match=re.escape('pip install ".[mlflow]"')):
         ours.log_audit(audited(FOREST))
-    code = "import sys, pcer; n = len(sys.modules); import pcer.integrations as i; i.__all__; "
+    code = "import sys, pcer; n = len(sys.modules); "
+    code += "import pcer.integrations as i; i.__all__; "
     code += "assert len(sys.modules) == n + 1; assert 'scipy' not in sys.modules; "
-    code += "assert not any(k.__pydantic_complete__ for k in pcer.files.Record.__subclasses__())"
+    code += "records = pcer.files.Record.__subclasses__(); "
+    code += "assert not any(record.__pydantic_complete__ for record in records)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -164,7 +169,8 @@ def test_a_run_holds_one_audit_and_all_that_verifies_it(monkeypatch, tmp_path):
             ours.log_audit(found, "7")
         assert (caught.value.field, tags) == (field, kept)
     here = tmp_path / ours.FOLDER
-    own, family = here / "model.release.json", here / "family-1.release.json"
+    own = here / "model.release.json"
+    family = here / "family-1.release.json"
     passed("verify", here / "audit.json", own, "--family", family)
     passed("verify", here / ours.REPORT)
     shutil.rmtree(here)
@@ -187,10 +193,13 @@ mlflow.set_tracking_uri(uri)
 runs = client.search_runs([e.experiment_id for e in client.search_experiments()])
 told = []
 for run in runs:
-    folder = mlflow.artifacts.download_artifacts(run_id=run.info.run_id, artifact_path="pcer")
-    told.append({"id": run.info.run_id, "metrics": run.data.metrics, "tags": run.data.tags,
-                 "folder": folder, "name": run.info.run_name, "status": run.info.status,
-                 "models": [m.model_id for m in run.outputs.model_outputs] if run.outputs else []})
+    run_id = run.info.run_id
+    download = mlflow.artifacts.download_artifacts
+    models = run.outputs.model_outputs if run.outputs else []
+    told.append({"id": run_id, "metrics": run.data.metrics, "tags": run.data.tags,
+                 "folder": download(run_id=run_id, artifact_path="pcer"),
+                 "name": run.info.run_name, "status": run.info.status,
+                 "models": [model.model_id for model in models]})
     for model in told[-1]["models"]:
         logged = client.get_logged_model(model)
         told[-1]["of_model"] = {m.key: m.value for m in logged.metrics}
@@ -231,7 +240,7 @@ ALONE = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory) -> Path:
-    """The Python of an environment with MLflow, without two of our pins, which it does not take."""
+    """The Python of an environment with MLflow, which does not take two of our pins."""
     folder = tmp_path_factory.mktemp("mlflow")
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
     pins = (ROOT / "constraints.txt").read_text().splitlines()
@@ -287,7 +296,7 @@ def server(python: Path, folder: Path, environment: dict[str, str]) -> Iterator[
 
 
 def look(address: str, run: str, picture: Path) -> str:
-    """What a person reads of the report among a run's artifacts, in MLflow's own page."""
+    """What a person reads of the report among a run's artifacts, in MLflow's page."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:

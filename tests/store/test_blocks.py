@@ -1,4 +1,4 @@
-"""Blocks on disk: whole or absent, of the settings that are asked for, in a folder of one owner."""
+"""Blocks on disk: whole or absent, of the settings asked for, in an owned folder."""
 
 import hashlib
 import json
@@ -38,9 +38,10 @@ def resume(folder: Path, settings=SETTINGS, added=(), n_second=None) -> list[str
 
 
 def seeds(folder: Path) -> list[int]:
-    return sorted(
-        seed for block in blocks.finished_blocks(folder) for _, seed in block.keys
-    )
+    found = []
+    for block in blocks.finished_blocks(folder):
+        found += [seed for _, seed in block.keys]
+    return sorted(found)
 
 
 def test_a_folder_that_is_a_link_is_refused_and_left_as_it_is(tmp_path):
@@ -103,7 +104,7 @@ def test_an_array_without_its_names_does_not_count(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("suffix", [".npy", ".json", ".second.npy"])
 def test_every_single_flipped_bit_is_found(tmp_path, suffix):
-    """Every 7th bit of the record and of both arrays: header, numbers, versions, digests."""
+    """Every 7th bit of the record and both arrays: header, numbers, digests."""
     save(tmp_path, second=PEOPLE)
     path = next(tmp_path.glob("*.json")).with_suffix(suffix)
     content = path.read_bytes()
@@ -155,7 +156,7 @@ def test_a_record_of_another_form_does_not_count(tmp_path, text):
 
 
 def test_blocks_that_do_not_count_are_removed_and_told(tmp_path):
-    """Of swapped arrays, lost ones, missing second ones and other settings; a few by name."""
+    """Swapped, lost and missing second arrays, and other settings; a few by name."""
     for seed in range(6):
         save(
             tmp_path,
@@ -188,7 +189,8 @@ def test_blocks_that_do_not_count_are_removed_and_told(tmp_path):
 def test_nobody_else_can_read_a_block_not_even_while_it_is_written(
     tmp_path, monkeypatch
 ):
-    modes, replace = [], os.replace
+    modes = []
+    replace = os.replace
 
     def watched(path, target):
         modes.append(Path(path).stat().st_mode & 0o777)
@@ -237,7 +239,8 @@ def test_where_the_settings_are_lost_or_damaged_the_sealed_blocks_decide(
 def test_a_setting_of_one_version_is_refused_unless_the_other_says_what_stood_for_it(
     tmp_path,
 ):
-    later, sentence = {**SETTINGS, "dropout": 0.0}, "was made with dropout"
+    later = {**SETTINGS, "dropout": 0.0}
+    sentence = "was made with dropout"
     resume(tmp_path)
     with pytest.raises(InputError, match=f"{sentence} not given, but 0.0 is asked"):
         resume(tmp_path, later)
@@ -263,7 +266,7 @@ def test_only_a_sealed_record_vouches_for_settings(tmp_path):
 def test_the_settings_are_written_when_the_blocks_are_checked_and_not_before(
     tmp_path, monkeypatch
 ):
-    """Killed between the two, a folder must not vouch for blocks that nobody checked."""
+    """Killed between the two, a folder must not vouch for blocks nobody checked."""
     save(tmp_path)
     monkeypatch.setattr(blocks, "load_block", stop)
     with pytest.raises(KeyboardInterrupt):
@@ -347,7 +350,8 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
 def test_nobody_else_can_look_into_the_folder_also_one_that_was_open(
     tmp_path, monkeypatch
 ):
-    folder, mask = tmp_path / "above" / "work", os.umask(0o022)
+    folder = tmp_path / "above" / "work"
+    mask = os.umask(0o022)
     try:
         with blocks.owned(folder):
             pass

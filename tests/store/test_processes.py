@@ -41,7 +41,7 @@ def test_one_task_or_one_process_needs_no_other():
 
 
 def test_workers_of_a_thread_that_ends_are_not_killed_for_it():
-    """The kernel's signal is about the thread that started a worker, not about its process."""
+    """The kernel's signal is about the thread that started a worker."""
     found: list[int] = []
 
     def work() -> None:
@@ -126,15 +126,16 @@ from pcer.store.processes import run_tasks
 listen()
 try:
     for done in run_tasks([(bytes, (3_000_000,))] * 10_000, n_processes=2):
-        os.write(1, b"ready\\n")  # at once: a signal can come between two writes of a print
+        # at once: a signal can come between two writes of a print
+        os.write(1, b"ready\\n")
 except (Stopped, KeyboardInterrupt):
     print("on the way out", flush=True)
 """
 
 
 @pytest.mark.slow
-def test_a_signal_to_the_group_amid_results_lets_the_parent_end_at_once_and_in_silence():
-    """A worker that died halfway through a result kept its parent waiting, in 6 of 15 runs."""
+def test_a_signal_to_the_group_amid_results_ends_the_parent_at_once_in_silence():
+    """A worker that died amid a result kept its parent waiting, in 6 of 15 runs."""
     signals = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
     for number in signals * 3:
         parent = started(STOPPED)
@@ -153,11 +154,13 @@ def test_a_signal_to_the_group_amid_results_lets_the_parent_end_at_once_and_in_s
 
 def test_what_a_worker_forks_hears_signals_as_anywhere_else():
     code = (
-        "import multiprocessing, os, signal, time; from pcer.store.processes import die_with; "
+        "import multiprocessing, os, signal, time; "
+        "from pcer.store.processes import die_with; "
         "die_with(os.getppid()); signal.raise_signal(signal.SIGTERM); "
         "fork = multiprocessing.get_context('fork'); runs = fork.Event(); "
         "child = fork.Process(target=lambda: (runs.set(), time.sleep(60))); "
-        "child.start(); runs.wait(); child.terminate(); child.join(); print(child.exitcode)"
+        "child.start(); runs.wait(); child.terminate(); child.join(); "
+        "print(child.exitcode)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, check=False
@@ -166,7 +169,8 @@ def test_what_a_worker_forks_hears_signals_as_anywhere_else():
 
 
 def test_a_worker_whose_parent_is_gone_already_ends_at_once():
-    code = "from pcer.store.processes import die_with; die_with(1 << 30); print('still here')"
+    code = "from pcer.store.processes import die_with; die_with(1 << 30); "
+    code += "print('still here')"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, check=False
     )

@@ -46,7 +46,9 @@ def test_a_pass_phrase_or_a_pattern_is_refused(tmp_path):
 
 
 def test_random_bytes_and_random_text_are_read(tmp_path):
-    chance, path, n_read = random.Random(1), tmp_path / "secret", 0
+    chance = random.Random(1)
+    path = tmp_path / "secret"
+    n_read = 0
     for n in (16, 32, 64):
         for _ in range(100):
             secret = chance.randbytes(n)
@@ -72,7 +74,8 @@ def test_secrets_lie_in_the_state_folder_of_the_user(monkeypatch):
 
 def test_four_that_need_a_secret_at_the_same_time_get_the_same(tmp_path, monkeypatch):
     """All have looked, and found none, before any of them makes one."""
-    gate, exists = threading.Barrier(4, timeout=10), Path.exists
+    gate = threading.Barrier(4, timeout=10)
+    exists = Path.exists
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with monkeypatch.context() as patch, ThreadPoolExecutor(4) as pool:
         patch.setattr(Path, "exists", lambda path: (exists(path), gate.wait())[0])

@@ -1,4 +1,4 @@
-"""Several configurations in one sweep: names, settings, and that each is trained as if alone."""
+"""Several configurations in one sweep: names, settings, each trained as if alone."""
 
 import dataclasses
 import json
@@ -135,11 +135,9 @@ def test_each_configuration_is_what_it_would_be_alone(tmp_path, whole, secret):
 
 def test_kept_scores_and_receipts_name_the_model(whole):
     index = json.loads((whole / "tiny.scores" / "index.json").read_text())
-    models = [
-        (m["model"], m["epsilon"], m["seed"])
-        for b in index["blocks"]
-        for m in b["models"]
-    ]
+    models = []
+    for block in index["blocks"]:
+        models += [(m["model"], m["epsilon"], m["seed"]) for m in block["models"]]
     assert len(set(models)) == len(models) == 12
     assert ("hidden none", None, 1) in models
     found, rows = person_receipts(whole, "10")

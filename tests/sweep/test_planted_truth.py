@@ -18,14 +18,17 @@ from pcer.train import EngineFlags, TrainConfig
 from tests.attacks.test_pooled import COSTS
 from tests.sweep.test_run import make_dataset
 
-N, N_FEATURES, N_SEEDS = 600, 200, 24
+N = 600
+N_FEATURES = 200
+N_SEEDS = 24
 
 
 def planted(draw: int = 1) -> GroupedDataset:
-    """Random features, of which 20 tell the label; in one half of the records it is shuffled."""
+    """Random features, of which 20 tell the label; for one half it is shuffled."""
     rng = np.random.default_rng(draw)
     features = rng.normal(size=(N, N_FEATURES)).astype(np.float32)
-    group, labels = np.arange(N) % 2, rng.integers(0, 2, N)
+    group = np.arange(N) % 2
+    labels = rng.integers(0, 2, N)
     features[:, :20] += 0.6 * (2 * labels[:, None] - 1)
     labels[group == 1] = rng.permutation(labels[group == 1])
     return make_dataset("planted", features, labels, g=(("kept", "shuffled"), group))
@@ -56,17 +59,19 @@ def release(tmp_path_factory):
     return trained(planted(), tmp_path_factory.mktemp("planted"), jobs=1)
 
 
-EPSILON, BEYOND_CHANCE = 0.1, 4.0
+EPSILON = 0.1
+BEYOND_CHANCE = 4.0
 ALLOWED = math.expm1(EPSILON) / (math.exp(EPSILON) + 1)
-"""Most that the true and false positive rates of any test can differ at that epsilon, but for
-delta; every cost here is such a difference, or half of one."""
+"""Most that the true and false positive rates of any test can differ at that epsilon,
+but for delta; every cost here is such a difference, or half of one."""
 
 
 @pytest.mark.parametrize("cost", ["overfitting_gap", *COSTS])
 def test_the_shuffled_group_is_the_more_exposed_and_noise_hides_both(release, cost):
-    """Both are remembered without privacy, the shuffled more; with it not beyond its promise."""
+    """Both are remembered without privacy, the shuffled more; with it as promised."""
     found = audited(release, cost)
-    open_, private = found[None], found[EPSILON]
+    open_ = found[None]
+    private = found[EPSILON]
     assert open_["shuffled"].cost.value > open_["kept"].cost.value
     for name in ("kept", "shuffled"):
         assert open_[name].resolved

@@ -1,4 +1,4 @@
-"""What people spent: bounds in the release, a private file, the same bytes however interrupted."""
+"""What people spent: bounds in the release, a private file, the same bytes always."""
 
 import dataclasses
 import math
@@ -41,7 +41,7 @@ TERMS = [Terms(noise, 0.1, N_STEPS, 1e-5) for noise in (4.0, 1.0)]
 
 
 def kept_of(terms: Terms, bins: list[int]) -> np.ndarray:
-    """What is kept of records whose norm stays in one bin; -1 is one that was not trained on."""
+    """What is kept of records whose norm stays in one bin; -1: not trained on."""
     steps = torch.zeros(len(bins), 201)
     steps[torch.arange(len(bins)), np.maximum(bins, 0)] = N_STEPS
     return np.where(np.array(bins) < 0, np.float32(np.nan), fold(steps, terms).numpy())
@@ -49,7 +49,13 @@ def kept_of(terms: Terms, bins: list[int]) -> np.ndarray:
 
 BINS = [[200, 50, -1, 0], [200, -1, -1, 0], [150, 20, -1, 0]]
 """Of four records in three models."""
-KEPT = np.array([[kept_of(terms, row) for row in BINS] for terms in TERMS])
+
+
+def kept_of_models(terms: Terms) -> np.ndarray:
+    return np.array([kept_of(terms, row) for row in BINS])
+
+
+KEPT = np.array([kept_of_models(terms) for terms in TERMS])
 
 
 def index(**changed) -> receipts.ReceiptIndex:
@@ -95,8 +101,9 @@ def test_what_is_written_is_read_and_is_its_owners_only(folder):
 
 @pytest.mark.parametrize("n_synced", [1, 2])
 def test_a_killed_write_leaves_no_receipts(tmp_path, n_synced):
-    """Killed with the array, or the index, half on the disk; what is begun again is whole."""
-    place, calls = tmp_path / "loans.receipts", count(1)
+    """Killed with the array, or the index, half on the disk; a new one is whole."""
+    place = tmp_path / "loans.receipts"
+    calls = count(1)
     if (child := os.fork()) == 0:
         os.fsync = lambda _: (
             next(calls) < n_synced or os.kill(os.getpid(), signal.SIGKILL)
@@ -172,7 +179,7 @@ def test_right_guesses_are_the_best_that_the_two_lines_allow():
 
 
 def test_receipts_in_words_are_those_that_are_kept(tmp_path):
-    """In order: a person, each mode, who never trained or had a gradient, and no privacy."""
+    """A person, each mode, one never trained on, one without gradient, no privacy."""
     cases = [
         ("12", {}),
         ("11", {"mode": "exact"}),
@@ -191,7 +198,7 @@ def test_receipts_in_words_are_those_that_are_kept(tmp_path):
         )
         assert done.exit_code == 0, done.exception
         shown.append(done.output)
-    assert max(len(line) for text in shown for line in text.splitlines()) <= 80
+    assert max(len(line) for line in "\n".join(shown).splitlines()) <= 80
     golden = Path(__file__).parent / "golden" / "receipts.txt"
     if os.environ.get("PCER_GOLDEN") == "write":
         golden.write_text("\n".join(shown))
@@ -206,7 +213,7 @@ def test_receipts_in_words_are_those_that_are_kept(tmp_path):
 
 @pytest.fixture(scope="module")
 def bounds() -> dict:
-    """By kind, group and label; of training records of two models, in the order of the data."""
+    """By kind, group and label: of two models' training records, in their order."""
     member = np.array([[1, 1, 0, 1, 0, 1], [0, 1, 1, 1, 1, 0]], dtype=bool)
     kept = [kept_of(TERMS[0], bins) for bins in ([200, 20, 60, 0], [40, 20, 100, 60])]
     scores = Predictions(
@@ -223,7 +230,8 @@ def bounds() -> dict:
         "adjacency": "add-or-remove",
     }
     config = dataclasses.replace(CONFIG, receipts="held", **fixed)
-    codes, labels = np.array([0, 0, 0, 1, 1, -1]), np.array([0, 1, 1, 0, 0, 1])
+    codes = np.array([0, 0, 0, 1, 1, -1])
+    labels = np.array([0, 1, 1, 0, 0, 1])
     sweep = tiny(config=config, budgets=(1.5,))
     object.__setattr__(sweep.dataset, "labels", labels)
     rows = receipts.group_bounds(sweep, scores, Attribute("sex", ("f", "m"), codes))
@@ -270,12 +278,11 @@ def test_means_are_over_people_and_models_of_a_group_and_by_label(bounds, kind):
 
 
 def test_what_is_allowed_is_over_the_pairs_of_each_model(bounds):
-    models = [
-        [of_one_norm("realised", b) for b in bins] for bins in ([200, 20], [40, 20])
-    ]
-    expected = [
-        reference.allowed_advantage(mu_of(np.array(m), dp_delta=1e-5)) for m in models
-    ]
+    expected = []
+    for bins in ([200, 20], [40, 20]):
+        realised = np.array([of_one_norm("realised", b) for b in bins])
+        mu = mu_of(realised, dp_delta=1e-5)
+        expected.append(reference.allowed_advantage(mu))
     allowed = {key: row.allowed_advantage for key, row in bounds.items()}
     assert allowed["realised", "f", None] == pytest.approx(sum(expected) / 2, rel=1e-4)
     assert {value for key, value in allowed.items() if key[0] == "receipt"} == {None}
@@ -307,7 +314,8 @@ def spent(tmp_path_factory) -> Path:
 def test_a_release_has_the_bounds_of_every_private_setting_from_the_kept_receipts(
     spent,
 ):
-    release, sweep = released(spent), accounted()
+    release = released(spent)
+    sweep = accounted()
     keys = [(b.epsilon, b.group, b.label, b.kind) for b in release.bounds]
     assert len(keys) == len(set(keys)) == 2 * 3 * 2
     assert {b.epsilon for b in release.bounds} == {1.0}  # none without privacy
@@ -381,7 +389,8 @@ def test_a_sweep_that_lost_its_receipts_or_gets_more_seeds_is_not_finished(
 def test_each_group_has_its_promise_in_release_receipts_and_report(tmp_path):
     config = dataclasses.replace(CONFIG, receipts="exact", rule="group-clip:sex:m=0.6")
     train(tmp_path, tiny(config=config, seeds=(0, 1)))
-    release, sampling = released(tmp_path), config.sampling(211)
+    release = released(tmp_path)
+    sampling = config.sampling(211)
     noise = calibrate(1.0, n_train=211, config=config).noise_multiplier
     own = {}
     for group, share in (("f", 1.0), ("m", 0.6)):

@@ -1,4 +1,4 @@
-"""Sweeps: the same bytes however interrupted, damaged or upgraded, and nobody's work is lost."""
+"""Sweeps: the same bytes however interrupted or upgraded, and no work is lost."""
 
 import dataclasses
 import json
@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -62,10 +63,8 @@ def tiny(**changes: object) -> Sweep:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(N, 3))
     labels = features[:, 0] + rng.normal(size=N) > 0
-    sex, age = (
-        (("f", "m"), rng.integers(0, 2, N)),
-        (("old", "young"), rng.integers(-1, 2, N)),
-    )
+    sex = (("f", "m"), rng.integers(0, 2, N))
+    age = (("old", "young"), rng.integers(-1, 2, N))
     is_7 = (("no", "yes"), np.eye(N, dtype=int)[7])
     settings = {
         "dataset": make_dataset("tiny", features, labels, sex=sex, age=age, is_7=is_7),
@@ -127,7 +126,8 @@ def without(pattern: str, source: Path, target: Path) -> Path:
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory) -> Path:
     """A finished sweep with its three blocks of scores; not to be written into."""
-    folder, steps = tmp_path_factory.mktemp("kept"), list[str]()
+    folder = tmp_path_factory.mktemp("kept")
+    steps = list[str]()
     train(folder, keep_scores=True, on_step=steps.append)
     assert steps == ["checking with made-up groups"]
     return folder
@@ -155,7 +155,7 @@ def stopped(kept, tmp_path) -> Path:
 def test_costs_have_rows_over_all_models_and_made_up_groups_beside_them(
     finished, attribute
 ):
-    """A release says of every cost how it varies with the benefit, and how made-up groups do."""
+    """Each says how it varies with the benefit, and how made-up groups do."""
     release = released(finished, attribute)
     costs = {"attack_advantage", "auc_advantage", "paired_gap", "paired_confidence"}
     assert {row.proxy for row in release.pooled_exposure} == costs
@@ -174,13 +174,16 @@ def test_costs_have_rows_over_all_models_and_made_up_groups_beside_them(
 
 
 def test_counts_against_a_loop(finished):
-    sweep, release = tiny(), released(finished, "age")
-    dataset, codes = sweep.dataset, sweep.dataset.attribute("age").codes
+    sweep = tiny()
+    release = released(finished, "age")
+    dataset = sweep.dataset
+    codes = sweep.dataset.attribute("age").codes
     rows = {seed: split(dataset, seed=seed).train for seed in sweep.seeds}
     data = TrainingData.of(dataset.features, dataset.labels, rows)
     scores = train_seeds(data, budgets=(1.0, math.inf), config=CONFIG, flags=FLAGS)
     for run in release.runs:
-        b, s = int(run.epsilon is None), run.seed
+        b = int(run.epsilon is None)
+        s = run.seed
         for g, name in enumerate(("old", "young")):
             for table, member in (
                 (run.groups[name].train, True),
@@ -207,7 +210,8 @@ def test_a_release_says_how_it_was_trained(finished):
     budget = calibrate(1.0, n_train=211, config=CONFIG)
     assert private.noise_multiplier == budget.noise_multiplier
     assert private.epsilon_by_accountant["rdp"] <= 1.0
-    training, joint = release.training, release.training.joint_privacy
+    training = release.training
+    joint = release.training.joint_privacy
     assert (training.split_kind, training.mechanism) == ("random", "dp-sgd")
     assert (training.config["epochs"], training.config["adjacency"]) == (1, "zero-out")
     assert (joint["private_models"], joint["models_without_privacy"]) == (4, 4)
@@ -292,10 +296,8 @@ def test_a_secret_changes_every_private_model(tmp_path, finished):
     sweep = tiny(secret=b"0123456789abcdef", attributes=("sex",))
     assert "0123456789" not in repr(sweep)
     train(tmp_path, sweep)
-    ours, theirs = (
-        [run.groups for run in released(folder).runs if run.epsilon == 1.0]
-        for folder in (tmp_path, finished)
-    )
+    ours = [run.groups for run in released(tmp_path).runs if run.epsilon == 1.0]
+    theirs = [run.groups for run in released(finished).runs if run.epsilon == 1.0]
     assert all(one != other for one, other in zip(ours, theirs, strict=True))
 
 
@@ -349,7 +351,8 @@ def test_nobody_is_found_by_tables_of_a_folder_and_nothing_is_trained_for_nothin
 
 
 def test_kept_scores_are_indexed_for_their_owner_and_releases_are_for_all(stopped):
-    work, before = stopped / "tiny.scores", os.umask(0o022)
+    work = stopped / "tiny.scores"
+    before = os.umask(0o022)
     work.chmod(0o755)
     try:
         train(stopped, keep_scores=True)
@@ -361,10 +364,10 @@ def test_kept_scores_are_indexed_for_their_owner_and_releases_are_for_all(stoppe
     assert modes == {0o644}
     index = json.loads((work / "index.json").read_text())
     assert index["record_ids"] == list(range(10, N + 10))
-    models = {
-        (m["epsilon"], m["seed"]) for block in index["blocks"] for m in block["models"]
-    }
-    assert models == {(e, s) for e in (None, 1.0) for s in range(4)}
+    models = []
+    for block in index["blocks"]:
+        models += [(model["epsilon"], model["seed"]) for model in block["models"]]
+    assert set(models) == set(product((None, 1.0), range(4)))
     for block in index["blocks"]:
         scores = np.load(work / block["scores"], allow_pickle=False)
         assert scores.shape == (len(block["models"]), N)
@@ -441,7 +444,7 @@ def test_lost_settings_let_25_epochs_not_pass_for_1(tmp_path, whole):
 
 
 def test_a_block_that_is_damaged_while_others_train_is_not_read(stopped):
-    """After the check at the start: the sweep ends in a sentence, and the next one heals it."""
+    """After the check at the start: the sweep ends in a sentence; the next heals it."""
     path = min((stopped / "tiny.scores").glob("block-*.npy"))
     sentence = "is not as it was written; run again to make it again"
     refuse(stopped, sentence, on_progress=lambda done, total: flip(path, 0.5))
@@ -513,10 +516,8 @@ def test_models_that_are_not_of_this_sweep_are_not_named(tmp_path, monkeypatch):
 
 def test_versions_are_counted_by_what_differs_from_today_s():
     now = {"numpy": "2.4.0", "pcer": "0.2.0", "torch": "2.13.0"}
-    old, less = (
-        {**now, "pcer": "0.1.0", "torch": "2.12.0"},
-        {"numpy": "2.4.0", "pcer": "0.2.0"},
-    )
+    old = {**now, "pcer": "0.1.0", "torch": "2.12.0"}
+    less = {"numpy": "2.4.0", "pcer": "0.2.0"}
     assert version_note([now, dict(reversed(now.items()))], now) == []
     (sentence,) = version_note([old, now, less, old], now)
     parts = "release: 2 by pcer 0.1.0 and torch 2.12.0, 1 by torch (not noted); trained"

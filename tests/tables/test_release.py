@@ -1,4 +1,4 @@
-"""Tables of predictions: the same release from everywhere, in memory or counted where they lie."""
+"""Tables of predictions: the same release from everywhere, in memory or counted."""
 
 import math
 from dataclasses import replace
@@ -111,7 +111,8 @@ def test_the_same_release_from_everywhere(tmp_path, both_ways):
 def test_two_million_rows_give_the_same_release_on_spark(tmp_path):
     reason = 'needs pip install "ibis-framework[pyspark]" and Java 17'
     builder = pytest.importorskip("pyspark.sql", reason=reason).SparkSession.builder
-    frame, path = predictions(2_000_000), str(tmp_path / "all.parquet")
+    frame = predictions(2_000_000)
+    path = str(tmp_path / "all.parquet")
     pl.from_pandas(frame, nan_to_null=True).write_parquet(path)
     settings = {"spark.driver.memory": "2g", "spark.ui.enabled": "false"}
     session = builder.master("local[2]").config(map=settings).getOrCreate()
@@ -292,17 +293,13 @@ def swept():
 @pytest.mark.parametrize("kind", ["scores", "answers"])
 def test_records_are_compared_as_arrays_compare_them(kind, swept, few_permutations):
     frame = swept.assign(y_pred=(swept["score"] > 0.5).astype(int))
-    facts, columns, given = (
-        UNNAMED,
-        RECORDS,
-        {"y_score": frame["score"], "y_pred": None},
-    )
+    facts = UNNAMED
+    columns = RECORDS
+    given = {"y_score": frame["score"], "y_pred": None}
     if kind == "answers":
         frame["id"] = frame["id"].str[1:].astype(int)
-        columns, given = (
-            replace(RECORDS, y_pred="y_pred", y_score=None),
-            {"public_data": False},
-        )
+        columns = replace(RECORDS, y_pred="y_pred", y_score=None)
+        given = {"public_data": False}
         facts = replace(facts, disclosure=DisclosureRule())
     steps = []
     ours = releases_from_table(frame.iloc[::-1], columns, facts, on_step=steps.append)[
@@ -330,7 +327,8 @@ DRAWS = {
 
 @pytest.mark.parametrize("kind", DRAWS)
 def test_a_membership_score_or_a_loss_gives_its_auc(kind):
-    frame, rng = predictions(6_000), np.random.default_rng(1)
+    frame = predictions(6_000)
+    rng = np.random.default_rng(1)
     frame["score"] = DRAWS[kind](rng, 6_000) + 0.1 * (frame["split"] == "train")
     made = releases_from_table(
         frame, replace(COLUMNS, membership_score="score"), FACTS
@@ -346,12 +344,11 @@ def test_a_membership_score_or_a_loss_gives_its_auc(kind):
         )
         for name, tables in run.groups.items():
             own = frame[budget & (frame["seed"] == run.seed) & (frame["sex"] == name)]
-            part, found = (
-                own[own["score"].notna()],
-                tables.exposure["score_auc_advantage"],
-            )
+            part = own[own["score"].notna()]
+            found = tables.exposure["score_auc_advantage"]
             assert same.groups[name].exposure == {"auc_advantage": found}
-            truth, ranks = part["split"] == "train", part["score"].clip(-1e300, 1e300)
+            truth = part["split"] == "train"
+            ranks = part["score"].clip(-1e300, 1e300)
             assert found.value == pytest.approx(
                 roc_auc_score(truth, ranks) - 0.5, abs=1e-12
             )
@@ -366,7 +363,8 @@ def test_a_membership_score_or_a_loss_gives_its_auc(kind):
 def test_what_needs_every_row_is_refused_of_a_table_that_does_not_fit(
     compared, monkeypatch
 ):
-    columns, frame = replace(PLAIN, **{compared: "loss"}), predictions(2_000)
+    columns = replace(PLAIN, **{compared: "loss"})
+    frame = predictions(2_000)
     monkeypatch.setattr(release, "MOST_RECORDS", 1_999)
     with pytest.raises(
         InputError, match=f"up to 1,999 rows.* or leave {compared} out"
@@ -384,7 +382,8 @@ def test_from_the_command_line(swept, tmp_path, few_permutations):
     secret = np.random.default_rng(0).bytes(32)
     (tmp_path / "secret").write_bytes(secret)
     out = tmp_path / "p.release.json"
-    said = "--attribute sex --outcome benefit --split-kind random --score score --dataset made"
+    said = "--attribute sex --outcome benefit --split-kind random --score score"
+    said += " --dataset made"
     files = ("--secret-file", tmp_path / "secret", "--out", out, "--record-id")
     assert "'nobody'" in refusal(
         "release", tmp_path / "p.csv", *said.split(), *files, "nobody"

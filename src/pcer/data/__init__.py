@@ -1,4 +1,4 @@
-"""Benchmark tasks and users' tables, as records with labels and protected attributes."""
+"""Benchmark tasks and users' tables: records, labels and protected attributes."""
 
 from __future__ import annotations
 

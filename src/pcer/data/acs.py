@@ -1,4 +1,7 @@
-"""ACS Income 2018: the folktables ACSIncome task for California, Texas and New York."""
+"""ACS Income 2018: does a person earn more than 50,000 dollars a year?
+
+The task ACSIncome of folktables, for California, Texas and New York.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +18,27 @@ from pcer.data.task import REST, Bands, Category, DatasetTask, GroupRule, Number
 from pcer.errors import InputError
 
 RACES = (
-    *("White", "Black or African American", "American Indian", "Alaska Native"),
+    "White",
+    "Black or African American",
+    "American Indian",
+    "Alaska Native",
     "American Indian or Alaska Native, tribe not specified",
-    *("Asian", "Native Hawaiian or other Pacific Islander", "Some other race"),
+    "Asian",
+    "Native Hawaiian or other Pacific Islander",
+    "Some other race",
     "Two or more races",
 )
+RACE_CODES = {race: code for code, race in enumerate(RACES, 1)}
 
 # Major groups of the 2018 Census occupation codes, by the PUMS data dictionary's
 # prefixes, and regions of birth: the first code of each, and after the last of them.
 OCCUPATIONS = (
-    "10 management, 500 business, 800 finance, 1000 computing and mathematics, 1300 engineering, "
-    "1600 science, 2000 community service, 2100 law, 2200 education, 2600 arts and media, "
-    "3000 medicine, 3600 health support, 3700 protection, 4000 food, 4200 cleaning, "
-    "4300 personal service, 4700 sales, 5000 office, 6000 farming, 6200 construction, "
-    "6800 extraction, 7000 repair, 7700 production, 9000 transport, 9800 military, 9900"
+    "10 management, 500 business, 800 finance, 1000 computing and mathematics, "
+    "1300 engineering, 1600 science, 2000 community service, 2100 law, 2200 education, "
+    "2600 arts and media, 3000 medicine, 3600 health support, 3700 protection, "
+    "4000 food, 4200 cleaning, 4300 personal service, 4700 sales, 5000 office, "
+    "6000 farming, 6200 construction, 6800 extraction, 7000 repair, 7700 production, "
+    "9000 transport, 9800 military, 9900"
 )
 BIRTHPLACES = (
     "1 United States, 60 US island areas, 100 Europe and former USSR, 200 Asia, "
@@ -51,8 +61,9 @@ def read_state(path: Path, columns: Iterable[str]) -> Columns:
     """Columns of one state's person file, zipped as the Census Bureau publishes it."""
     try:
         with zipfile.ZipFile(path) as archive:
-            (name,) = [name for name in archive.namelist() if name.startswith("psam_p")]
-            with archive.open(name) as stream:
+            names = archive.namelist()
+            (person_file,) = [name for name in names if name.startswith("psam_p")]
+            with archive.open(person_file) as stream:
                 return read_columns(stream, columns)
     except (zipfile.BadZipFile, ValueError, OSError) as error:
         raise InputError(
@@ -61,22 +72,23 @@ def read_state(path: Path, columns: Iterable[str]) -> Columns:
 
 
 def check_state(path: Path, *, n_kept: int) -> None:
-    """Raise InputError unless the filter keeps as many people as published for the state."""
-    found = holds(read_state(path, ACS_INCOME.columns), *ADULT_FILTER).sum()
-    require_count(path, int(found), n_kept, "people that the ACSIncome filter keeps")
+    """Raise InputError unless the filter keeps the published number of people."""
+    is_kept = holds(read_state(path, ACS_INCOME.columns), *ADULT_FILTER)
+    n_found = int(is_kept.sum())
+    require_count(path, n_found, n_kept, "people that the ACSIncome filter keeps")
+
+
+def _state_file(state: str, n_kept: int) -> DataFile:
+    """The person file of one state, as the Census Bureau publishes it."""
+    name = f"csv_p{state}.zip"
+    check = partial(check_state, n_kept=n_kept)
+    return DataFile(name=name, url=PUMS_URL + name, check=check)
 
 
 ACS_INCOME = DatasetTask(
     name="acs",
     title="ACS Income 2018 (CA, TX, NY), income above $50,000",
-    files=tuple(
-        DataFile(
-            name=f"csv_p{state}.zip",
-            url=f"{PUMS_URL}csv_p{state}.zip",
-            check=partial(check_state, n_kept=n_kept),
-        )
-        for state, n_kept in STATES.items()
-    ),
+    files=tuple(_state_file(state, n_kept) for state, n_kept in STATES.items()),
     read=read_state,
     features=(
         Number("AGEP"),
@@ -92,9 +104,7 @@ ACS_INCOME = DatasetTask(
     attributes={
         "race": GroupRule("RAC1P", (("White", (1,)), ("Non-White", REST))),
         "sex": GroupRule.of_each("SEX", {"Male": 1, "Female": 2}),
-        "race_original": GroupRule.of_each(
-            "RAC1P", {race: k for k, race in enumerate(RACES, 1)}
-        ),
+        "race_original": GroupRule.of_each("RAC1P", RACE_CODES),
     },
     keep=ADULT_FILTER,
     subsample=50_000,
@@ -103,13 +113,17 @@ ACS_INCOME = DatasetTask(
     people="workers",
     positive_means="are predicted to earn above $50,000",
     positive_label="income above $50,000",
-    source="U.S. Census Bureau, ACS PUMS 2018 1-Year; task of Ding et al. 2021 (folktables)",
+    source=(
+        "U.S. Census Bureau, ACS PUMS 2018 1-Year; task of Ding et al. 2021 "
+        "(folktables)"
+    ),
     licence="public; the Census Bureau asks users not to try to identify people",
     caution="People in a mandatory survey who were not asked about fairness research.",
     notes=(
-        "ACS: 50,000 records drawn with a fixed seed from California, Texas and New York.",
-        "ACS: occupations enter as 25 major groups, birthplaces as 8 regions; codes that are "
-        "missing have an indicator of their own.",
+        "ACS: 50,000 records drawn with a fixed seed from California, Texas and New "
+        "York.",
+        "ACS: occupations enter as 25 major groups, birthplaces as 8 regions; codes "
+        "that are missing have an indicator of their own.",
     ),
 )
 
@@ -123,7 +137,7 @@ ACS_INCOME_COPY = replace(
     keep=(("AGEP", operator.gt, 16), ("WKHP", operator.gt, 0)),
     notes=(
         *ACS_INCOME.notes,
-        "ACS: drawn from a copy that holds 199,877 of the 434,610 records of the three states, "
-        "a random 46% stratified by state.",
+        "ACS: drawn from a copy that holds 199,877 of the 434,610 records of the three "
+        "states, a random 46% stratified by state.",
     ),
 )

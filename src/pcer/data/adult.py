@@ -1,4 +1,7 @@
-"""UCI Adult: does a person earn more than 50,000 dollars a year (1994 census survey)?"""
+"""UCI Adult: does a person earn more than 50,000 dollars a year?
+
+From the census survey of 1994.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,20 @@ from pcer.data.task import REST, Category, DatasetTask, GroupRule, Number
 
 SHA256 = "88e160fb4c8a80f22678a4d12b7a621a40469e020e1b61210d804125977ca899"
 OCCUPATIONS = (
-    *(
-        "Adm-clerical",
-        "Armed-Forces",
-        "Craft-repair",
-        "Exec-managerial",
-        "Farming-fishing",
-    ),
-    *("Handlers-cleaners", "Machine-op-inspct", "Other-service", "Priv-house-serv"),
-    *("Prof-specialty", "Protective-serv", "Sales", "Tech-support", "Transport-moving"),
+    "Adm-clerical",
+    "Armed-Forces",
+    "Craft-repair",
+    "Exec-managerial",
+    "Farming-fishing",
+    "Handlers-cleaners",
+    "Machine-op-inspct",
+    "Other-service",
+    "Priv-house-serv",
+    "Prof-specialty",
+    "Protective-serv",
+    "Sales",
+    "Tech-support",
+    "Transport-moving",
 )
 RACES = ("White", "Black", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other")
 
@@ -50,6 +58,7 @@ ADULT = DatasetTask(
     caution="People in a 1994 survey who were not asked about fairness research.",
     notes=(
         "Adult: the 2,809 of 48,842 records without an occupation are left out.",
-        "Adult: education enters as its 16 ordered levels, occupation as one indicator per value.",
+        "Adult: education enters as its 16 ordered levels, occupation as one indicator "
+        "per value.",
     ),
 )

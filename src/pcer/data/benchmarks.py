@@ -1,11 +1,14 @@
-"""The benchmarks, where each can come from on this machine, and loading one.
+"""Which benchmarks are there, and where does each come from on this machine?
 
-A new dataset is one file beside this one, and one line in ``SOURCES``.
+``load`` is for users, ``pcer train`` and the studies; ``describe_datasets`` is what
+``pcer datasets`` lists. To add a dataset: one file beside this one, and one line in
+``SOURCES``.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,63 +68,83 @@ def load(
             f"there is no dataset {name!r}; choose one of: {', '.join(names())}."
         )
     task, paths = at_hand(name, folder, cache)
-    paths = paths or [
-        locate(file, folder=folder, cache=cache)
-        or download(file, cache=cache, show_progress=show_progress)
-        for file in task.files
-    ]
+    if not paths:
+        paths = [
+            locate(file, folder=folder, cache=cache)
+            or download(file, cache=cache, show_progress=show_progress)
+            for file in task.files
+        ]
     tables = [task.read(path, task.columns) for path in paths]
-    return build(
-        task, {c: np.concatenate([table[c] for table in tables]) for c in task.columns}
-    )
+    columns = {}
+    for column in task.columns:
+        columns[column] = np.concatenate([table[column] for table in tables])
+    return build(task, columns)
 
 
 def describe_datasets(
     *, folder: Path | None = None, cache: Path | None = None
 ) -> list[dict[str, Any]]:
     """One plain entry per dataset, about the source that ``load`` would use."""
-    listed = []
-    for name in names():
-        try:
-            task, paths = at_hand(name, folder, cache)
-            named = (
-                f"in {FOLDER_VARIABLE}"
-                if os.environ.get(FOLDER_VARIABLE)
-                else "in the folder"
-            )
-            places = {cache or cache_folder(): "cached", BUNDLED: "bundled"}
-            where = f"to fetch, {len(task.files)} files"
-            if paths:
-                n_bytes = sum(path.stat().st_size for path in paths)
-                size = (
-                    f"{n_bytes / 1e6:.1f} MB"
-                    if n_bytes > 1e6
-                    else f"{n_bytes / 1e3:.0f} kB"
-                )
-                where = f"{places.get(paths[0].parent, named)}, {size}"
-        except InputError as error:
-            task = next(task for task in SOURCES if task.name == name)
-            where = f"unusable: {error}"
-        groups = {
-            own: [group for group, _ in rule.groups]
-            for own, rule in task.attributes.items()
-        }
-        first = {word: getattr(task, word) for word in ("name", "title", "n_records")}
-        words = ("outcome", "positive_label", "source", "licence", "caution")
-        said = {word: getattr(task, word) for word in words}
-        notes = {"at_hand": where, "notes": list(task.notes)}
-        listed.append(first | {"attributes": groups} | said | notes)
-    return listed
+    return [_described(name, folder, cache) for name in names()]
+
+
+def _described(name: str, folder: Path | None, cache: Path | None) -> dict[str, Any]:
+    try:
+        task, paths = at_hand(name, folder, cache)
+        where = _where(task, paths, cache)
+    except InputError as error:
+        task = _sources(name)[0]
+        where = f"unusable: {error}"
+    attributes = {}
+    for attribute, rule in task.attributes.items():
+        attributes[attribute] = [group for group, _ in rule.groups]
+    return {
+        "name": task.name,
+        "title": task.title,
+        "n_records": task.n_records,
+        "attributes": attributes,
+        "outcome": task.outcome,
+        "positive_label": task.positive_label,
+        "source": task.source,
+        "licence": task.licence,
+        "caution": task.caution,
+        "at_hand": where,
+        "notes": list(task.notes),
+    }
+
+
+def _where(task: DatasetTask, paths: Sequence[Path], cache: Path | None) -> str:
+    """Where the files lie, and how large they are: "bundled, 242 kB"."""
+    if not paths:
+        return f"to fetch, {len(task.files)} files"
+    is_set = bool(os.environ.get(FOLDER_VARIABLE))
+    place = f"in {FOLDER_VARIABLE}" if is_set else "in the folder"
+    if paths[0].parent == BUNDLED:
+        place = "bundled"
+    elif paths[0].parent == (cache or cache_folder()):
+        place = "cached"
+    n_bytes = sum(path.stat().st_size for path in paths)
+    if n_bytes > 1e6:
+        return f"{place}, {n_bytes / 1e6:.1f} MB"
+    return f"{place}, {n_bytes / 1e3:.0f} kB"
 
 
 def at_hand(
     name: str, folder: Path | None = None, cache: Path | None = None
 ) -> tuple[DatasetTask, list[Path]]:
-    """The best source whose files are all here, and they; else the publisher's, and none."""
-    tasks = [task for task in SOURCES if task.name == name]
-    for task in tasks:
+    """The best source whose files are all here, and their paths.
+
+    Where files of every source are missing: the publisher's, without paths.
+    """
+    sources = _sources(name)
+    for task in sources:
         paths = [locate(file, folder=folder, cache=cache) for file in task.files]
         here = [path for path in paths if path is not None]
         if len(here) == len(paths):
             return task, here
-    return tasks[0], []
+    return sources[0], []
+
+
+def _sources(name: str) -> list[DatasetTask]:
+    """Sources of one dataset, best first."""
+    return [task for task in SOURCES if task.name == name]

@@ -1,4 +1,4 @@
-"""Bias in Bios: is a person whose biography stands on the web a professor or a nurse?"""
+"""Bias in Bios: is a person with a biography on the web a professor or a nurse?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pcer.data.fetch import DataFile, require_count
 from pcer.data.readers import Columns, read_columns
 from pcer.data.task import DatasetTask, Encoded, FeatureRule, GroupRule
 
-PROFESSOR, NURSE = 21, 13  # the publisher's codes
+PROFESSOR = 21  # the publisher's codes
+NURSE = 13
 HUB_URL = (
     "https://huggingface.co/datasets/LabHC/bias_in_bios/resolve/"
     "052f01de644dba841176e0449528b41f27d94a61/data/"
@@ -34,7 +35,7 @@ ENCODING_SEED = 0
 
 @dataclass(frozen=True)
 class TextComponents(FeatureRule):
-    """TF-IDF of words and word pairs, reduced by truncated SVD: the paper's encoding."""
+    """The paper's encoding: TF-IDF of words and word pairs, then truncated SVD."""
 
     # Fitted on all texts before any split, as in the paper, and never sees a label. The
     # last digits depend on the linear-algebra library, and with them the dataset's
@@ -52,31 +53,28 @@ class TextComponents(FeatureRule):
             ngram_range=(1, 2), max_features=self.n_terms, sublinear_tf=True
         ).fit_transform(columns[self.column])
         reduction = TruncatedSVD(self.n_components, random_state=ENCODING_SEED)
-        with threadpool_limits(
-            1
-        ):  # one order of summation, whatever the number of cores
+        # One order of summation, whatever the number of cores.
+        with threadpool_limits(1):
             values = reduction.fit_transform(terms).astype(np.float32)
         return tuple(f"text[{i}]" for i in range(self.n_components)), values
 
 
 def check_biographies(path: Path, *, n_rows: int) -> None:
-    """Raise InputError unless the file holds as many biographies as its publisher says."""
-    require_count(
-        path, read_columns(path, ["gender"])["gender"].size, n_rows, "biographies"
-    )
+    """Raise InputError unless the file holds the published number of biographies."""
+    n_found = read_columns(path, ["gender"])["gender"].size
+    require_count(path, n_found, n_rows, "biographies")
+
+
+def _hub_file(name: str, n_rows: int) -> DataFile:
+    """One of the publisher's files, which has this number of biographies."""
+    check = partial(check_biographies, n_rows=n_rows)
+    return DataFile(name=name, url=HUB_URL + name, check=check)
 
 
 BIOS = DatasetTask(
     name="bios",
     title="Bias in Bios, professor against nurse",
-    files=tuple(
-        DataFile(
-            name=name,
-            url=HUB_URL + name,
-            check=partial(check_biographies, n_rows=n_rows),
-        )
-        for name, n_rows in HUB_FILES
-    ),
+    files=tuple(_hub_file(name, n_rows) for name, n_rows in HUB_FILES),
     features=(TextComponents("hard_text"),),
     label=("profession", operator.eq, PROFESSOR),
     attributes={"gender": GroupRule.of_each("gender", {"Male": 0, "Female": 1})},
@@ -86,15 +84,19 @@ BIOS = DatasetTask(
     people="professionals",
     positive_means="are predicted to be professors",
     positive_label="professor",
-    source="De-Arteaga et al. 2019 (microsoft/biosbias), as published in LabHC/bias_in_bios",
+    source=(
+        "De-Arteaga et al. 2019 (microsoft/biosbias), as published in "
+        "LabHC/bias_in_bios"
+    ),
     licence="MIT (the collection); the texts come from Common Crawl",
     caution=(
-        "Biographies of real people, collected from the web without asking; some texts hold "
-        "telephone numbers or addresses, so print none."
+        "Biographies of real people, collected from the web without asking; some texts "
+        "hold telephone numbers or addresses, so print none."
     ),
     notes=(
         "Bios: all nurses, and as many professors drawn with a fixed seed.",
-        "Bios: the text encoding is fitted on all texts before the split, as in the paper.",
+        "Bios: the text encoding is fitted on all texts before the split, as in the "
+        "paper.",
     ),
 )
 
@@ -112,9 +114,10 @@ BIOS_COPY = replace(
     n_records=1_608,
     notes=(
         *BIOS.notes,
-        "Bios: from a sample of 14,000 biographies (the paper's has about 396,000), so 804 "
-        "nurses, 86 of them men, and 804 professors.",
+        "Bios: from a sample of 14,000 biographies (the paper's has about 396,000), so "
+        "804 nurses, 86 of them men, and 804 professors.",
         "Bios: the texts have names and gendered pronouns replaced by '_'; the paper's "
-        "'hard_text' keeps the pronouns, so gender is harder to read here and gaps are smaller.",
+        "'hard_text' keeps the pronouns, so gender is harder to read here and gaps are "
+        "smaller.",
     ),
 )

@@ -51,11 +51,12 @@ COMPAS = DatasetTask(
     source="ProPublica, Machine Bias (2016), github.com/propublica/compas-analysis",
     licence="none stated; public court records published by ProPublica",
     caution=(
-        "People arrested in Broward County, 2013-2014; such scores were used in real decisions "
-        "about their liberty, and a new charge is not proof of a new crime."
+        "People arrested in Broward County, 2013-2014; such scores were used in real "
+        "decisions about their liberty, and a new charge is not proof of a new crime."
     ),
     notes=(
         "COMPAS: ProPublica's filter leaves 6,172 of 7,214 records.",
-        "COMPAS: the label is a new charge within two years, which also reflects policing.",
+        "COMPAS: the label is a new charge within two years, which also reflects "
+        "policing.",
     ),
 )

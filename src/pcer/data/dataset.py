@@ -1,4 +1,8 @@
-"""Records with labels and protected attributes, and their seeded random split."""
+"""What does training need of records, and which of them does a seed train on?
+
+Benchmarks (``pcer.data.task``) and users' tables (``pcer.data.own_table``) become a
+``GroupedDataset``; ``pcer.sweep`` splits and trains it.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +23,8 @@ from pcer.release.records import Outcome, require_phrases
 
 Features = npt.NDArray[np.float32]
 UNKNOWN_GROUP = -1
-SPLIT_KEY = (
-    0x70636572_73706C74  # "pcersplt": keeps split draws apart from other uses of a seed
-)
+# "pcersplt": keeps split draws apart from other uses of a seed.
+SPLIT_KEY = 0x70636572_73706C74
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,8 +47,9 @@ class ProtectedAttribute:
         object.__setattr__(self, "codes", _frozen(self.codes, np.int64))
         if len(set(self.group_names)) < max(2, len(self.group_names)):
             raise InputError(
-                f"attribute {self.name!r} must have two or more different group names, but has "
-                f"{list(self.group_names)}; choose an attribute that divides the records."
+                f"attribute {self.name!r} must have two or more different group names, "
+                f"but has {list(self.group_names)}; choose an attribute that divides "
+                "the records."
             )
         if not np.isin(self.codes, range(-1, len(self.group_names))).all():
             raise InputError(
@@ -54,7 +58,7 @@ class ProtectedAttribute:
 
     @property
     def n_missing(self) -> int:
-        """Number of records whose group is not known; they are trained on, never counted."""
+        """Records without a known group; they are trained on, never counted."""
         return int((self.codes == UNKNOWN_GROUP).sum())
 
 
@@ -94,9 +98,9 @@ class GroupedDataset:
     public: bool = False
 
     def __post_init__(self) -> None:
-        for field in ("features", "labels", "record_ids"):
-            kind = np.float32 if field == "features" else np.int64
-            object.__setattr__(self, field, _frozen(getattr(self, field), kind))
+        object.__setattr__(self, "features", _frozen(self.features, np.float32))
+        object.__setattr__(self, "labels", _frozen(self.labels, np.int64))
+        object.__setattr__(self, "record_ids", _frozen(self.record_ids, np.int64))
         require_phrases(people=self.people, positive_means=self.positive_means)
         for fault in _faults(self):
             raise InputError(f"dataset {self.name!r}: {fault}.")
@@ -108,7 +112,7 @@ class GroupedDataset:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of ids, labels, groups and features with their names; other data, other digest.
+        """SHA-256 of ids, labels, groups and features with their names.
 
         Numbers enter as little-endian bytes, so that the digest is the same on every
         machine for the same values. Notes do not enter. Who knows all records but one
@@ -128,7 +132,7 @@ class GroupedDataset:
         return hashlib.sha256(b"".join(parts)).hexdigest()
 
     def published_digest(self, secret: bytes) -> str:
-        """The digest that a release may hold: keyed with the secret, plain without one."""
+        """The digest that a release may hold: keyed with a secret, if there is one."""
         if not secret:
             return f"sha256:{self.digest}"
         return f"hmac-sha256:{_keyed(secret, 'data', self.digest.encode())}"
@@ -145,21 +149,25 @@ class GroupedDataset:
 
 
 def column_widths(feature_names: Iterable[str]) -> dict[str, int]:
-    """Number of features of each column; values (after ``=`` in a name) are left out."""
+    """Number of features of each column, by the name before ``=``.
+
+    >>> column_widths(["age", "job=clerk", "job=cook"])
+    {'age': 1, 'job': 2}
+    """
     return dict(Counter(name.partition("=")[0] for name in feature_names))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Split:
-    """Positions of the training and of the test records, both increasing, and the split's name."""
+    """Which records are trained on, and which are held out."""
 
-    train: IntArray
-    test: IntArray
-    id: str
+    train: IntArray  # positions of the records, increasing
+    test: IntArray  # of all others
+    id: str  # the split's name
 
 
 def split(dataset: GroupedDataset, *, seed: int, secret: bytes = b"") -> Split:
-    """Divide the records 70/30 at random within each label; the same on every machine.
+    """Divide the records 70/30 at random within each label, alike on every machine.
 
     Every record draws one 64-bit number from PCG64 seeded with (``SPLIT_KEY``,
     ``seed``, label), in order of record id; the 70% of a label with the smallest
@@ -177,24 +185,31 @@ def split(dataset: GroupedDataset, *, seed: int, secret: bytes = b"") -> Split:
     (4320, 1852)
     """
     require_at_least(0, seed=seed)
-    words = np.frombuffer(
-        bytes.fromhex(_keyed(secret, "split", b"")) if secret else b"", "<u8"
-    )
-    trains = np.zeros(dataset.n_records, dtype=bool)
+    secret_words = []
+    if secret:
+        secret_key = bytes.fromhex(_keyed(secret, "split", b""))
+        secret_words = np.frombuffer(secret_key, "<u8").tolist()
+    is_train = np.zeros(dataset.n_records, dtype=bool)
     for label in (0, 1):
         members = np.flatnonzero(dataset.labels == label)
         n_train = (7 * members.size + 5) // 10
-        key = (SPLIT_KEY, seed, label, *words.tolist())
-        trains[draw(members, n_train, key=key)] = True
-    train = np.flatnonzero(trains)
-    test = np.flatnonzero(~trains)
-    ids = b"|".join(
-        dataset.record_ids[part].astype("<i8").tobytes() for part in (train, test)
-    )
-    name = (
-        _keyed(secret, "split id", ids) if secret else hashlib.sha256(ids).hexdigest()
-    )
-    return Split(train=train, test=test, id=name[:16])
+        key = (SPLIT_KEY, seed, label, *secret_words)
+        is_train[draw(members, n_train, key=key)] = True
+    train = np.flatnonzero(is_train)
+    test = np.flatnonzero(~is_train)
+    return Split(train=train, test=test, id=_split_id(dataset, train, test, secret))
+
+
+def _split_id(
+    dataset: GroupedDataset, train: IntArray, test: IntArray, secret: bytes
+) -> str:
+    """A name that is the same for the same records in training and in test."""
+    train_ids = dataset.record_ids[train].astype("<i8").tobytes()
+    test_ids = dataset.record_ids[test].astype("<i8").tobytes()
+    both = train_ids + b"|" + test_ids
+    if secret:
+        return _keyed(secret, "split id", both)[:16]
+    return hashlib.sha256(both).hexdigest()[:16]
 
 
 def draw(items: IntArray, n: int, *, key: tuple[int, ...]) -> IntArray:
@@ -204,7 +219,7 @@ def draw(items: IntArray, n: int, *, key: tuple[int, ...]) -> IntArray:
 
 
 def standardise(features: Features, *, train: IntArray) -> Features:
-    """Give every column mean 0 and standard deviation 1 over the training records alone.
+    """Scale every column to mean 0 and standard deviation 1 over training records.
 
     | column | becomes |
     |---|---|
@@ -234,6 +249,7 @@ def _frozen(values: npt.NDArray[Any], kind: type[np.generic]) -> npt.NDArray[Any
 
 
 def _faults(dataset: GroupedDataset) -> Iterator[str]:
+    """What keeps a dataset from being trained on."""
     shape = (dataset.n_records, len(dataset.feature_names))
     if dataset.features.shape != shape:
         yield f"features must have shape {shape}, but have {dataset.features.shape}"
@@ -241,13 +257,14 @@ def _faults(dataset: GroupedDataset) -> Iterator[str]:
         yield "there are no records; check the filter or the file"
     if set(np.unique(dataset.labels)) != {0, 1}:
         yield "labels must be 0 and 1, and both must occur"
-    if (
-        dataset.record_ids.shape != dataset.labels.shape
-        or (np.diff(dataset.record_ids) <= 0).any()
-    ):
+    if not _are_increasing(dataset.record_ids, n=dataset.n_records):
         yield "record_ids must be strictly increasing, one per record"
     if np.isinf(dataset.features).any():
         yield "features must be finite or NaN"
+    yield from _attribute_faults(dataset)
+
+
+def _attribute_faults(dataset: GroupedDataset) -> Iterator[str]:
     if not dataset.attributes:
         yield "at least one protected attribute is needed"
     for attribute in dataset.attributes:
@@ -255,8 +272,11 @@ def _faults(dataset: GroupedDataset) -> Iterator[str]:
             yield f"attribute {attribute.name!r} must have one code per record"
 
 
+def _are_increasing(ids: IntArray, *, n: int) -> bool:
+    return ids.shape == (n,) and bool((np.diff(ids) > 0).all())
+
+
 def _keyed(secret: bytes, purpose: str, content: bytes) -> str:
     """HMAC-SHA256 for one purpose; without the secret it reveals nothing."""
-    return hmac.new(
-        secret, f"pcer {purpose} ".encode() + content, hashlib.sha256
-    ).hexdigest()
+    message = f"pcer {purpose} ".encode() + content
+    return hmac.new(secret, message, hashlib.sha256).hexdigest()

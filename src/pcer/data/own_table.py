@@ -1,7 +1,12 @@
-"""A user's table as a GroupedDataset, with an account of every column."""
+"""How does a user's table become a dataset, and what happens to each column?
+
+``pcer train TABLE`` calls ``read_table``, whose account of the columns it shows, and
+``guessed`` where it has to ask what the columns mean.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +17,15 @@ import numpy as np
 
 from pcer.data.dataset import GroupedDataset, ProtectedAttribute
 from pcer.data.readers import Column, Columns, as_array, open_table, require_columns
-from pcer.data.task import Category, GroupRule, Number, divide, encode, is_missing
+from pcer.data.task import (
+    Category,
+    FeatureRule,
+    GroupRule,
+    Number,
+    divide,
+    encode,
+    is_missing,
+)
 from pcer.errors import InputError, alike, confusable, require_at_least
 from pcer.metrics import IntArray
 from pcer.release.columns import Coded, column_of
@@ -37,9 +50,12 @@ ATTRIBUTES = (
     "age_group",
     "group",
 )
+POSITIVE_WORDS = ("1", "true", "yes")  # values of a label that are likely positive
 # Distinct texts per record above which a column counts as a name or an identifier.
 NEAR_UNIQUE = 0.5
-MISSING_REMARKS = {
+MOST_NAMED = 5  # columns left out that an error names
+NOUNS = {"label": "label", "protected attribute": "attribute"}  # others are columns
+MISSING_REMARKS = {  # of the roles that are features
     "number": "missing values become the training mean, with an indicator column",
     "category": "missing values are one more category",
 }
@@ -83,10 +99,11 @@ class TablePlan:
             raise InputError(
                 f"column {self.label!r} cannot be both label and attribute."
             )
-        for name in (name for name in self.drop if name in self.texts):
-            raise InputError(
-                f"column {name!r} cannot be left out and used; take it from drop."
-            )
+        for name in self.drop:
+            if name in self.texts:
+                raise InputError(
+                    f"column {name!r} cannot be left out and used; take it from drop."
+                )
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -107,14 +124,19 @@ class ColumnAccount(NamedTuple):
 def alike_as_one(
     account: Sequence[ColumnAccount],
 ) -> Iterator[tuple[ColumnAccount, int]]:
-    """Lines with the number of columns they stand for: the first, of many columns used alike."""
+    """Lines of the account, each with the number of columns that it stands for.
+
+    Of more than ``MOST_LISTED`` columns used alike, the first stands for all.
+    """
     n_alike = Counter((line.role, line.remark) for line in account)
-    seen = set[tuple[str, str]]()
+    listed = set[tuple[str, str]]()
     for line in account:
-        n = n_alike[key := (line.role, line.remark)]
-        if n <= MOST_LISTED or key not in seen:
-            yield line, n if n > MOST_LISTED else 1
-        seen.add(key)
+        use = (line.role, line.remark)
+        if n_alike[use] <= MOST_LISTED:
+            yield line, 1
+        elif use not in listed:
+            listed.add(use)
+            yield line, n_alike[use]
 
 
 class TableFault(InputError):
@@ -126,10 +148,26 @@ class TableFault(InputError):
 
 
 class OwnTable(NamedTuple):
-    """A table ready for training, and the account of its columns, to be shown to its owner."""
+    """A table ready for training, and an account of its columns for its owner."""
 
     dataset: GroupedDataset
     account: tuple[ColumnAccount, ...]
+
+
+class Labelled(NamedTuple):
+    """The records of a table that have a label."""
+
+    ids: IntArray  # their positions in the table
+    columns: Columns
+    coded: Mapping[str, Coded]
+    account: tuple[ColumnAccount, ...]
+
+
+class Guess(NamedTuple):
+    """Likely answers to questions about a table."""
+
+    answers: dict[str, str]  # by field of ``TablePlan``
+    values: list[str]  # of the label, the likely positive first; none if many
 
 
 def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTable:
@@ -139,104 +177,153 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
     |---|---|
     | no label | the record is left out, and a note says how many |
     | no protected attribute | the record is trained on, and counted in no group |
-    | missing number | stays missing (the training mean once standardised), and an indicator |
+    | missing number | an indicator; stays missing until standardised (training mean) |
     | missing category | one more category |
     | a constant column | left out, and named |
-    | a column that reveals the label, or an attribute, one to one | left out, and named |
+    | one that reveals the label or an attribute one to one | left out, and named |
 
     Raises:
         InputError: one sentence with the file, the column and the remedy.
     """
     content, file = open_table(table)
-    names = content.column_names
-    require_columns((*plan.texts, *plan.drop, *plan.identifiers), names, file=file)
-    fault = ""
-    if not all(map(alike, names)):
-        fault = "has a column without a visible name; name it in the header"
-    elif two := confusable(names):
-        fault = f"has columns {two[0]!r} and {two[1]!r}, which read alike; rename one of them"
-    elif content.num_rows == 0:
-        fault = "has no records; a table needs at least a few per group"
-    if fault:
-        raise InputError(f"{file} {fault}.")
-    columns = {
-        column: _typed(content.column(column), column, plan, file)
-        for column in names
-        if column not in plan.drop
-    }
-    labelled = np.flatnonzero(~is_missing(columns[plan.label]))
-    kept = {column: values[labelled] for column, values in columns.items()}
-    coded = {column: column_of(values, column) for column, values in kept.items()}
-    account = tuple(_account(kept, coded, plan))
-    if faults := dict(_faults(kept, coded, account, plan)):
-        droppable = [column for column in faults if column and column not in plan.texts]
-        raise TableFault(f"{file}: {'; and '.join(faults.values())}.", droppable)
+    named = (*plan.texts, *plan.drop, *plan.identifiers)
+    require_columns(named, content.column_names, file=file)
+    _require_usable(content, file)
+    records = _labelled(content, plan, file)
+    _require_no_faults(records, plan, file)
     attributes = tuple(
-        divide(column, GroupRule.of_each(column, coded[column].names), kept)
+        divide(
+            column,
+            GroupRule.of_each(column, records.coded[column].names),
+            records.columns,
+        )
         for column in plan.attributes
     )
-    rules = [
-        Number(column)
-        if role == "number"
-        else Category(column, tuple(coded[column].names))
-        for column, role, *_ in account
-        if role in MISSING_REMARKS
-    ]
-    feature_names, features = encode(tuple(rules), kept)
+    feature_names, features = encode(_feature_rules(records), records.columns)
+    n_unlabelled = content.num_rows - records.ids.size
+    is_positive = records.columns[plan.label] == plan.positive
     dataset = GroupedDataset(
         name=name or file.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0],
         features=features,
         feature_names=feature_names,
-        labels=np.asarray(kept[plan.label] == plan.positive, dtype=np.int64),
+        labels=np.asarray(is_positive, dtype=np.int64),
         attributes=attributes,
         outcome=plan.outcome,
         positive_label=f"{plan.label} = {plan.positive}",
-        record_ids=labelled,
-        notes=tuple(_notes(account, attributes, content.num_rows - labelled.size)),
+        record_ids=records.ids,
+        notes=tuple(_notes(records.account, attributes, n_unlabelled)),
         public=plan.public,
     )
-    return OwnTable(dataset=dataset, account=account)
+    return OwnTable(dataset=dataset, account=records.account)
 
 
-def guessed(
-    table: Any, label: str | None, attributes: Sequence[str]
-) -> tuple[dict[str, str], list[str]]:
-    """For questions: likely answers, and the label's values, if few, the likely positive first.
+def _require_usable(content: pa.Table, file: str) -> None:
+    """Raise InputError unless there are records, and names that can be told apart."""
+    names = content.column_names
+    if not all(alike(name) for name in names):
+        raise InputError(
+            f"{file} has a column without a visible name; name it in the header."
+        )
+    two = confusable(names)
+    if two is not None:
+        raise InputError(
+            f"{file} has columns {two[0]!r} and {two[1]!r}, which read alike; rename "
+            "one of them."
+        )
+    if content.num_rows == 0:
+        raise InputError(
+            f"{file} has no records; a table needs at least a few per group."
+        )
+
+
+def _labelled(content: pa.Table, plan: TablePlan, file: str) -> Labelled:
+    """The records that have a label, and how each of their columns is used."""
+    columns: dict[str, Column] = {}
+    for name in content.column_names:
+        if name not in plan.drop:
+            columns[name] = _typed(content.column(name), name, plan, file)
+    ids = np.flatnonzero(~is_missing(columns[plan.label]))
+    kept = {name: values[ids] for name, values in columns.items()}
+    coded = {name: column_of(values, name) for name, values in kept.items()}
+    return Labelled(ids, kept, coded, tuple(_account(kept, coded, plan)))
+
+
+def _require_no_faults(records: Labelled, plan: TablePlan, file: str) -> None:
+    """Raise TableFault unless a model can be trained on these columns."""
+    faults = dict(_faults(records, plan))
+    if faults:
+        droppable = [column for column in faults if column and column not in plan.texts]
+        raise TableFault(f"{file}: {'; and '.join(faults.values())}.", droppable)
+
+
+def _feature_rules(records: Labelled) -> tuple[FeatureRule, ...]:
+    """How the columns to learn from become features."""
+    rules: list[FeatureRule] = []
+    for line in records.account:
+        if line.role == "number":
+            rules.append(Number(line.column))
+        elif line.role == "category":
+            names = records.coded[line.column].names
+            rules.append(Category(line.column, tuple(names)))
+    return tuple(rules)
+
+
+def guessed(table: Any, label: str | None, attributes: Sequence[str]) -> Guess:
+    """What the columns of a table may mean, where its owner has not said it.
 
     The label is the last column of two values, an attribute one that is called like
     one.
     """
     content, file = open_table(table)
-    require_columns(
-        (*filter(None, [label]), *attributes), content.column_names, file=file
-    )
+    named = [label, *attributes] if label else attributes
+    require_columns(named, content.column_names, file=file)
     n_values = {
         name: len(content.column(name).unique()) for name in content.column_names
     }
-    named = [name for name in n_values if name.lower() in ATTRIBUTES and name != label]
+    label, attribute = _likely_columns(n_values, label, attributes)
+    # Read as its owner's plan would have it: as text.
+    plan = TablePlan(label=label, positive="", attributes=("",), outcome="benefit")
+    column = column_of(_typed(content.column(label), label, plan, file), label)
+    values = _likely_positive_first(column) or ["VALUE"]
+    answers = {
+        "label": label,
+        "positive": values[0],
+        "outcome": "benefit",
+        "attributes": attribute,
+    }
+    has_few = len(column.names) <= TablePlan.max_categories
+    return Guess(answers, values if has_few else [])
+
+
+def _likely_columns(
+    n_values: Mapping[str, int], label: str | None, attributes: Sequence[str]
+) -> tuple[str, str]:
+    """A label and an attribute, from the columns' numbers of values."""
+    called_so = [
+        name for name in n_values if name.lower() in ATTRIBUTES and name != label
+    ]
     of_two = [
         name
         for name, n in n_values.items()
-        if n == 2 and name not in (*attributes, *named)
+        if n == 2 and name not in (*attributes, *called_so)
     ]
     label = label or (of_two or [*n_values])[-1]
-    rest = [name for name in (*named, *of_two, *n_values) if name != label] or [label]
-    plan = TablePlan(label=label, positive="", attributes=("",), outcome="benefit")
-    column = column_of(_typed(content.column(label), label, plan, file), label)
-    n = Counter(
-        column.codes.tolist()
-    )  # a value of few records may be one person's words
-    kept = [value for k, value in enumerate(column.names) if n[k] >= LEAST_PEOPLE][::-1]
-    kept = sorted(kept, key=lambda text: text.lower() not in ("1", "true", "yes")) or [
-        "VALUE"
+    for name in (*called_so, *of_two, *n_values):
+        if name != label:
+            return label, name
+    return label, label
+
+
+def _likely_positive_first(column: Coded) -> list[str]:
+    """Values of a label, but for rare ones, which may be one person's words."""
+    n_records = Counter(column.codes.tolist())
+    common = [
+        value
+        for code, value in enumerate(column.names)
+        if n_records[code] >= LEAST_PEOPLE
     ]
-    said = {
-        "label": label,
-        "positive": kept[0],
-        "outcome": "benefit",
-        "attributes": rest[0],
-    }
-    return said, kept if len(column.names) <= TablePlan.max_categories else []
+    common.reverse()
+    return sorted(common, key=lambda value: value.lower() not in POSITIVE_WORDS)
 
 
 def _typed(column: pa.ChunkedArray, name: str, plan: TablePlan, file: str) -> Column:
@@ -244,47 +331,61 @@ def _typed(column: pa.ChunkedArray, name: str, plan: TablePlan, file: str) -> Co
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = (
-        column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    )
-    if pa.types.is_boolean(kind) and name in plan.texts:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    is_boolean = pa.types.is_boolean(kind)
+    if is_boolean and name in plan.texts:
         return as_array(column.cast(pa.string()))
-    if (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_boolean(kind)
-    ):
+    if is_boolean or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         numbers = as_array(column.cast(kind))
-        if name not in plan.texts:
-            return numbers
-        # As a person writes them: 1 for 1.0.
-        texts = [
-            None if value != value else f"{value:.15g}" for value in numbers.tolist()
-        ]
-        return np.array(texts, dtype=object)
+        return _as_written(numbers) if name in plan.texts else numbers
     if str(kind) not in ("string", "large_string", "string_view"):
         raise InputError(
-            f"{file}: column {name!r} holds {kind}, neither numbers nor text; leave it out (drop)."
+            f"{file}: column {name!r} holds {kind}, neither numbers nor text; leave "
+            "it out (drop)."
         )
-    text = column.cast(pa.string())
-    marks = pa.array(plan.missing, pa.string())
-    is_mark = pc.is_in(pc.utf8_trim_whitespace(text), value_set=marks)
-    text = pc.if_else(is_mark, pa.scalar(None, pa.string()), text)
-    given = text.drop_null()
-    are_numbers = (
-        len(given) and pc.all(pc.match_substring_regex(given, _NUMBER)).as_py()
-    )
-    if name in plan.texts or not are_numbers:
+    text = _without_marks(column.cast(pa.string()), plan.missing)
+    if name in plan.texts or not _are_numbers(text):
         return as_array(text)
     return as_array(pc.cast(pc.utf8_trim_whitespace(text), pa.float64()))
+
+
+def _as_written(numbers: Column) -> Column:
+    """Numbers as a person writes them: 1 for 1.0."""
+    texts = [
+        None if math.isnan(number) else f"{number:.15g}" for number in numbers.tolist()
+    ]
+    return np.array(texts, dtype=object)
+
+
+def _without_marks(text: pa.ChunkedArray, missing: Sequence[str]) -> pa.ChunkedArray:
+    """Text in which marks such as "NA" are missing values."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    marks = pa.array(missing, pa.string())
+    is_mark = pc.is_in(pc.utf8_trim_whitespace(text), value_set=marks)
+    return pc.if_else(is_mark, pa.scalar(None, pa.string()), text)
+
+
+def _are_numbers(text: pa.ChunkedArray) -> bool:
+    """Whether there are values, and all of them can be read as numbers."""
+    import pyarrow.compute as pc
+
+    known = text.drop_null()
+    if len(known) == 0:
+        return False
+    return bool(pc.all(pc.match_substring_regex(known, _NUMBER)).as_py())
 
 
 def _account(
     columns: Columns, coded: Mapping[str, Coded], plan: TablePlan
 ) -> Iterator[ColumnAccount]:
     """One line per column, in the order of the table."""
+    is_positive = columns[plan.label] == plan.positive
     leaks = [(name, coded[name].codes) for name in (plan.label, *plan.attributes)]
-    leaks.append((plan.label, (columns[plan.label] == plan.positive).astype(np.int64)))
+    leaks.append((plan.label, is_positive.astype(np.int64)))
     for name, values in columns.items():
         codes = coded[name].codes
         n_missing = int((codes < 0).sum())
@@ -301,7 +402,10 @@ def _role(
     leaks: Sequence[tuple[str, IntArray]],
     plan: TablePlan,
 ) -> tuple[Role, str]:
-    """What a column is used as, and why; ``leaks`` are codes that no feature may repeat."""
+    """What a column is used as, and why.
+
+    ``leaks`` are codes that no feature may repeat, and the columns that they are of.
+    """
     if name == plan.label:
         return "label", f"positive is {plan.positive}"
     if name in plan.attributes:
@@ -316,66 +420,112 @@ def _role(
             return "left out", f"reveals {kind} {other!r} one to one"
     if values.dtype == object:
         return "category", ""
-    all_differ = n_different == codes.size and bool((values == np.floor(values)).all())
+    if n_different == codes.size and (values == np.floor(values)).all():
+        return "number", "every value is different: drop it if it is an identifier"
+    return "number", ""
+
+
+def _faults(records: Labelled, plan: TablePlan) -> Iterator[tuple[str, str]]:
+    """What must be fixed before training: columns, each with its first fault."""
+    for line in records.account:
+        name = line.column
+        fault = _fault(line, records.columns[name], records.coded[name], plan)
+        if fault is not None:
+            yield name, f"{NOUNS.get(line.role, 'column')} {name!r} {fault}"
+    if any(line.role in MISSING_REMARKS for line in records.account):
+        return
+    left_out = [
+        f"{line.column!r} is {line.remark}"
+        for line in records.account
+        if line.role == "left out"
+    ]
+    reason = "the label and the attributes are not features"
+    if left_out:
+        reason = ", ".join(left_out[:MOST_NAMED])
+    yield "", f"there is no column left to learn from; {reason}"
+
+
+def _fault(
+    line: ColumnAccount, values: Column, column: Coded, plan: TablePlan
+) -> str | None:
+    """What must be fixed in one column; None if nothing."""
+    if line.role == "label":
+        return _label_fault(line, column, plan)
+    if line.role == "protected attribute":
+        return _attribute_fault(line, plan)
+    fault = _value_fault(line, values, column, plan)
+    if fault is None and line.role == "category":
+        fault = _category_fault(line, len(values) - line.n_missing, plan)
+    return fault
+
+
+def _label_fault(line: ColumnAccount, column: Coded, plan: TablePlan) -> str | None:
+    most = plan.max_categories
+    if not 2 <= line.n_values <= most:
+        return (
+            f"must have two values, or up to {most}, not {line.n_values:,}; join "
+            "values, as at a limit"
+        )
+    if plan.positive not in column.names:
+        return (
+            f"never has the value {plan.positive!r}; name as positive one of its "
+            f"{line.n_values}"
+        )
+    return None
+
+
+def _attribute_fault(line: ColumnAccount, plan: TablePlan) -> str | None:
+    if line.n_values < 2:
+        return "has one group only; an audit compares at least two"
+    if line.n_values > plan.max_categories:
+        return (
+            f"has {line.n_values:,} different values, more than {plan.max_categories}; "
+            "join them into groups first, or raise max_categories"
+        )
+    return None
+
+
+def _value_fault(
+    line: ColumnAccount, values: Column, column: Coded, plan: TablePlan
+) -> str | None:
+    """A fault of single values, in a column that is a feature or left out."""
+    if values.dtype != object:
+        if np.isinf(values).any():
+            return "holds infinite numbers; make them missing"
+        return None
+    if line.column in plan.texts or not column.names:
+        return None
+    if all(re.match(_COMMA_NUMBER, text) for text in column.names):
+        return "holds numbers with decimal commas; write them with points"
+    numbers = [
+        code for code, text in enumerate(column.names) if re.match(_NUMBER, text)
+    ]
+    n_numbers = int(np.isin(column.codes, numbers).sum())
+    if n_numbers == 0:
+        return None
+    n_others = len(values) - line.n_missing - n_numbers
     return (
-        "number",
-        "every value is different: drop it if it is an identifier" * all_differ,
+        f"mixes {n_numbers:,} numbers and {n_others:,} other values; name what stands "
+        "for a missing value (missing), take all of them as categories (categories), "
+        "or leave the column out (drop)"
     )
 
 
-def _faults(
-    columns: Columns,
-    coded: Mapping[str, Coded],
-    account: Sequence[ColumnAccount],
-    plan: TablePlan,
-) -> Iterator[tuple[str, str]]:
-    """Everything that must be fixed before training, by column: at most one fault for each."""
-    most = plan.max_categories
-    nouns = {"label": "label", "protected attribute": "attribute"}
-    for name, role, n, n_missing, _ in account:
-        values = columns[name]
-        column = coded[name]
-        n_known = len(values) - n_missing
-        is_text = values.dtype == object
-        learnt = column.names if is_text and name not in plan.texts else []
-        numbers = [code for code, text in enumerate(learnt) if re.match(_NUMBER, text)]
-        n_numbers = int(np.isin(column.codes, numbers).sum())
-        if role == "label" and not 2 <= n <= most:
-            fault = f"must have two values, or up to {most}, not {n:,}; join values, as at a limit"
-        elif role == "label" and plan.positive not in column.names:
-            fault = f"never has the value {plan.positive!r}; name as positive one of its {n}"
-        elif role == "protected attribute" and n < 2:
-            fault = "has one group only; an audit compares at least two"
-        elif role == "protected attribute" and n > most:
-            fault = f"has {n:,} different values, more than {most}; join them into groups first, "
-            fault += "or raise max_categories"
-        elif not is_text and np.isinf(values).any():
-            fault = "holds infinite numbers; make them missing"
-        elif learnt and all(re.match(_COMMA_NUMBER, text) for text in learnt):
-            fault = "holds numbers with decimal commas; write them with points"
-        elif n_numbers:
-            fault = f"mixes {n_numbers:,} numbers and {n_known - n_numbers:,} other values; name "
-            fault += "what stands for a missing value (missing), take all of them as categories "
-            fault += "(categories), or leave the column out (drop)"
-        elif role != "category":
-            continue
-        elif name not in plan.identifiers and n > NEAR_UNIQUE * n_known:
-            fault = f"has {n:,} different texts in {n_known:,} records, so it names people rather "
-            fault += "than describes them; leave it out (drop), or insist on it (identifiers)"
-        elif n > most:
-            fault = f"has {n:,} categories, more than {most}; leave it out (drop), join values, or "
-            fault += "raise max_categories"
-        else:
-            continue
-        yield name, f"{nouns.get(role, 'column')} {name!r} {fault}"
-    if not any(line.role in MISSING_REMARKS for line in account):
-        left_out = [
-            f"{x.column!r} is {x.remark}" for x in account if x.role == "left out"
-        ]
-        reason = (
-            ", ".join(left_out[:5]) or "the label and the attributes are not features"
+def _category_fault(line: ColumnAccount, n_known: int, plan: TablePlan) -> str | None:
+    """A fault of a category that has a value in ``n_known`` records."""
+    names_people = line.n_values > NEAR_UNIQUE * n_known
+    if names_people and line.column not in plan.identifiers:
+        return (
+            f"has {line.n_values:,} different texts in {n_known:,} records, so it "
+            "names people rather than describes them; leave it out (drop), or insist "
+            "on it (identifiers)"
         )
-        yield "", f"there is no column left to learn from; {reason}"
+    if line.n_values > plan.max_categories:
+        return (
+            f"has {line.n_values:,} categories, more than {plan.max_categories}; leave "
+            "it out (drop), join values, or raise max_categories"
+        )
+    return None
 
 
 def _notes(
@@ -383,18 +533,21 @@ def _notes(
     attributes: Sequence[ProtectedAttribute],
     n_unlabelled: int,
 ) -> Iterator[str]:
+    """What readers of a release must know of the records and columns."""
     if n_unlabelled:
         yield f"{n_unlabelled:,} records without a label are left out."
-    trained = "they are trained on but belong to no group"
     for attribute in attributes:
         if attribute.n_missing:
-            yield f"{attribute.n_missing:,} records have no {attribute.name}; {trained}."
-    for line, n in alike_as_one(account):
-        if line.role != "left out" and not (
-            line.n_missing and line.role in MISSING_REMARKS
-        ):
-            continue
-        one = f"Column {line.column!r}{' is left out' * (line.role == 'left out')}"
-        many = f"{n:,} columns{' are left out' * (line.role == 'left out')}"
-        missing = f" {line.n_missing:,}" if line.role != "left out" and n == 1 else ""
-        yield f"{one if n == 1 else many}:{missing} {line.remark}."
+            yield (
+                f"{attribute.n_missing:,} records have no {attribute.name}; they are "
+                "trained on but belong to no group."
+            )
+    for line, n_columns in alike_as_one(account):
+        is_one = n_columns == 1
+        columns = f"Column {line.column!r}" if is_one else f"{n_columns:,} columns"
+        if line.role == "left out":
+            verb = "is" if is_one else "are"
+            yield f"{columns} {verb} left out: {line.remark}."
+        elif line.n_missing and line.role in MISSING_REMARKS:
+            n_missing = f"{line.n_missing:,} " if is_one else ""
+            yield f"{columns}: {n_missing}{line.remark}."

@@ -1,6 +1,7 @@
-"""Open tables: named columns of a benchmark's files, or a user's whole table.
+"""How is a table opened: named columns of a benchmark, or a user's whole table?
 
-A column is an array of numbers with NaN, or of text with None, for missing values.
+``pcer.data`` reads what it trains on, ``pcer.tables`` what it makes releases of. A
+column is an array of numbers with NaN, or of text with None, for missing values.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from glob import escape, glob
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -27,10 +29,11 @@ Columns = Mapping[str, Column]
 CSV_ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 MOST_RECORDS = 10_000_000  # a table is held in memory
+MOST_NAMED = 30  # columns that an error names
 
 
 def read_columns(source: Path | IO[bytes], columns: Iterable[str]) -> Columns:
-    """Named columns of a Parquet file, or of comma-separated text with a header (also ``.gz``)."""
+    """Named columns of a Parquet file, or of CSV with a header (also ``.gz``)."""
     import pyarrow as pa
     from pyarrow import csv, parquet
 
@@ -45,9 +48,10 @@ def read_columns(source: Path | IO[bytes], columns: Iterable[str]) -> Columns:
             table = csv.read_csv(source, convert_options=options, parse_options=parsing)
         return {name: as_array(table.column(name)) for name in names}
     except (pa.ArrowException, KeyError, OSError) as error:
+        where = source if isinstance(source, Path) else file
         raise InputError(
-            f"{source if isinstance(source, Path) else file} cannot be read as a table with the "
-            f"columns {', '.join(names)}; fetch it again."
+            f"{where} cannot be read as a table with the columns {', '.join(names)}; "
+            "fetch it again."
         ) from error
 
 
@@ -58,12 +62,10 @@ def as_array(column: pa.ChunkedArray) -> Column:
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        return np.asarray(
-            column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64
-        )
-    return np.asarray(
-        column.cast(pa.string()).to_numpy(zero_copy_only=False), dtype=object
-    )
+        numbers = column.cast(pa.float64(), safe=False).to_numpy()
+        return np.asarray(numbers, dtype=np.float64)
+    texts = column.cast(pa.string()).to_numpy(zero_copy_only=False)
+    return np.asarray(texts, dtype=object)
 
 
 def open_table(table: Any) -> tuple[pa.Table, str]:
@@ -72,14 +74,13 @@ def open_table(table: Any) -> tuple[pa.Table, str]:
         return frame_content(table), "the table"
     import ibis
 
-    opened, path = open_file(
-        table, ibis.duckdb.connect(), {"header": True, "all_varchar": True}
-    )
+    as_text = {"header": True, "all_varchar": True}
+    opened, path = open_file(table, ibis.duckdb.connect(), as_text)
     content = executed(opened.limit(MOST_RECORDS + 1), file=path)
     if content.num_rows > MOST_RECORDS:
         raise InputError(
-            f"{path} has more than the {MOST_RECORDS:,} records that a sweep holds in memory; "
-            "train on a random sample of them."
+            f"{path} has more than the {MOST_RECORDS:,} records that a sweep holds in "
+            "memory; train on a random sample of them."
         )
     return content, path
 
@@ -102,14 +103,13 @@ def open_file(
 ) -> tuple[ir.Table, str]:
     """An Ibis table of CSV or Parquet files, nothing of it read yet, and their name."""
     name = require_readable(path)
-    pattern = (
-        escape(name) if Path(name).exists() else name
-    )  # a file may be called a[1].csv
+    # A file may be called a[1].csv.
+    pattern = escape(name) if Path(name).exists() else name
     if _is_csv(name):
-        return _readable(
-            name, lambda: connection.read_csv(pattern, **csv_options)
-        ), name
-    return _readable(name, lambda: connection.read_parquet(pattern)), name
+        read = partial(connection.read_csv, pattern, **csv_options)
+    else:
+        read = partial(connection.read_parquet, pattern)
+    return _readable(name, read), name
 
 
 def executed(table: ir.Table, *, file: str) -> pa.Table:
@@ -118,7 +118,7 @@ def executed(table: ir.Table, *, file: str) -> pa.Table:
 
 
 def _readable(file: str, read: Callable[[], Any]) -> Any:
-    """The result of ``read``; a database's message is never quoted, as it may quote records."""
+    """The result of ``read``; errors never quote the database, which quotes records."""
     import duckdb
 
     try:
@@ -126,18 +126,21 @@ def _readable(file: str, read: Callable[[], Any]) -> Any:
     except duckdb.Error as error:
         line = re.search(r"Line: (\d+)", str(error))
         where = f" (line {line.group(1)})" if line else ""
-        is_text = "utf-8" not in str(error).lower()
-        reason = "it has no regular form" if is_text else "it is not UTF-8 text"
-        remedy = (
-            "save it again as a CSV file in UTF-8"
-            if _is_csv(file)
-            else "write it again"
-        )
+        reason = "it has no regular form"
+        if "utf-8" in str(error).lower():
+            reason = "it is not UTF-8 text"
+        remedy = "write it again"
+        if _is_csv(file):
+            remedy = "save it again as a CSV file in UTF-8"
         raise InputError(f"{file} cannot be read{where}: {reason}; {remedy}.") from None
 
 
 def require_readable(table: str | os.PathLike[str]) -> str:
-    """The path, or one sentence saying why it cannot be a table; addresses are taken as given."""
+    """The path of a table; addresses are taken as given.
+
+    Raises:
+        InputError: it cannot be a table, and why.
+    """
     name = os.fspath(table)
     path = Path(table)
     try:
@@ -154,24 +157,31 @@ def require_readable(table: str | os.PathLike[str]) -> str:
         raise InputError(
             f"{name} is neither .csv (.tsv, .txt, .gz) nor .parquet; convert it."
         )
-    if "://" in name:
-        return name
+    if "://" not in name:
+        for file in _files(path, name):
+            _require_file(file)
+    return name
+
+
+def _files(path: Path, name: str) -> list[Path]:
+    """The files that a pattern matches, or the one that is named."""
     is_pattern = any(mark in name for mark in "*?[") and not path.exists()
-    files = (
-        [Path(match) for match in glob(name, recursive=True)] if is_pattern else [path]
-    )
+    if not is_pattern:
+        return [path]
+    files = [Path(match) for match in glob(name, recursive=True)]
     if not files:
         raise InputError(f"no file matches {path}; check the pattern.")
-    for file in files:
-        if not file.exists():
-            raise InputError(f"{file} does not exist; check the name.")
-        if not file.is_file():
-            raise InputError(
-                f"{file} is a pipe or a device; save what it gives to a file."
-            )
-        if file.stat().st_size == 0:
-            raise InputError(f"{file} is empty; a table needs a header and records.")
-    return name
+    return files
+
+
+def _require_file(file: Path) -> None:
+    """Raise InputError unless this is a file, and not an empty one."""
+    if not file.exists():
+        raise InputError(f"{file} does not exist; check the name.")
+    if not file.is_file():
+        raise InputError(f"{file} is a pipe or a device; save what it gives to a file.")
+    if file.stat().st_size == 0:
+        raise InputError(f"{file} is empty; a table needs a header and records.")
 
 
 def _is_csv(name: str) -> bool:
@@ -179,13 +189,18 @@ def _is_csv(name: str) -> bool:
 
 
 def require_columns(names: Iterable[str], present: list[str], *, file: str) -> None:
-    """Raise InputError unless every name is a column, and name the columns that there are."""
-    if absent := [repr(name) for name in names if name not in present]:
+    """Raise InputError unless every name is a column."""
+    absent = [repr(name) for name in names if name not in present]
+    if not absent:
+        return
+    if len(present) == 1:
         hint = (
-            "the separator was not recognised, so give every line as many fields as the header"
-            if len(present) == 1
-            else f"it has: {', '.join(present[:30])}{', ...' if len(present) > 30 else ''}"
+            "the separator was not recognised, so give every line as many fields as "
+            "the header"
         )
-        raise InputError(
-            f"{file} has no column {', '.join(dict.fromkeys(absent))}; {hint}."
-        )
+    else:
+        hint = f"it has: {', '.join(present[:MOST_NAMED])}"
+        if len(present) > MOST_NAMED:
+            hint += ", ..."
+    listed = ", ".join(dict.fromkeys(absent))
+    raise InputError(f"{file} has no column {listed}; {hint}.")

@@ -1,4 +1,8 @@
-"""A benchmark task: one frozen literal describes it, one function builds it."""
+"""What is a benchmark task? One frozen literal describes it, one function builds it.
+
+The files beside this one hold the literals, which ``pcer.data.benchmarks`` builds. To
+add a kind of feature: one more class with a ``column`` and an ``encode``.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from pcer.data.dataset import (
 from pcer.data.fetch import DataFile
 from pcer.data.readers import Column, Columns, read_columns
 from pcer.errors import InputError
-from pcer.metrics import BoolArray
+from pcer.metrics import BoolArray, IntArray
 from pcer.release.records import Outcome
 
 Condition = tuple[str, Callable[[Any, Any], Any], Any]  # column, comparison, constant
@@ -28,8 +32,6 @@ Encoded = tuple[tuple[str, ...], Features]
 MISSING = "(missing)"
 SAMPLE_KEY = 0x70636572_73616D70  # "pcersamp": keeps task samples apart from splits
 REST = None  # in a GroupRule: every value that no other group names
-# What a task says of its people, which the dataset takes over as it is.
-WORDS = ("name", "outcome", "people", "positive_means", "positive_label", "notes")
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class FeatureRule:
 
 
 class Number(FeatureRule):
-    """A numeric column as it is; missing values stay missing and get an indicator beside them."""
+    """A numeric column as it is, and an indicator of missing values beside it."""
 
     def encode(self, columns: Columns) -> Encoded:
         """One column, and ``column=(missing)`` where a value is missing."""
@@ -52,8 +54,9 @@ class Number(FeatureRule):
             values = columns[self.column].astype(np.float32)
         if np.isinf(values).any():
             raise InputError(
-                f"column {self.column!r} holds numbers beyond {np.finfo(np.float32).max:.1e}, "
-                "which no model here can take; rescale it, or leave it out."
+                f"column {self.column!r} holds numbers beyond "
+                f"{np.finfo(np.float32).max:.1e}, which no model here can take; "
+                "rescale it, or leave it out."
             )
         missing = np.isnan(values)
         if not missing.any():
@@ -83,40 +86,38 @@ class Category(FeatureRule):
 class Bands(FeatureRule):
     """One indicator per named range of whole codes; missing codes have their own."""
 
-    bands: (
-        str  # such as "1 low, 10 high, 20": the first code of each, and after the last
-    )
+    # Such as "1 low, 10 high, 20": the first code of each, and after the last.
+    bands: str
 
     def encode(self, columns: Columns) -> Encoded:
         """Columns named ``column=band``."""
         codes = columns[self.column].astype(np.float64)
-        parts = (band.partition(" ") for band in self.bands.split(", "))
-        starts = [(int(code), name) for code, _, name in parts]
-        hits = {
-            name: (codes >= low) & (codes < end)
-            for (low, name), (end, _) in pairwise(starts)
-        }
+        starts = []
+        for band in self.bands.split(", "):
+            code, _, name = band.partition(" ")
+            starts.append((int(code), name))
+        hits = {}
+        for (first, name), (end, _) in pairwise(starts):
+            hits[name] = (codes >= first) & (codes < end)
         return _indicators(self.column, hits, np.isnan(codes))
 
 
 @dataclass(frozen=True)
 class GroupRule:
-    """Groups by the values of a column, in order; ``REST`` takes what no other group names."""
+    """Groups by the values of a column, in order."""
 
     column: str
+    # Names and values; ``REST`` takes what no other group names.
     groups: tuple[tuple[str, tuple[Any, ...] | None], ...]
 
     @classmethod
     def of_each(
         cls, column: str, values: Iterable[str] | Mapping[str, Any]
     ) -> GroupRule:
-        """A group for each value, under its own name or the one that it has in a mapping."""
-        named = (
-            values
-            if isinstance(values, Mapping)
-            else {value: value for value in values}
-        )
-        return cls(column, tuple((name, (value,)) for name, value in named.items()))
+        """A group for each value, named after it; or for each name of a mapping."""
+        if not isinstance(values, Mapping):
+            values = {value: value for value in values}
+        return cls(column, tuple((name, (value,)) for name, value in values.items()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,20 +127,15 @@ class DatasetTask:
     name: str  # what ``pcer.data.load`` and the command line call it
     title: str  # one line for people
     files: tuple[DataFile, ...]  # where the records lie, one file after another
-    read: Callable[[Path, Iterable[str]], Columns] = (
-        read_columns  # those columns of a file
-    )
+    read: Callable[[Path, Iterable[str]], Columns] = read_columns
     features: tuple[FeatureRule, ...]  # the protected attributes are never among them
     label: Condition  # a record is positive where this holds
     attributes: Mapping[str, GroupRule]
     keep: tuple[Condition, ...] = ()  # a record is kept where all of these hold
-    balance: bool = (
-        False  # draw as many records of the larger label as the smaller one has
-    )
+    # Draw as many records of the larger label as the smaller one has.
+    balance: bool = False
     subsample: int | None = None  # draw so many of the records that are kept; None: all
-    n_records: int | None = (
-        None  # of the task; None where only the copy at hand decides
-    )
+    n_records: int | None = None  # of the task; None: as many as the files at hand give
     outcome: Outcome  # whether being predicted positive helps or harms
     people: str | None = None  # a plural noun for those behind the records
     positive_means: str | None = None  # of them: "are predicted to be charged again"
@@ -152,70 +148,84 @@ class DatasetTask:
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column of the files that the task needs."""
-        rules: tuple[FeatureRule | GroupRule, ...] = (
-            *self.features,
-            *self.attributes.values(),
-        )
-        conditions = (self.label, *self.keep)
-        names = [
-            *(rule.column for rule in rules),
-            *(condition[0] for condition in conditions),
-        ]
-        return tuple(dict.fromkeys(names))
+        named = dict.fromkeys(rule.column for rule in self.features)
+        named |= dict.fromkeys(rule.column for rule in self.attributes.values())
+        named |= dict.fromkeys(column for column, _, _ in (self.label, *self.keep))
+        return tuple(named)
 
 
 def build(task: DatasetTask, columns: Columns) -> GroupedDataset:
-    """Filter, sample, encode; a record's id is its position in the table before the filter."""
+    """Filter, sample and encode.
+
+    A record's id is its position in the table before the filter.
+    """
     positive = holds(columns, task.label)
-    chosen = np.flatnonzero(holds(columns, *task.keep))
-    if task.balance:
-        sides = [chosen[~positive[chosen]], chosen[positive[chosen]]]
-        n = min(side.size for side in sides)
-        drawn = [
-            draw(side, n, key=(SAMPLE_KEY, label)) for label, side in enumerate(sides)
-        ]
-        chosen = np.sort(np.concatenate(drawn))
-    if task.subsample is not None and chosen.size > task.subsample:
-        chosen = draw(chosen, task.subsample, key=(SAMPLE_KEY, 2))
-    part = {name: values[chosen] for name, values in columns.items()}
-    names, features = encode(task.features, part)
-    words: Any = {name: getattr(task, name) for name in WORDS}
+    record_ids = _sampled(task, columns, positive)
+    chosen = {name: values[record_ids] for name, values in columns.items()}
+    feature_names, features = encode(task.features, chosen)
+    attributes = []
+    for name, rule in task.attributes.items():
+        attributes.append(divide(name, rule, chosen))
     dataset = GroupedDataset(
+        name=task.name,
         features=features,
-        feature_names=names,
-        labels=positive[chosen].astype(np.int64),
-        attributes=tuple(
-            divide(name, rule, part) for name, rule in task.attributes.items()
-        ),
-        record_ids=chosen,
+        feature_names=feature_names,
+        labels=positive[record_ids].astype(np.int64),
+        attributes=tuple(attributes),
+        outcome=task.outcome,
+        people=task.people,
+        positive_means=task.positive_means,
+        positive_label=task.positive_label,
+        notes=task.notes,
+        record_ids=record_ids,
         public=True,
-        **words,
     )
     if task.n_records is not None and dataset.n_records != task.n_records:
         raise InputError(
-            f"dataset {task.name!r} must have {task.n_records:,} records, but the files give "
-            f"{dataset.n_records:,}; remove them and fetch them again."
+            f"dataset {task.name!r} must have {task.n_records:,} records, but the "
+            f"files give {dataset.n_records:,}; remove them and fetch them again."
         )
     return dataset
 
 
+def _sampled(task: DatasetTask, columns: Columns, positive: BoolArray) -> IntArray:
+    """Positions of the records that the task keeps and draws."""
+    kept = np.flatnonzero(holds(columns, *task.keep))
+    if task.balance:
+        by_label = [kept[~positive[kept]], kept[positive[kept]]]
+        n = min(records.size for records in by_label)
+        drawn = [
+            draw(records, n, key=(SAMPLE_KEY, label))
+            for label, records in enumerate(by_label)
+        ]
+        kept = np.sort(np.concatenate(drawn))
+    if task.subsample is not None and kept.size > task.subsample:
+        kept = draw(kept, task.subsample, key=(SAMPLE_KEY, 2))
+    return kept
+
+
 def encode(rules: tuple[FeatureRule, ...], columns: Columns) -> Encoded:
-    """All rules side by side."""
-    parts = [rule.encode(columns) for rule in rules]
-    names = tuple(name for part, _ in parts for name in part)
-    return names, np.concatenate([values for _, values in parts], axis=1)
+    """The features of all rules, side by side."""
+    names: list[str] = []
+    values = []
+    for rule in rules:
+        own_names, own_values = rule.encode(columns)
+        names += own_names
+        values.append(own_values)
+    return tuple(names), np.concatenate(values, axis=1)
 
 
 def divide(name: str, rule: GroupRule, columns: Columns) -> ProtectedAttribute:
-    """The protected attribute a group rule describes; a missing value belongs to no group."""
+    """The protected attribute that a rule describes; in no group where missing."""
     values = columns[rule.column]
     codes = np.full(values.size, UNKNOWN_GROUP, dtype=np.int64)
-    ordered = sorted(enumerate(rule.groups), key=lambda group: group[1][1] is not REST)
-    for position, (_, members) in ordered:  # the rest first: the others overwrite it
-        taken = (
-            ~is_missing(values) if members is REST else np.isin(values, list(members))
-        )
-        codes[taken] = position
+    for code, (_, members) in enumerate(rule.groups):
+        if members is REST:
+            codes[~is_missing(values)] = code
+    # After the rest, of which they take their own.
+    for code, (_, members) in enumerate(rule.groups):
+        if members is not REST:
+            codes[np.isin(values, list(members))] = code
     names = tuple(group for group, _ in rule.groups)
     return ProtectedAttribute(name=name, group_names=names, codes=codes)
 
@@ -240,8 +250,8 @@ def _indicators(column: str, hits: dict[str, Column], missing: Column) -> Encode
     unknown = ~np.logical_or.reduce([missing, *hits.values()])
     if unknown.any():
         raise InputError(
-            f"column {column!r} holds {unknown.sum()} values that the task does not know; "
-            "use the file that the task names."
+            f"column {column!r} holds {unknown.sum()} values that the task does not "
+            "know; use the file that the task names."
         )
     if missing.any():
         hits = {**hits, MISSING: missing}

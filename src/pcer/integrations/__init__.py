@@ -1,4 +1,7 @@
-"""pcer where people already work: model cards and MLflow; nothing is imported until it is used."""
+"""pcer where people already work: model cards and MLflow.
+
+Nothing is imported until it is used.
+"""
 
 from __future__ import annotations
 

@@ -1,21 +1,24 @@
-"""Model cards: an audit as the sections of Hugging Face's card template, and as their metadata.
+"""How does a model card tell an audit?
 
-``to_card`` gives the text of a card. ``card_sections`` gives its sections by title, as
-a card of skops takes them: ``card.add(**card_sections(found))``. Names are other
-people's words: they are escaped for Markdown and quoted for YAML, which is written here
-so that nothing need be installed.
+``to_card`` gives the text of a card, with Hugging Face's metadata (``Audit.card`` and
+``pcer audit --card``). ``card_sections`` gives the sections of Hugging Face's template
+by title, as a card of skops takes them: ``card.add(**card_sections(found))``. To add a
+section: one more ``yield`` of ``_sections``.
+
+Names are other people's words: they are escaped for Markdown and quoted for YAML, which
+is written here so that nothing need be installed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pcer import wording
 from pcer._version import __version__
 from pcer.auditing.record import Audit
-from pcer.auditing.sentences import cards as cards_module
 from pcer.auditing.sentences import telling
+from pcer.auditing.sentences.cards import Card, exposure_card, outcomes_card
 from pcer.errors import InputError, shown
 from pcer.files import as_shown
 from pcer.report.formats.markdown import markdown_text, to_markdown
@@ -25,14 +28,15 @@ from pcer.report.tables.finding import MOST_ROWS, finding_table
 from pcer.report.views import verdict_line
 
 # Titles of the template; what follows a slash is a subsection.
-RISKS, RESULTS = "Bias, Risks, and Limitations", "Evaluation/Results"
+RISKS = "Bias, Risks, and Limitations"
+RESULTS = "Evaluation/Results"
 METHOD = "Evaluation/Testing Data, Factors & Metrics"
 
 
 def to_card(
     *audits: Audit, model: str | None = None, task: str = "tabular-classification"
 ) -> str:
-    """A model card of audits of one model: front matter with the numbers, then the sections.
+    """A model card of audits of one model: numbers as front matter, then sections.
 
     Args:
         audits: one for each attribute.
@@ -40,35 +44,49 @@ def to_card(
             one.
         task: the task by its name on the Hub.
     """
-    datasets = sorted({audit.subject.dataset for audit in audits})
-    models = {audit.told.model for audit in audits}
-    quoted = [*map(yaml_text, datasets)]
-    if model is None and len(datasets) > 1:
-        raise InputError(
-            f"A card is about one model, but these audits are of {wording.listed(quoted)}; make a "
-            "card of each, or name the model that all are of: to_card(..., model=...)."
-        )
-    name = model or (models.pop() if len(models) == 1 else None) or datasets[0]
+    name = model or _card_name(audits)
     lines = ["---", "model-index:", f"- name: {yaml_text(name)}", "  results:"]
     for audit in audits:
         lines += _results(audit, task)
     parts = ["\n".join([*lines, "---"])]
     for title, text in card_sections(*audits).items():
         *above, last = title.split("/")
-        parts += [f"{'#' * (2 + len(above))} {last}", *([text] if text else [])]
+        parts.append(f"{'#' * (2 + len(above))} {last}")
+        if text:
+            parts.append(text)
     return "\n\n".join(parts) + "\n"
 
 
-def card_sections(*audits: Audit) -> dict[str, str]:
-    """Markdown of each section by its title; a subsection's is ``"Section/Subsection"``."""
-    found: dict[str, list[str]] = {}
-    for given, audit in ((audit, as_shown(audit)) for audit in audits):
-        head = (
-            f"**{markdown_text(subject_name(audit))}**\n\n" if len(audits) > 1 else ""
+def _card_name(audits: Sequence[Audit]) -> str:
+    """What the audited model is called: by its name, or by its dataset's."""
+    datasets = sorted({audit.subject.dataset for audit in audits})
+    if len(datasets) > 1:
+        quoted = wording.listed([yaml_text(dataset) for dataset in datasets])
+        raise InputError(
+            f"A card is about one model, but these audits are of {quoted}; make a card "
+            "of each, or name the model that all are of: to_card(..., model=...)."
         )
-        for title, text in _sections(audit, given):
-            found.setdefault(title, []).extend([head + text] if text else [])
-    return {title: "\n\n".join(texts) for title, texts in found.items()}
+    models = {audit.told.model for audit in audits}
+    model = models.pop() if len(models) == 1 else None
+    return model or datasets[0]
+
+
+def card_sections(*audits: Audit) -> dict[str, str]:
+    """Markdown of each section by its title.
+
+    A subsection's title is ``"Section/Subsection"``.
+    """
+    texts: dict[str, list[str]] = {}
+    for audit in audits:
+        printable = as_shown(audit)
+        head = ""
+        if len(audits) > 1:
+            head = f"**{markdown_text(subject_name(printable))}**\n\n"
+        for title, text in _sections(printable, audit):
+            own_texts = texts.setdefault(title, [])
+            if text:
+                own_texts.append(head + text)
+    return {title: "\n\n".join(parts) for title, parts in texts.items()}
 
 
 def yaml_text(text: str) -> str:
@@ -85,18 +103,25 @@ def _results(audit: Audit, task: str) -> Iterator[str]:
     """The numbers of the setting that the headline is about, as evaluation results."""
     subject = audit.subject
     groups = {slug: name for name, slug in slugs(subject.groups).items()}
-    (dataset,) = slugs([subject.dataset]).values()
-    yield f"  - task:\n      type: {yaml_text(task)}"
-    yield f"    dataset:\n      name: {yaml_text(subject.dataset)}"
-    yield f"      type: {yaml_text(dataset)}\n      config: {yaml_text(subject.attribute)}"
+    (dataset_slug,) = slugs([subject.dataset]).values()
     setting = wording.setting_name(audit.told.model, audit.told.epsilon)
-    yield f"      args:\n        setting: {yaml_text(setting)}"
+    yield "  - task:"
+    yield f"      type: {yaml_text(task)}"
+    yield "    dataset:"
+    yield f"      name: {yaml_text(subject.dataset)}"
+    yield f"      type: {yaml_text(dataset_slug)}"
+    yield f"      config: {yaml_text(subject.attribute)}"
+    yield "      args:"
+    yield f"        setting: {yaml_text(setting)}"
     yield "    metrics:"
     for name, value in to_metrics(audit).items():
-        if "__" not in name:  # those of further settings
-            label = _label(name.removeprefix(PREFIX), groups)
-            # "#": a number with an exponent is one in YAML only with a point
-            yield f"    - type: {name}\n      value: {value:#}\n      name: {yaml_text(label)}"
+        if "__" in name:  # of a further setting
+            continue
+        label = _label(name.removeprefix(PREFIX), groups)
+        yield f"    - type: {name}"
+        # "#": a number with an exponent is one in YAML only with a point.
+        yield f"      value: {value:#}"
+        yield f"      name: {yaml_text(label)}"
 
 
 def _label(metric: str, groups: dict[str, str]) -> str:
@@ -105,49 +130,46 @@ def _label(metric: str, groups: dict[str, str]) -> str:
     if base in wording.templates()["metric"]:
         label = wording.say("metric", base)
     else:
-        kind, of = re.findall("((?:other_)?exposure|outcome)_(.+)", base)[0]
-        label = wording.say(
-            "metric", kind, of=groups.get(of) or wording.say("metric", "most")
-        )
+        (parts,) = re.findall("((?:other_)?exposure|outcome)_(.+)", base)
+        kind, group = parts
+        of = groups.get(group) or wording.say("metric", "most")
+        label = wording.say("metric", kind, of=of)
     return label if base == metric else wording.say("metric", "bound", of=label)
 
 
-def _sections(audit: Audit, given: Audit) -> Iterator[tuple[str, str]]:
-    """Title and Markdown of each section, in the template's order; a parent may be empty."""
-    told = audit.told
-    subject = audit.subject
-    cards = (
-        cards_module.exposure_card(audit, told),
-        cards_module.outcomes_card(audit, told),
-    )
-    answers = [
-        f"{card.question} {card.answer}. {' '.join(card.sentences)}" for card in cards
-    ]
-    risks = [*answers, *audit.account[-1:], *left_out(audit)]
-    yield (
-        RISKS,
-        f"**{markdown_text(audit.headline)}**\n\n{_list([verdict_line(audit), *risks])}",
-    )
-    yield (
-        f"{RISKS}/Recommendations",
-        _list([*audit.next_steps, wording.say("card", "decide")]),
-    )
+def _sections(printable: Audit, audit: Audit) -> Iterator[tuple[str, str]]:
+    """Title and Markdown of each section, in the template's order.
+
+    The text of a section that only has subsections is empty. ``printable`` is the audit
+    with every text safe to display.
+    """
+    setting = printable.told
+    subject = printable.subject
+    exposure = exposure_card(printable, setting)
+    outcomes = outcomes_card(printable, setting)
+    risks = [verdict_line(printable), _answer(exposure), _answer(outcomes)]
+    risks += [*printable.account[-1:], *left_out(printable)]
+    yield RISKS, f"**{markdown_text(printable.headline)}**\n\n{_list(risks)}"
+    steps = [*printable.next_steps, wording.say("card", "decide")]
+    yield f"{RISKS}/Recommendations", _list(steps)
+
     yield "Evaluation", ""
     yield METHOD, ""
-    yield (
-        f"{METHOD}/Testing Data",
-        markdown_text(", ".join(telling.subject_line(audit, told)) + "."),
-    )
+    line = ", ".join(telling.subject_line(printable, setting))
+    yield f"{METHOD}/Testing Data", markdown_text(f"{line}.")
     names = {"attribute": subject.attribute, "groups": wording.listed(subject.groups)}
     yield f"{METHOD}/Factors", markdown_text(wording.say("card", "factors", **names))
-    yield (
-        f"{METHOD}/Metrics",
-        markdown_text(f"{wording.say('card', 'metrics')} {audit.choice}"),
-    )
-    table = to_markdown(finding_table(audit, most_rows=MOST_ROWS))
+    metrics = f"{wording.say('card', 'metrics')} {printable.choice}"
+    yield f"{METHOD}/Metrics", markdown_text(metrics)
+
+    table = to_markdown(finding_table(printable, most_rows=MOST_ROWS))
     yield RESULTS, table.partition("\n\n")[2].rstrip()
-    yield f"{RESULTS}/Summary", _list([*audit.trust, *audit.policy_lines])
-    yield "Evaluation/How to Reproduce", _reproduce(given)
+    yield f"{RESULTS}/Summary", _list([*printable.trust, *printable.policy_lines])
+    yield "Evaluation/How to Reproduce", _reproduce(audit)
+
+
+def _answer(card: Card) -> str:
+    return f"{card.question} {card.answer}. {' '.join(card.sentences)}"
 
 
 def _list(sentences: list[str]) -> str:
@@ -155,14 +177,13 @@ def _list(sentences: list[str]) -> str:
 
 
 def _reproduce(audit: Audit) -> str:
-    """Python that gives this audit from its releases; names in it cannot close the block."""
+    """Python that gives this audit from its releases."""
     plan = audit.plan.model_dump(exclude_defaults=True)
     fields = ", ".join(f"{key}={value!r}" for key, value in plan.items())
-    wanted = {
-        audit.release_sha256: audit.subject.attribute,
-        **dict.fromkeys(audit.family, ""),
-    }
+    wanted = {audit.release_sha256: audit.subject.attribute}
+    wanted |= dict.fromkeys(audit.family, "")
     wanted |= {release.sha256: release.subject.attribute for release in audit.sources}
+    # Without backticks, names cannot close the block.
     code = f"""from pathlib import Path
 
 import pcer  # {__version__}

@@ -1,13 +1,16 @@
-"""MLflow: audits as runs of a tracking server, and ``mlflow.models.evaluate(evaluators="pcer")``.
+"""How does an audit get into MLflow?
 
-MLflow is imported when something is logged or evaluated, and not before.
+``log_audit`` logs one as a run of a tracking server; ``Evaluator`` is what
+``mlflow.models.evaluate(evaluators="pcer")`` runs. MLflow is imported when something is
+logged or evaluated, and not before. To log one more text: an entry of ``_tags``; one
+more file: a line of ``_write_artifacts``.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import fields
 from pathlib import Path
@@ -24,9 +27,11 @@ from pcer.models.options import Options
 from pcer.release.file import Release, write_release
 from pcer.wording import listed, setting_name
 
-FOLDER, REPORT = "pcer", "report.html"  # of the artifacts
+FOLDER = "pcer"  # of the artifacts
+REPORT = "report.html"
 MOST_AT_ONCE = 1_000  # metrics that MLflow takes in one call
-RELEASE_TAG, PLAN_TAG = "pcer_release_sha256", "pcer_plan_sha256"
+RELEASE_TAG = "pcer_release_sha256"
+PLAN_TAG = "pcer_plan_sha256"
 OWN_RUN = "its own run: with mlflow.start_run(nested=True): log_audit(found)"
 LONGEST_TAG = 5_000  # characters; MLflow keeps 8,000
 # What ``evaluator_config`` must say, and what it may; a model decides by its own
@@ -36,7 +41,7 @@ OPTIONS = tuple(field.name for field in fields(Options) if field.name != "thresh
 
 
 def log_audit(found: Audit, run: Any = None, *, model_id: str | None = None) -> str:
-    """Log an audit: metrics, tags with the verdict, and report, release and audit as artifacts.
+    """Log an audit: metrics, tags, and report, releases and audit as artifacts.
 
     Returns the id of the run; ``docs/integrations.md`` lists metrics and tags.
 
@@ -59,37 +64,21 @@ def log_audit(found: Audit, run: Any = None, *, model_id: str | None = None) -> 
         raise not_installed("mlflow", extra="mlflow", needed_by="log_audit")
     import mlflow
 
-    run_id = getattr(getattr(run, "info", None), "run_id", run)
-    if run_id is None and (active := mlflow.active_run()) is not None:
-        run_id = active.info.run_id
+    run_id = _run_id(run)
     client = mlflow.MlflowClient()
     tags = _tags(found)
-    kept = client.get_run(run_id).data.tags if run_id else {}
-    if any(
-        kept.get(name, tags[name]) != tags[name] for name in (RELEASE_TAG, PLAN_TAG)
-    ):
-        raise InputError(
-            f"The run holds another audit; log this one in {OWN_RUN}.", field="run"
-        )
+    if run_id is not None:
+        _require_same_audit(client.get_run(run_id).data.tags, tags)
     with tempfile.TemporaryDirectory() as folder:
-        found.save_html(
-            Path(folder) / REPORT
-        )  # first: without its release nothing is logged
-        write_audit(found, Path(folder) / "audit.json")
-        for k, release in enumerate(
-            found.sources
-        ):  # its own, then those judged together with it
-            write_release(
-                release,
-                Path(folder) / f"{f'family-{k}' if k else 'model'}.release.json",
-            )
-        title = clipped(shown(found.title))
-        context: Any = nullcontext(run) if run_id else mlflow.start_run(run_name=title)
+        _write_artifacts(found, Path(folder))
+        context: Any = nullcontext(run)
+        if run_id is None:
+            context = mlflow.start_run(run_name=clipped(shown(found.title)))
         with context as new:
             run_id = run_id or new.info.run_id
             numbers = [*found.metrics().items()]
-            for k in range(0, len(numbers), MOST_AT_ONCE):
-                some = dict(numbers[k : k + MOST_AT_ONCE])
+            for start in range(0, len(numbers), MOST_AT_ONCE):
+                some = dict(numbers[start : start + MOST_AT_ONCE])
                 mlflow.log_metrics(some, run_id=run_id, model_id=model_id)
             for name, text in tags.items():
                 client.set_tag(run_id, name, clipped(shown(text), LONGEST_TAG))
@@ -97,10 +86,39 @@ def log_audit(found: Audit, run: Any = None, *, model_id: str | None = None) -> 
     return str(run_id)
 
 
+def _run_id(run: Any) -> Any:
+    """The id of a run (of MLflow, or its id), or of the active one; None: a new run."""
+    import mlflow
+
+    if run is None:
+        run = mlflow.active_run()
+    info = getattr(run, "info", None)
+    return getattr(info, "run_id", run) or None
+
+
+def _require_same_audit(kept: Mapping[str, str], tags: Mapping[str, str]) -> None:
+    """Raise InputError where a run's tags are of another release or plan."""
+    for name in (RELEASE_TAG, PLAN_TAG):
+        if name in kept and kept[name] != tags[name]:
+            raise InputError(
+                f"The run holds another audit; log this one in {OWN_RUN}.",
+                field="run",
+            )
+
+
+def _write_artifacts(found: Audit, folder: Path) -> None:
+    """Write the report, the audit and its releases."""
+    found.save_html(folder / REPORT)  # first: without its release nothing is logged
+    write_audit(found, folder / "audit.json")
+    own, *family = found.sources
+    write_release(own, folder / "model.release.json")
+    for number, release in enumerate(family, 1):  # those judged together with it
+        write_release(release, folder / f"family-{number}.release.json")
+
+
 def _tags(found: Audit) -> dict[str, str]:
     """What an audit says that is no number."""
-    policy = {"pcer_policy": " ".join(found.policy_lines)} if found.policy_lines else {}
-    return policy | {
+    tags = {
         "pcer_verdict": found.verdict.value,
         "pcer_headline": found.headline,
         "pcer_setting": setting_name(found.told.model, found.told.epsilon),
@@ -108,10 +126,13 @@ def _tags(found: Audit) -> dict[str, str]:
         RELEASE_TAG: found.release_sha256,
         PLAN_TAG: found.plan_sha256,
     }
+    if found.policy_lines:
+        tags["pcer_policy"] = " ".join(found.policy_lines)
+    return tags
 
 
 class Evaluator:
-    """What ``mlflow.models.evaluate(..., evaluators="pcer")`` runs; MLflow finds and makes it.
+    """What ``mlflow.models.evaluate(..., evaluators="pcer")`` finds and runs.
 
     It has the two methods of MLflow's ``ModelEvaluator``, which cannot be imported
     here. The table holds the records that the model was trained on and those that it
@@ -121,7 +142,7 @@ class Evaluator:
 
     @classmethod
     def can_evaluate(cls, *, evaluator_config: Mapping[str, Any], **_: Any) -> bool:
-        """Whether the config is for pcer: evaluations that name no evaluator ask every one."""
+        """Whether the config is for pcer; MLflow may ask every evaluator."""
         return REQUIRED[0] in evaluator_config
 
     def evaluate(
@@ -134,50 +155,42 @@ class Evaluator:
         model_id: str | None = None,
         **_: Any,
     ) -> Any:
-        """Audit a model's predictions, or those in the dataset, and log the audit into the run."""
+        """Audit a model's predictions, or the dataset's, and log the audit."""
         from mlflow.models import EvaluationResult
 
         plan = evaluator_config.get("plan", {})
-        plan = (
-            plan
-            if isinstance(plan, Plan)
-            else parse_plan(plan, file="evaluator_config: plan")
-        )
-        found = audit(_release(dataset, model, evaluator_config), plan)
+        if not isinstance(plan, Plan):
+            plan = parse_plan(plan, file="evaluator_config: plan")
+        found = audit(evaluated_release(dataset, model, evaluator_config), plan)
         log_audit(found, run_id, model_id=model_id)
         return EvaluationResult(metrics=found.metrics(), artifacts={}, run_id=run_id)
 
 
-def _release(dataset: Any, model: Any, config: Mapping[str, Any]) -> Release:
-    """The release of a table and of what one model predicts for it."""
-    if lacking := [key for key in REQUIRED if key not in config]:
-        raise InputError(
-            f"evaluator_config lacks {listed(lacking)}; add it.", field=lacking[0]
-        )
-    if unknown := [
-        key for key in config if key not in (*REQUIRED, *OPTIONS, "record_id", "plan")
-    ]:
-        raise InputError(
-            f"evaluator_config does not take {unknown[0]!r}; see docs/integrations.md.",
-            field=unknown[0],
-        )
+def evaluated_release(dataset: Any, model: Any, config: Mapping[str, Any]) -> Release:
+    """The release of a table and of what one model predicts for it.
+
+    Args:
+        dataset: MLflow's: a table, its labels, and predictions where no model makes
+            them.
+        model: MLflow's; None for the predictions of the dataset.
+        config: the ``evaluator_config``.
+    """
+    _require_keys(config)
     table = dataset.features_data
-    names = config["sensitive_features"]
-    groups = [names] if isinstance(names, str) else list(names)
-    own = [
-        *groups,
-        config["split"],
-        *([config["record_id"]] if "record_id" in config else []),
-    ]
-    if missing := [name for name in own if name not in getattr(table, "columns", ())]:
-        raise InputError(
-            f"evaluator_config names the column {missing[0]!r}, which the evaluated data do not "
-            "have; give a data frame with it.",
-            field="evaluator_config",
-        )
-    given = {"y_pred": dataset.predictions_data}
-    answers = given if model is None else _answers(model, table, own)
-    more = {name: config[name] for name in OPTIONS if name in config}
+    stated = config["sensitive_features"]
+    groups = [stated] if isinstance(stated, str) else list(stated)
+    columns = [*groups, config["split"]]
+    if "record_id" in config:
+        columns.append(config["record_id"])
+    _require_columns(table, columns)
+    if model is None:
+        answers = {"y_pred": dataset.predictions_data}
+    else:
+        answers = _answers(model, table, columns)
+    record_id: Any = np.arange(len(table))
+    if "record_id" in config:
+        record_id = table[config["record_id"]]
+    options: dict[str, Any] = {key: config[key] for key in OPTIONS if key in config}
     return release_from_predictions(
         dataset.labels_data,
         **answers,
@@ -185,37 +198,70 @@ def _release(dataset: Any, model: Any, config: Mapping[str, Any]) -> Release:
         split=table[config["split"]],
         split_kind=config["split_kind"],
         outcome=config["outcome"],
-        record_id=table[own[-1]] if "record_id" in config else np.arange(len(table)),
-        options=Options(**more),
+        record_id=record_id,
+        options=Options(**options),
     )
 
 
-def _answers(model: Any, table: Any, own: list[str]) -> dict[str, Any]:
-    """The model's probabilities where they decide its predictions, else its predictions."""
-    schema = model.metadata.get_input_schema() if hasattr(model, "metadata") else None
-    raw: Any = None
-    with suppress(
-        AttributeError, NotImplementedError
-    ):  # models that are no wrapped estimator
-        raw = model.get_raw_model()
-    wanted = (
-        schema.input_names()
-        if schema is not None and schema.has_input_names()
-        else None
-    )
-    wanted = getattr(raw, "feature_names_in_", None) if wanted is None else wanted
-    features = table.drop(columns=own) if wanted is None else table[[*wanted]]
+def _require_keys(config: Mapping[str, Any]) -> None:
+    """Raise InputError unless a config says what is needed, and nothing unknown."""
+    lacking = [key for key in REQUIRED if key not in config]
+    if lacking:
+        raise InputError(
+            f"evaluator_config lacks {listed(lacking)}; add it.", field=lacking[0]
+        )
+    known = (*REQUIRED, *OPTIONS, "record_id", "plan")
+    for key in config:
+        if key not in known:
+            raise InputError(
+                f"evaluator_config does not take {key!r}; see docs/integrations.md.",
+                field=key,
+            )
+
+
+def _require_columns(table: Any, columns: Sequence[str]) -> None:
+    """Raise InputError unless the evaluated data are a frame with these columns."""
+    present = getattr(table, "columns", ())
+    for name in columns:
+        if name not in present:
+            raise InputError(
+                f"evaluator_config names the column {name!r}, which the evaluated data "
+                "do not have; give a data frame with it.",
+                field="evaluator_config",
+            )
+
+
+def _answers(model: Any, table: Any, columns: Sequence[str]) -> dict[str, Any]:
+    """The model's probabilities where they decide its predictions, else predictions.
+
+    ``columns`` of the table are about the records, and no features.
+    """
+    estimator: Any = None
+    # Models that are no wrapped estimator.
+    with suppress(AttributeError, NotImplementedError):
+        estimator = model.get_raw_model()
+    names = _feature_names(model, estimator)
+    features = table.drop(columns=[*columns]) if names is None else table[[*names]]
     predicted = np.asarray(model.predict(features))
     if predicted.ndim == 2 and predicted.shape[1] > 1:
         return {"y_score": predicted}
     predicted = predicted.ravel()
-    if hasattr(raw, "predict_proba"):
-        scores = raw.predict_proba(features)
-        is_chosen = predicted[:, None] == raw.classes_
-        is_tied = (
-            scores == THRESHOLD
-        ) & ~is_chosen  # as likely as the label that was predicted
+    if hasattr(estimator, "predict_proba"):
+        scores = estimator.predict_proba(features)
+        is_chosen = predicted[:, None] == estimator.classes_
+        # A label that is as likely as the predicted one counts as less likely.
+        is_tied = (scores == THRESHOLD) & ~is_chosen
         scores = np.where(is_tied, np.nextafter(THRESHOLD, 0), scores)
         if ((scores >= THRESHOLD) == is_chosen).all():
             return {"y_score": scores}
     return {"y_pred": predicted}
+
+
+def _feature_names(model: Any, estimator: Any) -> Any:
+    """The columns that a model was fitted on; None where it does not say so."""
+    schema = None
+    if hasattr(model, "metadata"):
+        schema = model.metadata.get_input_schema()
+    if schema is not None and schema.has_input_names():
+        return schema.input_names()
+    return getattr(estimator, "feature_names_in_", None)

@@ -1,5 +1,4 @@
 """On disk: finished blocks of work, durable and resumable; and worker processes."""
 
-__all__: list[
-    str
-] = []  # other rooms import the modules by name; nothing here is for users
+# Other rooms import the modules by name; nothing here is for users.
+__all__: list[str] = []

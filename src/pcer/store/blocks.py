@@ -1,8 +1,11 @@
-"""Finished blocks of work in a folder with one owner, and the settings that they depend on.
+"""How is finished work kept, so that an interrupted job resumes?
 
-A block is an array and the names of its rows, perhaps with a second array. It is
-written whole or not at all, so that an interrupted job resumes with what is missing. A
-block carries digests of its arrays, its record and its settings: a block that was
+Sweeps (``pcer.sweep.run``) and fits (``pcer.models``) keep blocks in a folder with one
+owner, beside the settings that the blocks depend on. A block is an array and the names
+of its rows, perhaps with a second array. It is written whole or not at all, so that an
+interrupted job resumes with what is missing.
+
+A block carries digests of its arrays, its record and its settings: a block that was
 changed, or made with other settings, does not count. Rows are about persons, so all
 files are readable by their owner only.
 """
@@ -28,15 +31,17 @@ Settings: TypeAlias = Mapping[str, Any]  # names and plain JSON values
 
 LOCK = ".lock"
 # Modes of private folders and files; systems without modes ignore them.
-OWNERS_FOLDER, OWNERS_FILE = 0o700, 0o600
+OWNERS_FOLDER = 0o700
+OWNERS_FILE = 0o600
 SETTINGS = "settings.json"
 SEAL = "sha256"  # the field of a record that holds the digest of all others
-ANEW, REMOVE = "run again to make it again", "remove it and run again"
+ANEW = "run again to make it again"
+REMOVE = "remove it and run again"
 MOST_NAMED = 3  # faulty blocks that a sentence names
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that only its owner can enter, or close an existing one to others."""
+    """Make a folder that only its owner can enter, or close one to all others."""
     if folder.is_symlink():
         raise OutputError(
             f"{folder} is a link; remove it, or name the folder that it leads to."
@@ -51,7 +56,7 @@ def make_private(folder: Path) -> None:
 
 @contextmanager
 def owned(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; the system frees it when the process ends, however it ends."""
+    """Hold the folder's lock, which the system frees however the process ends."""
     # A file system without locks gets a file with the owner's process number instead,
     # which does not count once that process is gone. Nobody else can enter the folder.
     make_private(folder)
@@ -67,7 +72,8 @@ def owned(folder: Path) -> Iterator[None]:
                 lock.acquire()
             except Timeout:  # also an OSError
                 raise InputError(
-                    f"{folder} is in use by another process; wait for it, or choose another folder."
+                    f"{folder} is in use by another process; wait for it, or choose "
+                    "another folder."
                 ) from None
     try:
         yield
@@ -95,11 +101,9 @@ def save_block(
     settings: str,
     second: np.ndarray[Any, Any] | None = None,
 ) -> None:
-    """Write arrays with a row for each key, then the small file that makes them count."""
-    array = (
-        folder
-        / f"block-{hashlib.sha256(json.dumps(keys).encode()).hexdigest()[:16]}.npy"
-    )
+    """Write arrays, a row for each key, then the small file that makes them count."""
+    name = hashlib.sha256(json.dumps(keys).encode()).hexdigest()[:16]
+    array = folder / f"block-{name}.npy"
     record = {
         "models": keys,
         "made_with": dict(made_with),
@@ -107,39 +111,42 @@ def save_block(
         "array_sha256": save_array(array, values),
     }
     if second is not None:
-        record["second_sha256"] = save_array(_second(array), second)
+        record["second_sha256"] = save_array(_second_path(array), second)
     content = canonical_json(sealed(record))
     write_files({array.with_suffix(".json"): content}, private=True)
 
 
 def finished_blocks(folder: Path) -> Iterator[StoredBlock]:
-    """Every finished block of a folder; InputError where one is not as it was written."""
-    return map(_read_block, _records(folder))
+    """The finished blocks of a folder; InputError if one is not as it was written."""
+    return map(_read_block, _block_paths(folder))
 
 
 def load_block(
     block: StoredBlock, n_columns: int, *, is_second: bool = False
 ) -> np.ndarray[Any, Any]:
-    """An array of a block, float32 with so many columns; InputError if it is not as written."""
-    path = _second(block.array) if is_second else block.array
+    """An array of a block: float32, a row for each key.
+
+    Raises:
+        InputError: it is not as it was written, or does not have so many columns.
+    """
+    path = _second_path(block.array) if is_second else block.array
+    digest = block.second_digest if is_second else block.array_digest
     try:
-        if file_digest(path) != (
-            block.second_digest if is_second else block.array_digest
-        ):
+        if file_digest(path) != digest:
             raise ValueError
         values: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception:  # numpy's header parser may raise anything
         raise InputError(f"{path} is not as it was written; {ANEW}.") from None
     if values.shape != (len(block.keys), n_columns) or values.dtype != np.float32:
         raise InputError(
-            f"{path} must hold {len(block.keys)} rows of {n_columns} numbers (float32), but has "
-            f"shape {values.shape} ({values.dtype}); {ANEW}."
+            f"{path} must hold {len(block.keys)} rows of {n_columns} numbers "
+            f"(float32), but has shape {values.shape} ({values.dtype}); {ANEW}."
         )
     return values
 
 
 def save_array(path: Path, values: np.ndarray[Any, Any]) -> str:
-    """Write an array whole or not at all, for its owner only; gives the digest of the file."""
+    """Write an array whole or not at all, for its owner only; returns its digest."""
     content = io.BytesIO()
     np.save(content, values, allow_pickle=False)
     try:
@@ -159,40 +166,63 @@ def resume_folder(
     n_columns: int,
     n_second: int | None = None,
 ) -> list[str]:
-    """Begin or resume in a folder that the caller owns; says which blocks were removed, and why.
+    """Begin or resume in a folder that the caller owns.
 
-    InputError if it was begun with other settings. Where its settings file is lost,
-    damaged or contradicted by a block of these settings, the blocks' own digests
-    decide.
+    Where its settings file is lost, damaged or contradicted by a block of these
+    settings, the blocks' own digests decide.
+
+    Args:
+        folder: of the blocks.
+        settings: what the blocks depend on.
+        added: values of settings that older folders lack; see ``settings_digest``.
+        n_columns: of each array.
+        n_second: columns of each second array; None where there is none.
+
+    Returns:
+        A sentence with the blocks that were removed, and why; none if none was.
+
+    Raises:
+        InputError: the folder was begun with other settings.
     """
     digest = settings_digest(settings, added=added)
     for path in folder.glob(".block-*"):  # left by a killed process
         path.unlink(missing_ok=True)
-    faults = {
-        path: _fault(path, digest, n_columns, n_second) for path in _records(folder)
-    }
-    if None not in faults.values():  # no block has these settings
+    faults: dict[Path, str] = {}
+    paths = _block_paths(folder)
+    for path in paths:
+        fault = _fault(path, digest, n_columns, n_second)
+        if fault is not None:
+            faults[path] = fault
+    if len(faults) == len(paths):  # no block has these settings
         before = None
         with suppress(InputError):
             before = read_json(folder / SETTINGS)
         if isinstance(before, dict):
             require_same_settings(before, settings, added=added, where=folder)
-    named = []
-    for path, fault in faults.items():
-        if fault is not None:
-            named.append(f"{path.stem} ({fault})")
-            with refused_as(
-                f"{path} is not as it was written, and cannot be removed", REMOVE
-            ):
-                for file in (path, path.with_suffix(".npy"), _second(path)):
-                    file.unlink(missing_ok=True)
+    for path in faults:
+        _remove_block(path)
     write_files({folder / SETTINGS: canonical_json(settings)}, private=True)
-    more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
-    sentence = (
-        f"{folder}: these blocks are made again, as they are damaged or of other settings: "
-        f"{', '.join(named[:MOST_NAMED])}{more}."
+    return [_removed(folder, faults)] if faults else []
+
+
+def _remove_block(path: Path) -> None:
+    """Remove the record of a block and its arrays."""
+    fault = f"{path} is not as it was written, and cannot be removed"
+    with refused_as(fault, REMOVE):
+        for file in (path, path.with_suffix(".npy"), _second_path(path)):
+            file.unlink(missing_ok=True)
+
+
+def _removed(folder: Path, faults: Mapping[Path, str]) -> str:
+    """For readers: which blocks were removed, and why."""
+    named = [f"{path.stem} ({fault})" for path, fault in faults.items()]
+    listed = ", ".join(named[:MOST_NAMED])
+    if len(named) > MOST_NAMED:
+        listed += f" and {len(named) - MOST_NAMED} more"
+    return (
+        f"{folder}: these blocks are made again, as they are damaged or of other "
+        f"settings: {listed}."
     )
-    return [sentence] if named else []
 
 
 def require_same_settings(
@@ -201,28 +231,28 @@ def require_same_settings(
     """Raise InputError, naming the first difference, unless both settings agree."""
     # ``before`` may be another version's: ``added`` has the values that describe older
     # ones.
-    made = {**{name: added[name] for name in added if name in settings}, **before}
-    for name in (*settings, *made):
-        if name in settings and name in made and made[name] == settings[name]:
+    stated = {name: added[name] for name in added if name in settings}
+    stated |= before
+    for name in (*settings, *stated):
+        if name in settings and name in stated and stated[name] == settings[name]:
             continue
-        past = repr(made[name]) if name in made else "not given"
+        past = repr(stated[name]) if name in stated else "not given"
         asked = "this version of pcer has no such setting"
         if name in settings:
             asked = f"{settings[name]!r} is asked for"
         raise InputError(
-            f"{where} was made with {name} {past}, but {asked}; choose another folder, remove it, "
-            "or continue with the version of pcer that began it."
+            f"{where} was made with {name} {past}, but {asked}; choose another "
+            "folder, remove it, or continue with the version of pcer that began it."
         )
 
 
 def settings_digest(settings: Settings, *, added: Settings) -> str:
-    """A digest that does not change when a later version adds a setting at its old value."""
-    unchanged = {
-        name for name in added if name in settings and settings[name] == added[name]
-    }
-    return record_digest(
-        {name: settings[name] for name in settings if name not in unchanged}
-    )
+    """A digest that stays when a later version adds a setting at its old value."""
+    changed = {}
+    for name, value in settings.items():
+        if name not in added or value != added[name]:
+            changed[name] = value
+    return record_digest(changed)
 
 
 def file_digest(path: Path) -> str:
@@ -251,12 +281,14 @@ def is_sealed(record: Mapping[str, Any]) -> bool:
     return record.get(SEAL) == record_digest(rest)
 
 
-def _records(folder: Path) -> list[Path]:
-    return sorted(folder.glob("block-*.json"))
-
-
-def _second(path: Path) -> Path:
+def _second_path(path: Path) -> Path:
+    """Where the second array of a block lies."""
     return path.with_suffix(".second.npy")
+
+
+def _block_paths(folder: Path) -> list[Path]:
+    """The records of a folder's blocks."""
+    return sorted(folder.glob("block-*.json"))
 
 
 def _read_block(path: Path) -> StoredBlock:

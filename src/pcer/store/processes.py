@@ -1,7 +1,8 @@
-"""Tasks in worker processes of this machine, which never outlive their parent.
+"""How do tasks run in worker processes of this machine?
 
-A worker holds records and perhaps a secret. However its parent ends, even by SIGKILL,
-the worker is gone within a second.
+Training (``pcer.train.run``), fits and attacks give theirs to ``run_tasks``. A worker
+holds records and perhaps a secret: however its parent ends, even by SIGKILL, the worker
+is gone within a second.
 """
 
 from __future__ import annotations
@@ -20,9 +21,8 @@ from typing import Any
 
 Task = tuple[Callable[..., Any], tuple[Any, ...]]  # what to call, and with what
 
-PR_SET_PDEATHSIG = (
-    1  # from <sys/prctl.h>: the signal that the kernel sends when the parent is gone
-)
+# From <sys/prctl.h>: which signal the kernel sends when the parent is gone.
+PR_SET_PDEATHSIG = 1
 
 # Often sent to a parent and to all its workers at once.
 FOR_THE_PARENT = [
@@ -31,9 +31,8 @@ FOR_THE_PARENT = [
     if hasattr(signal, name)
 ]
 
-LOOK_SECONDS = (
-    0.5  # how often a worker checks for its parent where the kernel sends no signal
-)
+# How often a worker checks for its parent where the kernel sends no signal.
+LOOK_SECONDS = 0.5
 
 
 def run_tasks(
@@ -70,7 +69,12 @@ def run_tasks(
 
 
 def die_with(parent: int, is_from_main_thread: bool = True) -> None:
-    """End this process as soon as its parent, a process number, has ended, and not before it."""
+    """End this process when its parent has ended, and not before it.
+
+    Args:
+        parent: its process number.
+        is_from_main_thread: whether the parent's main thread started this process.
+    """
     # The kernel's signal is about the thread that started us, so it is requested only
     # where that thread lives as long as the parent. Signals to the whole group are left
     # to the parent: it would wait for ever for the rest of a result if a worker died
@@ -99,15 +103,17 @@ def _watch(parent: int) -> None:
 
 
 def _start_tracker() -> None:
-    """Start joblib's helper, which removes semaphores after a kill, deaf to a closing terminal."""
-    # It ignores the other signals, and joblib would complain if it ended before us.
+    """Start joblib's helper, which removes semaphores after a kill.
+
+    It must not end with a closing terminal: joblib complains if it ends before us. It
+    ignores the other signals.
+    """
     from joblib.externals.loky.backend.resource_tracker import ensure_running
 
     if not hasattr(signal, "pthread_sigmask"):  # Windows has neither this nor SIGHUP
         return
-    before = signal.pthread_sigmask(
-        signal.SIG_BLOCK, {signal.SIGHUP}
-    )  # a child inherits this
+    # A child inherits what is blocked here.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     sys.warnoptions.append("ignore:resource_tracker")
     try:
         ensure_running()  # which passes these options on

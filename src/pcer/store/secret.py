@@ -1,8 +1,9 @@
-"""Secrets of private records: made once, kept outside any folder that is handed over.
+"""How are the secrets of private records made, kept and checked?
 
-They are in the user's state folder, readable by their owner only, each under a name
-derived from the secret. A folder or release that holds that name finds its secret
-again.
+``pcer train`` and the estimators' releases make one for private records, or read one.
+Secrets are kept in the user's state folder, outside any folder that is handed over,
+readable by their owner only, each under a name derived from the secret. A folder or
+release that holds that name finds its secret again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from pathlib import Path
 from pcer.errors import InputError, refused_as
 from pcer.files import read_regular
 
-FEWEST_BYTES, MOST_BYTES = 16, 64
+FEWEST_BYTES = 16
+MOST_BYTES = 64
 FEWEST_DISTINCT = 8
 FEWEST_TURNS = 0.4  # per letter of base 64, where 0.6 is usual
 LARGEST_FILE = 1_000_000
@@ -32,7 +34,8 @@ SECRET_BYTES = 32  # length of a secret that is made here
 def state_folder() -> Path:
     """``$XDG_STATE_HOME/pcer``, or ``~/.local/state/pcer``."""
     named = os.environ.get("XDG_STATE_HOME")
-    return (Path(named) if named else Path.home() / ".local" / "state") / "pcer"
+    folder = Path(named) if named else Path.home() / ".local" / "state"
+    return folder / "pcer"
 
 
 def secret_name(secret: bytes) -> str:
@@ -41,7 +44,7 @@ def secret_name(secret: bytes) -> str:
 
 
 def new_secret() -> bytes:
-    """Fresh random bytes, kept in the state folder under their own name; or OutputError."""
+    """Fresh random bytes, kept in the state folder; OutputError if they cannot be."""
     secret = secrets.token_bytes(SECRET_BYTES)
     keep_secret(secret, secret_path(secret_name(secret)))
     return secret
@@ -53,7 +56,7 @@ def secret_path(name: str) -> Path:
 
 
 def read_secret(path: Path) -> bytes:
-    """A secret from its file; InputError where it is too short or too long, or could be guessed."""
+    """A secret from its file; InputError unless ``require_random`` accepts it."""
     try:
         secret = read_regular(path, max_bytes=LARGEST_FILE)
     except InputError as error:
@@ -69,14 +72,17 @@ def require_random(secret: bytes, name: str, *, make: str) -> None:
             f"must hold {FEWEST_BYTES} to {MOST_BYTES} bytes, but holds {len(secret)}"
         )
     elif not _is_random(secret):
-        fault = "looks like words or a pattern, can be guessed, and a release holds its digest"
+        fault = (
+            "looks like words or a pattern, can be guessed, and a release holds its "
+            "digest"
+        )
     else:
         return
     raise InputError(f"{name} {fault}; make one with: {make}", field="secret")
 
 
 def _is_random(secret: bytes) -> bool:
-    """Whether it looks random, in bytes, hexadecimal or base 64; other text counts as words."""
+    """Whether it looks random as bytes, hexadecimal or base 64; other text is words."""
     # A random one is refused about once in a million in bytes or hexadecimal, in fifty
     # in base 64.
     try:
@@ -87,21 +93,31 @@ def _is_random(secret: bytes) -> bool:
         return len(set(secret)) >= FEWEST_DISTINCT
     digits = text.replace("-", "")
     if _HEXADECIMAL.fullmatch(digits):
-        n_steps = sum(abs(ord(a) - ord(b)) <= 1 for a, b in pairwise(digits))
-        is_long = len(digits) >= 2 * FEWEST_BYTES
-        return (
-            is_long
-            and 2 * n_steps < len(digits)
-            and len(set(digits)) >= FEWEST_DISTINCT
-        )
-    # In words, lower case, upper case and other characters rarely alternate.
-    n_turns = sum(a != b for a, b in pairwise((c.islower(), c.isupper()) for c in text))
-    return _BASE_64.fullmatch(text) is not None and n_turns >= FEWEST_TURNS * len(text)
+        return _are_random_digits(digits)
+    return _BASE_64.fullmatch(text) is not None and _alternates(text)
+
+
+def _are_random_digits(digits: str) -> bool:
+    """Whether hexadecimal digits are enough, differ, and do not count up or down."""
+    n_steps = sum(abs(ord(a) - ord(b)) <= 1 for a, b in pairwise(digits))
+    is_long = len(digits) >= 2 * FEWEST_BYTES
+    differs = len(set(digits)) >= FEWEST_DISTINCT
+    return is_long and differs and 2 * n_steps < len(digits)
+
+
+def _alternates(text: str) -> bool:
+    """Whether lower case, upper case and others alternate more than in words."""
+    kinds = [(letter.islower(), letter.isupper()) for letter in text]
+    n_turns = sum(a != b for a, b in pairwise(kinds))
+    return n_turns >= FEWEST_TURNS * len(text)
 
 
 def keep_secret(secret: bytes, path: Path) -> None:
-    """Write a secret that nobody else may read, whole or not at all; one that is there stays."""
-    remedy = "free space there, set XDG_STATE_HOME to your own folder, or name your own secret file"
+    """Write a secret for its owner only, whole or not at all; an existing one stays."""
+    remedy = (
+        "free space there, set XDG_STATE_HOME to your own folder, or name your own "
+        "secret file"
+    )
     with refused_as(f"a secret cannot be kept in {path.parent}", remedy):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(

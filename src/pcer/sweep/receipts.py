@@ -1,19 +1,22 @@
-"""Privacy spent: bounds of groups in a release, and the private file of everybody's receipts.
+"""How much privacy did the training spend, of each group and of each person?
+
+``group_bounds`` makes the rows of a release (``pcer.sweep.releases``);
+``sweep_receipts`` and ``write_receipts`` make the folder ``NAME.receipts`` beside the
+releases (``pcer.sweep.run``), which ``person_receipts`` reads (``pcer receipt``).
 
 Both hold two numbers (``pcer.train.receipts``): the receipt, which is a bound, and the
-realised epsilon, which papers print and which is none. Those in a release are exact
-statistics of training records, outside the training epsilon. ``NAME.receipts`` beside
-the releases is about persons: only its owner can read it, and nothing in it is for
-publication.
+realised epsilon, which papers print and which is no bound. Those in a release are exact
+statistics of training records, outside the training epsilon. ``NAME.receipts`` is about
+persons: only its owner can read it, and nothing in it is for publication.
 """
 
 from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -26,7 +29,7 @@ from pcer.files import (
     require_format,
     write_files,
 )
-from pcer.metrics import NO_DP, BoolArray, FloatArray
+from pcer.metrics import NO_DP, BoolArray, FloatArray, IntArray
 from pcer.release.records import Bound
 from pcer.release.small_groups import Attribute
 from pcer.store.blocks import file_digest, is_sealed, make_private, save_array, sealed
@@ -38,29 +41,29 @@ from pcer.train.receipts import Terms, allowed_advantage, mu_of, unfolded
 
 FORMAT: Literal["pcer-receipts"] = "pcer-receipts"
 VERSION: Literal[1] = 1
-INDEX, ARRAY = "receipts.json", "receipts.npy"
+INDEX = "receipts.json"
+ARRAY = "receipts.npy"
 ANEW = "train again to make them again"
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-# all numbers here use Renyi divergences, on which the proof of a receipt rests
+# All numbers here use Renyi divergences, on which the proof of a receipt rests.
 ACCOUNTANT = "rdp"
 EXACT_NOTE = (
-    "bounds hold exact statistics of what training records spent, outside the training epsilon; "
-    "docs/training.md says what noise they would need."
+    "bounds hold exact statistics of what training records spent, outside the "
+    "training epsilon; docs/training.md says what noise they would need."
 )
 
 
 class ReceiptSetting(Record):
-    """The models of one privacy budget, and of one configuration where there are several."""
+    """The models of one privacy budget."""
 
-    model: str | None = None
+    model: str | None = None  # their configuration, where there are several
     epsilon: float  # as promised
     epsilon_by_accountant: dict[str, float]
     noise_multiplier: float
     # Epsilons of the ladder's rungs; the promise by the same accountant last.
     ladder: list[float]
-    promises: list[float] | None = (
-        None  # by record, where a rule promises groups different ones
-    )
+    # By record, where a rule promises groups different ones.
+    promises: list[float] | None = None
 
 
 class ReceiptIndex(Record):
@@ -70,15 +73,13 @@ class ReceiptIndex(Record):
     version: Literal[1] = VERSION
     dataset: str
     data_digest: str  # keyed where the records are private
-    mode: Literal[
-        "exact", "refreshed", "held"
-    ]  # where the norms of gradients come from
+    # Where the norms of gradients come from.
+    mode: Literal["exact", "refreshed", "held"]
     accountant: str  # of every ladder
     dp_delta: float
     clip_norm: float | None = None  # None where models differ in it
-    standardised: (
-        bool  # whether features were scaled by statistics of the training records
-    )
+    # Whether features were scaled by statistics of the training records.
+    standardised: bool
     has_models_without_privacy: bool
     settings: list[ReceiptSetting]
     seeds: list[int]
@@ -96,80 +97,176 @@ class SettingReceipts(NamedTuple):
     nominal: float  # the promise to this person, by the accountant of the receipts
 
 
+class PrivateModels(NamedTuple):
+    """The models of one configuration that were trained at one privacy budget."""
+
+    name: str | None  # of the configuration, where there are several
+    config: TrainConfig
+    budget: Budget
+    n_train: int
+    shares: (
+        FloatArray | None
+    )  # clip bound and sample rate of each record; see the rules
+    receipts: Float32Array | None  # (seed, record) as kept; None if not counted
+
+    @property
+    def terms(self) -> Terms:
+        """Promise and levels of every record."""
+        return terms_of(self.budget, self.n_train, self.config)
+
+    def promises(self, accountant: str) -> FloatArray | None:
+        """(record,) epsilons, where a rule promises groups different ones."""
+        return promised(
+            self.budget,
+            self.shares,
+            n_train=self.n_train,
+            config=self.config,
+            by=accountant,
+        )
+
+
+class Part(NamedTuple):
+    """Records that one row of a release is about."""
+
+    group: str
+    label: int | None  # None for everybody of the group
+    records: BoolArray  # (record,) whether each is among them
+
+
 def group_bounds(
     sweep: Sweep, scores: Predictions, attribute: Attribute, model: str | None = None
 ) -> list[Bound]:
-    """Rows of every private budget: both kinds for every group, over its people and by label."""
-    labels = sweep.dataset.labels
-    config = sweep.configurations[model].config
-    parts = [
-        (name, label, (attribute.codes == code) & ((labels == label) | (label is None)))
-        for code, name in enumerate(attribute.groups)
-        for label in (None, 0, 1)
-    ]
+    """Rows of every private budget of one configuration, for a release.
+
+    The promise to each group, where a rule promises groups different ones; and what
+    each group spent, over its people and by label, where receipts were counted.
+    """
+    parts = _parts(attribute, sweep.dataset.labels)
     rows: list[Bound] = []
-    own: Any = {"n_train": int(scores.member[0].sum()), "config": config}
+    for models in private_models(sweep, scores, model):
+        rows += _promise_rows(models, parts)
+        if models.receipts is not None:
+            rows += _spent_rows(models, models.receipts, parts)
+    return rows
+
+
+def private_models(
+    sweep: Sweep, scores: Predictions, name: str | None
+) -> Iterator[PrivateModels]:
+    """The private budgets of one configuration, one at a time."""
+    config = sweep.configurations[name].config
+    n_train = int(scores.member[0].sum())
     shares = config.training_rule.shares(sweep.groups)
-    for k, budget in enumerate(scores.budgets):
+    for budget_index, budget in enumerate(scores.budgets):
         if budget.epsilon == NO_DP:
             continue
-        by = str(config.accountant)
-        same: dict[str, Any] = {"model": model, "epsilon": budget.epsilon}
-        if (most := promised(budget, shares, **own, by=by)) is not None:
-            fixed = {"mode": "exact", "kind": "promise", "accountant": by}
-            same |= {"nominal": budget.epsilon_by_accountant[by]}
-            rows += [
-                Bound.model_validate(
-                    {**same, **fixed, "group": name, "mean": most[chosen].max()}
-                )
-                for name, label, chosen in parts
-                if label is None and chosen.any()
-            ]
-        if scores.receipts is None:
+        receipts = None
+        if scores.receipts is not None:
+            receipts = placed(scores.receipts[budget_index], scores.member)
+        yield PrivateModels(name, config, budget, n_train, shares, receipts)
+
+
+def _parts(attribute: Attribute, labels: IntArray) -> list[Part]:
+    """Each group as a whole, then its people of label 0 and of label 1."""
+    parts = []
+    for code, group in enumerate(attribute.groups):
+        is_in_group = attribute.codes == code
+        parts.append(Part(group, None, is_in_group))
+        for label in (0, 1):
+            parts.append(Part(group, label, is_in_group & (labels == label)))
+    return parts
+
+
+def _promise_rows(models: PrivateModels, parts: Sequence[Part]) -> list[Bound]:
+    """The promise to everybody of a group; no rows where all have the same one."""
+    accountant = str(models.config.accountant)
+    promises = models.promises(accountant)
+    if promises is None:
+        return []
+    rows = []
+    for part in parts:
+        if part.label is not None or not part.records.any():
             continue
-        terms = terms_of(budget, **own)
-        most = promised(budget, shares, **own, by=ACCOUNTANT)
-        most = np.full(len(labels), terms.nominal) if most is None else most
-        spent = unfolded(placed(scores.receipts[k], scores.member), terms.ladder)
-        realised, receipt = (np.minimum(values, most) for values in spent)
-        rows += [
-            Bound.model_validate(
-                {
-                    **same,
-                    "group": name,
-                    "label": label,
-                    "kind": kind,
-                    "mode": str(config.receipts),
-                }
-                | _statistics(values[:, chosen], terms, kind)
-                | {"nominal": float(most[chosen].max())}
-            )
-            for kind, values in (("receipt", receipt), ("realised", realised))
-            for name, label, chosen in parts
-            if not np.isnan(values[:, chosen]).all()
-        ]
+        row = Bound(
+            model=models.name,
+            epsilon=models.budget.epsilon,
+            group=part.group,
+            kind="promise",
+            mode="exact",
+            accountant=accountant,
+            mean=promises[part.records].max(),
+            nominal=models.budget.epsilon_by_accountant[accountant],
+        )
+        rows.append(row)
+    return rows
+
+
+def _spent_rows(
+    models: PrivateModels, receipts: Float32Array, parts: Sequence[Part]
+) -> list[Bound]:
+    """What the people of each part spent: receipts, then realised epsilons."""
+    terms = models.terms
+    promises = models.promises(ACCOUNTANT)
+    if promises is None:
+        promises = np.full(receipts.shape[1], terms.nominal)
+    realised, receipt = unfolded(receipts, terms.ladder)
+    kinds = {
+        "receipt": np.minimum(receipt, promises),
+        "realised": np.minimum(realised, promises),
+    }
+    rows = []
+    for kind, epsilons in kinds.items():
+        for part in parts:
+            values = epsilons[:, part.records]
+            if np.isnan(values).all():
+                continue
+            row = {
+                "model": models.name,
+                "epsilon": models.budget.epsilon,
+                "group": part.group,
+                "label": part.label,
+                "kind": kind,
+                "mode": str(models.config.receipts),
+                "nominal": float(promises[part.records].max()),
+                **_statistics(values, terms, kind),
+            }
+            rows.append(Bound.model_validate(row))
     return rows
 
 
 def _statistics(values: FloatArray, terms: Terms, kind: str) -> dict[str, object]:
-    """The numbers of one row; (seed, record) values are NaN where a model did not train on it."""
-    there = values[~np.isnan(values)]
-    shares = np.quantile(there, QUANTILES, method="inverted_cdf")  # levels stay levels
+    """The numbers of one row, from (seed, record) epsilons; NaN: not trained on."""
+    is_known = ~np.isnan(values)
+    known = values[is_known]
+    levels = np.quantile(known, QUANTILES, method="inverted_cdf")  # levels stay levels
+    quantiles = {}
+    for share, level in zip(QUANTILES, levels, strict=True):
+        quantiles[f"{share:g}"] = float(level)
     allowed = None
-    if kind == "realised":  # mean over models, as an attack is on one of them
-        models = [mu[~np.isnan(mu)] for mu in mu_of(values, dp_delta=terms.dp_delta)]
-        allowed = float(np.mean([allowed_advantage(mu) for mu in models if len(mu)]))
+    if kind == "realised":
+        allowed = _mean_allowed_advantage(values, terms)
     return {
         "accountant": ACCOUNTANT,
-        "mean": float(there.mean()),
+        "mean": float(known.mean()),
         "standard_error": two_way_error(values),
-        "quantiles": {
-            f"{q:g}": float(v) for q, v in zip(QUANTILES, shares, strict=True)
-        },
-        "n_records": int((~np.isnan(values)).any(axis=0).sum()),
+        "quantiles": quantiles,
+        "n_records": int(is_known.any(axis=0).sum()),
         "allowed_advantage": allowed,
         "exact": True,
     }
+
+
+def _mean_allowed_advantage(realised: FloatArray, terms: Terms) -> float:
+    """The advantage that (seed, record) epsilons allow, a mean over models.
+
+    A mean over models, since an attack is on one of them.
+    """
+    advantages = []
+    for model in mu_of(realised, dp_delta=terms.dp_delta):
+        mu = model[~np.isnan(model)]
+        if len(mu):
+            advantages.append(allowed_advantage(mu))
+    return float(np.mean(advantages))
 
 
 def terms_of(budget: Budget, n_train: int, config: TrainConfig) -> Terms:
@@ -181,59 +278,55 @@ def terms_of(budget: Budget, n_train: int, config: TrainConfig) -> Terms:
 
 
 def placed(kept: Float32Array, member: BoolArray) -> Float32Array:
-    """(seed, record) from (seed, training record); NaN where a record was not trained on."""
+    """(seed, record) from (seed, training record); NaN: not trained on."""
     whole = np.full(member.shape, np.nan, dtype=np.float32)
     whole[member] = kept.ravel()
     return whole
 
 
 def two_way_error(values: FloatArray) -> float | None:
-    """Standard error of the mean over people and seeds of (seed, record); None for one person."""
-    # Two-way clusters: people are in several models, and a model is about many people
-    # (Cameron, Gelbach and Miller 2011); never less than the part of people.
-    there = ~np.isnan(values)
-    n = int(there.sum())
-    (n_seeds, n_people) = (int(there.any(axis=k).sum()) for k in (1, 0))
+    """Standard error of the mean of values x of (seed, record); None for one person.
+
+    Two-way clusters (Cameron, Gelbach and Miller 2011), as a person is in several
+    models and a model is about many people. Of n known values, of S seeds and P people,
+    with deviations d = (x - mean) / n:
+
+        people = P / (P - 1) * sum over people of (sum over their seeds of d)^2
+        seeds  = S / (S - 1) * sum over seeds of (sum over their people of d)^2
+        error  = sqrt(people + max(0, seeds - sum of d^2))
+
+    The error is never less than the part of people.
+    """
+    is_known = ~np.isnan(values)
+    n = int(is_known.sum())
+    n_seeds = int(is_known.any(axis=1).sum())
+    n_people = int(is_known.any(axis=0).sum())
     if n_people < 2:
         return None
-    off = np.where(there, values - values[there].mean(), 0.0) / n
-    people = (off.sum(axis=0) ** 2).sum() * n_people / (n_people - 1)
+    d = np.where(is_known, values - values[is_known].mean(), 0.0) / n
+    people = (d.sum(axis=0) ** 2).sum() * n_people / (n_people - 1)
     if n_seeds < 2:
         return math.sqrt(people)
-    seeds = (off.sum(axis=1) ** 2).sum() * n_seeds / (n_seeds - 1)
-    return math.sqrt(people + max(0.0, seeds - (off**2).sum()))
+    seeds = (d.sum(axis=1) ** 2).sum() * n_seeds / (n_seeds - 1)
+    return math.sqrt(people + max(0.0, seeds - (d**2).sum()))
 
 
 def sweep_receipts(
     sweep: Sweep, scores: Mapping[str | None, Predictions]
 ) -> tuple[ReceiptIndex, Float32Array]:
-    """An index without digests, and (setting, seed, record) folded receipts of private models."""
-    settings = list[ReceiptSetting]()
-    kept = list[Float32Array]()
-    for name, found in scores.items():
-        assert found.receipts is not None
-        config = sweep.configurations[name].config
-        n_train = int(found.member[0].sum())
-        for budget, own in zip(found.budgets, found.receipts, strict=True):
-            if budget.epsilon != NO_DP:
-                kept.append(placed(own, found.member))
-                same: Any = {"n_train": n_train, "config": config}
-                shares = config.training_rule.shares(sweep.groups)
-                most = promised(budget, shares, **same, by=ACCOUNTANT)
-                settings.append(
-                    ReceiptSetting(
-                        promises=None if most is None else most.tolist(),
-                        model=name,
-                        epsilon=budget.epsilon,
-                        epsilon_by_accountant=dict(budget.epsilon_by_accountant),
-                        noise_multiplier=budget.noise_multiplier,
-                        ladder=terms_of(budget, n_train, config).ladder.tolist(),
-                    )
-                )
+    """An index without digests, and (setting, seed, record) receipts as kept."""
+    settings: list[ReceiptSetting] = []
+    kept: list[Float32Array] = []
+    for name, predictions in scores.items():
+        for models in private_models(sweep, predictions, name):
+            assert models.receipts is not None
+            settings.append(_receipt_setting(models))
+            kept.append(models.receipts)
+    dataset = sweep.dataset
     clips = {own.config.clip_norm for own in sweep.configurations.values()}
     index = ReceiptIndex(
-        dataset=sweep.dataset.name,
-        data_digest=sweep.dataset.published_digest(sweep.secret),
+        dataset=dataset.name,
+        data_digest=dataset.published_digest(sweep.secret),
         mode=str(sweep.config.receipts),  # type: ignore[arg-type]  # one of the three
         accountant=ACCOUNTANT,
         dp_delta=sweep.config.dp_delta,
@@ -242,13 +335,26 @@ def sweep_receipts(
         has_models_without_privacy=NO_DP in sweep.budgets,
         settings=settings,
         seeds=list(sweep.seeds),
-        record_ids=sweep.dataset.record_ids.tolist(),
+        record_ids=dataset.record_ids.tolist(),
     )
-    return index, np.array(kept, np.float32).reshape(len(kept), *found.member.shape)
+    shape = (len(kept), len(sweep.seeds), dataset.n_records)
+    return index, np.array(kept, np.float32).reshape(shape)
+
+
+def _receipt_setting(models: PrivateModels) -> ReceiptSetting:
+    promises = models.promises(ACCOUNTANT)
+    return ReceiptSetting(
+        model=models.name,
+        epsilon=models.budget.epsilon,
+        epsilon_by_accountant=dict(models.budget.epsilon_by_accountant),
+        noise_multiplier=models.budget.noise_multiplier,
+        ladder=models.terms.ladder.tolist(),
+        promises=None if promises is None else promises.tolist(),
+    )
 
 
 def write_receipts(folder: Path, index: ReceiptIndex, kept: Float32Array) -> None:
-    """Write receipts for their owner only; moved into place, so that a kill leaves no part."""
+    """Write receipts for their owner only: whole, or not at all if killed."""
     make_private(folder)
     stage = folder.with_suffix(".scores") / "receipts"
     shutil.rmtree(stage, ignore_errors=True)
@@ -269,11 +375,8 @@ def read_receipts(folder: Path) -> tuple[ReceiptIndex, Float32Array]:
     data = read_json(path, max_bytes=None)
     require_format(data, file=str(path), name=FORMAT, version=VERSION)
     index = parse_record(ReceiptIndex, data, file=str(path))
-    if (
-        not is_sealed(data)
-        or not array.exists()
-        or file_digest(array) != index.array_sha256
-    ):
+    is_whole = is_sealed(data) and array.exists()
+    if not is_whole or file_digest(array) != index.array_sha256:
         raise InputError(f"{folder} is not as it was written; {ANEW}.")
     return index, np.load(array, mmap_mode="r", allow_pickle=False)
 
@@ -281,41 +384,42 @@ def read_receipts(folder: Path) -> tuple[ReceiptIndex, Float32Array]:
 def has_receipts(folder: Path, sweep: Sweep) -> bool:
     """Whether a folder holds the receipts of these models; reads only the index."""
     try:
-        index = parse_record(
-            ReceiptIndex, read_json(folder / INDEX, max_bytes=None), file=""
-        )
+        data = read_json(folder / INDEX, max_bytes=None)
+        index = parse_record(ReceiptIndex, data, file="")
     except InputError:
         return False
-    digest = sweep.dataset.published_digest(sweep.secret)
-    mode = str(sweep.config.receipts)
-    is_same = (index.data_digest, index.mode, index.seeds) == (
-        digest,
-        mode,
-        list(sweep.seeds),
-    )
-    there = {(setting.model, setting.epsilon) for setting in index.settings}
-    named = {
-        (name, e) for name, own in sweep.configurations.items() for e in own.budgets
-    }
-    wanted = {setting for setting in named if setting[1] != NO_DP}
-    return is_same and there == wanted and (folder / ARRAY).exists()
+    if (
+        index.data_digest != sweep.dataset.published_digest(sweep.secret)
+        or index.mode != str(sweep.config.receipts)
+        or index.seeds != list(sweep.seeds)
+    ):
+        return False
+    kept = {(setting.model, setting.epsilon) for setting in index.settings}
+    wanted = set[tuple[str | None, float]]()
+    for name, configuration in sweep.configurations.items():
+        wanted |= {(name, e) for e in configuration.budgets if e != NO_DP}
+    return kept == wanted and (folder / ARRAY).exists()
 
 
 def find_receipts(folder: Path) -> Path:
-    """The receipts in a folder, or the folder itself; InputError where there are several."""
+    """The receipts in a folder, or the folder itself.
+
+    Raises:
+        InputError: the folder holds no receipts, or those of several sweeps.
+    """
     if (folder / INDEX).exists():
         return folder
-    found = sorted(path.parent for path in folder.glob(f"*.receipts/{INDEX}"))
-    if not found:
+    folders = sorted(path.parent for path in folder.glob(f"*.receipts/{INDEX}"))
+    if not folders:
         raise InputError(
             f"{folder} holds no receipts; train with receipts 'held' to have them."
         )
-    if len(found) > 1:
-        names = ", ".join(path.name for path in found)
+    if len(folders) > 1:
+        names = ", ".join(path.name for path in folders)
         raise InputError(
             f"{folder} holds receipts of several sweeps; name one of: {names}."
         )
-    return found[0]
+    return folders[0]
 
 
 def person_receipts(
@@ -331,30 +435,47 @@ def person_receipts(
         InputError: there is no such record, or there are no receipts.
     """
     index, kept = read_receipts(find_receipts(folder))
-    if record not in (ids := [*map(str, index.record_ids)]):
-        raise InputError(
-            f"{folder} has no receipt of a record {record!r}; give the id that the dataset "
-            f"{index.dataset!r} has for it."
-        )
-    at = ids.index(record)
+    place = _place(index, record, folder)
     rows = []
-    for setting, values in zip(index.settings, np.array(kept[:, :, at]), strict=True):
-        most = setting.promises[at] if setting.promises else setting.ladder[-1]
-        pair = unfolded(values[~np.isnan(values)], np.minimum(setting.ladder, most))
-        rows.append(SettingReceipts(setting, *pair, most))
+    for setting, receipts in zip(index.settings, kept, strict=True):
+        rows.append(_setting_receipts(setting, np.array(receipts[:, place]), place))
     return index, rows
 
 
-def right_guesses(epsilon: float, dp_delta: float) -> float:
-    """Largest share of correct guesses, at even odds, that (epsilon, delta) allows an attacker.
+def _place(index: ReceiptIndex, record: str, folder: Path) -> int:
+    """The position of a record; InputError where there is none of that id."""
+    record_ids = [str(record_id) for record_id in index.record_ids]
+    if record not in record_ids:
+        raise InputError(
+            f"{folder} has no receipt of a record {record!r}; give the id that the "
+            f"dataset {index.dataset!r} has for it."
+        )
+    return record_ids.index(record)
 
-    True and false positive rates satisfy TPR <= e^epsilon FPR + delta, and so do the
-    negative ones; the best sum of both is reached where the two lines meet.
+
+def _setting_receipts(
+    setting: ReceiptSetting, receipts: Float32Array, place: int
+) -> SettingReceipts:
+    """What the record at a position spent, from its (seed,) receipts as kept."""
+    promise = setting.ladder[-1]
+    if setting.promises is not None:
+        promise = setting.promises[place]
+    levels = np.minimum(setting.ladder, promise)
+    realised, receipt = unfolded(receipts[~np.isnan(receipts)], levels)
+    return SettingReceipts(setting, realised, receipt, promise)
+
+
+def right_guesses(epsilon: float, dp_delta: float) -> float:
+    """Largest share of right guesses that (epsilon, delta) allows, at even odds.
+
+    Definition: TPR <= e^epsilon FPR + delta, and so for the negative rates. The mean of
+    TPR and TNR is largest where both lines meet:
+
+        (1 + tanh(epsilon / 2)) / 2 + delta / (1 + e^epsilon), and at most 1
 
     >>> right_guesses(0.0, 0.0), round(right_guesses(1.0, 1e-5), 4)
     (0.5, 0.7311)
     """
-    share = 0.5 * (1 + math.tanh(epsilon / 2)) + dp_delta / (
-        1 + math.exp(min(epsilon, 700.0))
-    )
-    return min(1.0, share)
+    without_delta = 0.5 * (1 + math.tanh(epsilon / 2))
+    of_delta = dp_delta / (1 + math.exp(min(epsilon, 700.0)))  # beyond 700: overflow
+    return min(1.0, without_delta + of_delta)

@@ -1,10 +1,15 @@
-"""From the scores of a sweep to its releases: counts, attacks, privacy spent, provenance."""
+"""How do the scores of a sweep become its releases?
+
+``pcer.sweep.run`` asks ``allowed_attributes`` before it trains, and ``build_releases``
+afterwards, which counts, attacks, and states privacy spent and provenance.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,140 +18,170 @@ from pcer.attacks.exposure_rows import PLACEBO
 from pcer.data.dataset import Split
 from pcer.metrics import NO_DP
 from pcer.release import build
-from pcer.release.build import ReleaseFacts
+from pcer.release.build import Counted, ReleaseFacts
+from pcer.release.disclosure import DisclosureRule
 from pcer.release.file import Release
+from pcer.release.records import Bound
 from pcer.release.small_groups import Allowed, Attribute, Model, allowed_groups
 from pcer.store.processes import run_tasks
 from pcer.sweep.receipts import EXACT_NOTE, group_bounds
 from pcer.sweep.sweep import Sweep
-from pcer.train import Predictions
+from pcer.train import Budget, Predictions, TrainConfig
 from pcer.train.accounting import joint_epsilon
 from pcer.train.config import Adjacency
 
 # What an epsilon means, for every report.
 ADJACENCY_NOTES = {
     Adjacency.ZERO_OUT: (
-        "Every epsilon compares training with a record to training with a gradient of zero in its "
-        "place; the number of training records counts as public."
+        "Every epsilon compares training with a record to training with a gradient of "
+        "zero in its place; the number of training records counts as public."
     ),
     Adjacency.ADD_OR_REMOVE: (
-        "Every epsilon compares training with a record to training without it; sample rate, steps "
-        "and divisor were fixed without looking at the number of training records."
+        "Every epsilon compares training with a record to training without it; sample "
+        "rate, steps and divisor were fixed without looking at the number of training "
+        "records."
     ),
 }
 JOINT_MEANING = (
-    "An upper bound (RDP composition) for a record that is in every training set. Models without "
-    "privacy, the exact counts in this file, the standardisation and the choice of settings are "
-    "outside it."
+    "An upper bound (RDP composition) for a record that is in every training set. "
+    "Models without privacy, the exact counts in this file, the standardisation and "
+    "the choice of settings are outside it."
 )
+
+Scores = Mapping[str | None, Predictions]  # by configuration; None for a single one
+PrivateModel = tuple[float, TrainConfig]  # its noise multiplier and its settings
 
 
 def allowed_attributes(sweep: Sweep, splits: Mapping[int, Split]) -> Allowed:
     """Groups that may be released, by attribute; known before anything is trained."""
     dataset = sweep.dataset
-    attributes = [
-        Attribute(a.name, a.group_names, a.codes)
-        for a in map(dataset.attribute, sweep.attributes)
-    ]
+    attributes = []
+    for name in sweep.attributes:
+        own = dataset.attribute(name)
+        attributes.append(Attribute(own.name, own.group_names, own.codes))
     everybody = np.arange(dataset.n_records)
     positive = dataset.labels == 1
     models = (
-        Model(everybody, np.isin(everybody, part.test).astype(np.int64), positive)
-        for part in splits.values()
+        Model(everybody, np.isin(everybody, split.test).astype(np.int64), positive)
+        for split in splits.values()
     )
-    rule = replace(sweep.disclosure, public=dataset.public)
-    return allowed_groups(rule, attributes, models)
+    return allowed_groups(_disclosure(sweep), attributes, models)
 
 
 def build_releases(
     sweep: Sweep,
-    scores: Mapping[str | None, Predictions],
+    scores: Scores,
     splits: Mapping[int, Split],
     allowed: Allowed,
     notes: Sequence[str] = (),
     n_processes: int = 1,
     on_step: Callable[[str], None] = lambda doing: None,
 ) -> dict[str, Release]:
-    """One release per protected attribute; the same bytes however many attacks run in parallel."""
+    """One release per protected attribute.
+
+    Args:
+        sweep: what was trained.
+        scores: of all models, by configuration.
+        splits: by seed.
+        allowed: the attributes, with the groups that may be released.
+        notes: what readers must know besides the notes of the dataset.
+        n_processes: how many attacks run at a time; the bytes are the same.
+        on_step: called with the name of each step after the attacks.
+    """
     facts = replace(_facts(sweep, scores, notes), not_written=allowed.not_written)
-    settings = [
-        [
-            BudgetScores(
-                logits=logits,
-                labels=sweep.dataset.labels,
-                member=found.member,
-                group=own.codes,
-                group_names=own.groups,
-                epsilon=budget.epsilon,
-                model=name,
-            )
-            for own in allowed.attributes
-        ]
-        for name, found in scores.items()
-        for budget, logits in zip(found.budgets, found.logits, strict=True)
-    ]
+    settings = _settings(sweep, scores, allowed.attributes)
     models = [(seed, splits[seed].id) for seed in sweep.seeds]
-    counted = [  # the dataset's notes count records without a group
-        replace(count_models(own, views, models), notes=[own.note] if own.note else [])
-        for own, views in zip(
-            allowed.attributes, zip(*settings, strict=True), strict=True
-        )
-    ]
+    counted = _counted(allowed.attributes, settings, models)
     # Processes, since small arrays keep threads waiting for the lock.
     run = partial(run_tasks, n_processes=n_processes, in_order=True)
-    budgets = [
-        b for found in scores.values() for b in found.budgets for _ in sweep.seeds
-    ]
-    releases = {}
     attacked = with_costs(counted, settings, facts, run=run, on_step=on_step)
+    releases = {}
     for counts, attribute in zip(attacked, allowed.attributes, strict=True):
-        bounds = [
-            row
-            for name, found in scores.items()
-            for row in group_bounds(sweep, found, attribute, name)
-        ]
-        whole = replace(
-            counts,
-            runs=tuple(
-                replace(
-                    run,
-                    noise_multiplier=budget.noise_multiplier or None,
-                    epsilon_by_accountant=budget.epsilon_by_accountant,
-                )
-                for run, budget in zip(counts.runs, budgets, strict=True)
-            ),
-            bounds=bounds,
-            notes=[
-                *counts.notes,
-                *([EXACT_NOTE] if any(row.exact for row in bounds) else []),
-            ],
-            # a note says which attacks need more seeds
-            not_computed={k: v for k, v in counts.not_computed.items() if k == PLACEBO},
-        )
-        releases[counts.attribute] = build.build_release(
-            facts, whole, file=facts.dataset
-        )
+        whole = _with_privacy(sweep, scores, counts, attribute)
+        release = build.build_release(facts, whole, file=facts.dataset)
+        releases[counts.attribute] = release
     return releases
 
 
-def _facts(
-    sweep: Sweep, scores: Mapping[str | None, Predictions], notes: Sequence[str]
-) -> ReleaseFacts:
-    dataset = sweep.dataset
-    meaning = [ADJACENCY_NOTES[sweep.config.adjacency]]
-    private = [
-        (budget.noise_multiplier, sweep.configurations[name].config)
-        for name, found in scores.items()
-        for budget in found.budgets
-        if budget.epsilon != NO_DP
+def _counted(
+    attributes: Sequence[Attribute],
+    settings: Sequence[Sequence[BudgetScores]],
+    models: Sequence[tuple[int, str]],
+) -> list[Counted]:
+    """Counts of all models, which have these seeds and splits, by attribute."""
+    counted = []
+    for attribute, *views in zip(attributes, *settings, strict=True):
+        counts = count_models(attribute, views, models)
+        # Its own notes are replaced: the dataset's count records without a group.
+        notes = [attribute.note] if attribute.note else []
+        counted.append(replace(counts, notes=notes))
+    return counted
+
+
+def _settings(
+    sweep: Sweep, scores: Scores, attributes: Sequence[Attribute]
+) -> list[list[BudgetScores]]:
+    """What attacks take: by setting and attribute."""
+    settings = []
+    for name, predictions in scores.items():
+        for budget, logits in zip(predictions.budgets, predictions.logits, strict=True):
+            views = [
+                BudgetScores(
+                    logits=logits,
+                    labels=sweep.dataset.labels,
+                    member=predictions.member,
+                    group=attribute.codes,
+                    group_names=attribute.groups,
+                    epsilon=budget.epsilon,
+                    model=name,
+                )
+                for attribute in attributes
+            ]
+            settings.append(views)
+    return settings
+
+
+def _with_privacy(
+    sweep: Sweep, scores: Scores, counts: Counted, attribute: Attribute
+) -> Counted:
+    """The counts of one attribute, with the privacy that its groups and runs spent."""
+    bounds: list[Bound] = []
+    budget_of_run: list[Budget] = []
+    for name, predictions in scores.items():
+        bounds += group_bounds(sweep, predictions, attribute, name)
+        for budget in predictions.budgets:
+            budget_of_run += [budget] * len(sweep.seeds)
+    runs = [
+        replace(
+            run,
+            noise_multiplier=budget.noise_multiplier or None,
+            epsilon_by_accountant=budget.epsilon_by_accountant,
+        )
+        for run, budget in zip(counts.runs, budget_of_run, strict=True)
     ]
-    all_private = private * len(sweep.seeds)
-    (first, *_) = scores.values()
+    notes = [*counts.notes]
+    if any(row.exact for row in bounds):
+        notes.append(EXACT_NOTE)
+    # A note says which attacks need more seeds.
+    reasons = counts.not_computed
+    not_computed = {PLACEBO: reasons[PLACEBO]} if PLACEBO in reasons else {}
+    return replace(
+        counts,
+        runs=tuple(runs),
+        bounds=bounds,
+        notes=notes,
+        not_computed=not_computed,
+    )
+
+
+def _facts(sweep: Sweep, scores: Scores, notes: Sequence[str]) -> ReleaseFacts:
+    """Facts beside the counts, which are the same for every attribute."""
+    dataset = sweep.dataset
+    private = _private_models(sweep, scores)
+    mechanisms = dict.fromkeys(config.rule.partition(":")[0] for _, config in private)
+    meaning = [ADJACENCY_NOTES[sweep.config.adjacency]] if private else []
+    first, *_ = scores.values()
     n_train = int(first.member[0].sum())
-    samplings = {
-        n: own.config.sampling(n_train) for n, own in sweep.configurations.items()
-    }
-    rules = dict.fromkeys(config.rule.partition(":")[0] for _, config in private)
     return ReleaseFacts(
         dataset=dataset.name,
         outcome=dataset.outcome,
@@ -154,28 +189,53 @@ def _facts(
         positive_means=dataset.positive_means,
         split_kind="random",
         stratified_by="label",
-        disclosure=replace(sweep.disclosure, public=dataset.public),
+        disclosure=_disclosure(sweep),
         positive_label=dataset.positive_label,
         unit_of_privacy="record",
-        mechanism=" and ".join(rules) or "sgd",
+        mechanism=" and ".join(mechanisms) or "sgd",
         config=sweep.release_config,
-        # epsilon of releasing every model, for a record in all training sets
-        joint_privacy={
-            "private_models": len(all_private),
-            "models_without_privacy": sweep.n_models - len(all_private),
-            "epsilon_of_the_private_models": joint_epsilon(
-                all_private, n_train=n_train
-            ),
-            "dp_delta": sweep.config.dp_delta,
-            "trainings": {  # by model, for whoever adds up the cost
-                name or "": {"sample_rate": own.sample_rate, "n_steps": own.n_steps}
-                for name, own in samplings.items()
-            },
-            "adjacency": str(sweep.config.adjacency),
-            "meaning": JOINT_MEANING,
-        },
+        joint_privacy=_joint_privacy(sweep, private, n_train),
         dp_delta=sweep.config.dp_delta,
         data_digest=dataset.published_digest(sweep.secret),
         source=build.source_state(),
-        notes=(*dataset.notes, *notes, *(meaning if private else ())),
+        notes=(*dataset.notes, *notes, *meaning),
     )
+
+
+def _private_models(sweep: Sweep, scores: Scores) -> list[PrivateModel]:
+    """One for each private budget of each configuration."""
+    models = []
+    for name, predictions in scores.items():
+        config = sweep.configurations[name].config
+        for budget in predictions.budgets:
+            if budget.epsilon != NO_DP:
+                models.append((budget.noise_multiplier, config))
+    return models
+
+
+def _joint_privacy(
+    sweep: Sweep, private: Sequence[PrivateModel], n_train: int
+) -> dict[str, Any]:
+    """Epsilon of releasing every model, for a record that is in all training sets."""
+    of_every_seed = [*private] * len(sweep.seeds)
+    trainings = {}  # by model, for whoever adds up the cost
+    for name, configuration in sweep.configurations.items():
+        sampling = configuration.config.sampling(n_train)
+        trainings[name or ""] = {
+            "sample_rate": sampling.sample_rate,
+            "n_steps": sampling.n_steps,
+        }
+    return {
+        "private_models": len(of_every_seed),
+        "models_without_privacy": sweep.n_models - len(of_every_seed),
+        "epsilon_of_the_private_models": joint_epsilon(of_every_seed, n_train=n_train),
+        "dp_delta": sweep.config.dp_delta,
+        "trainings": trainings,
+        "adjacency": str(sweep.config.adjacency),
+        "meaning": JOINT_MEANING,
+    }
+
+
+def _disclosure(sweep: Sweep) -> DisclosureRule:
+    """What the sweep's releases may let out, of records that may be public."""
+    return replace(sweep.disclosure, public=sweep.dataset.public)

@@ -1,9 +1,10 @@
-"""Run a sweep (Part I of Algorithm 1): train, resume, write release files.
+"""How does a sweep train, resume and write its releases (Part I of Algorithm 1)?
 
-A sweep works in ``DIR/NAME.scores``, which one process owns. Every finished block of
-models is one file there, written whole or not at all; a killed sweep resumes with what
-is missing. A model does not depend on its block, so the release has the same bytes
-however often it was interrupted.
+``run_sweep`` is what ``pcer train`` and the studies call. A sweep works in
+``DIR/NAME.scores``, which one process owns. Every finished block of models is one file
+there, written whole or not at all; a killed sweep resumes with what is missing. A model
+does not depend on its block, so the release has the same bytes however often it was
+interrupted.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,7 +47,24 @@ from pcer.train.fleet import (
 )
 from pcer.train.run import prepare, require_engine, run_blocks
 
-INDEX, MEMBERS = "index.json", "membership.npy"
+INDEX = "index.json"
+MEMBERS = "membership.npy"
+
+
+class Training(NamedTuple):
+    """What a sweep trains, whether it is begun or resumed."""
+
+    splits: Mapping[int, Split]  # by seed
+    data: TrainingData
+    budgets: Mapping[str | None, Sequence[Budget]]  # with noise, by configuration
+
+
+class Resumed(NamedTuple):
+    """What a folder of scores lacks, and sentences for readers."""
+
+    missing: list[Model]
+    made_again: list[str]  # which blocks are damaged, or of other settings
+    versions: list[str]  # that several versions train the models; for releases, too
 
 
 def run_sweep(
@@ -81,68 +99,47 @@ def run_sweep(
         OutputError: something cannot be written.
     """
     require_engine(flags, sweep.module)
-    dataset = sweep.dataset
-    work = _beside(folder, sweep.dataset, "scores")
-    paths = _paths(folder, dataset, sweep.attributes)
+    paths = _paths(folder, sweep.dataset, sweep.attributes)
     if not keep_scores and is_finished(sweep, folder):
         on_progress(sweep.n_models, sweep.n_models)
         return {name: path for name, path in paths.items() if path.exists()}
-    # What cannot be trained is refused before anything is written.
-    splits = {s: split(dataset, seed=s, secret=sweep.secret) for s in sweep.seeds}
-    rows = {seed: part.train for seed, part in splits.items()}
-    data = TrainingData.of(
-        dataset.features, dataset.labels, rows, allow_missing=True, groups=sweep.groups
-    )
-    budgets = {
-        name: fleet.calibrated(
-            sorted(own.budgets), data, own.config, module=sweep.module
-        )
-        for name, own in sweep.configurations.items()
-    }
+
+    training = _training(sweep)
+    work = _beside(folder, sweep.dataset, "scores")
     with blocks.owned(work):
-        _there(sweep, folder)
-        if not dataset.public:
-            require_no_others(paths.values(), dataset.name)
-        allowed = allowed_attributes(sweep, splits)
-        notes = blocks.resume_folder(
-            work,
-            sweep.settings,
-            added=sweep.added_settings,
-            n_columns=data.n_records,
-            n_second=data.n_train if sweep.has_receipts else None,
-        )
-        before = {
-            key: block.made_with
-            for block in finished_blocks(work)
-            for key in block.keys
-        }
-        now = installed_versions()
-        models = _planned(sweep, data, budgets)
-        of_versions = version_note(
-            [before.get(_key(model), now) for model in models], now
-        )
-        for note in (*allowed.not_written.values(), *notes, *of_versions):
+        _existing_releases(sweep, folder)  # none may be lost
+        if not sweep.dataset.public:
+            require_no_others(paths.values(), sweep.dataset.name)
+        allowed = allowed_attributes(sweep, training.splits)
+        resumed = _resume(sweep, work, training)
+        not_written = allowed.not_written.values()
+        for note in (*not_written, *resumed.made_again, *resumed.versions):
             on_note(note)
-        missing = [model for model in models if _key(model) not in before]
-        on_progress(len(models) - len(missing), len(models))
-        if missing:
-            _train(sweep, work, data, missing, len(models), flags, on_progress)
-        scores = {
-            name: _collected(work, data, own, name, has_receipts=sweep.has_receipts)
-            for name, own in budgets.items()
-        }
+
+        on_progress(sweep.n_models - len(resumed.missing), sweep.n_models)
+        if resumed.missing:
+            _train(sweep, work, training.data, resumed.missing, flags, on_progress)
+
+        scores = _scores(sweep, work, training)
         if sweep.keeps_receipts:
             write_receipts(
-                _beside(folder, dataset, "receipts"), *sweep_receipts(sweep, scores)
+                _beside(folder, sweep.dataset, "receipts"),
+                *sweep_receipts(sweep, scores),
             )
         releases = build_releases(
-            sweep, scores, splits, allowed, of_versions, flags.n_attackers, on_step
+            sweep,
+            scores,
+            training.splits,
+            allowed,
+            resumed.versions,
+            flags.n_attackers,
+            on_step,
         )
         write_files(
             {paths[name]: release.to_json() for name, release in releases.items()}
         )
         if keep_scores:
-            _write_index(sweep, work, splits, data)
+            _write_index(sweep, work, training)
         else:
             shutil.rmtree(work)
     return {name: paths[name] for name in releases}
@@ -156,10 +153,13 @@ def is_finished(sweep: Sweep, folder: Path) -> bool:
     """
     if _beside(folder, sweep.dataset, "scores").exists():
         return False
-    there = _there(sweep, folder)
-    left_out = [name for release in there.values() for name in release.not_written]
-    is_whole = all(len(release.runs) == sweep.n_models for release in there.values())
-    if {*there, *left_out} != {*sweep.attributes} or not is_whole:
+    existing = _existing_releases(sweep, folder)
+    accounted_for = {*existing}
+    for release in existing.values():
+        if len(release.runs) != sweep.n_models:
+            return False
+        accounted_for |= {*release.not_written}
+    if accounted_for != {*sweep.attributes}:
         return False
     receipts = _beside(folder, sweep.dataset, "receipts")
     return not sweep.keeps_receipts or has_receipts(receipts, sweep)
@@ -185,34 +185,138 @@ def begun_with(
 def version_note(
     trained: Iterable[Mapping[str, str]], now: Mapping[str, str]
 ) -> list[str]:
-    """One sentence for the reader of a release; none if this version trained every model."""
-    others = Counter(
-        " and ".join(
-            f"{name} {versions.get(name, '(not noted)')}"
-            for name in sorted(now)
-            if versions.get(name) != now[name]
-        )
-        for versions in trained
-    )
-    parts = [f"{n} by {versions}" for versions, n in sorted(others.items()) if versions]
-    sentence = (
+    """A sentence for readers of a release; none if these versions trained all models.
+
+    Args:
+        trained: versions by package, of every model.
+        now: those of the process that writes the release.
+    """
+    n_models = Counter(_difference(versions, now) for versions in trained)
+    del n_models[""]
+    if not n_models:
+        return []
+    parts = [f"{n} by {versions}" for versions, n in sorted(n_models.items())]
+    return [
         "Not all models are trained by the versions that write this release: "
-        f"{', '.join(parts)}; trained by one version, some numbers could differ slightly."
+        f"{', '.join(parts)}; trained by one version, some numbers could differ "
+        "slightly."
+    ]
+
+
+def _difference(versions: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """Packages whose version is another one today, in words; empty for none."""
+    parts = []
+    for name in sorted(now):
+        if versions.get(name) != now[name]:
+            parts.append(f"{name} {versions.get(name, '(not noted)')}")
+    return " and ".join(parts)
+
+
+def _training(sweep: Sweep) -> Training:
+    """Splits, data and noise; what cannot be trained is refused before any writing."""
+    dataset = sweep.dataset
+    splits = {}
+    for seed in sweep.seeds:
+        splits[seed] = split(dataset, seed=seed, secret=sweep.secret)
+    data = TrainingData.of(
+        dataset.features,
+        dataset.labels,
+        {seed: part.train for seed, part in splits.items()},
+        allow_missing=True,
+        groups=sweep.groups,
     )
-    return [sentence] if parts else []
+    budgets = {}
+    for name, (config, epsilons) in sweep.configurations.items():
+        budgets[name] = fleet.calibrated(
+            sorted(epsilons), data, config, module=sweep.module
+        )
+    return Training(splits, data, budgets)
 
 
-def _planned(
-    sweep: Sweep, data: TrainingData, budgets: Mapping[str | None, Sequence[Budget]]
-) -> list[Model]:
+def _existing_releases(sweep: Sweep, folder: Path) -> dict[str, Release]:
+    """Releases of this sweep in the folder, by attribute.
+
+    Raises:
+        InputError: one has other settings or more models, and is not overwritten.
+    """
+    releases = {}
+    for name, path in _paths(folder, sweep.dataset, sweep.attributes).items():
+        if path.exists():
+            release = read_release(path, limits=None)
+            _require_same_sweep(sweep, release, path)
+            _require_no_more_models(sweep, release, path)
+            releases[name] = release
+    return releases
+
+
+def _require_same_sweep(sweep: Sweep, release: Release, path: Path) -> None:
+    """Raise InputError unless a release has the data and settings of the sweep."""
+    config: dict[str, Any] = dict(release.training.config or {})
+    features = config.pop("features", None)
+    if isinstance(features, list):  # version 1 named every feature
+        config["columns"] = column_widths(map(str, features))
+    before = {
+        "data_digest": release.provenance.data_digest,
+        "people": release.subject.people,
+        "positive_means": release.subject.positive_means,
+        **config,
+    }
+    dataset = sweep.dataset
+    now = {
+        **NOT_GIVEN,
+        **sweep.release_config,
+        "people": dataset.people,
+        "positive_means": dataset.positive_means,
+        "data_digest": dataset.published_digest(sweep.secret),
+    }
+    require_same_settings(before, now, added=sweep.added_settings, where=path)
+
+
+def _require_no_more_models(sweep: Sweep, release: Release, path: Path) -> None:
+    """Raise InputError if the sweep lacks models of a release."""
+    wanted = set[tuple[str | None, float, int]]()
+    for name, configuration in sweep.configurations.items():
+        for epsilon, seed in itertools.product(configuration.budgets, sweep.seeds):
+            wanted.add((name, epsilon, seed))
+    n_dropped = len(
+        {(run.model, run.budget, run.seed) for run in release.runs} - wanted
+    )
+    if n_dropped:
+        raise InputError(
+            f"{path} holds {n_dropped} models that this sweep would drop; choose "
+            "another folder, or name their budgets and seeds too."
+        )
+
+
+def _resume(sweep: Sweep, work: Path, training: Training) -> Resumed:
+    """Begin or resume in the folder of scores: only sound blocks of this sweep stay."""
+    data = training.data
+    made_again = blocks.resume_folder(
+        work,
+        sweep.settings,
+        added=sweep.added_settings,
+        n_columns=data.n_records,
+        n_second=data.n_train if sweep.has_receipts else None,
+    )
+    made_with: dict[Key, Mapping[str, str]] = {}  # versions by model
+    for block in finished_blocks(work):
+        made_with |= dict.fromkeys(block.keys, block.made_with)
+    models = _planned(sweep, training)
+    missing = [model for model in models if _key(model) not in made_with]
+    now = installed_versions()
+    trained_by = [made_with.get(_key(model), now) for model in models]
+    return Resumed(missing, made_again, version_note(trained_by, now))
+
+
+def _planned(sweep: Sweep, training: Training) -> list[Model]:
     """All models of a sweep, one configuration after another."""
     module = sweep.trained_by.get("module_digest", "")
-    models = list[Model]()
+    models: list[Model] = []
     for name, (config, _) in sweep.configurations.items():
-        digests = (
-            fleet.stream_digests(data, config, module=module) if sweep.secret else {}
-        )
-        models += plan_models(budgets[name], sweep.seeds, digests, name)
+        digests = {}
+        if sweep.secret:
+            digests = fleet.stream_digests(training.data, config, module=module)
+        models += plan_models(training.budgets[name], sweep.seeds, digests, name)
     return models
 
 
@@ -221,27 +325,25 @@ def _train(
     work: Path,
     data: TrainingData,
     missing: Sequence[Model],
-    n_models: int,
     flags: EngineFlags,
     on_progress: Callable[[int, int], None],
 ) -> None:
     """Train the models that are missing, and keep every block that is finished."""
     prepare(flags)
     # Modules do not step together.
-    size = flags.models_per_block(n_models) if sweep.module is None else 1
-    alike = itertools.groupby(missing, key=lambda model: model.name)
-    blocks = [
-        block for _, own in alike for block in cut_blocks([*own], block_size=size)
-    ]
+    size = 1 if sweep.module is not None else flags.models_per_block(sweep.n_models)
+    planned: list[tuple[Model, ...]] = []
+    for _, models in itertools.groupby(missing, key=lambda model: model.name):
+        planned += cut_blocks([*models], block_size=size)
     trained = run_blocks(
         data,
-        blocks,
-        config=[sweep.configurations[block[0].name].config for block in blocks],
+        planned,
+        config=[sweep.configurations[block[0].name].config for block in planned],
         flags=flags,
         secret=sweep.secret,
         module=sweep.module,
     )
-    n_done = n_models - len(missing)
+    n_done = sweep.n_models - len(missing)
     with closing(trained):
         for result in trained:
             save_block(
@@ -253,7 +355,70 @@ def _train(
                 second=result.receipts,
             )
             n_done += len(result.models)
-            on_progress(n_done, n_models)
+            on_progress(n_done, sweep.n_models)
+
+
+def _scores(
+    sweep: Sweep, work: Path, training: Training
+) -> dict[str | None, Predictions]:
+    """Scores of all models from the finished blocks, by configuration."""
+    data = training.data
+    scores = {}
+    for name, budgets in training.budgets.items():
+        models = plan_models(budgets, data.seeds, name=name)
+        predictions = gather_predictions(
+            _results(work, models, data, has_receipts=sweep.has_receipts),
+            budgets=budgets,
+            seeds=data.seeds,
+            member=data.member,
+        )
+        if not np.isfinite(predictions.logits).all():
+            raise InputError(
+                f"{work} holds scores that are not numbers; remove it and train again."
+            )
+        scores[name] = predictions
+    return scores
+
+
+def _results(
+    work: Path, models: Sequence[Model], data: TrainingData, *, has_receipts: bool
+) -> Iterator[BlockResult]:
+    """Results of these models, from blocks that may hold others too."""
+    wanted = {_key(model): model for model in models}
+    for block in finished_blocks(work):
+        rows = [row for row, key in enumerate(block.keys) if key in wanted]
+        if not rows:
+            continue
+        logits = load_block(block, data.n_records)[rows]
+        receipts = None
+        if has_receipts:
+            receipts = load_block(block, data.n_train, is_second=True)[rows]
+        of_rows = tuple(wanted[block.keys[row]] for row in rows)
+        yield BlockResult(of_rows, logits, receipts)
+
+
+def _write_index(sweep: Sweep, work: Path, training: Training) -> None:
+    """Write the index of kept scores: the model of every row, record ids, digests."""
+    kept = []
+    for block in finished_blocks(work):
+        entry = {
+            "scores": block.array.name,
+            "sha256": block.array_digest,
+            "models": [_model_of_key(key) for key in block.keys],
+        }
+        kept.append(entry)
+    members_digest = blocks.save_array(work / MEMBERS, training.data.member)
+    index = {
+        "format": "pcer-scores",
+        "version": 1,
+        "blocks": kept,
+        "membership": MEMBERS,
+        "membership_sha256": members_digest,
+        "seeds": list(sweep.seeds),
+        "splits": [training.splits[seed].id for seed in sweep.seeds],
+        "record_ids": sweep.dataset.record_ids.tolist(),
+    }
+    write_files({work / INDEX: canonical_json(blocks.sealed(index))}, private=True)
 
 
 def _key(model: Model) -> Key:
@@ -262,123 +427,23 @@ def _key(model: Model) -> Key:
     return budget if model.name is None else f"{model.name}, {budget}", model.seed
 
 
-def _collected(
-    work: Path,
-    data: TrainingData,
-    budgets: Sequence[Budget],
-    name: str | None,
-    *,
-    has_receipts: bool,
-) -> Predictions:
-    """Scores of a configuration's models, from the finished blocks, which may hold others too."""
-    wanted = {
-        _key(model): model for model in plan_models(budgets, data.seeds, name=name)
-    }
-
-    def results() -> Iterator[BlockResult]:
-        for block in finished_blocks(work):
-            if not (
-                rows := [row for row, key in enumerate(block.keys) if key in wanted]
-            ):
-                continue
-            models = tuple(wanted[block.keys[row]] for row in rows)
-            logits = load_block(block, data.n_records)[rows]
-            second = (
-                load_block(block, data.n_train, is_second=True)
-                if has_receipts
-                else None
-            )
-            yield BlockResult(models, logits, None if second is None else second[rows])
-
-    scores = gather_predictions(
-        results(), budgets=budgets, seeds=data.seeds, member=data.member
-    )
-    if not np.isfinite(scores.logits).all():
-        raise InputError(
-            f"{work} holds scores that are not numbers; remove it and train again."
-        )
-    return scores
-
-
-def _there(sweep: Sweep, folder: Path) -> dict[str, Release]:
-    """Releases that are there, by attribute; InputError for one that must not be overwritten."""
-    there = {}
-    paths = _paths(folder, sweep.dataset, sweep.attributes)
-    dataset = sweep.dataset
-    words = ("people", "positive_means")
-    now = {name: getattr(dataset, name) for name in words}
-    for name, path in paths.items():
-        if not path.exists():
-            continue
-        release = there[name] = read_release(path, limits=None)
-        config: dict[str, Any] = dict(release.training.config or {})
-        if isinstance(
-            names := config.pop("features", None), list
-        ):  # version 1 named every feature
-            config["columns"] = column_widths(map(str, names))
-        before = {name: getattr(release.subject, name) for name in words}
-        digest = dataset.published_digest(sweep.secret)
-        require_same_settings(
-            {"data_digest": release.provenance.data_digest, **before, **config},
-            {**NOT_GIVEN, **sweep.release_config, **now, "data_digest": digest},
-            added=sweep.added_settings,
-            where=path,
-        )
-        wanted = {
-            (model, *of)
-            for model, own in sweep.configurations.items()
-            for of in itertools.product(own.budgets, sweep.seeds)
-        }
-        if dropped := len(
-            {(run.model, run.budget, run.seed) for run in release.runs} - wanted
-        ):
-            raise InputError(
-                f"{path} holds {dropped} models that this sweep would drop; choose another folder, "
-                "or name their budgets and seeds too."
-            )
-    return there
-
-
-def _named(setting: str, seed: int) -> dict[str, Any]:
+def _model_of_key(key: Key) -> dict[str, Any]:
     """A model of the index, from the name of its row."""
+    setting, seed = key
     name, _, budget = setting.rpartition(", ")
     epsilon = None if budget == "inf" else float.fromhex(budget)
-    return {**({"model": name} if name else {}), "epsilon": epsilon, "seed": seed}
-
-
-def _write_index(
-    sweep: Sweep, work: Path, splits: Mapping[int, Split], data: TrainingData
-) -> None:
-    """Write the index of kept scores: budget and seed of every row, record ids, digests."""
-    kept = [
-        {
-            "scores": block.array.name,
-            "sha256": block.array_digest,
-            "models": [_named(*key) for key in block.keys],
-        }
-        for block in finished_blocks(work)
-    ]
-    index = {
-        "format": "pcer-scores",
-        "version": 1,
-        "blocks": kept,
-        "membership": MEMBERS,
-        "membership_sha256": blocks.save_array(work / MEMBERS, data.member),
-        "seeds": list(sweep.seeds),
-        "splits": [splits[seed].id for seed in sweep.seeds],
-        "record_ids": sweep.dataset.record_ids.tolist(),
-    }
-    write_files({work / INDEX: canonical_json(blocks.sealed(index))}, private=True)
+    model: dict[str, Any] = {"model": name} if name else {}
+    return {**model, "epsilon": epsilon, "seed": seed}
 
 
 def _paths(
     folder: Path, dataset: GroupedDataset, attributes: Sequence[str]
 ) -> dict[str, Path]:
     """Where the release of each attribute lies."""
-    return {
-        name: _beside(folder, dataset, f"{_slug(name)}.release.json")
-        for name in attributes
-    }
+    paths = {}
+    for name in attributes:
+        paths[name] = _beside(folder, dataset, f"{_slug(name)}.release.json")
+    return paths
 
 
 def _beside(folder: Path, dataset: GroupedDataset, ending: str) -> Path:

@@ -1,9 +1,12 @@
-"""What a sweep is: everything that can change a number, and how files state it."""
+"""What is a sweep: everything that can change a number, and how do files state it?
+
+``pcer train`` and the studies make one and hand it to ``pcer.sweep.run``.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,8 +25,8 @@ from pcer.train.opacus import require_private
 from pcer.train.rules import Names
 from pcer.train.streams import KEYED_STREAMS
 
-# Stand for the module in a sweep of pcer's networks, and for the grid in one of one
-# configuration.
+# Stand for the module in a sweep of pcer's networks, and for the grid in a sweep of a
+# single configuration.
 NOT_GIVEN: Mapping[str, Any] = dict.fromkeys(
     ("module", "module_settings", "module_weights", "module_digest", "grid", "models")
 )
@@ -42,8 +45,7 @@ class Sweep:
         config: the training settings.
         grid: values of settings that replace those of ``config``, by their names: every
             combination is trained, on the same splits, and is a model of the release;
-            see
-            ``pcer.sweep.grid.configurations``.
+            see ``pcer.sweep.grid.configurations``.
         secret: mixed into every random stream, the splits and the digests; see
             ``pcer.train.train_seeds``. Records that are not public need one.
         disclosure: what a release may let out about few people, or about one.
@@ -67,50 +69,46 @@ class Sweep:
     def __post_init__(self) -> None:
         if not (self.secret or self.dataset.public):
             raise InputError(
-                f"dataset {self.dataset.name!r} is not public, so its noise, splits and digests "
-                "need a secret of 16 to 64 bytes; give one, or say that the records are public."
+                f"dataset {self.dataset.name!r} is not public, so its noise, splits "
+                "and digests need a secret of 16 to 64 bytes; give one, or say that "
+                "the records are public."
             )
         for name in self.attributes:
-            self.dataset.attribute(name)
-        for kind in ("attributes", "budgets", "seeds"):
-            values = getattr(self, kind)
-            if not values or len(set(values)) < len(values):
-                raise InputError(
-                    f"{kind} must name each at least one, and none twice: {values}."
-                )
+            self.dataset.attribute(name)  # refuses those that are not there
+        _require_distinct(
+            attributes=self.attributes, budgets=self.budgets, seeds=self.seeds
+        )
         if self.module is not None and "hidden" in self.grid:
-            raise InputError(
-                "grid cannot vary hidden layers of a module.", field="grid"
-            )
+            sentence = "grid cannot vary hidden layers of a module."
+            raise InputError(sentence, field="grid")
         for config, _ in self.configurations.values():
-            config.training_rule.shares(
-                self.groups
-            )  # refuses groups that are not there
+            # Refuses groups that are not there.
+            config.training_rule.shares(self.groups)
             if self.module is not None:
                 require_private(self.module, self.dataset.features.shape, config)
 
     @cached_property
     def configurations(self) -> dict[str | None, Configuration]:
-        """What is trained, by the model's name in the release; None where there is only one."""
+        """What is trained, by its name in the release; None for a single model."""
         return configurations(self.config, self.budgets, self.grid)
 
     @cached_property
     def groups(self) -> dict[str, Names]:
-        """By attribute that a rule names, the group of every record; empty where it has none."""
-        named = {
-            own.config.training_rule.attribute for own in self.configurations.values()
-        }
-        own = [self.dataset.attribute(name) for name in named if name is not None]
-        return {
-            each.name: np.array([*each.group_names, ""])[each.codes] for each in own
-        }
+        """By attribute that a rule names, each record's group; "" where it has none."""
+        groups = {}
+        for config, _ in self.configurations.values():
+            name = config.training_rule.attribute
+            if name is not None:
+                attribute = self.dataset.attribute(name)
+                names = np.array([*attribute.group_names, ""])
+                groups[name] = names[attribute.codes]
+        return groups
 
     @property
     def n_models(self) -> int:
         """Models to train."""
-        return sum(len(own.budgets) for own in self.configurations.values()) * len(
-            self.seeds
-        )
+        n_settings = sum(len(own.budgets) for own in self.configurations.values())
+        return n_settings * len(self.seeds)
 
     @property
     def has_receipts(self) -> bool:
@@ -124,7 +122,7 @@ class Sweep:
 
     @cached_property
     def trained_by(self) -> dict[str, Any]:
-        """The training settings; a module replaces the hidden layers by its description."""
+        """The training settings; a module's description replaces the hidden layers."""
         config = stated(self.grid, self.configurations)
         if self.module is None:
             return config
@@ -134,10 +132,11 @@ class Sweep:
     @property
     def settings(self) -> dict[str, Any]:
         """What the score files of this sweep depend on, besides seed and budget."""
+        data_digest = self.dataset.published_digest(self.secret)
         return {
             **NOT_GIVEN,
             "dataset": self.dataset.name,
-            "data_digest": self.dataset.published_digest(self.secret).partition(":")[2],
+            "data_digest": data_digest.partition(":")[2],
             "secret_digest": hashlib.sha256(b"pcer secret " + self.secret).hexdigest(),
             "split_from_secret": bool(self.secret),
             **(KEYED if self.secret else {}),
@@ -146,7 +145,7 @@ class Sweep:
 
     @property
     def added_settings(self) -> dict[str, Any]:
-        """Values of later settings that describe folders and releases of older versions."""
+        """Values that describe folders and releases from before a setting was added."""
         return {
             **NOT_GIVEN,
             **ADDED_SETTINGS,
@@ -161,13 +160,25 @@ class Sweep:
 
     @property
     def release_config(self) -> dict[str, Any]:
-        """The settings as a release states them: columns by width, and whether noise is secret."""
-        return {
+        """The settings as a release states them.
+
+        Columns are stated by their width; of a secret, its name.
+        """
+        config = {
             **self.trained_by,
             "columns": column_widths(self.dataset.feature_names),
             "noise_from_secret": bool(self.secret),
             "split_from_secret": bool(self.secret),
-            **(
-                {"secret_name": secret_name(self.secret)} | KEYED if self.secret else {}
-            ),
         }
+        if self.secret:
+            config |= {"secret_name": secret_name(self.secret), **KEYED}
+        return config
+
+
+def _require_distinct(**settings: Sequence[Any]) -> None:
+    """Raise InputError unless each of them names at least one thing, and none twice."""
+    for name, values in settings.items():
+        if not values or len(set(values)) < len(values):
+            raise InputError(
+                f"{name} must name each at least one, and none twice: {values}."
+            )

@@ -1,13 +1,14 @@
-"""From a table of predictions of any size to releases.
+"""How does a table of predictions of any size become releases?
 
-A table that fits in memory is read whole. A larger one is counted by its database,
-which returns its distinct rows with their numbers.
+``pcer release TABLE`` calls ``releases_from_table``. A table that fits in memory is
+read whole. A larger one is counted by its database, which returns its distinct rows
+with their numbers. Either way ``pcer.models.arrays`` makes the releases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from pcer.data.readers import executed, require_columns
@@ -23,7 +24,7 @@ from pcer.tables.source import PredictionColumns, coded, open_predictions
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-# rows of a table that is read whole; a larger one is counted by its database
+# Rows of a table that is read whole; a larger one is counted by its database.
 IN_MEMORY = 1_000_000
 # Rows of a table whose records are compared, which needs them whole: about 150 bytes
 # each.
@@ -57,153 +58,209 @@ def releases_from_table(
         InputError: one sentence with the file, the column and the remedy.
     """
     table, file = open_predictions(source, backend=backend)
-    unnamed = (
-        name
-        for name in ("epsilon", "seed", "split_id")
-        if getattr(columns, name) is None
-    )
-    usual: Any = {name: name for name in unnamed if name in table.columns}
-    columns = replace(columns, **usual)
+    columns = _with_usual_names(columns, table.columns)
     views = attribute_views(columns.attributes, table.columns)
     if facts.groups is not None and len(views) > 1:
         raise InputError(
             "the order of groups can be given for one attribute only.", field="groups"
         )
     try:
-        rows = _read(table, columns, views, facts, file=file)
-        digest = rows.digest(facts)
-        beside = same_people(beside, facts.dataset, digest)
-        there = attribute_views(
-            [each.subject.attribute for each in beside], table.columns
-        )
-        for name, own in there.items():
-            if not set(own) <= set(table.columns):
-                raise InputError(
-                    f"a release of the same people by {name!r} exists already, and the table has "
-                    "no such column; choose another folder.",
-                    field="out",
-                )
+        rows = _read(table, columns, views, file=file, facts=facts)
+        facts = replace(facts, data_digest=rows.digest(facts))
+        beside = same_people(beside, facts.dataset, facts.data_digest)
         if beside:
-            rows = _read(table, columns, views | there, facts, file=file)
-        facts = replace(facts, data_digest=digest)
+            existing = _views_of_releases(beside, table.columns)
+            rows = _read(table, columns, views | existing, file=file, facts=facts)
         return arrays.releases_of(
             rows, views, facts, file=file, beside=beside, on_step=on_step
         )
     except InputError as error:
-        column = getattr(
-            columns, error.field or "", None
-        )  # what the user calls that argument
+        raise _with_place(error, columns, file) from None
+
+
+def _with_usual_names(
+    columns: PredictionColumns, present: Sequence[str]
+) -> PredictionColumns:
+    """What identifies a model, by the columns' usual names unless others are given."""
+    stated = {
+        "epsilon": columns.epsilon,
+        "seed": columns.seed,
+        "split_id": columns.split_id,
+    }
+    usual: dict[str, Any] = {}
+    for name, column in stated.items():
+        if column is None and name in present:
+            usual[name] = name
+    return replace(columns, **usual)
+
+
+def _views_of_releases(
+    releases: Sequence[Release], present: Sequence[str]
+) -> dict[str, list[str]]:
+    """The columns of the attributes of existing releases; InputError if one is gone."""
+    attributes = [release.subject.attribute for release in releases]
+    views = attribute_views(attributes, present)
+    for name, parts in views.items():
+        if not set(parts) <= set(present):
+            raise InputError(
+                f"a release of the same people by {name!r} exists already, and the "
+                "table has no such column; choose another folder.",
+                field="out",
+            )
+    return views
+
+
+def _with_place(error: InputError, columns: PredictionColumns, file: str) -> InputError:
+    """The error with the file, and with what the user calls the column."""
+    sentence = str(error)
+    if not sentence.startswith(file):
+        column = asdict(columns).get(error.field or "")
         where = f"{file}, column {column!r}" if isinstance(column, str) else file
-        sentence = str(error) if str(error).startswith(file) else f"{where}: {error}"
-        raise InputError(sentence, field=error.field) from None
+        sentence = f"{where}: {sentence}"
+    return InputError(sentence, field=error.field)
 
 
 def _read(
     table: ir.Table,
     columns: PredictionColumns,
     views: dict[str, list[str]],
-    facts: ReleaseFacts,
     *,
     file: str,
+    facts: ReleaseFacts,
 ) -> arrays.Rows:
     """The rows with these attributes: whole, or counted where they lie."""
-    parts = dict.fromkeys(part for own in views.values() for part in own)
-    columns = replace(columns, attributes=tuple(parts))
+    attributes: dict[str, None] = {}
+    for parts in views.values():
+        attributes |= dict.fromkeys(parts)
+    columns = replace(columns, attributes=tuple(attributes))
     require_columns(columns.names, list(table.columns), file=file)
-    wholes = ("record_id", "membership_score", "loss")  # what needs every row
-    compared = next((name for name in wholes if getattr(columns, name)), None)
+    compared = _compared(columns)
     most = IN_MEMORY if compared is None else MOST_RECORDS
-    content = executed(
-        table.select(*dict.fromkeys(columns.names)).limit(most + 1), file=file
-    )
-    if len(content) > most and compared is not None:
-        raise InputError(
-            f"records can be compared in tables of up to {most:,} rows, and there are more; "
-            f"take fewer seeds or budgets, or leave {compared} out.",
-            field=compared,
-        )
+    chosen = table.select(*dict.fromkeys(columns.names))
+    content = executed(chosen.limit(most + 1), file=file)
     if len(content) > most:
+        if compared is not None:
+            raise InputError(
+                f"records can be compared in tables of up to {most:,} rows, and there "
+                f"are more; take fewer seeds or budgets, or leave {compared} out.",
+                field=compared,
+            )
         content = _distinct_rows(table, columns, file=file)
     return _rows(content, columns, facts)
 
 
+def _compared(columns: PredictionColumns) -> str | None:
+    """The argument that needs every row of the table; None if counts suffice."""
+    if columns.record_id is not None:
+        return "record_id"
+    if columns.membership_score is not None:
+        return "membership_score"
+    if columns.loss is not None:
+        return "loss"
+    return None
+
+
+def _distinct_rows(table: ir.Table, columns: PredictionColumns, *, file: str) -> Any:
+    """An arrow table of rows that differ, and how many records each stands for.
+
+    Rows differ in model, split, groups, label or answer.
+    """
+    # Labels are grouped, not compared, so that a third value or a gap becomes a
+    # separate row without a second pass.
+    _require_few_values(table, columns, file=file)
+    by = (*columns.runs, columns.split, *columns.attributes, columns.y_true)
+    named = {name: table[name] for name in by}
+    if columns.y_pred is not None:
+        named[columns.y_pred] = table[columns.y_pred]
+    if columns.y_score is None:
+        whole = table.select(**named)
+        counted = whole.group_by(list(named)).aggregate(**{N: whole.count()})
+    else:
+        # A score counts by its side of the threshold.
+        score = table[columns.y_score].cast("float64")
+        is_wrong = score.isnull() | score.isnan() | (score < 0) | (score > 1)
+        side = is_wrong.ifelse(-1, (score >= columns.threshold).cast("int8"))
+        whole = table.select(**named, pcer_guess=side, pcer_score=score)
+        counted = whole.group_by([*named, "pcer_guess"]).aggregate(
+            **{N: whole.count(), columns.y_score: whole["pcer_score"].max()}
+        )
+    rows = executed(counted, file=file)
+    n = rows[N].to_numpy()
+    required_column(coded(rows[columns.y_true]), name="y_true", n=n)
+    if columns.y_pred is not None:
+        required_column(coded(rows[columns.y_pred]), name="y_pred", n=n)
+    required_column(coded(rows[columns.split]), name="split", n=n)
+    return rows
+
+
+def _require_few_values(
+    table: ir.Table, columns: PredictionColumns, *, file: str
+) -> None:
+    """Refuse many labels or groups, before a database sorts them all."""
+    for name in (columns.y_true, columns.y_pred, *columns.attributes):
+        if name is not None:
+            few = table.select(name).limit(10_000).distinct().limit(MAX_GROUPS + 2)
+            _few_values(name, executed(few, file=file)[name])
+
+
 def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> arrays.Rows:
-    """The rows of an arrow table, checked; with how many records each stands for, if it says so."""
-
-    def names(name: str | None) -> Any:
-        return None if name is None else coded(content[name])
-
-    def numbers(name: str | None, default: Any = None) -> Any:
-        return default if name is None else content[name]
-
-    membership = None
-    own = columns.membership_score
-    if own is not None:
-        membership = {own: content[own]}
-    elif columns.loss is not None:  # which is what our own attack uses
-        loss = numbers_of(content[columns.loss], len(content), name="loss")
-        membership = {AUC_ADVANTAGE.name: -loss}
+    """The rows of an arrow table, checked; each may stand for many records."""
+    membership = _membership(content, columns)
     attributes = {name: _few_values(name, content[name]) for name in columns.attributes}
     options = Options(
-        epsilon=numbers(columns.epsilon),
-        split_id=names(columns.split_id),
+        epsilon=_numbers(content, columns.epsilon),
+        split_id=_names(content, columns.split_id),
         threshold=columns.threshold,
         positive_label=facts.positive_label,
         membership_score=membership,
         secret=facts.secret,
     )
+    answers = (
+        _names(content, columns.y_true),
+        _names(content, columns.y_pred),
+        _numbers(content, columns.y_score),
+    )
     rows = arrays.rows_of(
-        (names(columns.y_true), names(columns.y_pred), numbers(columns.y_score)),
-        names(columns.split),
+        answers,
+        _names(content, columns.split),
         attributes,
-        record_id=names(columns.record_id),
-        seed=numbers(columns.seed, 0),
+        record_id=_names(content, columns.record_id),
+        seed=0 if columns.seed is None else content[columns.seed],
         options=options,
     )
     n = content[N].to_numpy() if N in content.column_names else None
     return replace(rows, entries=replace(rows.entries, n=n))
 
 
-def _distinct_rows(table: ir.Table, columns: PredictionColumns, *, file: str) -> Any:
-    """Rows by model, split, groups, label and answer, with their number, as an arrow table."""
-    # Labels are grouped, not compared, so that a third value or a gap becomes a
-    # separate row without a second pass. A score counts by its side of the threshold.
-    for name in filter(None, (columns.y_true, columns.y_pred, *columns.attributes)):
-        few = table.select(name).limit(10_000).distinct().limit(MAX_GROUPS + 2)
-        _few_values(name, executed(few, file=file)[name])
-    keys = (
-        *columns.runs,
-        columns.split,
-        *columns.attributes,
-        columns.y_true,
-        columns.y_pred,
-    )
-    named = {name: table[name] for name in dict.fromkeys(keys) if name is not None}
-    if columns.y_score is None:
-        whole = table.select(**named)
-        found = whole.group_by(list(named)).aggregate(**{N: whole.count()})
-    else:
-        score = table[columns.y_score].cast("float64")
-        wrong = score.isnull() | score.isnan() | (score < 0) | (score > 1)
-        side = wrong.ifelse(-1, (score >= columns.threshold).cast("int8"))
-        whole = table.select(**named, pcer_guess=side, pcer_score=score)
-        found = whole.group_by([*named, "pcer_guess"]).aggregate(
-            **{N: whole.count(), columns.y_score: whole["pcer_score"].max()}
-        )
-    rows = executed(found, file=file)
-    for argument in ("y_true", "y_pred", "split"):
-        if (name := getattr(columns, argument)) is not None:
-            required_column(coded(rows[name]), name=argument, n=rows[N].to_numpy())
-    return rows
+def _membership(content: Any, columns: PredictionColumns) -> dict[str, Any] | None:
+    """An attacker's score by its name, if the table has one.
+
+    A loss is the score of our own attack.
+    """
+    name = columns.membership_score
+    if name is not None:
+        return {name: content[name]}
+    if columns.loss is None:
+        return None
+    loss = numbers_of(content[columns.loss], len(content), name="loss")
+    return {AUC_ADVANTAGE.name: -loss}
+
+
+def _names(content: Any, column: str | None) -> Coded | None:
+    return None if column is None else coded(content[column])
+
+
+def _numbers(content: Any, column: str | None) -> Any:
+    return None if column is None else content[column]
 
 
 def _few_values(name: str, values: Any) -> Coded:
-    """Labels or groups as codes; many values are refused, before a database sorts them all."""
+    """Labels or groups as codes; InputError where there are many."""
     column = coded(values)
     if len(column.names) > MAX_GROUPS:
         raise InputError(
-            f"column {name!r} has more than {MAX_GROUPS} values; join them into groups first, or "
-            "give probabilities as the score.",
+            f"column {name!r} has more than {MAX_GROUPS} values; join them into groups "
+            "first, or give probabilities as the score.",
             field=name,
         )
     return column

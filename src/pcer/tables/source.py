@@ -1,4 +1,8 @@
-"""Open a table of predictions: files of any size, a database, a data frame."""
+"""What may a table of predictions be: files, a database's table, a data frame?
+
+``pcer.tables.release`` and ``pcer release`` open them here. To add a backend whose CSV
+reader guesses types: a row of ``_CSV_OPTIONS``.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +74,8 @@ class PredictionColumns:
                 f"threshold must be a probability, not {self.threshold!r}.",
                 field="threshold",
             )
-        if two := confusable(self.attributes):
+        two = confusable(self.attributes)
+        if two is not None:
             raise InputError(
                 f"attributes {two[0]!r} and {two[1]!r} read alike; rename a column.",
                 field="attributes",
@@ -84,23 +89,15 @@ class PredictionColumns:
     @property
     def runs(self) -> tuple[str, ...]:
         """The columns that identify a model."""
-        return tuple(
-            name
-            for name in (self.epsilon, self.seed, self.split_id)
-            if name is not None
-        )
+        columns = (self.epsilon, self.seed, self.split_id)
+        return tuple(name for name in columns if name is not None)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every column that is read."""
-        given = (
-            self.y_true,
-            self.y_pred,
-            self.y_score,
-            self.membership_score,
-            self.loss,
-        )
-        named = (name for name in (*given, self.record_id) if name is not None)
+        answers = (self.y_true, self.y_pred, self.y_score)
+        records = (self.membership_score, self.loss, self.record_id)
+        named = (name for name in (*answers, *records) if name is not None)
         return (*self.runs, self.split, *self.attributes, *named)
 
 
@@ -131,17 +128,16 @@ def connect(backend: Any) -> Any:
     if not isinstance(backend, str):
         return backend
     try:
-        return (
-            ibis.connect(backend)
-            if "://" in backend
-            else getattr(ibis, backend).connect()
-        )
+        if "://" in backend:
+            return ibis.connect(backend)
+        return getattr(ibis, backend).connect()
     except Exception:  # every driver has other errors, and they quote addresses
         name = backend.split("://")[0]
         needs = " (Spark also needs Java)" if name == "pyspark" else ""
         raise InputError(
-            f"the backend {name!r} cannot be used here; check its address, install its driver with "
-            f'pip install "ibis-framework[{name}]"{needs}, or leave backend out.',
+            f"the backend {name!r} cannot be used here; check its address, install "
+            f'its driver with pip install "ibis-framework[{name}]"{needs}, or leave '
+            "backend out.",
             field="backend",
         ) from None
 
