@@ -36,7 +36,8 @@ ROOMS = [
 ]
 # likewise, in this order
 MODULES = [
-    *("_version", "errors", "metrics", "files", "statistics", "wording", "display"),
+    *("_version", "errors", "metrics", "files", "statistics", "renyi"),
+    *("wording", "display"),
 ]
 
 BARE = ("torch", "sklearn", "pandas", "polars", "pyarrow", "opacus", "ray", "numba")

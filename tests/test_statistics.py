@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pcer import statistics as resampling
+from pcer import statistics
 from pcer.statistics import bootstrap_sums, generator, percentile_interval, sign_test
 
 
@@ -31,7 +31,7 @@ def test_resampled_sums_against_a_loop_in_blocks_of_any_size(monkeypatch):
     whole = bootstrap_sums(values, resamples=50, rng=np.random.default_rng(3))
     assert whole == pytest.approx(np.array([values[row].sum(axis=0) for row in index]))
     for entries in (1, 30, 70):
-        monkeypatch.setattr(resampling, "BLOCK_ENTRIES", entries)
+        monkeypatch.setattr(statistics, "BLOCK_ENTRIES", entries)
         again = bootstrap_sums(values, resamples=50, rng=np.random.default_rng(3))
         assert np.array_equal(again, whole)
 

@@ -38,7 +38,7 @@ from pcer.release.records import (
     Subject,
     Training,
 )
-from pcer.statistics import epsilon_of, sampled_gaussian
+from pcer.renyi import epsilon_of, sampled_gaussian
 from pcer.train import TrainConfig
 
 N_SPLITS, N_PEOPLE, SHARE, TWINS = 16, 6_000, 0.7, 12

@@ -25,7 +25,7 @@ from pcer.measuring.power import Design, MeasuredError
 from pcer.measuring.variances import benefit_variance, people_part
 from pcer.release.file import Release
 from pcer.release.reading import parse_release
-from pcer.statistics import ORDERS, sampled_gaussian
+from pcer.renyi import ORDERS, sampled_gaussian
 from tests.commands import passed, refusal, run
 from tests.pages import HOSTILE, Html
 

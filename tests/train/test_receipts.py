@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from pcer.errors import InputError
-from pcer.statistics import ORDERS, epsilon_of
+from pcer.renyi import ORDERS, epsilon_of
 from pcer.train import receipts
 from pcer.train.receipts import Terms, allowed_advantage, mu_of, step_costs
 from pcer.train.rules import N_BINS

@@ -11,7 +11,7 @@ import numpy as np
 from pcer.deciding.candidates import Candidate
 from pcer.files import Record
 from pcer.metrics import FloatArray
-from pcer.statistics import ORDERS, epsilon_of, sampled_gaussian
+from pcer.renyi import ORDERS, epsilon_of, sampled_gaussian
 from pcer.wording import say
 
 SHAPES: Final = tuple(k / 10 for k in range(11))  # eta of the negative binomial law

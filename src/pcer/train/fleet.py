@@ -100,7 +100,7 @@ class TrainingData:
         return member
 
     def only(self, seeds: Iterable[int]) -> TrainingData:
-        """The same records with the splits of these seeds only."""
+        """This data with the splits of some seeds only."""
         return replace(self, train_rows={seed: self.train_rows[seed] for seed in seeds})
 
 

@@ -45,7 +45,7 @@ from torch import Tensor
 
 from pcer.errors import InputError, require_positive
 from pcer.metrics import BoolArray, FloatArray
-from pcer.statistics import ORDERS, conversion, epsilon_of, sampled_gaussian
+from pcer.renyi import ORDERS, conversion, epsilon_of, sampled_gaussian
 from pcer.train.fleet import Float32Array
 from pcer.train.rules import N_BINS
 
