@@ -120,8 +120,8 @@ def _sensitivity(
     """Train the variants of what the paper leaves open, and write how much they matter."""
     if narrowed:
         raise InputError(
-            "--sensitivity trains its own variants of Adult and COMPAS; leave --dataset and "
-            "--tables-only out."
+            "--sensitivity trains its own variants of Adult and COMPAS; leave "
+            "--dataset and --tables-only out."
         )
     require_packages(TRAINING)
     from pcer_studies.sensitivity.run import run_sensitivity

@@ -371,8 +371,8 @@ def _gap(panel: Panel) -> FloatArray:
 def _advantage(panel: Panel) -> FloatArray:
     if AUC not in panel.exposure:
         raise InputError(
-            f"no run carries {AUC}, which the paper's attack tables need; train the release with "
-            "pcer reproduce or pcer train."
+            f"no run carries {AUC}, which the paper's attack tables need; train the "
+            "release with pcer reproduce or pcer train."
         )
     return panel.exposure[AUC].value
 

@@ -16,8 +16,8 @@ from pcer.release.records import Outcome
 from pcer.wording import short_budget
 
 PAPER = (
-    "Rakshit Naidu, Privacy Cost as Equity Input: A Group Fairness Criterion for Differentially "
-    "Private Machine Learning"
+    "Rakshit Naidu, Privacy Cost as Equity Input: A Group Fairness Criterion for "
+    "Differentially Private Machine Learning"
 )
 
 
@@ -137,8 +137,8 @@ SETTINGS = (
         "seeds",
         "0 to 49",
         f"{_SETUP}; captions of Tables 1 and 3",
-        "A seed is one split and one model per budget. The paper's generator is not said, so the "
-        "same seeds do not mean the same splits.",
+        "A seed is one split and one model per budget. The paper's generator is not "
+        "said, so the same seeds do not mean the same splits.",
     ),
     ProtocolSetting(
         "floor",
@@ -162,7 +162,8 @@ SETTINGS = (
         "accountant",
         "pld",
         f"{_SETUP} (Opacus 1.5, accountant not named)",
-        "Privacy loss distributions; Opacus 1.5 takes PRV by default, which is close to it.",
+        "Privacy loss distributions; Opacus 1.5 takes PRV by default, which is close "
+        "to it.",
     ),
     ProtocolSetting(
         "standardise",
@@ -174,8 +175,8 @@ SETTINGS = (
         "receipts",
         RECEIPTS,
         "not in the paper",
-        "Norms of all gradients once an epoch: an estimate of what each group spent, which changes "
-        "no model.",
+        "Norms of all gradients once an epoch: an estimate of what each group spent, "
+        "which changes no model.",
     ),
     ProtocolSetting(
         "interval",
@@ -189,20 +190,20 @@ PAPER_RECORDS = {"adult": 46_033, "compas": 6_172, "acs": 50_000, "bios": 37_900
 
 NOT_THE_PAPERS_DATA = {
     "acs": (
-        "not the paper's records: its draw of 50,000 is not published, and ours is another one "
-        "from the same three states, with categories encoded in our reading"
+        "not the paper's records: its draw of 50,000 is not published, and ours is "
+        "another one from the same three states, with categories encoded in our reading"
     ),
     "bios": (
-        "not the paper's texts: a public sample with far fewer biographies than the paper's "
-        "37,900, cleared of the pronouns that the paper's texts keep"
+        "not the paper's texts: a public sample with far fewer biographies than the "
+        "paper's 37,900, cleared of the pronouns that the paper's texts keep"
     ),
 }
 """How our records differ from the paper's, where they do."""
 
 OUR_READING = {
     "adult": (
-        "the paper's records; which of their columns became features, and how, it says only in "
-        "part, and the rest is our reading"
+        "the paper's records; which of their columns became features, and how, it says "
+        "only in part, and the rest is our reading"
     ),
 }
 """Where the records are the paper's and the features may not be."""

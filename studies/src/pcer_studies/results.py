@@ -76,8 +76,9 @@ class Study:
         found = _releases(place, CONFIGURATIONS)
         if not found:
             raise InputError(
-                f"{place} holds no release of the study (such as {CONFIGURATIONS[0].file_name}); "
-                "run pcer reproduce first, or name another folder."
+                f"{place} holds no release of the study (such as "
+                f"{CONFIGURATIONS[0].file_name}); run pcer reproduce first, or name "
+                "another folder."
             )
         return cls(
             folder=place,
@@ -119,8 +120,8 @@ class Study:
             return self.releases[dataset, attribute]
         except KeyError:
             raise InputError(
-                f"{self.folder} has no release of {dataset} ({attribute}); run pcer reproduce "
-                f"--dataset {dataset} into this folder."
+                f"{self.folder} has no release of {dataset} ({attribute}); run pcer "
+                f"reproduce --dataset {dataset} into this folder."
             ) from None
 
     def audit(self, dataset: str, attribute: str, cost: str = GAP) -> Audit:
@@ -177,8 +178,8 @@ class Study:
         self, dataset: str, attribute: str, epsilon: float
     ) -> InputError:
         return InputError(
-            f"{self.folder}: the release of {dataset} ({attribute}) has no models of epsilon "
-            f"{epsilon:g}; train all budgets of the paper."
+            f"{self.folder}: the release of {dataset} ({attribute}) has no models of "
+            f"epsilon {epsilon:g}; train all budgets of the paper."
         )
 
     def data_note(self, dataset: str, attribute: str) -> str | None:
@@ -233,14 +234,16 @@ def _release(path: Path, expected: Configuration) -> Release:
     found = (subject.dataset, subject.attribute, tuple(subject.groups))
     if found != (expected.dataset, expected.attribute, expected.groups):
         raise InputError(
-            f"{path}: subject must be {expected.dataset} ({expected.attribute}) with the groups "
-            f"{', '.join(expected.groups)} in this order, but is {subject.dataset} "
-            f"({subject.attribute}) with {', '.join(subject.groups)}; put the right release there."
+            f"{path}: subject must be {expected.dataset} ({expected.attribute}) with "
+            f"the groups {', '.join(expected.groups)} in this order, but is "
+            f"{subject.dataset} ({subject.attribute}) with "
+            f"{', '.join(subject.groups)}; put the right release there."
         )
     if release.training.split_kind != "random":
         raise InputError(
-            f"{path}: training.split_kind must be 'random', as in the paper's protocol, but is "
-            f"{release.training.split_kind!r}; put a release there that pcer reproduce trained."
+            f"{path}: training.split_kind must be 'random', as in the paper's "
+            f"protocol, but is {release.training.split_kind!r}; put a release there "
+            "that pcer reproduce trained."
         )
     return release
 

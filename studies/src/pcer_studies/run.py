@@ -57,7 +57,8 @@ class StudyPlan:
         for name in self.datasets:
             if name not in SWEEPS:
                 raise InputError(
-                    f"the paper's study has no dataset {name!r}; choose from {', '.join(SWEEPS)}."
+                    f"the paper's study has no dataset {name!r}; choose from "
+                    f"{', '.join(SWEEPS)}."
                 )
 
     @property
@@ -265,8 +266,8 @@ def _record(plan: StudyPlan, folder: Path) -> dict[str, Any]:
         if not isinstance(before, Mapping) or before.get(name) != value:
             had = before.get(name) if isinstance(before, Mapping) else before
             raise InputError(
-                f"{path} is of a study with {name} {had!r}, but {value!r} is asked for; choose "
-                "another folder, or remove this one."
+                f"{path} is of a study with {name} {had!r}, but {value!r} is asked "
+                "for; choose another folder, or remove this one."
             )
     if not isinstance(found.get("datasets"), dict):
         raise InputError(
@@ -283,10 +284,11 @@ def _require_data(plan: StudyPlan) -> None:
         return
     here = "".join(f" --dataset {name}" for name in papers if name not in missing)
     raise InputError(
-        f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not on this machine; name "
-        "a folder that holds the files in the environment variable PCER_DATA, or let them be "
-        f"downloaded with{''.join(f' --dataset {name}' for name in papers)}, or run what is "
-        f"here with{here}."
+        f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not on this "
+        "machine; name a folder that holds the files in the environment variable "
+        "PCER_DATA, or let them be downloaded "
+        f"with{''.join(f' --dataset {name}' for name in papers)}, or run what is here "
+        f"with{here}."
     )
 
 
@@ -324,6 +326,7 @@ def _write(folder: Path, record: dict[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(
-            f"{folder} cannot be made ({error.strerror}); choose a folder that you may write to."
+            f"{folder} cannot be made ({error.strerror}); choose a folder that you may "
+            "write to."
         ) from None
     write_files({folder / STUDY_FILE: canonical_json(record)})

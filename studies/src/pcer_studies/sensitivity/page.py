@@ -51,11 +51,11 @@ def to_page(found: Sensitivity) -> str:
     """The page; the same file gives the same bytes."""
     parts = [
         "# What the paper leaves open",
-        f"{markdown_text(PAPER)}. Some choices that change its numbers are not stated there. Here "
-        "each is trained in several readings, and the readings are compared with the published "
-        "tables and, seed by seed, with the reading that pcer uses. This page follows from "
-        "`sensitivity.json` beside it, which holds the values of every single model; "
-        "`pcer reproduce --sensitivity` makes both.",
+        f"{markdown_text(PAPER)}. Some choices that change its numbers are not stated "
+        "there. Here each is trained in several readings, and the readings are "
+        "compared with the published tables and, seed by seed, with the reading that "
+        "pcer uses. This page follows from `sensitivity.json` beside it, which holds "
+        "the values of every single model; `pcer reproduce --sensitivity` makes both.",
         *(f"Not trained: {markdown_text(one.reason)}" for one in found.skipped),
         *_features(found),
         *_accountant(found),
@@ -74,9 +74,9 @@ def _features(found: Sensitivity) -> list[str]:
         "## Adult: which columns are features",
         _closest_words(found),
         to_markdown(_distances(readings)),
-        "In the tables of single budgets, published is mean ± standard deviation over 50 seeds; "
-        "ours is mean ± standard error, and in brackets the paired difference from the reading of "
-        "pcer ± its standard error.",
+        "In the tables of single budgets, published is mean ± standard deviation over "
+        "50 seeds; ours is mean ± standard error, and in brackets the paired "
+        "difference from the reading of pcer ± its standard error.",
         *(to_markdown(_readings_at(readings, epsilon)) for epsilon in budgets),
         to_markdown(_rates(readings)),
         to_markdown(_gaps(readings)),
@@ -87,12 +87,13 @@ def _features(found: Sensitivity) -> list[str]:
 
 def _closest_words(found: Sensitivity) -> str:
     lines = [
-        "The distance of a reading from the paper is the root mean square, over the cells of "
-        "Tables S3 and S4 for accuracy, demographic parity gap and equalized odds gap at the "
-        "budgets trained here, of (our mean − published mean) / published standard deviation over "
-        "seeds. At 1 a reading is as far off as one of the paper's own models usually is from "
-        "their mean. Overfitting gaps and disparities do not enter: most of their published means "
-        "are no larger than their deviations over seeds. Tables of both stand below.",
+        "The distance of a reading from the paper is the root mean square, over the "
+        "cells of Tables S3 and S4 for accuracy, demographic parity gap and equalized "
+        "odds gap at the budgets trained here, of (our mean − published mean) / "
+        "published standard deviation over seeds. At 1 a reading is as far off as one "
+        "of the paper's own models usually is from their mean. Overfitting gaps and "
+        "disparities do not enter: most of their published means are no larger than "
+        "their deviations over seeds. Tables of both stand below.",
         _closest_line("Closest of all readings", found.closest),
         _closest_line(
             "Closest of those that contradict no statement of the paper",
@@ -108,8 +109,9 @@ def _closest_line(what: str, one: Closest | None) -> str:
     chosen = variant(one.name)
     against = " ".join(chosen.contradicts)
     return (
-        f"**{what}: {markdown_text(chosen.title)}** (`{one.name}`), distance {one.distance:.2f}; "
-        f"it is the closest of them in {one.share_of_resamples:.0%} of resamples of the seeds. "
+        f"**{what}: {markdown_text(chosen.title)}** (`{one.name}`), distance "
+        f"{one.distance:.2f}; it is the closest of them in "
+        f"{one.share_of_resamples:.0%} of resamples of the seeds. "
         f"{markdown_text(chosen.change)}"
         + (f" Against it: {markdown_text(against)}" if against else "")
     )
@@ -242,9 +244,9 @@ def _words(readings: Sequence[VariantResult]) -> Table:
         tuple(rows),
         n_labels=4,
         note="Settled by the paper: the 46,033 records are those of both UCI files with a known "
-        "occupation. Both tables of Adult print the same accuracies and deviations in all six "
-        "rows, so that one set of models served sex and race: no reading may leave out only the "
-        "attribute that is audited.",
+        "occupation. Both tables of Adult print the same accuracies and deviations in "
+        "all six rows, so that one set of models served sex and race: no reading may "
+        "leave out only the attribute that is audited.",
     )
 
 
@@ -276,10 +278,11 @@ def _noise_words(found: Sensitivity, answers: Sequence[VariantResult]) -> str:
         if ours and theirs:
             told.append(f"`{one.name}` {ours / theirs - 1:+.1%}")
     return (
-        f"Noise beside pcer's: {', '.join(told)}. Given a target epsilon alone, Opacus counts its "
-        "accountant's error bound of 0.01 as spent, and its search stops as soon as epsilon is "
-        "within 0.01 of the target. Together that is up to a fifth of ε = 0.1, and next to nothing "
-        "of ε = 1: such models are more private than asked for."
+        f"Noise beside pcer's: {', '.join(told)}. Given a target epsilon alone, Opacus "
+        "counts its accountant's error bound of 0.01 as spent, and its search stops as "
+        "soon as epsilon is within 0.01 of the target. Together that is up to a fifth "
+        "of ε = 0.1, and next to nothing of ε = 1: such models are more private than "
+        "asked for."
     )
 
 
@@ -331,12 +334,13 @@ def _scaling(found: Sensitivity) -> list[str]:
         "## Standardising: inside or outside the split",
         _moved_words(one),
         to_markdown(_scaling_table(one)),
-        "What it costs: fitted inside, the means and deviations are statistics of the training "
-        "records that the noise of DP-SGD does not cover. Fitted outside, they are statistics of "
-        "all records: the epsilon does not cover them either, and the test records, which are to "
-        "play the people who were not trained on, then had a part in the training. Categories are "
-        "encoded from a fixed list of values in both, so that there is no encoder to fit; the "
-        "text encoding of Bios is fitted on all texts, as the paper says.",
+        "What it costs: fitted inside, the means and deviations are statistics of the "
+        "training records that the noise of DP-SGD does not cover. Fitted outside, "
+        "they are statistics of all records: the epsilon does not cover them either, "
+        "and the test records, which are to play the people who were not trained on, "
+        "then had a part in the training. Categories are encoded from a fixed list of "
+        "values in both, so that there is no encoder to fit; the text encoding of Bios "
+        "is fitted on all texts, as the paper says.",
     ]
 
 
@@ -389,15 +393,16 @@ def _pairing(found: Sensitivity) -> list[str]:
         ),
         "First weights, batches and noise come from streams named by seed and budget"
         + (
-            f"; only {_and(streams)} was trained at the budget its noise really spends, and so "
-            "shares the splits alone."
+            f"; only {_and(streams)} was trained at the budget its noise really "
+            "spends, and so shares the splits alone."
             if len(streams) == 1
             else f"; {_and(streams)} were trained at the budgets that their noise really spends, "
             "and so share the splits alone."
             if streams
             else "."
         ),
-        "Differences tell about the luck of splits and training, not about other people's data.",
+        "Differences tell about the luck of splits and training, not about other "
+        "people's data.",
         f"Made with {markdown_text(made)}.",
     ]
     return ["## How the comparisons are paired", " ".join(lines)]
@@ -422,8 +427,8 @@ def _moved_words(one: VariantResult) -> str:
     if not found:
         return f"{title}: none of {total} numbers differs from pcer's reading beyond chance."
     which = "; ".join(
-        f"{SHORT[n.quantity]}{f' of {n.group}' if n.group else ''} by {row.attribute} at "
-        f"{_budget(row.budget)}"
+        f"{SHORT[n.quantity]}{f' of {n.group}' if n.group else ''} by {row.attribute} "
+        f"at {_budget(row.budget)}"
         for row, n in found
     )
     return f"{title}: {len(found)} of {total} numbers differ beyond chance: {markdown_text(which)}."

@@ -173,8 +173,9 @@ def read_whole(*, folder: Path | None = None) -> Columns:
 def _lacking(what: str) -> str:
     files = " and ".join(file for file, _ in WHOLE)
     return (
-        f"{what} needs columns that the package does not carry; put UCI's {files} (plain or .gz) "
-        "into a folder and name it in the environment variable PCER_DATA."
+        f"{what} needs columns that the package does not carry; put UCI's {files} "
+        "(plain or .gz) into a folder and name it in the environment variable "
+        "PCER_DATA."
     )
 
 

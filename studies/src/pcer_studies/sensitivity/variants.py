@@ -63,8 +63,8 @@ ADULT, COMPAS = "adult-named", "compas-inside"
 _NO_CAPITAL = "The paper names capital gain/loss among the features."
 _PROTECTED = "The paper says that the protected attributes are not among the features."
 _EXAMPLES = (
-    "The appendix on Adult speaks of census attributes in general; the list of features would "
-    "then name only some of them."
+    "The appendix on Adult speaks of census attributes in general; the list of "
+    "features would then name only some of them."
 )
 _OPACUS = "The models are said to be trained with Opacus 1.5, whose default accountant is PRV."
 
@@ -101,9 +101,9 @@ def _accountant(dataset: str, baseline: str, noise: Noise, change: str) -> Varia
 
 _PRV = "The noise is the least that keeps the budget by Opacus' PRV accountant instead of by PLD."
 _SEARCH = (
-    "The noise is what Opacus finds when it is called with a target epsilon and nothing else: its "
-    "accountant adds an error bound of 0.01 to every epsilon, and its search stops once epsilon is "
-    "within 0.01 of the target."
+    "The noise is what Opacus finds when it is called with a target epsilon and "
+    "nothing else: its accountant adds an error bound of 0.01 to every epsilon, and "
+    "its search stops once epsilon is within 0.01 of the target."
 )
 
 VARIANTS = (
@@ -122,18 +122,21 @@ VARIANTS = (
         "education-indicators",
         "education as indicators",
         "Education becomes one indicator per level.",
-        "The files give education as a category too, and the paper does not say which it took.",
+        "The files give education as a category too, and the paper does not say which "
+        "it took.",
     ),
     _features(
         "occupation-number",
         "occupation as a number",
         "Occupation becomes its place in alphabetical order.",
-        "The paper does not say how categories become numbers; this is what a label encoder does.",
+        "The paper does not say how categories become numbers; this is what a label "
+        "encoder does.",
     ),
     _features(
         "plain-indicators",
         "indicators not standardised",
-        "Indicators stay 0 and 1; only numbers are standardised (here over all records).",
+        "Indicators stay 0 and 1; only numbers are standardised (here over all "
+        "records).",
         "Features are said to be standardised, which can mean the numeric ones alone.",
     ),
     _features(
@@ -146,14 +149,15 @@ VARIANTS = (
     _features(
         "all-indicators",
         "all columns, indicators",
-        "All UCI columns but sex and race are features; one indicator per value of a category.",
+        "All UCI columns but sex and race are features; one indicator per value of a "
+        "category.",
         _EXAMPLES,
     ),
     _features(
         "all-numbers",
         "all columns, numbers",
-        "All UCI columns but sex and race are features; a category becomes its place in "
-        "alphabetical order.",
+        "All UCI columns but sex and race are features; a category becomes its place "
+        "in alphabetical order.",
         _EXAMPLES,
     ),
     _features(

@@ -203,20 +203,21 @@ COLUMNS = (
 )
 
 RULE = (
-    "A difference is **within** the joint uncertainty if its size is at most "
-    "1.96 × √(published error² + our error²) + half a unit of the last printed digit. "
-    "The published error is the width of the printed 95 % interval / 3.92, else the printed "
-    "standard deviation / √50, else the one printed beside the same number in another table; ours "
-    "is made likewise from our seeds. A number of seeds has a binomial error. The same seeds of "
-    "the paper do not mean the same splits: its random generator is not known, so two runs of one "
-    "protocol are two samples of the same luck, and nothing more can be asked than that they agree "
-    "within it."
+    "A difference is **within** the joint uncertainty if its size is at most 1.96 × "
+    "√(published error² + our error²) + half a unit of the last printed digit. The "
+    "published error is the width of the printed 95 % interval / 3.92, else the "
+    "printed standard deviation / √50, else the one printed beside the same number in "
+    "another table; ours is made likewise from our seeds. A number of seeds has a "
+    "binomial error. The same seeds of the paper do not mean the same splits: its "
+    "random generator is not known, so two runs of one protocol are two samples of the "
+    "same luck, and nothing more can be asked than that they agree within it."
 )
 SHARE = (
-    "If nothing but luck differs, 95 % of the cells with a published error are expected within, "
-    "and {without:.0f} % of those without one, since there our error stands for both (a study with "
-    "the same error would differ by √2 of it). Cells of one configuration share their splits, so "
-    "they fall inside or outside together: the shares describe, and are no test."
+    "If nothing but luck differs, 95 % of the cells with a published error are "
+    "expected within, and {without:.0f} % of those without one, since there our error "
+    "stands for both (a study with the same error would differ by √2 of it). Cells of "
+    "one configuration share their splits, so they fall inside or outside together: "
+    "the shares describe, and are no test."
 )
 
 
@@ -316,9 +317,9 @@ def _counted(comparisons: Sequence[Compared]) -> str:
     within = sum(one.within is True for one in compared)
     other = len(comparisons) - len(cells)
     return (
-        f"All {len(cells)} cells of the paper's tables and {other} figures that stand only in its "
-        f"text or in Table S2. Of the cells, {len(compared)} are compared and {within} are within "
-        "the joint uncertainty."
+        f"All {len(cells)} cells of the paper's tables and {other} figures that stand "
+        f"only in its text or in Table S2. Of the cells, {len(compared)} are compared "
+        f"and {within} are within the joint uncertainty."
     )
 
 
@@ -353,8 +354,9 @@ def _text_table(comparisons: Iterable[Compared]) -> Table:
         tuple((one.published.place, *_labelled(one)) for one in part),
         n_labels=4,
         note=(
-            "Floor robust: the budgets whose interval excludes 0 on the same side at floors 0.001 "
-            "and 0.01. Best: the budgets of the smallest size once rounded as the paper prints."
+            "Floor robust: the budgets whose interval excludes 0 on the same side at "
+            "floors 0.001 and 0.01. Best: the budgets of the smallest size once "
+            "rounded as the paper prints."
         ),
     )
 
@@ -527,8 +529,8 @@ def compas_limits(comparisons: Iterable[Compared]) -> list[Table]:
             tuple(rows),
             n_labels=3,
             note=(
-                "COMPAS has the paper's records and features, so it is held to limits fixed before "
-                "the run. No-DP counts as a budget above 0.5."
+                "COMPAS has the paper's records and features, so it is held to limits "
+                "fixed before the run. No-DP counts as a budget above 0.5."
             ),
         )
     ]

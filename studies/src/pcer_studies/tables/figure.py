@@ -115,12 +115,8 @@ def _curve(
 
     base = alt.Chart(alt.NamedData(name)).transform_filter(f"datum.axis == '{side}'")
     axis = alt.Axis(
-        title=title,
-        titleColor=colour,
-        labelColor=colour,
-        orient=side,  # type: ignore[arg-type]
-        grid=False,
-    )
+        title=title, titleColor=colour, labelColor=colour, orient=side, grid=False
+    )  # type: ignore[arg-type]
     y = alt.Y("mean:Q", axis=axis, scale=alt.Scale(zero=True))
     names = list(MARKS)
     colours = alt.Scale(domain=names, range=[MARKS[one][0] for one in names])

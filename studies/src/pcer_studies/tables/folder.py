@@ -31,8 +31,8 @@ from pcer_studies.tables.layout import (
 FILES = (
     (
         "`*.release.json`",
-        "what was trained: counts per model, group and split; attack results; made-up groups; "
-        "what groups spent",
+        "what was trained: counts per model, group and split; attack results; made-up "
+        "groups; what groups spent",
     ),
     ("`study.json`", "protocol as run, and the versions that trained each dataset"),
     (
@@ -46,7 +46,8 @@ FILES = (
     ("`figure1.svg`, `figure1.png`", "the paper's Figure 1, our numbers"),
     (
         "`sensitivity.md`, `.json`",
-        "what the paper leaves open, trained in several readings (`pcer reproduce --sensitivity`)",
+        "what the paper leaves open, trained in several readings (`pcer reproduce "
+        "--sensitivity`)",
     ),
     ("`report.html`", "one page of all audits; may be left out, since it is large"),
     ("`run.log`", "when, how long, how much memory, on what machine; may be left out"),
@@ -57,9 +58,9 @@ def to_readme(study: Study, comparisons: Sequence[Compared]) -> str:
     """The page."""
     parts = [
         "# The paper's study, run by pcer",
-        f"{markdown_text(PAPER)}. {_size(study)} The folder holds statistics only, no records "
-        "and nothing about any one person. All but releases, `study.json`, `sensitivity.*` and "
-        "`run.log` follows from the releases.",
+        f"{markdown_text(PAPER)}. {_size(study)} The folder holds statistics only, no "
+        "records and nothing about any one person. All but releases, `study.json`, "
+        "`sensitivity.*` and `run.log` follows from the releases.",
         "## What is there",
         "\n".join(
             ["| file | what |", "|---|---|", *(f"| {a} | {b} |" for a, b in FILES)]
@@ -67,11 +68,12 @@ def to_readme(study: Study, comparisons: Sequence[Compared]) -> str:
         to_markdown(_verdicts(study)),
         to_markdown(by_records(comparisons)),
         "## How it was made",
-        f"```console\n$ {_command(study)}   # trains what is missing, then writes every file\n"
-        "$ pcer reproduce --tables-only -o FOLDER   # writes every file again from the releases\n"
-        "$ pcer audit FOLDER   # the same models, by the strongest attack\n```",
-        "The same commit, versions and kind of processor give the same releases; another kind "
-        "may differ in rounding, and with it in single predictions.",
+        f"```console\n$ {_command(study)}   # trains what is missing, then writes "
+        "every file\n$ pcer reproduce --tables-only -o FOLDER   # writes every file "
+        "again from the releases\n$ pcer audit FOLDER   # the same models, by the "
+        "strongest attack\n```",
+        "The same commit, versions and kind of processor give the same releases; "
+        "another kind may differ in rounding, and with it in single predictions.",
         to_markdown(_protocol(study)),
         *_environments(study),
     ]
@@ -87,9 +89,8 @@ def _size(study: Study) -> str:
     )
     whole = "" if study.is_complete else f" of the paper's {len(CONFIGURATIONS)}"
     return (
-        f"{len(study.configurations)}{whole} configurations, {budgets} budgets and {told} "
-        f"{'seed' if told == '1' else 'seeds'}: "
-        f"{models:,} models."
+        f"{len(study.configurations)}{whole} configurations, {budgets} budgets and "
+        f"{told} {'seed' if told == '1' else 'seeds'}: {models:,} models."
     )
 
 

@@ -112,9 +112,9 @@ def _main(study: Study, one: Configuration) -> PaperTable | None:
     return PaperTable(
         label=one.table,
         caption=(
-            f"{_named(one)}: mean ± standard deviation over {_n_seeds(study, one)} seeds; in "
-            f"brackets the 95 % bootstrap interval of the mean. A positive prediction is {kind}. "
-            f"Bold: smallest DP-Gap.{_whose(study, [one])}"
+            f"{_named(one)}: mean ± standard deviation over {_n_seeds(study, one)} "
+            "seeds; in brackets the 95 % bootstrap interval of the mean. A positive "
+            f"prediction is {kind}. Bold: smallest DP-Gap.{_whose(study, [one])}"
         ),
         align="lcccccc",
         head=(EPSILON, ACCURACY, PARITY, ODDS, *_gap_heads(one), DISPARITY),
@@ -155,9 +155,9 @@ def _halves(study: Study) -> PaperTable | None:
     return PaperTable(
         label="tab:acs",
         caption=(
-            f"ACS Income 2018: mean ± standard deviation over {_n_seeds(study, there[0])} seeds; "
-            "in brackets the 95 % bootstrap interval of the mean. A positive prediction is "
-            "beneficial."
+            "ACS Income 2018: mean ± standard deviation over "
+            f"{_n_seeds(study, there[0])} seeds; in brackets the 95 % bootstrap "
+            "interval of the mean. A positive prediction is beneficial."
             f"{_whose(study, there)}"
         ),
         align="l" + "ccc" * len(there),
@@ -188,8 +188,9 @@ def _floors(study: Study) -> PaperTable | None:
     return PaperTable(
         label="tab:floor-sensitivity",
         caption=(
-            "PCER disparity, mean ± standard deviation, at every floor; n₊: seeds above 0. Bold: "
-            f"the floor of the other tables.{_whose(study, [one for one, _ in there])}"
+            "PCER disparity, mean ± standard deviation, at every floor; n₊: seeds "
+            "above 0. Bold: the floor of the other "
+            f"tables.{_whose(study, [one for one, _ in there])}"
         ),
         align="llrr",
         head=(
@@ -227,10 +228,11 @@ def _summary(study: Study) -> PaperTable:
     return PaperTable(
         label="tab:summary",
         caption=(
-            "Budgets at which the mean DP-Gap, and the size of the mean PCER disparity, is "
-            "smallest once rounded as printed; and the budgets whose interval excludes 0 on the "
-            f"same side at floors 0.001 and 0.01. {NONE_DETECTED_MARK}: no group's "
-            f"exposure is detected at that budget.{_whose(study, study.configurations)}"
+            "Budgets at which the mean DP-Gap, and the size of the mean PCER "
+            "disparity, is smallest once rounded as printed; and the budgets whose "
+            "interval excludes 0 on the same side at floors 0.001 and 0.01. "
+            f"{NONE_DETECTED_MARK}: no group's exposure is detected at that "
+            f"budget.{_whose(study, study.configurations)}"
         ),
         align="llccc",
         head=(
@@ -279,10 +281,9 @@ def _attacks(study: Study, label: str) -> PaperTable | None:
     return PaperTable(
         label=label,
         caption=(
-            "PCER disparity with the overfitting gap and with the advantage of the threshold "
-            "attack (AUC − 0.5) as cost, of every model, then the mean over seeds. Bold: rows "
-            "whose signs differ."
-            f"{_whose(study, there)}"
+            "PCER disparity with the overfitting gap and with the advantage of the "
+            "threshold attack (AUC − 0.5) as cost, of every model, then the mean over "
+            f"seeds. Bold: rows whose signs differ.{_whose(study, there)}"
         ),
         align="llccccccc",
         head=(
@@ -394,10 +395,10 @@ def _signed(value: float | None, digits: int) -> str:
 
 
 FIGURE_CAPTION = (
-    "DP-Gap (left axis) and PCER disparity (right axis) against the budget, mean over seeds with "
-    "95% bootstrap interval; no-DP on the right. Shaded as in the paper: epsilon 0.1, called "
-    "floor-dominated. A cross marks a disparity at a budget where no group's exposure is "
-    "detected."
+    "DP-Gap (left axis) and PCER disparity (right axis) against the budget, mean over "
+    "seeds with 95% bootstrap interval; no-DP on the right. Shaded as in the paper: "
+    "epsilon 0.1, called floor-dominated. A cross marks a disparity at a budget where "
+    "no group's exposure is detected."
 )
 PREAMBLE = r"""% Written by pcer reproduce. Compile where figure1.png lies beside it.
 \documentclass{article}
