@@ -1,8 +1,11 @@
-"""The paper's protocol as data: what is trained, how often, with which settings, and its source.
+"""What does the paper train, how often, with which settings, and where does it say so?
 
-The paper is Rakshit Naidu, "Privacy Cost as Equity Input: A Group Fairness Criterion
-for Differentially Private Machine Learning". Sections are named by their titles or
-labels there.
+Everything else in the study reads its constants here. The paper is Rakshit Naidu,
+"Privacy Cost as Equity Input: A Group Fairness Criterion for Differentially Private
+Machine Learning"; sections are named by their titles or labels there.
+
+To add a second reading of a dataset: a row in ``SECOND_READINGS``, and a case in
+``run._dataset`` that loads it.
 """
 
 from __future__ import annotations
@@ -44,6 +47,11 @@ class Configuration:
     table: str
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Dataset and attribute, under which a study keeps its release."""
+        return self.dataset, self.attribute
+
+    @property
     def file_name(self) -> str:
         """The release of this configuration in a study's folder."""
         return f"{self.dataset}.{self.attribute}.release.json"
@@ -79,14 +87,14 @@ CONFIGURATIONS = (
 )
 """In the order of the paper's summary (Table S2)."""
 
-DATASETS = tuple(dict.fromkeys(one.dataset for one in CONFIGURATIONS))
+DATASETS = tuple(dict.fromkeys(known.dataset for known in CONFIGURATIONS))
 
 CLOSEST = "adult-closest"
-"""The second reading of Adult: of nine, the one whose figures come closest to the paper's."""
+"""The second reading of Adult: of nine, its figures come closest to the paper's."""
 CLOSEST_READING = "adult-all-numbers-no-capital-protected"
 """Which reading that is; ``sensitivity.json`` computes it, and a test compares."""
 SECOND_READINGS = {CLOSEST: "adult"}
-"""What is trained beside the paper's datasets, and the dataset in whose place it can be read."""
+"""Second reading -> dataset of the paper that it can stand in for."""
 SWEEPS = (*DATASETS, *SECOND_READINGS)
 """Everything that is trained."""
 
@@ -219,12 +227,15 @@ def budget_label(epsilon: float) -> str:
 
 
 def configuration(dataset: str, attribute: str) -> Configuration:
-    """The configuration of that name; KeyError where the paper has none.
+    """The paper's configuration of a dataset and an attribute.
+
+    Raises:
+        KeyError: the paper has none.
 
     >>> configuration("compas", "race").groups
     ('Other', 'African-American')
     """
-    for one in CONFIGURATIONS:
-        if (one.dataset, one.attribute) == (dataset, attribute):
-            return one
+    for known in CONFIGURATIONS:
+        if known.key == (dataset, attribute):
+            return known
     raise KeyError(f"the paper has no configuration {dataset} {attribute}")
