@@ -14,16 +14,10 @@ import pcer
 from pcer import metrics
 from pcer.measuring.plan import Plan
 from pcer.release.panel import panels
-from pcer_studies import numbers
+from pcer_studies.agreement import FIGURES, figure, study_figure, study_means
 from pcer_studies.claims import noise
 from pcer_studies.claims.noise import CLIPPED_MEAN, split_spread, spread_of_accuracy
-from pcer_studies.numbers import (
-    FIGURES,
-    OurNumber,
-    error_of_count,
-    our_number,
-    study_means,
-)
+from pcer_studies.numbers import OurNumber, error_of_count, our_number
 from pcer_studies.protocol import (
     BUDGETS,
     CONFIGURATIONS,
@@ -55,9 +49,9 @@ def comparisons(study):
 
 
 def find(comparisons, name, **fields) -> Compared:
-    (figure,) = published_figures(name=name, **fields)
-    (one,) = [one for one in comparisons if one.published == figure]
-    return one
+    (printed,) = published_figures(name=name, **fields)
+    (comparison,) = [one for one in comparisons if one.published == printed]
+    return comparison
 
 
 def by_hand(release, epsilon, *, group=0, floor=0.001) -> dict[str, list[float]]:
@@ -190,7 +184,7 @@ def test_agreement_of_a_study_against_loops(study):
             [mean(values[name]) for name in ("pcer_disparity", "pcer_disparity_auc")]
         )
     means, resampled = study_means(study)
-    found = {name: numbers.figure(means, resampled, name, BUDGETS) for name in FIGURES}
+    found = {name: figure(means, resampled, name, BUDGETS) for name in FIGURES}
     first, second = np.array(pairs).T
     for name, expected in {
         "auc_advantage_mean": mean(advantages),
@@ -204,10 +198,10 @@ def test_agreement_of_a_study_against_loops(study):
     }.items():
         assert found[name][0] == pytest.approx(expected), name
     last = sum(a * b > 0 for a, b in pairs[len(BUDGETS) - 1 :: len(BUDGETS)])
-    assert numbers.figure(means, None, "sign_agreements", BUDGETS[-1:]) == (last, None)
+    assert figure(means, None, "sign_agreements", BUDGETS[-1:]) == (last, None)
     assert all(error >= 0 for _, error in found.values())
     variance = sum(seeds.var() / N_SEEDS for seeds in by_seed.values())
-    _, error = numbers.study_figure(study, "auc_advantage_mean", BUDGETS)
+    _, error = study_figure(study, "auc_advantage_mean", BUDGETS)
     assert error == pytest.approx(math.sqrt(variance) / 72, rel=0.1)
 
 
@@ -314,7 +308,7 @@ def test_a_number_is_found_wherever_it_is_printed_its_own_table_first(
     dataset, epsilon, quantity, floor, own, places
 ):
     key = key_at(configuration(dataset, "race"), epsilon, quantity, floor=floor)
-    assert [figure.place for figure in figures_at(key)] == places
+    assert [printed.place for printed in figures_at(key)] == places
     cell = own_cell(key)
     assert (cell and cell.value) == own
 

@@ -23,7 +23,7 @@ from pcer.statistics import (
     holm,
     percentile_interval,
 )
-from pcer_studies.numbers import seed_values
+from pcer_studies.model_values import seed_values
 from pcer_studies.protocol import NO_DP, configuration
 from pcer_studies.published import PrintedFigure, key_at, own_cell
 from pcer_studies.sensitivity.variants import VARIANTS, OpenQuestion, Variant, variant
