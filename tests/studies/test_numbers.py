@@ -27,15 +27,10 @@ from pcer_studies.protocol import (
     configuration,
 )
 from pcer_studies.published import figures_at, key_at, own_cell, published_figures
-from pcer_studies.tables.cells import (
-    EXPECTED,
-    Compared,
-    compare,
-    find_limits,
-    to_csv,
-    to_page,
-)
+from pcer_studies.tables.cells import to_csv, to_page
+from pcer_studies.tables.comparison import EXPECTED, Compared, compare
 from pcer_studies.tables.layout import Bold, paper_tables
+from pcer_studies.tables.limits import find_limits
 from tests.worlds.releases import World, simulate
 from tests.worlds.studies import study_of, tree_of, tree_of_rates
 
