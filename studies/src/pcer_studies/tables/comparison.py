@@ -43,9 +43,10 @@ NO_ERROR = "none printed"
 EXACT = "exact"
 
 EXPECTED = {True: 0.95, False: math.erf(WIDTH / 2)}
-"""Share within the rule if nothing but luck differs, by: has a published error.
+"""Share within the rule if nothing but luck differs.
 
-Without one, a difference of two equally exact means has sqrt(2) times our error.
+With a published error 95 %. Without one, a difference of two equally exact means has
+sqrt(2) times our error.
 """
 
 

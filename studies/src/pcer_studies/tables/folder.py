@@ -29,11 +29,8 @@ from pcer_studies.results import Study
 from pcer_studies.tables.cells import by_records, to_csv, to_page
 from pcer_studies.tables.comparison import Compared, compare
 from pcer_studies.tables.figure import figure1
-from pcer_studies.tables.layout import (
-    paper_tables,
-    to_latex_document,
-    to_markdown_tables,
-)
+from pcer_studies.tables.layout import paper_tables
+from pcer_studies.tables.typeset import to_latex_document, to_markdown_tables
 
 FILES = (
     (
