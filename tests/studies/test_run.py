@@ -26,7 +26,7 @@ from pcer_studies.run import (
     train_study,
 )
 from pcer_studies.sensitivity import run as variants_run
-from pcer_studies.sensitivity.analysis import read_sensitivity
+from pcer_studies.sensitivity.records import read_sensitivity
 from pcer_studies.sensitivity.variants import COMPAS, variant
 from tests.worlds.studies import SHIPPED
 

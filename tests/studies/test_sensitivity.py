@@ -14,7 +14,8 @@ from pcer.data.fetch import FOLDER_VARIABLE
 from pcer.errors import InputError
 from pcer_studies.protocol import configuration
 from pcer_studies.sensitivity import analysis, readings
-from pcer_studies.sensitivity.analysis import Observed, Sensitivity, paired_difference
+from pcer_studies.sensitivity.analysis import paired_difference
+from pcer_studies.sensitivity.observed import Observed, observe, observed_of
 from pcer_studies.sensitivity.page import to_page
 from pcer_studies.sensitivity.readings import (
     READINGS,
@@ -22,22 +23,19 @@ from pcer_studies.sensitivity.readings import (
     load_reading,
     missing_files,
 )
+from pcer_studies.sensitivity.records import Sensitivity, read_sensitivity
 from pcer_studies.sensitivity.variants import ADULT, COMPAS, variant
 from tests.worlds.studies import SHIPPED, simulated
 
 
 @pytest.fixture(scope="module")
 def found() -> Sensitivity:
-    return analysis.read_sensitivity(SHIPPED / "sensitivity.json")
+    return read_sensitivity(SHIPPED / "sensitivity.json")
 
 
 def observed(found: Sensitivity, *names: str) -> list[Observed]:
     """What was trained of these variants, or of all."""
-    return [
-        one
-        for one in analysis.observed_of(found)
-        if not names or one.variant.name in names
-    ]
+    return [one for one in observed_of(found) if not names or one.variant.name in names]
 
 
 def analyse(trained: list[Observed], **fields) -> Sensitivity:
@@ -126,7 +124,7 @@ def test_what_does_not_fit_is_refused(found, tmp_path):
         analyse(observed(found, "compas-prv"))
     release = simulated(configuration("compas", "race"), n_seeds=1)
     with pytest.raises(InputError, match="compas-prv must have 1 budgets, not 6"):
-        analysis.observe(variant("compas-prv"), {"race": release}, n_features=7)
+        observe(variant("compas-prv"), {"race": release}, n_features=7)
     path, named, short = (
         tmp_path / "sensitivity.json",
         found.model_dump(),
@@ -141,7 +139,7 @@ def test_what_does_not_fit_is_refused(found, tmp_path):
     ):
         path.write_text(json.dumps(tree))
         with pytest.raises(InputError, match=said):
-            analysis.read_sensitivity(path)
+            read_sensitivity(path)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from pcer.wording import NOTHING, yes_no
 from pcer_studies.numbers import OurNumber
 from pcer_studies.protocol import DATASETS, OUR_READING, budget_label
 from pcer_studies.published import FigureKey, PrintedFigure
-from pcer_studies.tables.comparison import COUNTS, EXPECTED, Compared
+from pcer_studies.tables.comparison import COUNTS, EXPECTED_WITHOUT_ERROR, Compared
 from pcer_studies.tables.limits import compas_limits
 
 RULE = (
@@ -54,7 +54,7 @@ def to_page(comparisons: Sequence[Compared]) -> str:
         "# Published beside ours",
         f"{_counted(comparisons)} `cells.csv` holds the same lines for programs.",
         RULE,
-        SHARE.format(without=100 * EXPECTED[False]),
+        SHARE.format(without=100 * EXPECTED_WITHOUT_ERROR),
         *_notes(comparisons),
         to_markdown(by_records(comparisons)),
         to_markdown(by_quantity(comparisons)),
@@ -111,7 +111,7 @@ def _counts(part: Sequence[Compared]) -> tuple[str, ...]:
     within = sum(one.within is True for one in compared)
     if not compared:
         return (str(len(part)), "0", "0", "0", NOTHING, NOTHING)
-    expected = sum(EXPECTED[one.error is not None] for one in compared) / len(compared)
+    expected = sum(one.expected for one in compared) / len(compared)
     return (
         str(len(part)),
         str(len(compared)),

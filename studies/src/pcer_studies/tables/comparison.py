@@ -13,7 +13,7 @@ The published error is the width of the printed 95 % interval / 3.92, else the p
 standard deviation / sqrt(50), else the one printed beside the same number in another
 table; ours is made likewise from our seeds. A number of seeds has a binomial error.
 Where the paper prints none, ours stands alone, and two equally exact studies agree
-less often: see ``EXPECTED``.
+less often: see ``EXPECTED_WITHOUT_ERROR``.
 """
 
 from __future__ import annotations
@@ -42,12 +42,11 @@ NOT_APPLICABLE = "N/A"
 NO_ERROR = "none printed"
 EXACT = "exact"
 
-EXPECTED = {True: 0.95, False: math.erf(WIDTH / 2)}
-"""Share within the rule if nothing but luck differs.
-
-With a published error 95 %. Without one, a difference of two equally exact means has
-sqrt(2) times our error.
-"""
+EXPECTED_WITH_ERROR = 0.95
+"""Share within the rule if nothing but luck differs, with a published error."""
+EXPECTED_WITHOUT_ERROR = math.erf(WIDTH / 2)
+"""The same without one: a difference of two equally exact means has sqrt(2) times our
+error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +66,11 @@ class Compared:
     error: float | None
     error_from: str
     note: str
+
+    @property
+    def expected(self) -> float:
+        """The chance to be within the joint uncertainty if nothing but luck differs."""
+        return EXPECTED_WITHOUT_ERROR if self.error is None else EXPECTED_WITH_ERROR
 
     @property
     def difference(self) -> float | None:

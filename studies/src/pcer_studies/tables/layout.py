@@ -261,8 +261,8 @@ def _summary(study: Study) -> PaperTable:
         label="tab:summary",
         caption=(
             "Budgets at which the mean DP-Gap, and the size of the mean PCER "
-            "disparity, is smallest once rounded as printed; and the budgets whose interval "
-            "excludes 0 on the same side at floors 0.001 and 0.01. "
+            "disparity, is smallest once rounded as printed; and the budgets whose "
+            "interval excludes 0 on the same side at floors 0.001 and 0.01. "
             f"{NONE_DETECTED_MARK}: no group's exposure is detected at that "
             f"budget.{_data_notes(study, study.configurations)}"
         ),
