@@ -31,7 +31,7 @@ from pcer_studies.tables.cells import to_csv, to_page
 from pcer_studies.tables.comparison import (
     EXPECTED_WITH_ERROR,
     EXPECTED_WITHOUT_ERROR,
-    Compared,
+    Comparison,
     compare,
 )
 from pcer_studies.tables.layout import Bold, paper_tables
@@ -48,7 +48,7 @@ def comparisons(study):
     return compare(study)
 
 
-def find(comparisons, name, **fields) -> Compared:
+def find(comparisons, name, **fields) -> Comparison:
     (printed,) = published_figures(name=name, **fields)
     (comparison,) = [one for one in comparisons if one.published == printed]
     return comparison

@@ -137,18 +137,6 @@ def _at_budgets(means: Means, budgets: tuple[float, ...]) -> Means:
     )
 
 
-def _advantage_mean(means: Means) -> FloatArray:
-    return means.advantage.mean(axis=(-3, -2, -1))
-
-
-def _advantage_largest(means: Means) -> FloatArray:
-    return means.advantage.max(axis=(-3, -2, -1))
-
-
-def _gap_mean(means: Means) -> FloatArray:
-    return means.gap.mean(axis=(-3, -2, -1))
-
-
 def _gap_correlation(means: Means) -> FloatArray:
     """Of gap and advantage, over configurations, budgets and groups."""
     return _pearson(_flat(means.gap, n_axes=3), _flat(means.advantage, n_axes=3))
@@ -161,28 +149,31 @@ def _disparity_correlation(means: Means) -> FloatArray:
 def _sign_agreements(means: Means) -> FloatArray:
     """How many disparities by gap and by attack have the same sign."""
     product = _flat(means.by_gap, n_axes=2) * _flat(means.by_attack, n_axes=2)
-    return np.sum(product > 0, axis=-1)
+    n_agreements: FloatArray = np.sum(product > 0, axis=-1)
+    return n_agreements
 
 
 def _share_understated(means: Means) -> FloatArray:
     """Share of disparities that are at least as large by the attack as by the gap."""
     by_gap = np.abs(_flat(means.by_gap, n_axes=2))
     by_attack = np.abs(_flat(means.by_attack, n_axes=2))
-    return np.mean(by_attack >= by_gap, axis=-1)
+    share: FloatArray = np.mean(by_attack >= by_gap, axis=-1)
+    return share
 
 
 def _median_ratio(means: Means) -> FloatArray:
     """Median size of a disparity by the attack divided by its size by the gap."""
     by_gap = np.abs(_flat(means.by_gap, n_axes=2))
     by_attack = np.abs(_flat(means.by_attack, n_axes=2))
-    return np.median(by_attack / by_gap, axis=-1)
+    ratio: FloatArray = np.median(by_attack / by_gap, axis=-1)
+    return ratio
 
 
 FIGURES: Mapping[str, Callable[[Means], FloatArray]] = {
-    "auc_advantage_mean": _advantage_mean,
-    "auc_advantage_largest": _advantage_largest,
+    "auc_advantage_mean": lambda means: means.advantage.mean(axis=(-3, -2, -1)),
+    "auc_advantage_largest": lambda means: means.advantage.max(axis=(-3, -2, -1)),
     "gap_advantage_correlation": _gap_correlation,
-    "overfitting_gap_mean": _gap_mean,
+    "overfitting_gap_mean": lambda means: means.gap.mean(axis=(-3, -2, -1)),
     "sign_agreements": _sign_agreements,
     "disparity_correlation": _disparity_correlation,
     "share_understated": _share_understated,

@@ -228,7 +228,7 @@ def environment(flags: EngineFlags) -> dict[str, Any]:
     It holds no time and no name of a machine, so that equal machines give equal files.
     """
     commit, dirty = source_state()
-    packages = PACKAGES
+    packages: tuple[str, ...] = PACKAGES
     if flags.device == "cpu":
         packages += CPU_PACKAGES
     return {

@@ -17,7 +17,7 @@ from pcer.wording import NOTHING, yes_no
 from pcer_studies.numbers import OurNumber
 from pcer_studies.protocol import DATASETS, OUR_READING, budget_label
 from pcer_studies.published import FigureKey, PrintedFigure
-from pcer_studies.tables.comparison import COUNTS, EXPECTED_WITHOUT_ERROR, Compared
+from pcer_studies.tables.comparison import COUNTS, EXPECTED_WITHOUT_ERROR, Comparison
 from pcer_studies.tables.limits import compas_limits
 
 RULE = (
@@ -39,16 +39,16 @@ SHARE = (
 )
 
 
-def to_csv(comparisons: Iterable[Compared]) -> str:
+def to_csv(comparisons: Iterable[Comparison]) -> str:
     """One line per figure; numbers with six significant digits."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(_CsvRow._fields)
-    lines.writerows(_csv_row(one) for one in comparisons)
+    lines.writerows(_csv_row(comparison) for comparison in comparisons)
     return text.getvalue()
 
 
-def to_page(comparisons: Sequence[Compared]) -> str:
+def to_page(comparisons: Sequence[Comparison]) -> str:
     """The same for people: the summary first, then every figure by its table."""
     parts = [
         "# Published beside ours",
@@ -61,16 +61,18 @@ def to_page(comparisons: Sequence[Compared]) -> str:
         *(to_markdown(table) for table in compas_limits(comparisons)),
     ]
     places = dict.fromkeys(
-        one.published.place for one in comparisons if one.published.in_table
+        comparison.published.place
+        for comparison in comparisons
+        if comparison.published.in_table
     )
     parts += [to_markdown(_table_of(place, comparisons)) for place in places]
     parts.append(to_markdown(_text_table(comparisons)))
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def by_records(comparisons: Iterable[Compared]) -> Table:
+def by_records(comparisons: Iterable[Comparison]) -> Table:
     """How many cells are within, by dataset."""
-    cells = [one for one in comparisons if one.published.in_table]
+    cells = [comparison for comparison in comparisons if comparison.published.in_table]
     rows = []
     for dataset in DATASETS:
         part = [cell for cell in cells if cell.published.key.dataset == dataset]
@@ -84,13 +86,14 @@ def by_records(comparisons: Iterable[Compared]) -> Table:
     )
 
 
-def by_quantity(comparisons: Iterable[Compared]) -> Table:
+def by_quantity(comparisons: Iterable[Comparison]) -> Table:
     """How many cells are within, by table and quantity."""
-    parts: dict[tuple[str, str], list[Compared]] = {}
-    for one in comparisons:
-        if one.published.in_table:
-            place_and_quantity = (one.published.place, one.published.key.quantity)
-            parts.setdefault(place_and_quantity, []).append(one)
+    parts: dict[tuple[str, str], list[Comparison]] = {}
+    for comparison in comparisons:
+        if comparison.published.in_table:
+            place = comparison.published.place
+            quantity = comparison.published.key.quantity
+            parts.setdefault((place, quantity), []).append(comparison)
     rows = []
     for (place, quantity), part in parts.items():
         rows.append((place, _words(quantity), *_counts(part)))
@@ -105,13 +108,13 @@ def by_quantity(comparisons: Iterable[Compared]) -> Table:
 COUNTED = ("cells", "compared", "within", "outside", "share within", "expected")
 
 
-def _counts(part: Sequence[Compared]) -> tuple[str, ...]:
+def _counts(part: Sequence[Comparison]) -> tuple[str, ...]:
     """The columns ``COUNTED`` of some cells."""
-    compared = [one for one in part if one.within is not None]
-    within = sum(one.within is True for one in compared)
+    compared = [comparison for comparison in part if comparison.within is not None]
+    within = sum(comparison.within is True for comparison in compared)
     if not compared:
         return (str(len(part)), "0", "0", "0", NOTHING, NOTHING)
-    expected = sum(one.expected for one in compared) / len(compared)
+    expected = sum(comparison.expected for comparison in compared) / len(compared)
     return (
         str(len(part)),
         str(len(compared)),
@@ -122,10 +125,10 @@ def _counts(part: Sequence[Compared]) -> tuple[str, ...]:
     )
 
 
-def _counted(comparisons: Sequence[Compared]) -> str:
-    cells = [one for one in comparisons if one.published.in_table]
-    compared = [one for one in cells if one.within is not None]
-    within = sum(one.within is True for one in compared)
+def _counted(comparisons: Sequence[Comparison]) -> str:
+    cells = [comparison for comparison in comparisons if comparison.published.in_table]
+    compared = [comparison for comparison in cells if comparison.within is not None]
+    within = sum(comparison.within is True for comparison in compared)
     other = len(comparisons) - len(cells)
     return (
         f"All {len(cells)} cells of the paper's tables and {other} figures that stand "
@@ -134,33 +137,33 @@ def _counted(comparisons: Sequence[Compared]) -> str:
     )
 
 
-def _notes(comparisons: Iterable[Compared]) -> list[str]:
+def _notes(comparisons: Iterable[Comparison]) -> list[str]:
     """Whose records differ, once per dataset; the rows say which they are."""
     notes: dict[str, str] = {}
-    for one in comparisons:
-        dataset = one.published.key.dataset
-        if one.note and dataset:
-            notes.setdefault(dataset, one.note)
+    for comparison in comparisons:
+        dataset = comparison.published.key.dataset
+        if comparison.note and dataset:
+            notes.setdefault(dataset, comparison.note)
     lines = []
     for name, note in {**OUR_READING, **notes}.items():
         lines.append(f"- **{name}**: {markdown_text(note)}.")
     return ["\n".join(lines)] if lines else []
 
 
-def _table_of(place: str, comparisons: Iterable[Compared]) -> Table:
+def _table_of(place: str, comparisons: Iterable[Comparison]) -> Table:
     """Every figure of one of the paper's tables."""
     rows = []
-    for one in comparisons:
-        if one.published.in_table and one.published.place == place:
-            rows.append(_labelled(one))
+    for comparison in comparisons:
+        if comparison.published.in_table and comparison.published.place == place:
+            rows.append(_labelled(comparison))
     return Table(place, ("data", "ε", "quantity", *NUMBERS), tuple(rows), n_labels=3)
 
 
-def _text_table(comparisons: Iterable[Compared]) -> Table:
+def _text_table(comparisons: Iterable[Comparison]) -> Table:
     rows = []
-    for one in comparisons:
-        if not one.published.in_table:
-            rows.append((one.published.place, *_labelled(one)))
+    for comparison in comparisons:
+        if not comparison.published.in_table:
+            rows.append((comparison.published.place, *_labelled(comparison)))
     return Table(
         "Figures that stand only in the text or in Table S2",
         ("place", "data", "ε", "quantity", *NUMBERS),
@@ -174,11 +177,11 @@ def _text_table(comparisons: Iterable[Compared]) -> Table:
     )
 
 
-def _labelled(one: Compared) -> tuple[str, ...]:
+def _labelled(comparison: Comparison) -> tuple[str, ...]:
     """What a figure is about, and the columns ``NUMBERS``."""
-    key = one.published.key
+    key = comparison.published.key
     data = f"{key.dataset} ({key.attribute})" if key.dataset else "all six"
-    return (data, _budgets(key), _what(key), *_numbers(one))
+    return (data, _budgets(key), _what(key), *_numbers(comparison))
 
 
 NAMES = {
@@ -196,16 +199,16 @@ NAMES = {
 NUMBERS = ("published", "ours", "difference", "joint uncertainty", "within", "records")
 
 
-def _numbers(one: Compared) -> tuple[str, ...]:
+def _numbers(comparison: Comparison) -> tuple[str, ...]:
     """The columns ``NUMBERS`` of one figure."""
-    digits = _digits(one.published)
+    digits = _digits(comparison.published)
     return (
-        _published(one.published),
-        _ours(one),
-        _fixed(one.difference, digits, sign=True),
-        _fixed(one.allowed, digits),
-        yes_no(one.within),
-        _whose([one]),
+        _published(comparison.published),
+        _ours(comparison),
+        _fixed(comparison.difference, digits, sign=True),
+        _fixed(comparison.allowed, digits),
+        yes_no(comparison.within),
+        _whose([comparison]),
     )
 
 
@@ -218,17 +221,18 @@ def _published(published: PrintedFigure) -> str:
     )
 
 
-def _ours(one: Compared) -> str:
-    if one.ours is None:
+def _ours(comparison: Comparison) -> str:
+    ours = comparison.ours
+    if ours is None:
         return NOTHING
-    if one.ours.value is None:
-        return one.ours.words or NOTHING
-    digits = _digits(one.published)
-    words = _fixed(one.ours.value, digits)
-    if one.ours.std is not None:
-        words += f" ± {_fixed(one.ours.std, digits)}"
-    if one.published.ci is not None:
-        words += _ends(one.ours.ci, 1)
+    if ours.value is None:
+        return ours.words or NOTHING
+    digits = _digits(comparison.published)
+    words = _fixed(ours.value, digits)
+    if ours.std is not None:
+        words += f" ± {_fixed(ours.std, digits)}"
+    if comparison.published.ci is not None:
+        words += _ends(ours.ci, 1)
     return words
 
 
@@ -244,9 +248,9 @@ def _ends(ci: tuple[float, float] | None, digits: int) -> str:
     return f" [{_fixed(ci[0], digits)}, {_fixed(ci[1], digits)}]"
 
 
-def _whose(part: Iterable[Compared]) -> str:
+def _whose(part: Iterable[Comparison]) -> str:
     """Whose records some figures are of."""
-    notes = {one.note for one in part}
+    notes = {comparison.note for comparison in part}
     if notes == {""}:
         return "the paper's"
     if any(note.startswith(("not run", "needs")) for note in notes):
@@ -310,10 +314,10 @@ class _CsvRow(NamedTuple):
     note: str
 
 
-def _csv_row(one: Compared) -> _CsvRow:
-    published = one.published
+def _csv_row(comparison: Comparison) -> _CsvRow:
+    published = comparison.published
     key = published.key
-    ours = one.ours or OurNumber()
+    ours = comparison.ours or OurNumber()
     low, high = published.ci or (None, None)
     our_low, our_high = ours.ci or (None, None)
     return _CsvRow(
@@ -330,15 +334,15 @@ def _csv_row(one: Compared) -> _CsvRow:
         published_std=_plain(published.std),
         published_ci_low=_plain(low),
         published_ci_high=_plain(high),
-        published_error_from=one.error_from,
+        published_error_from=comparison.error_from,
         ours=ours.words or _plain(ours.value),
         ours_std=_plain(ours.std),
         ours_ci_low=_plain(our_low),
         ours_ci_high=_plain(our_high),
-        difference=_plain(one.difference),
-        joint_uncertainty=_plain(one.allowed),
-        within="" if one.within is None else yes_no(one.within),
-        note=one.note,
+        difference=_plain(comparison.difference),
+        joint_uncertainty=_plain(comparison.allowed),
+        within="" if comparison.within is None else yes_no(comparison.within),
+        note=comparison.note,
     )
 
 

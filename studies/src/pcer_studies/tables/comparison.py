@@ -50,7 +50,7 @@ error."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class Comparison:
     """A published figure with our number beside it.
 
     Attributes:
@@ -115,13 +115,13 @@ class Compared:
         return self.ours.words == self.published.printed
 
 
-def compare(study: Study) -> tuple[Compared, ...]:
+def compare(study: Study) -> tuple[Comparison, ...]:
     """All 448 cells and every figure outside the tables, in the paper's order."""
     comparisons = []
     for published in published_figures():
         error = _published_error(published)
         comparisons.append(
-            Compared(
+            Comparison(
                 published=published,
                 ours=_our_number(study, published),
                 error=error.value,
@@ -145,11 +145,10 @@ def _published_error(published: PrintedFigure) -> _PrintedError:
     if quantity == "n_records":
         return _PrintedError(0.0, EXACT)
     if quantity in COUNTS and published.value is not None:
-        error = error_of_count(published.value, len(SEEDS))
-        return _PrintedError(error, "binomial")
-    own = _error_beside(published)
-    if own.value is not None or not published.in_table:
-        return own
+        return _PrintedError(error_of_count(published.value, len(SEEDS)), "binomial")
+    beside = _error_beside(published)
+    if beside.value is not None or not published.in_table:
+        return beside
 
     # Other tables print the same number, perhaps with its error.
     for other in figures_at(published.key):

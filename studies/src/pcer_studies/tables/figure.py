@@ -7,7 +7,7 @@ writes it as SVG and PNG.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pcer.measuring.verdict import Verdict
 from pcer.report.figures import OLIVE, PURPLE, Spec, complete, drawn
@@ -122,15 +122,19 @@ def _budgets() -> alt.X:
 
 
 def _curve(
-    name: str, side: str, title: str, colour: str
+    name: str, side: Literal["left", "right"], title: str, colour: str
 ) -> alt.LayerChart | alt.FacetChart:
     """Means joined by a line, with intervals; the two sides stand a little apart."""
     import altair as alt
 
     base = alt.Chart(alt.NamedData(name)).transform_filter(f"datum.axis == '{side}'")
     axis = alt.Axis(
-        title=title, titleColor=colour, labelColor=colour, orient=side, grid=False
-    )  # type: ignore[arg-type]
+        title=title,
+        titleColor=colour,
+        labelColor=colour,
+        orient=side,
+        grid=False,
+    )
     y = alt.Y("mean:Q", axis=axis, scale=alt.Scale(zero=True))
     offset = -APART if side == "left" else APART
     look: dict[str, Any] = {"color": colour, "xOffset": offset}

@@ -27,7 +27,7 @@ from pcer_studies.protocol import (
 )
 from pcer_studies.results import Study
 from pcer_studies.tables.cells import by_records, to_csv, to_page
-from pcer_studies.tables.comparison import Compared, compare
+from pcer_studies.tables.comparison import Comparison, compare
 from pcer_studies.tables.figure import figure1
 from pcer_studies.tables.layout import paper_tables
 from pcer_studies.tables.typeset import to_latex_document, to_markdown_tables
@@ -58,7 +58,7 @@ FILES = (
 )
 
 
-def to_readme(study: Study, comparisons: Sequence[Compared]) -> str:
+def to_readme(study: Study, comparisons: Sequence[Comparison]) -> str:
     """The page: findings, how it was made, and the protocol."""
     parts = [
         "# The paper's study, run by pcer",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pcer.report.table import Table
 from pcer.wording import budget_name, yes_no
-from pcer_studies.tables.comparison import Compared
+from pcer_studies.tables.comparison import Comparison
 
 ACCURACY = 0.01
 ACCURACY_AT_STRONGEST = 0.02
@@ -37,7 +37,7 @@ class Limit:
         rule: from what the distance is taken.
     """
 
-    comparison: Compared
+    comparison: Comparison
     distance: float
     allowed: float
     rule: str
@@ -48,7 +48,7 @@ class Limit:
         return self.distance <= self.allowed
 
 
-def compas_limits(comparisons: Iterable[Compared]) -> list[Table]:
+def compas_limits(comparisons: Iterable[Comparison]) -> list[Table]:
     """The table of limits, where COMPAS was run."""
     rows = [_row(limit) for limit in find_limits(comparisons)]
     if not rows:
@@ -67,41 +67,51 @@ def compas_limits(comparisons: Iterable[Compared]) -> list[Table]:
     ]
 
 
-def find_limits(comparisons: Iterable[Compared]) -> list[Limit]:
+def find_limits(comparisons: Iterable[Comparison]) -> list[Limit]:
     """Every cell of the paper's COMPAS table that has a limit."""
     limits = []
-    for one in comparisons:
-        limit = _limit(one) if one.published.name == "tab:compas-race" else None
+    for comparison in comparisons:
+        limit = (
+            _limit(comparison)
+            if comparison.published.name == "tab:compas-race"
+            else None
+        )
         if limit is not None:
             limits.append(limit)
     return limits
 
 
-def _limit(one: Compared) -> Limit | None:
+def _limit(comparison: Comparison) -> Limit | None:
     """None where a cell has no limit, or either side is not known."""
-    if one.difference is None:
+    if comparison.difference is None:
         return None
-    epsilon = one.published.key.budgets[0]
-    quantity = one.published.key.quantity
-    distance = abs(one.difference)
+    epsilon = comparison.published.key.budgets[0]
+    quantity = comparison.published.key.quantity
+    distance = abs(comparison.difference)
     if quantity == "accuracy":
         allowed = ACCURACY_AT_STRONGEST if epsilon == STRONGEST else ACCURACY
-        return Limit(one, distance, allowed, "from the published mean")
+        return Limit(comparison, distance, allowed, "from the published mean")
     if quantity == "demographic_parity_gap":
-        return Limit(one, distance, PARITY_GAP, "from the published mean")
+        return Limit(comparison, distance, PARITY_GAP, "from the published mean")
     if quantity == "pcer_disparity" and epsilon >= LEAST_BUDGET:
-        outside = _outside(one)
+        outside = _outside(comparison)
         if outside is not None:
-            return Limit(one, outside, NEAR_INTERVAL, "from the published interval")
+            return Limit(
+                comparison, outside, NEAR_INTERVAL, "from the published interval"
+            )
     return None
 
 
-def _outside(one: Compared) -> float | None:
+def _outside(comparison: Comparison) -> float | None:
     """How far our mean lies outside the published interval; 0 inside."""
-    if one.ours is None or one.ours.value is None or one.published.ci is None:
+    if (
+        comparison.ours is None
+        or comparison.ours.value is None
+        or comparison.published.ci is None
+    ):
         return None
-    low, high = one.published.ci
-    return max(low - one.ours.value, one.ours.value - high, 0.0)
+    low, high = comparison.published.ci
+    return max(low - comparison.ours.value, comparison.ours.value - high, 0.0)
 
 
 def _row(limit: Limit) -> tuple[str, ...]:
