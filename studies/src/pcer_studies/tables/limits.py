@@ -71,11 +71,9 @@ def find_limits(comparisons: Iterable[Comparison]) -> list[Limit]:
     """Every cell of the paper's COMPAS table that has a limit."""
     limits = []
     for comparison in comparisons:
-        limit = (
-            _limit(comparison)
-            if comparison.published.name == "tab:compas-race"
-            else None
-        )
+        if comparison.published.name != "tab:compas-race":
+            continue
+        limit = _limit(comparison)
         if limit is not None:
             limits.append(limit)
     return limits
@@ -104,14 +102,12 @@ def _limit(comparison: Comparison) -> Limit | None:
 
 def _outside(comparison: Comparison) -> float | None:
     """How far our mean lies outside the published interval; 0 inside."""
-    if (
-        comparison.ours is None
-        or comparison.ours.value is None
-        or comparison.published.ci is None
-    ):
+    value = None if comparison.ours is None else comparison.ours.value
+    ci = comparison.published.ci
+    if value is None or ci is None:
         return None
-    low, high = comparison.published.ci
-    return max(low - comparison.ours.value, comparison.ours.value - high, 0.0)
+    low, high = ci
+    return max(low - value, value - high, 0.0)
 
 
 def _row(limit: Limit) -> tuple[str, ...]:
