@@ -699,7 +699,8 @@ REAL = {
     for name, model in FORESTS.items()
     for apart in (False, True)
 } | {
-    f"{label}, forests grow from {old} to {new} people a leaf{'' if by_run else ', not paired'}": (
+    f"{label}, forests grow from {old} to {new} people a "
+    f"leaf{'' if by_run else ', not paired'}": (
         partial(
             draw_fleets,
             RandomForestClassifier(15, min_samples_leaf=old),
@@ -836,7 +837,8 @@ def references(n: int = 1_000, seed: int = 1) -> None:
     memorised, how often that is wrong.
     """
     print(
-        f"{n} draws each; at a true 5 % at most {stats.binom.ppf(0.99, n, 0.05) / n:.1%}"
+        f"{n} draws each; at a true 5 % at most "
+        f"{stats.binom.ppf(0.99, n, 0.05) / n:.1%}"
     )
     rows = {}
     for k, (name, world) in enumerate(REFERENCE_WORLDS.items()):
@@ -863,7 +865,8 @@ def signals(n: int = 1_000, seed: int = 1) -> None:
     alike but for what is memorised.
     """
     print(
-        f"{n} draws each; at a true 5 % at most {stats.binom.ppf(0.99, n, 0.05) / n:.1%}"
+        f"{n} draws each; at a true 5 % at most "
+        f"{stats.binom.ppf(0.99, n, 0.05) / n:.1%}"
     )
     rows = {}
     for name, world in SIGNAL_WORLDS.items():
@@ -909,7 +912,8 @@ def groups_apart(words: Sequence[str]) -> None:
             )
             separation = np.array([one[2] for one in found])
             print(
-                f"\n{name}: separation {separation.mean():.2f} (sd {separation.std():.2f})"
+                f"\n{name}: separation {separation.mean():.2f} (sd "
+                f"{separation.std():.2f})"
             )
             for attack, row in own.items():
                 pairs = ((key, x, mixed[attack][key]) for key, x in row.items())
@@ -979,7 +983,8 @@ def groups_by_coin(words: Sequence[str]) -> None:
     what = ("exposure", "ratio", "double", "outcomes")
     kinds = ", ".join(f"{kind} {counted[kind]}" for kind in what)
     print(
-        f"{given.model}, {given.people:,} people, {given.attack}: {kinds} of {given.audits}"
+        f"{given.model}, {given.people:,} people, {given.attack}: {kinds} of "
+        f"{given.audits}"
     )
 
 

@@ -225,7 +225,8 @@ def cell_coverage(n: int, rng: np.random.Generator) -> Results:
             )
         )
     print(
-        f"\ncoverage of 95 % intervals, {n} releases a cell; lowest (mean) over costs and models"
+        f"\ncoverage of 95 % intervals, {n} releases a cell; lowest (mean) over costs "
+        "and models"
     )
     print(f"{'people':>8}" + "".join(f"{f'{s} splits':>18}" for s in SPLITS))
     for size in SIZES:
@@ -251,8 +252,8 @@ def _summarise(title: str, cells: Sequence[Cell], name: str | None) -> None:
     )
     worst = cells[int(values.argmin())]
     print(
-        f"{title:<40} lowest {values.min():.1%} ({worst.kind}, costs {worst.cost:g} and "
-        f"{worst.other:g}, {worst.people} people, {worst.splits} splits), mean "
+        f"{title:<40} lowest {values.min():.1%} ({worst.kind}, costs {worst.cost:g} "
+        f"and {worst.other:g}, {worst.people} people, {worst.splits} splits), mean "
         f"{values.mean():.1%}, below 93 %: {(values < 0.93).sum()} of {len(values)}"
     )
 
@@ -262,7 +263,8 @@ def printed(n: int, rng: np.random.Generator) -> Results:
     n_groups = 8
     n_audits = max(1, n // 40)
     print(
-        f"\nas audits print it: {n_audits} audits of {n_groups} groups each; limits together"
+        f"\nas audits print it: {n_audits} audits of {n_groups} groups each; limits "
+        "together"
     )
     rows = {}
     for name, size, n_splits in product(
@@ -276,9 +278,9 @@ def printed(n: int, rng: np.random.Generator) -> Results:
         shares += [float(np.mean([one[k].all() for one in told])) for k in (3, 4)]
         rows[f"{name}, {size} people, {n_splits} splits"] = shares
         print(
-            f"{name:<13}{size:>6} people{n_splits:>3} splits: interval {shares[0]:.1%}, limit "
-            f"{shares[1]:.1%}, difference {shares[2]:.1%}; all limits of an audit {shares[3]:.1%}, "
-            f"all of differences {shares[4]:.1%}"
+            f"{name:<13}{size:>6} people{n_splits:>3} splits: interval "
+            f"{shares[0]:.1%}, limit {shares[1]:.1%}, difference {shares[2]:.1%}; all "
+            f"limits of an audit {shares[3]:.1%}, all of differences {shares[4]:.1%}"
         )
     return {"printed": rows}
 
@@ -318,7 +320,8 @@ def _audited(
 
 def placebo_groups(n: int, rng: np.random.Generator) -> Results:
     print(
-        f"\nalarms of placebo groups, {n} each: difference of costs / cross product / double"
+        f"\nalarms of placebo groups, {n} each: difference of costs / cross product / "
+        "double"
     )
     many = (1, 2, 5, 20, 50)
     print(f"{'':<38}" + "".join(f"{f'{s} splits':>20}" for s in many))
@@ -387,7 +390,8 @@ def small_groups(n: int, rng: np.random.Generator) -> Results:
 
 def spread(n: int, rng: np.random.Generator) -> Results:
     print(
-        "\nspread over splits: contradictions among random splits of records, and by person"
+        "\nspread over splits: contradictions among random splits of records, and by "
+        "person"
     )
     rows = {}
     kinds = {
@@ -415,9 +419,9 @@ def spread(n: int, rng: np.random.Generator) -> Results:
             ),
         }
         print(
-            f"{name:<24}{size:>6} people{n_splits:>4} splits: p < .001 {row['below_.001']:.2%}, "
-            f"p < .05 {row['below_.05']:.1%}; five records a person flagged "
-            f"{row['five records a person']:.1%}"
+            f"{name:<24}{size:>6} people{n_splits:>4} splits: p < .001 "
+            f"{row['below_.001']:.2%}, p < .05 {row['below_.05']:.1%}; five records a "
+            f"person flagged {row['five records a person']:.1%}"
         )
     return {"spread": rows}
 
@@ -434,7 +438,8 @@ def planted(gap: float) -> Population:
 
 def power(n: int, rng: np.random.Generator) -> Results:
     print(
-        f"\nexact test, 10,000 records, accuracy .8, 70/30, {n} releases: resolved at .05 alone,"
+        f"\nexact test, 10,000 records, accuracy .8, 70/30, {n} releases: resolved at "
+        ".05 alone,"
     )
     print(
         "and with Holm over six settings of that group and of one that is not memorised"
@@ -663,7 +668,8 @@ def people(arguments: Sequence[str]) -> None:
                 found = list(pool.map(measure_draw, *several, chunksize=4))
             seconds = time.perf_counter() - start
             print(
-                f"{world}, {n} records, {n_models} models: {options.draws} draws, {seconds:.0f} s"
+                f"{world}, {n} records, {n_models} models: {options.draws} draws, "
+                f"{seconds:.0f} s"
             )
             for cost in found[0]:
                 one = coverage_of_cost(np.array([draw[cost] for draw in found]))
@@ -768,8 +774,8 @@ def show_coverage(name: str, one: dict[str, object]) -> None:
     low, high = one["range"]
     print(
         f"  {name:<32}{one['cells']:>6} cells  covered {one['covered']:>6.1%} "
-        f"({low:.1%} to {high:.1%}{'' if one['within_range'] else ', OUTSIDE'})  "
-        f"above {ALARM}: {one['above']:>5.1%}  z {one['mean_z']:+.2f} +- {one['sd_z']:.2f}"
+        f"({low:.1%} to {high:.1%}{'' if one['within_range'] else ', OUTSIDE'})  above "
+        f"{ALARM}: {one['above']:>5.1%}  z {one['mean_z']:+.2f} +- {one['sd_z']:.2f}"
     )
 
 

@@ -263,7 +263,8 @@ def _peak_below(pid: int) -> int:
 
 def print_ratios(rows: list[Row]) -> None:
     print(
-        "CPU time per model-step; Opacus with hooks, its fastest mode, and its fastest mode with"
+        "CPU time per model-step; Opacus with hooks, its fastest mode, and its fastest "
+        "mode with"
     )
     print("batches cut by index instead of by its data loader")
     for row in rows:
@@ -284,7 +285,8 @@ def print_study(rows: list[Row]) -> None:
         )
     print(f"whole study: {sum(row['all_train_s'] for row in rows):.1f} s of training")
     print(
-        f"peak memory: {max(row['peak_mib'] for row in rows):,.0f} MiB over all processes"
+        f"peak memory: {max(row['peak_mib'] for row in rows):,.0f} MiB over all "
+        "processes"
     )
 
 
@@ -496,7 +498,8 @@ def receipts(words: Sequence[str]) -> None:
     for mode in ("none", *options.modes):
         total = sum(1e-6 * row["median_us"][mode] * row["n_steps"] for row in rows)
         print(
-            f"{len(rows) * options.models:,} models, {mode}: {options.models * total:.2f} s"
+            f"{len(rows) * options.models:,} models, {mode}: "
+            f"{options.models * total:.2f} s"
         )
     machine = {
         "machine": platform.processor() or platform.machine(),

@@ -664,7 +664,8 @@ def main() -> None:
         if options.rates:
             results[title] = {"rates": rates_of(draws), "n_draws": len(draws)}
             print(
-                f"{title}, {len(draws)} draws, found at {RATE:.0%}: {_shown(rates_of(draws))}"
+                f"{title}, {len(draws)} draws, found at {RATE:.0%}: "
+                f"{_shown(rates_of(draws))}"
             )
         else:
             results[title] = summary(draws, size)
@@ -681,7 +682,8 @@ def small_rates_told() -> dict[str, object]:
     rng = np.random.default_rng(7)
     told = {}
     print(
-        "made-up people, share found at 1 % false alarms: worked out, seen by 20, 50, 200 models"
+        "made-up people, share found at 1 % false alarms: worked out, seen by 20, 50, "
+        "200 models"
     )
     for name, kind in kinds(rng).items():
         seen = {n: seen_rates(kind, n, rng) for n in (20, 50, 200)}

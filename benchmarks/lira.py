@@ -564,8 +564,9 @@ def forms(arguments: Sequence[str]) -> None:
     mark_resolved(cells)
     sets = sorted({task.rows for task in tasks})
     print(
-        f"{name_of(options.source)}: {n_budgets} budgets, {n_records:,} records, {len(sets)} sets "
-        f"of {options.set_size} seeds, from seed {arrays['seeds'][sets[0][0]]} on"
+        f"{name_of(options.source)}: {n_budgets} budgets, {n_records:,} records, "
+        f"{len(sets)} sets of {options.set_size} seeds, from seed "
+        f"{arrays['seeds'][sets[0][0]]} on"
     )
     results = {}
     for kind, title in TITLES.items():

@@ -224,8 +224,9 @@ def told(cells: list[Cell]) -> None:
     ]
     worst = cells[int(np.argmin(p))]
     print(
-        f"\n{len(cells)} cells; worst: {worst.model}, {worst.cost}, {worst.n_splits} splits, "
-        f"{worst.share:.0%}: {worst.n_alarms} of {worst.n_flips}, p = {min(1.0, *p):.3g} over all"
+        f"\n{len(cells)} cells; worst: {worst.model}, {worst.cost}, {worst.n_splits} "
+        f"splits, {worst.share:.0%}: {worst.n_alarms} of {worst.n_flips}, p = "
+        f"{min(1.0, *p):.3g} over all"
     )
 
 
@@ -260,8 +261,8 @@ def flips(words: Sequence[str]) -> None:
         ):
             cells.append(cell)
             print(
-                f"  {cell.model:<14}{cell.n_splits:>3} splits {cell.share:.0%}  {cell.cost:<24}"
-                f"{cell.n_alarms / cell.n_flips:6.1%}",
+                f"  {cell.model:<14}{cell.n_splits:>3} splits {cell.share:.0%}  "
+                f"{cell.cost:<24}{cell.n_alarms / cell.n_flips:6.1%}",
                 flush=True,
             )
     told(cells)
@@ -410,7 +411,8 @@ def permutations(words: Sequence[str]) -> None:
             results[name] = one = time_draws(n_records, size)
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
             print(
-                f"  {name:<14}{one['cpu_seconds']:6.1f} CPU s{one['seconds']:8.1f} s, {peak:.2f} GB"
+                f"  {name:<14}{one['cpu_seconds']:6.1f} CPU s{one['seconds']:8.1f} s, "
+                f"{peak:.2f} GB"
             )
     else:
         arrays = read(options.source)

@@ -168,7 +168,8 @@ def counts(n: int = 2_000, seed: int = 1) -> None:
     """
     rows = []
     print(
-        f"{'people':>15} {'splits':>6} {'tests':>5}  question    {'amount':>7} predicted found"
+        f"{'people':>15} {'splits':>6} {'tests':>5}  question    {'amount':>7} "
+        "predicted found"
     )
     for world in range(2 * N_WORLDS):
         study, found = answers(world, n, np.random.default_rng([seed, world]))
@@ -176,8 +177,9 @@ def counts(n: int = 2_000, seed: int = 1) -> None:
         for name, answer in found.items():
             rows.append([people, study.n_splits, study.n_tests[0], name, *answer])
             print(
-                f"{people[0]:>7,} {people[1]:>7,} {study.n_splits:>6} {study.n_tests[0]:>5}  "
-                f"{name:<10} {answer[0]:>8.4f} {answer[1]:>9.1%} {answer[2]:>5.1%}",
+                f"{people[0]:>7,} {people[1]:>7,} {study.n_splits:>6} "
+                f"{study.n_tests[0]:>5}  {name:<10} {answer[0]:>8.4f} "
+                f"{answer[1]:>9.1%} {answer[2]:>5.1%}",
                 flush=True,
             )
     for name in (*QUESTIONS, *AUDITED):
@@ -185,7 +187,8 @@ def counts(n: int = 2_000, seed: int = 1) -> None:
         largest = misses.max()
         mean = misses.mean()
         print(
-            f"{name}: largest miss {largest:.1%}, mean {mean:.1%}, of {len(misses)} worlds"
+            f"{name}: largest miss {largest:.1%}, mean {mean:.1%}, of {len(misses)} "
+            "worlds"
         )
     write_results("planner", rows)
 

@@ -410,17 +410,19 @@ def differences(found: dict[str, Audit], where: str) -> list[Row]:
 
 def show(groups: list[Row], pairs: list[Row]) -> None:
     print(
-        "found by LiRA, its lower 95 % limit, and allowed (AUC - 1/2); spent: the mean receipt"
+        "found by LiRA, its lower 95 % limit, and allowed (AUC - 1/2); spent: the mean "
+        "receipt"
     )
     for row in groups:
         print(
-            f"  {row['setting']:12} {row['epsilon']:>5g} {row['group']:18} {row['found']:7.4f} "
-            f"± {row['standard_error']:.4f}  {row['lower_limit']:8.4f}  {row['allowed']:7.4f}  "
-            f"{row['spent']:8.4f} ± {row['spent_error']:.4f}  "
-            f"{'below' if row['holds'] else 'ABOVE'}"
+            f"  {row['setting']:12} {row['epsilon']:>5g} {row['group']:18} "
+            f"{row['found']:7.4f} ± {row['standard_error']:.4f}  "
+            f"{row['lower_limit']:8.4f}  {row['allowed']:7.4f}  {row['spent']:8.4f} ± "
+            f"{row['spent_error']:.4f}  {'below' if row['holds'] else 'ABOVE'}"
         )
     print(
-        "difference of the groups in errors; *: shown, Holm over the settings of a release"
+        "difference of the groups in errors; *: shown, Holm over the settings of a "
+        "release"
     )
     for row in pairs:
         parts = [
@@ -612,16 +614,19 @@ def shown(pair: Pair, digits: int = 3) -> str:
 def print_row(row: Row) -> None:
     r = "  ".join(f"{kind} {shown(pair)}" for kind, pair in row["r"].items())
     print(
-        f"{row['dataset']} at {row['epsilon']:g} ({row['nominal']:.3f} by rdp): r with {r}"
+        f"{row['dataset']} at {row['epsilon']:g} ({row['nominal']:.3f} by rdp): r with "
+        f"{r}"
     )
     print(
-        f"  mean {shown(row['mean'])}, at the promise {shown(row['share at the promise'])}"
+        f"  mean {shown(row['mean'])}, at the promise "
+        f"{shown(row['share at the promise'])}"
     )
     for name, one in row["groups"].items():
         print(
-            f"  {name:15} worst predicted: {one['worst']} (by {shown(one['accuracy less'])}), "
-            f"spends {shown(one['paid by the worst'])} against {shown(one['paid by the best'])} of "
-            f"{one['best']}: x{shown(one['worst over best'])}, more in "
+            f"  {name:15} worst predicted: {one['worst']} (by "
+            f"{shown(one['accuracy less'])}), spends {shown(one['paid by the worst'])} "
+            f"against {shown(one['paid by the best'])} of {one['best']}: "
+            f"x{shown(one['worst over best'])}, more in "
             f"{one['seeds in which the worst pays more']} of {row['n_seeds']} seeds; "
             f"most: {one['pays most']}",
             flush=True,

@@ -223,7 +223,8 @@ def audit_since(old: str, repeats: str = "15") -> None:
     ratio = statistics.median(now / before for before, now in pairs)
     for name, seconds in (("earlier", earlier), ("today", today)):
         print(
-            f"{name:<8} best {min(seconds):.3f} s, median {statistics.median(seconds):.3f} s"
+            f"{name:<8} best {min(seconds):.3f} s, median "
+            f"{statistics.median(seconds):.3f} s"
         )
     best = min(today) / min(earlier)
     print(f"median ratio {ratio:.2f}, ratio of best {best:.2f} (bar: {MOST_TIMES:g})")
@@ -356,13 +357,15 @@ def attacks(words: Sequence[str]) -> None:
     for name in STUDY_SHAPES if options.study else ["adult"]:
         found[name] = one = time_attacks(name, options.processes)
         print(
-            f"  {name:<8}{one['cpu_seconds']:8.1f} CPU s {one['seconds']:8.1f} s on the clock"
+            f"  {name:<8}{one['cpu_seconds']:8.1f} CPU s {one['seconds']:8.1f} s on "
+            "the clock"
         )
     total = sum(one["cpu_seconds"] for one in found.values())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     clock = sum(one["seconds"] for one in found.values())
     print(
-        f"  {'all':<8}{total:8.1f} CPU s {clock:8.1f} s on the clock, peak {peak:.2f} GB"
+        f"  {'all':<8}{total:8.1f} CPU s {clock:8.1f} s on the clock, peak {peak:.2f} "
+        "GB"
     )
     results = {
         "processes": options.processes,
@@ -375,10 +378,12 @@ def attacks(words: Sequence[str]) -> None:
         price = step * STEPS_PER_MODEL * len(BUDGETS) * N_SEEDS
         results |= {"opacus_step_seconds": step, "ordinary_lira_seconds": price}
         print(
-            f"  ordinary LiRA: 300 shadow models with Opacus at {1e3 * step:.2f} ms a step:"
+            f"  ordinary LiRA: 300 shadow models with Opacus at {1e3 * step:.2f} ms a "
+            "step:"
         )
         print(
-            f"  {'':<8}{price:8.0f} CPU s, {price / found['adult']['cpu_seconds']:,.0f} times"
+            f"  {'':<8}{price:8.0f} CPU s, "
+            f"{price / found['adult']['cpu_seconds']:,.0f} times"
         )
     results |= {
         "python": platform.python_version(),
@@ -692,7 +697,8 @@ def estimator(n_splits: int = 20, n_jobs: int = 2) -> None:
         : 2 if n_jobs == 1 else 1
     ]:
         print(
-            f"seconds {name}: by hand {hand:.1f}, by pcer {ours:.1f}, ratio {ours / hand:.3f}"
+            f"seconds {name}: by hand {hand:.1f}, by pcer {ours:.1f}, ratio "
+            f"{ours / hand:.3f}"
         )
 
 
