@@ -1,10 +1,10 @@
-"""How often do audits, comparisons and checks alarm where nothing is, and where something is?
+"""How often do audits, comparisons and checks alarm, where something is and where not?
 
     python -m benchmarks.alarms audits [releases] [seed]
     python -m benchmarks.alarms nulls [releases] [seed]
     python -m benchmarks.alarms lies [forgeries] [honest] [seed]
     python -m benchmarks.alarms declarations [releases] [seed]
-    python -m benchmarks.alarms comparisons [draws] [seed] [only worlds whose name has this]
+    python -m benchmarks.alarms comparisons [draws] [seed] [part of a world's name]
     python -m benchmarks.alarms references [draws] [seed]
     python -m benchmarks.alarms signals [draws] [seed]
     python -m benchmarks.alarms apart|coins|planted [--help]
@@ -133,7 +133,7 @@ def reseeded(world: World, trained: np.ndarray, shared: np.ndarray, rng) -> np.n
 def audit_alarms(
     kind: str, n: int, seed: int
 ) -> Iterator[tuple[bool, bool, bool, bool]]:
-    """(exposure or ratio, double disadvantage, naive, has intervals) of each release."""
+    """(exposure or ratio, double disadvantage, naive, has intervals) by release."""
     rng = np.random.default_rng([seed, len(kind)])
     for _ in range(n):
         world = (
@@ -148,7 +148,7 @@ def audit_alarms(
 
 
 def planted(cost: float, n_splits: int, n_settings: int) -> NullWorld:
-    """Of the fifth that is wrong, each is right so often when trained on; only in one group."""
+    """In one group a fifth is wrong, and right so often when trained on."""
     kinds = [
         Kind(y, *right) for y in (0, 1) for right in ((1, 1), (0, cost / 0.2), (0, 0))
     ]
@@ -164,7 +164,7 @@ def planted(cost: float, n_splits: int, n_settings: int) -> NullWorld:
 
 
 def exact_resolved(drawn: NullRelease) -> np.ndarray:
-    """(setting, group) by the exact test and Holm, settings in the order of an audit."""
+    """(setting, group) by the exact test and Holm, settings as an audit orders them."""
     n_settings, _, n_groups = drawn.train.n.shape
     p = [
         [exact_p(drawn, k, g) for g in range(n_groups)]
@@ -196,7 +196,7 @@ def exact_p(drawn: NullRelease, k: int, g: int) -> float:
 def _mass(
     k: np.ndarray, total: np.ndarray, right: np.ndarray, trained: np.ndarray
 ) -> np.ndarray:
-    """Hypergeometric probabilities by binomial coefficients, 0 where there can be no such count."""
+    """Hypergeometric probabilities from binomial coefficients; 0 if impossible."""
     ways = (right, k), (total - right, trained - k)
     possible = np.logical_and.reduce([(m >= 0) & (m <= n) for n, m in ways])
     logs = [
@@ -238,7 +238,9 @@ def power(
 
 
 def audits(n: int = 2_000, seed: int = 1) -> None:
-    """How often does an audit cry wolf, and does it hear a real one? Simulated releases.
+    """How often does an audit cry wolf, and does it hear a real one?
+
+    Releases are simulated.
 
     First, for worlds without any disparity, how often a whole audit raises an alarm,
     beside the naive rule ("the bootstrap interval of some disparity excludes zero").
@@ -309,7 +311,7 @@ def put_to(drawn: NullRelease, plan: Plan) -> Found:
 
 
 def put_together(family: Sequence[NullRelease], plan: Plan) -> Found:
-    """The same of several attributes in one command, which stand or fall by Holm over them."""
+    """The same of several attributes in one command, by Holm over all of them."""
     evidence = [evidence_of(one, plan) for one in family]
     p, outcomes_p = (holm(p) for p in np.array([one.smallest_p for one in evidence]).T)
     found = _any(
@@ -341,7 +343,7 @@ def _any(found: Sequence[Alarms | Evidence]) -> Found:
 
 
 def chance(n_alarms: int, n: int) -> float:
-    """Exact binomial p-value of so many alarms, or more, if each has a chance of 5 %."""
+    """Exact binomial p-value of so many alarms, or more, if 5 % of releases alarm."""
     return float(bdtrc(n_alarms - 1, n, SIGNIFICANCE)) if n_alarms else 1.0
 
 
@@ -599,7 +601,9 @@ def is_capped(drawn: NullRelease) -> bool:
 
 
 def declarations(n: int = 2_000, seed: int = 1) -> None:
-    """How often are declarations contradicted, true ones and false ones? Simulated splits.
+    """How often are declarations contradicted, true ones and false ones?
+
+    Splits are simulated.
 
     True: groups of 50 to 50,000, 1 to 20 splits, or 1 to 3 cross-validations. False:
     one split under several names; the positive rate of one of two groups of 10,000
@@ -731,7 +735,7 @@ WORSE = {
 def verdict_shares(
     draw: Callable[[np.random.Generator], tuple[Release, Release]], n: int, seed: int
 ) -> dict[str, float]:
-    """How often something is worse, a difference is, something improved; errors of group changes.
+    """How often something is worse, differs or improved; errors of group changes.
 
     One in a hundred releases is refused, because its counts happen to contradict a
     random split: then nothing is said.
@@ -763,7 +767,7 @@ def verdict_shares(
 
 
 def comparisons(n: int = 1_000, seed: int = 1, part: str = "") -> None:
-    """How often does ``pcer.compare`` call a model worse that is not, and find one that is?
+    """How often does ``pcer.compare`` call a model worse, rightly and wrongly?
 
     Worlds are drawn record by record (``tests/worlds/two_models.py``). Nothing got
     worse in the first: old and new remember as many, the same people or others, on the
@@ -859,7 +863,7 @@ SIGNAL_WORLDS: dict[str, dict[str, float]] = {
 
 
 def signals(n: int = 1_000, seed: int = 1) -> None:
-    """Exposure alone, by one reference: how often groups differ, or anybody is detected.
+    """Exposure by one reference: how often groups differ, or anybody is detected.
 
     Worlds are drawn by ``tests/worlds/signals.py``: 1,200 texts, target and reference
     alike but for what is memorised.
@@ -925,7 +929,7 @@ COIN_FLIPS, COIN_SPLITS = 10, 20
 """Attributes drawn for each fleet of so many models; models take most of the time."""
 
 FLIPPED = (0.15, 0.15)
-"""Labels, in both groups: some people stand alone among others, and 15 nearest give them away."""
+"""Labels of both groups: some people stand alone among the other label's neighbours."""
 
 
 def count_alarms(
@@ -937,7 +941,9 @@ def count_alarms(
     attack: str,
     minority: int | None,
 ) -> Counter:
-    """How many audits of groups by coin alarm, by kind; ten for every draw of people and models.
+    """How many audits of groups by coin alarm, by kind.
+
+    Ten audits for every draw of people and models.
 
     ``minority`` is how many people are in the second group; about half if None.
     """
@@ -963,10 +969,11 @@ def count_alarms(
 
 
 def groups_by_coin(words: Sequence[str]) -> None:
-    """Groups by coin, each attacked exactly: how often does an audit by one attack raise an alarm?
+    """How often does an audit by one exact attack alarm, of groups by coin?
 
         python -m benchmarks.alarms coins --audits 400
-        python -m benchmarks.alarms coins --people 1000 --minority 80 --attack rmia_advantage
+        python -m benchmarks.alarms coins --people 1000 --minority 80 \
+            --attack rmia_advantage
 
     Alarms are counted before anything downgrades them. A sound test alarms in at most 5
     %: of 400 audits, more than 31 have chance .01 of it.

@@ -2,9 +2,11 @@
 
     python -m benchmarks.coverage counts [releases] [seed]
     python -m benchmarks.coverage people     all worlds, 2, 5 and 20 models, 300 draws
-    python -m benchmarks.coverage people trees --models 8 --draws 1000 --records 2000 --jobs 2
+    python -m benchmarks.coverage people trees --models 8 --draws 1000 \
+        --records 2000 --jobs 2
     python -m benchmarks.coverage sweeps compas:50 --rotations 24 --jobs 2
-    python -m benchmarks.coverage sweeps acs.scores --records acs.npz --fresh 8 --jobs 16
+    python -m benchmarks.coverage sweeps acs.scores --records acs.npz --fresh 8 \
+        --jobs 16
 
 ``README.md`` says which claim each of them backs.
 """
@@ -95,7 +97,7 @@ Results = dict[str, object]
 
 
 class Shares(NamedTuple):
-    """How often the truth is held: by intervals and limits of a cost, and of a difference."""
+    """How often intervals and limits hold the truth, of a cost and of a difference."""
 
     interval: float
     limit: float
@@ -131,7 +133,7 @@ def nobody_added() -> Iterator[None]:
 def draw_placebo_groups(
     population: Population, sizes: Sequence[int], n_releases, rng
 ) -> np.ndarray:
-    """The same people in every release, whose groups alone are drawn, (release, group, kind)."""
+    """(release, group, kind): people are the same, groups alone are drawn."""
     share = np.array(population.share)
     people = rng.multinomial(sum(sizes), share / share.sum())
     first = rng.multivariate_hypergeometric(people, sizes[0], size=n_releases)
@@ -169,7 +171,7 @@ def joined(first: Tables, second: Tables) -> Tables:
 
 
 def covered(tables: Tables, truth: Sequence[float]) -> Shares:
-    """Shares of intervals and limits that hold the truth, of a cost and of a difference."""
+    """Shares of intervals and limits that hold the truth, of costs and differences."""
     one = measured(tables)
     n = len(tables.train.n)
     assert one.exposed is not None
@@ -259,7 +261,7 @@ def _summarise(title: str, cells: Sequence[Cell], name: str | None) -> None:
 
 
 def printed(n: int, rng: np.random.Generator) -> Results:
-    """The same from the audit file: what is printed, and whether all limits hold together."""
+    """The same as an audit file prints it, and whether all limits hold together."""
     n_groups = 8
     n_audits = max(1, n // 40)
     print(
@@ -291,7 +293,7 @@ def _audited(
     n_splits: int,
     rng: np.random.Generator,
 ) -> list[np.ndarray]:
-    """Of one audit: intervals, bounds alone, differences, bounds and differences together."""
+    """Of one audit: intervals, bounds, differences, and bounds with differences."""
     parts = [
         draw_tables(one, draw_people(one, [size], 1, rng), n_splits=n_splits, rng=rng)
         for one in populations
@@ -355,7 +357,7 @@ def placebo_groups(n: int, rng: np.random.Generator) -> Results:
 
 
 def small_groups(n: int, rng: np.random.Generator) -> Results:
-    """Six groups of 100, 90/10, nothing memorised: each pair against the first, Holm throughout."""
+    """Six groups of 100, 90/10, nothing memorised: pairs with the first group, Holm."""
     print(f"\nsix groups of 100, 90/10, nothing memorised, {n} releases: any alarm")
     rows = {}
     for accuracy, n_splits in product((0.9, 0.97, 0.99), (1, 5)):
@@ -463,7 +465,7 @@ def exact_p(gap: float, n: int, n_splits: int, rng: np.random.Generator) -> np.n
 
 
 def counts(n: int = 4_000, seed: int = 1) -> None:
-    """Do the audit's errors and tests from counts keep their word in a population that is known?
+    """Do the audit's errors and tests from counts hold in a known population?
 
     People are drawn anew for every release, split at random and classified by models
     that memorise as much as asked (``tests/worlds/people.py``). Prints, and writes as
@@ -491,7 +493,7 @@ def counts(n: int = 4_000, seed: int = 1) -> None:
 NORMAL_95, MIN_PROBABILITY = 1.96, 0.01
 Drawn = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 Row = tuple[float, float, float, float, float, float]
-"""Of one group: cost, its error, that of records alone, covariance, benefit, its variance."""
+"""Of one group: cost, its error, that of records, covariance, benefit, its variance."""
 
 
 def made_up(
@@ -624,14 +626,18 @@ def share_covered(value: np.ndarray, error: np.ndarray) -> float:
 
 
 def people(arguments: Sequence[str]) -> None:
-    """Do the intervals of pooled costs hold for people like these? Records drawn anew each time.
+    """Do the intervals of pooled costs hold for people like these?
+
+    Records are drawn anew each time.
 
     Every draw takes new records from a population, trains new models on random splits
     of them and makes all pooled costs of both groups. The truth is the mean over all
     draws. Worlds:
 
-        made up   scores of a record's own level, a model's mood and memory; some remember more
-        ridge     least squares on 100 features, of which 10 tell the label; half of people noisier
+        made up   scores of a record's own level, a model's mood and memory; some
+                  remember more
+        ridge     least squares on 100 features, of which 10 tell the label; half of
+                  people noisier
         trees     decision trees on records of Adult, groups by sex
         forests   15 trees each, grown to the end
 

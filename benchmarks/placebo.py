@@ -1,11 +1,11 @@
 """Do placebo groups raise an alarm, and what does asking cost?
 
-    python -m benchmarks.placebo                  all models; Bios and ACS where PCER_DATA has them
+    python -m benchmarks.placebo                  all models; Bios, ACS by PCER_DATA
     python -m benchmarks.placebo forest tree --exact --flips 50
-    python -m benchmarks.placebo cost                     COMPAS (race) and Adult (sex, race)
+    python -m benchmarks.placebo cost             COMPAS (race), Adult (sex, race)
     python -m benchmarks.placebo cost compas --seeds 20
-    python -m benchmarks.placebo permutations                time and memory, the study's shapes
-    python -m benchmarks.placebo permutations --flips 200 compas:50   placebo groups on a real sweep
+    python -m benchmarks.placebo permutations     time and memory, the study's shapes
+    python -m benchmarks.placebo permutations --flips 200 compas:50   a real sweep
 
 ``README.md`` says which claim each of them backs.
 """
@@ -50,7 +50,7 @@ SPLITS = (1, 2, 5, 20, 50)
 SHARES = (0.5, 0.2)
 SEEDS = range(50)
 LEVEL, AVERAGE, EACH = 0.05, 0.055, 0.065
-"""Alarms that should be; that may be on average over all cells, and for each model and cost."""
+"""Alarms that should be; that may be on average, and for each model and cost."""
 
 OUTCOMES = "outcomes"
 
@@ -392,7 +392,7 @@ def flip(
 
 
 def permutations(words: Sequence[str]) -> None:
-    """What permutation tests cost beside a sweep, and how often they find a placebo group guilty.
+    """What do permutation tests cost, and how often is a placebo group found guilty?
 
     Time: 9,999 draws for one pair, 6 settings and 7 costs, made-up numbers; CPU seconds
     of this process and its peak memory. Flips: attributes of the given share drawn at

@@ -1,8 +1,9 @@
-"""Are receipts true? Canaries, what attacks find beside them, two claims of the literature.
+"""Are receipts true? Canaries, what attacks find, two claims of the literature.
 
     python -m benchmarks.receipts canaries [models] [draws]
     python -m benchmarks.receipts found_allowed
-    python -m benchmarks.receipts found_allowed --datasets compas --seeds 20 --folder out
+    python -m benchmarks.receipts found_allowed --datasets compas --seeds 20 \
+        --folder out
     python -m benchmarks.receipts claims
     python -m benchmarks.receipts claims compas --budgets 0.5 1 5 10 --seeds 20
 
@@ -56,14 +57,14 @@ BLOCK = 20
 
 
 class Scores(NamedTuple):
-    """Likelihood ratios of canaries that were trained on, and of those that were not."""
+    """Likelihood ratios of canaries that were trained on, and of the others."""
 
     inside: FloatArray
     outside: FloatArray
 
 
 def log_ratio(seen: FloatArray, share: float) -> FloatArray:
-    """Of "joins with this norm" to "does not", over all steps (last axis), in units of the clip."""
+    """Of "joins with this norm" to "does not", over all steps, in units of the clip."""
     exponent = (2 * seen * share - share**2) / (2 * NOISE**2)
     return np.log1p(RATE * np.expm1(exponent)).sum(axis=-1)
 
@@ -84,7 +85,7 @@ def simulated(share: float, n: int, rng: np.random.Generator) -> Scores:
 
 
 def canary_data(seeds: range) -> TrainingData:
-    """Canaries with a feature each, and fillers without any, whose gradient is in the bias only."""
+    """Canaries with a feature each; fillers have none, only the bias's gradient."""
     shares = np.concatenate([np.full(n, SHARES[name]) for name, n in CANARIES.items()])
     norms = np.where(
         shares == 1, 10 * CLIP, shares * SLACK * CLIP
@@ -143,7 +144,7 @@ def trained(seeds: range) -> Iterator[tuple[dict[str, Scores], FloatArray, Terms
 
 
 def noisy_sums(fleet: Any, n: int, learning_rate: float) -> FloatArray:
-    """(model, canary, step): the noisy sum of gradients in each canary's direction, in clips."""
+    """(model, canary, step): noisy sums in the canaries' directions, in clips."""
     sums = []
     scale = fleet.rule.expected_batch / learning_rate / CLIP
     before = fleet.start.weights[:, :n].clone()
@@ -171,7 +172,7 @@ def scores_of(seen: FloatArray, inside: FloatArray) -> dict[str, Scores]:
 def through_engine(
     n_models: int,
 ) -> tuple[dict[str, Scores], dict[str, tuple[float, float]]]:
-    """Scores of all models, and for each norm the largest receipt and realised epsilon."""
+    """Scores of all models; for each norm the largest receipt and realised epsilon."""
     parts: dict[str, list[Scores]] = {name: [] for name in SHARES}
     booked: dict[str, list[FloatArray]] = {name: [] for name in SHARES}
     for first in range(0, n_models, BLOCK):
@@ -221,7 +222,7 @@ def found_mu(scores: Scores) -> tuple[float, float]:
 
 
 def gaussian_epsilon(mu: float) -> float:
-    """Exact epsilon of a Gaussian mechanism at delta (Balle and Wang 2018), by halving."""
+    """Exact epsilon of a Gaussian mechanism at delta (Balle and Wang 2018), halving."""
     low, high = 0.0, 200.0
     for _ in range(80):
         middle = (low + high) / 2
@@ -233,7 +234,7 @@ def gaussian_epsilon(mu: float) -> float:
 
 
 def counted_bound(scores: Scores, level: float = 0.05) -> float:
-    """Lower bound of epsilon from right and wrong guesses, at a threshold that others chose."""
+    """Lower bound of epsilon from guesses at a threshold that other models chose."""
     learn = Scores(scores.inside[::2], scores.outside[::2])
     test = Scores(scores.inside[1::2], scores.outside[1::2])
     tries = np.quantile(np.concatenate(learn), np.linspace(0.01, 0.99, 99))
@@ -242,7 +243,7 @@ def counted_bound(scores: Scores, level: float = 0.05) -> float:
 
 
 def _bound_at(scores: Scores, threshold: float, level: float) -> float:
-    """The better of guessing "in" above and "out" below; each of four rates gets its share."""
+    """The better of guessing "in" above and "out" below; four rates share the error."""
     hits = int((scores.inside > threshold).sum())
     n = len(scores.inside)
     alarms = int((scores.outside > threshold).sum())
@@ -286,7 +287,7 @@ def row(name: str, scores: Scores, receipt: float, realised: float) -> dict[str,
 
 
 def canaries(n_models: int = 400, n_draws: int = 100_000) -> None:
-    """White-box canaries: what an attacker who sees every step finds, beside what was accounted.
+    """White-box canaries: what an attacker of every step finds, and what is counted.
 
     A canary is a record whose gradient has a direction of its own, at the whole, half
     and a tenth of the clip norm. The attacker knows all else and sees, at every step,
@@ -309,7 +310,10 @@ def canaries(n_models: int = 400, n_draws: int = 100_000) -> None:
         f"noise {NOISE:g}, rate {RATE:g}, {N_STEPS:,} steps, delta {DELTA:g}: promised "
         f"{terms.nominal:.3f} by rdp"
     )
-    head = "  norm    guesses  receipt realised  counted gaussian estimate      mu            booked"
+    head = (
+        "  norm    guesses  receipt realised  counted gaussian estimate      mu"
+        "            booked"
+    )
     results: dict[str, Any] = {"nominal": terms.nominal}
     print(f"the mechanism alone\n{head}")
     rng = np.random.default_rng(0)
@@ -496,7 +500,7 @@ Pair = tuple[float, float]
 def correlations(
     spent: FloatArray, loss: FloatArray, member: BoolArray
 ) -> dict[str, Pair]:
-    """Of every person's epsilon with the loss, within each model; arrays (seed, record)."""
+    """Of every person's epsilon with the loss, within each model; (seed, record)."""
     kinds = {"loss": pearsonr, "log loss": pearsonr, "rank": spearmanr}
     found: dict[str, list[float]] = {kind: [] for kind in kinds}
     for own, end, inside in zip(spent, loss, member, strict=True):
@@ -523,7 +527,7 @@ def payers(
     codes: IntArray,
     names: tuple[str, ...],
 ) -> Row:
-    """Who is predicted worst, who spends most, and by how much more than the best predicted."""
+    """Who is predicted worst, who spends most, and by how much more than the best."""
     accuracy = group_means(right, ~member & (codes >= 0), codes)
     paid = group_means(spent, member & (codes >= 0), codes)
     worst, best = (int(pick(accuracy.mean(axis=0))) for pick in (np.argmin, np.argmax))
