@@ -87,7 +87,10 @@ POWER = ((0.03, 1), (0.005, 50))
 
 
 def naive(audit: pcer.Audit) -> bool:
-    intervals = [pair.pcer_disparity.ci for b in audit.budgets for pair in b.pairs]
+    """Whether any interval of a disparity excludes 0."""
+    intervals: list[tuple[float, float] | None] = []
+    for budget in audit.budgets:
+        intervals += [pair.pcer_disparity.ci for pair in budget.pairs]
     return any(ci is not None and not ci[0] <= 0 <= ci[1] for ci in intervals)
 
 
@@ -149,15 +152,13 @@ def audit_alarms(
 
 def planted(cost: float, n_splits: int, n_settings: int) -> NullWorld:
     """In one group a fifth is wrong, and right so often when trained on."""
-    kinds = [
-        Kind(y, *right) for y in (0, 1) for right in ((1, 1), (0, cost / 0.2), (0, 0))
-    ]
-    shares = [[0.8, 0.2, 0.0], [0.8, 0.0, 0.2]]
-    mixed = [[0.6 * one for one in row] + [0.4 * one for one in row] for row in shares]
+    right = ((1, 1), (0, cost / 0.2), (0, 0))
+    kinds = [Kind(label, *chances) for label, chances in product((0, 1), right)]
+    shares = np.array([[0.8, 0.2, 0.0], [0.8, 0.0, 0.2]])
     return NullWorld(
         sizes=(10_000, 10_000),
         kinds=kinds,
-        shares=np.array(mixed),
+        shares=np.hstack([0.6 * shares, 0.4 * shares]),
         n_splits=n_splits,
         n_settings=n_settings,
     )
@@ -166,20 +167,17 @@ def planted(cost: float, n_splits: int, n_settings: int) -> NullWorld:
 def exact_resolved(drawn: NullRelease) -> np.ndarray:
     """(setting, group) by the exact test and Holm, settings as an audit orders them."""
     n_settings, _, n_groups = drawn.train.n.shape
-    p = [
-        [exact_p(drawn, k, g) for g in range(n_groups)]
-        for k in reversed(range(n_settings))
-    ]
+    p = []
+    for setting in reversed(range(n_settings)):
+        p.append([exact_p(drawn, setting, group) for group in range(n_groups)])
     return holm(np.array(p)) <= SIGNIFICANCE
 
 
 def exact_p(drawn: NullRelease, k: int, g: int) -> float:
     """P(U >= u): U is a sum of hypergeometric counts, one for each split and label."""
-    train, test = (
-        [part[k, :, g].astype(int) for part in one] for one in (drawn.train, drawn.test)
-    )
-    (tp, fp, tn, fn) = train
-    (test_tp, test_fp, test_tn, test_fn) = test
+    tp, fp, tn, fn = (count[k, :, g].astype(int) for count in drawn.train)
+    test_counts = (count[k, :, g].astype(int) for count in drawn.test)
+    test_tp, test_fp, test_tn, test_fn = test_counts
     hits = np.concatenate([tp, tn])
     trained = np.concatenate([tp + fn, tn + fp])
     right = hits + np.concatenate([test_tp, test_tn])
@@ -313,10 +311,10 @@ def put_to(drawn: NullRelease, plan: Plan) -> Found:
 def put_together(family: Sequence[NullRelease], plan: Plan) -> Found:
     """The same of several attributes in one command, by Holm over all of them."""
     evidence = [evidence_of(one, plan) for one in family]
-    p, outcomes_p = (holm(p) for p in np.array([one.smallest_p for one in evidence]).T)
-    found = _any(
-        [one for one, own in zip(evidence, p, strict=True) if own <= SIGNIFICANCE]
-    )
+    exposures, outcomes = np.array([one.smallest_p for one in evidence]).T
+    outcomes_p = holm(outcomes)
+    is_shown = holm(exposures) <= SIGNIFICANCE
+    found = _any([one for one, shown in zip(evidence, is_shown, strict=True) if shown])
     return found._replace(outcomes_differ=bool((outcomes_p <= SIGNIFICANCE).any()))
 
 
@@ -485,15 +483,10 @@ def lies(n_lies: int = 200, n_honest: int = 2_000, seed: int = 1) -> None:
     for name in LIES:
         results[name] = share = share_found(name, n_lies, seed)
         print(f"lie    {name:<32} found in {share:.1%} of {n_lies}", flush=True)
-    of_lies = [
-        accused(
-            parse_release(
-                honest(np.random.default_rng([seed, 3, k]), strata=strata), file="h"
-            )
-        )
-        for strata in ("label", "both")
-        for k in range(n_honest // 10)
-    ]
+    of_lies = []
+    for strata, k in product(("label", "both"), range(n_honest // 10)):
+        tree = honest(np.random.default_rng([seed, 3, k]), strata=strata)
+        of_lies.append(accused(parse_release(tree, file="h")))
     total = len(of_lies)
     wrong = sum(of_lies)
     print(f"honest {'behind the lies':<32} accused {wrong} of {total}", flush=True)
@@ -520,7 +513,10 @@ def lies(n_lies: int = 200, n_honest: int = 2_000, seed: int = 1) -> None:
 
 def own_releases() -> list[Path]:
     places = ("studies/paper/*.release.json", "examples/*.release.json")
-    return sorted(path for place in places for path in ROOT.glob(place))
+    paths: list[Path] = []
+    for place in places:
+        paths += ROOT.glob(place)
+    return sorted(paths)
 
 
 TRUE: dict[str, DrawSplits] = HONEST | {
@@ -746,10 +742,9 @@ def verdict_shares(
         both = draw(np.random.default_rng([seed, k]))
         with suppress(pcer.InputError):
             (one,) = pcer.compare(*both).settings
-            every, pairs = (
-                {str(row.verdict) for row in rows} for rows in (one.rows, one.pairs)
-            )
-            found[k] = "worse" in every, "worse" in pairs, "improved" in every
+            verdicts = {str(row.verdict) for row in one.rows}
+            of_pairs = {str(row.verdict) for row in one.pairs}
+            found[k] = "worse" in verdicts, "worse" in of_pairs, "improved" in verdicts
             changes.append([(row.change, row.standard_error) for row in one.groups])
     shares = dict(
         zip(
@@ -822,13 +817,11 @@ def resolved_shares(world: OneModel, n: int, seed: int) -> dict[str, float]:
         scores = scores_of(draw_model(world, np.random.default_rng([seed, draw])))
         rows = attack_models([scores])[0].rows
         for attack in ATTACKS:
-            own = [one for one in rows if one.proxy == attack]
-            value, error = (np.array([getattr(one, k) for one in own]) for k in FIELDS)
+            of_attack = [row for row in rows if row.proxy == attack]
+            value = np.array([row.value for row in of_attack])
+            error = np.array([row.null_error for row in of_attack])
             found[attack] += bool((holm(upper_p(value, error)) <= 0.05).any())
     return {attack: count / n for attack, count in found.items()}
-
-
-FIELDS = ("value", "null_error")
 
 
 def references(n: int = 1_000, seed: int = 1) -> None:
@@ -911,9 +904,8 @@ def groups_apart(words: Sequence[str]) -> None:
                 pool.map(partial(apart.draw, name), range(options.draws), chunksize=2)
             )
             alike = apart.WORLDS[name].is_alike
-            own, mixed = (
-                apart.summary([one[k] for one in found], is_alike=alike) for k in (0, 1)
-            )
+            own = apart.summary([one[0] for one in found], is_alike=alike)
+            mixed = apart.summary([one[1] for one in found], is_alike=alike)
             separation = np.array([one[2] for one in found])
             print(
                 f"\n{name}: separation {separation.mean():.2f} (sd "

@@ -148,26 +148,28 @@ def compared(tables: Tables, second: int = 1) -> PairTests:
 
 
 def releases_as_groups(tables: Tables, group: int = 0) -> Strata:
-    train, test = (
-        Counts(*(part[..., group].T for part in counts)) for counts in tables
-    )
+    train = Counts(*(count[..., group].T for count in tables.train))
+    test = Counts(*(count[..., group].T for count in tables.test))
     return strata_of_counts(train, test)
 
 
 def usable(tables: Tables) -> Tables:
     """Only releases that have records of every group in every part."""
     full = ((tables.train.n > 0) & (tables.test.n > 0)).all(axis=(1, 2))
-    return Tables(*(Counts(*(part[full] for part in one)) for one in tables))
+    train = Counts(*(count[full] for count in tables.train))
+    test = Counts(*(count[full] for count in tables.test))
+    return Tables(train, test)
 
 
 def joined(first: Tables, second: Tables) -> Tables:
     """Groups of two populations side by side."""
-    return Tables(
-        *(
-            Counts(*(np.concatenate(parts, axis=2) for parts in zip(a, b, strict=True)))
-            for a, b in zip(first, second, strict=True)
-        )
-    )
+    train = _joined_counts(first.train, second.train)
+    return Tables(train, _joined_counts(first.test, second.test))
+
+
+def _joined_counts(first: Counts, second: Counts) -> Counts:
+    both = zip(first, second, strict=True)
+    return Counts(*(np.concatenate(counts, axis=2) for counts in both))
 
 
 def covered(tables: Tables, truth: Sequence[float]) -> Shares:
@@ -275,9 +277,10 @@ def printed(n: int, rng: np.random.Generator) -> Results:
         costs = [COSTS[k % len(COSTS)] for k in range(n_groups)]
         populations = [KINDS[name](cost) for cost in costs]
         told = [_audited(populations, size, n_splits, rng) for _ in range(n_audits)]
-        held = [np.concatenate([one[k] for one in told]) for k in range(4)]
-        shares = [_share(part) for part in held[:3]]
-        shares += [float(np.mean([one[k].all() for one in told])) for k in (3, 4)]
+        interval, limit, difference, limits, differences = zip(*told, strict=True)
+        shares = [_share(np.concatenate(h)) for h in (interval, limit, difference)]
+        shares.append(float(np.mean([held.all() for held in limits])))
+        shares.append(float(np.mean([held.all() for held in differences])))
         rows[f"{name}, {size} people, {n_splits} splits"] = shares
         print(
             f"{name:<13}{size:>6} people{n_splits:>3} splits: interval "
@@ -371,9 +374,8 @@ def small_groups(n: int, rng: np.random.Generator) -> Results:
         )
         resolved = np.stack([holm(row) <= 0.05 for row in p])
         crosses = [compared(tables, g).cross for g in range(1, 6)]
-        crossed = np.stack(
-            [holm(row) for row in np.stack([c.p_value for c in crosses], axis=1)]
-        )
+        crosses_p = np.stack([cross.p_value for cross in crosses], axis=1)
+        crossed = np.stack([holm(row) for row in crosses_p])
         sign = np.stack([c.value for c in crosses], axis=1)
         worse = np.where(sign > 0, resolved[:, 1:], resolved[:, [0]])
         shown = ((crossed <= 0.05) & worse).any(axis=1)
@@ -827,11 +829,9 @@ def sweeps(arguments: Sequence[str]) -> None:
     n_budgets, n_seeds, _ = arrays["logits"].shape
     draws = false_draws(n_seeds, rotations=options.rotations, fresh=options.fresh)
     draws["true"] = [0]
-    tasks = [
-        (k, d, b)
-        for k, found in draws.items()
-        for d, b in product(found, range(n_budgets))
-    ]
+    tasks: list[tuple[str, int, int]] = []
+    for kind, drawn in draws.items():
+        tasks += product([kind], drawn, range(n_budgets))
     cells = list(run_tasks(tasks, options.jobs))
     true = {place(c): float(str(c["value"])) for c in cells if c["kind"] == "true"}
     effects = {key: value / (n_seeds - 1) for key, value in true.items()}

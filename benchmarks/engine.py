@@ -32,7 +32,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -117,10 +117,10 @@ def opacus_turn(name: str, mode: str, loader: str, n_steps: int) -> Callable[[],
     features = torch.from_numpy(data.features[rows])
     labels = torch.from_numpy(data.labels[rows])
     units = (features.shape[1], 64, 32)
-    layers = [(nn.Linear(a, b), nn.ReLU()) for a, b in pairwise(units)]
-    module: Any = nn.Sequential(
-        *(part for layer in layers for part in layer), nn.Linear(32, 1)
-    )
+    layers: list[nn.Module] = []
+    for n_in, n_out in pairwise(units):
+        layers += [nn.Linear(n_in, n_out), nn.ReLU()]
+    module: Any = nn.Sequential(*layers, nn.Linear(32, 1))
     criterion: Any = nn.BCEWithLogitsLoss()
     dataset = torch.utils.data.TensorDataset(features, labels)
     private = PrivacyEngine().make_private(
@@ -379,7 +379,8 @@ def make_turn(
     n_models = options.models
     data = make_data(name, range(-(-n_models // len(PRIVATE_BUDGETS))))
     budgets = list(zip(PRIVATE_BUDGETS, NOISE[name], strict=True))
-    models = [Model(s, e, noise) for s in data.seeds for e, noise in budgets][:n_models]
+    wanted = [(seed, *budget) for seed, budget in product(data.seeds, budgets)]
+    models = [Model(*one) for one in wanted[:n_models]]
     settings = {"rule": RULES[mode]} if mode in RULES else {"receipts": mode}
     config = replace(TrainConfig(epochs=epochs), **settings)
     with_draws = {*RULES} & {

@@ -440,7 +440,7 @@ def measure(name: str, differ: bool, draw: int, size: Size) -> dict[str, object]
             key: float(np.mean([e[key] for e in each])) for key in each[0]
         }
     rates = small_rates(values, fleet, shadow, same, rng)
-    told = {key: [float(v) for v in one] for key, one in found.items()}
+    told = {key: list(map(float, values)) for key, values in found.items()}
     return {"costs": told, "people": spread, "rates": rates}
 
 
@@ -525,14 +525,12 @@ MEASURES = {
 
 def summary(draws: list[dict], size: Size) -> dict[str, object]:
     """Means and errors over draws: of groups, their difference, bias, and people."""
-    costs = {
-        key: _of_groups(np.array([d["costs"][key] for d in draws]))
-        for key in draws[0]["costs"]
-    }
-    told = {
-        key: {k: mean_and_error(v) for k, v in one.items()}
-        for key, one in costs.items()
-    }
+    costs = {}
+    told = {}
+    for key in draws[0]["costs"]:
+        by_group = _of_groups(np.array([draw["costs"][key] for draw in draws]))
+        costs[key] = by_group
+        told[key] = {name: mean_and_error(v) for name, v in by_group.items()}
     ratios = {}
     bias = {}
     for known, fleet in MEASURES.items():
@@ -570,10 +568,10 @@ def summary(draws: list[dict], size: Size) -> dict[str, object]:
 
 
 def rates_of(draws: list[dict]) -> dict[str, tuple[float, float]]:
-    return {
-        key: mean_and_error([d["rates"][key] for d in draws])
-        for key in draws[0]["rates"]
-    }
+    rates = {}
+    for key in draws[0]["rates"]:
+        rates[key] = mean_and_error([draw["rates"][key] for draw in draws])
+    return rates
 
 
 def _of_groups(values: FloatArray) -> dict[str, FloatArray]:

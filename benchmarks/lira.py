@@ -118,8 +118,10 @@ def kept(folder: Path, *, records: str | None = None) -> Arrays:
     """The scores that ``pcer train --keep-scores`` left in a folder, of all budgets."""
     index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     rows = {seed: row for row, seed in enumerate(index["seeds"])}
-    models = [model for block in index["blocks"] for model in block["models"]]
-    budgets = sorted({_budget(model) for model in models})
+    found = set()
+    for block in index["blocks"]:
+        found.update(map(_budget, block["models"]))
+    budgets = sorted(found)
     member = np.load(folder / index["membership"], allow_pickle=False)
     logits = np.full((len(budgets), *member.shape), np.nan, dtype=np.float32)
     for block in index["blocks"]:
@@ -440,18 +442,16 @@ def mark_resolved(cells: list[dict[str, object]]) -> None:
         key = tuple(cell[name] for name in ("set", "kind", "draw", "attribute", "form"))
         families.setdefault(key, []).append(cell)
     for family in families.values():
-        value, error = (
-            np.array([c[name] for c in family], float) for name in ("value", "error")
-        )
+        value = np.array([cell["value"] for cell in family], float)
+        error = np.array([cell["error"] for cell in family], float)
         for cell, p in zip(family, holm(upper_p(value, error)), strict=True):
             cell["resolved"] = bool(p <= SIGNIFICANCE)
 
 
 def summarise(cells: list[dict[str, object]]) -> dict[str, float]:
     """One row of the tables: sets (and draws) of one form, budget and group."""
-    value, error = (
-        np.array([c[name] for c in cells], float) for name in ("value", "error")
-    )
+    value = np.array([cell["value"] for cell in cells], float)
+    error = np.array([cell["error"] for cell in cells], float)
     first = np.array([c["set"] for c in cells])
     per_set = np.array([value[first == s].mean() for s in np.unique(first)])
     z = value / error

@@ -360,9 +360,8 @@ def _window(steps: FloatArray, bins: list[_StepLoss]) -> tuple[int, int]:
     upper = np.full(len(steps), np.inf)
     lower = np.full(len(steps), -np.inf)
     for slope in SLOPES:
-        above, below = (
-            steps @ [_log_moment(one, sign * slope) for one in bins] for sign in (1, -1)
-        )
+        above = steps @ [_log_moment(one, slope) for one in bins]
+        below = steps @ [_log_moment(one, -slope) for one in bins]
         upper = np.minimum(upper, (above - math.log(TAIL)) / slope)
         lower = np.maximum(lower, -(below - math.log(TAIL)) / slope)
     first = math.floor(lower.min() / INTERVAL)

@@ -203,9 +203,8 @@ def cells_of(
 
 def told(cells: list[Cell]) -> None:
     """The tables of docs/placebo.md."""
-    costs, names = (
-        list(dict.fromkeys(x)) for x in ([c.cost for c in cells], [c[0] for c in cells])
-    )
+    costs = list(dict.fromkeys(cell.cost for cell in cells))
+    names = list(dict.fromkeys(cell.model for cell in cells))
     print("| cost | " + " | ".join(names) + " | all |")
     print("|---|" + "---:|" * (len(names) + 1))
     for cost in [*costs, "all"]:

@@ -259,11 +259,10 @@ class Study(NamedTuple):
 
     def exposures(self) -> np.ndarray:
         """(setting, cell) values by attack and group."""
-        own = [
-            [x.value for x in row if x.what == "largest_exposure"]
-            for row in self.numbers
-        ]
-        return np.array(own)
+        values = []
+        for row in self.numbers:
+            values.append([x.value for x in row if x.what == "largest_exposure"])
+        return np.array(values)
 
     def accuracies(self) -> np.ndarray:
         """(setting,) values."""
@@ -426,10 +425,10 @@ def _contradicts(release: Release) -> bool:
     study = study_of(release)
     if study is None:
         return False
-    exposed = [
-        [x for x in row if x.what == "largest_exposure"] for row in study.numbers
-    ]
-    limit = {"largest_exposure": min(max(x.upper for x in row) for row in exposed)}
+    largest = []
+    for row in study.numbers:
+        largest.append(max(x.upper for x in row if x.what == "largest_exposure"))
+    limit = {"largest_exposure": min(largest)}
     answers = {answer_of(held_against(limit, row)) for row in study.numbers}
     return {"holds", "breaks"} <= answers
 
@@ -483,7 +482,8 @@ def audited_shares(
         panels, _pairs(n), Plan(), cost=GAP.name, outcome="benefit", n_families=n
     )
     tests = [_compared(panel, n) for panel in panels]
-    p = np.stack([holm(alone) for alone in np.stack([one.p_value for one in tests]).T])
+    p_alone = np.stack([one.p_value for one in tests])
+    p = np.stack([holm(of_study) for of_study in p_alone.T])
     second = tests[0].value > 0
     return float(((p[:, 0] <= SHOWN) & second).mean()), float(
         (found.exposures_differ[0] & second).mean()

@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,9 +80,8 @@ def simulated(share: float, n: int, rng: np.random.Generator) -> Scores:
         )
 
     lots = [min(2_000, n - done) for done in range(0, n, 2_000)]
-    return Scores(
-        *(np.concatenate([draw(k, here) for k in lots]) for here in (share, 0.0))
-    )
+    trained_on = np.concatenate([draw(size, share) for size in lots])
+    return Scores(trained_on, np.concatenate([draw(size, 0.0) for size in lots]))
 
 
 def canary_data(seeds: range) -> TrainingData:
@@ -555,8 +555,7 @@ def groupings(
             yield attribute.name, attribute.codes, attribute.group_names
             both = [
                 f"{name}, label {label}"
-                for name in attribute.group_names
-                for label in (0, 1)
+                for name, label in product(attribute.group_names, (0, 1))
             ]
             known = attribute.codes >= 0
             codes = np.where(known, 2 * attribute.codes + dataset.labels, -1)

@@ -160,9 +160,8 @@ def audited(panel: Panel) -> Draw:
         attack: attack_tests([one], pairs, random=True)
         for attack, one in measured.items()
     }
-    said = [[tests[attack]] for attack in ATTACKS] + [
-        [tests[attack] for attack in DECIDING]
-    ]
+    said = [[tests[attack]] for attack in ATTACKS]
+    said.append([tests[attack] for attack in DECIDING])
     found = [decide(attacks, pairs, outcome="benefit") for attacks in said]
     exposed = [measured[attack].exposed for attack in ATTACKS]
     return Draw(

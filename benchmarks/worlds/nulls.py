@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 from tests.worlds.people import (
@@ -119,7 +120,7 @@ def duplicates(rng: np.random.Generator) -> NullRelease:
     one = any_world(rng, n_groups=(2, 5), sizes=(500, 20_000))
     many = (1, 2, 3, 5, 10)
     weight = np.array([0.4, 0.2, 0.2, 0.1, 0.1])
-    kinds = [kind._replace(n_records=m) for kind in one.kinds for m in many]
+    kinds = [kind._replace(n_records=m) for kind, m in product(one.kinds, many)]
     shares = (one.shares[:, :, None] * weight).reshape(len(one.sizes), -1)
     return draw_null(replace(one, kinds=kinds, shares=shares), rng)
 
