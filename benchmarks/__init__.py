@@ -1,4 +1,4 @@
-"""Measurements too long or too noisy for tests; ``README.md`` says which claim each one backs."""
+"""Measurements too long or too noisy for tests; ``README.md`` says what each backs."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""How often do audits, comparisons and checks alarm where nothing is, and where something is?
+"""How often do audits, comparisons and checks alarm, where something is and where not?
 
     python -m benchmarks.alarms audits [releases] [seed]
     python -m benchmarks.alarms nulls [releases] [seed]
     python -m benchmarks.alarms lies [forgeries] [honest] [seed]
     python -m benchmarks.alarms declarations [releases] [seed]
-    python -m benchmarks.alarms comparisons [draws] [seed] [only worlds whose name has this]
+    python -m benchmarks.alarms comparisons [draws] [seed] [part of a world's name]
     python -m benchmarks.alarms references [draws] [seed]
     python -m benchmarks.alarms signals [draws] [seed]
     python -m benchmarks.alarms apart|coins|planted [--help]
@@ -87,7 +87,10 @@ POWER = ((0.03, 1), (0.005, 50))
 
 
 def naive(audit: pcer.Audit) -> bool:
-    intervals = [pair.pcer_disparity.ci for b in audit.budgets for pair in b.pairs]
+    """Whether any interval of a disparity excludes 0."""
+    intervals: list[tuple[float, float] | None] = []
+    for budget in audit.budgets:
+        intervals += [pair.pcer_disparity.ci for pair in budget.pairs]
     return any(ci is not None and not ci[0] <= 0 <= ci[1] for ci in intervals)
 
 
@@ -133,7 +136,7 @@ def reseeded(world: World, trained: np.ndarray, shared: np.ndarray, rng) -> np.n
 def audit_alarms(
     kind: str, n: int, seed: int
 ) -> Iterator[tuple[bool, bool, bool, bool]]:
-    """(exposure or ratio, double disadvantage, naive, has intervals) of each release."""
+    """(exposure or ratio, double disadvantage, naive, has intervals) by release."""
     rng = np.random.default_rng([seed, len(kind)])
     for _ in range(n):
         world = (
@@ -148,38 +151,33 @@ def audit_alarms(
 
 
 def planted(cost: float, n_splits: int, n_settings: int) -> NullWorld:
-    """Of the fifth that is wrong, each is right so often when trained on; only in one group."""
-    kinds = [
-        Kind(y, *right) for y in (0, 1) for right in ((1, 1), (0, cost / 0.2), (0, 0))
-    ]
-    shares = [[0.8, 0.2, 0.0], [0.8, 0.0, 0.2]]
-    mixed = [[0.6 * one for one in row] + [0.4 * one for one in row] for row in shares]
+    """In one group a fifth is wrong, and right so often when trained on."""
+    right = ((1, 1), (0, cost / 0.2), (0, 0))
+    kinds = [Kind(label, *chances) for label, chances in product((0, 1), right)]
+    shares = np.array([[0.8, 0.2, 0.0], [0.8, 0.0, 0.2]])
     return NullWorld(
         sizes=(10_000, 10_000),
         kinds=kinds,
-        shares=np.array(mixed),
+        shares=np.hstack([0.6 * shares, 0.4 * shares]),
         n_splits=n_splits,
         n_settings=n_settings,
     )
 
 
 def exact_resolved(drawn: NullRelease) -> np.ndarray:
-    """(setting, group) by the exact test and Holm, settings in the order of an audit."""
+    """(setting, group) by the exact test and Holm, settings as an audit orders them."""
     n_settings, _, n_groups = drawn.train.n.shape
-    p = [
-        [exact_p(drawn, k, g) for g in range(n_groups)]
-        for k in reversed(range(n_settings))
-    ]
+    p = []
+    for setting in reversed(range(n_settings)):
+        p.append([exact_p(drawn, setting, group) for group in range(n_groups)])
     return holm(np.array(p)) <= SIGNIFICANCE
 
 
 def exact_p(drawn: NullRelease, k: int, g: int) -> float:
     """P(U >= u): U is a sum of hypergeometric counts, one for each split and label."""
-    train, test = (
-        [part[k, :, g].astype(int) for part in one] for one in (drawn.train, drawn.test)
-    )
-    (tp, fp, tn, fn) = train
-    (test_tp, test_fp, test_tn, test_fn) = test
+    tp, fp, tn, fn = (count[k, :, g].astype(int) for count in drawn.train)
+    test_counts = (count[k, :, g].astype(int) for count in drawn.test)
+    test_tp, test_fp, test_tn, test_fn = test_counts
     hits = np.concatenate([tp, tn])
     trained = np.concatenate([tp + fn, tn + fp])
     right = hits + np.concatenate([test_tp, test_tn])
@@ -196,7 +194,7 @@ def exact_p(drawn: NullRelease, k: int, g: int) -> float:
 def _mass(
     k: np.ndarray, total: np.ndarray, right: np.ndarray, trained: np.ndarray
 ) -> np.ndarray:
-    """Hypergeometric probabilities by binomial coefficients, 0 where there can be no such count."""
+    """Hypergeometric probabilities from binomial coefficients; 0 if impossible."""
     ways = (right, k), (total - right, trained - k)
     possible = np.logical_and.reduce([(m >= 0) & (m <= n) for n, m in ways])
     logs = [
@@ -238,7 +236,9 @@ def power(
 
 
 def audits(n: int = 2_000, seed: int = 1) -> None:
-    """How often does an audit cry wolf, and does it hear a real one? Simulated releases.
+    """How often does an audit cry wolf, and does it hear a real one?
+
+    Releases are simulated.
 
     First, for worlds without any disparity, how often a whole audit raises an alarm,
     beside the naive rule ("the bootstrap interval of some disparity excludes zero").
@@ -309,12 +309,12 @@ def put_to(drawn: NullRelease, plan: Plan) -> Found:
 
 
 def put_together(family: Sequence[NullRelease], plan: Plan) -> Found:
-    """The same of several attributes in one command, which stand or fall by Holm over them."""
+    """The same of several attributes in one command, by Holm over all of them."""
     evidence = [evidence_of(one, plan) for one in family]
-    p, outcomes_p = (holm(p) for p in np.array([one.smallest_p for one in evidence]).T)
-    found = _any(
-        [one for one, own in zip(evidence, p, strict=True) if own <= SIGNIFICANCE]
-    )
+    exposures, outcomes = np.array([one.smallest_p for one in evidence]).T
+    outcomes_p = holm(outcomes)
+    is_shown = holm(exposures) <= SIGNIFICANCE
+    found = _any([one for one, shown in zip(evidence, is_shown, strict=True) if shown])
     return found._replace(outcomes_differ=bool((outcomes_p <= SIGNIFICANCE).any()))
 
 
@@ -341,7 +341,7 @@ def _any(found: Sequence[Alarms | Evidence]) -> Found:
 
 
 def chance(n_alarms: int, n: int) -> float:
-    """Exact binomial p-value of so many alarms, or more, if each has a chance of 5 %."""
+    """Exact binomial p-value of so many alarms, or more, if 5 % of releases alarm."""
     return float(bdtrc(n_alarms - 1, n, SIGNIFICANCE)) if n_alarms else 1.0
 
 
@@ -483,15 +483,10 @@ def lies(n_lies: int = 200, n_honest: int = 2_000, seed: int = 1) -> None:
     for name in LIES:
         results[name] = share = share_found(name, n_lies, seed)
         print(f"lie    {name:<32} found in {share:.1%} of {n_lies}", flush=True)
-    of_lies = [
-        accused(
-            parse_release(
-                honest(np.random.default_rng([seed, 3, k]), strata=strata), file="h"
-            )
-        )
-        for strata in ("label", "both")
-        for k in range(n_honest // 10)
-    ]
+    of_lies = []
+    for strata, k in product(("label", "both"), range(n_honest // 10)):
+        tree = honest(np.random.default_rng([seed, 3, k]), strata=strata)
+        of_lies.append(accused(parse_release(tree, file="h")))
     total = len(of_lies)
     wrong = sum(of_lies)
     print(f"honest {'behind the lies':<32} accused {wrong} of {total}", flush=True)
@@ -518,7 +513,10 @@ def lies(n_lies: int = 200, n_honest: int = 2_000, seed: int = 1) -> None:
 
 def own_releases() -> list[Path]:
     places = ("studies/paper/*.release.json", "examples/*.release.json")
-    return sorted(path for place in places for path in ROOT.glob(place))
+    paths: list[Path] = []
+    for place in places:
+        paths += ROOT.glob(place)
+    return sorted(paths)
 
 
 TRUE: dict[str, DrawSplits] = HONEST | {
@@ -599,7 +597,9 @@ def is_capped(drawn: NullRelease) -> bool:
 
 
 def declarations(n: int = 2_000, seed: int = 1) -> None:
-    """How often are declarations contradicted, true ones and false ones? Simulated splits.
+    """How often are declarations contradicted, true ones and false ones?
+
+    Splits are simulated.
 
     True: groups of 50 to 50,000, 1 to 20 splits, or 1 to 3 cross-validations. False:
     one split under several names; the positive rate of one of two groups of 10,000
@@ -699,7 +699,8 @@ REAL = {
     for name, model in FORESTS.items()
     for apart in (False, True)
 } | {
-    f"{label}, forests grow from {old} to {new} people a leaf{'' if by_run else ', not paired'}": (
+    f"{label}, forests grow from {old} to {new} people a "
+    f"leaf{'' if by_run else ', not paired'}": (
         partial(
             draw_fleets,
             RandomForestClassifier(15, min_samples_leaf=old),
@@ -730,7 +731,7 @@ WORSE = {
 def verdict_shares(
     draw: Callable[[np.random.Generator], tuple[Release, Release]], n: int, seed: int
 ) -> dict[str, float]:
-    """How often something is worse, a difference is, something improved; errors of group changes.
+    """How often something is worse, differs or improved; errors of group changes.
 
     One in a hundred releases is refused, because its counts happen to contradict a
     random split: then nothing is said.
@@ -741,10 +742,9 @@ def verdict_shares(
         both = draw(np.random.default_rng([seed, k]))
         with suppress(pcer.InputError):
             (one,) = pcer.compare(*both).settings
-            every, pairs = (
-                {str(row.verdict) for row in rows} for rows in (one.rows, one.pairs)
-            )
-            found[k] = "worse" in every, "worse" in pairs, "improved" in every
+            verdicts = {str(row.verdict) for row in one.rows}
+            of_pairs = {str(row.verdict) for row in one.pairs}
+            found[k] = "worse" in verdicts, "worse" in of_pairs, "improved" in verdicts
             changes.append([(row.change, row.standard_error) for row in one.groups])
     shares = dict(
         zip(
@@ -762,7 +762,7 @@ def verdict_shares(
 
 
 def comparisons(n: int = 1_000, seed: int = 1, part: str = "") -> None:
-    """How often does ``pcer.compare`` call a model worse that is not, and find one that is?
+    """How often does ``pcer.compare`` call a model worse, rightly and wrongly?
 
     Worlds are drawn record by record (``tests/worlds/two_models.py``). Nothing got
     worse in the first: old and new remember as many, the same people or others, on the
@@ -817,13 +817,11 @@ def resolved_shares(world: OneModel, n: int, seed: int) -> dict[str, float]:
         scores = scores_of(draw_model(world, np.random.default_rng([seed, draw])))
         rows = attack_models([scores])[0].rows
         for attack in ATTACKS:
-            own = [one for one in rows if one.proxy == attack]
-            value, error = (np.array([getattr(one, k) for one in own]) for k in FIELDS)
+            of_attack = [row for row in rows if row.proxy == attack]
+            value = np.array([row.value for row in of_attack])
+            error = np.array([row.null_error for row in of_attack])
             found[attack] += bool((holm(upper_p(value, error)) <= 0.05).any())
     return {attack: count / n for attack, count in found.items()}
-
-
-FIELDS = ("value", "null_error")
 
 
 def references(n: int = 1_000, seed: int = 1) -> None:
@@ -836,7 +834,8 @@ def references(n: int = 1_000, seed: int = 1) -> None:
     memorised, how often that is wrong.
     """
     print(
-        f"{n} draws each; at a true 5 % at most {stats.binom.ppf(0.99, n, 0.05) / n:.1%}"
+        f"{n} draws each; at a true 5 % at most "
+        f"{stats.binom.ppf(0.99, n, 0.05) / n:.1%}"
     )
     rows = {}
     for k, (name, world) in enumerate(REFERENCE_WORLDS.items()):
@@ -857,13 +856,14 @@ SIGNAL_WORLDS: dict[str, dict[str, float]] = {
 
 
 def signals(n: int = 1_000, seed: int = 1) -> None:
-    """Exposure alone, by one reference: how often groups differ, or anybody is detected.
+    """Exposure by one reference: how often groups differ, or anybody is detected.
 
     Worlds are drawn by ``tests/worlds/signals.py``: 1,200 texts, target and reference
     alike but for what is memorised.
     """
     print(
-        f"{n} draws each; at a true 5 % at most {stats.binom.ppf(0.99, n, 0.05) / n:.1%}"
+        f"{n} draws each; at a true 5 % at most "
+        f"{stats.binom.ppf(0.99, n, 0.05) / n:.1%}"
     )
     rows = {}
     for name, world in SIGNAL_WORLDS.items():
@@ -904,12 +904,12 @@ def groups_apart(words: Sequence[str]) -> None:
                 pool.map(partial(apart.draw, name), range(options.draws), chunksize=2)
             )
             alike = apart.WORLDS[name].is_alike
-            own, mixed = (
-                apart.summary([one[k] for one in found], is_alike=alike) for k in (0, 1)
-            )
+            own = apart.summary([one[0] for one in found], is_alike=alike)
+            mixed = apart.summary([one[1] for one in found], is_alike=alike)
             separation = np.array([one[2] for one in found])
             print(
-                f"\n{name}: separation {separation.mean():.2f} (sd {separation.std():.2f})"
+                f"\n{name}: separation {separation.mean():.2f} (sd "
+                f"{separation.std():.2f})"
             )
             for attack, row in own.items():
                 pairs = ((key, x, mixed[attack][key]) for key, x in row.items())
@@ -921,7 +921,7 @@ COIN_FLIPS, COIN_SPLITS = 10, 20
 """Attributes drawn for each fleet of so many models; models take most of the time."""
 
 FLIPPED = (0.15, 0.15)
-"""Labels, in both groups: some people stand alone among others, and 15 nearest give them away."""
+"""Labels of both groups: some people stand alone among the other label's neighbours."""
 
 
 def count_alarms(
@@ -933,7 +933,9 @@ def count_alarms(
     attack: str,
     minority: int | None,
 ) -> Counter:
-    """How many audits of groups by coin alarm, by kind; ten for every draw of people and models.
+    """How many audits of groups by coin alarm, by kind.
+
+    Ten audits for every draw of people and models.
 
     ``minority`` is how many people are in the second group; about half if None.
     """
@@ -959,10 +961,11 @@ def count_alarms(
 
 
 def groups_by_coin(words: Sequence[str]) -> None:
-    """Groups by coin, each attacked exactly: how often does an audit by one attack raise an alarm?
+    """How often does an audit by one exact attack alarm, of groups by coin?
 
         python -m benchmarks.alarms coins --audits 400
-        python -m benchmarks.alarms coins --people 1000 --minority 80 --attack rmia_advantage
+        python -m benchmarks.alarms coins --people 1000 --minority 80 \
+            --attack rmia_advantage
 
     Alarms are counted before anything downgrades them. A sound test alarms in at most 5
     %: of 400 audits, more than 31 have chance .01 of it.
@@ -979,7 +982,8 @@ def groups_by_coin(words: Sequence[str]) -> None:
     what = ("exposure", "ratio", "double", "outcomes")
     kinds = ", ".join(f"{kind} {counted[kind]}" for kind in what)
     print(
-        f"{given.model}, {given.people:,} people, {given.attack}: {kinds} of {given.audits}"
+        f"{given.model}, {given.people:,} people, {given.attack}: {kinds} of "
+        f"{given.audits}"
     )
 
 

@@ -2,9 +2,11 @@
 
     python -m benchmarks.coverage counts [releases] [seed]
     python -m benchmarks.coverage people     all worlds, 2, 5 and 20 models, 300 draws
-    python -m benchmarks.coverage people trees --models 8 --draws 1000 --records 2000 --jobs 2
+    python -m benchmarks.coverage people trees --models 8 --draws 1000 \
+        --records 2000 --jobs 2
     python -m benchmarks.coverage sweeps compas:50 --rotations 24 --jobs 2
-    python -m benchmarks.coverage sweeps acs.scores --records acs.npz --fresh 8 --jobs 16
+    python -m benchmarks.coverage sweeps acs.scores --records acs.npz --fresh 8 \
+        --jobs 16
 
 ``README.md`` says which claim each of them backs.
 """
@@ -95,7 +97,7 @@ Results = dict[str, object]
 
 
 class Shares(NamedTuple):
-    """How often the truth is held: by intervals and limits of a cost, and of a difference."""
+    """How often intervals and limits hold the truth, of a cost and of a difference."""
 
     interval: float
     limit: float
@@ -131,7 +133,7 @@ def nobody_added() -> Iterator[None]:
 def draw_placebo_groups(
     population: Population, sizes: Sequence[int], n_releases, rng
 ) -> np.ndarray:
-    """The same people in every release, whose groups alone are drawn, (release, group, kind)."""
+    """(release, group, kind): people are the same, groups alone are drawn."""
     share = np.array(population.share)
     people = rng.multinomial(sum(sizes), share / share.sum())
     first = rng.multivariate_hypergeometric(people, sizes[0], size=n_releases)
@@ -146,30 +148,32 @@ def compared(tables: Tables, second: int = 1) -> PairTests:
 
 
 def releases_as_groups(tables: Tables, group: int = 0) -> Strata:
-    train, test = (
-        Counts(*(part[..., group].T for part in counts)) for counts in tables
-    )
+    train = Counts(*(count[..., group].T for count in tables.train))
+    test = Counts(*(count[..., group].T for count in tables.test))
     return strata_of_counts(train, test)
 
 
 def usable(tables: Tables) -> Tables:
     """Only releases that have records of every group in every part."""
     full = ((tables.train.n > 0) & (tables.test.n > 0)).all(axis=(1, 2))
-    return Tables(*(Counts(*(part[full] for part in one)) for one in tables))
+    train = Counts(*(count[full] for count in tables.train))
+    test = Counts(*(count[full] for count in tables.test))
+    return Tables(train, test)
 
 
 def joined(first: Tables, second: Tables) -> Tables:
     """Groups of two populations side by side."""
-    return Tables(
-        *(
-            Counts(*(np.concatenate(parts, axis=2) for parts in zip(a, b, strict=True)))
-            for a, b in zip(first, second, strict=True)
-        )
-    )
+    train = _joined_counts(first.train, second.train)
+    return Tables(train, _joined_counts(first.test, second.test))
+
+
+def _joined_counts(first: Counts, second: Counts) -> Counts:
+    both = zip(first, second, strict=True)
+    return Counts(*(np.concatenate(counts, axis=2) for counts in both))
 
 
 def covered(tables: Tables, truth: Sequence[float]) -> Shares:
-    """Shares of intervals and limits that hold the truth, of a cost and of a difference."""
+    """Shares of intervals and limits that hold the truth, of costs and differences."""
     one = measured(tables)
     n = len(tables.train.n)
     assert one.exposed is not None
@@ -225,7 +229,8 @@ def cell_coverage(n: int, rng: np.random.Generator) -> Results:
             )
         )
     print(
-        f"\ncoverage of 95 % intervals, {n} releases a cell; lowest (mean) over costs and models"
+        f"\ncoverage of 95 % intervals, {n} releases a cell; lowest (mean) over costs "
+        "and models"
     )
     print(f"{'people':>8}" + "".join(f"{f'{s} splits':>18}" for s in SPLITS))
     for size in SIZES:
@@ -251,18 +256,19 @@ def _summarise(title: str, cells: Sequence[Cell], name: str | None) -> None:
     )
     worst = cells[int(values.argmin())]
     print(
-        f"{title:<40} lowest {values.min():.1%} ({worst.kind}, costs {worst.cost:g} and "
-        f"{worst.other:g}, {worst.people} people, {worst.splits} splits), mean "
+        f"{title:<40} lowest {values.min():.1%} ({worst.kind}, costs {worst.cost:g} "
+        f"and {worst.other:g}, {worst.people} people, {worst.splits} splits), mean "
         f"{values.mean():.1%}, below 93 %: {(values < 0.93).sum()} of {len(values)}"
     )
 
 
 def printed(n: int, rng: np.random.Generator) -> Results:
-    """The same from the audit file: what is printed, and whether all limits hold together."""
+    """The same as an audit file prints it, and whether all limits hold together."""
     n_groups = 8
     n_audits = max(1, n // 40)
     print(
-        f"\nas audits print it: {n_audits} audits of {n_groups} groups each; limits together"
+        f"\nas audits print it: {n_audits} audits of {n_groups} groups each; limits "
+        "together"
     )
     rows = {}
     for name, size, n_splits in product(
@@ -271,14 +277,15 @@ def printed(n: int, rng: np.random.Generator) -> Results:
         costs = [COSTS[k % len(COSTS)] for k in range(n_groups)]
         populations = [KINDS[name](cost) for cost in costs]
         told = [_audited(populations, size, n_splits, rng) for _ in range(n_audits)]
-        held = [np.concatenate([one[k] for one in told]) for k in range(4)]
-        shares = [_share(part) for part in held[:3]]
-        shares += [float(np.mean([one[k].all() for one in told])) for k in (3, 4)]
+        interval, limit, difference, limits, differences = zip(*told, strict=True)
+        shares = [_share(np.concatenate(h)) for h in (interval, limit, difference)]
+        shares.append(float(np.mean([held.all() for held in limits])))
+        shares.append(float(np.mean([held.all() for held in differences])))
         rows[f"{name}, {size} people, {n_splits} splits"] = shares
         print(
-            f"{name:<13}{size:>6} people{n_splits:>3} splits: interval {shares[0]:.1%}, limit "
-            f"{shares[1]:.1%}, difference {shares[2]:.1%}; all limits of an audit {shares[3]:.1%}, "
-            f"all of differences {shares[4]:.1%}"
+            f"{name:<13}{size:>6} people{n_splits:>3} splits: interval "
+            f"{shares[0]:.1%}, limit {shares[1]:.1%}, difference {shares[2]:.1%}; all "
+            f"limits of an audit {shares[3]:.1%}, all of differences {shares[4]:.1%}"
         )
     return {"printed": rows}
 
@@ -289,7 +296,7 @@ def _audited(
     n_splits: int,
     rng: np.random.Generator,
 ) -> list[np.ndarray]:
-    """Of one audit: intervals, bounds alone, differences, bounds and differences together."""
+    """Of one audit: intervals, bounds, differences, and bounds with differences."""
     parts = [
         draw_tables(one, draw_people(one, [size], 1, rng), n_splits=n_splits, rng=rng)
         for one in populations
@@ -318,7 +325,8 @@ def _audited(
 
 def placebo_groups(n: int, rng: np.random.Generator) -> Results:
     print(
-        f"\nalarms of placebo groups, {n} each: difference of costs / cross product / double"
+        f"\nalarms of placebo groups, {n} each: difference of costs / cross product / "
+        "double"
     )
     many = (1, 2, 5, 20, 50)
     print(f"{'':<38}" + "".join(f"{f'{s} splits':>20}" for s in many))
@@ -352,7 +360,7 @@ def placebo_groups(n: int, rng: np.random.Generator) -> Results:
 
 
 def small_groups(n: int, rng: np.random.Generator) -> Results:
-    """Six groups of 100, 90/10, nothing memorised: each pair against the first, Holm throughout."""
+    """Six groups of 100, 90/10, nothing memorised: pairs with the first group, Holm."""
     print(f"\nsix groups of 100, 90/10, nothing memorised, {n} releases: any alarm")
     rows = {}
     for accuracy, n_splits in product((0.9, 0.97, 0.99), (1, 5)):
@@ -366,9 +374,8 @@ def small_groups(n: int, rng: np.random.Generator) -> Results:
         )
         resolved = np.stack([holm(row) <= 0.05 for row in p])
         crosses = [compared(tables, g).cross for g in range(1, 6)]
-        crossed = np.stack(
-            [holm(row) for row in np.stack([c.p_value for c in crosses], axis=1)]
-        )
+        crosses_p = np.stack([cross.p_value for cross in crosses], axis=1)
+        crossed = np.stack([holm(row) for row in crosses_p])
         sign = np.stack([c.value for c in crosses], axis=1)
         worse = np.where(sign > 0, resolved[:, 1:], resolved[:, [0]])
         shown = ((crossed <= 0.05) & worse).any(axis=1)
@@ -387,7 +394,8 @@ def small_groups(n: int, rng: np.random.Generator) -> Results:
 
 def spread(n: int, rng: np.random.Generator) -> Results:
     print(
-        "\nspread over splits: contradictions among random splits of records, and by person"
+        "\nspread over splits: contradictions among random splits of records, and by "
+        "person"
     )
     rows = {}
     kinds = {
@@ -415,9 +423,9 @@ def spread(n: int, rng: np.random.Generator) -> Results:
             ),
         }
         print(
-            f"{name:<24}{size:>6} people{n_splits:>4} splits: p < .001 {row['below_.001']:.2%}, "
-            f"p < .05 {row['below_.05']:.1%}; five records a person flagged "
-            f"{row['five records a person']:.1%}"
+            f"{name:<24}{size:>6} people{n_splits:>4} splits: p < .001 "
+            f"{row['below_.001']:.2%}, p < .05 {row['below_.05']:.1%}; five records a "
+            f"person flagged {row['five records a person']:.1%}"
         )
     return {"spread": rows}
 
@@ -434,7 +442,8 @@ def planted(gap: float) -> Population:
 
 def power(n: int, rng: np.random.Generator) -> Results:
     print(
-        f"\nexact test, 10,000 records, accuracy .8, 70/30, {n} releases: resolved at .05 alone,"
+        f"\nexact test, 10,000 records, accuracy .8, 70/30, {n} releases: resolved at "
+        ".05 alone,"
     )
     print(
         "and with Holm over six settings of that group and of one that is not memorised"
@@ -458,7 +467,7 @@ def exact_p(gap: float, n: int, n_splits: int, rng: np.random.Generator) -> np.n
 
 
 def counts(n: int = 4_000, seed: int = 1) -> None:
-    """Do the audit's errors and tests from counts keep their word in a population that is known?
+    """Do the audit's errors and tests from counts hold in a known population?
 
     People are drawn anew for every release, split at random and classified by models
     that memorise as much as asked (``tests/worlds/people.py``). Prints, and writes as
@@ -486,7 +495,7 @@ def counts(n: int = 4_000, seed: int = 1) -> None:
 NORMAL_95, MIN_PROBABILITY = 1.96, 0.01
 Drawn = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 Row = tuple[float, float, float, float, float, float]
-"""Of one group: cost, its error, that of records alone, covariance, benefit, its variance."""
+"""Of one group: cost, its error, that of records, covariance, benefit, its variance."""
 
 
 def made_up(
@@ -619,14 +628,18 @@ def share_covered(value: np.ndarray, error: np.ndarray) -> float:
 
 
 def people(arguments: Sequence[str]) -> None:
-    """Do the intervals of pooled costs hold for people like these? Records drawn anew each time.
+    """Do the intervals of pooled costs hold for people like these?
+
+    Records are drawn anew each time.
 
     Every draw takes new records from a population, trains new models on random splits
     of them and makes all pooled costs of both groups. The truth is the mean over all
     draws. Worlds:
 
-        made up   scores of a record's own level, a model's mood and memory; some remember more
-        ridge     least squares on 100 features, of which 10 tell the label; half of people noisier
+        made up   scores of a record's own level, a model's mood and memory; some
+                  remember more
+        ridge     least squares on 100 features, of which 10 tell the label; half of
+                  people noisier
         trees     decision trees on records of Adult, groups by sex
         forests   15 trees each, grown to the end
 
@@ -663,7 +676,8 @@ def people(arguments: Sequence[str]) -> None:
                 found = list(pool.map(measure_draw, *several, chunksize=4))
             seconds = time.perf_counter() - start
             print(
-                f"{world}, {n} records, {n_models} models: {options.draws} draws, {seconds:.0f} s"
+                f"{world}, {n} records, {n_models} models: {options.draws} draws, "
+                f"{seconds:.0f} s"
             )
             for cost in found[0]:
                 one = coverage_of_cost(np.array([draw[cost] for draw in found]))
@@ -768,8 +782,8 @@ def show_coverage(name: str, one: dict[str, object]) -> None:
     low, high = one["range"]
     print(
         f"  {name:<32}{one['cells']:>6} cells  covered {one['covered']:>6.1%} "
-        f"({low:.1%} to {high:.1%}{'' if one['within_range'] else ', OUTSIDE'})  "
-        f"above {ALARM}: {one['above']:>5.1%}  z {one['mean_z']:+.2f} +- {one['sd_z']:.2f}"
+        f"({low:.1%} to {high:.1%}{'' if one['within_range'] else ', OUTSIDE'})  above "
+        f"{ALARM}: {one['above']:>5.1%}  z {one['mean_z']:+.2f} +- {one['sd_z']:.2f}"
     )
 
 
@@ -815,11 +829,9 @@ def sweeps(arguments: Sequence[str]) -> None:
     n_budgets, n_seeds, _ = arrays["logits"].shape
     draws = false_draws(n_seeds, rotations=options.rotations, fresh=options.fresh)
     draws["true"] = [0]
-    tasks = [
-        (k, d, b)
-        for k, found in draws.items()
-        for d, b in product(found, range(n_budgets))
-    ]
+    tasks: list[tuple[str, int, int]] = []
+    for kind, drawn in draws.items():
+        tasks += product([kind], drawn, range(n_budgets))
     cells = list(run_tasks(tasks, options.jobs))
     true = {place(c): float(str(c["value"])) for c in cells if c["kind"] == "true"}
     effects = {key: value / (n_seeds - 1) for key, value in true.items()}

@@ -1,14 +1,15 @@
-"""How fast the engine trains, beside Opacus, and what counting each person's norms adds.
+"""How fast does the engine train, beside Opacus, and what does counting norms add?
 
-    python -m benchmarks.engine ratios            one core: engine against Opacus, per model-step
-    python -m benchmarks.engine study --share 0.1 two cores: a tenth of the study, and the whole
+    python -m benchmarks.engine ratios            one core: engine and Opacus
+    python -m benchmarks.engine study --share 0.1 two cores: a tenth, and the whole
     python -m benchmarks.engine study --device cuda
-    python -m benchmarks.engine study --device cuda --receipts held   the 1,000 private ones of them
+    python -m benchmarks.engine study --device cuda --receipts held   1,000 private
     python -m benchmarks.engine receipts
     python -m benchmarks.engine receipts --shapes compas --modes refreshed held exact
-    python -m benchmarks.engine receipts --modes group-clip group-sample   static rules, no receipts
+    python -m benchmarks.engine receipts --modes group-clip group-sample   no receipts
     python -m benchmarks.engine receipts --epochs 25 --accountant
-    python -m benchmarks.engine receipts --device cuda --models 250 --epochs 25 --accountant
+    python -m benchmarks.engine receipts --device cuda --models 250 --epochs 25 \
+        --accountant
     python -m benchmarks.engine modes
     python -m benchmarks.engine modes --every 17
     python -m benchmarks.engine modes --dataset adult --seeds 1 --budgets 0.1 1
@@ -31,7 +32,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def make_data(name: str, seeds: range) -> TrainingData:
 
 
 def engine_turn(name: str, n_models: int) -> Callable[[], float]:
-    """Seconds per model-step of the engine: drawing the schedule and every step of an epoch."""
+    """Seconds per model-step of the engine, with the drawing of the schedule."""
     data = make_data(name, range(-(-n_models // len(BUDGETS))))
     models = plan_models(BUDGETS, data.seeds)[:n_models]
     company = sorted(models, key=lambda model: not model.is_private)
@@ -108,7 +109,7 @@ def engine_turn(name: str, n_models: int) -> Callable[[], float]:
 
 
 def opacus_turn(name: str, mode: str, loader: str, n_steps: int) -> Callable[[], float]:
-    """Seconds per step of one model in Opacus, with its own loader or batches cut by index."""
+    """Seconds per step of one model in Opacus, by its loader or by cut batches."""
     from opacus import PrivacyEngine
 
     data = make_data(name, range(1))
@@ -116,10 +117,10 @@ def opacus_turn(name: str, mode: str, loader: str, n_steps: int) -> Callable[[],
     features = torch.from_numpy(data.features[rows])
     labels = torch.from_numpy(data.labels[rows])
     units = (features.shape[1], 64, 32)
-    layers = [(nn.Linear(a, b), nn.ReLU()) for a, b in pairwise(units)]
-    module: Any = nn.Sequential(
-        *(part for layer in layers for part in layer), nn.Linear(32, 1)
-    )
+    layers: list[nn.Module] = []
+    for n_in, n_out in pairwise(units):
+        layers += [nn.Linear(n_in, n_out), nn.ReLU()]
+    module: Any = nn.Sequential(*layers, nn.Linear(32, 1))
     criterion: Any = nn.BCEWithLogitsLoss()
     dataset = torch.utils.data.TensorDataset(features, labels)
     private = PrivacyEngine().make_private(
@@ -242,7 +243,7 @@ def peak_memory() -> float | None:
 
 
 def _peak_below(pid: int) -> int:
-    """Sum of the peaks of all processes below one, in bytes (Linux); one that is gone counts 0."""
+    """Sum of the peaks of all processes below one, in bytes (Linux); 0 if gone."""
     total = 0
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -263,7 +264,8 @@ def _peak_below(pid: int) -> int:
 
 def print_ratios(rows: list[Row]) -> None:
     print(
-        "CPU time per model-step; Opacus with hooks, its fastest mode, and its fastest mode with"
+        "CPU time per model-step; Opacus with hooks, its fastest mode, and its fastest "
+        "mode with"
     )
     print("batches cut by index instead of by its data loader")
     for row in rows:
@@ -284,7 +286,8 @@ def print_study(rows: list[Row]) -> None:
         )
     print(f"whole study: {sum(row['all_train_s'] for row in rows):.1f} s of training")
     print(
-        f"peak memory: {max(row['peak_mib'] for row in rows):,.0f} MiB over all processes"
+        f"peak memory: {max(row['peak_mib'] for row in rows):,.0f} MiB over all "
+        "processes"
     )
 
 
@@ -363,7 +366,7 @@ NOISE = {
     "acs": (13.216, 3.114, 1.765, 0.736, 0.589),
     "bios": (15.154, 3.551, 1.989, 0.78, 0.615),
 }
-"""Noise multipliers as ``calibrate`` finds them for 25 epochs: by them norms are refreshed."""
+"""Noise multipliers that ``calibrate`` finds for 25 epochs; they refresh norms."""
 RECEIPT_MODES = ("refreshed", "held")
 RULES = {"group-clip": "group-clip:sex:m=0.8", "group-sample": "group-sample:sex:m=0.5"}
 
@@ -376,7 +379,8 @@ def make_turn(
     n_models = options.models
     data = make_data(name, range(-(-n_models // len(PRIVATE_BUDGETS))))
     budgets = list(zip(PRIVATE_BUDGETS, NOISE[name], strict=True))
-    models = [Model(s, e, noise) for s in data.seeds for e, noise in budgets][:n_models]
+    wanted = [(seed, *budget) for seed, budget in product(data.seeds, budgets)]
+    models = [Model(*one) for one in wanted[:n_models]]
     settings = {"rule": RULES[mode]} if mode in RULES else {"receipts": mode}
     config = replace(TrainConfig(epochs=epochs), **settings)
     with_draws = {*RULES} & {
@@ -467,7 +471,7 @@ def receipt_arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def receipts(words: Sequence[str]) -> None:
-    """What it costs to count each person's norms while models train, beside training alone.
+    """What does it cost to count each person's norms while models train?
 
     Prints a table and writes JSON. All modes run in turns in one process, on one core
     or one GPU, with the same private models, a fifth for each of the paper's budgets,
@@ -496,7 +500,8 @@ def receipts(words: Sequence[str]) -> None:
     for mode in ("none", *options.modes):
         total = sum(1e-6 * row["median_us"][mode] * row["n_steps"] for row in rows)
         print(
-            f"{len(rows) * options.models:,} models, {mode}: {options.models * total:.2f} s"
+            f"{len(rows) * options.models:,} models, {mode}: "
+            f"{options.models * total:.2f} s"
         )
     machine = {
         "machine": platform.processor() or platform.machine(),
@@ -524,7 +529,7 @@ def mode_arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def modes(words: Sequence[str]) -> None:
-    """Receipts from norms of every step against norms of every so many, for the same models.
+    """Receipts from norms of every step, beside norms of every so many.
 
     ``exact`` and ``refreshed`` change no bit of a model, so both are counted for the
     same one: how far is the estimate off? Printed for each budget: steps from one

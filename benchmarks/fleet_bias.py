@@ -1,4 +1,4 @@
-"""Do models of one sweep, used as each other's shadow models, make people look more exposed?
+"""Do models of one sweep, as each other's shadow models, make people look more exposed?
 
     python -m benchmarks.fleet_bias --quick       a few minutes on one core
     python -m benchmarks.fleet_bias --jobs 16     all of it
@@ -8,12 +8,14 @@ A population is known, so the truth is. Each draw takes 400 people from it, 3 in
 group a, and trains a fleet as pcer does: random splits of a fixed size, 70 % of each
 label. Beside it:
 
-    same people       400 more models on other splits of the same people: what somebody can tell
-                      who knows all candidates. The fleet should say the same.
-    other people      200 models for every person on people drawn anew, the person in half of them:
-                      what somebody can tell who knows the population, but not who the others are.
-    by coins          a fleet in which a coin decides about each person for itself, so that a person
-                      who is out is missed and not replaced.
+    same people       400 more models on other splits of the same people: what
+                      somebody can tell who knows all candidates. The fleet should
+                      say the same.
+    other people      200 models for every person on people drawn anew, the person
+                      in half of them: what somebody can tell who knows the
+                      population, but not who the others are.
+    by coins          a fleet in which a coin decides about each person for itself,
+                      so that a person who is out is missed and not replaced.
 
 Kinds of models: logistic regression on 30 features, the same with noise on its weights,
 trees, votes of the 7 nearest, and a network whose hidden layer is drawn anew for each
@@ -56,7 +58,7 @@ from pcer.metrics import BoolArray, FloatArray, IntArray
 FEATURES, TELLING, GROUP_B = 30, 5, 0.25
 SHARE, BATCH = 0.7, 20
 RATE = 0.05
-"""False alarms of the learners' part; 200 models tell no smaller one of a single person."""
+"""False alarms of the learners' part; 200 models tell no smaller share."""
 TIE = 1e-9
 """Far below any difference of scores."""
 COSTS = (
@@ -186,7 +188,7 @@ def stranger_scores(
     differ: bool,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, BoolArray]:
-    """Scores and membership (model, person), the others being drawn anew for every model.
+    """Scores and membership (model, person); other people are new for every model.
 
     People are taken 20 at a time: a coin puts each of them in, strangers fill the
     training set up. The other 19 recur from model to model, which holds back 1 or 2 %
@@ -207,7 +209,7 @@ def stranger_scores(
 
 
 def personal_auc(values: FloatArray, member: BoolArray) -> FloatArray:
-    """(person,) share of pairs of models, one with the person, that the first wins; NaN if none."""
+    """(person,) share of pairs of models that the one with the person wins."""
     n_in = member.sum(axis=0)
     wins = (rankdata(values, axis=0) * member).sum(axis=0) - n_in * (n_in + 1) / 2
     pairs = n_in * (len(member) - n_in)
@@ -217,7 +219,7 @@ def personal_auc(values: FloatArray, member: BoolArray) -> FloatArray:
 def lira_by_others(
     values: FloatArray, shadow: FloatArray, inside: BoolArray
 ) -> FloatArray:
-    """(target, person) the library's ratio, calibrated by shadow models that are no targets."""
+    """(target, person) the library's ratio, by shadow models that are no targets."""
     moments = [_moments(shadow, side, len(values)) for side in (inside, ~inside)]
     others = Others(*(part for pair in zip(*moments, strict=True) for part in pair))
     return shrunk_ratio(*ratio_parts(values, others), others.n_in, others.n_out)
@@ -273,7 +275,7 @@ def parts_of(n_models: int, size: int) -> Iterator[slice]:
 
 
 def halves_spread(values: FloatArray, member: BoolArray) -> float:
-    """Standard deviation over people of their AUC beyond noise: two halves of the models agree."""
+    """Deviation of people's AUC beyond noise, from two halves of the models."""
     half = len(values) // 2
     first, second = (
         personal_auc(values[part], member[part])
@@ -284,7 +286,7 @@ def halves_spread(values: FloatArray, member: BoolArray) -> float:
 
 
 def persons(values: FloatArray, member: BoolArray, truth: FloatArray) -> Found:
-    """The spread of people's AUC as it is seen and beyond noise; the largest, and its truth."""
+    """Spread of people's AUC, as seen and beyond noise; the largest, and its truth."""
     found = personal_auc(values, member)
     top = int(np.nanargmax(found))
     return {
@@ -298,7 +300,7 @@ def persons(values: FloatArray, member: BoolArray, truth: FloatArray) -> Found:
 def one_more(
     learner: Learner, drawn: People, differ: bool, n: int, rng: np.random.Generator
 ):
-    """What one more stranger in the training set adds to people's confidence, by group."""
+    """What one more stranger in training adds to people's confidence, by group."""
     n_train = round(SHARE * len(drawn.labels))
     more = n_train // 5
     total = np.zeros(len(drawn.labels))
@@ -337,7 +339,7 @@ def above_own(values: FloatArray, member: BoolArray, rate: float) -> float:
 def _above_rank(
     values: FloatArray, member: BoolArray, out: FloatArray, rank: FloatArray
 ) -> FloatArray:
-    """(person,) share of models with the person above the score of that rank without."""
+    """(person,) share of models with the person above that rank's score without."""
     cut = np.take_along_axis(out, rank.astype(np.int64)[None] - 1, axis=0)
     return ((values > cut) & member).sum(axis=0) / np.maximum(member.sum(axis=0), 1)
 
@@ -438,7 +440,7 @@ def measure(name: str, differ: bool, draw: int, size: Size) -> dict[str, object]
             key: float(np.mean([e[key] for e in each])) for key in each[0]
         }
     rates = small_rates(values, fleet, shadow, same, rng)
-    told = {key: [float(v) for v in one] for key, one in found.items()}
+    told = {key: list(map(float, values)) for key, values in found.items()}
     return {"costs": told, "people": spread, "rates": rates}
 
 
@@ -522,15 +524,13 @@ MEASURES = {
 
 
 def summary(draws: list[dict], size: Size) -> dict[str, object]:
-    """Means and errors over draws: of groups, of their difference, of bias, of people."""
-    costs = {
-        key: _of_groups(np.array([d["costs"][key] for d in draws]))
-        for key in draws[0]["costs"]
-    }
-    told = {
-        key: {k: mean_and_error(v) for k, v in one.items()}
-        for key, one in costs.items()
-    }
+    """Means and errors over draws: of groups, their difference, bias, and people."""
+    costs = {}
+    told = {}
+    for key in draws[0]["costs"]:
+        by_group = _of_groups(np.array([draw["costs"][key] for draw in draws]))
+        costs[key] = by_group
+        told[key] = {name: mean_and_error(v) for name, v in by_group.items()}
     ratios = {}
     bias = {}
     for known, fleet in MEASURES.items():
@@ -568,10 +568,10 @@ def summary(draws: list[dict], size: Size) -> dict[str, object]:
 
 
 def rates_of(draws: list[dict]) -> dict[str, tuple[float, float]]:
-    return {
-        key: mean_and_error([d["rates"][key] for d in draws])
-        for key in draws[0]["rates"]
-    }
+    rates = {}
+    for key in draws[0]["rates"]:
+        rates[key] = mean_and_error([draw["rates"][key] for draw in draws])
+    return rates
 
 
 def _of_groups(values: FloatArray) -> dict[str, FloatArray]:
@@ -664,7 +664,8 @@ def main() -> None:
         if options.rates:
             results[title] = {"rates": rates_of(draws), "n_draws": len(draws)}
             print(
-                f"{title}, {len(draws)} draws, found at {RATE:.0%}: {_shown(rates_of(draws))}"
+                f"{title}, {len(draws)} draws, found at {RATE:.0%}: "
+                f"{_shown(rates_of(draws))}"
             )
         else:
             results[title] = summary(draws, size)
@@ -681,7 +682,8 @@ def small_rates_told() -> dict[str, object]:
     rng = np.random.default_rng(7)
     told = {}
     print(
-        "made-up people, share found at 1 % false alarms: worked out, seen by 20, 50, 200 models"
+        "made-up people, share found at 1 % false alarms: worked out, seen by 20, 50, "
+        "200 models"
     )
     for name, kind in kinds(rng).items():
         seen = {n: seen_rates(kind, n, rng) for n in (20, 50, 200)}

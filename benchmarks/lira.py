@@ -1,12 +1,13 @@
-"""LiRA's forms and RMIA, on real sweeps and on planted truth; and the sweeps themselves.
+"""Which form of LiRA is best, and RMIA beside it? Real sweeps, and planted truth.
 
-    python -m benchmarks.lira train compas 50       train here, keep arrays in benchmarks/results
+    python -m benchmarks.lira train compas 50       arrays to benchmarks/results
     python -m benchmarks.lira train compas 450-649  the same with these seeds
-    python -m benchmarks.lira records compas FILE   labels and groups alone, as a small .npz
-    python -m benchmarks.lira forms compas.scores --skip 50 --jobs 16 [--records compas.npz]
+    python -m benchmarks.lira records compas FILE   labels and groups, as a small .npz
+    python -m benchmarks.lira forms compas.scores --skip 50 --jobs 16 \
+        [--records compas.npz]
     python -m benchmarks.lira planted draws 16    draws of the data, each with 24 seeds
-    python -m benchmarks.lira planted sets 100    one draw, so many sets of 24 seeds at 0.1
-    python -m benchmarks.lira planted trace 1200  one draw, so many seeds at 0.1, all together
+    python -m benchmarks.lira planted sets 100    one draw, so many sets of 24 at 0.1
+    python -m benchmarks.lira planted trace 1200  one draw, so many seeds at 0.1
 
 Wherever a benchmark asks for a source, it takes ``compas:50`` or ``compas:450-649``
 (train it here, or use what was kept) or a folder ``NAME.scores`` that ``pcer train
@@ -62,7 +63,7 @@ BUDGETS = (0.1, 0.5, 1.0, 5.0, 10.0, math.inf)
 
 
 def read(source: str, *, records: str | None = None) -> Arrays:
-    """Logits (budget, seed, record), membership (seed, record), labels, groups by attribute."""
+    """Logits (budget, seed, record), membership, labels and groups by attribute."""
     name, _, seeds = source.rpartition(":")
     if name and seeds.replace("-", "").isdigit():
         return sweep(name, seeds)
@@ -75,7 +76,7 @@ def name_of(source: str) -> str:
 
 
 def sweep(name: str, seeds: str) -> Arrays:
-    """Trained here, or read from where it was kept; ``seeds`` is a number or from-to."""
+    """Trained here, or read from a file; ``seeds``: a number or from-to."""
     path = FOLDER / f"sweep-{name}-{seeds}.npz"
     if not path.exists():
         FOLDER.mkdir(exist_ok=True)
@@ -114,11 +115,13 @@ def train(name: str, seeds: range, *, budgets: tuple[float, ...] = BUDGETS) -> A
 
 
 def kept(folder: Path, *, records: str | None = None) -> Arrays:
-    """The scores that ``pcer train --keep-scores`` left in a folder; models of all its budgets."""
+    """The scores that ``pcer train --keep-scores`` left in a folder, of all budgets."""
     index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     rows = {seed: row for row, seed in enumerate(index["seeds"])}
-    models = [model for block in index["blocks"] for model in block["models"]]
-    budgets = sorted({_budget(model) for model in models})
+    found = set()
+    for block in index["blocks"]:
+        found.update(map(_budget, block["models"]))
+    budgets = sorted(found)
     member = np.load(folder / index["membership"], allow_pickle=False)
     logits = np.full((len(budgets), *member.shape), np.nan, dtype=np.float32)
     for block in index["blocks"]:
@@ -154,7 +157,7 @@ def attributes(arrays: Arrays) -> list[str]:
 
 
 def splits_of(arrays: Arrays, rows: slice, kind: str, draw: int) -> np.ndarray:
-    """Membership (seed, record) of some seeds: "true", or one that tells nothing of the models.
+    """Membership (seed, record) of some seeds: "true", or independent of the models.
 
     "rotated" puts the split of seed s + draw beside the model of seed s. "fresh" draws
     new splits within labels, which no model was trained on.
@@ -230,11 +233,11 @@ class Form(StrEnum):
     """Which likelihood ratio is taken; all are LiRA."""
 
     SHRUNK = "shrunk"
-    """In and out Gaussians whose difference is shrunk to the size seen over records (default)."""
+    """In and out Gaussians; the difference is shrunk to its size over records."""
     PLAIN = "plain"
-    """In and out Gaussians exactly as each record's other models give them (Carlini et al.)."""
+    """In and out Gaussians as each record's other models give them (Carlini et al.)."""
     FIXED = "fixed"
-    """The same with one variance in and one out for all records, as they advise for few models."""
+    """The same with one variance in and one out for all, as advised for few models."""
     OFFLINE = "offline"
     """Only the out Gaussian: how far above it the target lies."""
 
@@ -293,7 +296,7 @@ def rmia_scores(confidence: FloatArray, member: BoolArray) -> FloatArray:
 
 
 def _ratio(values: FloatArray, member: BoolArray, form: Form) -> Ratio:
-    """How one form scores a block; what it shares over all records is taken beforehand."""
+    """How one form scores a block; what all records share is taken beforehand."""
     if form is Form.FIXED:
         spread_in, spread_out = _common_variances(values, member)
         return partial(_fixed_ratio, spread_in=spread_in, spread_out=spread_out)
@@ -303,7 +306,7 @@ def _ratio(values: FloatArray, member: BoolArray, form: Form) -> Ratio:
 def _common_variances(
     values: FloatArray, member: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
-    """(target, 1) variances of the other models around each record's mean, in and out."""
+    """(target, 1) variances of other models around each record's mean, in and out."""
     squares = np.zeros((2, len(values)))
     freedom = np.zeros((2, len(values)))
     for _, part, inside in blocks(values, member):
@@ -342,12 +345,12 @@ COVERED, ALARM = 1.96, 1.645
 
 
 def centred_scores(logit: np.ndarray, member: np.ndarray) -> np.ndarray:
-    """The shrunk form when no difference is seen: distance from the others' mean, in deviations."""
+    """The shrunk form without a difference: distance from the others' mean, scaled."""
     return _standing(logit, all_others(logit, member))
 
 
 def hard_scores(logit: np.ndarray, member: np.ndarray) -> np.ndarray:
-    """The same times the others' mean doubt: a step of training moves a record by its doubt."""
+    """The same times the others' mean doubt: training moves a record by its doubt."""
     return _doubt(logit) * centred_scores(logit, member)
 
 
@@ -372,7 +375,7 @@ FORMS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 class Task(NamedTuple):
-    """One budget of one set of seeds, with its true splits (draw 0 of "true") or false ones."""
+    """One budget of one set of seeds: true splits (draw 0 of "true") or false ones."""
 
     rows: tuple[int, int]
     kind: str
@@ -433,24 +436,22 @@ def run(tasks: list[Task], jobs: int) -> Iterator[dict[str, object]]:
 
 
 def mark_resolved(cells: list[dict[str, object]]) -> None:
-    """What the audit of each set would resolve: Holm over budgets and groups of an attribute."""
+    """What each set's audit would resolve: Holm over budgets and groups."""
     families: dict[tuple[object, ...], list[dict[str, object]]] = {}
     for cell in cells:
         key = tuple(cell[name] for name in ("set", "kind", "draw", "attribute", "form"))
         families.setdefault(key, []).append(cell)
     for family in families.values():
-        value, error = (
-            np.array([c[name] for c in family], float) for name in ("value", "error")
-        )
+        value = np.array([cell["value"] for cell in family], float)
+        error = np.array([cell["error"] for cell in family], float)
         for cell, p in zip(family, holm(upper_p(value, error)), strict=True):
             cell["resolved"] = bool(p <= SIGNIFICANCE)
 
 
 def summarise(cells: list[dict[str, object]]) -> dict[str, float]:
     """One row of the tables: sets (and draws) of one form, budget and group."""
-    value, error = (
-        np.array([c[name] for c in cells], float) for name in ("value", "error")
-    )
+    value = np.array([cell["value"] for cell in cells], float)
+    error = np.array([cell["error"] for cell in cells], float)
     first = np.array([c["set"] for c in cells])
     per_set = np.array([value[first == s].mean() for s in np.unique(first)])
     z = value / error
@@ -499,17 +500,21 @@ def show(rows: list[dict], title: str) -> None:
     print(f"\n{title}\n{HEAD}")
     for row in sorted(rows, key=lambda r: (r.get("attribute", ""), r.get("group", ""))):
         print(
-            f"{row['form']:<9}{row.get('attribute', 'all'):<11.10}{row.get('group', 'all'):<18.17}"
+            f"{row['form']:<9}{row.get('attribute', 'all'):<11.10}"
+            f"{row.get('group', 'all'):<18.17}"
             f"{row.get('epsilon', 'all'):<6}{row['n']:>5}{row['mean']:>+9.5f} "
             f"{row['mean_error']:<7.5f}{row['claimed']:>8.5f}{row['spread']:>8.5f}"
-            f"{row['spread'] / row['claimed']:>6.2f}{row['mean_z']:>+8.2f}{row['covered']:>9.1%}"
+            f"{row['spread'] / row['claimed']:>6.2f}{row['mean_z']:>+8.2f}"
+            f"{row['covered']:>9.1%}"
             f"{row['above']:>8.1%}{row['resolved']:>9.1%}"
         )
 
 
 TITLES = {
     "true": "As trained (n: sets). Resolved: by the audit of that set alone.",
-    "rotated": "Rotated within the set (n: sets x rotations): truth 0, leans against effects.",
+    "rotated": (
+        "Rotated within the set (n: sets x rotations): truth 0, leans against effects."
+    ),
     "fresh": "Fresh splits (n: sets x draws): truth 0.",
 }
 
@@ -543,7 +548,9 @@ def form_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def forms(arguments: Sequence[str]) -> None:
-    """Which form of LiRA has the best power at an honest error, on seeds it was not chosen on?
+    """Which form of LiRA has the best power at an honest error?
+
+    The seeds are not those that it was chosen on.
 
     The seeds of one long sweep are cut into sets; every set is a sweep of its own. For
     each form, budget and group: the mean over sets of AUC - 1/2, the claimed error, the
@@ -564,8 +571,9 @@ def forms(arguments: Sequence[str]) -> None:
     mark_resolved(cells)
     sets = sorted({task.rows for task in tasks})
     print(
-        f"{name_of(options.source)}: {n_budgets} budgets, {n_records:,} records, {len(sets)} sets "
-        f"of {options.set_size} seeds, from seed {arrays['seeds'][sets[0][0]]} on"
+        f"{name_of(options.source)}: {n_budgets} budgets, {n_records:,} records, "
+        f"{len(sets)} sets of {options.set_size} seeds, from seed "
+        f"{arrays['seeds'][sets[0][0]]} on"
     )
     results = {}
     for kind, title in TITLES.items():
@@ -657,7 +665,7 @@ def trace(n: int) -> None:
 
 
 def planted(words: Sequence[str]) -> None:
-    """Planted truth, many times: what is found without privacy, and what epsilon 0.1 leaves.
+    """Planted truth: what is found without privacy, and what epsilon 0.1 leaves.
 
     The data are those of ``tests/sweep/test_planted_truth.py``. "draws" counts, for
     each cost, the draws in which the shuffled group is resolved and the more exposed

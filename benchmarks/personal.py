@@ -1,7 +1,7 @@
-"""One person's privacy: own thresholds, own epsilon, and an alarm about the claimed epsilon.
+"""What of one person's privacy can be told: thresholds, epsilon, and an alarm?
 
-    python -m benchmarks.personal pld              own epsilons by privacy loss distributions
-    python -m benchmarks.personal alarm compas:50  does an attack do better than epsilon allows?
+    python -m benchmarks.personal pld              by privacy loss distributions
+    python -m benchmarks.personal alarm compas:50  does an attack beat epsilon?
 
 No release has any of this. ``benchmarks.fleet_bias --rates`` uses the own thresholds.
 """
@@ -28,7 +28,7 @@ from pcer.train.receipts import epsilon_of, step_costs
 from pcer.train.rules import N_BINS
 
 LEAST_OUT = 3
-"""Models without a person that make a threshold; whichever is left out, two others remain."""
+"""Models without a person for a threshold; with any one left out, two remain."""
 
 GUESSED_SHARE = 0.05
 """Share of records guessed "in", and as many "out": the clearest ones.
@@ -52,10 +52,10 @@ TAIL = 1e-13
 """Chance of a loss outside of the window; above it counts as an infinite loss."""
 
 ROUNDING = 1e-16
-"""Error of a Fourier transform for each point; together they count as an infinite loss."""
+"""Error of a Fourier transform for each point; together they are an infinite loss."""
 
 SLOPES = np.geomspace(1e-2, 1e2, 41)
-"""Exponents that are tried in Chernoff's bound; a poor one only makes the window wider."""
+"""Exponents that are tried in Chernoff's bound; a poor one widens the window."""
 
 LOT_ENTRIES = 4_000_000
 """Complex numbers that are held at once, besides the table."""
@@ -78,7 +78,7 @@ class PersonalAlarms(NamedTuple):
 def personal_alarms(
     scaled_logit: FloatArray, member: BoolArray, *, fpr: float
 ) -> PersonalAlarms:
-    """Name a record where models without it would score so high with chance ``fpr`` only.
+    """Name a record if models without it score so high with chance ``fpr`` only.
 
     One threshold for a whole group lets most false alarms fall on the few people whose
     scores are high anyway. Here each person is measured against the models that did not
@@ -110,7 +110,7 @@ def personal_alarms(
 
 
 class Guesses(NamedTuple):
-    """How many records were guessed in and out over all audited models, and how many rightly."""
+    """Guesses of in and out over all audited models, and how many were right."""
 
     n_in: int
     n_out: int
@@ -119,7 +119,7 @@ class Guesses(NamedTuple):
 
 
 def count_guesses(scaled_logit: FloatArray, member: BoolArray) -> Guesses:
-    """Guess the records of one group in the second half of the models, calibrated by the first.
+    """Guess one group's records in half of the models, calibrated by the other half.
 
     The halves are apart because guesses must not depend on the membership they are
     counted against: among models that calibrate each other, right guesses come in
@@ -175,7 +175,7 @@ def worst_case_p(
 
 
 def lower_bound(guesses: Guesses, *, inclusion: float, dp_delta: float) -> float:
-    """Epsilon below which so many right guesses are implausible (95 %); rounded down."""
+    """Epsilon below which so many right guesses are implausible (95 %)."""
 
     def plausible(epsilon: float) -> bool:
         p = worst_case_p(
@@ -194,7 +194,7 @@ def lower_bound(guesses: Guesses, *, inclusion: float, dp_delta: float) -> float
 
 
 def alarm(words: Sequence[str]) -> None:
-    """Does an attack do better than the claimed epsilon allows? p-values after Holm over all.
+    """Does an attack do better than the claimed epsilon allows? p-values by Holm.
 
     The bound grows with the number of records, so it is never compared between groups.
     Silence proves nothing.
@@ -229,7 +229,7 @@ def alarm(words: Sequence[str]) -> None:
 
 
 class _StepLoss(NamedTuple):
-    """The privacy loss of one step: chances of multiples of the interval from a first one on."""
+    """The privacy loss of one step: chances of multiples of the interval."""
 
     first: int
     chance: FloatArray
@@ -249,7 +249,7 @@ def estimate_by_pld(
     sampling_rate: float,
     dp_delta: float,
 ) -> FloatArray:
-    """(record,) epsilon at delta of each record as if its norms had been fixed beforehand.
+    """(record,) epsilon at delta, as if a record's norms had been fixed beforehand.
 
     Never below what dp-accounting composes from the same steps.
 
@@ -356,13 +356,12 @@ def _lots(n_records: int, size: int) -> list[slice]:
 
 
 def _window(steps: FloatArray, bins: list[_StepLoss]) -> tuple[int, int]:
-    """First loss and number of losses, in intervals, beyond which nobody's loss lies (Chernoff)."""
+    """First loss and number of losses, in intervals, that hold all (Chernoff)."""
     upper = np.full(len(steps), np.inf)
     lower = np.full(len(steps), -np.inf)
     for slope in SLOPES:
-        above, below = (
-            steps @ [_log_moment(one, sign * slope) for one in bins] for sign in (1, -1)
-        )
+        above = steps @ [_log_moment(one, slope) for one in bins]
+        below = steps @ [_log_moment(one, -slope) for one in bins]
         upper = np.minimum(upper, (above - math.log(TAIL)) / slope)
         lower = np.maximum(lower, -(below - math.log(TAIL)) / slope)
     first = math.floor(lower.min() / INTERVAL)
@@ -381,7 +380,7 @@ def _log_moment(one: _StepLoss, slope: float) -> float:
 def _log_transform(
     one: _StepLoss, size: int
 ) -> np.ndarray[tuple[int], np.dtype[np.complex128]]:
-    """Logarithm of the Fourier transform of a step's losses, wrapped into a window of this size."""
+    """Logarithm of the Fourier transform of a step's losses, wrapped into a window."""
     place = (one.first + np.arange(len(one.chance))) % size
     with np.errstate(
         divide="ignore"

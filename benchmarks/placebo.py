@@ -1,11 +1,11 @@
 """Do placebo groups raise an alarm, and what does asking cost?
 
-    python -m benchmarks.placebo                  all models; Bios and ACS where PCER_DATA has them
+    python -m benchmarks.placebo                  all models; Bios, ACS by PCER_DATA
     python -m benchmarks.placebo forest tree --exact --flips 50
-    python -m benchmarks.placebo cost                     COMPAS (race) and Adult (sex, race)
+    python -m benchmarks.placebo cost             COMPAS (race), Adult (sex, race)
     python -m benchmarks.placebo cost compas --seeds 20
-    python -m benchmarks.placebo permutations                time and memory, the study's shapes
-    python -m benchmarks.placebo permutations --flips 200 compas:50   placebo groups on a real sweep
+    python -m benchmarks.placebo permutations     time and memory, the study's shapes
+    python -m benchmarks.placebo permutations --flips 200 compas:50   a real sweep
 
 ``README.md`` says which claim each of them backs.
 """
@@ -50,7 +50,7 @@ SPLITS = (1, 2, 5, 20, 50)
 SHARES = (0.5, 0.2)
 SEEDS = range(50)
 LEVEL, AVERAGE, EACH = 0.05, 0.055, 0.065
-"""Alarms that should be; that may be on average over all cells, and for each model and cost."""
+"""Alarms that should be; that may be on average, and for each model and cost."""
 
 OUTCOMES = "outcomes"
 
@@ -203,9 +203,8 @@ def cells_of(
 
 def told(cells: list[Cell]) -> None:
     """The tables of docs/placebo.md."""
-    costs, names = (
-        list(dict.fromkeys(x)) for x in ([c.cost for c in cells], [c[0] for c in cells])
-    )
+    costs = list(dict.fromkeys(cell.cost for cell in cells))
+    names = list(dict.fromkeys(cell.model for cell in cells))
     print("| cost | " + " | ".join(names) + " | all |")
     print("|---|" + "---:|" * (len(names) + 1))
     for cost in [*costs, "all"]:
@@ -224,8 +223,9 @@ def told(cells: list[Cell]) -> None:
     ]
     worst = cells[int(np.argmin(p))]
     print(
-        f"\n{len(cells)} cells; worst: {worst.model}, {worst.cost}, {worst.n_splits} splits, "
-        f"{worst.share:.0%}: {worst.n_alarms} of {worst.n_flips}, p = {min(1.0, *p):.3g} over all"
+        f"\n{len(cells)} cells; worst: {worst.model}, {worst.cost}, {worst.n_splits} "
+        f"splits, {worst.share:.0%}: {worst.n_alarms} of {worst.n_flips}, p = "
+        f"{min(1.0, *p):.3g} over all"
     )
 
 
@@ -260,8 +260,8 @@ def flips(words: Sequence[str]) -> None:
         ):
             cells.append(cell)
             print(
-                f"  {cell.model:<14}{cell.n_splits:>3} splits {cell.share:.0%}  {cell.cost:<24}"
-                f"{cell.n_alarms / cell.n_flips:6.1%}",
+                f"  {cell.model:<14}{cell.n_splits:>3} splits {cell.share:.0%}  "
+                f"{cell.cost:<24}{cell.n_alarms / cell.n_flips:6.1%}",
                 flush=True,
             )
     told(cells)
@@ -391,7 +391,7 @@ def flip(
 
 
 def permutations(words: Sequence[str]) -> None:
-    """What permutation tests cost beside a sweep, and how often they find a placebo group guilty.
+    """What do permutation tests cost, and how often is a placebo group found guilty?
 
     Time: 9,999 draws for one pair, 6 settings and 7 costs, made-up numbers; CPU seconds
     of this process and its peak memory. Flips: attributes of the given share drawn at
@@ -410,7 +410,8 @@ def permutations(words: Sequence[str]) -> None:
             results[name] = one = time_draws(n_records, size)
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
             print(
-                f"  {name:<14}{one['cpu_seconds']:6.1f} CPU s{one['seconds']:8.1f} s, {peak:.2f} GB"
+                f"  {name:<14}{one['cpu_seconds']:6.1f} CPU s{one['seconds']:8.1f} s, "
+                f"{peak:.2f} GB"
             )
     else:
         arrays = read(options.source)

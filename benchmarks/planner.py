@@ -1,9 +1,9 @@
-"""Is the planner right, and are choices? Predicted power and limits beside simulated studies.
+"""Is the planner right, and are choices? Predictions beside simulated studies.
 
     python -m benchmarks.planner counts [studies per world] [seed]
     python -m benchmarks.planner pilots [--draws 600] [--seed 1] [--fitted]
-    python -m benchmarks.planner choices FILE...   of ``benchmarks.worlds.choosing studies``
-    python -m benchmarks.planner twins FILE...     of ``benchmarks.worlds.choosing twins``
+    python -m benchmarks.planner choices FILE...   ``worlds.choosing studies`` writes
+    python -m benchmarks.planner twins FILE...     ``worlds.choosing twins`` writes
 
 ``README.md`` says which claim each of them backs.
 """
@@ -126,7 +126,7 @@ def difference(
 def through_audit(
     study: Design, power: float, n: int, rng: np.random.Generator
 ) -> dict:
-    """By question, the amount, the power predicted for exposures, and how often it was found."""
+    """By question: the amount, the power predicted, and the share found."""
     question = Question(groups=(0, 1))
     if (cost := amount(study, question, power)) is None:
         return {}
@@ -152,7 +152,7 @@ def answers(world: int, n: int, rng: np.random.Generator) -> tuple[Design, dict]
 
 
 def counts(n: int = 2_000, seed: int = 1) -> None:
-    """Is the planner right? Its predicted power beside that of simulated studies, world by world.
+    """Is the planner right? Predicted power and that of simulated studies, by world.
 
     Worlds are drawn: two groups of 200 to 50,000 people, accuracies of 0.6 to 0.97, a
     train share of 0.5 to 0.9, 1 to 50 splits, 1 to 6 settings. In each the planner
@@ -168,7 +168,8 @@ def counts(n: int = 2_000, seed: int = 1) -> None:
     """
     rows = []
     print(
-        f"{'people':>15} {'splits':>6} {'tests':>5}  question    {'amount':>7} predicted found"
+        f"{'people':>15} {'splits':>6} {'tests':>5}  question    {'amount':>7} "
+        "predicted found"
     )
     for world in range(2 * N_WORLDS):
         study, found = answers(world, n, np.random.default_rng([seed, world]))
@@ -176,8 +177,9 @@ def counts(n: int = 2_000, seed: int = 1) -> None:
         for name, answer in found.items():
             rows.append([people, study.n_splits, study.n_tests[0], name, *answer])
             print(
-                f"{people[0]:>7,} {people[1]:>7,} {study.n_splits:>6} {study.n_tests[0]:>5}  "
-                f"{name:<10} {answer[0]:>8.4f} {answer[1]:>9.1%} {answer[2]:>5.1%}",
+                f"{people[0]:>7,} {people[1]:>7,} {study.n_splits:>6} "
+                f"{study.n_tests[0]:>5}  {name:<10} {answer[0]:>8.4f} "
+                f"{answer[1]:>9.1%} {answer[2]:>5.1%}",
                 flush=True,
             )
     for name in (*QUESTIONS, *AUDITED):
@@ -185,7 +187,8 @@ def counts(n: int = 2_000, seed: int = 1) -> None:
         largest = misses.max()
         mean = misses.mean()
         print(
-            f"{name}: largest miss {largest:.1%}, mean {mean:.1%}, of {len(misses)} worlds"
+            f"{name}: largest miss {largest:.1%}, mean {mean:.1%}, of {len(misses)} "
+            "worlds"
         )
     write_results("planner", rows)
 
@@ -206,7 +209,9 @@ def fitted_worlds(draws: int) -> Iterator[tuple[str, list[Panel]]]:
 
 
 def pilots(arguments: Sequence[str]) -> None:
-    """Is a plan from an earlier release right? Attacks over all models, planned for as many splits.
+    """Is a plan from an earlier release right?
+
+    Attacks are over all models, planned for as many splits.
 
     Every study of a world is a pilot: from its errors the planner says how often the
     world's exposure and difference would be found; the studies together count how often
@@ -254,11 +259,10 @@ class Study(NamedTuple):
 
     def exposures(self) -> np.ndarray:
         """(setting, cell) values by attack and group."""
-        own = [
-            [x.value for x in row if x.what == "largest_exposure"]
-            for row in self.numbers
-        ]
-        return np.array(own)
+        values = []
+        for row in self.numbers:
+            values.append([x.value for x in row if x.what == "largest_exposure"])
+        return np.array(values)
 
     def accuracies(self) -> np.ndarray:
         """(setting,) values."""
@@ -266,7 +270,7 @@ class Study(NamedTuple):
 
 
 def study_of(release: Release) -> Study | None:
-    """As ``recommend`` has it; None where the release is refused, as 1 in 100 honest ones is."""
+    """As ``recommend`` has it; None if refused, as 1 in 100 honest releases is."""
     try:
         settings = candidates([release])
     except InputError:
@@ -287,7 +291,7 @@ def _chosen(study: Study | None, limits: dict[str, float]) -> int:
 
 
 def _by_points(study: Study | None, limits: dict[str, float]) -> int:
-    """The most accurate setting whose point estimates are inside the limits; -1 for none."""
+    """The most accurate setting whose estimates are inside the limits; -1 for none."""
     if study is None:
         return -1
     inside = study.exposures().max(axis=1) <= limits["largest_exposure"]
@@ -379,7 +383,7 @@ def _judged(
     exposure: np.ndarray,
     accuracy: np.ndarray,
 ) -> dict[str, float]:
-    """Rates over studies (first axis) and limits; the worst limit with its exact p-value."""
+    """Rates over studies (first axis) and limits; the worst, with its exact p-value."""
     is_made = chosen >= 0
     broken = is_made & (exposure[chosen] > limits + 1e-9)
     right = is_made & ~broken
@@ -395,7 +399,7 @@ def _judged(
 
 
 def twins(arguments: Sequence[str]) -> None:
-    """Does one of 12 twins hold a limit that another is said to break? At the worst limit there is.
+    """Does one of 12 twins hold a limit that another breaks? At the worst limit.
 
     That is the lowest upper bound of a twin: it holds, and others break most easily.
     """
@@ -421,10 +425,10 @@ def _contradicts(release: Release) -> bool:
     study = study_of(release)
     if study is None:
         return False
-    exposed = [
-        [x for x in row if x.what == "largest_exposure"] for row in study.numbers
-    ]
-    limit = {"largest_exposure": min(max(x.upper for x in row) for row in exposed)}
+    largest = []
+    for row in study.numbers:
+        largest.append(max(x.upper for x in row if x.what == "largest_exposure"))
+    limit = {"largest_exposure": min(largest)}
     answers = {answer_of(held_against(limit, row)) for row in study.numbers}
     return {"holds", "breaks"} <= answers
 
@@ -466,7 +470,7 @@ def shown_share(
 def audited_shares(
     design: Design, costs: tuple[float, float], *, n: int, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """How often an audit says that the second of two groups is more exposed, in n studies.
+    """How often an audit says, in n studies, that the second group is more exposed.
 
     And how often its verdict names that group, which must be detected, too. Nothing of
     the audit is written again: counts go through its measurements, its tests and its
@@ -478,7 +482,8 @@ def audited_shares(
         panels, _pairs(n), Plan(), cost=GAP.name, outcome="benefit", n_families=n
     )
     tests = [_compared(panel, n) for panel in panels]
-    p = np.stack([holm(alone) for alone in np.stack([one.p_value for one in tests]).T])
+    p_alone = np.stack([one.p_value for one in tests])
+    p = np.stack([holm(of_study) for of_study in p_alone.T])
     second = tests[0].value > 0
     return float(((p[:, 0] <= SHOWN) & second).mean()), float(
         (found.exposures_differ[0] & second).mean()
@@ -500,7 +505,7 @@ def _panel(
     n: int,
     rng: np.random.Generator,
 ) -> Panel:
-    """Studies of two groups each, n of them, as one setting of 2n groups; people drawn anew."""
+    """Studies of two groups each, n of them, as one setting; people are drawn anew."""
     people = (
         rng.multinomial(int(design.people[g]), _shares(design, g, cost), size=n)
         for g, cost in enumerate(costs)
@@ -530,7 +535,7 @@ def _kinds(design: Design, group: int, cost: float) -> np.ndarray:
 
 
 def _strata(design: Design, kinds: np.ndarray, rng: np.random.Generator) -> Strata:
-    """Counts of every split of n studies (study, kind) as n groups; everybody has one label."""
+    """Counts of every split of n studies (study, kind) as n groups of one label."""
     (right, known, _) = kinds.T
     total = kinds.sum(axis=1)
     shape = (1, int(design.n_splits), len(kinds))
@@ -560,7 +565,7 @@ FIELDS = ("value", "standard_error", "null_error", "benefit_covariance", "n_reco
 
 
 class DrawnWorld(NamedTuple):
-    """Two groups, and how much there is to remember of their people: means, in log odds."""
+    """Two groups, and what can be remembered of their people: means, in log odds."""
 
     people: tuple[int, int]
     n_splits: int
@@ -627,7 +632,7 @@ def drawn_study(world: DrawnWorld, rng: np.random.Generator) -> Panel:
 def pilot_answers(
     studies: Sequence[Panel], attack: str, *, n_attacks: int = 1
 ) -> tuple[Answer, Answer]:
-    """Of the first group's exposure and of the difference, each as large as it is on average.
+    """Of the first group's exposure and of the difference, at their mean sizes.
 
     Tests are the audit's own, at the first step of Holm over two groups, or one pair,
     and so many attacks that decide together.

@@ -1,8 +1,9 @@
-"""Are receipts true? Canaries, what attacks find beside them, two claims of the literature.
+"""Are receipts true? Canaries, what attacks find, two claims of the literature.
 
     python -m benchmarks.receipts canaries [models] [draws]
     python -m benchmarks.receipts found_allowed
-    python -m benchmarks.receipts found_allowed --datasets compas --seeds 20 --folder out
+    python -m benchmarks.receipts found_allowed --datasets compas --seeds 20 \
+        --folder out
     python -m benchmarks.receipts claims
     python -m benchmarks.receipts claims compas --budgets 0.5 1 5 10 --seeds 20
 
@@ -18,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,14 +58,14 @@ BLOCK = 20
 
 
 class Scores(NamedTuple):
-    """Likelihood ratios of canaries that were trained on, and of those that were not."""
+    """Likelihood ratios of canaries that were trained on, and of the others."""
 
     inside: FloatArray
     outside: FloatArray
 
 
 def log_ratio(seen: FloatArray, share: float) -> FloatArray:
-    """Of "joins with this norm" to "does not", over all steps (last axis), in units of the clip."""
+    """Of "joins with this norm" to "does not", over all steps, in units of the clip."""
     exponent = (2 * seen * share - share**2) / (2 * NOISE**2)
     return np.log1p(RATE * np.expm1(exponent)).sum(axis=-1)
 
@@ -78,13 +80,12 @@ def simulated(share: float, n: int, rng: np.random.Generator) -> Scores:
         )
 
     lots = [min(2_000, n - done) for done in range(0, n, 2_000)]
-    return Scores(
-        *(np.concatenate([draw(k, here) for k in lots]) for here in (share, 0.0))
-    )
+    trained_on = np.concatenate([draw(size, share) for size in lots])
+    return Scores(trained_on, np.concatenate([draw(size, 0.0) for size in lots]))
 
 
 def canary_data(seeds: range) -> TrainingData:
-    """Canaries with a feature each, and fillers without any, whose gradient is in the bias only."""
+    """Canaries with a feature each; fillers have none, only the bias's gradient."""
     shares = np.concatenate([np.full(n, SHARES[name]) for name, n in CANARIES.items()])
     norms = np.where(
         shares == 1, 10 * CLIP, shares * SLACK * CLIP
@@ -143,7 +144,7 @@ def trained(seeds: range) -> Iterator[tuple[dict[str, Scores], FloatArray, Terms
 
 
 def noisy_sums(fleet: Any, n: int, learning_rate: float) -> FloatArray:
-    """(model, canary, step): the noisy sum of gradients in each canary's direction, in clips."""
+    """(model, canary, step): noisy sums in the canaries' directions, in clips."""
     sums = []
     scale = fleet.rule.expected_batch / learning_rate / CLIP
     before = fleet.start.weights[:, :n].clone()
@@ -171,7 +172,7 @@ def scores_of(seen: FloatArray, inside: FloatArray) -> dict[str, Scores]:
 def through_engine(
     n_models: int,
 ) -> tuple[dict[str, Scores], dict[str, tuple[float, float]]]:
-    """Scores of all models, and for each norm the largest receipt and realised epsilon."""
+    """Scores of all models; for each norm the largest receipt and realised epsilon."""
     parts: dict[str, list[Scores]] = {name: [] for name in SHARES}
     booked: dict[str, list[FloatArray]] = {name: [] for name in SHARES}
     for first in range(0, n_models, BLOCK):
@@ -221,7 +222,7 @@ def found_mu(scores: Scores) -> tuple[float, float]:
 
 
 def gaussian_epsilon(mu: float) -> float:
-    """Exact epsilon of a Gaussian mechanism at delta (Balle and Wang 2018), by halving."""
+    """Exact epsilon of a Gaussian mechanism at delta (Balle and Wang 2018), halving."""
     low, high = 0.0, 200.0
     for _ in range(80):
         middle = (low + high) / 2
@@ -233,7 +234,7 @@ def gaussian_epsilon(mu: float) -> float:
 
 
 def counted_bound(scores: Scores, level: float = 0.05) -> float:
-    """Lower bound of epsilon from right and wrong guesses, at a threshold that others chose."""
+    """Lower bound of epsilon from guesses at a threshold that other models chose."""
     learn = Scores(scores.inside[::2], scores.outside[::2])
     test = Scores(scores.inside[1::2], scores.outside[1::2])
     tries = np.quantile(np.concatenate(learn), np.linspace(0.01, 0.99, 99))
@@ -242,7 +243,7 @@ def counted_bound(scores: Scores, level: float = 0.05) -> float:
 
 
 def _bound_at(scores: Scores, threshold: float, level: float) -> float:
-    """The better of guessing "in" above and "out" below; each of four rates gets its share."""
+    """The better of guessing "in" above and "out" below; four rates share the error."""
     hits = int((scores.inside > threshold).sum())
     n = len(scores.inside)
     alarms = int((scores.outside > threshold).sum())
@@ -286,7 +287,7 @@ def row(name: str, scores: Scores, receipt: float, realised: float) -> dict[str,
 
 
 def canaries(n_models: int = 400, n_draws: int = 100_000) -> None:
-    """White-box canaries: what an attacker who sees every step finds, beside what was accounted.
+    """White-box canaries: what an attacker of every step finds, and what is counted.
 
     A canary is a record whose gradient has a direction of its own, at the whole, half
     and a tenth of the clip norm. The attacker knows all else and sees, at every step,
@@ -309,7 +310,10 @@ def canaries(n_models: int = 400, n_draws: int = 100_000) -> None:
         f"noise {NOISE:g}, rate {RATE:g}, {N_STEPS:,} steps, delta {DELTA:g}: promised "
         f"{terms.nominal:.3f} by rdp"
     )
-    head = "  norm    guesses  receipt realised  counted gaussian estimate      mu            booked"
+    head = (
+        "  norm    guesses  receipt realised  counted gaussian estimate      mu"
+        "            booked"
+    )
     results: dict[str, Any] = {"nominal": terms.nominal}
     print(f"the mechanism alone\n{head}")
     rng = np.random.default_rng(0)
@@ -410,17 +414,19 @@ def differences(found: dict[str, Audit], where: str) -> list[Row]:
 
 def show(groups: list[Row], pairs: list[Row]) -> None:
     print(
-        "found by LiRA, its lower 95 % limit, and allowed (AUC - 1/2); spent: the mean receipt"
+        "found by LiRA, its lower 95 % limit, and allowed (AUC - 1/2); spent: the mean "
+        "receipt"
     )
     for row in groups:
         print(
-            f"  {row['setting']:12} {row['epsilon']:>5g} {row['group']:18} {row['found']:7.4f} "
-            f"± {row['standard_error']:.4f}  {row['lower_limit']:8.4f}  {row['allowed']:7.4f}  "
-            f"{row['spent']:8.4f} ± {row['spent_error']:.4f}  "
-            f"{'below' if row['holds'] else 'ABOVE'}"
+            f"  {row['setting']:12} {row['epsilon']:>5g} {row['group']:18} "
+            f"{row['found']:7.4f} ± {row['standard_error']:.4f}  "
+            f"{row['lower_limit']:8.4f}  {row['allowed']:7.4f}  {row['spent']:8.4f} ± "
+            f"{row['spent_error']:.4f}  {'below' if row['holds'] else 'ABOVE'}"
         )
     print(
-        "difference of the groups in errors; *: shown, Holm over the settings of a release"
+        "difference of the groups in errors; *: shown, Holm over the settings of a "
+        "release"
     )
     for row in pairs:
         parts = [
@@ -494,7 +500,7 @@ Pair = tuple[float, float]
 def correlations(
     spent: FloatArray, loss: FloatArray, member: BoolArray
 ) -> dict[str, Pair]:
-    """Of every person's epsilon with the loss, within each model; arrays (seed, record)."""
+    """Of every person's epsilon with the loss, within each model; (seed, record)."""
     kinds = {"loss": pearsonr, "log loss": pearsonr, "rank": spearmanr}
     found: dict[str, list[float]] = {kind: [] for kind in kinds}
     for own, end, inside in zip(spent, loss, member, strict=True):
@@ -521,7 +527,7 @@ def payers(
     codes: IntArray,
     names: tuple[str, ...],
 ) -> Row:
-    """Who is predicted worst, who spends most, and by how much more than the best predicted."""
+    """Who is predicted worst, who spends most, and by how much more than the best."""
     accuracy = group_means(right, ~member & (codes >= 0), codes)
     paid = group_means(spent, member & (codes >= 0), codes)
     worst, best = (int(pick(accuracy.mean(axis=0))) for pick in (np.argmin, np.argmax))
@@ -549,8 +555,7 @@ def groupings(
             yield attribute.name, attribute.codes, attribute.group_names
             both = [
                 f"{name}, label {label}"
-                for name in attribute.group_names
-                for label in (0, 1)
+                for name, label in product(attribute.group_names, (0, 1))
             ]
             known = attribute.codes >= 0
             codes = np.where(known, 2 * attribute.codes + dataset.labels, -1)
@@ -612,16 +617,19 @@ def shown(pair: Pair, digits: int = 3) -> str:
 def print_row(row: Row) -> None:
     r = "  ".join(f"{kind} {shown(pair)}" for kind, pair in row["r"].items())
     print(
-        f"{row['dataset']} at {row['epsilon']:g} ({row['nominal']:.3f} by rdp): r with {r}"
+        f"{row['dataset']} at {row['epsilon']:g} ({row['nominal']:.3f} by rdp): r with "
+        f"{r}"
     )
     print(
-        f"  mean {shown(row['mean'])}, at the promise {shown(row['share at the promise'])}"
+        f"  mean {shown(row['mean'])}, at the promise "
+        f"{shown(row['share at the promise'])}"
     )
     for name, one in row["groups"].items():
         print(
-            f"  {name:15} worst predicted: {one['worst']} (by {shown(one['accuracy less'])}), "
-            f"spends {shown(one['paid by the worst'])} against {shown(one['paid by the best'])} of "
-            f"{one['best']}: x{shown(one['worst over best'])}, more in "
+            f"  {name:15} worst predicted: {one['worst']} (by "
+            f"{shown(one['accuracy less'])}), spends {shown(one['paid by the worst'])} "
+            f"against {shown(one['paid by the best'])} of {one['best']}: "
+            f"x{shown(one['worst over best'])}, more in "
             f"{one['seeds in which the worst pays more']} of {row['n_seeds']} seeds; "
             f"most: {one['pays most']}",
             flush=True,

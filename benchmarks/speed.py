@@ -2,11 +2,11 @@
 
     python -m benchmarks.speed audit
     python -m benchmarks.speed audit_since OLD [repeats]
-    python -m benchmarks.speed attacks                         Adult (sex and race), 1 process
-    python -m benchmarks.speed attacks --study --processes 16  all four datasets, six releases
-    python -m benchmarks.speed attacks --opacus                beside it: as many shadow models
+    python -m benchmarks.speed attacks                   Adult, 1 process
+    python -m benchmarks.speed attacks --study --processes 16   all datasets
+    python -m benchmarks.speed attacks --opacus          as many shadow models
     python -m benchmarks.speed tables [--rows 100000000] [--folder somewhere]
-    python -m benchmarks.speed estimator [splits] [jobs]       a forest on Adult, both ways
+    python -m benchmarks.speed estimator [splits] [jobs] a forest on Adult, both ways
 
 Imports stand in functions, since ``tables`` measures the memory of processes that do
 nothing else.
@@ -61,7 +61,7 @@ for line in sys.stdin:
 
 
 def full_release() -> dict[str, Any]:
-    """6 settings, 50 seeds, 2 groups, with every cost that a sweep writes, as plain objects."""
+    """6 settings, 50 seeds, 2 groups, every cost of a sweep; as plain objects."""
     import numpy as np
     from tests.worlds.releases import World, simulate
 
@@ -137,7 +137,7 @@ def measure_in_turn(
 
 
 def hot_spots(tree: dict[str, Any], n: int = 12) -> list[tuple[str, float]]:
-    """Functions of pcer by the share of the audit's time inside them and what they call."""
+    """Functions of pcer by their share of the audit's time, with what they call."""
     import pcer
     from pcer.release.reading import parse_release
 
@@ -166,7 +166,10 @@ def best_of(job: Callable[[], object], *, repeats: int = 3) -> float:
 
 
 def time_import() -> float:
-    code = "import time; s = time.perf_counter(); import pcer; print(time.perf_counter() - s)"
+    code = (
+        "import time; s = time.perf_counter(); import pcer; "
+        "print(time.perf_counter() - s)"
+    )
     runs = [
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -204,7 +207,7 @@ def audit() -> None:
 
 
 def audit_since(old: str, repeats: str = "15") -> None:
-    """What does the audit of today cost against that of an earlier commit? Both in one run.
+    """What does today's audit cost against an earlier commit's? Both in one run.
 
         git worktree add --detach OLD COMMIT
 
@@ -223,7 +226,8 @@ def audit_since(old: str, repeats: str = "15") -> None:
     ratio = statistics.median(now / before for before, now in pairs)
     for name, seconds in (("earlier", earlier), ("today", today)):
         print(
-            f"{name:<8} best {min(seconds):.3f} s, median {statistics.median(seconds):.3f} s"
+            f"{name:<8} best {min(seconds):.3f} s, median "
+            f"{statistics.median(seconds):.3f} s"
         )
     best = min(today) / min(earlier)
     print(f"median ratio {ratio:.2f}, ratio of best {best:.2f} (bar: {MOST_TIMES:g})")
@@ -252,7 +256,7 @@ BATCH, STEPS_PER_MODEL, TIMED_STEPS = 256, 3_150, 200
 
 
 def made_up(n_records: int, n_attributes: int) -> tuple[SimpleNamespace, Predictions]:
-    """A sweep of that shape, and its scores: records of their own level, noise, no memory."""
+    """A sweep of that shape and its scores: levels of records, noise, no memory."""
     import numpy as np
 
     from pcer.train import Predictions, TrainConfig
@@ -338,7 +342,9 @@ def opacus_step() -> float:
 
 
 def attacks(words: Sequence[str]) -> None:
-    """What all attacks on a sweep cost: 6 budgets x 50 seeds, made-up scores of the study's shapes.
+    """What do all attacks on a sweep cost?
+
+    6 budgets x 50 seeds, made-up scores of the study's shapes.
 
     Only the work matters, not the values. Seconds are CPU seconds of the first process
     (all of them, if it is the only one) and seconds on the clock; memory is that
@@ -356,13 +362,15 @@ def attacks(words: Sequence[str]) -> None:
     for name in STUDY_SHAPES if options.study else ["adult"]:
         found[name] = one = time_attacks(name, options.processes)
         print(
-            f"  {name:<8}{one['cpu_seconds']:8.1f} CPU s {one['seconds']:8.1f} s on the clock"
+            f"  {name:<8}{one['cpu_seconds']:8.1f} CPU s {one['seconds']:8.1f} s on "
+            "the clock"
         )
     total = sum(one["cpu_seconds"] for one in found.values())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     clock = sum(one["seconds"] for one in found.values())
     print(
-        f"  {'all':<8}{total:8.1f} CPU s {clock:8.1f} s on the clock, peak {peak:.2f} GB"
+        f"  {'all':<8}{total:8.1f} CPU s {clock:8.1f} s on the clock, peak {peak:.2f} "
+        "GB"
     )
     results = {
         "processes": options.processes,
@@ -375,10 +383,12 @@ def attacks(words: Sequence[str]) -> None:
         price = step * STEPS_PER_MODEL * len(BUDGETS) * N_SEEDS
         results |= {"opacus_step_seconds": step, "ordinary_lira_seconds": price}
         print(
-            f"  ordinary LiRA: 300 shadow models with Opacus at {1e3 * step:.2f} ms a step:"
+            f"  ordinary LiRA: 300 shadow models with Opacus at {1e3 * step:.2f} ms a "
+            "step:"
         )
         print(
-            f"  {'':<8}{price:8.0f} CPU s, {price / found['adult']['cpu_seconds']:,.0f} times"
+            f"  {'':<8}{price:8.0f} CPU s, "
+            f"{price / found['adult']['cpu_seconds']:,.0f} times"
         )
     results |= {
         "python": platform.python_version(),
@@ -476,7 +486,7 @@ def fetched(query: str, pattern: str) -> list[tuple]:
 
 
 def count_with_fairlearn(pattern: str, n_rows: int) -> float:
-    """Seconds for the counting alone; the table is in memory before the clock starts."""
+    """Seconds for the counting alone; the table is in memory before."""
     import numpy as np
     import pandas as pd
     import pyarrow.dataset as ds
@@ -546,7 +556,7 @@ TITLES = {
 
 
 def in_turns(pattern: str) -> dict[str, tuple[float, float]]:
-    """Median seconds, by the clock and of processor time, of each way; all answers must agree."""
+    """Median seconds, by clock and processor, of each way; all answers must agree."""
     first = [count(pattern) for count in WAYS.values()]
     assert first[0] == first[1] == first[2]
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in WAYS}
@@ -578,7 +588,7 @@ def line(name: str, rows: float, seconds: float, n_bytes: float) -> str:
 
 
 def tables(words: Sequence[str]) -> None:
-    """Count a large table of predictions: pcer beside plain DuckDB SQL and fairlearn's MetricFrame.
+    """Count a large table of predictions: pcer, DuckDB's SQL, fairlearn's MetricFrame.
 
     Writes the table (Parquet, 20 files, six budgets times 50 seeds) into the folder if
     it is not there, then prints rows per second and peak memory. pcer and two plain
@@ -617,7 +627,10 @@ def tables(words: Sequence[str]) -> None:
         name: importlib.metadata.version(name)
         for name in ("duckdb", "ibis-framework", "fairlearn", "pandas")
     }
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    machine = (
+        f"{platform.machine()}, {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}"
+    )
     found = {
         "rows": n_rows,
         "seconds": seconds,
@@ -692,7 +705,8 @@ def estimator(n_splits: int = 20, n_jobs: int = 2) -> None:
         : 2 if n_jobs == 1 else 1
     ]:
         print(
-            f"seconds {name}: by hand {hand:.1f}, by pcer {ours:.1f}, ratio {ours / hand:.3f}"
+            f"seconds {name}: by hand {hand:.1f}, by pcer {ours:.1f}, ratio "
+            f"{ours / hand:.3f}"
         )
 
 

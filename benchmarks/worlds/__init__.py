@@ -1,1 +1,1 @@
-"""Simulated people and models of the benchmarks; those that tests share are in ``tests/worlds``."""
+"""Simulated people and models of the benchmarks; the tests' are in ``tests/worlds``."""

@@ -1,4 +1,4 @@
-"""Groups that live apart, and groups that do not: do errors of exposures and differences hold?
+"""Do errors of exposures and differences hold for groups that live apart, or do not?
 
     python -m benchmarks.alarms apart --draws 400 --jobs 16                  all worlds
     python -m benchmarks.alarms apart --draws 40 --world "knn 600" --world svm
@@ -125,7 +125,7 @@ WORLDS = {
 
 
 def draw_panel(world: World, rng: np.random.Generator) -> Panel:
-    """New people, and what an audit sees of models that were trained on parts of them."""
+    """New people, and what an audit sees of models trained on parts of them."""
     features, labels, group = world.people(rng, world.n)
     member = splits(labels, N_MODELS, rng)
     logits = np.empty(member.shape)
@@ -160,9 +160,8 @@ def audited(panel: Panel) -> Draw:
         attack: attack_tests([one], pairs, random=True)
         for attack, one in measured.items()
     }
-    said = [[tests[attack]] for attack in ATTACKS] + [
-        [tests[attack] for attack in DECIDING]
-    ]
+    said = [[tests[attack]] for attack in ATTACKS]
+    said.append([tests[attack] for attack in DECIDING])
     found = [decide(attacks, pairs, outcome="benefit") for attacks in said]
     exposed = [measured[attack].exposed for attack in ATTACKS]
     return Draw(
@@ -196,7 +195,7 @@ def draw(name: str, seed: int) -> tuple[Draw, Draw, float]:
 
 
 def summary(draws: list[Draw], *, is_alike: bool) -> dict[str, dict[str, Any]]:
-    """By attack, and for the two that decide: shares of intervals that hold, z and alarms."""
+    """By attack, and for the two that decide: coverage of intervals, z and alarms."""
     value, alone, error, alarms = (np.array(part) for part in zip(*draws, strict=True))
     difference = value[..., 1] - value[..., 0]
     truth = value.mean(axis=(0, 2) if is_alike else 0, keepdims=True)

@@ -1,7 +1,8 @@
-"""Studies in which a setting is to be chosen: people drawn anew, a grid of settings, 16 splits.
+"""Studies in which a setting is to be chosen: new people, many settings, 16 splits.
 
     python -m benchmarks.worlds.choosing records FILE
-    python -m benchmarks.worlds.choosing studies FILE [--studies 200] [--device cuda] [--records F]
+    python -m benchmarks.worlds.choosing studies FILE [--studies 200] \
+        [--device cuda] [--records F]
     python -m benchmarks.worlds.choosing twins FILE [--draws 200] [--data compas] ...
 
 Training takes a GPU some minutes; ``benchmarks.planner`` judges the files on any
@@ -358,14 +359,14 @@ def records(arguments: Sequence[str]) -> None:
 
 
 def studies(arguments: Sequence[str]) -> None:
-    """Train studies of 6,000 people drawn from Adult, 14 settings and 16 splits each."""
+    """Train studies of 6,000 people from Adult, 14 settings and 16 splits each."""
     options = _options(studies, "--studies", arguments)
     facts = {"data": "adult", "n_people": N_PEOPLE}
     _run(options, options.studies, "adult", GRID, facts)
 
 
 def twins(arguments: Sequence[str]) -> None:
-    """Train 12 models of one setting that differ in their random streams alone, 16 splits."""
+    """Train 12 models of one setting that differ in random streams alone, 16 splits."""
     options = _options(twins, "--draws", arguments)
     epsilon = float(options.epsilon)
     grid: Grid = {"paper": (PAPER, (epsilon,))}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 from tests.worlds.people import (
@@ -56,7 +57,7 @@ def any_world(
     people: Callable[[np.random.Generator], People] = _either,
     **fixed: object,
 ) -> NullWorld:
-    """Groups of any number below the second, any size, and rates between these or one rate."""
+    """Fewer groups than the second number, of any size; rates between these, or one."""
     n = int(rng.integers(*n_groups))
     shares = (
         [float(rng.uniform(0.1, 0.6))] * n if rates is None else rng.uniform(*rates, n)
@@ -86,7 +87,7 @@ def folds(rng: np.random.Generator) -> NullRelease:
 
 
 def constants(rng: np.random.Generator) -> NullRelease:
-    """Models that say one thing to all, or to everyone in a group, or are always right."""
+    """Models that say one thing to all, or to all of a group, or are always right."""
     drawn = drawn_as(sizes=(50, 20_000), rates=(0.05, 0.6), people=_nothing)(rng)
     n = len(drawn.group_names)
     kind = str(rng.choice(["positive", "negative", "right", "some groups"]))
@@ -119,13 +120,13 @@ def duplicates(rng: np.random.Generator) -> NullRelease:
     one = any_world(rng, n_groups=(2, 5), sizes=(500, 20_000))
     many = (1, 2, 3, 5, 10)
     weight = np.array([0.4, 0.2, 0.2, 0.1, 0.1])
-    kinds = [kind._replace(n_records=m) for kind in one.kinds for m in many]
+    kinds = [kind._replace(n_records=m) for kind, m in product(one.kinds, many)]
     shares = (one.shares[:, :, None] * weight).reshape(len(one.sizes), -1)
     return draw_null(replace(one, kinds=kinds, shares=shares), rng)
 
 
 unequal_rates = drawn_as(sizes=(300, 20_000), rates=(0.05, 0.7), people=_something)
-"""2 to 6 groups of unequal rates that are remembered alike: ratios differ, costs do not."""
+"""2 to 6 groups of unequal rates, remembered alike: ratios differ, costs do not."""
 
 
 def attributes(

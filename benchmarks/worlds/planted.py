@@ -80,7 +80,7 @@ def noisier(
 
 
 def minority(rng: np.random.Generator) -> People:
-    """A tenth of the people, with a relation of their own that the model can hardly learn."""
+    """A tenth of the people, with a relation of their own that is hard to learn."""
     features = rng.normal(size=(N_PEOPLE, 4))
     group = (rng.random(N_PEOPLE) < 0.1).astype(np.int64)
     sides = np.where(group == 1, -features[:, 1], features[:, 0])
@@ -97,7 +97,7 @@ def few(rng: np.random.Generator) -> People:
 
 
 def harmed(rng: np.random.Generator) -> People:
-    """A harm task in which one group has about 1.5 times the rate, and the exposure, of the other.
+    """A harm task; one group has about 1.5 times the other's rate, and its exposure.
 
     Its labels follow the features more loosely, and more of its people have label 1.
     The ratios of rate to exposure are the same.
@@ -172,7 +172,7 @@ def audit_once(world: World, seed: tuple[int, ...]) -> Counter:
 
 
 def double_once(seed: int) -> tuple[bool, bool]:
-    """Whether both differences of the harm task are significant, and a double disadvantage said.
+    """Whether both differences of the harm task are significant, and are said together.
 
     With everything that a release carries and an audit looks at, downgrades included.
     """

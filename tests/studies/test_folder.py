@@ -1,4 +1,4 @@
-"""A study's folder: what is read of it, and the tables, figure and pages that it gives."""
+"""A study's folder: what is read of it, and the tables and figure that it gives."""
 
 import json
 import re
@@ -18,7 +18,8 @@ from pcer_studies.tables.folder import study_files
 from pcer_studies.tables.layout import paper_tables
 from tests.worlds.studies import SHIPPED, shipped_study, study_of, tree_of, write_study
 
-COMPAS, BIOS = CONFIGURATIONS[2], CONFIGURATIONS[5]
+COMPAS = CONFIGURATIONS[2]
+BIOS = CONFIGURATIONS[5]
 TEXTS = ("README.md", "cells.csv", "cells.md", "tables.md", "tables.tex")
 
 
@@ -170,7 +171,7 @@ def test_the_library_names_no_study_and_the_study_has_its_version():
 
 @pytest.mark.slow
 def test_the_shipped_study_is_what_its_releases_give():
-    """So that ``pcer reproduce --tables-only -o studies/paper`` would change no text."""
+    """``pcer reproduce --tables-only -o studies/paper`` would change no text."""
     files = study_files(shipped_study(), report=False)
     for name in TEXTS:
         assert (SHIPPED / name).read_text(encoding="utf-8") == files[name], name

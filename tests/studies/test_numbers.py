@@ -1,9 +1,10 @@
-"""Published beside ours: the printed figures, our numbers against loops, and what luck gives."""
+"""Published beside ours: printed figures, our numbers against loops, and luck."""
 
 import csv
 import io
 import math
 from dataclasses import replace
+from itertools import product
 from statistics import mean, stdev
 
 import numpy as np
@@ -14,16 +15,10 @@ import pcer
 from pcer import metrics
 from pcer.measuring.plan import Plan
 from pcer.release.panel import panels
-from pcer_studies import numbers
+from pcer_studies.agreement import figure, study_figure, study_means
 from pcer_studies.claims import noise
 from pcer_studies.claims.noise import CLIPPED_MEAN, split_spread, spread_of_accuracy
-from pcer_studies.numbers import (
-    FIGURES,
-    OurNumber,
-    error_of_count,
-    our_number,
-    study_means,
-)
+from pcer_studies.numbers import OurNumber, error_of_count, our_number
 from pcer_studies.protocol import (
     BUDGETS,
     CONFIGURATIONS,
@@ -33,15 +28,15 @@ from pcer_studies.protocol import (
     configuration,
 )
 from pcer_studies.published import figures_at, key_at, own_cell, published_figures
-from pcer_studies.tables.cells import (
-    EXPECTED,
-    Compared,
+from pcer_studies.tables.cells import to_csv, to_page
+from pcer_studies.tables.comparison import (
+    EXPECTED_WITH_ERROR,
+    EXPECTED_WITHOUT_ERROR,
+    Comparison,
     compare,
-    find_limits,
-    to_csv,
-    to_page,
 )
 from pcer_studies.tables.layout import Bold, paper_tables
+from pcer_studies.tables.limits import find_limits
 from tests.worlds.releases import World, simulate
 from tests.worlds.studies import study_of, tree_of, tree_of_rates
 
@@ -54,51 +49,52 @@ def comparisons(study):
     return compare(study)
 
 
-def find(comparisons, name, **fields) -> Compared:
-    (figure,) = published_figures(name=name, **fields)
-    (one,) = [one for one in comparisons if one.published == figure]
-    return one
+def find(comparisons, name, **fields) -> Comparison:
+    (printed,) = published_figures(name=name, **fields)
+    (comparison,) = [one for one in comparisons if one.published == printed]
+    return comparison
 
 
 def by_hand(release, epsilon, *, group=0, floor=0.001) -> dict[str, list[float]]:
     """Every quantity, one value per seed, by loops over the release's runs."""
-    found = {}
+    values_by_quantity = {}
     for run in sorted(release.runs, key=lambda run: run.seed):
-        if run.budget != epsilon:
-            continue
-        tables = [run.groups[name] for name in release.subject.groups]
-        tests = [table.test for table in tables]
-        rates = [(t.tp + t.fp) / t.n for t in tests]
-        gaps = [
-            max(
-                0,
-                (t.train.tp + t.train.tn) / t.train.n
-                - (t.test.tp + t.test.tn) / t.test.n,
-            )
-            for t in tables
-        ]
-        tprs, fprs = (
-            [t.tp / (t.tp + t.fn) for t in tests],
-            [t.fp / (t.fp + t.tn) for t in tests],
-        )
-        aucs = [t.exposure["auc_advantage"].value for t in tables]
-        by_gap = [rate / max(gap, floor) for rate, gap in zip(rates, gaps, strict=True)]
-        by_attack = [
-            rate / max(auc, floor) for rate, auc in zip(rates, aucs, strict=True)
-        ]
-        for quantity, value in {
-            "accuracy": sum(t.tp + t.tn for t in tests) / sum(t.n for t in tests),
-            "demographic_parity_gap": abs(rates[0] - rates[1]),
-            "equalized_odds_gap": max(abs(tprs[0] - tprs[1]), abs(fprs[0] - fprs[1])),
-            "overfitting_gap": gaps[group],
-            "positive_rate": rates[group],
-            "pcer": by_gap[group],
-            "attack_auc": 0.5 + aucs[group],
-            "pcer_disparity": by_gap[0] - by_gap[1],
-            "pcer_disparity_auc": by_attack[0] - by_attack[1],
-        }.items():
-            found.setdefault(quantity, []).append(value)
-    return found
+        if run.budget == epsilon:
+            tables = [run.groups[name] for name in release.subject.groups]
+            values = values_of_model(tables, group=group, floor=floor)
+            for quantity, value in values.items():
+                values_by_quantity.setdefault(quantity, []).append(value)
+    return values_by_quantity
+
+
+def values_of_model(tables, *, group, floor) -> dict[str, float]:
+    """Every quantity of one model, from the counts of both groups."""
+    tests = [table.test for table in tables]
+    rates = [(test.tp + test.fp) / test.n for test in tests]
+    gaps = [overfitting_gap(table) for table in tables]
+    aucs = [table.exposure["auc_advantage"].value for table in tables]
+    tprs = [test.tp / (test.tp + test.fn) for test in tests]
+    fprs = [test.fp / (test.fp + test.tn) for test in tests]
+    by_gap = [rate / max(gap, floor) for rate, gap in zip(rates, gaps, strict=True)]
+    by_attack = [rate / max(auc, floor) for rate, auc in zip(rates, aucs, strict=True)]
+    n_right = sum(test.tp + test.tn for test in tests)
+    return {
+        "accuracy": n_right / sum(test.n for test in tests),
+        "demographic_parity_gap": abs(rates[0] - rates[1]),
+        "equalized_odds_gap": max(abs(tprs[0] - tprs[1]), abs(fprs[0] - fprs[1])),
+        "overfitting_gap": gaps[group],
+        "positive_rate": rates[group],
+        "pcer": by_gap[group],
+        "attack_auc": 0.5 + aucs[group],
+        "pcer_disparity": by_gap[0] - by_gap[1],
+        "pcer_disparity_auc": by_attack[0] - by_attack[1],
+    }
+
+
+def overfitting_gap(table) -> float:
+    train = (table.train.tp + table.train.tn) / table.train.n
+    test = (table.test.tp + table.test.tn) / table.test.n
+    return max(0, train - test)
 
 
 PER_GROUP = ("overfitting_gap", "positive_rate", "pcer", "attack_auc")
@@ -130,14 +126,13 @@ def test_our_numbers_against_loops(study, group, floor):
 def test_numbers_of_seeds_are_compared_out_of_fifty(study, comparisons):
     release = study.release("compas", "race")
     values = by_hand(release, 1.0)["pcer_disparity"]
-    above, below = sum(v > 0 for v in values), sum(v < 0 for v in values)
-    names = ("n_positive_seeds", "n_negative_seeds", "sign_test_p")
-    positive, negative, p = (
-        our_number(study, key_at(COMPAS, 1.0, name)) for name in names
-    )
+    above = sum(value > 0 for value in values)
+    below = sum(value < 0 for value in values)
+    positive = our_number(study, key_at(COMPAS, 1.0, "n_positive_seeds"))
     assert (positive.value, positive.n_seeds) == (above, N_SEEDS)
     assert positive.standard_error == error_of_count(above, N_SEEDS)
-    assert negative.value == below
+    assert our_number(study, key_at(COMPAS, 1.0, "n_negative_seeds")).value == below
+    p = our_number(study, key_at(COMPAS, 1.0, "sign_test_p"))
     assert p.value == pytest.approx(binomtest(above, above + below).pvalue)
     assert p.standard_error is None
     below = sum(v < 0 for v in by_hand(release, 0.1)["pcer_disparity"])
@@ -162,36 +157,36 @@ def test_the_rule_at_its_edge(comparisons):
 
 
 def test_expected_shares_against_simulation():
-    """Two studies of one truth, 50 seeds each: how often the rule, without rounding, agrees."""
+    """How often two studies of one truth, 50 seeds each, agree by the rule.
+
+    Without rounding.
+    """
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=(2, 4_000, 50))
     errors = [draw.std(axis=1, ddof=1) / math.sqrt(50) for draw in (first, second)]
     difference = np.abs(first.mean(axis=1) - second.mean(axis=1))
     both = (difference <= 1.96 * np.hypot(*errors)).mean()
     alone = (difference <= 1.96 * errors[1]).mean()
-    assert both == pytest.approx(EXPECTED[True], abs=0.015)
-    assert alone == pytest.approx(EXPECTED[False], abs=0.02)
+    assert both == pytest.approx(EXPECTED_WITH_ERROR, abs=0.015)
+    assert alone == pytest.approx(EXPECTED_WITHOUT_ERROR, abs=0.02)
 
 
 def test_agreement_of_a_study_against_loops(study):
-    """The error of the mean advantage: datasets are resampled alone, all in one together."""
-    gaps, advantages, pairs = [], [], []
-    by_seed = dict.fromkeys((one.dataset for one in CONFIGURATIONS), 0)
-    for one, epsilon in (
-        (one, epsilon) for one in CONFIGURATIONS for epsilon in BUDGETS
-    ):
+    """Over all configurations and budgets, and over the last budget alone."""
+    gaps = []
+    advantages = []
+    pairs = []
+    for one in CONFIGURATIONS:
         release = study.release(one.dataset, one.attribute)
-        for group in (0, 1):
-            values = by_hand(release, epsilon, group=group)
-            gaps.append(mean(values["overfitting_gap"]))
-            advantages.append(mean(values["attack_auc"]) - 0.5)
-            by_seed[one.dataset] += np.array(values["attack_auc"])
-        pairs.append(
-            [mean(values[name]) for name in ("pcer_disparity", "pcer_disparity_auc")]
-        )
-    means, resampled = study_means(study)
-    found = {name: numbers.figure(means, resampled, name, BUDGETS) for name in FIGURES}
+        for epsilon in BUDGETS:
+            for group in (0, 1):
+                values = by_hand(release, epsilon, group=group)
+                gaps.append(mean(values["overfitting_gap"]))
+                advantages.append(mean(values["attack_auc"]) - 0.5)
+            by_attack = mean(values["pcer_disparity_auc"])
+            pairs.append((mean(values["pcer_disparity"]), by_attack))
     first, second = np.array(pairs).T
+    means, resampled = study_means(study)
     for name, expected in {
         "auc_advantage_mean": mean(advantages),
         "auc_advantage_largest": max(advantages),
@@ -202,13 +197,25 @@ def test_agreement_of_a_study_against_loops(study):
         "share_understated": mean(abs(b) >= abs(a) for a, b in pairs),
         "median_ratio": np.median(np.abs(second / first)),
     }.items():
-        assert found[name][0] == pytest.approx(expected), name
+        estimate = figure(means, resampled, name, BUDGETS)
+        assert estimate.value == pytest.approx(expected), name
+        assert estimate.error >= 0, name
+    assert estimate.value == study_figure(study, name, BUDGETS).value
     last = sum(a * b > 0 for a, b in pairs[len(BUDGETS) - 1 :: len(BUDGETS)])
-    assert numbers.figure(means, None, "sign_agreements", BUDGETS[-1:]) == (last, None)
-    assert all(error >= 0 for _, error in found.values())
+    assert figure(means, None, "sign_agreements", BUDGETS[-1:]) == (last, None)
+
+
+def test_the_error_of_the_mean_advantage_resamples_every_dataset_alone(study):
+    """All attributes, budgets and groups of a dataset share the draw of seeds."""
+    by_seed = dict.fromkeys((one.dataset for one in CONFIGURATIONS), 0)
+    for one in CONFIGURATIONS:
+        release = study.release(one.dataset, one.attribute)
+        for epsilon, group in product(BUDGETS, (0, 1)):
+            aucs = by_hand(release, epsilon, group=group)["attack_auc"]
+            by_seed[one.dataset] += np.array(aucs)
     variance = sum(seeds.var() / N_SEEDS for seeds in by_seed.values())
-    _, error = numbers.study_figure(study, "auc_advantage_mean", BUDGETS)
-    assert error == pytest.approx(math.sqrt(variance) / 72, rel=0.1)
+    estimate = study_figure(study, "auc_advantage_mean", BUDGETS)
+    assert estimate.error == pytest.approx(math.sqrt(variance) / 72, rel=0.1)
 
 
 def test_limits_of_compas(comparisons):
@@ -248,7 +255,7 @@ def without(tree: dict, epsilon: float | None = None) -> dict:
 
 
 def test_what_a_study_does_not_know_is_unknown_and_never_0(tmp_path):
-    """Of a part, of rates without labels, and of an attack that was not run on every model."""
+    """Of a part, of rates without labels, of an attack that not every model has."""
     tree = without(tree_of_rates(COMPAS, sizes=True), 1.0)
     tree["subject"]["n_records"] = None
     study = study_of(tmp_path, tree)
@@ -258,15 +265,13 @@ def test_what_a_study_does_not_know_is_unknown_and_never_0(tmp_path):
     assert find(comparisons, "sign_agreements").note == "needs all six configurations"
     assert find(comparisons, "acs_sex_best_pcer").note == "not run in this study"
     assert find(comparisons, "n_records_compas").within is None
-    name, attacks = "compas_odds_gap_low", ("attack_auc", "pcer_disparity_auc")
+    name = "compas_odds_gap_low"
     unknown = [find(comparisons, name)]
-    unknown += [
-        one
-        for one in comparisons
-        if one.published.key.quantity in attacks
-        and (one.published.key.configuration, one.published.key.budgets)
-        == (COMPAS, (1.0,))
-    ]
+    for one in comparisons:
+        key = one.published.key
+        is_attack = key.quantity in ("attack_auc", "pcer_disparity_auc")
+        if is_attack and (key.configuration, key.budgets) == (COMPAS, (1.0,)):
+            unknown.append(one)
     assert len(unknown) > 2
     for one in unknown:
         assert one.ours.value is one.difference is one.within is None
@@ -304,7 +309,11 @@ def test_a_release_without_attacks_or_all_budgets_is_refused_in_one_sentence(tmp
         ),
         ("adult", 1.0, "pcer_disparity", 0.01, None, ["Table S1"]),
         (
-            *("compas", 5.0, "pcer_disparity", 0.001, -169),
+            "compas",
+            5.0,
+            "pcer_disparity",
+            0.001,
+            -169,
             ["Table 1", "Table S1", "Table S5", "Results, COMPAS: Race"],
         ),
         ("acs", 1.0, "equalized_odds_gap", 0.001, None, []),
@@ -314,16 +323,14 @@ def test_a_number_is_found_wherever_it_is_printed_its_own_table_first(
     dataset, epsilon, quantity, floor, own, places
 ):
     key = key_at(configuration(dataset, "race"), epsilon, quantity, floor=floor)
-    assert [figure.place for figure in figures_at(key)] == places
+    assert [printed.place for printed in figures_at(key)] == places
     cell = own_cell(key)
     assert (cell and cell.value) == own
 
 
 def test_the_library_asks_by_default_for_what_the_paper_did():
-    train, data = (
-        pytest.importorskip("pcer.train"),
-        pytest.importorskip("pcer.data.benchmarks"),
-    )
+    train = pytest.importorskip("pcer.train")
+    data = pytest.importorskip("pcer.data.benchmarks")
     assert train.TrainConfig(**TRAINING) == train.TrainConfig()
     assert metrics.DEFAULT_BUDGETS == BUDGETS
     assert tuple(range(metrics.DEFAULT_SEEDS)) == SEEDS
@@ -332,10 +339,8 @@ def test_the_library_asks_by_default_for_what_the_paper_did():
     tasks = {task.name: task for task in data.SOURCES}
     for one in CONFIGURATIONS:
         task = tasks[one.dataset]
-        assert (
-            tuple(name for name, _ in task.attributes[one.attribute].groups)
-            == one.groups
-        )
+        names = tuple(name for name, _ in task.attributes[one.attribute].groups)
+        assert names == one.groups
         assert task.outcome == one.outcome
     with pytest.raises(KeyError, match="no configuration compas sex"):
         configuration("compas", "sex")
@@ -369,7 +374,7 @@ def no_memory(**fields):
 
 @pytest.mark.slow
 def test_the_spread_is_that_of_splits_without_memorisation():
-    """The slow twin: many random splits of the same records, stratified by label alone."""
+    """The slow twin: many splits of the same records, stratified by label alone."""
     panel = no_memory(
         label_shares=[0.3, 0.6], right=[(0.95, 0.4), (0.8, 0.7)], n_seeds=3_000
     )
@@ -380,14 +385,14 @@ def test_the_spread_is_that_of_splits_without_memorisation():
 
 
 def test_rates_alone_give_one_stratum():
-    """By hand: COMPAS, Other, p = .678, 2,997 records: the level of docs/method.md, .0074."""
+    """By hand: COMPAS, Other, p = .678, 2,997 records: .0074, as in docs/method.md."""
     assert CLIPPED_MEAN * spread_of_accuracy(0.678, 2_997) == pytest.approx(
         0.0074, abs=5e-5
     )
 
 
 def test_gaps_differ_beyond_their_noise_levels():
-    """.0045 and .0062 with noise levels .0017 and .0036: the first has the larger excess."""
+    """.0045 and .0062, noise levels .0017 and .0036: the first exceeds by more."""
     where = {"configuration": COMPAS, "epsilon": 1.0, "group": "Other"}
 
     def made(value: float, spread: float) -> noise.PrintedGap:
@@ -395,9 +400,7 @@ def test_gaps_differ_beyond_their_noise_levels():
             **where, value=value, spread=spread, p_value=1.0, adjusted_p=1.0
         )
 
-    white, other = (
-        made(0.0045, 0.0017 / CLIPPED_MEAN),
-        made(0.0062, 0.0036 / CLIPPED_MEAN),
-    )
+    white = made(0.0045, 0.0017 / CLIPPED_MEAN)
+    other = made(0.0062, 0.0036 / CLIPPED_MEAN)
     assert noise.difference_p(white, other) == noise.difference_p(other, white) == 1.0
     assert noise.difference_p(made(0.0292, 0.004), made(0.0446, 0.003)) < 1e-10

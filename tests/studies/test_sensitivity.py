@@ -1,4 +1,4 @@
-"""What the paper leaves open: values in, judged numbers and one page out; readings of Adult."""
+"""What the paper leaves open: values in, one page out; and the readings of Adult."""
 
 import json
 import os
@@ -14,7 +14,8 @@ from pcer.data.fetch import FOLDER_VARIABLE
 from pcer.errors import InputError
 from pcer_studies.protocol import configuration
 from pcer_studies.sensitivity import analysis, readings
-from pcer_studies.sensitivity.analysis import Observed, Sensitivity, paired_difference
+from pcer_studies.sensitivity.analysis import paired_difference
+from pcer_studies.sensitivity.observed import Observed, observe, observed_of
 from pcer_studies.sensitivity.page import to_page
 from pcer_studies.sensitivity.readings import (
     READINGS,
@@ -22,22 +23,19 @@ from pcer_studies.sensitivity.readings import (
     load_reading,
     missing_files,
 )
+from pcer_studies.sensitivity.records import Sensitivity, read_sensitivity
 from pcer_studies.sensitivity.variants import ADULT, COMPAS, variant
 from tests.worlds.studies import SHIPPED, simulated
 
 
 @pytest.fixture(scope="module")
 def found() -> Sensitivity:
-    return analysis.read_sensitivity(SHIPPED / "sensitivity.json")
+    return read_sensitivity(SHIPPED / "sensitivity.json")
 
 
 def observed(found: Sensitivity, *names: str) -> list[Observed]:
     """What was trained of these variants, or of all."""
-    return [
-        one
-        for one in analysis.observed_of(found)
-        if not names or one.variant.name in names
-    ]
+    return [one for one in observed_of(found) if not names or one.variant.name in names]
 
 
 def analyse(trained: list[Observed], **fields) -> Sensitivity:
@@ -74,19 +72,20 @@ def test_the_closest_reading_is_computed(found):
 
 def test_paired_differences_are_those_of_a_paired_t_test_by_seed(found):
     rng = np.random.default_rng(3)
-    a, b = rng.normal(0.3, 1, 12), rng.normal(0, 1, 12)
+    a = rng.normal(0.3, 1, 12)
+    b = rng.normal(0, 1, 12)
     ours = paired_difference((a - b).tolist())
     assert ours.difference == pytest.approx(np.mean(a - b), rel=1e-5)
     assert ours.standard_error == pytest.approx(stats.sem(a - b), rel=1e-5)
     assert ours.p_value == pytest.approx(stats.ttest_rel(a, b).pvalue, rel=1e-5)
-    for ties, p in (
-        ([0.0] * 6, 1.0),
-        ([0.5] * 6, 0.0),
-        ([0.5, 0.5], None),
-    ):  # too few seeds
-        assert paired_difference(ties).p_value == p
+    assert paired_difference([0.0] * 6).p_value == 1.0
+    assert paired_difference([0.5] * 6).p_value == 0.0
+    assert paired_difference([0.5, 0.5]).p_value is None  # too few seeds
+
+
+def test_seeds_are_paired_by_number_and_not_by_place(found):
     base, other = observed(found, COMPAS, "compas-prv")
-    seeds = (1, 3, 4, 5, 2)  # matched by number, not by place
+    seeds = (1, 3, 4, 5, 2)
     (row,) = other.rows
     fewer = tuple(replace(s, values=s.values[:5]) for s in row.series)
     splits = {seed: other.splits[seed] for seed in seeds}
@@ -126,12 +125,10 @@ def test_what_does_not_fit_is_refused(found, tmp_path):
         analyse(observed(found, "compas-prv"))
     release = simulated(configuration("compas", "race"), n_seeds=1)
     with pytest.raises(InputError, match="compas-prv must have 1 budgets, not 6"):
-        analysis.observe(variant("compas-prv"), {"race": release}, n_features=7)
-    path, named, short = (
-        tmp_path / "sensitivity.json",
-        found.model_dump(),
-        found.model_dump(),
-    )
+        observe(variant("compas-prv"), {"race": release}, n_features=7)
+    path = tmp_path / "sensitivity.json"
+    named = found.model_dump()
+    short = found.model_dump()
     named["results"][0]["name"] = "adult-guess"
     del short["results"][0]["rows"][0]["numbers"][0]["mean"]
     for tree, said in (
@@ -141,7 +138,7 @@ def test_what_does_not_fit_is_refused(found, tmp_path):
     ):
         path.write_text(json.dumps(tree))
         with pytest.raises(InputError, match=said):
-            analysis.read_sensitivity(path)
+            read_sensitivity(path)
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +154,8 @@ def folder() -> Path:
 def test_a_reading_changes_features_and_nothing_else(name, found, request):
     """The first is pcer's own, and changes nothing."""
     place = request.getfixturevalue("folder") if READINGS[name].whole else None
-    dataset, ours = load_reading(name, folder=place), load("adult")
+    dataset = load_reading(name, folder=place)
+    ours = load("adult")
     assert dataset.name == name
     assert dataset.features.shape == (46_033, found.result(name).n_features)
     np.testing.assert_array_equal(dataset.record_ids, ours.record_ids)

@@ -2,6 +2,7 @@
 
 The walk: ``protocol`` (what is trained), ``run`` (training into a folder), ``results``
 (the folder read and audited), ``published`` (the paper's figures, each with its key),
+``model_values`` (of every single model), ``agreement`` (over all configurations),
 ``numbers`` (our number under a key). Then ``tables`` for ``pcer reproduce``, ``claims``
 for the pages, ``sensitivity`` for what the paper leaves open. What trains (``run`` and
 ``sensitivity.run``) belongs to the trainer's half, the rest to the auditor's.

@@ -1,4 +1,9 @@
-"""Write a study's pages: ``python -m pcer_studies studies/paper studies/docs``."""
+"""How are a study's pages written?
+
+``python -m pcer_studies studies/paper studies/docs`` reads the study in the first
+folder and writes claims and findings into the second. ``pcer reproduce`` writes the
+tables.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +21,26 @@ from pcer_studies.results import Study
 
 
 def study_pages(study: Study) -> dict[str, str | bytes]:
-    """``claims.md``, ``findings.md`` and its figures, by path; same study, same bytes."""
-    page, figures = write_findings(study)
-    named = {f"{FIGURES}/{name}": drawn for name, drawn in figures.items()}
-    return {"claims.md": write_claims(study), "findings.md": page, **named}
+    """``claims.md``, ``findings.md`` and its figures, by path.
+
+    The same study gives the same bytes.
+    """
+    findings, figures = write_findings(study)
+    pages: dict[str, str | bytes] = {
+        "claims.md": write_claims(study),
+        "findings.md": findings,
+    }
+    for name, drawn in figures.items():
+        pages[f"{FIGURES}/{name}"] = drawn
+    return pages
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the pages of the study in the first folder into the second; gives the exit code."""
+    """Write the pages of a study: from the first folder into the second.
+
+    Returns:
+        The exit code.
+    """
     try:
         if len(arguments) != 2:
             raise InputError(

@@ -1,4 +1,9 @@
-"""The verb of the study: ``pcer reproduce``."""
+"""How does the command line run the study? The verb ``pcer reproduce``.
+
+``pcer`` finds ``register`` by an entry point of the package. The verb only reads its
+options: ``run`` trains, ``sensitivity.run`` trains what the paper leaves open, and
+``tables.folder`` makes every file.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +35,8 @@ def reproduce(
     dataset: Annotated[
         list[str] | None,
         typer.Option(
-            help="adult, compas, acs, bios, or adult-closest, a second reading; repeatable. "
-            "Default: all five."
+            help="adult, compas, acs, bios, or adult-closest, a second reading; "
+            "repeatable. Default: all five."
         ),
     ] = None,
     out: Annotated[
@@ -41,8 +46,8 @@ def reproduce(
         int | None,
         typer.Option(
             min=1,
-            help="Seeds 0 to N-1. Default: 50, as the paper; --sensitivity: 50 of COMPAS, 10 of "
-            "Adult.",
+            help="Seeds 0 to N-1. Default: 50, as the paper; --sensitivity: 50 of "
+            "COMPAS, 10 of Adult.",
         ),
     ] = None,
     receipts: Annotated[
@@ -109,31 +114,31 @@ def _train(out: Path, plan: StudyPlan, flags: EngineFlags) -> None:
     from pcer_studies.run import require_ready, train_study
 
     require_ready(plan, out)
-    with Display("models", kept_in=out) as shown:
-        train_study(plan, out, flags=flags, on_progress=_teller(shown), on_note=note)
-    log_run(out, f"reproduce {' '.join(plan.datasets)}", shown, flags)
+    with Display("models", kept_in=out) as display:
+        train_study(plan, out, flags=flags, on_progress=_teller(display), on_note=note)
+    log_run(out, f"reproduce {' '.join(plan.datasets)}", display, flags)
 
 
 def _sensitivity(
     out: Path, narrowed: bool, seeds: int | None, device: str, jobs: int | None
 ) -> None:
-    """Train the variants of what the paper leaves open, and write how much they matter."""
+    """Train what the paper leaves open in several readings, and compare them."""
     if narrowed:
         raise InputError(
-            "--sensitivity trains its own variants of Adult and COMPAS; leave --dataset and "
-            "--tables-only out."
+            "--sensitivity trains its own variants of Adult and COMPAS; leave "
+            "--dataset and --tables-only out."
         )
     require_packages(TRAINING)
     from pcer_studies.sensitivity.run import run_sensitivity
 
     flags = _flags(device, jobs)
-    with Display("models", kept_in=out) as shown:
-        found, _ = run_sensitivity(
-            out, flags=flags, n_seeds=seeds, on_progress=_teller(shown)
+    with Display("models", kept_in=out) as display:
+        sensitivity, _ = run_sensitivity(
+            out, flags=flags, n_seeds=seeds, on_progress=_teller(display)
         )
-    log_run(out, "reproduce --sensitivity", shown, flags)
-    for one in found.skipped:
-        note(f"not trained: {one.reason}")
+    log_run(out, "reproduce --sensitivity", display, flags)
+    for skipped in sensitivity.skipped:
+        note(f"not trained: {skipped.reason}")
     for name in ("sensitivity.json", "sensitivity.md"):
         say(f"wrote {out / name}")
 
@@ -158,7 +163,7 @@ def _write_files(out: Path, *, report: bool) -> None:
     say(f"start with {out / 'README.md'}")
 
 
-def _teller(shown: Display) -> Callable[[Progress], None]:
-    return lambda now: shown.tell(
+def _teller(display: Display) -> Callable[[Progress], None]:
+    return lambda now: display.tell(
         now.what, done=now.done, total=now.total, found=now.found
     )

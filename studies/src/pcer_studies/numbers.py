@@ -1,9 +1,13 @@
-"""Our number under any key of the paper's: the one way from a study to a number with its error.
+"""What is our number under a key of the paper's, and how exact is it?
 
-Means, deviations and intervals are the audit's, over the study's seeds; what no audit
-holds is computed from single models: numbers of seeds, the attack's AUC, and the
-disparity by the attack, which the paper divides seed by seed (an audit divides by the
-mean AUC of all models).
+``our_number`` is the one way from a study to a number with its error; tables, claims
+and the figure ask it. Means, deviations and intervals are the audit's, over the study's
+seeds. What no audit holds is computed here from single models: numbers of seeds, the
+attack's AUC, and the disparity by the attack, which the paper divides seed by seed (an
+audit divides by the mean AUC of all models).
+
+To add a quantity: a row of ``_QUANTITIES``; a figure over all configurations:
+``agreement``.
 """
 
 from __future__ import annotations
@@ -14,23 +18,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pcer import metrics
 from pcer.auditing.record import BudgetResult, GroupResult
 from pcer.errors import InputError
-from pcer.metrics import Counts, FloatArray
+from pcer.metrics import FloatArray
 from pcer.paper.records import Summary
-from pcer.release.panel import Panel
-from pcer.statistics import bootstrap_sums, sign_test
+from pcer.statistics import sign_test
+from pcer_studies.agreement import study_figure
+from pcer_studies.model_values import CHANCE as CHANCE
+from pcer_studies.model_values import study_seeds as study_seeds
 from pcer_studies.protocol import (
     BUDGETS,
-    CONFIGURATIONS,
-    DATASETS,
     DEFAULT_FLOOR,
     Configuration,
     budget_label,
 )
 from pcer_studies.published import FigureKey, key_at
-from pcer_studies.results import AUC, Study
+from pcer_studies.results import Study
 
 INTERVAL_WIDTH = 2 * 1.96
 """A 95 % interval is so many standard errors wide."""
@@ -38,7 +41,16 @@ INTERVAL_WIDTH = 2 * 1.96
 
 @dataclass(frozen=True, kw_only=True)
 class OurNumber:
-    """A number of the study."""
+    """A number of the study; what is None is not known.
+
+    Attributes:
+        value: the number, or the mean over seeds.
+        std: standard deviation over seeds.
+        ci: 95 % interval of the mean.
+        standard_error: of ``value``.
+        n_seeds: seeds behind it.
+        words: what stands in place of a number.
+    """
 
     value: float | None = None
     std: float | None = None
@@ -61,19 +73,20 @@ def our_number(study: Study, key: FigureKey) -> OurNumber:
             measured.
     """
     if key.configuration is None:
-        value, error = study_figure(study, key.quantity, key.budgets)
-        return OurNumber(value=value, standard_error=error)
+        estimate = study_figure(study, key.quantity, key.budgets)
+        return OurNumber(value=estimate.value, standard_error=estimate.error)
     find = _QUANTITIES[key.quantity]
     if key.over == "all":
-        return find(_Asked(study, key.configuration, key))
-    parts = [replace(key, budgets=(epsilon,), over="each") for epsilon in key.budgets]
-    return _over_budgets(
-        [find(_Asked(study, key.configuration, part)) for part in parts], key.over
-    )
+        return find(_Request(study, key.configuration, key))
+    numbers = []
+    for epsilon in key.budgets:
+        part = replace(key, budgets=(epsilon,), over="each")
+        numbers.append(find(_Request(study, key.configuration, part)))
+    return _over_budgets(numbers, key.over)
 
 
 def standard_error(std: float | None, n: int) -> float | None:
-    """Of a mean over ``n`` seeds.
+    """Of a mean over ``n`` seeds: std / sqrt(n).
 
     >>> standard_error(0.5, 25)
     0.1
@@ -82,15 +95,15 @@ def standard_error(std: float | None, n: int) -> float | None:
 
 
 def error_of_interval(ci: tuple[float, float]) -> float:
-    """Standard error behind a 95 % interval."""
+    """Standard error behind a 95 % interval: its width / 3.92."""
     return (ci[1] - ci[0]) / INTERVAL_WIDTH
 
 
 def error_of_count(count: float, n: int) -> float:
     """Standard error of a number of seeds out of ``n``.
 
-    Binomial, with two seeds added on either side (Agresti and Coull), so that 50 of 50
-    is not taken for certainty.
+    Binomial: sqrt(n * share * (1 - share)). The share has two seeds added on either
+    side (Agresti and Coull), so that 50 of 50 is not taken for certainty.
 
     >>> round(error_of_count(25, 50), 2), round(error_of_count(50, 50), 2)
     (3.54, 1.34)
@@ -110,9 +123,14 @@ def side(ci: tuple[float, float] | None) -> int:
     return 1 if ci[0] > 0 else -1
 
 
-def best_budgets(study: Study, one: Configuration, quantity: str) -> tuple[float, ...]:
+def best_budgets(
+    study: Study, configuration: Configuration, quantity: str
+) -> tuple[float, ...]:
     """Budgets whose mean is smallest in size, once rounded as the paper prints it."""
-    means = {e: our_number(study, key_at(one, e, quantity)).value for e in BUDGETS}
+    means = {}
+    for epsilon in BUDGETS:
+        key = key_at(configuration, epsilon, quantity)
+        means[epsilon] = our_number(study, key).value
     return smallest(means, digits=PRINTED_DIGITS[quantity])
 
 
@@ -120,7 +138,9 @@ PRINTED_DIGITS = {"demographic_parity_gap": 3, "pcer_disparity": 0}
 
 
 def smallest(values: Mapping[float, float | None], *, digits: int) -> tuple[float, ...]:
-    """Budgets of the smallest size once rounded; several are a tie, unknown ones take no part.
+    """Budgets of the smallest size once rounded.
+
+    Several are a tie; budgets of unknown size take no part.
 
     >>> smallest({0.1: -0.104, 1.0: None, 5.0: 0.0914, 10.0: 0.0911}, digits=3)
     (5.0, 10.0)
@@ -134,63 +154,73 @@ def smallest(values: Mapping[float, float | None], *, digits: int) -> tuple[floa
 
 
 def robust_budgets(
-    study: Study, one: Configuration, *, floor: float
+    study: Study, configuration: Configuration, *, floor: float
 ) -> tuple[float, ...]:
-    """Budgets whose interval excludes 0 on one side, at the default floor and at ``floor``."""
-    found = []
+    """Budgets at which the finding survives another floor.
+
+    Their intervals exclude 0 on the same side at the default floor and at ``floor``.
+    """
+    robust = []
     for epsilon in BUDGETS:
-        keys = (
-            key_at(one, epsilon, "pcer_disparity", floor=f)
-            for f in (DEFAULT_FLOOR, floor)
-        )
-        if {side(our_number(study, key).ci) for key in keys} in ({1}, {-1}):
-            found.append(epsilon)
-    return tuple(found)
+        sides = set()
+        for tried in (DEFAULT_FLOOR, floor):
+            key = key_at(configuration, epsilon, "pcer_disparity", floor=tried)
+            sides.add(side(our_number(study, key).ci))
+        if sides in ({1}, {-1}):
+            robust.append(epsilon)
+    return tuple(robust)
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A key, and the study it is put to."""
+class _Request:
+    """A key of one configuration, and the study that is to answer it."""
 
     study: Study
-    one: Configuration
+    configuration: Configuration
     key: FigureKey
 
     @property
     def floor(self) -> float:
         return DEFAULT_FLOOR if self.key.floor is None else self.key.floor
 
+    @property
     def budget(self) -> BudgetResult:
-        return self.study.budget(
-            self.one.dataset, self.one.attribute, self.key.budgets[0]
-        )
+        """The audit's result at the key's first budget."""
+        return self.study.budget(*self.configuration.key, self.key.budgets[0])
 
     @property
     def group(self) -> GroupResult:
-        return self.budget().groups[str(self.key.group)]
+        return self.budget.groups[str(self.key.group)]
 
     def seeds(self, quantity: str) -> FloatArray:
         """(seed,) of single models."""
-        group = self.key.group
-        floor = self.floor
         return study_seeds(
             self.study,
-            self.one,
+            self.configuration,
             self.key.budgets[0],
             quantity,
-            group=group,
-            floor=floor,
+            group=self.key.group,
+            floor=self.floor,
         )
 
 
-def _of_budget(
-    find: Callable[[BudgetResult], Summary],
-) -> Callable[[_Asked], OurNumber]:
-    return lambda asked: _over_seeds(find(asked.budget()), asked.budget().n_seeds)
+Finder = Callable[[_Request], OurNumber]
+"""How a quantity is found."""
 
 
-def _of_group(find: Callable[[GroupResult], Summary]) -> Callable[[_Asked], OurNumber]:
-    return lambda asked: _over_seeds(find(asked.group), asked.budget().n_seeds)
+def _of_budget(summary_of: Callable[[BudgetResult], Summary]) -> Finder:
+    def find(request: _Request) -> OurNumber:
+        budget = request.budget
+        return _over_seeds(summary_of(budget), budget.n_seeds)
+
+    return find
+
+
+def _of_group(summary_of: Callable[[GroupResult], Summary]) -> Finder:
+    def find(request: _Request) -> OurNumber:
+        return _over_seeds(summary_of(request.group), request.budget.n_seeds)
+
+    return find
 
 
 def _over_seeds(summary: Summary, n: int) -> OurNumber:
@@ -203,20 +233,21 @@ def _over_seeds(summary: Summary, n: int) -> OurNumber:
     )
 
 
-def _disparity(asked: _Asked) -> OurNumber:
+def _disparity(request: _Request) -> OurNumber:
     """A disparity's error comes from its interval, as the paper prints it."""
-    budget = asked.budget()
+    budget = request.budget
     for row in budget.pairs[0].floors:
-        if row.floor == asked.floor:
+        if row.floor == request.floor:
             error = None if row.ci is None else error_of_interval(row.ci)
             return replace(_over_seeds(row, budget.n_seeds), standard_error=error)
     raise InputError(
-        f"floor {asked.floor:g} is not in the audit's grid; choose one that is."
+        f"floor {request.floor:g} is not in the audit's grid; choose one that is."
     )
 
 
-def _by_attack(asked: _Asked) -> OurNumber:
-    values = asked.seeds(asked.key.quantity)
+def _mean_of_models(request: _Request) -> OurNumber:
+    """What the audit does not hold: mean and deviation of single models' values."""
+    values = request.seeds(request.key.quantity)
     n = len(values)
     if not np.isfinite(values).all():
         return OurNumber(n_seeds=n)
@@ -229,11 +260,11 @@ def _by_attack(asked: _Asked) -> OurNumber:
     )
 
 
-def _n_seeds(sign: int) -> Callable[[_Asked], OurNumber]:
-    """Seeds on one side of 0."""
+def _n_seeds(sign: int) -> Finder:
+    """Seeds whose disparity lies on one side of 0."""
 
-    def find(asked: _Asked) -> OurNumber:
-        values = asked.seeds("pcer_disparity")
+    def find(request: _Request) -> OurNumber:
+        values = request.seeds("pcer_disparity")
         count = int((sign * values > 0).sum())
         n = len(values)
         return OurNumber(
@@ -243,30 +274,32 @@ def _n_seeds(sign: int) -> Callable[[_Asked], OurNumber]:
     return find
 
 
-def _sign_test_p(asked: _Asked) -> OurNumber:
-    values = asked.seeds("pcer_disparity")
+def _sign_test_p(request: _Request) -> OurNumber:
+    values = request.seeds("pcer_disparity")
     p = sign_test(int((values > 0).sum()), int((values < 0).sum()))
     return OurNumber(value=p, n_seeds=len(values))
 
 
-def _n_records(asked: _Asked) -> OurNumber:
-    n = asked.study.release(asked.one.dataset, asked.one.attribute).subject.n_records
-    return OurNumber(value=n, standard_error=0.0)
+def _n_records(request: _Request) -> OurNumber:
+    release = request.study.release(*request.configuration.key)
+    return OurNumber(value=release.subject.n_records, standard_error=0.0)
 
 
-def _best(quantity: str) -> Callable[[_Asked], OurNumber]:
-    return lambda asked: OurNumber(
-        words=_words(best_budgets(asked.study, asked.one, quantity))
-    )
+def _best(quantity: str) -> Finder:
+    def find(request: _Request) -> OurNumber:
+        best = best_budgets(request.study, request.configuration, quantity)
+        return OurNumber(words=_words(best))
+
+    return find
 
 
-def _floor_robust(asked: _Asked) -> OurNumber:
-    found = robust_budgets(asked.study, asked.one, floor=asked.floor)
-    if not found:
+def _floor_robust(request: _Request) -> OurNumber:
+    robust = robust_budgets(request.study, request.configuration, floor=request.floor)
+    if not robust:
         return OurNumber(words="No")
-    return OurNumber(
-        words="Yes (all budgets)" if found == BUDGETS else f"Yes ({_words(found)})"
-    )
+    if robust == BUDGETS:
+        return OurNumber(words="Yes (all budgets)")
+    return OurNumber(words=f"Yes ({_words(robust)})")
 
 
 def _words(budgets: Sequence[float]) -> str:
@@ -282,26 +315,31 @@ def _over_budgets(numbers: Sequence[OurNumber], over: str) -> OurNumber:
     """
     if over == "each":
         return numbers[0]
-    values = [one.value for one in numbers if one.value is not None]
+    values = [number.value for number in numbers if number.value is not None]
     if len(values) < len(numbers):
         return OurNumber()
-    if over in ("smallest", "largest"):
-        return numbers[values.index(min(values) if over == "smallest" else max(values))]
-    errors = [one.standard_error for one in numbers if one.standard_error is not None]
-    error = sum(errors) / len(errors) if len(errors) == len(numbers) else None
-    return OurNumber(value=sum(values) / len(values), standard_error=error)
+    if over == "smallest":
+        return numbers[values.index(min(values))]
+    if over == "largest":
+        return numbers[values.index(max(values))]
+
+    mean = sum(values) / len(values)
+    errors = [n.standard_error for n in numbers if n.standard_error is not None]
+    if len(errors) < len(numbers):
+        return OurNumber(value=mean)
+    return OurNumber(value=mean, standard_error=sum(errors) / len(errors))
 
 
-_QUANTITIES: dict[str, Callable[[_Asked], OurNumber]] = {
+_QUANTITIES: dict[str, Finder] = {
     "accuracy": _of_budget(lambda budget: budget.accuracy),
     "demographic_parity_gap": _of_budget(lambda budget: budget.demographic_parity_gap),
     "equalized_odds_gap": _of_budget(lambda budget: budget.equalized_odds_gap),
     "overfitting_gap": _of_group(lambda group: group.overfitting_gap),
     "positive_rate": _of_group(lambda group: group.positive_rate),
     "pcer": _of_group(lambda group: group.pcer),
-    "attack_auc": _by_attack,
+    "attack_auc": _mean_of_models,
     "pcer_disparity": _disparity,
-    "pcer_disparity_auc": _by_attack,
+    "pcer_disparity_auc": _mean_of_models,
     "n_positive_seeds": _n_seeds(1),
     "n_negative_seeds": _n_seeds(-1),
     "sign_test_p": _sign_test_p,
@@ -310,236 +348,3 @@ _QUANTITIES: dict[str, Callable[[_Asked], OurNumber]] = {
     "best_pcer": _best("pcer_disparity"),
     "floor_robust": _floor_robust,
 }
-
-
-CHANCE = 0.5
-"""AUC of an attack that only guesses."""
-
-
-def study_seeds(
-    study: Study,
-    one: Configuration,
-    epsilon: float,
-    quantity: str,
-    *,
-    group: str | None = None,
-    floor: float = DEFAULT_FLOOR,
-) -> FloatArray:
-    """(seed,) a quantity of a budget's models; InputError names the release that lacks it."""
-    panel = study.panel(one.dataset, one.attribute, epsilon)
-    try:
-        return seed_values(panel, quantity, group=group, floor=floor)
-    except InputError as error:
-        raise InputError(f"{study.folder / one.file_name}: {error}") from None
-
-
-def seed_values(
-    panel: Panel,
-    quantity: str,
-    *,
-    group: str | None = None,
-    floor: float = DEFAULT_FLOOR,
-) -> FloatArray:
-    """(seed,) a quantity of every model, with its ``group`` and ``floor`` where it has them."""
-    if quantity in _OF_GROUP:
-        return _OF_GROUP[quantity](panel)[:, panel.group_names.index(str(group))]
-    if quantity in _COSTS:
-        ratio = metrics.pcer(panel.positive_rate, _COSTS[quantity](panel), floor=floor)
-        return metrics.pcer_disparity(ratio)[:, 0]
-    return _OF_MODEL[quantity](panel)
-
-
-def _accuracy(panel: Panel) -> FloatArray:
-    return metrics.accuracy(Counts(*(part.sum(axis=-1) for part in _tested(panel))))
-
-
-def _parity_gap(panel: Panel) -> FloatArray:
-    return metrics.demographic_parity_gap(panel.positive_rate)
-
-
-def _odds_gap(panel: Panel) -> FloatArray:
-    test = _tested(panel)
-    return metrics.equalized_odds_gap(
-        metrics.true_positive_rate(test), metrics.false_positive_rate(test)
-    )
-
-
-def _gap(panel: Panel) -> FloatArray:
-    return metrics.overfitting_gap(panel.train_accuracy, panel.test_accuracy)
-
-
-def _advantage(panel: Panel) -> FloatArray:
-    if AUC not in panel.exposure:
-        raise InputError(
-            f"no run carries {AUC}, which the paper's attack tables need; train the release with "
-            "pcer reproduce or pcer train."
-        )
-    return panel.exposure[AUC].value
-
-
-def _tested(panel: Panel) -> Counts:
-    if panel.test is None:
-        raise InputError(
-            "a release without counts cannot be compared; train it with pcer."
-        )
-    return panel.test
-
-
-_OF_MODEL: dict[str, Callable[[Panel], FloatArray]] = {
-    "accuracy": _accuracy,
-    "demographic_parity_gap": _parity_gap,
-    "equalized_odds_gap": _odds_gap,
-}
-_OF_GROUP: dict[str, Callable[[Panel], FloatArray]] = {
-    "overfitting_gap": _gap,
-    "positive_rate": lambda panel: panel.positive_rate,
-    "auc_advantage": _advantage,
-    "attack_auc": lambda panel: CHANCE + _advantage(panel),
-}
-_COSTS: dict[str, Callable[[Panel], FloatArray]] = {
-    "pcer_disparity": _gap,
-    "pcer_disparity_auc": _advantage,
-}
-"""What each disparity takes for the cost."""
-
-
-RESAMPLES = 2_000
-STREAM = 7
-"""First word of the seed of every stream here."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Means:
-    """Means over seeds; a first axis may hold resamples."""
-
-    gap: FloatArray
-    advantage: FloatArray
-    by_gap: FloatArray
-    by_attack: FloatArray
-
-
-FIGURES: Mapping[str, Callable[[Means], FloatArray]] = {
-    "auc_advantage_mean": lambda means: means.advantage.mean(axis=(-3, -2, -1)),
-    "auc_advantage_largest": lambda means: means.advantage.max(axis=(-3, -2, -1)),
-    "gap_advantage_correlation": lambda means: _pearson(
-        means.gap.reshape(*means.gap.shape[:-3], -1),
-        means.advantage.reshape(*means.gap.shape[:-3], -1),
-    ),
-    "overfitting_gap_mean": lambda means: means.gap.mean(axis=(-3, -2, -1)),
-    "sign_agreements": lambda means: np.sum(np.prod(_flat(means), axis=0) > 0, axis=-1),
-    "disparity_correlation": lambda means: _pearson(*_flat(means)),
-    "share_understated": lambda means: np.mean(
-        np.greater_equal(*np.abs(_flat(means))[::-1]), axis=-1
-    ),
-    "median_ratio": lambda means: np.median(
-        np.divide(*np.abs(_flat(means))[::-1]), axis=-1
-    ),
-}
-"""Over configurations and budgets (and groups): how far the attack agrees with the gap."""
-
-
-def study_means(study: Study) -> tuple[Means, Means | None]:
-    """Means of a complete study, and of every resample of its seeds.
-
-    Seeds are drawn anew for every dataset; its attributes and budgets share their
-    splits, so they share the draw. One seed alone cannot be resampled.
-    """
-    parts = []
-    drawn = []
-    for index, dataset in enumerate(DATASETS):
-        values = np.stack(
-            [
-                _of_seeds(study, k)
-                for k, c in enumerate(CONFIGURATIONS)
-                if c.dataset == dataset
-            ],
-            1,
-        )
-        parts.append(values.mean(axis=0))
-        if len(values) > 1:
-            rng = np.random.default_rng([STREAM, index])
-            drawn.append(
-                bootstrap_sums(values, resamples=RESAMPLES, rng=rng) / len(values)
-            )
-    means = _named(np.concatenate(parts, axis=0))
-    return means, _named(np.concatenate(drawn, axis=1)) if len(drawn) == len(
-        parts
-    ) else None
-
-
-def study_figure(
-    study: Study, quantity: str, budgets: tuple[float, ...]
-) -> tuple[float | None, float | None]:
-    """One figure of a complete study over some budgets, and its error; None where not known."""
-    means, resampled = study.keep("means", lambda: study_means(study))
-    return figure(means, resampled, quantity, budgets)
-
-
-def figure(
-    means: Means, resampled: Means | None, quantity: str, budgets: tuple[float, ...]
-) -> tuple[float | None, float | None]:
-    """One figure over some budgets, and its error; None where models or seeds cannot tell."""
-    compute = FIGURES[quantity]
-    value = float(compute(_only(means, budgets)))
-    if not math.isfinite(value):
-        return None, None
-    if resampled is None:
-        return value, None
-    return value, float(compute(_only(resampled, budgets)).std(ddof=1))
-
-
-def _of_seeds(study: Study, index: int) -> FloatArray:
-    """(seed, budget, 6): gap, advantage of both groups, and the two disparities."""
-    one = CONFIGURATIONS[index]
-    wanted = [
-        *(
-            (cost, group)
-            for cost in ("overfitting_gap", "auc_advantage")
-            for group in one.groups
-        ),
-        *((disparity, None) for disparity in ("pcer_disparity", "pcer_disparity_auc")),
-    ]
-    return np.stack(
-        [
-            np.stack(
-                [
-                    study_seeds(study, one, e, what, group=group)
-                    for what, group in wanted
-                ],
-                1,
-            )
-            for e in BUDGETS
-        ],
-        axis=1,
-    )
-
-
-def _named(values: FloatArray) -> Means:
-    return Means(
-        gap=values[..., 0:2],
-        advantage=values[..., 2:4],
-        by_gap=values[..., 4],
-        by_attack=values[..., 5],
-    )
-
-
-def _only(means: Means, budgets: tuple[float, ...]) -> Means:
-    rows = [BUDGETS.index(epsilon) for epsilon in budgets]
-    return Means(
-        gap=means.gap[..., rows, :],
-        advantage=means.advantage[..., rows, :],
-        by_gap=means.by_gap[..., rows],
-        by_attack=means.by_attack[..., rows],
-    )
-
-
-def _flat(means: Means) -> tuple[FloatArray, FloatArray]:
-    lead = means.by_gap.shape[:-2]
-    return means.by_gap.reshape(*lead, -1), means.by_attack.reshape(*lead, -1)
-
-
-def _pearson(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Over the last axis."""
-    x = x - x.mean(axis=-1, keepdims=True)
-    y = y - y.mean(axis=-1, keepdims=True)
-    return np.asarray((x * y).sum(-1) / np.sqrt((x * x).sum(-1) * (y * y).sum(-1)))

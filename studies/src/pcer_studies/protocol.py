@@ -1,8 +1,11 @@
-"""The paper's protocol as data: what is trained, how often, with which settings, and its source.
+"""What does the paper train, how often, with which settings, and where does it say so?
 
-The paper is Rakshit Naidu, "Privacy Cost as Equity Input: A Group Fairness Criterion
-for Differentially Private Machine Learning". Sections are named by their titles or
-labels there.
+Everything else in the study reads its constants here. The paper is Rakshit Naidu,
+"Privacy Cost as Equity Input: A Group Fairness Criterion for Differentially Private
+Machine Learning"; sections are named by their titles or labels there.
+
+To add a second reading of a dataset: a row in ``SECOND_READINGS``, and a case in
+``run._dataset`` that loads it.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ from pcer.release.records import Outcome
 from pcer.wording import short_budget
 
 PAPER = (
-    "Rakshit Naidu, Privacy Cost as Equity Input: A Group Fairness Criterion for Differentially "
-    "Private Machine Learning"
+    "Rakshit Naidu, Privacy Cost as Equity Input: A Group Fairness Criterion for "
+    "Differentially Private Machine Learning"
 )
 
 
@@ -42,6 +45,11 @@ class Configuration:
     outcome: Outcome
     title: str
     table: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Dataset and attribute, under which a study keeps its release."""
+        return self.dataset, self.attribute
 
     @property
     def file_name(self) -> str:
@@ -79,14 +87,14 @@ CONFIGURATIONS = (
 )
 """In the order of the paper's summary (Table S2)."""
 
-DATASETS = tuple(dict.fromkeys(one.dataset for one in CONFIGURATIONS))
+DATASETS = tuple(dict.fromkeys(known.dataset for known in CONFIGURATIONS))
 
 CLOSEST = "adult-closest"
-"""The second reading of Adult: of nine, the one whose figures come closest to the paper's."""
+"""The second reading of Adult: of nine, its figures come closest to the paper's."""
 CLOSEST_READING = "adult-all-numbers-no-capital-protected"
 """Which reading that is; ``sensitivity.json`` computes it, and a test compares."""
 SECOND_READINGS = {CLOSEST: "adult"}
-"""What is trained beside the paper's datasets, and the dataset in whose place it can be read."""
+"""Second reading -> dataset of the paper that it can stand in for."""
 SWEEPS = (*DATASETS, *SECOND_READINGS)
 """Everything that is trained."""
 
@@ -137,8 +145,8 @@ SETTINGS = (
         "seeds",
         "0 to 49",
         f"{_SETUP}; captions of Tables 1 and 3",
-        "A seed is one split and one model per budget. The paper's generator is not said, so the "
-        "same seeds do not mean the same splits.",
+        "A seed is one split and one model per budget. The paper's generator is not "
+        "said, so the same seeds do not mean the same splits.",
     ),
     ProtocolSetting(
         "floor",
@@ -162,7 +170,8 @@ SETTINGS = (
         "accountant",
         "pld",
         f"{_SETUP} (Opacus 1.5, accountant not named)",
-        "Privacy loss distributions; Opacus 1.5 takes PRV by default, which is close to it.",
+        "Privacy loss distributions; Opacus 1.5 takes PRV by default, which is close "
+        "to it.",
     ),
     ProtocolSetting(
         "standardise",
@@ -174,8 +183,8 @@ SETTINGS = (
         "receipts",
         RECEIPTS,
         "not in the paper",
-        "Norms of all gradients once an epoch: an estimate of what each group spent, which changes "
-        "no model.",
+        "Norms of all gradients once an epoch: an estimate of what each group spent, "
+        "which changes no model.",
     ),
     ProtocolSetting(
         "interval",
@@ -189,20 +198,20 @@ PAPER_RECORDS = {"adult": 46_033, "compas": 6_172, "acs": 50_000, "bios": 37_900
 
 NOT_THE_PAPERS_DATA = {
     "acs": (
-        "not the paper's records: its draw of 50,000 is not published, and ours is another one "
-        "from the same three states, with categories encoded in our reading"
+        "not the paper's records: its draw of 50,000 is not published, and ours is "
+        "another one from the same three states, with categories encoded in our reading"
     ),
     "bios": (
-        "not the paper's texts: a public sample with far fewer biographies than the paper's "
-        "37,900, cleared of the pronouns that the paper's texts keep"
+        "not the paper's texts: a public sample with far fewer biographies than the "
+        "paper's 37,900, cleared of the pronouns that the paper's texts keep"
     ),
 }
 """How our records differ from the paper's, where they do."""
 
 OUR_READING = {
     "adult": (
-        "the paper's records; which of their columns became features, and how, it says only in "
-        "part, and the rest is our reading"
+        "the paper's records; which of their columns became features, and how, it says "
+        "only in part, and the rest is our reading"
     ),
 }
 """Where the records are the paper's and the features may not be."""
@@ -218,12 +227,15 @@ def budget_label(epsilon: float) -> str:
 
 
 def configuration(dataset: str, attribute: str) -> Configuration:
-    """The configuration of that name; KeyError where the paper has none.
+    """The paper's configuration of a dataset and an attribute.
+
+    Raises:
+        KeyError: the paper has none.
 
     >>> configuration("compas", "race").groups
     ('Other', 'African-American')
     """
-    for one in CONFIGURATIONS:
-        if (one.dataset, one.attribute) == (dataset, attribute):
-            return one
+    for known in CONFIGURATIONS:
+        if known.key == (dataset, attribute):
+            return known
     raise KeyError(f"the paper has no configuration {dataset} {attribute}")

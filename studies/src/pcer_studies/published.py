@@ -1,23 +1,27 @@
-"""The paper's published figures: one class, each with the key under which our number is found.
+"""Which figures does the paper print, and which of our numbers answers each?
 
+Every figure carries a ``FigureKey``; ``numbers`` finds our number under the same key.
 ``published.csv`` holds the 448 cells of Tables 1-3, S1 and S3-S6; ``text_figures.csv``
 the figures that stand only in the text or in Table S2. Numbers are kept as printed:
-their last digit says how far they were rounded. The paper is cited in
-``pcer_studies.protocol``.
+their last digit says how far they were rounded. The paper is cited in ``protocol``.
+
+To add a published figure: a line of one of the two files; a new quantity also needs a
+row of ``numbers._QUANTITIES``.
 """
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from pcer.errors import InputError
-from pcer_studies.protocol import DEFAULT_FLOOR, Configuration, configuration
+from pcer_studies import protocol
+from pcer_studies.protocol import DEFAULT_FLOOR, Configuration
 
 TABLE_NAMES = {
     "tab:compas-race": "Table 1",
@@ -81,16 +85,16 @@ class FigureKey:
 
 
 def key_at(
-    one: Configuration,
+    configuration: Configuration,
     epsilon: float,
     quantity: str,
     *,
     group: str | None = None,
     floor: float = DEFAULT_FLOOR,
 ) -> FigureKey:
-    """A quantity of a configuration at one budget, and at a floor if it depends on one."""
+    """A quantity of a configuration at a budget; at a floor if it depends on one."""
     return FigureKey(
-        configuration=one,
+        configuration=configuration,
         quantity=quantity,
         budgets=(epsilon,),
         group=group,
@@ -141,17 +145,15 @@ def published_figures(**wanted: Any) -> tuple[PrintedFigure, ...]:
 
     >>> len(published_figures(in_table=True))
     448
-    >>> published_figures(name="tab:acs", quantity="pcer_disparity", budgets=(0.5,))[0].value
-    14.0
+    >>> wanted = {"name": "tab:acs", "quantity": "pcer_disparity", "budgets": (0.5,)}
+    >>> [figure.value for figure in published_figures(**wanted)]
+    [14.0, 33.0]
     """
     for name in wanted:
-        if name not in _OWN | _KEYS:
-            raise TypeError(
-                f"PrintedFigure has no field {name!r}; it has {sorted(_OWN | _KEYS)}."
-            )
-    return tuple(
-        one for one in _figures() if all(_field(one, k) == v for k, v in wanted.items())
-    )
+        if name not in _FIGURE_FIELDS | _KEY_FIELDS:
+            known = sorted(_FIGURE_FIELDS | _KEY_FIELDS)
+            raise TypeError(f"PrintedFigure has no field {name!r}; it has {known}.")
+    return tuple(figure for figure in _figures() if _has_fields(figure, wanted))
 
 
 def figures_at(key: FigureKey) -> tuple[PrintedFigure, ...]:
@@ -164,9 +166,10 @@ def figures_at(key: FigureKey) -> tuple[PrintedFigure, ...]:
 
 def own_cell(key: FigureKey) -> PrintedFigure | None:
     """The cell of the configuration's own table, or None."""
-    found = figures_at(key)
-    own = None if key.configuration is None else key.configuration.table
-    return found[0] if found and found[0].name == own else None
+    for figure in figures_at(key):
+        if _is_own_cell(figure):
+            return figure
+    return None
 
 
 def text_figure(name: str) -> PrintedFigure:
@@ -175,8 +178,8 @@ def text_figure(name: str) -> PrintedFigure:
     >>> text_figure("sign_agreements").value
     32.0
     """
-    (found,) = published_figures(name=name, in_table=False)
-    return found
+    (figure,) = published_figures(name=name, in_table=False)
+    return figure
 
 
 def decimals_of(printed: str) -> int:
@@ -188,36 +191,48 @@ def decimals_of(printed: str) -> int:
     return len(printed.partition(".")[2])
 
 
-def _field(one: PrintedFigure, name: str) -> Any:
-    return getattr(one if name in _OWN else one.key, name)
+_FIGURE_FIELDS = {"in_table", *(field.name for field in fields(PrintedFigure))}
+_KEY_FIELDS = {"dataset", "attribute", *(field.name for field in fields(FigureKey))}
 
 
-_OWN = {"in_table", *(field.name for field in fields(PrintedFigure))}
-_KEYS = {"dataset", "attribute", *(field.name for field in fields(FigureKey))}
+def _has_fields(figure: PrintedFigure, wanted: Mapping[str, Any]) -> bool:
+    """Whether a figure, or its key, has these values of its fields."""
+    for name, value in wanted.items():
+        holder = figure if name in _FIGURE_FIELDS else figure.key
+        if getattr(holder, name) != value:
+            return False
+    return True
 
 
 @cache
 def _figures() -> tuple[PrintedFigure, ...]:
+    """Every published figure, in the paper's order."""
     order = list(TABLE_NAMES)
     cells = sorted(_rows("published.csv"), key=lambda row: order.index(row["table"]))
-    return (*map(_cell, cells), *map(_outside, _rows("text_figures.csv")))
+    return (*map(_table_cell, cells), *map(_text_figure, _rows("text_figures.csv")))
 
 
 @cache
 def _by_key() -> dict[FigureKey, tuple[PrintedFigure, ...]]:
-    found: dict[FigureKey, list[PrintedFigure]] = {}
-    for one in _figures():
-        found.setdefault(one.key, []).append(one)
-    return {key: tuple(sorted(printed, key=_farther)) for key, printed in found.items()}
+    """The figures that print the same number, its own table first."""
+    groups: dict[FigureKey, list[PrintedFigure]] = {}
+    for figure in _figures():
+        groups.setdefault(figure.key, []).append(figure)
+    return {key: tuple(sorted(group, key=_rank)) for key, group in groups.items()}
 
 
-def _farther(one: PrintedFigure) -> tuple[bool, bool]:
-    """Sorts a configuration's own table before other tables, and these before the text."""
-    own = None if one.key.configuration is None else one.key.configuration.table
-    return one.name != own, not one.in_table
+def _rank(figure: PrintedFigure) -> tuple[bool, bool]:
+    """Sorts a configuration's own table before other tables, and these before text."""
+    return not _is_own_cell(figure), not figure.in_table
 
 
-def _cell(row: dict[str, str]) -> PrintedFigure:
+def _is_own_cell(figure: PrintedFigure) -> bool:
+    """Whether it stands in the main table of its configuration."""
+    configuration = figure.key.configuration
+    return configuration is not None and figure.name == configuration.table
+
+
+def _table_cell(row: dict[str, str]) -> PrintedFigure:
     return _figure(
         row,
         name=row["table"],
@@ -228,7 +243,7 @@ def _cell(row: dict[str, str]) -> PrintedFigure:
     )
 
 
-def _outside(row: dict[str, str]) -> PrintedFigure:
+def _text_figure(row: dict[str, str]) -> PrintedFigure:
     return _figure(
         row,
         name=row["key"],
@@ -242,10 +257,11 @@ def _outside(row: dict[str, str]) -> PrintedFigure:
 def _figure(
     row: dict[str, str], *, name: str, place: str, budgets: str, printed: str, over: str
 ) -> PrintedFigure:
+    configuration = None
+    if row["dataset"]:
+        configuration = protocol.configuration(row["dataset"], row["attribute"])
     key = FigureKey(
-        configuration=configuration(row["dataset"], row["attribute"])
-        if row["dataset"]
-        else None,
+        configuration=configuration,
         quantity=row["quantity"],
         budgets=tuple(_budget(word) for word in budgets.split()),
         group=row["group"] or None,

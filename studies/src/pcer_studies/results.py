@@ -1,4 +1,9 @@
-"""A study's folder, read: releases, what was run, and audits of it."""
+"""What does a study's folder hold, and what do its audits say?
+
+``Study`` reads the releases and ``study.json``, and audits when first asked; tables,
+claims and pages all take their numbers from it. ``origin`` and ``data_notes`` say in
+words what was run and on whose records.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +26,7 @@ from pcer.release.file import Release
 from pcer.release.panel import Panel, panels
 from pcer.release.reading import read_release
 from pcer.report.formats.markdown import markdown_text
+from pcer_studies import protocol
 from pcer_studies.protocol import (
     BUDGETS,
     CONFIGURATIONS,
@@ -29,23 +35,24 @@ from pcer_studies.protocol import (
     PAPER_RECORDS,
     SECOND_READINGS,
     Configuration,
-    configuration,
 )
 
 STUDY_FILE = "study.json"
 NEARLY = 0.01
-"""A dataset whose size is this close to the paper's, in proportion, is taken for the same."""
+"""A dataset is taken for the paper's if their sizes differ by this share at most."""
 
 GAP = attack_kinds.GAP.name
 AUC = attack_kinds.AUC_ADVANTAGE.name
 """The paper's two costs: the gap, and what its threshold attack finds."""
 
-Kept = TypeVar("Kept")
+Cached = TypeVar("Cached")
 
 
 @dataclass(frozen=True)
 class Study:
-    """The releases of a study; what is made of them is made when first asked for, and kept.
+    """The releases of a study.
+
+    What follows from them is made when first asked for, and kept.
 
     Attributes:
         folder: where it lies.
@@ -58,42 +65,43 @@ class Study:
     releases: Mapping[tuple[str, str], Release]
     settings: Mapping[str, Any] | None
     second: Mapping[tuple[str, str], Release] = field(default_factory=dict)
-    _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    _cached: dict[Hashable, Any] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @classmethod
     def read(cls, folder: str | os.PathLike[str]) -> Study:
-        """Read the paper's configurations that a folder holds; other files are left alone.
+        """Read the paper's configurations that a folder holds.
+
+        Other files are left alone.
 
         Raises:
             InputError: no folder, none of the configurations, or a file that is not
                 what its name says.
         """
-        place = Path(folder)
-        if not place.is_dir():
+        path = Path(folder)
+        if not path.is_dir():
             raise InputError(
-                f"{place} is not a folder; name one that holds a study's releases."
+                f"{path} is not a folder; name one that holds a study's releases."
             )
-        found = _releases(place, CONFIGURATIONS)
-        if not found:
+        releases = _releases(path, CONFIGURATIONS)
+        if not releases:
             raise InputError(
-                f"{place} holds no release of the study (such as {CONFIGURATIONS[0].file_name}); "
-                "run pcer reproduce first, or name another folder."
+                f"{path} holds no release of the study (such as "
+                f"{CONFIGURATIONS[0].file_name}); run pcer reproduce first, or name "
+                "another folder."
             )
         return cls(
-            folder=place,
-            releases=found,
-            settings=_settings(place / STUDY_FILE),
-            second=_second(place),
+            folder=path,
+            releases=releases,
+            settings=_settings(path / STUDY_FILE),
+            second=_second_readings(path),
         )
 
     @property
     def configurations(self) -> tuple[Configuration, ...]:
         """What the study has, in the paper's order."""
-        return tuple(
-            one
-            for one in CONFIGURATIONS
-            if (one.dataset, one.attribute) in self.releases
-        )
+        return tuple(known for known in CONFIGURATIONS if known.key in self.releases)
 
     @property
     def is_complete(self) -> bool:
@@ -102,12 +110,11 @@ class Study:
 
     @cached_property
     def closest(self) -> Study | None:
-        """The study with Adult in its second reading; None where that was not trained."""
+        """The study with Adult in its second reading; None where not trained."""
         if not self.second:
             return None
-        return replace(
-            self, releases={**self.releases, **self.second}, second={}, _kept={}
-        )
+        releases = {**self.releases, **self.second}
+        return replace(self, releases=releases, second={}, _cached={})
 
     def has(self, dataset: str, attribute: str) -> bool:
         """Whether the study has this configuration."""
@@ -119,12 +126,12 @@ class Study:
             return self.releases[dataset, attribute]
         except KeyError:
             raise InputError(
-                f"{self.folder} has no release of {dataset} ({attribute}); run pcer reproduce "
-                f"--dataset {dataset} into this folder."
+                f"{self.folder} has no release of {dataset} ({attribute}); run pcer "
+                f"reproduce --dataset {dataset} into this folder."
             ) from None
 
     def audit(self, dataset: str, attribute: str, cost: str = GAP) -> Audit:
-        """The audit of a configuration by the default plan, with another cost if asked for."""
+        """The audit of a configuration by the default plan and one cost."""
 
         def make() -> Audit:
             tested = self._tested(self.release(dataset, attribute))
@@ -140,7 +147,7 @@ class Study:
         """The audits as ``pcer audit`` makes them: one family for each dataset."""
 
         def make() -> dict[tuple[str, str], Audit]:
-            keys = [(one.dataset, one.attribute) for one in self.configurations]
+            keys = [configuration.key for configuration in self.configurations]
             tested = [self._tested(self.releases[key]) for key in keys]
             return dict(zip(keys, judge_tested(tested), strict=True))
 
@@ -150,9 +157,9 @@ class Study:
         self, dataset: str, attribute: str, epsilon: float, cost: str = GAP
     ) -> BudgetResult:
         """One budget of an audit; infinity is no differential privacy."""
-        for found in self.audit(dataset, attribute, cost).budgets:
-            if found.budget == epsilon:
-                return found
+        for result in self.audit(dataset, attribute, cost).budgets:
+            if result.budget == epsilon:
+                return result
         raise self._without_models(dataset, attribute, epsilon)
 
     def panel(self, dataset: str, attribute: str, epsilon: float) -> Panel:
@@ -166,98 +173,102 @@ class Study:
         """A release by every test, which audits by all costs share."""
         return self.keep(("tested", release.sha256), lambda: run_tests(release, Plan()))
 
-    def keep(self, name: Hashable, make: Callable[[], Kept]) -> Kept:
+    def keep(self, name: Hashable, make: Callable[[], Cached]) -> Cached:
         """What ``make`` gives, made once."""
-        if name not in self._kept:
-            self._kept[name] = make()
-        made: Kept = self._kept[name]
-        return made
+        if name not in self._cached:
+            self._cached[name] = make()
+        cached: Cached = self._cached[name]
+        return cached
 
     def _without_models(
         self, dataset: str, attribute: str, epsilon: float
     ) -> InputError:
         return InputError(
-            f"{self.folder}: the release of {dataset} ({attribute}) has no models of epsilon "
-            f"{epsilon:g}; train all budgets of the paper."
+            f"{self.folder}: the release of {dataset} ({attribute}) has no models of "
+            f"epsilon {epsilon:g}; train all budgets of the paper."
         )
 
     def data_note(self, dataset: str, attribute: str) -> str | None:
         """How the records differ from the paper's; None where they are the paper's."""
-        release = self.release(dataset, attribute)
-        paper = PAPER_RECORDS[dataset]
-        ours = release.subject.n_records
-        if dataset == "bios" and ours is not None and abs(ours / paper - 1) <= NEARLY:
+        n_ours = self.release(dataset, attribute).subject.n_records
+        n_papers = PAPER_RECORDS[dataset]
+        is_same_size = n_ours is not None and abs(n_ours / n_papers - 1) <= NEARLY
+        if dataset == "bios" and is_same_size:
             return None
         return NOT_THE_PAPERS_DATA.get(dataset)
 
     def size_note(self, dataset: str, attribute: str) -> str:
         """Our number of records beside the paper's, in words."""
-        ours = self.release(dataset, attribute).subject.n_records
-        told = "an unknown number of" if ours is None else f"{ours:,}"
-        paper = PAPER_RECORDS[dataset]
-        title = configuration(dataset, attribute).title
-        if ours == paper:
-            return f"our {told} records of {title} are another draw than the paper's"
-        return f"our {title} has {told} records, the paper's {paper:,}"
+        n_ours = self.release(dataset, attribute).subject.n_records
+        size = "an unknown number of" if n_ours is None else f"{n_ours:,}"
+        n_papers = PAPER_RECORDS[dataset]
+        title = protocol.configuration(dataset, attribute).title
+        if n_ours == n_papers:
+            return f"our {size} records of {title} are another draw than the paper's"
+        return f"our {title} has {size} records, the paper's {n_papers:,}"
 
 
 def _releases(
-    place: Path, configurations: Iterable[Configuration]
+    folder: Path, wanted: Iterable[Configuration]
 ) -> dict[tuple[str, str], Release]:
-    """The releases that are there."""
-    return {
-        (one.dataset, one.attribute): _release(place / one.file_name, one)
-        for one in configurations
-        if (place / one.file_name).exists()
-    }
+    """The wanted releases that the folder holds."""
+    releases = {}
+    for expected in wanted:
+        path = folder / expected.file_name
+        if path.exists():
+            releases[expected.key] = _release(path, expected)
+    return releases
 
 
-def _second(place: Path) -> dict[tuple[str, str], Release]:
+def _second_readings(folder: Path) -> dict[tuple[str, str], Release]:
     """Releases of second readings, under the keys in whose place they can be read."""
-    wanted = [
-        replace(one, dataset=name)
-        for name, papers in SECOND_READINGS.items()
-        for one in CONFIGURATIONS
-        if one.dataset == papers
-    ]
-    found = _releases(place, wanted)
-    return {
-        (SECOND_READINGS[name], attribute): one
-        for (name, attribute), one in found.items()
-    }
+    releases = {}
+    for reading, papers in SECOND_READINGS.items():
+        wanted = [
+            replace(known, dataset=reading)
+            for known in CONFIGURATIONS
+            if known.dataset == papers
+        ]
+        for (_, attribute), release in _releases(folder, wanted).items():
+            releases[papers, attribute] = release
+    return releases
 
 
 def _release(path: Path, expected: Configuration) -> Release:
+    """The release at a path; InputError where it is not what its name says."""
     release = read_release(path)
     subject = release.subject
-    found = (subject.dataset, subject.attribute, tuple(subject.groups))
-    if found != (expected.dataset, expected.attribute, expected.groups):
+    described = (subject.dataset, subject.attribute, tuple(subject.groups))
+    if described != (*expected.key, expected.groups):
         raise InputError(
-            f"{path}: subject must be {expected.dataset} ({expected.attribute}) with the groups "
-            f"{', '.join(expected.groups)} in this order, but is {subject.dataset} "
-            f"({subject.attribute}) with {', '.join(subject.groups)}; put the right release there."
+            f"{path}: subject must be {expected.dataset} ({expected.attribute}) with "
+            f"the groups {', '.join(expected.groups)} in this order, but is "
+            f"{subject.dataset} ({subject.attribute}) with "
+            f"{', '.join(subject.groups)}; put the right release there."
         )
     if release.training.split_kind != "random":
         raise InputError(
-            f"{path}: training.split_kind must be 'random', as in the paper's protocol, but is "
-            f"{release.training.split_kind!r}; put a release there that pcer reproduce trained."
+            f"{path}: training.split_kind must be 'random', as in the paper's "
+            f"protocol, but is {release.training.split_kind!r}; put a release there "
+            "that pcer reproduce trained."
         )
     return release
 
 
 def _settings(path: Path) -> Mapping[str, Any] | None:
+    """What ``study.json`` holds; None where there is none."""
     if not path.exists():
         return None
-    found = read_json(path)
-    if not isinstance(found, dict):
+    record = read_json(path)
+    if not isinstance(record, dict):
         raise InputError(
             f"{path} must hold one object; write it again with pcer reproduce."
         )
-    if not isinstance(found.get("datasets", {}), dict):
+    if not isinstance(record.get("datasets", {}), dict):
         raise InputError(
             f"{path}: datasets must be an object; write it with pcer reproduce."
         )
-    return found
+    return record
 
 
 SHORT_COMMIT = 12
@@ -267,58 +278,69 @@ OTHER_DATA, OTHER_FEATURES = "†", "‡"
 
 def origin(study: Study) -> str:
     """What was run, and with what, in a paragraph of Markdown."""
-    seeds = sorted({len({r.seed for r in one.runs}) for one in study.releases.values()})
-    told = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    missing = len(CONFIGURATIONS) - len(study.releases)
-    part = f" ({missing} of the paper's are missing)" if missing else ""
-    size = f"{len(study.releases)} configurations{part}, {len(BUDGETS)} budgets, {told} seeds each"
+    n_missing = len(CONFIGURATIONS) - len(study.releases)
+    missing = f" ({n_missing} of the paper's are missing)" if n_missing else ""
+    size = (
+        f"{len(study.releases)} configurations{missing}, {len(BUDGETS)} budgets, "
+        f"{_seeds_of_releases(study)} seeds each"
+    )
     return f"The study: {size}; {'; '.join(_made_with(study))}."
 
 
 def data_notes(study: Study) -> list[str]:
-    """Whose records and features they are, where not certainly the paper's, one line each."""
-    others = {}
-    readings = {}
-    for one in study.configurations:
-        if note := study.data_note(one.dataset, one.attribute):
-            others[one.title] = note
-        elif one.dataset in OUR_READING:
-            readings[one.title] = OUR_READING[one.dataset]
-    return [
-        *(f"{OTHER_DATA} {title}: {note}." for title, note in others.items()),
-        *(f"{OTHER_FEATURES} {title}: {note}." for title, note in readings.items()),
-    ]
+    """Whose records and features they are, a line each where not surely the paper's."""
+    data_lines = {}
+    feature_lines = {}
+    for configuration in study.configurations:
+        title = configuration.title
+        note = study.data_note(*configuration.key)
+        if note is not None:
+            data_lines[title] = f"{OTHER_DATA} {title}: {note}."
+        elif configuration.dataset in OUR_READING:
+            reading = OUR_READING[configuration.dataset]
+            feature_lines[title] = f"{OTHER_FEATURES} {title}: {reading}."
+    return [*data_lines.values(), *feature_lines.values()]
+
+
+def _seeds_of_releases(study: Study) -> str:
+    """How many seeds a release has, as ``50``, or as ``10 to 50`` where they differ."""
+    numbers = set()
+    for release in study.releases.values():
+        numbers.add(len({run.seed for run in release.runs}))
+    fewest = min(numbers)
+    most = max(numbers)
+    return str(fewest) if fewest == most else f"{fewest} to {most}"
 
 
 def _made_with(study: Study) -> list[str]:
+    """The environments that trained the study, each once; without them the commits."""
     datasets: Mapping[str, Any] = (study.settings or {}).get("datasets", {})
-    environments = {
-        json.dumps(made): made
-        for one in datasets.values()
-        for made in one.get("made_with", [])
-    }
-    if not environments:
-        return sorted({_provenance(study, key) for key in study.releases})
-    return [_environment(made) for made in environments.values()]
+    environments = {}
+    for dataset in datasets.values():
+        for environment in dataset.get("made_with", []):
+            environments[json.dumps(environment)] = environment
+    if environments:
+        return [_environment_words(made) for made in environments.values()]
+
+    commits = set()
+    for release in study.releases.values():
+        made = release.provenance
+        commits.add(
+            _commit_words(made.pcer_version, made.source_commit, made.source_dirty)
+        )
+    return sorted(commits)
 
 
-def _provenance(study: Study, key: tuple[str, str]) -> str:
-    found = study.releases[key].provenance
-    return _commit(found.pcer_version, found.source_commit, found.source_dirty)
+def _environment_words(environment: Mapping[str, Any]) -> str:
+    of_commit = ("pcer", "source_commit", "source_dirty")
+    words = [_commit_words(*(environment.get(name) for name in of_commit))]
+    for name, value in environment.items():
+        if name not in of_commit and value:
+            words.append(markdown_text(f"{name} {value}"))
+    return ", ".join(words)
 
 
-def _environment(made: Mapping[str, Any]) -> str:
-    own = ("pcer", "source_commit", "source_dirty")
-    rest = [
-        f"{name} {value}" for name, value in made.items() if name not in own and value
-    ]
-    first = _commit(
-        made.get("pcer"), made.get("source_commit"), made.get("source_dirty")
-    )
-    return ", ".join([first, *map(markdown_text, rest)])
-
-
-def _commit(version: Any, commit: Any, dirty: Any) -> str:
+def _commit_words(version: Any, commit: Any, dirty: Any) -> str:
     named = f"pcer {version}" if version else "a pcer of unknown version"
     if not commit:
         return markdown_text(f"{named}, commit not recorded")

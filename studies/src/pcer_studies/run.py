@@ -1,6 +1,8 @@
-"""Part I of the study: train the paper's models into a folder; a killed run goes on.
+"""How are the paper's models trained into a folder, so that a killed run goes on?
 
-The only file of the study that belongs to the trainer's half.
+``pcer reproduce`` calls ``require_ready`` and ``train_study``. With
+``sensitivity.run``, this module belongs to the trainer's half; the rest of the study
+belongs to the auditor's.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from pcer_studies.protocol import (
     CLOSEST_READING,
     CONFIGURATIONS,
     FLOORS,
+    NO_DP,
     RECEIPTS,
     SECOND_READINGS,
     SEEDS,
@@ -44,7 +47,14 @@ CPU_PACKAGES = ("numba", "scipy")
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
-    """What to run of the paper's protocol."""
+    """What to run of the paper's protocol.
+
+    Attributes:
+        datasets: which of ``SWEEPS``, in their order.
+        named: whether the user asked for the datasets by name.
+        n_seeds: seeds 0 to n_seeds - 1.
+        config: how every model is trained.
+    """
 
     datasets: tuple[str, ...] = SWEEPS
     named: bool = False
@@ -57,16 +67,15 @@ class StudyPlan:
         for name in self.datasets:
             if name not in SWEEPS:
                 raise InputError(
-                    f"the paper's study has no dataset {name!r}; choose from {', '.join(SWEEPS)}."
+                    f"the paper's study has no dataset {name!r}; choose from "
+                    f"{', '.join(SWEEPS)}."
                 )
 
     @property
     def protocol(self) -> dict[str, Any]:
         """What a study's folder must not mix."""
         return {
-            "budgets": [
-                None if epsilon == float("inf") else epsilon for epsilon in BUDGETS
-            ],
+            "budgets": [None if epsilon == NO_DP else epsilon for epsilon in BUDGETS],
             "seeds": self.n_seeds,
             "floors": list(FLOORS),
             "training": self.config.to_dict(),
@@ -91,9 +100,12 @@ def train_study(
     on_progress: Callable[[Progress], None] = lambda progress: None,
     on_note: Callable[[str], None] = lambda sentence: None,
 ) -> Progress:
-    """Train what is missing and write releases and ``study.json``; gives where it ended.
+    """Train what is missing, and write releases and ``study.json``.
 
     ``on_note`` is told what a release will say about the versions that trained it.
+
+    Returns:
+        Where it ended.
 
     Raises:
         InputError: data that are not here, or a folder that holds a study of other
@@ -104,27 +116,28 @@ def train_study(
     plan = _with_data(plan, on_note)
     record = _record(plan, folder)
     total = len(plan.datasets) * len(BUDGETS) * plan.n_seeds
+
     sweeps = []
     for name in plan.datasets:
         on_progress(Progress(what=f"reading {name}", done=0, total=total))
         sweeps.append(_sweep(plan, _dataset(name)))
-    count = _Count(
-        sweeps, [is_finished(sweep, folder) for sweep in sweeps], total, on_progress
-    )
+    finished = [is_finished(sweep, folder) for sweep in sweeps]
+
+    counter = _Counter(sweeps, finished, total, on_progress)
     for index, sweep in enumerate(sweeps):
-        if not count.finished[index]:
-            record = _noted(record, sweep, flags)
+        if not finished[index]:
+            record = _with_environment(record, sweep, flags)
             _write(folder, record)
-            on_progress(count.now(f"calibrating {sweep.dataset.name}"))
+            on_progress(counter.now(f"calibrating {sweep.dataset.name}"))
         run_sweep(
             sweep,
             folder,
             flags=flags,
-            on_progress=count.of(index),
-            on_step=count.step(index),
+            on_progress=counter.on_models(index),
+            on_step=counter.on_step(index),
             on_note=on_note,
         )
-    return count.last
+    return counter.last
 
 
 def require_ready(plan: StudyPlan, folder: Path) -> None:
@@ -134,77 +147,90 @@ def require_ready(plan: StudyPlan, folder: Path) -> None:
 
 
 def _with_data(plan: StudyPlan, on_note: Callable[[str], None]) -> StudyPlan:
-    """The plan without a second reading that nobody asked for by name and that is not here."""
+    """The plan without the second reading, if its files lack and nobody named it."""
     if plan.named or CLOSEST not in plan.datasets:
         return plan
-    if (lacking := missing_files(CLOSEST_READING)) is None:
+    lacking = missing_files(CLOSEST_READING)
+    if lacking is None:
         return plan
     on_note(f"{CLOSEST} is left out: {lacking}")
-    return replace(
-        plan, datasets=tuple(name for name in plan.datasets if name != CLOSEST)
-    )
+    datasets = tuple(name for name in plan.datasets if name != CLOSEST)
+    return replace(plan, datasets=datasets)
 
 
 def _dataset(name: str) -> GroupedDataset:
     """One of the paper's, or the second reading of one."""
     if name != CLOSEST:
         return load(name)
-    told = f"Adult in another reading ({CLOSEST_READING}), whose figures come closest to the paper's."
-    found = load_reading(CLOSEST_READING)
-    return replace(found, name=CLOSEST, notes=(*found.notes, told))
+    dataset = load_reading(CLOSEST_READING)
+    note = (
+        f"Adult in another reading ({CLOSEST_READING}), whose figures come closest to "
+        "the paper's."
+    )
+    return replace(dataset, name=CLOSEST, notes=(*dataset.notes, note))
 
 
-class _Count:
-    """Adds up the models of all datasets for one display."""
+class _Counter:
+    """Adds up the models of all datasets for one display.
+
+    Attributes:
+        n_done: trained models by dataset, found ones among them.
+        n_found: models by dataset that were there before; None until its sweep says.
+        last: the last progress that was told.
+    """
 
     def __init__(
         self,
         sweeps: list[Sweep],
         finished: list[bool],
         total: int,
-        tell: Callable[[Progress], None],
+        on_progress: Callable[[Progress], None],
     ) -> None:
         self.names = [sweep.dataset.name for sweep in sweeps]
-        self.finished = finished
         self.total = total
-        self.tell = tell
-        self.each = total // len(sweeps)
-        self.done = [self.each if one else 0 for one in finished]
-        self.found: list[int | None] = [self.each if one else None for one in finished]
+        self.on_progress = on_progress
+        n_models = total // len(sweeps)
+        self.n_done = [n_models if is_done else 0 for is_done in finished]
+        self.n_found = [n_models if is_done else None for is_done in finished]
         self.last = self.now("starting")
 
-    def of(self, index: int) -> Callable[[int, int], None]:
+    def on_models(self, index: int) -> Callable[[int, int], None]:
         """What one dataset's sweep calls; its first call says what was there before."""
 
         def tell(done: int, total: int) -> None:
-            if self.found[index] is None:
-                self.found[index] = done
-            self.done[index] = done
+            if self.n_found[index] is None:
+                self.n_found[index] = done
+            self.n_done[index] = done
             doing = "training" if done < total else "attacking and counting"
-            self.last = self.now(f"{doing} {self.names[index]}")
-            self.tell(self.last)
+            self._tell(doing, index)
 
         return tell
 
-    def step(self, index: int) -> Callable[[str], None]:
+    def on_step(self, index: int) -> Callable[[str], None]:
         """What one dataset's sweep calls with what it does after its attacks."""
-
-        def tell(doing: str) -> None:
-            self.last = self.now(f"{doing} {self.names[index]}")
-            self.tell(self.last)
-
-        return tell
+        return lambda doing: self._tell(doing, index)
 
     def now(self, what: str) -> Progress:
         """Where the whole run stands."""
-        found = sum(one or 0 for one in self.found)
-        return Progress(what=what, done=sum(self.done), total=self.total, found=found)
+        n_found = sum(number or 0 for number in self.n_found)
+        return Progress(
+            what=what, done=sum(self.n_done), total=self.total, found=n_found
+        )
+
+    def _tell(self, doing: str, index: int) -> None:
+        self.last = self.now(f"{doing} {self.names[index]}")
+        self.on_progress(self.last)
 
 
 def environment(flags: EngineFlags) -> dict[str, Any]:
-    """What trained a dataset: versions, commit, kind of processor; no clock, no machine's name."""
+    """What trains on this machine: versions, commit and kind of processor.
+
+    It holds no time and no name of a machine, so that equal machines give equal files.
+    """
     commit, dirty = source_state()
-    packages = PACKAGES + CPU_PACKAGES * (flags.device == "cpu")
+    packages: tuple[str, ...] = PACKAGES
+    if flags.device == "cpu":
+        packages += CPU_PACKAGES
     return {
         "pcer": __version__,
         "source_commit": commit,
@@ -217,21 +243,22 @@ def environment(flags: EngineFlags) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """The kind of processor."""
+    """The kind of processor; Linux alone knows its name in full."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
-    named = [
-        line.partition(":")[2].strip()
-        for line in lines
-        if line.startswith("model name")
-    ]
-    return named[0] if named else platform.processor() or platform.machine()
+    for line in lines:
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def _version(package: str) -> str | None:
-    """None where it is not installed: a kept calibration needs no accountant."""
+    """A package's version; None where it is not installed.
+
+    A stored calibration, for one, needs no accountant.
+    """
     try:
         return version(package)
     except PackageNotFoundError:
@@ -247,7 +274,7 @@ def _device(device: str) -> str:
 
 
 def _record(plan: StudyPlan, folder: Path) -> dict[str, Any]:
-    """``study.json`` as it is, or a new one; InputError where it is of other settings."""
+    """``study.json`` as it is, or a new one; InputError where its settings differ."""
     path = folder / STUDY_FILE
     if not path.exists():
         return {
@@ -256,43 +283,54 @@ def _record(plan: StudyPlan, folder: Path) -> dict[str, Any]:
             "protocol": plan.protocol,
             "datasets": {},
         }
-    found = read_json(path)
-    require_format(found, file=str(path), name=FORMAT, version=VERSION)
-    before = found.get("protocol")
-    if isinstance(before, Mapping) and isinstance(before.get("training"), Mapping):
-        before = {**before, "training": {**ADDED_SETTINGS, **before["training"]}}
-    for name, value in plan.protocol.items():
-        if not isinstance(before, Mapping) or before.get(name) != value:
-            had = before.get(name) if isinstance(before, Mapping) else before
-            raise InputError(
-                f"{path} is of a study with {name} {had!r}, but {value!r} is asked for; choose "
-                "another folder, or remove this one."
-            )
-    if not isinstance(found.get("datasets"), dict):
+    record = read_json(path)
+    require_format(record, file=str(path), name=FORMAT, version=VERSION)
+    _require_protocol(record.get("protocol"), plan, path)
+    if not isinstance(record.get("datasets"), dict):
         raise InputError(
             f"{path}: datasets must be an object; remove the file and run again."
         )
-    return dict(found)
+    return dict(record)
+
+
+def _require_protocol(before: Any, plan: StudyPlan, path: Path) -> None:
+    """Refuse a folder whose protocol is not the plan's."""
+    if isinstance(before, Mapping) and isinstance(before.get("training"), Mapping):
+        before = {**before, "training": {**ADDED_SETTINGS, **before["training"]}}
+    for name, value in plan.protocol.items():
+        had = before.get(name) if isinstance(before, Mapping) else before
+        if not isinstance(before, Mapping) or had != value:
+            raise InputError(
+                f"{path} is of a study with {name} {had!r}, but {value!r} is asked "
+                "for; choose another folder, or remove this one."
+            )
 
 
 def _require_data(plan: StudyPlan) -> None:
-    """Refuse before anything is trained where data would have to be downloaded unasked."""
+    """Refuse to download what nobody named, before anything is trained."""
     papers = [name for name in plan.datasets if name not in SECOND_READINGS]
     missing = [name for name in papers if not at_hand(name)[1]]
     if plan.named or not missing:
         return
-    here = "".join(f" --dataset {name}" for name in papers if name not in missing)
+    verb = "is" if len(missing) == 1 else "are"
+    download = _dataset_options(papers)
+    run_here = _dataset_options([name for name in papers if name not in missing])
     raise InputError(
-        f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not on this machine; name "
-        "a folder that holds the files in the environment variable PCER_DATA, or let them be "
-        f"downloaded with{''.join(f' --dataset {name}' for name in papers)}, or run what is "
-        f"here with{here}."
+        f"{' and '.join(missing)} {verb} not on this machine; name a folder that holds "
+        "the files in the environment variable PCER_DATA, or let them be downloaded "
+        f"with{download}, or run what is here with{run_here}."
     )
+
+
+def _dataset_options(names: list[str]) -> str:
+    return "".join(f" --dataset {name}" for name in names)
 
 
 def _sweep(plan: StudyPlan, dataset: GroupedDataset) -> Sweep:
     papers = SECOND_READINGS.get(dataset.name, dataset.name)
-    attributes = [one.attribute for one in CONFIGURATIONS if one.dataset == papers]
+    attributes = [
+        known.attribute for known in CONFIGURATIONS if known.dataset == papers
+    ]
     return Sweep(
         dataset=dataset,
         attributes=tuple(attributes),
@@ -303,8 +341,10 @@ def _sweep(plan: StudyPlan, dataset: GroupedDataset) -> Sweep:
     )
 
 
-def _noted(record: dict[str, Any], sweep: Sweep, flags: EngineFlags) -> dict[str, Any]:
-    """The record with what trains this dataset now; several environments are all kept."""
+def _with_environment(
+    record: dict[str, Any], sweep: Sweep, flags: EngineFlags
+) -> dict[str, Any]:
+    """The record with what trains this dataset now, after what trained it before."""
     name = sweep.dataset.name
     now = environment(flags)
     before = record["datasets"].get(name, {}).get("made_with", [])
@@ -314,8 +354,8 @@ def _noted(record: dict[str, Any], sweep: Sweep, flags: EngineFlags) -> dict[str
         "data_digest": f"sha256:{sweep.dataset.digest}",
         "made_with": before if now in before else [*before, now],
     }
-    every = {**record["datasets"], name: entry}
-    ordered = {known: every[known] for known in SWEEPS if known in every}
+    entries = {**record["datasets"], name: entry}
+    ordered = {known: entries[known] for known in SWEEPS if known in entries}
     return {**record, "datasets": ordered}
 
 
@@ -324,6 +364,7 @@ def _write(folder: Path, record: dict[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(
-            f"{folder} cannot be made ({error.strerror}); choose a folder that you may write to."
+            f"{folder} cannot be made ({error.strerror}); choose a folder that you may "
+            "write to."
         ) from None
     write_files({folder / STUDY_FILE: canonical_json(record)})

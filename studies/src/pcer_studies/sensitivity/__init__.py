@@ -1,1 +1,1 @@
-"""What the paper leaves open: variants, their training, what they change, and the page about it."""
+"""What the paper leaves open, trained in several readings, and how much it matters."""

@@ -1,8 +1,11 @@
-"""Other readings of the features that the paper names for Adult; some need the whole UCI files.
+"""Which features has Adult in each reading of the paper?
 
-The package carries only the columns of our reading. The whole table is read from a
-folder (default: the one named by ``PCER_DATA``) that holds ``adult.data`` and
-``adult.test`` as UCI publishes them, or the same compressed as ``.gz``.
+``run`` and ``sensitivity.run`` load a reading by name. Some need UCI's whole files: the
+package carries only the columns of our reading. The whole table is read from a folder
+(default: the one named by ``PCER_DATA``) that holds ``adult.data`` and ``adult.test``
+as UCI publishes them, or the same compressed as ``.gz``.
+
+To add a reading: a row of ``READINGS``, and a variant of the same name.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ WHOLE = (
     ("adult.data", "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d"),
     ("adult.test", "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05"),
 )
-"""The files of the whole table, with the SHA-256 digest of what they hold uncompressed."""
+"""The files of the whole table, each with the SHA-256 digest of its plain text."""
 
 COLUMNS = (
     "age",
@@ -69,20 +72,25 @@ class Indicators(FeatureRule):
 
 
 class Positions(FeatureRule):
-    """A category as one number: the place of its value in alphabetical order, from 0."""
+    """A category as one number: its value's place in alphabetical order, from 0."""
 
     def encode(self, columns: Columns) -> Encoded:
         """One column of that name."""
-        place = {value: i for i, value in enumerate(sorted(set(columns[self.column])))}
-        values = np.array(
-            [place[value] for value in columns[self.column]], dtype=np.float32
-        )
+        column = columns[self.column]
+        place = {value: i for i, value in enumerate(sorted(set(column)))}
+        values = np.array([place[value] for value in column], dtype=np.float32)
         return (self.column,), values[:, None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """One way to make features of the Adult table."""
+    """One way to make features of the Adult table.
+
+    Attributes:
+        features: the rules of its columns.
+        whole: whether it needs columns that the package does not carry.
+        scale_indicators: whether indicators are standardised as numbers are.
+    """
 
     features: tuple[FeatureRule, ...]
     whole: bool = False
@@ -90,7 +98,7 @@ class Reading:
 
 
 def _named(**instead: FeatureRule) -> tuple[FeatureRule, ...]:
-    """The named features, some by another rule."""
+    """The features that the paper names, some by another rule."""
     names = ("age", "education_num", "occupation", "hours_per_week", *CAPITAL)
     plain = {
         name: Indicators(name) if name == "occupation" else Number(name)
@@ -136,14 +144,16 @@ READINGS: Mapping[str, Reading] = {
 
 
 def missing_files(name: str, *, folder: Path | None = None) -> str | None:
-    """One sentence that says what a reading lacks on this machine; None where it is all here."""
+    """What a reading lacks on this machine, in a sentence; None if nothing."""
     if not READINGS[name].whole or _located(folder) is not None:
         return None
     return _lacking(name)
 
 
 def load_reading(name: str, *, folder: Path | None = None) -> GroupedDataset:
-    """Adult with the features of one reading: the same records, labels, groups and splits.
+    """Adult with the features of one reading.
+
+    Records, labels, groups and splits are those of ``pcer.data.load("adult")``.
 
     Raises:
         InputError: the whole table is needed and is not here, or is not UCI's.
@@ -162,7 +172,9 @@ def read_whole(*, folder: Path | None = None) -> Columns:
     paths = _located(folder)
     if paths is None:
         raise InputError(_lacking("the whole Adult table"))
-    rows = [row for path in paths for row in _rows(path)]
+    rows = []
+    for path in paths:
+        rows += _rows(path)
     table = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
     return {
         name: np.array(values, dtype=np.float64 if name in NUMBERS else object)
@@ -171,10 +183,11 @@ def read_whole(*, folder: Path | None = None) -> Columns:
 
 
 def _lacking(what: str) -> str:
-    files = " and ".join(file for file, _ in WHOLE)
+    files = " and ".join(name for name, _ in WHOLE)
     return (
-        f"{what} needs columns that the package does not carry; put UCI's {files} (plain or .gz) "
-        "into a folder and name it in the environment variable PCER_DATA."
+        f"{what} needs columns that the package does not carry; put UCI's {files} "
+        "(plain or .gz) into a folder and name it in the environment variable "
+        "PCER_DATA."
     )
 
 
@@ -186,27 +199,34 @@ def _bundled() -> Columns:
 
 
 def _located(folder: Path | None) -> tuple[Path, ...] | None:
-    found = [_plain_or_packed(name, folder) for name, _ in WHOLE]
-    paths = tuple(path for path in found if path is not None)
-    return paths if len(paths) == len(WHOLE) else None
+    """The files of the whole table; None where one is not here."""
+    paths = []
+    for name, _ in WHOLE:
+        path = _plain_or_packed(name, folder)
+        if path is None:
+            return None
+        paths.append(path)
+    return tuple(paths)
 
 
 def _plain_or_packed(name: str, folder: Path | None) -> Path | None:
-    places = (
-        locate(DataFile(name=file), folder=folder) for file in (name, f"{name}.gz")
-    )
-    return next((path for path in places if path is not None), None)
+    for file in (name, f"{name}.gz"):
+        path = locate(DataFile(name=file), folder=folder)
+        if path is not None:
+            return path
+    return None
 
 
 def _rows(path: Path) -> list[list[str]]:
-    """The records of one file; adult.test has one more line on top and a stop after the label."""
+    """The records of one file.
+
+    ``adult.test`` has one more line on top, and a stop after each label.
+    """
     content = path.read_bytes()
     if path.suffix == ".gz":
         content = gzip.decompress(content)
-    if (
-        hashlib.sha256(content).hexdigest()
-        != dict(WHOLE)[path.name.removesuffix(".gz")]
-    ):
+    expected = dict(WHOLE)[path.name.removesuffix(".gz")]
+    if hashlib.sha256(content).hexdigest() != expected:
         raise InputError(
             f"{path} is not the file that UCI publishes; replace it, or remove it."
         )
@@ -218,7 +238,8 @@ def _rows(path: Path) -> list[list[str]]:
 
 
 def _numbers_scaled(dataset: GroupedDataset) -> GroupedDataset:
+    """The dataset with its numbers standardised over all records; indicators stay."""
     everyone = np.arange(dataset.n_records)
     scaled = standardise(dataset.features, train=everyone)
-    number = np.array(["=" not in name for name in dataset.feature_names])
-    return replace(dataset, features=np.where(number, scaled, dataset.features))
+    is_number = np.array(["=" not in name for name in dataset.feature_names])
+    return replace(dataset, features=np.where(is_number, scaled, dataset.features))

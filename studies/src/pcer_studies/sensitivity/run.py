@@ -1,4 +1,8 @@
-"""Train the variants of what the paper leaves open into a folder; a killed run goes on."""
+"""How are the variants of what the paper leaves open trained and compared?
+
+``pcer reproduce --sensitivity`` calls ``run_sensitivity``; a killed run goes on. With
+``run``, this module belongs to the trainer's half.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +24,11 @@ from pcer.train import Accountant, EngineFlags, TrainConfig, epsilon_spent
 from pcer.train.accounting import NOISE_STEPS
 from pcer_studies.protocol import TRAINING
 from pcer_studies.run import Progress, environment
-from pcer_studies.sensitivity.analysis import (
-    Observed,
-    Sensitivity,
-    analyse,
-    observe,
-    read_sensitivity,
-)
+from pcer_studies.sensitivity.analysis import analyse
+from pcer_studies.sensitivity.observed import Observed, observe
 from pcer_studies.sensitivity.page import to_page
 from pcer_studies.sensitivity.readings import READINGS, load_reading, missing_files
+from pcer_studies.sensitivity.records import Sensitivity, read_sensitivity
 from pcer_studies.sensitivity.variants import VARIANTS, Noise, Variant
 
 FOLDER = "sensitivity"
@@ -62,7 +62,7 @@ def run_sensitivity(
     config: TrainConfig | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> tuple[Sensitivity, Progress]:
-    """Train what is missing; write ``sensitivity.json`` and ``sensitivity.md``; where it ended.
+    """Train what is missing, and write ``sensitivity.json`` and ``sensitivity.md``.
 
     Args:
         folder: of the study; the releases go to ``sensitivity/`` in it.
@@ -72,32 +72,44 @@ def run_sensitivity(
         config: settings of the baselines; default: the paper's.
         on_progress: told where it stands.
 
+    Returns:
+        What was found, and where it ended.
+
     Raises:
         InputError: the folder holds releases of other settings or of more models.
         OutputError: something cannot be written.
     """
-    lacking = {one.name: _lacking(one) for one in variants}
-    there = [one for one in variants if lacking[one.name] is None]
-    total = sum(len(one.budgets) * _n_seeds(one, n_seeds) for one in there)
+    skipped = []
+    wanted = []
+    for variant in variants:
+        reason = _lacking(variant)
+        if reason is None:
+            wanted.append(variant)
+        else:
+            skipped.append((variant.name, reason))
+
+    total = sum(len(one.budgets) * _n_seeds(one, n_seeds) for one in wanted)
+    baseline = TrainConfig(**TRAINING) if config is None else config
     parts = []
-    for one in there:
-        on_progress(Progress(what=f"preparing {one.name}", done=0, total=total))
-        settings = _config(one, config or TrainConfig(**TRAINING))
-        parts.append(_part(one, folder / FOLDER / one.name, n_seeds, settings))
-    releases, ended = _train(parts, flags, on_progress)
-    skipped = [(name, reason) for name, reason in lacking.items() if reason is not None]
-    observed = [
-        _observed(part, paths) for part, paths in zip(parts, releases, strict=True)
-    ]
-    found = analyse(
-        observed, made_with=_made_with(folder, flags, ended), skipped=skipped
-    )
-    write_files({folder / JSON: found.to_json(), folder / PAGE: to_page(found)})
-    return found, ended
+    for variant in wanted:
+        on_progress(Progress(what=f"preparing {variant.name}", done=0, total=total))
+        path = folder / FOLDER / variant.name
+        parts.append(_part(variant, path, n_seeds, _config(variant, baseline)))
+
+    counter = _Counter(parts, on_progress)
+    observed = _train(parts, flags, counter)
+    made_with = _made_with(folder, flags, counter.last)
+    sensitivity = analyse(observed, made_with=made_with, skipped=skipped)
+    page = to_page(sensitivity)
+    write_files({folder / JSON: sensitivity.to_json(), folder / PAGE: page})
+    return sensitivity, counter.last
 
 
 def opacus_noise(epsilon: float, *, n_train: int, config: TrainConfig) -> float:
-    """The noise multiplier that Opacus chooses for a target epsilon, in whole thousandths."""
+    """The noise multiplier that Opacus chooses for a target epsilon.
+
+    In whole thousandths, rounded up.
+    """
     from opacus.accountants.utils import get_noise_multiplier
 
     with warnings.catch_warnings(), np.errstate(over="ignore"):
@@ -106,108 +118,129 @@ def opacus_noise(epsilon: float, *, n_train: int, config: TrainConfig) -> float:
         warnings.filterwarnings(
             "ignore", message="Optimal order is the", category=UserWarning
         )
-        found = get_noise_multiplier(
+        noise = get_noise_multiplier(
             target_epsilon=epsilon,
             target_delta=config.dp_delta,
             sample_rate=config.sampling(n_train).sample_rate,
             epochs=config.epochs,
             accountant="prv",
         )
-    return math.ceil(float(found) * NOISE_STEPS) / NOISE_STEPS
+    return math.ceil(float(noise) * NOISE_STEPS) / NOISE_STEPS
 
 
-def _train(
-    parts: list[_Part], flags: EngineFlags, on_progress: Callable[[Progress], None]
-) -> tuple[list[dict[str, Path]], Progress]:
-    """The release files of every part, by attribute, and where it ended."""
-    total = sum(part.n_models for part in parts)
-    found = sum(part.n_models for part in parts if is_finished(part.sweep, part.folder))
-    now = Progress(what="starting", done=0, found=found, total=total)
-    releases: list[dict[str, Path]] = []
-    for index, part in enumerate(parts):
-        what = part.variant.name
-        before = sum(one.n_models for one in parts[:index])
+class _Counter:
+    """Adds up the models of all variants for one display.
 
-        def tell(models: int, _: int, what: str = what, before: int = before) -> None:
-            nonlocal now
-            now = Progress(what=what, done=before + models, found=found, total=total)
-            on_progress(now)
+    Attributes:
+        last: where the whole run stands.
+    """
 
-        releases.append(
-            run_sweep(part.sweep, part.folder, flags=flags, on_progress=tell)
-        )
-    return releases, now
+    def __init__(
+        self, parts: list[_Part], on_progress: Callable[[Progress], None]
+    ) -> None:
+        self.on_progress = on_progress
+        n_models = 0
+        n_found = 0
+        for part in parts:
+            n_models += part.n_models
+            if is_finished(part.sweep, part.folder):
+                n_found += part.n_models
+        self.last = Progress(what="starting", done=0, found=n_found, total=n_models)
+
+    def on_models(self, name: str, n_before: int) -> Callable[[int, int], None]:
+        """What one variant's sweep calls; ``n_before`` models come before its own."""
+
+        def tell(done: int, _: int) -> None:
+            self.last = replace(self.last, what=name, done=n_before + done)
+            self.on_progress(self.last)
+
+        return tell
 
 
-def _lacking(one: Variant) -> str | None:
-    return missing_files(one.name) if one.name in READINGS else None
+def _train(parts: list[_Part], flags: EngineFlags, counter: _Counter) -> list[Observed]:
+    """What every part gave; all parts are trained before the first is read."""
+    paths = []
+    n_before = 0
+    for part in parts:
+        tell = counter.on_models(part.variant.name, n_before)
+        paths.append(run_sweep(part.sweep, part.folder, flags=flags, on_progress=tell))
+        n_before += part.n_models
+    return [_observed(*trained) for trained in zip(parts, paths, strict=True)]
 
 
-def _n_seeds(one: Variant, asked: int | None) -> int:
-    chosen = SEEDS[one.dataset] if asked is None else asked
-    require_at_least(1, n_seeds=chosen)
-    return chosen
+def _lacking(variant: Variant) -> str | None:
+    """What a variant lacks on this machine, in a sentence; None if nothing."""
+    return missing_files(variant.name) if variant.name in READINGS else None
+
+
+def _n_seeds(variant: Variant, asked: int | None) -> int:
+    n_seeds = SEEDS[variant.dataset] if asked is None else asked
+    require_at_least(1, n_seeds=n_seeds)
+    return n_seeds
 
 
 def _part(
-    one: Variant, folder: Path, n_seeds: int | None, config: TrainConfig
+    variant: Variant, folder: Path, n_seeds: int | None, config: TrainConfig
 ) -> _Part:
-    dataset = _dataset(one)
+    dataset = _dataset(variant)
     sweep = Sweep(
         dataset=dataset,
-        attributes=one.attributes,
-        budgets=_budgets(one, dataset, config),
-        seeds=tuple(range(_n_seeds(one, n_seeds))),
+        attributes=variant.attributes,
+        budgets=_budgets(variant, dataset, config),
+        seeds=tuple(range(_n_seeds(variant, n_seeds))),
         config=config,
     )
-    return _Part(variant=one, sweep=sweep, folder=folder)
+    return _Part(variant=variant, sweep=sweep, folder=folder)
 
 
-def _dataset(one: Variant) -> GroupedDataset:
-    plain = load_reading(one.name) if one.name in READINGS else load(one.dataset)
-    if one.scaled_outside:
-        everyone = np.arange(plain.n_records)
-        plain = replace(plain, features=standardise(plain.features, train=everyone))
-    return replace(
-        plain, name=one.name, notes=(*plain.notes, f"{one.title}: {one.change}")
-    )
+def _dataset(variant: Variant) -> GroupedDataset:
+    """The variant's features of its dataset."""
+    is_reading = variant.name in READINGS
+    dataset = load_reading(variant.name) if is_reading else load(variant.dataset)
+    if variant.scaled_outside:
+        everyone = np.arange(dataset.n_records)
+        scaled = standardise(dataset.features, train=everyone)
+        dataset = replace(dataset, features=scaled)
+    note = f"{variant.title}: {variant.change}"
+    return replace(dataset, name=variant.name, notes=(*dataset.notes, note))
 
 
-def _config(one: Variant, plain: TrainConfig) -> TrainConfig:
-    scaled_before = one.scaled_outside or (
-        one.name in READINGS and not READINGS[one.name].scale_indicators
-    )
+def _config(variant: Variant, baseline: TrainConfig) -> TrainConfig:
+    """How the variant is trained, where its baseline is trained so."""
+    reading = READINGS.get(variant.name)
+    is_scaled = variant.scaled_outside
+    if reading is not None and not reading.scale_indicators:
+        is_scaled = True
     calibrated_by = {Noise.PRV: Accountant.PRV, Noise.OPACUS: Accountant.PLD}
     return replace(
-        plain,
-        standardise=not scaled_before,
-        accountant=calibrated_by.get(one.noise, plain.accountant),
+        baseline,
+        standardise=not is_scaled,
+        accountant=calibrated_by.get(variant.noise, baseline.accountant),
     )
 
 
 def _budgets(
-    one: Variant, dataset: GroupedDataset, config: TrainConfig
+    variant: Variant, dataset: GroupedDataset, config: TrainConfig
 ) -> tuple[float, ...]:
     """The budgets to train: for Opacus' own search, what its noise really spends."""
-    if one.noise is not Noise.OPACUS:
-        return one.budgets
+    if variant.noise is not Noise.OPACUS:
+        return variant.budgets
     n_train = len(split(dataset, seed=0).train)
-    return tuple(
-        epsilon_spent(
-            opacus_noise(epsilon, n_train=n_train, config=config),
-            n_train=n_train,
-            config=config,
-            accountant=Accountant.PLD,
+    spent = []
+    for epsilon in variant.budgets:
+        noise = opacus_noise(epsilon, n_train=n_train, config=config)
+        spent.append(
+            epsilon_spent(
+                noise, n_train=n_train, config=config, accountant=Accountant.PLD
+            )
         )
-        for epsilon in one.budgets
-    )
+    return tuple(spent)
 
 
 def _observed(part: _Part, paths: dict[str, Path]) -> Observed:
-    releases = {name: read_release(path) for name, path in paths.items()}
-    return observe(
-        part.variant, releases, n_features=len(part.sweep.dataset.feature_names)
-    )
+    releases = {attribute: read_release(path) for attribute, path in paths.items()}
+    n_features = len(part.sweep.dataset.feature_names)
+    return observe(part.variant, releases, n_features=n_features)
 
 
 def _made_with(
@@ -215,6 +248,10 @@ def _made_with(
 ) -> list[dict[str, Any]]:
     """With what the models were trained: now, and before where some were found."""
     path = folder / JSON
-    before = read_sensitivity(path).made_with if ended.found and path.exists() else []
+    before: list[dict[str, Any]] = []
+    if ended.found and path.exists():
+        before = read_sensitivity(path).made_with
     now = environment(flags)
-    return before if ended.found == ended.total or now in before else [*before, now]
+    if ended.found == ended.total or now in before:
+        return before
+    return [*before, now]

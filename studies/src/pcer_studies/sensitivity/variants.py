@@ -1,8 +1,12 @@
-"""What the paper leaves open, as data: the ways to read it that are trained and compared.
+"""In which ways can the paper be read where it leaves a choice open?
 
-Each variant says what it changes, which of the paper's words it rests on, and which of
+``sensitivity.run`` trains every row of ``VARIANTS``; ``analysis`` compares them. Each
+variant says what it changes, which of the paper's words it rests on, and which of
 them it contradicts. The first variant of a dataset is pcer's own reading, the baseline
 of the others.
+
+To add a variant: a row of ``VARIANTS``; for other features, a row of
+``readings.READINGS`` of the same name as well.
 """
 
 from __future__ import annotations
@@ -34,7 +38,21 @@ class Noise(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """One way to read the paper."""
+    """One way to read the paper.
+
+    Attributes:
+        name: in file names and in ``sensitivity.json``.
+        question: the open question that it answers.
+        dataset: what it is trained on.
+        title: in tables.
+        baseline: name of the variant it is compared with; None for a baseline.
+        change: what it changes.
+        support: which of the paper's words it rests on.
+        contradicts: statements of the paper that it contradicts.
+        budgets: the paper's budgets at which it is trained.
+        noise: who calibrates the noise.
+        scaled_outside: whether features are standardised over all records.
+    """
 
     name: str
     question: OpenQuestion
@@ -52,7 +70,7 @@ class Variant:
     def attributes(self) -> tuple[str, ...]:
         """Protected attributes the paper has for the dataset."""
         return tuple(
-            one.attribute for one in CONFIGURATIONS if one.dataset == self.dataset
+            known.attribute for known in CONFIGURATIONS if known.dataset == self.dataset
         )
 
 
@@ -63,10 +81,13 @@ ADULT, COMPAS = "adult-named", "compas-inside"
 _NO_CAPITAL = "The paper names capital gain/loss among the features."
 _PROTECTED = "The paper says that the protected attributes are not among the features."
 _EXAMPLES = (
-    "The appendix on Adult speaks of census attributes in general; the list of features would "
-    "then name only some of them."
+    "The appendix on Adult speaks of census attributes in general; the list of "
+    "features would then name only some of them."
 )
-_OPACUS = "The models are said to be trained with Opacus 1.5, whose default accountant is PRV."
+_OPACUS = (
+    "The models are said to be trained with Opacus 1.5, whose default accountant is "
+    "PRV."
+)
 
 
 def _features(
@@ -99,11 +120,14 @@ def _accountant(dataset: str, baseline: str, noise: Noise, change: str) -> Varia
     )
 
 
-_PRV = "The noise is the least that keeps the budget by Opacus' PRV accountant instead of by PLD."
+_PRV = (
+    "The noise is the least that keeps the budget by Opacus' PRV accountant instead of "
+    "by PLD."
+)
 _SEARCH = (
-    "The noise is what Opacus finds when it is called with a target epsilon and nothing else: its "
-    "accountant adds an error bound of 0.01 to every epsilon, and its search stops once epsilon is "
-    "within 0.01 of the target."
+    "The noise is what Opacus finds when it is called with a target epsilon and "
+    "nothing else: its accountant adds an error bound of 0.01 to every epsilon, and "
+    "its search stops once epsilon is within 0.01 of the target."
 )
 
 VARIANTS = (
@@ -113,8 +137,9 @@ VARIANTS = (
         dataset="adult",
         title="named columns (pcer)",
         baseline=None,
-        change="pcer's own reading: age, education as its ordered number, one indicator per "
-        "occupation, hours, capital gain and capital loss; everything standardised.",
+        change="pcer's own reading: age, education as its ordered number, one "
+        "indicator per occupation, hours, capital gain and capital loss; everything "
+        "standardised.",
         support="The paper's list of features, taken as complete.",
         budgets=ADULT_BUDGETS,
     ),
@@ -122,18 +147,21 @@ VARIANTS = (
         "education-indicators",
         "education as indicators",
         "Education becomes one indicator per level.",
-        "The files give education as a category too, and the paper does not say which it took.",
+        "The files give education as a category too, and the paper does not say which "
+        "it took.",
     ),
     _features(
         "occupation-number",
         "occupation as a number",
         "Occupation becomes its place in alphabetical order.",
-        "The paper does not say how categories become numbers; this is what a label encoder does.",
+        "The paper does not say how categories become numbers; this is what a label "
+        "encoder does.",
     ),
     _features(
         "plain-indicators",
         "indicators not standardised",
-        "Indicators stay 0 and 1; only numbers are standardised (here over all records).",
+        "Indicators stay 0 and 1; only numbers are standardised (here over all "
+        "records).",
         "Features are said to be standardised, which can mean the numeric ones alone.",
     ),
     _features(
@@ -146,14 +174,15 @@ VARIANTS = (
     _features(
         "all-indicators",
         "all columns, indicators",
-        "All UCI columns but sex and race are features; one indicator per value of a category.",
+        "All UCI columns but sex and race are features; one indicator per value of a "
+        "category.",
         _EXAMPLES,
     ),
     _features(
         "all-numbers",
         "all columns, numbers",
-        "All UCI columns but sex and race are features; a category becomes its place in "
-        "alphabetical order.",
+        "All UCI columns but sex and race are features; a category becomes its place "
+        "in alphabetical order.",
         _EXAMPLES,
     ),
     _features(
@@ -176,8 +205,8 @@ VARIANTS = (
         dataset="compas",
         title="inside the split (pcer)",
         baseline=None,
-        change="pcer's own reading: mean and standard deviation of the training records; noise by "
-        "PLD.",
+        change="pcer's own reading: mean and standard deviation of the training "
+        "records; noise by PLD.",
         support="The usual care: nothing of a test record reaches the model.",
         budgets=BUDGETS,
     ),
@@ -192,8 +221,8 @@ VARIANTS = (
         title="outside the split",
         baseline=COMPAS,
         change="Mean and standard deviation of all records, test records included.",
-        support="Standardising is mentioned before the split, with no word on what it was fitted "
-        "on.",
+        support="Standardising is mentioned before the split, with no word on what it "
+        "was fitted on.",
         budgets=BUDGETS,
         scaled_outside=True,
     ),
@@ -204,7 +233,13 @@ VARIANTS = (
 def variant(name: str) -> Variant:
     """The variant of that name.
 
+    Raises:
+        KeyError: there is none.
+
     >>> variant("compas-prv").baseline
     'compas-inside'
     """
-    return next(one for one in VARIANTS if one.name == name)
+    for known in VARIANTS:
+        if known.name == name:
+            return known
+    raise KeyError(f"there is no variant {name}")

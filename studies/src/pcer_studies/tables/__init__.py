@@ -1,1 +1,1 @@
-"""What ``pcer reproduce`` writes: published beside ours, the tables, Figure 1 and the README."""
+"""What ``pcer reproduce`` writes: tables, cells beside ours, Figure 1, the README."""

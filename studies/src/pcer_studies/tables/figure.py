@@ -1,14 +1,19 @@
-"""The paper's Figure 1 from the study: outcome gap and disparity against the budget, two panels."""
+"""How is the paper's Figure 1 drawn from the study?
+
+Two panels show the outcome gap and the disparity against the budget. ``tables.folder``
+writes it as SVG and PNG.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pcer.measuring.verdict import Verdict
 from pcer.report.figures import OLIVE, PURPLE, Spec, complete, drawn
+from pcer_studies import protocol
 from pcer_studies.numbers import our_number
-from pcer_studies.protocol import BUDGETS, Configuration, budget_label, configuration
+from pcer_studies.protocol import BUDGETS, Configuration, budget_label
 from pcer_studies.published import key_at
 from pcer_studies.results import Study
 
@@ -16,7 +21,10 @@ if TYPE_CHECKING:
     import altair as alt
 
 PANELS = (("a", "adult", "race"), ("b", "compas", "race"))
-WIDTH, HEIGHT, APART = 340, 250, 4
+WIDTH = 340
+HEIGHT = 250
+APART = 4
+"""By how many pixels the points of either axis stand beside their budget."""
 SHADED = 0.1
 """The budget that the paper shades as floor-dominated."""
 
@@ -31,35 +39,41 @@ MARKS = {
 
 
 def figure1(study: Study) -> dict[str, bytes]:
-    """``figure1.svg`` and ``figure1.png``; nothing where neither panel's data were run."""
+    """``figure1.svg`` and ``figure1.png``; nothing if neither panel's data were run."""
     spec = figure_spec(study)
     if spec is None:
         return {}
-    files = drawn(spec)
-    return {f"figure1.{kind}": files[kind] for kind in ("svg", "png")}
+    pictures = drawn(spec)
+    return {f"figure1.{kind}": pictures[kind] for kind in ("svg", "png")}
 
 
 def figure_spec(study: Study) -> Spec | None:
     """The complete specification with its rows."""
-    there = [(mark, configuration(d, a)) for mark, d, a in PANELS if study.has(d, a)]
-    if not there:
+    panels = []
+    rows = {}
+    for mark, dataset, attribute in PANELS:
+        if study.has(dataset, attribute):
+            configuration = protocol.configuration(dataset, attribute)
+            name = f"panel-{mark}"
+            panels.append(_panel(name, f"({mark}) {configuration.name}"))
+            rows[name] = _rows(study, configuration)
+    if not panels:
         return None
-    rows = {f"panel-{mark}": _rows(study, one) for mark, one in there}
-    panels = [_panel(f"panel-{mark}", f"({mark}) {one.name}") for mark, one in there]
     return complete({"hconcat": panels, "spacing": 40}, rows)
 
 
-def _rows(study: Study, one: Configuration) -> list[dict[str, Any]]:
-    """Two rows per budget: the outcome gap and the disparity, each with its interval."""
+def _rows(study: Study, configuration: Configuration) -> list[dict[str, Any]]:
+    """Two rows a budget: the outcome gap and the disparity, each with its interval."""
     rows = []
     for epsilon in ORDER:
-        verdict = study.budget(one.dataset, one.attribute, epsilon).verdict
-        unsure = verdict is Verdict.NONE_DETECTED
-        for series, quantity in (
-            (PARITY, "demographic_parity_gap"),
-            (NONE_DETECTED if unsure else DISPARITY, "pcer_disparity"),
-        ):
-            number = our_number(study, key_at(one, epsilon, quantity))
+        verdict = study.budget(*configuration.key, epsilon).verdict
+        is_undetected = verdict is Verdict.NONE_DETECTED
+        quantities = {
+            PARITY: "demographic_parity_gap",
+            NONE_DETECTED if is_undetected else DISPARITY: "pcer_disparity",
+        }
+        for series, quantity in quantities.items():
+            number = our_number(study, key_at(configuration, epsilon, quantity))
             low, high = number.ci or (None, None)
             rows.append(
                 {
@@ -108,7 +122,7 @@ def _budgets() -> alt.X:
 
 
 def _curve(
-    name: str, side: str, title: str, colour: str
+    name: str, side: Literal["left", "right"], title: str, colour: str
 ) -> alt.LayerChart | alt.FacetChart:
     """Means joined by a line, with intervals; the two sides stand a little apart."""
     import altair as alt
@@ -118,32 +132,37 @@ def _curve(
         title=title,
         titleColor=colour,
         labelColor=colour,
-        orient=side,  # type: ignore[arg-type]
+        orient=side,
         grid=False,
     )
     y = alt.Y("mean:Q", axis=axis, scale=alt.Scale(zero=True))
-    names = list(MARKS)
-    colours = alt.Scale(domain=names, range=[MARKS[one][0] for one in names])
-    shapes = alt.Scale(domain=names, range=[MARKS[one][1] for one in names])
-    legend = alt.Legend(orient="bottom", title=None, labelLimit=220, columns=1)
-    look: dict[str, Any] = {
-        "color": colour,
-        "xOffset": -APART if side == "left" else APART,
-    }
-    return alt.layer(
-        base.mark_rule(color=colour, strokeDash=[3, 3], strokeWidth=0.8).encode(
-            y=alt.datum(0)
-        ),
-        base.mark_line(strokeWidth=1.2, **look).encode(x=_budgets(), y=y),
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=1.5, **look)
-        .encode(x=_budgets(), y=alt.Y("low:Q"), y2="high:Q"),
-        base.mark_point(
-            filled=True, size=60, opacity=1, xOffset=look["xOffset"]
-        ).encode(
-            x=_budgets(),
-            y=y,
-            color=alt.Color("series:N", scale=colours, legend=legend),
-            shape=alt.Shape("series:N", scale=shapes, legend=legend),
-        ),
+    offset = -APART if side == "left" else APART
+    look: dict[str, Any] = {"color": colour, "xOffset": offset}
+    zero = base.mark_rule(color=colour, strokeDash=[3, 3], strokeWidth=0.8)
+    line = base.mark_line(strokeWidth=1.2, **look)
+    interval = base.transform_filter("isValid(datum.low)").mark_rule(
+        strokeWidth=1.5, **look
     )
+    points = base.mark_point(filled=True, size=60, opacity=1, xOffset=offset)
+    return alt.layer(
+        zero.encode(y=alt.datum(0)),
+        line.encode(x=_budgets(), y=y),
+        interval.encode(x=_budgets(), y=alt.Y("low:Q"), y2="high:Q"),
+        points.encode(x=_budgets(), y=y, **_series_marks()),
+    )
+
+
+def _series_marks() -> dict[str, Any]:
+    """Colour and shape of every series, with one legend."""
+    import altair as alt
+
+    names = list(MARKS)
+    colours = [colour for colour, _ in MARKS.values()]
+    shapes = [shape for _, shape in MARKS.values()]
+    legend = alt.Legend(orient="bottom", title=None, labelLimit=220, columns=1)
+    colour_scale = alt.Scale(domain=names, range=colours)
+    shape_scale = alt.Scale(domain=names, range=shapes)
+    return {
+        "color": alt.Color("series:N", scale=colour_scale, legend=legend),
+        "shape": alt.Shape("series:N", scale=shape_scale, legend=legend),
+    }
