@@ -218,7 +218,7 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
 
 
 def _require_usable(content: pa.Table, file: str) -> None:
-    """Raise InputError unless there are records, and names that can be told apart."""
+    """Raise InputError unless there are records, and names that differ visibly."""
     names = content.column_names
     if not all(alike(name) for name in names):
         raise InputError(
