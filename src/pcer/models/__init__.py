@@ -1,4 +1,7 @@
-"""Releases of any model; ``pcer.models.estimator`` needs attacks and is loaded on first use."""
+"""Releases of any model, from predictions, estimators, functions or signals.
+
+``pcer.models.estimator`` and what calls it need attacks; loaded on first use.
+"""
 
 from __future__ import annotations
 
