@@ -1,8 +1,9 @@
-"""What people type first, each as they would: a result, or one sentence with the exact fix.
+"""What people type first, as they would: a result, or one sentence with the exact fix.
 
 A try is code that runs in ``here`` (names that a user has at hand), or the words of a
 command. With ``Fix`` it is refused once, in words that name what to do; the fix must
-then work, and where it has ``AS_SAID`` it is the one that was printed.
+then work, and where it has ``AS_SAID`` it is the one that was printed. A wrong argument
+is refused by Python itself.
 """
 
 import os
@@ -32,6 +33,7 @@ class Fix(NamedTuple):
     first: str
     says: str
     then: str
+    error: type[Exception] = pcer.InputError
 
 
 PRINTED = re.compile(r".*[Pp]ass (?P<fix>.+?)(?: or .*)?\.$")
@@ -79,7 +81,7 @@ PYTHON = [
         "could not convert string to float",
         ASK.format(
             "df[['age', 'sex']], df['paid'], sensitive_features='sex'",
-            ", options=pcer.Options(drop_sensitive=True)",
+            ", drop_sensitive=True",
         ),
     ),
     Fix(
@@ -100,23 +102,46 @@ PYTHON = [
         "give an object: RandomForestClassifier()",
         ASK.format("X, y, sensitive_features=g", ""),
     ),
-    *(
-        Fix(
-            ASK.format("X, y, sensitive_features=g", f", {typed}"),
-            "pass options=pcer.Options(",
-            ASK.format("X, y, sensitive_features=g", ", AS_SAID"),
-        )
-        for typed in ("n_jobs=1", "test_size=0.4, dataset='loans'", "epsilon=1, cv=3")
+    ASK.format("X, y, sensitive_features=g", ", n_jobs=1, test_size=0.4"),
+    Fix(
+        ASK.format("X, y, sensitive_features=g", ", dataset='loans'"),
+        "unexpected keyword argument 'dataset'",
+        ASK.format("X, y, sensitive_features=g", ", about={'dataset': 'loans'}"),
+        TypeError,
+    ),
+    Fix(
+        ASK.format("X, y, sensitive_features=g", ", n_job=2"),
+        "unexpected keyword argument 'n_job'",
+        ASK.format("X, y, sensitive_features=g", ", n_jobs=2"),
+        TypeError,
+    ),
+    Fix(
+        ASK.format("X, y, sensitive_features=g", ", epsilon=1, cv=3"),
+        "cv must split at random: one of ShuffleSplit, ",
+        ASK.format(
+            "X, y, sensitive_features=g",
+            ", epsilon=1, cv=sklearn.model_selection.ShuffleSplit(3, test_size=0.3)",
+        ),
+    ),
+    Fix(
+        ASK.format("X, y, sensitive_features=g", ", random_state=0"),
+        "say disclosure=pcer.Disclosure(public_data=True) if anybody may have",
+        ASK.format(
+            "X, y, sensitive_features=g",
+            ", random_state=0, disclosure=pcer.Disclosure(public_data=True)",
+        ),
     ),
     Fix(
         BARE.format("X, y, sensitive_features=g"),
-        "Is a positive prediction good or bad for the person?",
-        BARE.format("X, y, sensitive_features=g, AS_SAID"),
+        "missing 1 required keyword-only argument: 'outcome'",
+        BARE.format("X, y, sensitive_features=g, outcome='harm'"),
+        TypeError,
     ),
     Fix(
         BARE.format("X, y, g, outcome='benefit'"),
-        "pass sensitive_features= next",
+        "takes 3 positional arguments but 4",
         BARE.format("X, y, sensitive_features=g, outcome='benefit'"),
+        TypeError,
     ),
     *(
         Fix(
@@ -128,9 +153,10 @@ PYTHON = [
     ),
     Fix(
         "pcer.release_from_predictions(y, (X[:, 0] > 0) * 1, sensitive_features=g)",
-        "Pass split=, 'train' or 'test' for each. Were the training records drawn at random? ",
+        "'split', 'split_kind', and 'outcome'",
         "pcer.release_from_predictions(y, (X[:, 0] > 0) * 1, sensitive_features=g, split=member, "
         "split_kind='random', outcome='benefit')",
+        TypeError,
     ),
     # pandas, polars, fairlearn's MetricFrame
     ASK.format("df[['age', 'score']], df[['paid']], sensitive_features=df['sex']", ""),
@@ -146,9 +172,7 @@ PYTHON = [
     ASK.format(
         "pa.table(df[['age']]), pa.array(y), sensitive_features=pa.array(g)", ""
     ),
-    ASK.format(
-        "X, y, sensitive_features=g", ", options={'n_jobs': 1, 'dataset': 'loans'}"
-    ),
+    ASK.format("X, y, sensitive_features=g", ", disclosure={'least_people': 20}"),
     ASK.replace("forest", "SVC()").format("X, y, sensitive_features=g", ""),
     ASK.replace("forest", "GridSearchCV(forest, dict(max_depth=[1, 2]), cv=2)").format(
         "X, y, sensitive_features=g", ""
@@ -196,8 +220,9 @@ PYTHON = [
     ),
     Fix(
         MADE.format("y_proba=abs(np.tanh(X[:, 0]))", "member", ""),
-        "y_score=",
+        "unexpected keyword argument 'y_proba'",
         MADE.format("y_score=abs(np.tanh(X[:, 0]))", "member", ""),
+        TypeError,
     ),
     # what is done with a release, and an audit
     "assert pcer.audit('forest.release.json', {'floor': 0.01}).plan.floor == 0.01",
@@ -239,7 +264,9 @@ PYTHON = [
         "pcer.Policy(largest_exposure=52)",
     ),
     Fix(
-        "pcer.Options(n_job=2)", "takes no n_job, but n_jobs", "pcer.Options(n_jobs=2)"
+        "pcer.About(people='a\\nb')",
+        "people must be one line",
+        "pcer.About(people='applicants')",
     ),
     Fix(
         "pcer.audit(Path('forest.release.json').read_text())",
@@ -273,23 +300,29 @@ PYTHON = [
     ),
     Fix(
         TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
-        + RELEASE.format(", n_splits=2, options=pcer.Options(store='kept')"),
+        + RELEASE.format(", n_splits=2, store='kept'"),
         "version=1",
         TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
-        + RELEASE.format(", n_splits=2, options=pcer.Options(store='kept', version=1)"),
+        + RELEASE.format(", n_splits=2, store='kept', version=1"),
     ),
     Fix(
         TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
-        + RELEASE.format(", n_splits=2, store='more'"),
-        "store is an option: pass options=pcer.Options(store='more', version=1)",
-        TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
-        + RELEASE.format(", n_splits=2, AS_SAID"),
+        + RELEASE.format(", n_splits=2, budgets={'epsilon': [1, None]}"),
+        "unexpected keyword argument 'budgets'",
+        TRAIN.format("lambda records: torch.sigmoid(records @ weight)").replace(
+            "train", "private"
+        )
+        + TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
+        + RELEASE.format(", n_splits=2, epsilon={'a': 1, 'b': None}").replace(
+            "train, ", "{'a': private, 'b': train}, "
+        ),
+        TypeError,
     ),
     Fix(
         TRAIN.format("no_such_name") + RELEASE.format(", n_splits=2"),
-        "; options=pcer.Options(store='kept', version=1) keeps finished splits",
+        "; store='kept', version=1 keeps finished splits",
         TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
-        + RELEASE.format(", n_splits=2, options=pcer.Options(store='kept', version=1)"),
+        + RELEASE.format(", n_splits=2, store='kept', version=1"),
     ),
     Fix(
         "def train(X, y):\n    return LogisticRegression().fit(X, y)\n"
@@ -308,9 +341,10 @@ PYTHON = [
     Fix(
         TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
         + RELEASE.format(", n_splits=2, epsilon=2, delta=1e-5"),
-        "pass options=pcer.Options(dp_delta=1e-05)",
+        "unexpected keyword argument 'delta'",
         TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
-        + RELEASE.format(", n_splits=2, epsilon=2, AS_SAID"),
+        + RELEASE.format(", n_splits=2, epsilon=2, dp_delta=1e-5"),
+        TypeError,
     ),
     TRAIN.format("lambda records: torch.sigmoid(records @ weight)").replace(
         "y)", "y[:, 0])"
@@ -319,9 +353,10 @@ PYTHON = [
     # large models
     Fix(
         "pcer.release_from_signals(ll, [base, base + 1], sensitive_features=g, member=member)",
-        "What are the signals?",
+        "missing 2 required keyword-only arguments: 'kind' and 'split_kind'",
         "pcer.release_from_signals(ll, [base, base + 1], sensitive_features=g, member=member, "
         "kind='log_likelihood', split_kind='random')",
+        TypeError,
     ),
     Fix(
         SIGNALS.format("kind='log_likelihood', ", "sensitive_features=g").replace(
@@ -478,7 +513,7 @@ def test_what_is_typed_first_in_python(typed, here, monkeypatch):
     monkeypatch.chdir(folder)
     then = typed
     if isinstance(typed, Fix):
-        with pytest.raises(pcer.InputError) as caught:
+        with pytest.raises(typed.error) as caught:
             exec(typed.first, dict(names))
         assert typed.says in str(caught.value)
         assert "\n" not in str(caught.value)

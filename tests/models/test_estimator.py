@@ -314,7 +314,6 @@ def test_one_store_serves_every_attribute_and_the_groups_are_crossed(tmp_path):
             {"estimator": Ignorant(), "budgets": {"epsilon": [1]}, "epsilon": 1},
             "budgets",
         ),
-        ({"threshold": 0.5}, "threshold"),
         ({"test_size": 1.0}, "test_size"),
         ({"test_size": 0.9999}, "test_size"),
         ({"n_splits": 0}, "n_splits"),
@@ -328,9 +327,6 @@ def test_one_store_serves_every_attribute_and_the_groups_are_crossed(tmp_path):
         ({"person_id": [1]}, "person_id"),
         ({"sensitive_features": "sex"}, "sensitive_features"),
         ({"drop_sensitive": True}, "drop_sensitive"),
-        ({"version": 1}, "version"),
-        ({"reference": [0.5] * 600}, "reference"),
-        ({"split_id": "one"}, "split_id"),
     ],
 )
 def test_bad_arguments_get_one_clear_sentence(changes, field):

@@ -55,7 +55,7 @@ def test_errors_are_clustered_by_person():
     signal, references, member, group, person = drawn = draw(
         1, n=300, n_people=150, planted=1.0
     )
-    made = release(drawn, options=pcer.Options(public_data=True))
+    made = release(drawn, disclosure=pcer.Disclosure(public_data=True))
     assert made.training.unit_of_split == "person"
     for name, row in values(made).items():
         own = np.flatnonzero(group == name)
@@ -118,7 +118,9 @@ def test_people_in_both_parts_are_clustered_and_records_counted():
         ),
         ({"sensitive_features": ["a"] * 3}, "sensitive_features"),
         ({"person_id": [1, 2]}, "person_id"),
-        ({"options": pcer.Options(store="x")}, "store"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"dp_delta": 2}, "dp_delta"),
+        ({"disclosure": pcer.Disclosure(secret=b"words")}, "secret"),
         ({"split_kind": "time"}, "split_kind"),
     ],
 )
@@ -189,7 +191,7 @@ def test_a_memorised_group_is_found_as_by_the_reference_attack():
         split=drawn.member,
         split_kind="random",
         outcome="benefit",
-        options=pcer.Options(reference=expit(sides * drawn.references[0])),
+        reference=expit(sides * drawn.references[0]),
     )
     for name, row in values(release(drawn)).items():
         same = values(scored)[name]

@@ -1,7 +1,7 @@
 """Small worlds for estimators, and estimators that do what a test needs."""
 
 import time
-from inspect import signature
+from dataclasses import fields
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -10,16 +10,18 @@ from sklearn.utils.metaestimators import available_if
 import pcer
 
 N = 600
+ABOUT = [field.name for field in fields(pcer.About)]
+DISCLOSURE = [field.name for field in fields(pcer.Disclosure)]
 STATE = 2**64  # a random state that private records may have, known to tests
 
 
 def called(door, *columns, **given):
-    """Call one of the front doors: what is no argument of it goes into its options."""
-    several = door is pcer.releases_from_predictions
-    names = {*signature(pcer.release_from_predictions if several else door).parameters}
-    names |= {"attributes"} if several else set()
-    arguments = {name: given.pop(name) for name in list(given) if name in names}
-    return door(*columns, **arguments, options=pcer.Options(**given))
+    """Call one of the front doors: the fields of its two records go into these."""
+    about = {name: given.pop(name) for name in ABOUT if name in given}
+    disclosure = {name: given.pop(name) for name in DISCLOSURE if name in given}
+    records = {"about": pcer.About(**about)}
+    records["disclosure"] = pcer.Disclosure(**disclosure)
+    return door(*columns, **given, **records)
 
 
 def world(n: int = N, seed: int = 0):

@@ -1,7 +1,6 @@
 """From predictions to a release: for any model, in any dataframe library.
 
-One table can hold many models: give ``seed`` and the option ``epsilon`` as columns. A
-file that fits in memory comes here too (``pcer.tables`` calls ``releases_of``), so that
+One table can hold many models: give ``seed`` and ``epsilon`` as columns. A file that fits in memory comes here too (``pcer.tables`` calls ``releases_of``), so that
 the same rows give the same release. ``rows`` reads and checks the columns.
 """
 
@@ -18,13 +17,13 @@ import numpy.typing as npt
 
 from pcer.errors import InputError
 from pcer.metrics import IntArray
-from pcer.models import rows as checked
-from pcer.models.options import Options
-from pcer.models.rows import THRESHOLD, MembershipScore, Predictions, Rows
+from pcer.models.about import About, facts_of
+from pcer.models.rows import THRESHOLD, MembershipScore, Predictions, Rows, rows_of
 from pcer.release import build
 from pcer.release import columns as convert
 from pcer.release.build import Counted, Entries, ReleaseFacts, RunKey
 from pcer.release.columns import CROSSING, Coded
+from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
 from pcer.release.records import Outcome, SplitKind
 from pcer.release.small_groups import (
@@ -48,9 +47,17 @@ def release_from_predictions(
     split: Any,
     split_kind: SplitKind,
     outcome: Outcome,
+    seed: Any = None,
+    split_id: Any = None,
     record_id: Any = None,
-    seed: Any = 0,
-    options: Options | None = None,
+    positive_label: str | int | float | bool | None = None,
+    threshold: float = THRESHOLD,
+    reference: Any = None,
+    membership_score: Any = None,
+    epsilon: Any = None,
+    dp_delta: float | None = None,
+    about: About | Mapping[str, Any] | None = None,
+    disclosure: Disclosure | Mapping[str, Any] | None = None,
 ) -> Release:
     """Count predictions into a release; with ``record_id`` also attack the models.
 
@@ -58,8 +65,7 @@ def release_from_predictions(
     columns.
 
     Args:
-        y_true: labels; of more than two, the option ``positive_label`` names the
-            positive one.
+        y_true: labels.
         y_pred: predicted labels; or leave it out and give ``y_score``.
         y_score: probabilities in [0, 1] of the positive label; or a column for each
             label, named by it (a data frame) or in sorted order, as ``predict_proba``
@@ -70,12 +76,25 @@ def release_from_predictions(
         split_kind: "random" if the split was drawn at random, else "other". Required,
             because every test of exposure rests on it.
         outcome: whether a positive prediction is a "benefit" or a "harm".
+        seed: one whole number or a column of them, of several models; floats only below
+            2^53, where they are exact.
+        split_id: one name or a column: which models used the same split.
         record_id: names a record in every model: each is then compared with itself,
             which allows stronger attacks, and the split's name is derived from who is
             in training. All models of a setting must have scored the same records.
-        seed: one whole number or a column of them; floats only below 2^53, where they
-            are exact.
-        options: names, budgets, disclosure and more; see ``pcer.Options``.
+        positive_label: which label is positive; needed unless labels are 0 and 1, or
+            booleans. There may be more than two labels: the others are then negative.
+        threshold: positive from this ``y_score`` on.
+        reference: of one model that cannot be retrained: a column of scores for each
+            reference model, trained on other people only, which cannot be checked.
+            Gives ``reference_advantage``.
+        membership_score: a column of your attack's scores, higher for likely members;
+            its AUC is released beside ours, by the column's name.
+        epsilon: the privacy budget, one number or a column; None, NaN or infinity is a
+            model without differential privacy.
+        dp_delta: the delta of every model with a budget.
+        about: what the release is about, in readers' words.
+        disclosure: what may leave; by default what is safe for private records.
 
     Raises:
         InputError: one sentence that names the argument and the remedy.
@@ -87,19 +106,38 @@ def release_from_predictions(
     ...     split=["train", "train", "test", "test"],
     ...     split_kind="random",
     ...     outcome="benefit",
-    ...     options=Options(dataset="toy", public_data=True),
+    ...     about=About(dataset="toy"),
+    ...     disclosure=Disclosure(public_data=True),
     ... )
     >>> release.runs[0].groups["a"].train.n
     1
     """
-    options = Options.of(options)
-    columns = convert.named_columns(sensitive_features, options.attribute)
-    name = CROSSING.join(columns) if options.attribute is None else options.attribute
-    answers = (y_true, y_pred, y_score)
-    facts = options.facts(outcome, split_kind)
-    rows = rows_of(
-        answers, split, columns, record_id=record_id, seed=seed, options=options
+    about = About.of(about)
+    facts = facts_of(
+        about,
+        disclosure,
+        outcome=outcome,
+        split_kind=split_kind,
+        positive_label=positive_label,
+        dp_delta=dp_delta,
     )
+    given = Predictions(
+        y_true=y_true,
+        y_pred=y_pred,
+        y_score=y_score,
+        split=split,
+        seed=seed,
+        epsilon=epsilon,
+        split_id=split_id,
+        record_id=record_id,
+        reference=reference,
+        membership_score=membership_score,
+        positive_label=positive_label,
+        threshold=threshold,
+    )
+    columns = convert.named_columns(sensitive_features, about.attribute)
+    name = CROSSING.join(columns) if about.attribute is None else about.attribute
+    rows = rows_of(given, columns)
     return releases_of(rows, {name: [*columns]}, facts, file="predictions")[name]
 
 
@@ -113,9 +151,17 @@ def releases_from_predictions(
     split: Any,
     split_kind: SplitKind,
     outcome: Outcome,
+    seed: Any = None,
+    split_id: Any = None,
     record_id: Any = None,
-    seed: Any = 0,
-    options: Options | None = None,
+    positive_label: str | int | float | bool | None = None,
+    threshold: float = THRESHOLD,
+    reference: Any = None,
+    membership_score: Any = None,
+    epsilon: Any = None,
+    dp_delta: float | None = None,
+    about: About | Mapping[str, Any] | None = None,
+    disclosure: Disclosure | Mapping[str, Any] | None = None,
 ) -> dict[str, Release]:
     """One release per protected attribute; none is about few people, even together.
 
@@ -125,8 +171,39 @@ def releases_from_predictions(
     alone. One that would reveal few people beside those before it is left out, and
     ``disclosure.not_written`` of the others says why.
     """
-    options = Options.of(options)
+    facts = facts_of(
+        About.of(about),
+        disclosure,
+        outcome=outcome,
+        split_kind=split_kind,
+        positive_label=positive_label,
+        dp_delta=dp_delta,
+    )
+    given = Predictions(
+        y_true=y_true,
+        y_pred=y_pred,
+        y_score=y_score,
+        split=split,
+        seed=seed,
+        epsilon=epsilon,
+        split_id=split_id,
+        record_id=record_id,
+        reference=reference,
+        membership_score=membership_score,
+        positive_label=positive_label,
+        threshold=threshold,
+    )
     columns = convert.named_columns(sensitive_features, None)
+    views = _views(attributes, columns)
+    rows = rows_of(given, columns)
+    return releases_of(rows, views, facts, file="predictions")
+
+
+def _views(
+    attributes: Sequence[str] | Mapping[str, Sequence[str]] | None,
+    columns: Mapping[str, Any],
+) -> Mapping[str, Sequence[str]]:
+    """The columns that each attribute crosses, all of them there."""
     views = [*columns] if attributes is None else attributes
     if not isinstance(views, Mapping):
         views = convert.attribute_views(views, columns)
@@ -136,41 +213,7 @@ def releases_from_predictions(
                 f"attributes name {name!r}, which is no column of sensitive_features.",
                 field="attributes",
             )
-    answers = (y_true, y_pred, y_score)
-    facts = options.facts(outcome, split_kind)
-    rows = rows_of(
-        answers, split, columns, record_id=record_id, seed=seed, options=options
-    )
-    return releases_of(rows, views, facts, file="predictions")
-
-
-def rows_of(
-    answers: tuple[Any, Any, Any],
-    split: Any,
-    attributes: Mapping[str, Any],
-    *,
-    record_id: Any,
-    seed: Any,
-    options: Options,
-) -> Rows:
-    """Checked rows; answers are ``y_true``, ``y_pred`` and ``y_score``."""
-    options.require_taken("release_from_predictions")
-    y_true, y_pred, y_score = answers
-    given = Predictions(
-        y_true=y_true,
-        y_pred=y_pred,
-        y_score=y_score,
-        split=split,
-        seed=seed,
-        epsilon=options.epsilon,
-        split_id=options.split_id,
-        record_id=record_id,
-        reference=options.reference,
-        membership_score=options.membership_score,
-        positive_label=options.positive_label,
-        threshold=THRESHOLD if options.threshold is None else options.threshold,
-    )
-    return checked.rows_of(given, attributes)
+    return views
 
 
 def releases_of(

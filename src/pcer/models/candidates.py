@@ -49,6 +49,8 @@ def candidates_of(
     estimator: Any, epsilon: Any, budgets: Mapping[str, Sequence[float | None]] | None
 ) -> list[Candidate]:
     """Every setting, in the order given, checked before anything is fitted."""
+    if budgets is not None:
+        _require_one_parameter(budgets, epsilon)
     named = dict(estimator) if isinstance(estimator, Mapping) else {None: estimator}
     if not named:
         raise unfit("estimator", "is an empty dict; name at least one estimator")
@@ -58,6 +60,16 @@ def candidates_of(
     if budgets is None:
         return _with_one_budget(named, epsilon)
     return _with_each_budget(named, budgets)
+
+
+def _require_one_parameter(budgets: Any, epsilon: Any) -> None:
+    is_one = isinstance(budgets, Mapping) and len(budgets) == 1
+    if epsilon is not None or not is_one:
+        raise InputError(
+            "give either epsilon or budgets, and as budgets one parameter: "
+            '{"epsilon": [1]}.',
+            field="budgets",
+        )
 
 
 def _with_one_budget(named: Mapping[Any, Any], epsilon: Any) -> list[Candidate]:

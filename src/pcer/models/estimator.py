@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,13 +21,13 @@ import numpy as np
 from pcer.attacks import BudgetScores, count_models, with_costs
 from pcer.errors import (
     InputError,
-    door,
     not_installed,
     require_at_least,
     require_open_unit,
 )
 from pcer.metrics import DEFAULT_SPLITS, BoolArray, IntArray
 from pcer.models import fits
+from pcer.models.about import About, facts_of
 from pcer.models.candidates import (
     Candidate,
     candidates_of,
@@ -36,15 +37,16 @@ from pcer.models.candidates import (
 )
 from pcer.models.fits import Answers, OnProgress, Records, Running
 from pcer.models.labels import require_one_index, require_one_length
-from pcer.models.options import Options, option_remedies
 from pcer.models.splits import Splits, given_splits, random_splits, state_of
 from pcer.release import columns as convert
 from pcer.release.build import ReleaseFacts, build_release, data_digest
 from pcer.release.columns import SPLITS
+from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
 from pcer.release.records import Outcome
 from pcer.release.small_groups import Allowed, Attribute, Model, allowed_groups
 
+TEST_SIZE = 0.3
 NO_COIN = (
     "people may have several records, and made-up groups are drawn record by record"
 )
@@ -55,7 +57,9 @@ class SplitPlan:
     """How the splits are drawn."""
 
     n_splits: int = DEFAULT_SPLITS
-    test_size: float = 0.3  # share of the records, or people, that a split holds out
+    test_size: float = (
+        TEST_SIZE  # share of the records, or people, that a split holds out
+    )
     cv: Any = None  # a splitter of scikit-learn, instead
     random_state: int | None = None
 
@@ -64,7 +68,6 @@ class SplitPlan:
         require_open_unit(test_size=self.test_size)
 
 
-@door(option_remedies)
 def release_from_estimator(
     estimator: Any,
     X: Any,
@@ -72,11 +75,21 @@ def release_from_estimator(
     *,
     sensitive_features: Any,
     outcome: Outcome,
-    positive_label: str | int | float | bool | None = None,
     n_splits: int = DEFAULT_SPLITS,
+    positive_label: str | int | float | bool | None = None,
+    test_size: float = TEST_SIZE,
+    cv: Any = None,
+    person_id: Any = None,
+    drop_sensitive: bool = False,
+    budgets: Mapping[str, Sequence[float | None]] | None = None,
+    epsilon: Any = None,
+    dp_delta: float | None = None,
     random_state: int | None = None,
+    n_jobs: int | None = None,
+    store: str | os.PathLike[str] | None = None,
     progress: bool | OnProgress = True,
-    options: Options | None = None,
+    about: About | Mapping[str, Any] | None = None,
+    disclosure: Disclosure | Mapping[str, Any] | None = None,
 ) -> Release:
     """Fit an estimator on many random splits: outcomes and exposure of each group.
 
@@ -93,18 +106,32 @@ def release_from_estimator(
         y: labels.
         sensitive_features: the group of each record; several named columns are crossed.
             If X is a data frame: also the name of one of its columns, or a list of
-            names. The model still sees them, unless ``options.drop_sensitive``.
+            names. The model still sees them, unless ``drop_sensitive``.
         outcome: whether a positive prediction is a "benefit" or a "harm".
+        n_splits: how many splits, drawn independently.
         positive_label: which label is positive; needed unless labels are 0 and 1, or
             booleans. There may be more than two labels: the others are then negative.
-        n_splits: how many splits, drawn independently.
+        test_size: share of the records, or people, that a split holds out.
+        cv: a random splitter of scikit-learn instead of independent splits.
+        person_id: who has the record, where people have several: they are kept
+            together.
+        drop_sensitive: leave columns that ``sensitive_features`` names out of X.
+        budgets: the name of the parameter that carries epsilon, and the values it
+            takes: ``{"epsilon": [0.5, 1, None]}``; None is a model without privacy
+            (infinity).
+        epsilon: the privacy budget, one number or a dict by the estimator's name; None
+            or infinity is a model without differential privacy.
+        dp_delta: the delta of every model with a budget.
         random_state: of splits and estimators. None: 0 for public data, else from
-            ``options.secret``, or drawn and kept in ``options.store``. Anyone who knows
-            it can solve for people's groups and labels: for private data a small number
-            is refused.
+            ``disclosure.secret``, or drawn and kept in ``store``. Anyone who knows it
+            can solve for people's groups and labels: for private data a small number is
+            refused.
+        n_jobs: how many are fitted at once, as for joblib; ``joblib.parallel_config``
+            works, too.
+        store: folder that keeps every finished split; the same call resumes there.
         progress: show a bar on stderr; or a function of (models done, models in all).
-        options: splits, people, budgets, store, disclosure and more; see
-            ``pcer.Options``.
+        about: what the release is about, in readers' words.
+        disclosure: what may leave; by default what is safe for private records.
 
     Raises:
         InputError: one sentence that names the argument or the split, and the remedy.
@@ -123,60 +150,30 @@ def release_from_estimator(
     for module, package in (("sklearn", "scikit-learn"), ("joblib", "joblib")):
         if importlib.util.find_spec(module) is None:
             raise not_installed(package, extra="sklearn", needed_by="fitting")
-    options = Options.of(options)
-    X, features = _named_features(
-        X, sensitive_features, drop_sensitive=options.drop_sensitive
-    )
-    require_one_index(
-        X=X, y=y, sensitive_features=features, person_id=options.person_id
-    )
-    attribute = options.attribute_of(features)
-    releases = releases_from_estimator(
-        estimator,
-        X,
-        y,
-        attributes=[attribute],
+    about = About.of(about)
+    facts = facts_of(
+        about,
+        disclosure,
         outcome=outcome,
+        split_kind="random",
         positive_label=positive_label,
-        n_splits=n_splits,
-        random_state=random_state,
-        progress=progress,
-        options=options,
+        dp_delta=dp_delta,
+    )
+    plan = SplitPlan(
+        n_splits=n_splits, test_size=test_size, cv=cv, random_state=random_state
+    )
+    X, features = _named_features(X, sensitive_features, drop_sensitive=drop_sensitive)
+    require_one_index(X=X, y=y, sensitive_features=features, person_id=person_id)
+    attribute = about.attribute_of(features)
+    candidates = candidates_of(estimator, epsilon, budgets)
+    records = records_of(X, y, attribute, positive_label, person_id)
+    running = Running(
+        n_jobs=n_jobs, store=None if store is None else Path(store), progress=progress
+    )
+    releases = releases_from_estimator(
+        candidates, records, [attribute], plan, running, facts
     )
     return releases[attribute.name]
-
-
-def releases_from_estimator(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    *,
-    attributes: Sequence[Attribute],
-    outcome: Outcome,
-    positive_label: str | int | float | bool | None,
-    n_splits: int,
-    random_state: int | None,
-    progress: bool | OnProgress,
-    options: Options,
-) -> dict[str, Release]:
-    """A release for each attribute; the arguments of ``release_from_estimator``."""
-    options.require_taken("release_from_estimator")
-    facts = options.facts(outcome, "random", positive_label=positive_label)
-    candidates = candidates_of(estimator, options.epsilon, options.budgets)
-    groups = attributes[0].codes
-    records = _records(X, y, groups, positive_label, options.person_id)
-    plan = SplitPlan(
-        n_splits=n_splits,
-        test_size=options.test_size,
-        cv=options.cv,
-        random_state=random_state,
-    )
-    running = Running(
-        n_jobs=options.n_jobs,
-        store=None if options.store is None else Path(options.store),
-        progress=progress,
-    )
-    return _fitted_releases(candidates, records, attributes, plan, running, facts)
 
 
 def _named_features(X: Any, features: Any, *, drop_sensitive: bool) -> tuple[Any, Any]:
@@ -216,8 +213,8 @@ def _require_columns(names: Sequence[str], columns: Mapping[str, Any]) -> None:
             )
 
 
-def _records(
-    X: Any, y: Any, groups: IntArray, positive_label: object, person_id: Any
+def records_of(
+    X: Any, y: Any, attribute: Attribute, positive_label: object, person_id: Any
 ) -> Records:
     """What estimators are fitted to, checked."""
     if isinstance(y, list | tuple) or hasattr(y, "to_pylist"):  # the latter is pyarrow
@@ -227,7 +224,9 @@ def _records(
     persons = None
     if person_id is not None:
         persons = convert.required_column(person_id, name="person_id").codes
-    require_one_length(X=X, y=labels, sensitive_features=groups, person_id=persons)
+    require_one_length(
+        X=X, y=labels, sensitive_features=attribute.codes, person_id=persons
+    )
     if len(labels) < 2:
         raise InputError(
             "There is nothing to split: give at least two records.", field="y"
@@ -248,7 +247,7 @@ def _records(
     )
 
 
-def _fitted_releases(
+def releases_from_estimator(
     candidates: Sequence[Candidate],
     records: Records,
     attributes: Sequence[Attribute],
@@ -257,11 +256,11 @@ def _fitted_releases(
     facts: ReleaseFacts,
 ) -> dict[str, Release]:
     """Draw splits, fit, attack and count: a release for each attribute allowed."""
-    is_public = facts.disclosure.public
+    is_public = facts.disclosure.public_data
     random_state = state_of(
         plan.random_state,
         is_public=is_public,
-        secret=facts.secret,
+        secret=facts.disclosure.secret,
         store=running.store,
     )
     splits = _splits(plan, records, random_state, is_public=is_public)
@@ -363,13 +362,13 @@ def _require_everybody(attribute: Attribute, member: BoolArray) -> None:
                 raise InputError(
                     f"split {number}: group {attribute.groups[absent[0]]!r} has nobody "
                     f"in the {part} part; join it with another group, leave it out "
-                    "with groups=[...], or change test_size.",
+                    "with about=pcer.About(groups=[...]), or change test_size.",
                     field="groups",
                 )
 
 
 def _digest(records: Records, facts: ReleaseFacts) -> str | None:
-    if not (facts.disclosure.public or facts.secret):
+    if not (facts.disclosure.public_data or facts.disclosure.secret):
         return None
     import joblib
 

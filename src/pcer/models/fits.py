@@ -189,7 +189,7 @@ def _refuse(
 ) -> NoReturn:
     """Say what went wrong in a fit, and what is kept."""
     version = ", version=1" if candidate.is_function else ""
-    remedy = f"options=pcer.Options(store='kept'{version}) keeps finished splits"
+    remedy = f"store='kept'{version} keeps finished splits"
     if store is not None:
         remedy = f"finished models are kept in {store} ({len(kept.answers)})"
     where = f"{candidate.name} failed in split {key.split + 1}:"
@@ -350,9 +350,7 @@ def _fault(error: Exception) -> str:
     words = clipped(" ".join(str(error).split()), LONGEST_FAULT)
     fault = f'"{words}" ({type(error).__name__}, traceback above); fix it and run again'
     if "string to float" in words:
-        fault += (
-            " (Options(drop_sensitive=True) leaves out what sensitive_features names)"
-        )
+        fault += " (drop_sensitive=True leaves out what sensitive_features names)"
     return fault
 
 

@@ -37,7 +37,7 @@ class Predictions:
     y_pred: Any  # labels; None where there are scores
     y_score: Any  # probabilities; None where there are labels
     split: Any
-    seed: Any = 0  # one for all rows, or a column; so the next two
+    seed: Any = None  # one for all rows, or a column; so the next two
     epsilon: Any = None
     split_id: Any = None
     record_id: Any = None
@@ -45,6 +45,14 @@ class Predictions:
     membership_score: Any = None
     positive_label: str | int | float | bool | None = None
     threshold: float = THRESHOLD
+
+    def __post_init__(self) -> None:
+        is_number = isinstance(self.threshold, int | float)
+        if not is_number or not 0 <= self.threshold <= 1:
+            raise InputError(
+                f"threshold must be a probability, not {self.threshold!r}.",
+                field="threshold",
+            )
 
 
 class MembershipScore(NamedTuple):
@@ -303,7 +311,7 @@ def _parts(split: Any) -> IntArray:
 def _models_of(epsilon: Any, seed: Any, n_rows: int) -> tuple[IntArray, list[RunKey]]:
     """Which model each row is of, and the models by budget and seed."""
     budgets = convert.numbers_of(epsilon, n_rows, name="epsilon")
-    seeds = convert.seeds_of(seed, n_rows)
+    seeds = convert.seeds_of(0 if seed is None else seed, n_rows)
     require_one_length(y_true=np.empty(n_rows), epsilon=budgets, seed=seeds)
     budgets[np.isnan(budgets)] = np.inf
     if (budgets <= 0).any():

@@ -7,7 +7,7 @@ have sizes and attacks, but no outcomes.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -15,15 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.attacks import BudgetScores, with_costs
-from pcer.errors import InputError, door
+from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.models.about import About, facts_of
 from pcer.models.candidates import budget_of
 from pcer.models.labels import require_one_length
-from pcer.models.options import Options, option_remedies
 from pcer.models.splits import PERSON
 from pcer.release import attack_kinds, build
 from pcer.release import columns as convert
 from pcer.release.build import Counted, ReleaseFacts
+from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
 from pcer.release.records import PooledExposure, SplitKind
 from pcer.release.small_groups import Attribute, Model, allowed_groups
@@ -43,17 +44,19 @@ OF_ANSWERS = (
 )
 
 
-@door(option_remedies)
 def release_from_signals(
     signal: Any,
     reference_signal: Any,
     *,
     kind: Literal["log_likelihood", "loss"],
+    sensitive_features: Any,
     member: Any,
     split_kind: SplitKind,
-    sensitive_features: Any,
     person_id: Any = None,
-    options: Options | None = None,
+    epsilon: float | None = None,
+    dp_delta: float | None = None,
+    about: About | Mapping[str, Any] | None = None,
+    disclosure: Disclosure | Mapping[str, Any] | None = None,
 ) -> Release:
     """Exposure of each group from what one model and references say of every record.
 
@@ -67,18 +70,20 @@ def release_from_signals(
             pre-trained one; several as columns, as a list, or as an array (reference,
             record).
         kind: which of the two all signals are.
+        sensitive_features: the group of each record; several named columns are crossed.
         member: True or 1 for each record that the model was trained on.
         split_kind: "random" if those were drawn at random, else "other".
-        sensitive_features: the group of each record; several named columns are crossed.
         person_id: who has the record, where people have several: errors are then
             clustered.
-        options: names, epsilon, disclosure and more; see ``pcer.Options``.
+        epsilon: the model's privacy budget; None or infinity without differential
+            privacy.
+        dp_delta: the delta of that budget.
+        about: what the release is about, in readers' words.
+        disclosure: what may leave; by default what is safe for private records.
 
     Raises:
         InputError: one sentence that names the argument and the remedy.
     """
-    options = Options.of(options)
-    options.require_taken("release_from_signals")
     if kind not in SIGNS:
         raise InputError(
             f"kind must be 'log_likelihood' or 'loss', not {kind!r}.", field="kind"
@@ -89,7 +94,8 @@ def release_from_signals(
     persons = None
     if person_id is not None:
         persons = convert.required_column(person_id, name="person_id").codes
-    attribute = options.attribute_of(sensitive_features)
+    about = About.of(about)
+    attribute = about.attribute_of(sensitive_features)
     require_one_length(
         signal=signals,
         member=membership.codes,
@@ -103,10 +109,13 @@ def release_from_signals(
         group=attribute.codes,
         group_names=attribute.groups,
         reference=SIGNS[kind] * (signals - references.mean(axis=0))[None],
-        epsilon=budget_of(options.epsilon),
+        epsilon=budget_of(epsilon),
     )
-    notes = [*options.notes, _note(kind, n_references=len(references))]
-    facts = options.facts("benefit", split_kind, notes=notes)
+    facts = facts_of(
+        about, disclosure, outcome="benefit", split_kind=split_kind, dp_delta=dp_delta
+    )
+    note = _note(kind, n_references=len(references))
+    facts = replace(facts, notes=[*facts.notes, note])
     return _release(setting, attribute, persons, facts)
 
 

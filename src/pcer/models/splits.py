@@ -32,7 +32,7 @@ TRAINING_STREAM, SPLIT_STREAM = range(2)  # what random numbers are for; see ``s
 LEAST_SECRET = 2**64  # smaller random states can be guessed by trying
 GUESSED = (
     "can be guessed, and with it who was in which split; leave it out, or say "
-    "Options(public_data=True) if anybody may have the records."
+    "disclosure=pcer.Disclosure(public_data=True) if anybody may have the records."
 )
 
 

@@ -6,25 +6,25 @@ The function is wrapped with scikit-learn's protocol and handed to ``estimator``
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from inspect import signature
 from types import SimpleNamespace
 from typing import Any
 
-from pcer.errors import InputError, door
+from pcer.errors import InputError
 from pcer.metrics import DEFAULT_SPLITS
+from pcer.models.about import About
 from pcer.models.candidates import rounded_up
-from pcer.models.estimator import release_from_estimator
-from pcer.models.fits import EPSILON_DIGITS
-from pcer.models.options import Options, option_remedies
+from pcer.models.estimator import TEST_SIZE, release_from_estimator
+from pcer.models.fits import EPSILON_DIGITS, OnProgress
+from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
 from pcer.release.records import Outcome
 
 Train = Callable[[Any, Any, int], Any]
 
 
-@door(option_remedies)
 def release_from_training(
     train: Train | Mapping[str, Train],
     X: Any,
@@ -32,37 +32,50 @@ def release_from_training(
     *,
     sensitive_features: Any,
     outcome: Outcome,
-    epsilon: Any = None,
-    positive_label: str | int | float | bool | None = None,
     n_splits: int = DEFAULT_SPLITS,
+    positive_label: str | int | float | bool | None = None,
+    test_size: float = TEST_SIZE,
+    cv: Any = None,
+    person_id: Any = None,
+    drop_sensitive: bool = False,
+    epsilon: Any = None,
+    dp_delta: float | None = None,
     random_state: int | None = None,
-    options: Options | None = None,
+    n_jobs: int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: bool | OnProgress = True,
+    about: About | Mapping[str, Any] | None = None,
+    disclosure: Disclosure | Mapping[str, Any] | None = None,
+    version: str | int | float | None = None,
 ) -> Release:
     """Train by your own function on many random splits: Opacus, Keras, a service.
 
-    The rest is as in ``release_from_estimator``, one model after another unless
-    ``n_jobs`` is set.
+    The arguments that are not named here are those of ``release_from_estimator``. One
+    model is trained after another unless ``n_jobs`` is set.
 
     Args:
         train: called as ``train(X_train, y_train, seed)``; returns what has
             ``predict_proba``, or a function of records to probabilities: of the
             positive label, or a column for each label in sorted order. Several by name
             become the models of one release.
+        X: features of all records.
+        y: labels.
+        sensitive_features: the group of each record.
+        outcome: whether a positive prediction is a "benefit" or a "harm".
         epsilon: the budget; or a function that gives what the model that ``train``
             returned has spent: the largest then counts, rounded up to two digits, and
             ``training.config`` has all. Of several functions a dict by name.
-        options: a ``store`` needs a ``version``, since nobody sees whether a function
-            has changed.
+        store: folder that keeps every finished model; it needs a ``version``.
+        version: what you call the present state of the function, since nobody sees
+            whether it has changed: change it with the function.
 
     Raises:
         InputError: one sentence that names the argument or the split, and the remedy.
     """
-    options = Options.of(options)
-    options.require_taken("release_from_training")
-    if options.store is not None and options.version is None:
+    if store is not None and version is None:
         raise InputError(
             "a store needs the version of your function, which only you know: "
-            "Options(store=..., version=1); change it when the function changes.",
+            "store=..., version=1; change it when the function changes.",
             field="version",
         )
     functions = dict(train) if isinstance(train, Mapping) else {None: train}
@@ -70,7 +83,7 @@ def release_from_training(
     if not isinstance(epsilon, Mapping):
         budgets = dict.fromkeys(functions, epsilon)
     trainers = {
-        name: _Trainer(function, budgets.get(name), options.version)
+        name: _Trainer(function, budgets.get(name), version)
         for name, function in functions.items()
     }
     return release_from_estimator(
@@ -79,10 +92,20 @@ def release_from_training(
         y,
         sensitive_features=sensitive_features,
         outcome=outcome,
-        positive_label=positive_label,
         n_splits=n_splits,
+        positive_label=positive_label,
+        test_size=test_size,
+        cv=cv,
+        person_id=person_id,
+        drop_sensitive=drop_sensitive,
+        epsilon=epsilon,
+        dp_delta=dp_delta,
         random_state=random_state,
-        options=replace(options, epsilon=epsilon, version=None),
+        n_jobs=n_jobs,
+        store=store,
+        progress=progress,
+        about=about,
+        disclosure=disclosure,
     )
 
 
