@@ -172,7 +172,7 @@ PYTHON = [
     ASK.format(
         "pa.table(df[['age']]), pa.array(y), sensitive_features=pa.array(g)", ""
     ),
-    ASK.format("X, y, sensitive_features=g", ", disclosure={'least_people': 20}"),
+    ASK.format("X, y, sensitive_features=g", ", disclosure={'least_people': 5}"),
     ASK.replace("forest", "SVC()").format("X, y, sensitive_features=g", ""),
     ASK.replace("forest", "GridSearchCV(forest, dict(max_depth=[1, 2]), cv=2)").format(
         "X, y, sensitive_features=g", ""

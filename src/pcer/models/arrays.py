@@ -1,7 +1,11 @@
 """From predictions to a release: for any model, in any dataframe library.
 
-One table can hold many models: give ``seed`` and ``epsilon`` as columns. A file that fits in memory comes here too (``pcer.tables`` calls ``releases_of``), so that
-the same rows give the same release. ``rows`` reads and checks the columns.
+One table can hold many models: give ``seed`` and ``epsilon`` as columns. ``rows`` reads
+and checks the columns. ``pcer.tables`` and ``pcer.integrations`` come here, too, so
+that the same rows give the same release.
+
+To add an argument of predictions: a column as ``rows`` says, and the argument in both
+functions.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from pcer.models.about import About, facts_of
 from pcer.models.rows import THRESHOLD, MembershipScore, Predictions, Rows, rows_of
 from pcer.release import build
 from pcer.release import columns as convert
-from pcer.release.build import Counted, Entries, ReleaseFacts, RunKey
+from pcer.release.build import Counted, CountedRun, Entries, ReleaseFacts, RunKey
 from pcer.release.columns import CROSSING, Coded
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
@@ -36,6 +40,7 @@ from pcer.release.small_groups import (
 
 if TYPE_CHECKING:
     from pcer.attacks import BudgetScores
+    from pcer.attacks.single import Advantage
 
 
 def release_from_predictions(
@@ -345,16 +350,22 @@ def _with_own_attack(
         groups = Groups(group_of_row[places], len(counted.groups))
         inside = entries.split[places] == 0
         ranks = rank(own.values[places], inside, [groups])[groups]
-        sizes = run.cells.sum(axis=(0, 2)).tolist()
-        exposure = dict(run.exposure)
-        for name, n, ranks_of_group in zip(counted.groups, sizes, ranks, strict=True):
-            auc = auc_advantage(ranks_of_group)
-            if math.isfinite(auc.value):
-                n_excluded = n - auc.n_members - auc.n_nonmembers
-                by_attack = {own.attack: auc.exposure(n_excluded=n_excluded)}
-                exposure[name] = {**exposure.get(name, {}), **by_attack}
-        runs.append(replace(run, exposure=exposure))
+        by_group = dict(zip(counted.groups, map(auc_advantage, ranks), strict=True))
+        runs.append(_with_aucs(run, by_group, own.attack))
     return replace(counted, runs=tuple(runs))
+
+
+def _with_aucs(
+    run: CountedRun, by_group: Mapping[str, Advantage], attack: str
+) -> CountedRun:
+    sizes = run.cells.sum(axis=(0, 2)).tolist()
+    exposure = dict(run.exposure)
+    for (name, auc), n in zip(by_group.items(), sizes, strict=True):
+        if math.isfinite(auc.value):
+            n_excluded = n - auc.n_members - auc.n_nonmembers
+            by_attack = {attack: auc.exposure(n_excluded=n_excluded)}
+            exposure[name] = {**exposure.get(name, {}), **by_attack}
+    return replace(run, exposure=exposure)
 
 
 class Settings(NamedTuple):
@@ -365,26 +376,20 @@ class Settings(NamedTuple):
 
 
 def _settings(rows: Rows, record: Coded, attributes: Sequence[Attribute]) -> Settings:
-    rows_of_model = _by_model(rows.entries.run)
+    by_epsilon: dict[float | None, list[IntArray]] = {}
+    for key, places in zip(rows.keys, _by_model(rows.entries.run), strict=True):
+        by_epsilon.setdefault(key.epsilon, []).append(places)
     scores = []
-    scored_first = None
-    no_coin = ""
-    for epsilon in dict.fromkeys(key.epsilon for key in rows.keys):
-        models = [
-            places
-            for key, places in zip(rows.keys, rows_of_model, strict=True)
-            if key.epsilon == epsilon
-        ]
+    scored = []
+    for epsilon, models in by_epsilon.items():
         place = _aligned(models, record.codes, epsilon)
         _require_same(rows.entries.positive, place, "y_true")
         for attribute in attributes:
             _require_same(attribute.codes, place, "sensitive_features")
-        scored = record.codes[place[0]]
-        if scored_first is None:
-            scored_first = scored
-        if not np.array_equal(scored, scored_first):
-            no_coin = "the budgets were scored on different records"
+        scored.append(record.codes[place[0]])
         scores.append(_scores(rows, place, epsilon, attributes))
+    are_the_same = all(np.array_equal(records, scored[0]) for records in scored)
+    no_coin = "" if are_the_same else "the budgets were scored on different records"
     return Settings(scores, no_coin)
 
 

@@ -92,7 +92,7 @@ def _with_each_budget(
     from sklearn.base import clone
 
     ((parameter, values),) = budgets.items()
-    wanted = [budget_of(value) for value in values]
+    wanted = list(map(budget_of, values))
     is_double = len(set(wanted)) < len(wanted)
     has_it = all(parameter in model.get_params() for model in named.values())
     if not wanted or is_double or not has_it:

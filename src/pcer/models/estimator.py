@@ -39,7 +39,7 @@ from pcer.models.fits import Answers, OnProgress, Records, Running
 from pcer.models.labels import require_one_index, require_one_length
 from pcer.models.splits import Splits, given_splits, random_splits, state_of
 from pcer.release import columns as convert
-from pcer.release.build import ReleaseFacts, build_release, data_digest
+from pcer.release.build import Counted, ReleaseFacts, build_release, data_digest
 from pcer.release.columns import SPLITS
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
@@ -147,9 +147,7 @@ def release_from_estimator(
     >>> [run.split for run in release.runs], release.subject.groups
     (['split 1', 'split 2'], ['left', 'right'])
     """
-    for module, package in (("sklearn", "scikit-learn"), ("joblib", "joblib")):
-        if importlib.util.find_spec(module) is None:
-            raise not_installed(package, extra="sklearn", needed_by="fitting")
+    _require_packages()
     about = About.of(about)
     facts = facts_of(
         about,
@@ -174,6 +172,12 @@ def release_from_estimator(
         candidates, records, [attribute], plan, running, facts
     )
     return releases[attribute.name]
+
+
+def _require_packages() -> None:
+    for module, package in (("sklearn", "scikit-learn"), ("joblib", "joblib")):
+        if importlib.util.find_spec(module) is None:
+            raise not_installed(package, extra="sklearn", needed_by="fitting")
 
 
 def _named_features(X: Any, features: Any, *, drop_sensitive: bool) -> tuple[Any, Any]:
@@ -420,16 +424,13 @@ def _releases(
         _scores(candidate, answer, records, member, attributes)
         for candidate, answer in zip(candidates, answers, strict=True)
     ]
-    # names of splits that tell of no row
-    models = [(split, f"split {split + 1}") for split in range(len(member))]
-    by_attribute = zip(*settings, strict=True)
-    counted = [
-        count_models(attribute, scores, models)
-        for attribute, scores in zip(attributes, by_attribute, strict=True)
-    ]
     persons = records.persons
-    no_coin = "" if persons is None else NO_COIN
-    counted = with_costs(counted, settings, facts, no_coin=no_coin)
+    counted = with_costs(
+        _counted(attributes, settings, n_splits=len(member)),
+        settings,
+        facts,
+        no_coin="" if persons is None else NO_COIN,
+    )
     releases = {}
     for attribute, counts in zip(attributes, counted, strict=True):
         if persons is not None:
@@ -437,6 +438,21 @@ def _releases(
             facts = replace(facts, effective_units=units)
         releases[attribute.name] = build_release(facts, counts, file=facts.dataset)
     return releases
+
+
+def _counted(
+    attributes: Sequence[Attribute],
+    settings: Sequence[Sequence[BudgetScores]],
+    *,
+    n_splits: int,
+) -> list[Counted]:
+    """Counts of every model, by attribute; names of splits tell of no row."""
+    models = [(split, f"split {split + 1}") for split in range(n_splits)]
+    by_attribute = zip(*settings, strict=True)
+    return [
+        count_models(attribute, scores, models)
+        for attribute, scores in zip(attributes, by_attribute, strict=True)
+    ]
 
 
 def _scores(

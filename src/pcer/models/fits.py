@@ -125,10 +125,7 @@ def fit_all(
     InputError says of which split and model, what went wrong there, and what is kept.
     """
     n_splits = len(splits.train)
-    keys = [
-        Key(candidate, split)
-        for split, candidate in product(range(n_splits), range(len(candidates)))
-    ]
+    keys = _keys(len(candidates), n_splits)
     with (
         _shown(running.progress) as on_progress,
         _opened(running.store, candidates, records, splits, random_state) as kept,
@@ -136,17 +133,13 @@ def fit_all(
         missing = [key for key in keys if key not in kept.answers]
         n_done = len(keys) - len(missing)
         on_progress(n_done, len(keys))
-        fits = []
-        for key in missing:
-            candidate = candidates[key.candidate]
-            inside = splits.train[key.split]
-            fits.append((key, candidate, records, inside, random_state))
-        results = _fitted(fits, running.n_jobs)
+        results = _fitted(
+            missing, candidates, records, splits, random_state, running.n_jobs
+        )
         try:
             for key, answers in results:
                 if isinstance(answers, _Failure):
-                    candidate = candidates[key.candidate]
-                    _refuse(candidate, key, answers, kept, running.store)
+                    _refuse(candidates, key, answers, kept, running.store)
                 kept.answers[key] = answers
                 kept.keep(key, answers)
                 n_done += 1
@@ -156,6 +149,12 @@ def fit_all(
                 warnings.simplefilter("ignore", UserWarning)
                 results.close()
     return _by_setting(kept.answers, len(candidates), n_splits)
+
+
+def _keys(n_settings: int, n_splits: int) -> list[Key]:
+    """Every model, one split after another."""
+    pairs = product(range(n_splits), range(n_settings))
+    return [Key(candidate, split) for split, candidate in pairs]
 
 
 @contextmanager
@@ -185,9 +184,14 @@ def _by_setting(
 
 
 def _refuse(
-    candidate: Candidate, key: Key, failure: _Failure, kept: _Kept, store: Path | None
+    candidates: Sequence[Candidate],
+    key: Key,
+    failure: _Failure,
+    kept: _Kept,
+    store: Path | None,
 ) -> NoReturn:
     """Say what went wrong in a fit, and what is kept."""
+    candidate = candidates[key.candidate]
     version = ", version=1" if candidate.is_function else ""
     remedy = f"store='kept'{version} keeps finished splits"
     if store is not None:
@@ -289,7 +293,12 @@ def _fingerprint(candidate: Candidate) -> str:
 
 
 def _fitted(
-    fits: Sequence[Any], n_jobs: int | None
+    keys: Sequence[Key],
+    candidates: Sequence[Candidate],
+    records: Records,
+    splits: Splits,
+    random_state: int,
+    n_jobs: int | None,
 ) -> Generator[tuple[Key, Answers | _Failure], None, None]:
     """Every model's answers as soon as they are ready, by any joblib backend."""
     from joblib import Parallel, delayed
@@ -297,7 +306,7 @@ def _fitted(
 
     backend, n_active = get_active_backend()
     options: dict[str, Any] = {"return_as": "generator_unordered"}
-    n_at_once = max(len(fits), 1)
+    n_at_once = max(len(keys), 1)
     if isinstance(backend, LokyBackend):
         # Local processes must end with us; a cluster's cannot.
         is_main = threading.current_thread() is threading.main_thread()
@@ -306,10 +315,15 @@ def _fitted(
         # Then in batches, to keep finished models.
         options = {"return_as": "list"}
         n_at_once = max(1, n_jobs or n_active)
-    for first in range(0, len(fits), n_at_once):
-        batch = fits[first : first + n_at_once]
+
+    def call(key: Key) -> Any:
+        candidate = candidates[key.candidate]
+        inside = splits.train[key.split]
+        return delayed(_fit)(key, candidate, records, inside, random_state)
+
+    for first in range(0, len(keys), n_at_once):
         pool = Parallel(n_jobs=n_jobs, batch_size=1, **options)
-        yield from pool(delayed(_fit)(*arguments) for arguments in batch)
+        yield from pool(map(call, keys[first : first + n_at_once]))
 
 
 def _fit(
