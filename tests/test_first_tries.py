@@ -9,6 +9,7 @@ is refused by Python itself.
 import os
 import re
 import shlex
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -47,12 +48,17 @@ def train(X, y, seed):
     weight = torch.zeros(X.shape[1], dtype=X.dtype, requires_grad=True)
     for _ in range(5):
         loss = torch.nn.functional.binary_cross_entropy_with_logits(X @ weight, y)
-        weight = (weight - torch.autograd.grad(loss, weight)[0]).detach().requires_grad_()
+        (slope,) = torch.autograd.grad(loss, weight)
+        weight = (weight - slope).detach().requires_grad_()
     return {}
 """
-RELEASE = "pcer.release_from_training(train, tX, ty, sensitive_features=g, outcome='benefit'{})"
+RELEASE = (
+    "pcer.release_from_training(train, tX, ty, "
+    "sensitive_features=g, outcome='benefit'{})"
+)
 MADE = (
-    "pcer.release_from_predictions(y, {}, split={}, split_kind='random', sensitive_features=g, "
+    "pcer.release_from_predictions(y, {}, split={}, "
+    "split_kind='random', sensitive_features=g, "
     "outcome='benefit'{})"
 )
 SWEEP = ROOT / "studies" / "paper" / "compas.race.release.json"
@@ -97,7 +103,8 @@ PYTHON = [
         ASK.format("X, words, sensitive_features=g", ", positive_label='yes'"),
     ),
     Fix(
-        "pcer.release_from_estimator(RandomForestClassifier, X, y, sensitive_features=g, "
+        "pcer.release_from_estimator(RandomForestClassifier, X, y, "
+        "sensitive_features=g, "
         "outcome='benefit')",
         "give an object: RandomForestClassifier()",
         ASK.format("X, y, sensitive_features=g", ""),
@@ -154,7 +161,8 @@ PYTHON = [
     Fix(
         "pcer.release_from_predictions(y, (X[:, 0] > 0) * 1, sensitive_features=g)",
         "'split', 'split_kind', and 'outcome'",
-        "pcer.release_from_predictions(y, (X[:, 0] > 0) * 1, sensitive_features=g, split=member, "
+        "pcer.release_from_predictions(y, (X[:, 0] > 0) * 1, "
+        "sensitive_features=g, split=member, "
         "split_kind='random', outcome='benefit')",
         TypeError,
     ),
@@ -226,7 +234,10 @@ PYTHON = [
     ),
     # what is done with a release, and an audit
     "assert pcer.audit('forest.release.json', {'floor': 0.01}).plan.floor == 0.01",
-    "pcer.audit('forest.release.json', plan={'policy': {'largest_exposure': 52}}).broken_rules",
+    (
+        "pcer.audit('forest.release.json', plan={'policy': "
+        "{'largest_exposure': 52}}).broken_rules"
+    ),
     f"pcer.recommend('{SWEEP}', largest_exposure=53)",
     f"pcer.recommend([Path('{SWEEP}')], policy={{'largest_exposure': 53}})",
     Fix(
@@ -239,9 +250,15 @@ PYTHON = [
     "for found in pcer.audit('.'): print(found.headline)",
     "pcer.audit(['forest.release.json', Path('forest.release.json')])",
     "assert pcer.audit('forest.release.json', cost='LiRA').cost == 'lira_advantage'",
-    "pcer.audit('forest.release.json', cost='Paired Confidence').plot().save('finding.svg')",
+    (
+        "pcer.audit('forest.release.json', cost='Paired "
+        "Confidence').plot().save('finding.svg')"
+    ),
     "assert pcer.audit('forest.release.json').to_frame().shape[1] <= 10",
-    "pcer.detectable(pcer.read_release('forest.release.json'), cost='gap', setting='none')",
+    (
+        "pcer.detectable(pcer.read_release('forest.release.json'), "
+        "cost='gap', setting='none')"
+    ),
     READY + "pcer.compare(release, release, cost='rmia', settings='No-DP')",
     "pcer.compare('forest.release.json', Path('forest.release.json'))",
     "pcer.trend('forest.release.json', '.')",
@@ -282,7 +299,8 @@ PYTHON = [
     TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
     + RELEASE.format(", n_splits=2, epsilon=1.2"),
     TRAIN.format(
-        "lambda r: torch.stack([1 - torch.sigmoid(r @ weight), torch.sigmoid(r @ weight)], 1)"
+        "lambda r: torch.stack([1 - torch.sigmoid(r @ weight), "
+        "torch.sigmoid(r @ weight)], 1)"
     )
     + RELEASE.format(", n_splits=2, epsilon=lambda model: 0.98"),
     Fix(
@@ -335,7 +353,8 @@ PYTHON = [
         "def train(X, y, seed):\n    return LogisticRegression().fit(X, y).predict\n"
         + RELEASE.format(", n_splits=2"),
         "return the model's predict_proba",
-        "def train(X, y, seed):\n    return LogisticRegression().fit(X, y).predict_proba\n"
+        "def train(X, y, seed):\n    return "
+        "LogisticRegression().fit(X, y).predict_proba\n"
         + RELEASE.format(", n_splits=2"),
     ),
     Fix(
@@ -352,9 +371,13 @@ PYTHON = [
     + RELEASE.format(", n_splits=2").replace("ty", "ty[:, None]"),
     # large models
     Fix(
-        "pcer.release_from_signals(ll, [base, base + 1], sensitive_features=g, member=member)",
+        (
+            "pcer.release_from_signals(ll, [base, base + 1], "
+            "sensitive_features=g, member=member)"
+        ),
         "missing 2 required keyword-only arguments: 'kind' and 'split_kind'",
-        "pcer.release_from_signals(ll, [base, base + 1], sensitive_features=g, member=member, "
+        "pcer.release_from_signals(ll, [base, base + 1], "
+        "sensitive_features=g, member=member, "
         "kind='log_likelihood', split_kind='random')",
         TypeError,
     ),
@@ -378,7 +401,8 @@ PYTHON = [
     ),
 ]
 READY_TABLE = (
-    "pcer release predictions.csv --attribute sex --outcome benefit --split-kind random "
+    "pcer release predictions.csv --attribute sex --outcome "
+    "benefit --split-kind random "
     "--label label --prediction pred --split part"
 )
 MORE = "--epochs 1 --seeds 2 --budgets none"
@@ -392,7 +416,10 @@ COMMANDS = [
         "pcer audit forest.release.json --html report.html",
     ),
     "pcer plan forest.release.json --cost gap --setting none",
-    "pcer compare forest.release.json forest.release.json --setting none --cost 'Paired gap'",
+    (
+        "pcer compare forest.release.json forest.release.json "
+        "--setting none --cost 'Paired gap'"
+    ),
     Fix(f"pcer train loans.csv {MORE}", "For example: ", "as it says"),
     Fix(
         f"pcer train loans.csv --attribute sex --label paid {MORE}",
@@ -436,27 +463,47 @@ COMMANDS = [
         "pcer plan --groups a=300,b=400",
     ),
     f"pcer train compas --attribute race {MORE} --epsilon none",
-    f"pcer train loans.parquet --attribute sex --label paid --positive 1 --outcome harm {MORE} "
+    "pcer train loans.parquet --attribute sex --label paid "
+    f"--positive 1 --outcome harm {MORE} "
     "--drop job",
 ]
+
+
+PACKAGES = {
+    "np": np,
+    "pd": pd,
+    "pl": pl,
+    "pa": pa,
+    "pcer": pcer,
+    "sklearn": sklearn,
+    "torch": torch,
+    "Path": Path,
+    "GridSearchCV": sklearn.model_selection.GridSearchCV,
+    "LogisticRegression": LogisticRegression,
+    "RandomForestClassifier": RandomForestClassifier,
+    "SVC": SVC,
+}
 
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
     """A folder and the names that a user has at hand."""
-    folder, rng, n = tmp_path_factory.mktemp("first"), np.random.default_rng(0), 400
+    folder = tmp_path_factory.mktemp("first")
+    rng = np.random.default_rng(0)
+    n = 400
     X = rng.normal(size=(n, 3))
     y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
-    g, h = (
-        np.where(rng.random(n) < 0.5, "women", "men"),
-        np.where(rng.random(n) < 0.5, "x", "z"),
-    )
+    g = np.where(rng.random(n) < 0.5, "women", "men")
+    h = np.where(rng.random(n) < 0.5, "x", "z")
     df = pd.DataFrame(
         {"age": 50 + 9 * X[:, 0], "score": X[:, 1], "sex": g, "region": h, "paid": y}
     )
-    df["code"], df["zone"] = (g == "men") + 1, (h == "z") + 1
+    df["code"] = (g == "men") + 1
+    df["zone"] = (h == "z") + 1
     df["job"] = [f"job {k}" for k in rng.integers(0, 120, n)]
-    df[["age", "score", "job", "sex", "paid"]].to_csv(folder / "loans.csv", index=False)
+    loans = df[["age", "score", "job", "sex", "paid"]]
+    loans.to_csv(folder / "loans.csv", index=False)
+    loans.to_parquet(folder / "loans.parquet", index=False)
     part = np.where(rng.random(n) < 0.6, "train", "test")
     table = {
         "sex": g,
@@ -468,37 +515,23 @@ def here(tmp_path_factory):
     (folder / "limits.toml").write_text("largest_exposure = 52\n")
     pd.DataFrame(table).to_csv(folder / "predictions.csv", index=False)
     df.assign(paid=1000 * X[:, 1]).to_csv(folder / "pay.csv", index=False)
-    df[["age", "score", "job", "sex", "paid"]].to_parquet(
-        folder / "loans.parquet", index=False
-    )
-    forest, member = RandomForestClassifier(5), rng.permutation(n) < n // 2
+    forest = RandomForestClassifier(5)
+    member = rng.permutation(n) < n // 2
     base = rng.normal(-50, 9, n)
     names = {
-        **{
-            "np": np,
-            "pd": pd,
-            "pl": pl,
-            "pa": pa,
-            "SVC": SVC,
-            "GridSearchCV": sklearn.model_selection.GridSearchCV,
-            "pcer": pcer,
-            "sklearn": sklearn,
-            "torch": torch,
-            "Path": type(folder),
-            "X": X,
-            "y": y,
-            "g": g,
-        },
-        **{
-            "h": h,
-            "df": df,
-            "forest": forest,
-            "words": np.where(y, "yes", "no"),
-            "base": base,
-        },
-        **{"RandomForestClassifier": RandomForestClassifier, "member": member},
-        **{"LogisticRegression": LogisticRegression, "who": np.arange(n) // 2},
-        **{"tX": torch.tensor(X), "ty": torch.tensor(y).double()},
+        **PACKAGES,
+        "X": X,
+        "y": y,
+        "g": g,
+        "h": h,
+        "df": df,
+        "words": np.where(y, "yes", "no"),
+        "tX": torch.tensor(X),
+        "ty": torch.tensor(y).double(),
+        "forest": forest,
+        "member": member,
+        "who": np.arange(n) // 2,
+        "base": base,
         "ll": base + rng.normal(size=n) + 3 * member,
     }
     pcer.release_from_estimator(

@@ -73,10 +73,9 @@ def test_same_release_from_every_library(library, plain):
 
 def test_labels_scores_and_masks_say_the_same(plain):
     score = np.array(COLUMNS["score"])
-    numbers = {
-        **COLUMNS,
-        **{k: [int(v == "yes") for v in COLUMNS[k]] for k in ("label", "guess")},
-    }
+    numbers = dict(COLUMNS)
+    for name in ("label", "guess"):
+        numbers[name] = [int(value == "yes") for value in COLUMNS[name]]
     assert (
         scored(score).runs == release(numbers, positive_label=None).runs == plain.runs
     )
@@ -275,10 +274,9 @@ def test_several_labels_of_which_one_is_positive():
         "label": ["a", "b", "c", "b", "a", "c", "b", "a"],
         "guess": ["a", "a", "c", "b", "a", "b", "a", "c"],
     }
-    two = {
-        **several,
-        **{k: [str(v == "a") for v in several[k]] for k in ("label", "guess")},
-    }
+    two = dict(several)
+    for name in ("label", "guess"):
+        two[name] = [str(value == "a") for value in several[name]]
     assert (
         release(several, positive_label="a").runs
         == release(two, positive_label="True").runs
@@ -292,7 +290,8 @@ def test_several_labels_of_which_one_is_positive():
 def sweep(n_models: int = 9, n: int = 400, *, budgets=(None,)) -> pd.DataFrame:
     """A table of models that remember half of those they were trained on."""
     rng = np.random.default_rng(0)
-    truth, sex = rng.integers(0, 2, n), rng.choice(["f", "m"], n)
+    truth = rng.integers(0, 2, n)
+    sex = rng.choice(["f", "m"], n)
     tables = []
     for epsilon in budgets:
         for model in range(n_models):

@@ -25,7 +25,7 @@ def called(door, *columns, **given):
 
 
 def world(n: int = N, seed: int = 0):
-    """Features, labels that follow the first of them loosely, and groups of unequal size."""
+    """Features, labels that loosely follow the first, and groups of unequal size."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
     y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
@@ -40,7 +40,7 @@ def release(estimator, data=None, **changes):
 
 
 class Ignorant(ClassifierMixin, BaseEstimator):
-    """Learns nothing from anybody: its weights are drawn, so nothing can be memorised.
+    """Learns nothing from anybody: its weights are drawn, so nothing is memorised.
 
     With a habit it does something odd: on every training part, or on those without the
     marked one.
@@ -76,7 +76,7 @@ class Ignorant(ClassifierMixin, BaseEstimator):
 
 
 class LookupTable(ClassifierMixin, BaseEstimator):
-    """Knows the label of everybody it was trained on; of others it says 0, and is sure of none."""
+    """Knows the label of everybody it was trained on; says 0 of others, unsure."""
 
     def __init__(self, probabilities=True):
         self.probabilities = probabilities
