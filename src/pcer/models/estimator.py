@@ -57,9 +57,7 @@ class SplitPlan:
     """How the splits are drawn."""
 
     n_splits: int = DEFAULT_SPLITS
-    test_size: float = (
-        TEST_SIZE  # share of the records, or people, that a split holds out
-    )
+    test_size: float = TEST_SIZE  # share of records, or people, that is held out
     cv: Any = None  # a splitter of scikit-learn, instead
     random_state: int | None = None
 
