@@ -445,7 +445,7 @@ def write_table(folder: Path, n_rows: int) -> str:
 def count_with_pcer(pattern: str) -> dict[tuple, tuple]:
     import ibis
 
-    from pcer.release.disclosure import DisclosureRule
+    from pcer.release.disclosure import Disclosure
     from pcer.tables import ReleaseFacts, releases_from_table
     from pcer.tables.source import PredictionColumns
 
@@ -453,7 +453,7 @@ def count_with_pcer(pattern: str) -> dict[tuple, tuple]:
         pattern,
         PredictionColumns(attributes=("sex",), epsilon="epsilon", seed="seed"),
         ReleaseFacts(
-            disclosure=DisclosureRule(public=True),
+            disclosure=Disclosure(public_data=True),
             dataset="made up",
             outcome="benefit",
             split_kind="random",
@@ -689,7 +689,8 @@ def estimator(n_splits: int = 20, n_jobs: int = 2) -> None:
             outcome="benefit",
             n_splits=n_splits,
             progress=False,
-            options=pcer.Options(n_jobs=n_jobs, public_data=True),
+            n_jobs=n_jobs,
+            disclosure=pcer.Disclosure(public_data=True),
         )
 
     by_hand(calls[:n_jobs])

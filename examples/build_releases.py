@@ -22,7 +22,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import pcer
-from pcer.release.records import Training
 
 FEATURES = ["age", "priors_count", "juv_fel_count", "juv_misd_count", "juv_other_count"]
 N_SPLITS = 20
@@ -33,8 +32,8 @@ ABOUT = {
     "notes": [
         "A positive prediction is two-year recidivism; ProPublica's 6,172 records."
     ],
-    "public_data": True,
 }
+PUBLIC = pcer.Disclosure(public_data=True)
 
 
 def load(path: str) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
@@ -54,7 +53,7 @@ def counted(features: pd.DataFrame, label: pd.Series, race: pd.Series) -> pcer.R
     """A logistic regression, of which only the predictions are known."""
     tables = [predictions(features, label, seed) for seed in range(N_SPLITS)]
     table = pd.concat(tables, ignore_index=True)
-    return pcer.release_from_predictions(
+    release = pcer.release_from_predictions(
         label.iloc[table.record].to_numpy(),
         table.guess,
         sensitive_features=race.iloc[table.record].reset_index(drop=True),
@@ -62,13 +61,14 @@ def counted(features: pd.DataFrame, label: pd.Series, race: pd.Series) -> pcer.R
         split_kind="random",
         outcome="harm",
         seed=table.seed,
-        options=pcer.Options(
-            dataset="COMPAS, logistic",
-            split_id=table.seed,
-            training=Training(mechanism="none", stratified_by="label"),
-            **ABOUT,
-        ),
+        split_id=table.seed,
+        about=pcer.About(dataset="COMPAS, logistic", **ABOUT),
+        disclosure=PUBLIC,
     )
+    # What predictions do not tell of the training.
+    known = {"mechanism": "none", "stratified_by": "label"}
+    training = release.training.model_copy(update=known)
+    return release.model_copy(update={"training": training})
 
 
 def predictions(features: pd.DataFrame, label: pd.Series, seed: int) -> pd.DataFrame:
@@ -97,7 +97,8 @@ def main(path: str) -> None:
             label,
             sensitive_features=race,
             outcome="harm",
-            options=pcer.Options(dataset="COMPAS, forest", **ABOUT),
+            about=pcer.About(dataset="COMPAS, forest", **ABOUT),
+            disclosure=PUBLIC,
         ),
     }
     for name, release in releases.items():

@@ -1,13 +1,15 @@
-"""What people type first, each as they would: a result, or one sentence with the exact fix.
+"""What people type first, as they would: a result, or one sentence with the exact fix.
 
 A try is code that runs in ``here`` (names that a user has at hand), or the words of a
 command. With ``Fix`` it is refused once, in words that name what to do; the fix must
-then work, and where it has ``AS_SAID`` it is the one that was printed.
+then work, and where it has ``AS_SAID`` it is the one that was printed. A wrong argument
+is refused by Python itself.
 """
 
 import os
 import re
 import shlex
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +34,7 @@ class Fix(NamedTuple):
     first: str
     says: str
     then: str
+    error: type[Exception] = pcer.InputError
 
 
 PRINTED = re.compile(r".*[Pp]ass (?P<fix>.+?)(?: or .*)?\.$")
@@ -45,12 +48,17 @@ def train(X, y, seed):
     weight = torch.zeros(X.shape[1], dtype=X.dtype, requires_grad=True)
     for _ in range(5):
         loss = torch.nn.functional.binary_cross_entropy_with_logits(X @ weight, y)
-        weight = (weight - torch.autograd.grad(loss, weight)[0]).detach().requires_grad_()
+        (slope,) = torch.autograd.grad(loss, weight)
+        weight = (weight - slope).detach().requires_grad_()
     return {}
 """
-RELEASE = "pcer.release_from_training(train, tX, ty, sensitive_features=g, outcome='benefit'{})"
+RELEASE = (
+    "pcer.release_from_training(train, tX, ty, "
+    "sensitive_features=g, outcome='benefit'{})"
+)
 MADE = (
-    "pcer.release_from_predictions(y, {}, split={}, split_kind='random', sensitive_features=g, "
+    "pcer.release_from_predictions(y, {}, split={}, "
+    "split_kind='random', sensitive_features=g, "
     "outcome='benefit'{})"
 )
 SWEEP = ROOT / "studies" / "paper" / "compas.race.release.json"
@@ -79,7 +87,7 @@ PYTHON = [
         "could not convert string to float",
         ASK.format(
             "df[['age', 'sex']], df['paid'], sensitive_features='sex'",
-            ", options=pcer.Options(drop_sensitive=True)",
+            ", drop_sensitive=True",
         ),
     ),
     Fix(
@@ -95,28 +103,52 @@ PYTHON = [
         ASK.format("X, words, sensitive_features=g", ", positive_label='yes'"),
     ),
     Fix(
-        "pcer.release_from_estimator(RandomForestClassifier, X, y, sensitive_features=g, "
+        "pcer.release_from_estimator(RandomForestClassifier, X, y, "
+        "sensitive_features=g, "
         "outcome='benefit')",
         "give an object: RandomForestClassifier()",
         ASK.format("X, y, sensitive_features=g", ""),
     ),
-    *(
-        Fix(
-            ASK.format("X, y, sensitive_features=g", f", {typed}"),
-            "pass options=pcer.Options(",
-            ASK.format("X, y, sensitive_features=g", ", AS_SAID"),
-        )
-        for typed in ("n_jobs=1", "test_size=0.4, dataset='loans'", "epsilon=1, cv=3")
+    ASK.format("X, y, sensitive_features=g", ", n_jobs=1, test_size=0.4"),
+    Fix(
+        ASK.format("X, y, sensitive_features=g", ", dataset='loans'"),
+        "unexpected keyword argument 'dataset'",
+        ASK.format("X, y, sensitive_features=g", ", about={'dataset': 'loans'}"),
+        TypeError,
+    ),
+    Fix(
+        ASK.format("X, y, sensitive_features=g", ", n_job=2"),
+        "unexpected keyword argument 'n_job'",
+        ASK.format("X, y, sensitive_features=g", ", n_jobs=2"),
+        TypeError,
+    ),
+    Fix(
+        ASK.format("X, y, sensitive_features=g", ", epsilon=1, cv=3"),
+        "cv must split at random: one of ShuffleSplit, ",
+        ASK.format(
+            "X, y, sensitive_features=g",
+            ", epsilon=1, cv=sklearn.model_selection.ShuffleSplit(3, test_size=0.3)",
+        ),
+    ),
+    Fix(
+        ASK.format("X, y, sensitive_features=g", ", random_state=0"),
+        "say disclosure=pcer.Disclosure(public_data=True) if anybody may have",
+        ASK.format(
+            "X, y, sensitive_features=g",
+            ", random_state=0, disclosure=pcer.Disclosure(public_data=True)",
+        ),
     ),
     Fix(
         BARE.format("X, y, sensitive_features=g"),
-        "Is a positive prediction good or bad for the person?",
-        BARE.format("X, y, sensitive_features=g, AS_SAID"),
+        "missing 1 required keyword-only argument: 'outcome'",
+        BARE.format("X, y, sensitive_features=g, outcome='harm'"),
+        TypeError,
     ),
     Fix(
         BARE.format("X, y, g, outcome='benefit'"),
-        "pass sensitive_features= next",
+        "takes 3 positional arguments but 4",
         BARE.format("X, y, sensitive_features=g, outcome='benefit'"),
+        TypeError,
     ),
     *(
         Fix(
@@ -128,9 +160,11 @@ PYTHON = [
     ),
     Fix(
         "pcer.release_from_predictions(y, (X[:, 0] > 0) * 1, sensitive_features=g)",
-        "Pass split=, 'train' or 'test' for each. Were the training records drawn at random? ",
-        "pcer.release_from_predictions(y, (X[:, 0] > 0) * 1, sensitive_features=g, split=member, "
+        "'split', 'split_kind', and 'outcome'",
+        "pcer.release_from_predictions(y, (X[:, 0] > 0) * 1, "
+        "sensitive_features=g, split=member, "
         "split_kind='random', outcome='benefit')",
+        TypeError,
     ),
     # pandas, polars, fairlearn's MetricFrame
     ASK.format("df[['age', 'score']], df[['paid']], sensitive_features=df['sex']", ""),
@@ -146,9 +180,7 @@ PYTHON = [
     ASK.format(
         "pa.table(df[['age']]), pa.array(y), sensitive_features=pa.array(g)", ""
     ),
-    ASK.format(
-        "X, y, sensitive_features=g", ", options={'n_jobs': 1, 'dataset': 'loans'}"
-    ),
+    ASK.format("X, y, sensitive_features=g", ", disclosure={'least_people': 5}"),
     ASK.replace("forest", "SVC()").format("X, y, sensitive_features=g", ""),
     ASK.replace("forest", "GridSearchCV(forest, dict(max_depth=[1, 2]), cv=2)").format(
         "X, y, sensitive_features=g", ""
@@ -196,12 +228,16 @@ PYTHON = [
     ),
     Fix(
         MADE.format("y_proba=abs(np.tanh(X[:, 0]))", "member", ""),
-        "y_score=",
+        "unexpected keyword argument 'y_proba'",
         MADE.format("y_score=abs(np.tanh(X[:, 0]))", "member", ""),
+        TypeError,
     ),
     # what is done with a release, and an audit
     "assert pcer.audit('forest.release.json', {'floor': 0.01}).plan.floor == 0.01",
-    "pcer.audit('forest.release.json', plan={'policy': {'largest_exposure': 52}}).broken_rules",
+    (
+        "pcer.audit('forest.release.json', plan={'policy': "
+        "{'largest_exposure': 52}}).broken_rules"
+    ),
     f"pcer.recommend('{SWEEP}', largest_exposure=53)",
     f"pcer.recommend([Path('{SWEEP}')], policy={{'largest_exposure': 53}})",
     Fix(
@@ -214,9 +250,15 @@ PYTHON = [
     "for found in pcer.audit('.'): print(found.headline)",
     "pcer.audit(['forest.release.json', Path('forest.release.json')])",
     "assert pcer.audit('forest.release.json', cost='LiRA').cost == 'lira_advantage'",
-    "pcer.audit('forest.release.json', cost='Paired Confidence').plot().save('finding.svg')",
+    (
+        "pcer.audit('forest.release.json', cost='Paired "
+        "Confidence').plot().save('finding.svg')"
+    ),
     "assert pcer.audit('forest.release.json').to_frame().shape[1] <= 10",
-    "pcer.detectable(pcer.read_release('forest.release.json'), cost='gap', setting='none')",
+    (
+        "pcer.detectable(pcer.read_release('forest.release.json'), "
+        "cost='gap', setting='none')"
+    ),
     READY + "pcer.compare(release, release, cost='rmia', settings='No-DP')",
     "pcer.compare('forest.release.json', Path('forest.release.json'))",
     "pcer.trend('forest.release.json', '.')",
@@ -239,7 +281,9 @@ PYTHON = [
         "pcer.Policy(largest_exposure=52)",
     ),
     Fix(
-        "pcer.Options(n_job=2)", "takes no n_job, but n_jobs", "pcer.Options(n_jobs=2)"
+        "pcer.About(people='a\\nb')",
+        "people must be one line",
+        "pcer.About(people='applicants')",
     ),
     Fix(
         "pcer.audit(Path('forest.release.json').read_text())",
@@ -255,7 +299,8 @@ PYTHON = [
     TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
     + RELEASE.format(", n_splits=2, epsilon=1.2"),
     TRAIN.format(
-        "lambda r: torch.stack([1 - torch.sigmoid(r @ weight), torch.sigmoid(r @ weight)], 1)"
+        "lambda r: torch.stack([1 - torch.sigmoid(r @ weight), "
+        "torch.sigmoid(r @ weight)], 1)"
     )
     + RELEASE.format(", n_splits=2, epsilon=lambda model: 0.98"),
     Fix(
@@ -273,23 +318,29 @@ PYTHON = [
     ),
     Fix(
         TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
-        + RELEASE.format(", n_splits=2, options=pcer.Options(store='kept')"),
+        + RELEASE.format(", n_splits=2, store='kept'"),
         "version=1",
         TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
-        + RELEASE.format(", n_splits=2, options=pcer.Options(store='kept', version=1)"),
+        + RELEASE.format(", n_splits=2, store='kept', version=1"),
     ),
     Fix(
         TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
-        + RELEASE.format(", n_splits=2, store='more'"),
-        "store is an option: pass options=pcer.Options(store='more', version=1)",
-        TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
-        + RELEASE.format(", n_splits=2, AS_SAID"),
+        + RELEASE.format(", n_splits=2, budgets={'epsilon': [1, None]}"),
+        "unexpected keyword argument 'budgets'",
+        TRAIN.format("lambda records: torch.sigmoid(records @ weight)").replace(
+            "train", "private"
+        )
+        + TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
+        + RELEASE.format(", n_splits=2, epsilon={'a': 1, 'b': None}").replace(
+            "train, ", "{'a': private, 'b': train}, "
+        ),
+        TypeError,
     ),
     Fix(
         TRAIN.format("no_such_name") + RELEASE.format(", n_splits=2"),
-        "; options=pcer.Options(store='kept', version=1) keeps finished splits",
+        "; store='kept', version=1 keeps finished splits",
         TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
-        + RELEASE.format(", n_splits=2, options=pcer.Options(store='kept', version=1)"),
+        + RELEASE.format(", n_splits=2, store='kept', version=1"),
     ),
     Fix(
         "def train(X, y):\n    return LogisticRegression().fit(X, y)\n"
@@ -302,15 +353,17 @@ PYTHON = [
         "def train(X, y, seed):\n    return LogisticRegression().fit(X, y).predict\n"
         + RELEASE.format(", n_splits=2"),
         "return the model's predict_proba",
-        "def train(X, y, seed):\n    return LogisticRegression().fit(X, y).predict_proba\n"
+        "def train(X, y, seed):\n    return "
+        "LogisticRegression().fit(X, y).predict_proba\n"
         + RELEASE.format(", n_splits=2"),
     ),
     Fix(
         TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
         + RELEASE.format(", n_splits=2, epsilon=2, delta=1e-5"),
-        "pass options=pcer.Options(dp_delta=1e-05)",
+        "unexpected keyword argument 'delta'",
         TRAIN.format("lambda records: torch.sigmoid(records @ weight)")
-        + RELEASE.format(", n_splits=2, epsilon=2, AS_SAID"),
+        + RELEASE.format(", n_splits=2, epsilon=2, dp_delta=1e-5"),
+        TypeError,
     ),
     TRAIN.format("lambda records: torch.sigmoid(records @ weight)").replace(
         "y)", "y[:, 0])"
@@ -318,10 +371,15 @@ PYTHON = [
     + RELEASE.format(", n_splits=2").replace("ty", "ty[:, None]"),
     # large models
     Fix(
-        "pcer.release_from_signals(ll, [base, base + 1], sensitive_features=g, member=member)",
-        "What are the signals?",
-        "pcer.release_from_signals(ll, [base, base + 1], sensitive_features=g, member=member, "
+        (
+            "pcer.release_from_signals(ll, [base, base + 1], "
+            "sensitive_features=g, member=member)"
+        ),
+        "missing 2 required keyword-only arguments: 'kind' and 'split_kind'",
+        "pcer.release_from_signals(ll, [base, base + 1], "
+        "sensitive_features=g, member=member, "
         "kind='log_likelihood', split_kind='random')",
+        TypeError,
     ),
     Fix(
         SIGNALS.format("kind='log_likelihood', ", "sensitive_features=g").replace(
@@ -343,7 +401,8 @@ PYTHON = [
     ),
 ]
 READY_TABLE = (
-    "pcer release predictions.csv --attribute sex --outcome benefit --split-kind random "
+    "pcer release predictions.csv --attribute sex --outcome "
+    "benefit --split-kind random "
     "--label label --prediction pred --split part"
 )
 MORE = "--epochs 1 --seeds 2 --budgets none"
@@ -357,7 +416,10 @@ COMMANDS = [
         "pcer audit forest.release.json --html report.html",
     ),
     "pcer plan forest.release.json --cost gap --setting none",
-    "pcer compare forest.release.json forest.release.json --setting none --cost 'Paired gap'",
+    (
+        "pcer compare forest.release.json forest.release.json "
+        "--setting none --cost 'Paired gap'"
+    ),
     Fix(f"pcer train loans.csv {MORE}", "For example: ", "as it says"),
     Fix(
         f"pcer train loans.csv --attribute sex --label paid {MORE}",
@@ -401,27 +463,47 @@ COMMANDS = [
         "pcer plan --groups a=300,b=400",
     ),
     f"pcer train compas --attribute race {MORE} --epsilon none",
-    f"pcer train loans.parquet --attribute sex --label paid --positive 1 --outcome harm {MORE} "
+    "pcer train loans.parquet --attribute sex --label paid "
+    f"--positive 1 --outcome harm {MORE} "
     "--drop job",
 ]
+
+
+PACKAGES = {
+    "np": np,
+    "pd": pd,
+    "pl": pl,
+    "pa": pa,
+    "pcer": pcer,
+    "sklearn": sklearn,
+    "torch": torch,
+    "Path": Path,
+    "GridSearchCV": sklearn.model_selection.GridSearchCV,
+    "LogisticRegression": LogisticRegression,
+    "RandomForestClassifier": RandomForestClassifier,
+    "SVC": SVC,
+}
 
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
     """A folder and the names that a user has at hand."""
-    folder, rng, n = tmp_path_factory.mktemp("first"), np.random.default_rng(0), 400
+    folder = tmp_path_factory.mktemp("first")
+    rng = np.random.default_rng(0)
+    n = 400
     X = rng.normal(size=(n, 3))
     y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
-    g, h = (
-        np.where(rng.random(n) < 0.5, "women", "men"),
-        np.where(rng.random(n) < 0.5, "x", "z"),
-    )
+    g = np.where(rng.random(n) < 0.5, "women", "men")
+    h = np.where(rng.random(n) < 0.5, "x", "z")
     df = pd.DataFrame(
         {"age": 50 + 9 * X[:, 0], "score": X[:, 1], "sex": g, "region": h, "paid": y}
     )
-    df["code"], df["zone"] = (g == "men") + 1, (h == "z") + 1
+    df["code"] = (g == "men") + 1
+    df["zone"] = (h == "z") + 1
     df["job"] = [f"job {k}" for k in rng.integers(0, 120, n)]
-    df[["age", "score", "job", "sex", "paid"]].to_csv(folder / "loans.csv", index=False)
+    loans = df[["age", "score", "job", "sex", "paid"]]
+    loans.to_csv(folder / "loans.csv", index=False)
+    loans.to_parquet(folder / "loans.parquet", index=False)
     part = np.where(rng.random(n) < 0.6, "train", "test")
     table = {
         "sex": g,
@@ -433,37 +515,23 @@ def here(tmp_path_factory):
     (folder / "limits.toml").write_text("largest_exposure = 52\n")
     pd.DataFrame(table).to_csv(folder / "predictions.csv", index=False)
     df.assign(paid=1000 * X[:, 1]).to_csv(folder / "pay.csv", index=False)
-    df[["age", "score", "job", "sex", "paid"]].to_parquet(
-        folder / "loans.parquet", index=False
-    )
-    forest, member = RandomForestClassifier(5), rng.permutation(n) < n // 2
+    forest = RandomForestClassifier(5)
+    member = rng.permutation(n) < n // 2
     base = rng.normal(-50, 9, n)
     names = {
-        **{
-            "np": np,
-            "pd": pd,
-            "pl": pl,
-            "pa": pa,
-            "SVC": SVC,
-            "GridSearchCV": sklearn.model_selection.GridSearchCV,
-            "pcer": pcer,
-            "sklearn": sklearn,
-            "torch": torch,
-            "Path": type(folder),
-            "X": X,
-            "y": y,
-            "g": g,
-        },
-        **{
-            "h": h,
-            "df": df,
-            "forest": forest,
-            "words": np.where(y, "yes", "no"),
-            "base": base,
-        },
-        **{"RandomForestClassifier": RandomForestClassifier, "member": member},
-        **{"LogisticRegression": LogisticRegression, "who": np.arange(n) // 2},
-        **{"tX": torch.tensor(X), "ty": torch.tensor(y).double()},
+        **PACKAGES,
+        "X": X,
+        "y": y,
+        "g": g,
+        "h": h,
+        "df": df,
+        "words": np.where(y, "yes", "no"),
+        "tX": torch.tensor(X),
+        "ty": torch.tensor(y).double(),
+        "forest": forest,
+        "member": member,
+        "who": np.arange(n) // 2,
+        "base": base,
         "ll": base + rng.normal(size=n) + 3 * member,
     }
     pcer.release_from_estimator(
@@ -478,7 +546,7 @@ def test_what_is_typed_first_in_python(typed, here, monkeypatch):
     monkeypatch.chdir(folder)
     then = typed
     if isinstance(typed, Fix):
-        with pytest.raises(pcer.InputError) as caught:
+        with pytest.raises(typed.error) as caught:
             exec(typed.first, dict(names))
         assert typed.says in str(caught.value)
         assert "\n" not in str(caught.value)

@@ -232,7 +232,7 @@ def test_estimators_need_no_more_than_their_extra(tmp_path):
         "X = np.random.default_rng(0).normal(size=(300, 2))\n"
         "release = pcer.release_from_estimator(\n"
         "    LogisticRegression(), X, X[:, 0] > 0, sensitive_features={'s': X[:, 1] > 0},\n"
-        f"    outcome='benefit', n_splits=8, options=pcer.Options(store={str(tmp_path / 's')!r}),\n"
+        f"    outcome='benefit', n_splits=8, store={str(tmp_path / 's')!r},\n"
         ")\n"
         "assert len(release.pooled_exposure) == 14\n"
         "assert pcer.audit(release).budgets\n"

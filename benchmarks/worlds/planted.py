@@ -185,7 +185,8 @@ def double_once(seed: int) -> tuple[bool, bool]:
         outcome="harm",
         random_state=seed,
         progress=False,
-        options=pcer.Options(public_data=True, n_jobs=1),
+        n_jobs=1,
+        disclosure=pcer.Disclosure(public_data=True),
     )
     found = pcer.audit(release, pcer.Plan(resamples=1, null_draws=1)).budgets[0]
     (pair,) = found.pairs

@@ -20,7 +20,8 @@ from pcer.deciding.trend import Trend, trend
 from pcer.errors import InputError, OutputError, PcerError, PlanError, as_code, door
 from pcer.measuring.plan import Plan, Policy
 from pcer.measuring.verdict import Verdict
-from pcer.models import Options, release_from_predictions, releases_from_predictions
+from pcer.models import About, release_from_predictions, releases_from_predictions
+from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release, write_release
 from pcer.release.reading import read_release
 
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
     from pcer.models.training import release_from_training
 
 __all__ = [
+    "About",
     "Audit",
     "Changes",
+    "Disclosure",
     "InputError",
-    "Options",
     "Outlook",
     "OutputError",
     "PcerError",
@@ -72,6 +74,10 @@ def _plan_remedies(function: str, given: Mapping[str, Any]) -> dict[str, str]:
 
 
 audit = door(_plan_remedies)(_audit)
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def __getattr__(name: str) -> Any:

@@ -20,17 +20,6 @@ from typing import Any, TypeVar, cast
 # Invisible but harmless: names in many scripts, and many emoji, contain them.
 JOINERS = "\u200c\u200d"
 LONGEST_SENTENCE = 2_000  # characters of a message; a file may hold a name of millions
-# Asked where an argument is missing.
-QUESTIONS = {
-    "sensitive_features": "Which group is each record of? Pass sensitive_features=, one per record",
-    "outcome": "Is a positive prediction good or bad for the person? Pass outcome='benefit' or "
-    "outcome='harm'",
-    "split": "Which records was the model trained on? Pass split=, 'train' or 'test' for each",
-    "split_kind": "Were the training records drawn at random? Pass split_kind='random', or 'other'",
-    "kind": "What are the signals? Pass kind='log_likelihood' or kind='loss'",
-    "member": "Which records was the model trained on? Pass member=, True or False for each",
-    "reference_signal": "Pass reference_signal= of a model that never saw these records",
-}
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 # By function and its unknown arguments: sentences, by argument, with what to do.
@@ -173,9 +162,7 @@ def _misfits(
             key in (*placed[: len(given)], *named) or each.kind is each.VAR_POSITIONAL
         )
         if each.default is each.empty and not is_given:
-            faults[key] = QUESTIONS.get(key, f"{name} needs {key}")
-    if len(given) > len(placed) and (key := "sensitive_features") in takes:
-        faults[key] = f"{name} takes {len(placed)} without a name; pass {key}= next"
+            faults[key] = f"{name} needs {key}"
     return faults
 
 

@@ -16,7 +16,7 @@ from pcer.cli.progress import Display, log_run
 from pcer.cli.train import NOT_FOR_MODULES, OF_NETWORKS, train
 from pcer.data import TablePlan
 from pcer.errors import InputError
-from pcer.release.disclosure import DisclosureRule
+from pcer.release.disclosure import Disclosure
 from pcer.train import EngineFlags, TrainConfig
 from pcer_studies.command import reproduce
 from tests.commands import config, passed, refusal
@@ -123,9 +123,10 @@ def test_every_setting_is_an_option_or_a_key_and_heeded_or_refused():
         "public",
         "attributes",
         "public_data",
+        "secret",
         "settings",
     }
-    kinds = (TrainConfig, EngineFlags, TablePlan, DisclosureRule)
+    kinds = (TrainConfig, EngineFlags, TablePlan, Disclosure)
     settings = {field.name for kind in kinds for field in fields(kind)}
     options = set(inspect.signature(train).parameters)
     assert settings - alone <= options | set(TABLE_OF)

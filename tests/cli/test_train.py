@@ -119,14 +119,14 @@ def test_a_benchmark_gives_what_python_gives_by_default(tmp_path):
         outcome="harm",
         positive_label=1,
         progress=False,
-        options=pcer.Options(
-            groups=race.group_names,
+        about=pcer.About(
             dataset="compas",
+            groups=race.group_names,
             people="defendants",
             positive_means="are predicted to be charged again",
             notes=compas.notes,
-            public_data=True,
         ),
+        disclosure=pcer.Disclosure(public_data=True),
     )
     assert (tmp_path / "compas.race.release.json").read_text() == made.to_json()
     assert (

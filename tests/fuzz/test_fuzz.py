@@ -23,7 +23,7 @@ from pcer.data import TablePlan, read_table
 from pcer.errors import PcerError, shown
 from pcer.files import parse_json
 from pcer.release.build import ReleaseFacts
-from pcer.release.disclosure import DisclosureRule
+from pcer.release.disclosure import Disclosure
 from pcer.release.panel import carried_costs, panels
 from pcer.release.reading import parse_release
 from pcer.report import (
@@ -253,7 +253,7 @@ FACTS = ReleaseFacts(
     dataset="d",
     outcome="harm",
     split_kind="random",
-    disclosure=DisclosureRule(public=True),
+    disclosure=Disclosure(public_data=True),
 )
 OWN = TablePlan(label="y_true", positive="1", attributes=("sex",), outcome="harm")
 

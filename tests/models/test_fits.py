@@ -40,7 +40,7 @@ def slow_release(store, state=STATE):
 
 
 def job(code: str, store: Path, *, kill_after: int | None = None, env=None) -> None:
-    """Run code in a process of its own, to the end or until a store has so many blocks."""
+    """Run code in another process, to the end or until a store has so many blocks."""
     code = f"from tests.models.test_fits import *\nstore = {str(store)!r}\n{code}"
     running = subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, env=env, stderr=subprocess.PIPE
@@ -135,7 +135,8 @@ def test_without_a_random_state_splits_are_drawn_and_a_store_or_secret_finds_the
             Ignorant(), random_state=None, store=tmp_path / name, **given
         ).runs
 
-    first, kept = drawn("a"), tmp_path / "a" / "splits.secret"
+    first = drawn("a")
+    kept = tmp_path / "a" / "splits.secret"
     assert first == drawn("a") == drawn("b", secret=kept.read_bytes())
     assert first != drawn("c")
     assert kept.stat().st_mode & 0o077 == 0

@@ -1,4 +1,4 @@
-"""Who knows the order of the rows and all that is public, and solves for everybody's record."""
+"""Somebody who knows the rows' order and all that is public solves for records."""
 
 import numpy as np
 import pytest
@@ -31,22 +31,26 @@ def tables_of(made: Release) -> np.ndarray:
 def recovered(
     n: int, n_splits: int, draw: int = 0, **given: object
 ) -> tuple[float, float]:
-    """Shares of people whose group and label an attacker finds, and would find by guessing.
+    """Shares of people whose group and label an attacker finds, and would guess.
 
     A linear program: everybody's shares in the four kinds of people, such that every
     split has as many of each kind in training as the release says, if ``random_state``
     was 0.
     """
     rng = np.random.default_rng([n_splits, draw])
-    X, y, group = rng.normal(size=(n, 3)), rng.integers(0, 2, n), rng.integers(0, 2, n)
-    data, test_size = (X, y, np.array(["f", "m"])[group]), 0.3 if n >= 400 else 0.5
+    X = rng.normal(size=(n, 3))
+    y = rng.integers(0, 2, n)
+    group = rng.integers(0, 2, n)
+    data = (X, y, np.array(["f", "m"])[group])
+    test_size = 0.3 if n >= 400 else 0.5
     given |= {"n_splits": n_splits, "test_size": test_size, "least_people": 1}
     made = release(GaussianNB(), data, random_state=None, **given)
     kinds = tables_of(made).sum(axis=4).reshape(n_splits, 2, 4)
     whole = kinds[0].sum(axis=0)
     member = random_splits(n_splits, n, None, test_size, random_state=0).members(n)
     seen = sp.vstack([np.ones((1, n)), member.astype(float)])
-    of_kinds, of_people = sp.kron(seen, sp.eye(4)), sp.kron(sp.eye(n), np.ones((1, 4)))
+    of_kinds = sp.kron(seen, sp.eye(4))
+    of_people = sp.kron(sp.eye(n), np.ones((1, 4)))
     wanted = np.concatenate([whole, kinds[:, 0].ravel()])
     slack = sp.vstack([sp.eye(len(wanted)), sp.csr_matrix((n, len(wanted)))])
     equations = sp.hstack(
@@ -85,16 +89,20 @@ def fitting(made: Release, exact: Release, run: int, name: str) -> np.ndarray:
     0 or 1, how an AUC follows from that, and the rules by which tables are coarsened
     and exposures rounded.
     """
-    shown, models = made.runs[run].groups[name], range(len(made.runs))
+    shown = made.runs[run].groups[name]
+    models = range(len(made.runs))
     labels = tables_of(exact)[run, :, made.subject.groups.index(name)].sum(axis=2)
     errors = np.indices(labels.ravel() + 1).reshape(
         2, 2, -1
     )  # (part, label, candidate)
-    right, n, wrong = labels[..., None] - errors, labels.sum(axis=1), errors.sum(axis=1)
+    right = labels[..., None] - errors
+    n = labels.sum(axis=1)
+    wrong = errors.sum(axis=1)
     cells = [[right[:, 0], errors[:, 0]], [errors[:, 1], right[:, 1]]]
     cells = np.array(cells).transpose(3, 2, 0, 1)
     value = (wrong[1] / n[1] - wrong[0] / n[0]) / 2
-    fits, level = np.ones(len(cells), dtype=bool), Detail.SIZES
+    fits = np.ones(len(cells), dtype=bool)
+    level = Detail.SIZES
     if shown.test.positive_rate is not None:
         level = Detail.POSITIVE_RATE
         fits &= cells[:, 1, :, 1].sum(axis=1) == round(shown.test.positive_rate * n[1])
@@ -107,11 +115,12 @@ def fitting(made: Release, exact: Release, run: int, name: str) -> np.ndarray:
     others = sum(
         exact.runs[k].groups[name].exposure[AUC].value for k in models if k != run
     )
-    tables = [model.groups[name] for model in made.runs]
-    coarse = [
-        part for g in tables if not hasattr(g.train, "tp") for part in (g.train, g.test)
-    ]
-    least = min(part.n for part in coarse) * len(models)
+    coarse = []
+    for model in made.runs:
+        tables = model.groups[name]
+        if not hasattr(tables.train, "tp"):
+            coarse += [tables.train.n, tables.test.n]
+    least = min(coarse) * len(models)
     for row in made.pooled_exposure:
         if (row.group, row.proxy) == (name, AUC):
             fits &= (
@@ -137,14 +146,14 @@ def test_coarse_tables_cannot_be_had_back_from_all_that_is_released(n_splits, n_
         exact, made = (release(tree, certain_cells=c, **given) for c in (True, False))
         for run, g in np.ndindex(n_splits, 2):
             if not hasattr(made.runs[run].groups["fm"[g]].train, "tp"):
-                own, fits = (
-                    tables_of(exact)[run, :, g],
-                    fitting(made, exact, run, "fm"[g]),
-                )
+                own = tables_of(exact)[run, :, g]
+                fits = fitting(made, exact, run, "fm"[g])
                 assert (
                     (fits == own).all(axis=(1, 2, 3)).any()
                 )  # the truth is among them
-                room, full, people = (fits > 0).any(axis=0), own > 0, own.sum(axis=0)
+                room = (fits > 0).any(axis=0)
+                full = own > 0
+                people = own.sum(axis=0)
                 told += people[room[0] != room[1]].sum()
                 hidden += people[full[0] != full[1]].sum()
     assert hidden > 10
@@ -152,35 +161,31 @@ def test_coarse_tables_cannot_be_had_back_from_all_that_is_released(n_splits, n_
 
 
 def test_lira_of_one_model_says_nothing_of_the_coarse_tables_of_others():
-    """It is made of the others' members: swapping two people of a coarse table would change it."""
-    forest, given = (
-        RandomForestClassifier(5, random_state=0),
-        {"data": world(400, 0), "n_splits": 8},
-    )
+    """LiRA is made of the others' members: swapping two people would change it."""
+    forest = RandomForestClassifier(5, random_state=0)
+    given = {"data": world(400, 0), "n_splits": 8}
     exact, made = (
         release(forest, certain_cells=c, least_people=5, **given) for c in (True, False)
     )
     assert 0 < made.disclosure.n_coarse_tables < 16
-    of_runs = [
-        {
-            cost
-            for run in each.runs
-            for table in run.groups.values()
-            for cost in table.exposure
-        }
-        for each in (exact, made)
-    ]
-    assert of_runs[0] - of_runs[1] == {proxy.name for proxy in BY_SHADOWS}
-    assert {proxy.name for proxy in BY_SHADOWS} <= {
-        row.proxy for row in made.pooled_exposure
-    }
+    by_shadows = {proxy.name for proxy in BY_SHADOWS}
+    assert attacks_of_one_model(exact) - attacks_of_one_model(made) == by_shadows
+    assert by_shadows <= {row.proxy for row in made.pooled_exposure}
+
+
+def attacks_of_one_model(made: Release) -> set[str]:
+    """The attacks whose exposures the tables of single models have."""
+    attacks = set()
+    for run in made.runs:
+        attacks = attacks.union(*(table.exposure for table in run.groups.values()))
+    return attacks
 
 
 def test_rounded_exposures_are_audited_and_nothing_gets_sharper():
     tree = DecisionTreeClassifier(random_state=0)
     exact, made = (release(tree, n_splits=6, certain_cells=c) for c in (True, False))
     assert (made.disclosure.n_coarse_tables, made.disclosure.memberships) == (12, 0)
-    assert not any(table.exposure for run in made.runs for table in run.groups.values())
+    assert attacks_of_one_model(made) == set()
     for row, own in zip(made.pooled_exposure, exact.pooled_exposure, strict=True):
         assert row.value != own.value
         for error in ("standard_error", "null_error"):

@@ -39,8 +39,9 @@ def release(drawn) -> pcer.Release:
 
 def slow_auc(score: np.ndarray, member: np.ndarray) -> tuple[float, float]:
     """AUC - 1/2 by comparing every member with every other, and DeLong's error."""
-    inside, outside = score[member], score[~member]
-    wins = np.array([[(a > b) + 0.5 * (a == b) for b in outside] for a in inside])
+    inside = score[member]
+    outside = score[~member]
+    wins = np.array([(a > outside) + 0.5 * (a == outside) for a in inside])
     n, m = wins.shape
     variance = wins.mean(axis=1).var(ddof=1) / n + wins.mean(axis=0).var(ddof=1) / m
     return float(wins.mean()) - 0.5, max(
@@ -63,10 +64,8 @@ def test_the_attack_is_the_slow_one(drawn, release):
     for g, name in enumerate(GROUPS):
         chosen = drawn.group == g
         value, error = slow_auc(np.array(score)[chosen], drawn.member[chosen])
-        found, row = (
-            release.runs[0].groups[name].exposure["reference_advantage"],
-            rows[name],
-        )
+        found = release.runs[0].groups[name].exposure["reference_advantage"]
+        row = rows[name]
         assert found.value == row.value == pytest.approx(value, rel=1e-9)
         assert found.standard_error == pytest.approx(error, rel=1e-9)
         assert row.null_error == row.standard_error == pytest.approx(error, rel=0.01)
@@ -87,11 +86,9 @@ def test_an_audit_rests_on_it_and_says_so(release):
     rows = [
         one for one in release.pooled_exposure if one.proxy == "reference_advantage"
     ]
-    p = holm(
-        upper_p(
-            *(np.array([getattr(x, k) for x in rows]) for k in ("value", "null_error"))
-        )
-    )
+    exposures = np.array([row.value for row in rows])
+    errors = np.array([row.null_error for row in rows])
+    p = holm(upper_p(exposures, errors))
     found = [audit.budgets[0].groups[one.group].p_value for one in rows]
     assert found == pytest.approx(p, abs=1e-11)
     assert any(one.proxy == "reference_advantage" for one in release.placebo)
@@ -104,7 +101,8 @@ def test_an_audit_rests_on_it_and_says_so(release):
 def test_frames_dicts_arrays_and_several_models_give_the_same(
     drawn, release, few_permutations
 ):
-    frame, n = pd.DataFrame(drawn.reference), len(drawn.label)
+    frame = pd.DataFrame(drawn.reference)
+    n = len(drawn.label)
     for given in (frame, {"a": frame[0], "b": frame[1], "c": frame[2], "d": frame[3]}):
         again = release_of(drawn, reference=given)
         assert again.pooled_exposure == release.pooled_exposure

@@ -49,7 +49,8 @@ def test_what_is_claimed_of_a_splitter(kind):
     assert found.training.unit_of_split is None
     noted = [note for note in found.subject.notes if "Cross-validation" in note]
     assert bool(noted) == type(cv).__name__.endswith("KFold")
-    folded = f"Cross-validation: 3 folds{', drawn 2 times' * kind.startswith('repeated')}. The"
+    n_folds = "3 folds, drawn 2 times" if kind.startswith("repeated") else "3 folds"
+    folded = f"Cross-validation: {n_folds}. The"
     assert all(note.startswith(folded) for note in noted)
     assert release(GaussianNB(), cv=cv).to_json() == found.to_json()
     assert (
@@ -69,11 +70,10 @@ def test_the_splits_are_the_splitters_own():
     found = release(
         GaussianNB(), cv=folds.ShuffleSplit(2, train_size=0.5, test_size=0.2)
     )
-    tables = found.runs[0].groups.values()  # records in neither part count as held out
-    assert [sum(getattr(t, part).n for t in tables) for part in ("train", "test")] == [
-        300,
-        300,
-    ]
+    tables = found.runs[0].groups.values()
+    assert sum(table.train.n for table in tables) == 300
+    # records in neither part count as held out
+    assert sum(table.test.n for table in tables) == 300
     assert "Up to 180 records are in neither part" in " ".join(found.subject.notes)
 
 
@@ -114,21 +114,16 @@ def groups_of(made, cost):
 
 
 def test_copies_of_a_record_add_nothing_to_what_is_known():
-    few, persons = (
-        (np.repeat(one, 20, axis=0) for one in world(60)),
-        np.repeat(np.arange(60), 20),
-    )
+    few = tuple(np.repeat(one, 20, axis=0) for one in world(60))
+    persons = np.repeat(np.arange(60), 20)
     with pytest.raises(InputError, match="fewer than 10 people"):
-        release(GaussianNB(), tuple(few), person_id=persons)
-    model, once = DecisionTreeClassifier(max_depth=3, random_state=0), world(300)
-    thrice, options = (
-        (np.repeat(x, 3, axis=0) for x in once),
-        {"n_splits": 9, "public_data": True},
-    )
+        release(GaussianNB(), few, person_id=persons)
+    model = DecisionTreeClassifier(max_depth=3, random_state=0)
+    once = world(300)
+    thrice = tuple(np.repeat(x, 3, axis=0) for x in once)
+    options = {"n_splits": 9, "public_data": True}
     single = release(model, once, person_id=np.arange(300), **options)
-    several = release(
-        model, tuple(thrice), person_id=np.repeat(np.arange(300), 3), **options
-    )
+    several = release(model, thrice, person_id=np.repeat(np.arange(300), 3), **options)
     assert single.training.effective_units == several.training.effective_units
     for cost in ("overfitting_gap", "paired_confidence"):
         one, many = (groups_of(made, cost) for made in (single, several))
@@ -183,7 +178,7 @@ COSTS = ("overfitting_gap", "paired_gap", "paired_confidence")
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", NULLS)
 def test_nothing_is_found_where_nothing_can_be(kind):
-    """So many alarms at a level of 5 % are exceeded by chance in one of 1,000 tests at most."""
+    """Chance exceeds so many alarms at a level of 5 % in one of 1,000 tests at most."""
     cv, person_id = NULLS[kind]
     alarms = dict.fromkeys(COSTS, 0)
     for seed in range(60):

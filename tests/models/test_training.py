@@ -39,7 +39,7 @@ def of_torch(features, labels, seed):
 
 def release(function, features=X, **changes):
     given = {"sensitive_features": SEX, "outcome": "benefit", "n_splits": 3, **changes}
-    given["options"] = given.get("options", pcer.Options(public_data=True))
+    given["disclosure"] = pcer.Disclosure(public_data=True)
     return pcer.release_from_training(function, features, Y, **given)
 
 
@@ -51,7 +51,7 @@ def test_whatever_is_returned_gives_the_estimators_release():
         sensitive_features=SEX,
         outcome="benefit",
         n_splits=3,
-        options=pcer.Options(public_data=True),
+        disclosure=pcer.Disclosure(public_data=True),
     )
     tensor = torch.tensor(X)
     for function, features in ((train, X), (one_column, X), (of_torch, tensor)):
@@ -65,7 +65,7 @@ def test_whatever_is_returned_gives_the_estimators_release():
         "positive_label": "no",
         "n_splits": 2,
     }
-    given["options"] = pcer.Options(public_data=True)
+    given["disclosure"] = pcer.Disclosure(public_data=True)
     named = pcer.release_from_estimator(GaussianNB(), X, words, **given)
 
     def of_no(features, labels, seed):  # one column is that of the positive label
@@ -99,16 +99,13 @@ def test_no_two_models_share_a_seed_and_a_store_resumes_to_the_same_bytes(tmp_pa
         assert torch.initial_seed() == seed  # what unseeded layers and noise draw from
         return train(features, labels, seed)
 
-    options = pcer.Options(public_data=True, store=tmp_path / "s", version="1")
-    how = {"options": options, "epsilon": lambda model: model.epsilon}
+    how = {"store": tmp_path / "s", "version": "1"}
+    how["epsilon"] = lambda model: model.epsilon
     first = release({"a": noting, "b": noting}, **how)
     assert len(set(seeds)) == 6
     assert release({"a": noting, "b": noting}, **how).to_json() == first.to_json()
     assert len(seeds) == 6
-    release(
-        {"a": noting},
-        options=pcer.Options(public_data=True, store=tmp_path / "s", version=2),
-    )
+    release({"a": noting}, store=tmp_path / "s", version=2)
     assert len(seeds) == 9
 
 
@@ -125,9 +122,7 @@ def test_models_that_only_answer_are_noted():
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"options": pcer.Options(store="s")}, "version"),
-        ({"options": pcer.Options(epsilon=1)}, "epsilon"),
-        ({"options": pcer.Options(budgets={"epsilon": [1]})}, "budgets"),
+        ({"store": "s"}, "version"),
         ({"function": GaussianNB()}, "train"),
         ({"function": GaussianNB}, "train"),
         ({"function": 3}, "train"),

@@ -1,7 +1,7 @@
 """Small worlds for estimators, and estimators that do what a test needs."""
 
 import time
-from inspect import signature
+from dataclasses import fields
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -10,20 +10,22 @@ from sklearn.utils.metaestimators import available_if
 import pcer
 
 N = 600
+ABOUT = [field.name for field in fields(pcer.About)]
+DISCLOSURE = [field.name for field in fields(pcer.Disclosure)]
 STATE = 2**64  # a random state that private records may have, known to tests
 
 
 def called(door, *columns, **given):
-    """Call one of the front doors: what is no argument of it goes into its options."""
-    several = door is pcer.releases_from_predictions
-    names = {*signature(pcer.release_from_predictions if several else door).parameters}
-    names |= {"attributes"} if several else set()
-    arguments = {name: given.pop(name) for name in list(given) if name in names}
-    return door(*columns, **arguments, options=pcer.Options(**given))
+    """Call one of the front doors: the fields of its two records go into these."""
+    about = {name: given.pop(name) for name in ABOUT if name in given}
+    disclosure = {name: given.pop(name) for name in DISCLOSURE if name in given}
+    records = {"about": pcer.About(**about)}
+    records["disclosure"] = pcer.Disclosure(**disclosure)
+    return door(*columns, **given, **records)
 
 
 def world(n: int = N, seed: int = 0):
-    """Features, labels that follow the first of them loosely, and groups of unequal size."""
+    """Features, labels that loosely follow the first, and groups of unequal size."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
     y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
@@ -38,7 +40,7 @@ def release(estimator, data=None, **changes):
 
 
 class Ignorant(ClassifierMixin, BaseEstimator):
-    """Learns nothing from anybody: its weights are drawn, so nothing can be memorised.
+    """Learns nothing from anybody: its weights are drawn, so nothing is memorised.
 
     With a habit it does something odd: on every training part, or on those without the
     marked one.
@@ -74,7 +76,7 @@ class Ignorant(ClassifierMixin, BaseEstimator):
 
 
 class LookupTable(ClassifierMixin, BaseEstimator):
-    """Knows the label of everybody it was trained on; of others it says 0, and is sure of none."""
+    """Knows the label of everybody it was trained on; says 0 of others, unsure."""
 
     def __init__(self, probabilities=True):
         self.probabilities = probabilities

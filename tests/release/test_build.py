@@ -26,14 +26,14 @@ from pcer.release.build import (
     source_state,
 )
 from pcer.release.columns import SPLITS
-from pcer.release.disclosure import DisclosureRule
+from pcer.release.disclosure import Disclosure
 from pcer.release.file import write_release
 from pcer.release.reading import read_release
 from pcer.release.records import Exposure, PooledExposure
 from pcer.release.small_groups import Attribute
 
 FACTS = ReleaseFacts(
-    disclosure=DisclosureRule(public=True),
+    disclosure=Disclosure(public_data=True),
     dataset="loans",
     outcome="benefit",
     split_kind="random",
@@ -109,7 +109,7 @@ def test_everything_the_format_has_can_be_written(tmp_path):
 def test_coarser_tables_say_in_how_many_and_how_often_in_test():
     cells = np.array([[[9, 9, 0, 9], [9, 0, 0, 9]], [[6, 4, 4, 6], [6, 4, 4, 6]]])
     runs = (CountedRun(key=RunKey(1.0, 3), cells=cells),)
-    rule = DisclosureRule(public=True, certain_cells=False)
+    rule = Disclosure(public_data=True, certain_cells=False)
     made = build_release(
         replace(FACTS, disclosure=rule), counted(runs=runs), file="x"
     ).to_tree()

@@ -13,7 +13,7 @@ from pcer.errors import InputError
 from pcer.release import small_groups
 from pcer.release.build import CELLS
 from pcer.release.columns import SPLITS
-from pcer.release.disclosure import DisclosureRule
+from pcer.release.disclosure import Disclosure
 from pcer.release.small_groups import (
     NOBODY,
     Attribute,
@@ -24,7 +24,7 @@ from pcer.release.small_groups import (
     regroup,
 )
 
-RULE = DisclosureRule(least_people=5)
+RULE = Disclosure(least_people=5)
 MOST_ATOMS = 5  # of one table that are looked for: the rarest stand anywhere
 
 
@@ -53,7 +53,7 @@ def attribute(name: str, codes: list[int]) -> Attribute:
 def alone(sizes: np.ndarray, **rule: bool) -> Regrouping:
     names = tuple("ABCDEFG"[: sizes.shape[2]])
     letters = Attribute("letter", names, np.arange(len(names)))
-    return regroup(DisclosureRule(**rule), [letters], models(sizes))[0]
+    return regroup(Disclosure(**rule), [letters], models(sizes))[0]
 
 
 LARGE, SMALL = (90, 90, 40, 40), (3, 3, 3, 3)
@@ -78,25 +78,25 @@ def test_a_small_group_never_stands_alone_and_is_not_named(sizes, names, place):
     assert bool(found.note) == (len(sizes) > 2)
     found.attribute = found.attribute._replace(codes=np.array([1, 0, NOBODY]))
     assert found.released.codes.tolist() == [place[1], place[0], NOBODY]
-    assert alone(people(*sizes), public=True).names == tuple("ABCD"[: len(sizes)])
+    assert alone(people(*sizes), public_data=True).names == tuple("ABCD"[: len(sizes)])
 
 
 def test_names_of_joined_groups_are_told_apart_and_not_too_long():
     sizes = even(90, 3, 8)
     names = ("2 small groups", "x", "y")
-    found = regroup(
-        DisclosureRule(), [Attribute("a", names, np.arange(3))], models(sizes)
-    )[0]
+    found = regroup(Disclosure(), [Attribute("a", names, np.arange(3))], models(sizes))[
+        0
+    ]
     assert found.names == ("2 small groups", "2 small groups (joined)")
     long = tuple(letter * 50 for letter in "abcd")
     found = regroup(
-        DisclosureRule(),
+        Disclosure(),
         [Attribute("a", long, np.arange(4))],
         models(even(90, 40, 30, 3)),
     )[0]
     assert found.names == (long[0], long[1], f"{long[2]} + 1 small group")
     one_left = Attribute("a", (*long, "e"), np.arange(5))
-    found = regroup(DisclosureRule(), [one_left], models(even(90, 80, 1, 2, 4)))[0]
+    found = regroup(Disclosure(), [one_left], models(even(90, 80, 1, 2, 4)))[0]
     assert found.names == (long[0], f"{long[1]} + 3 small groups")
 
 
@@ -149,7 +149,7 @@ def told(released, counts, least: int) -> set[int]:
 
 
 def told_before(*attributes: Attribute, counts: np.ndarray) -> set[int]:
-    public = regroup(DisclosureRule(public=True), attributes, models(counts))
+    public = regroup(Disclosure(public_data=True), attributes, models(counts))
     return told(public, counts, 5)
 
 
@@ -207,7 +207,7 @@ def test_what_a_coarse_table_hides_is_not_had_from_another_attribute() -> None:
         (made["race"], True),
         (released(data)["race"], False),
     ):
-        rule = DisclosureRule(certain_cells=certain_cells)
+        rule = Disclosure(certain_cells=certain_cells)
         with pytest.raises(InputError, match="'sex' beside others shows") as caught:
             allowed_groups(rule, columns, [model], [beside])
         assert caught.value.field == "certain_cells"
@@ -397,7 +397,7 @@ def released_blocks(release, name, data) -> dict[str, list[int]]:
     return blocks
 
 
-def released(data, **options) -> dict[str, pcer.Release]:
+def released(data, **rule) -> dict[str, pcer.Release]:
     return pcer.releases_from_predictions(
         data["label"],
         data["answer"],
@@ -405,7 +405,7 @@ def released(data, **options) -> dict[str, pcer.Release]:
         split=data["part"],
         split_kind="random",
         outcome="benefit",
-        options=pcer.Options(**options),
+        disclosure=pcer.Disclosure(**rule),
     )
 
 

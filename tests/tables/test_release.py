@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 import pcer
 from pcer.errors import InputError
 from pcer.release.build import ReleaseFacts
-from pcer.release.disclosure import DisclosureRule
+from pcer.release.disclosure import Disclosure
 from pcer.tables import PredictionColumns, release, releases_from_table
 from pcer.tables.source import connect, open_predictions
 from tests.commands import passed, refusal
@@ -26,7 +26,7 @@ COLUMNS = PredictionColumns(
 )
 PLAIN = PredictionColumns(attributes=("sex",))
 FACTS = ReleaseFacts(
-    disclosure=DisclosureRule(public=True),
+    disclosure=Disclosure(public_data=True),
     dataset="made up",
     outcome="benefit",
     split_kind="random",
@@ -153,9 +153,9 @@ def test_small_groups_are_joined_as_with_arrays(both_ways):
     frame = predictions(4_000).assign(loss=0.5)
     frame.loc[frame.index < 12, "race"] = "grey"
     columns = replace(COLUMNS, attributes=("race",), loss="loss")
-    ours = releases_from_table(
-        frame, columns, replace(FACTS, disclosure=DisclosureRule())
-    )["race"]
+    ours = releases_from_table(frame, columns, replace(FACTS, disclosure=Disclosure()))[
+        "race"
+    ]
     given = {
         "public_data": False,
         "membership_score": {"auc_advantage": -frame["loss"]},
@@ -300,7 +300,7 @@ def test_records_are_compared_as_arrays_compare_them(kind, swept, few_permutatio
         frame["id"] = frame["id"].str[1:].astype(int)
         columns = replace(RECORDS, y_pred="y_pred", y_score=None)
         given = {"public_data": False}
-        facts = replace(facts, disclosure=DisclosureRule())
+        facts = replace(facts, disclosure=Disclosure())
     steps = []
     ours = releases_from_table(frame.iloc[::-1], columns, facts, on_step=steps.append)[
         "sex"

@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from pcer import Options, Release, release_from_estimator
+from pcer import About, Disclosure, Release, release_from_estimator
 from pcer.measuring.checks.table import check_release
 from tests.worlds.releases import World, simulate
 
@@ -372,7 +372,9 @@ def fitted_release(
         n_splits=n_splits,
         random_state=draw,
         progress=False,
-        options=Options(dataset="drawn", attribute="group", public_data=True, n_jobs=1),
+        n_jobs=1,
+        about=About(dataset="drawn", attribute="group"),
+        disclosure=Disclosure(public_data=True),
     )
 
 

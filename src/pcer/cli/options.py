@@ -18,7 +18,7 @@ from pydantic import Field, create_model
 
 from pcer.errors import InputError, PcerError, not_installed
 from pcer.files import Record, parse_record, read_toml
-from pcer.release.disclosure import DisclosureRule
+from pcer.release.disclosure import Disclosure
 
 TABLES = ("duckdb", "ibis", "pooch", "pyarrow")
 TRAINING = ("torch", "dp_accounting", "joblib", "opacus", "pyarrow", "sklearn")
@@ -177,6 +177,7 @@ def unanswered(
     return InputError(f"{source}: {' '.join(faults)}{command}", field=field)
 
 
-def disclosure_rule(options: Mapping[str, Any]) -> DisclosureRule:
+def disclosure_rule(options: Mapping[str, Any], **named: Any) -> Disclosure:
     """What the options let a release reveal about few people, or about one."""
-    return from_options(DisclosureRule, options, public=bool(options["public_data"]))
+    public_data = bool(options["public_data"])
+    return from_options(Disclosure, options, public_data=public_data, **named)

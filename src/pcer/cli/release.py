@@ -125,9 +125,8 @@ def release(
         PredictionColumns, options, **({} if y_score is None else NO_ANSWER)
     )
     secret = given_secret(secret_file, is_needed=not public_data)
-    facts = from_options(
-        ReleaseFacts, options, disclosure=disclosure_rule(options), secret=secret
-    )
+    disclosure = disclosure_rule(options, secret=secret)
+    facts = from_options(ReleaseFacts, options, disclosure=disclosure)
     paths = _paths(attributes or [], options["dataset"], out)
     beside = (
         [] if public_data or out == outputs.STDOUT else releases_beside(paths.values())

@@ -29,6 +29,7 @@ from pcer.files import as_shown, make_folder, write_files
 from pcer.measuring.plan import Plan
 from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, DEFAULT_SPLITS, NO_DP
 from pcer.models import object_named
+from pcer.release.build import ReleaseFacts
 from pcer.release.file import Release
 from pcer.release.reading import LIMITS
 from pcer.release.records import Outcome
@@ -500,43 +501,43 @@ def _fitted_releases(
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from pcer.models import Options
-    from pcer.models.estimator import releases_from_estimator
+    from pcer.models.candidates import candidates_of
+    from pcer.models.estimator import SplitPlan, records_of, releases_from_estimator
+    from pcer.models.fits import Running
 
     secret = given_secret(options["secret_file"], is_needed=not dataset.public)
     n_splits = options["seeds"] or DEFAULT_SPLITS
     _note_if_large(dataset, options["attributes"], n_splits, 1)
-    shared = from_options(
-        Options,
-        {
-            **options,
-            "budgets": None,
-            "group_names": None,
-        },  # the dataset has those names
+    facts = ReleaseFacts(
         dataset=dataset.name,
+        outcome=dataset.outcome,
+        split_kind="random",
+        disclosure=options_module.disclosure_rule(
+            {**options, "public_data": dataset.public}, secret=secret
+        ),
         people=dataset.people,
         positive_means=dataset.positive_means,
+        positive_label=1,
         notes=dataset.notes,
-        n_jobs=options["jobs"] or os.cpu_count(),
-        store=work,
-        public_data=dataset.public,
-        secret=secret,
     )
+    shown = [Attribute(a.name, a.group_names, a.codes) for a in attributes]
+    labels = np.array(dataset.labels)
     model = make_pipeline(
         SimpleImputer(keep_empty_features=True), StandardScaler(), estimator
     )
     with progress.Display("models", kept_in=options["out"]) as state:
-        return releases_from_estimator(
-            model,
-            np.array(dataset.features),
-            np.array(dataset.labels),
-            attributes=[Attribute(a.name, a.group_names, a.codes) for a in attributes],
-            outcome=dataset.outcome,
-            positive_label=1,
-            n_splits=n_splits,
-            random_state=None,
+        running = Running(
+            n_jobs=options["jobs"] or os.cpu_count(),
+            store=work,
             progress=state.counter(dataset.name, doing="fitting"),
-            options=shared,
+        )
+        return releases_from_estimator(
+            candidates_of(model, None, None),
+            records_of(np.array(dataset.features), labels, shown[0], 1, None),
+            shown,
+            SplitPlan(n_splits=n_splits),
+            running,
+            facts,
         )
 
 

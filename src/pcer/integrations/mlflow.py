@@ -22,8 +22,10 @@ from pcer.auditing.audit import audit
 from pcer.auditing.record import Audit, parse_plan, write_audit
 from pcer.errors import InputError, clipped, not_installed, shown
 from pcer.measuring.plan import Plan
-from pcer.models.arrays import THRESHOLD, release_from_predictions
-from pcer.models.options import Options
+from pcer.models.about import About
+from pcer.models.arrays import release_from_predictions
+from pcer.models.rows import THRESHOLD
+from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release, write_release
 from pcer.wording import listed, setting_name
 
@@ -37,7 +39,17 @@ LONGEST_TAG = 5_000  # characters; MLflow keeps 8,000
 # What ``evaluator_config`` must say, and what it may; a model decides by its own
 # threshold.
 REQUIRED = ("sensitive_features", "split", "split_kind", "outcome")
-OPTIONS = tuple(field.name for field in fields(Options) if field.name != "threshold")
+IN_CALL = (
+    "split_id",
+    "positive_label",
+    "reference",
+    "membership_score",
+    "epsilon",
+    "dp_delta",
+)
+IN_ABOUT = tuple(field.name for field in fields(About))
+IN_DISCLOSURE = tuple(field.name for field in fields(Disclosure))
+TAKEN = (*REQUIRED, *IN_CALL, *IN_ABOUT, *IN_DISCLOSURE, "record_id", "plan")
 
 
 def log_audit(found: Audit, run: Any = None, *, model_id: str | None = None) -> str:
@@ -190,7 +202,6 @@ def evaluated_release(dataset: Any, model: Any, config: Mapping[str, Any]) -> Re
     record_id: Any = np.arange(len(table))
     if "record_id" in config:
         record_id = table[config["record_id"]]
-    options: dict[str, Any] = {key: config[key] for key in OPTIONS if key in config}
     return release_from_predictions(
         dataset.labels_data,
         **answers,
@@ -199,8 +210,14 @@ def evaluated_release(dataset: Any, model: Any, config: Mapping[str, Any]) -> Re
         split_kind=config["split_kind"],
         outcome=config["outcome"],
         record_id=record_id,
-        options=Options(**options),
+        about=About(**_chosen(config, IN_ABOUT)),
+        disclosure=Disclosure(**_chosen(config, IN_DISCLOSURE)),
+        **_chosen(config, IN_CALL),
     )
+
+
+def _chosen(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: config[name] for name in names if name in config}
 
 
 def _require_keys(config: Mapping[str, Any]) -> None:
@@ -210,9 +227,8 @@ def _require_keys(config: Mapping[str, Any]) -> None:
         raise InputError(
             f"evaluator_config lacks {listed(lacking)}; add it.", field=lacking[0]
         )
-    known = (*REQUIRED, *OPTIONS, "record_id", "plan")
     for key in config:
-        if key not in known:
+        if key not in TAKEN:
             raise InputError(
                 f"evaluator_config does not take {key!r}; see docs/integrations.md.",
                 field=key,

@@ -1,31 +1,33 @@
 """From predictions to a release: for any model, in any dataframe library.
 
-Columns may be numpy arrays, lists, or Series of pandas, polars or pyarrow (through
-narwhals). One table can hold many models: give ``seed`` and the option ``epsilon`` as
-columns. A file that fits in memory comes here too, so that the same rows give the same
-release.
+One table can hold many models: give ``seed`` and ``epsilon`` as columns. ``rows`` reads
+and checks the columns. ``pcer.tables`` and ``pcer.integrations`` come here, too, so
+that the same rows give the same release.
+
+To add an argument of predictions: a column as ``rows`` says, and the argument in both
+functions.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pcer.errors import InputError
-from pcer.files import canonical_json
-from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.models.labels import is_named, require_one_length
-from pcer.models.options import Options
-from pcer.release import attack_kinds, build
+from pcer.metrics import IntArray
+from pcer.models.about import About, facts_of
+from pcer.models.rows import THRESHOLD, MembershipScore, Predictions, Rows, rows_of
+from pcer.release import build
 from pcer.release import columns as convert
-from pcer.release.build import Counted, Entries, ReleaseFacts, RunKey
-from pcer.release.columns import CROSSING, SPLITS, Coded
+from pcer.release.build import Counted, CountedRun, Entries, ReleaseFacts, RunKey
+from pcer.release.columns import CROSSING, Coded
+from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
 from pcer.release.records import Outcome, SplitKind
 from pcer.release.small_groups import (
@@ -38,8 +40,7 @@ from pcer.release.small_groups import (
 
 if TYPE_CHECKING:
     from pcer.attacks import BudgetScores
-
-THRESHOLD = 0.5  # default threshold of probabilities
+    from pcer.attacks.single import Advantage
 
 
 def release_from_predictions(
@@ -51,18 +52,25 @@ def release_from_predictions(
     split: Any,
     split_kind: SplitKind,
     outcome: Outcome,
+    seed: Any = None,
+    split_id: Any = None,
     record_id: Any = None,
-    seed: Any = 0,
-    options: Options | None = None,
+    positive_label: str | int | float | bool | None = None,
+    threshold: float = THRESHOLD,
+    reference: Any = None,
+    membership_score: Any = None,
+    epsilon: Any = None,
+    dp_delta: float | None = None,
+    about: About | Mapping[str, Any] | None = None,
+    disclosure: Disclosure | Mapping[str, Any] | None = None,
 ) -> Release:
-    """Count predictions into a release; with ``record_id`` also attack the models behind them.
+    """Count predictions into a release; with ``record_id`` also attack the models.
 
     Gives the same counts and attacks as ``pcer release`` from a table with these
     columns.
 
     Args:
-        y_true: labels; of more than two, the option ``positive_label`` names the
-            positive one.
+        y_true: labels.
         y_pred: predicted labels; or leave it out and give ``y_score``.
         y_score: probabilities in [0, 1] of the positive label; or a column for each
             label, named by it (a data frame) or in sorted order, as ``predict_proba``
@@ -73,32 +81,68 @@ def release_from_predictions(
         split_kind: "random" if the split was drawn at random, else "other". Required,
             because every test of exposure rests on it.
         outcome: whether a positive prediction is a "benefit" or a "harm".
+        seed: one whole number or a column of them, of several models; floats only below
+            2^53, where they are exact.
+        split_id: one name or a column: which models used the same split.
         record_id: names a record in every model: each is then compared with itself,
             which allows stronger attacks, and the split's name is derived from who is
             in training. All models of a setting must have scored the same records.
-        seed: one whole number or a column of them; floats only below 2^53, where they
-            are exact.
-        options: names, budgets, disclosure and more; see ``pcer.Options``.
+        positive_label: which label is positive; needed unless labels are 0 and 1, or
+            booleans. There may be more than two labels: the others are then negative.
+        threshold: positive from this ``y_score`` on.
+        reference: of one model that cannot be retrained: a column of scores for each
+            reference model, trained on other people only, which cannot be checked.
+            Gives ``reference_advantage``.
+        membership_score: a column of your attack's scores, higher for likely members;
+            its AUC is released beside ours, by the column's name.
+        epsilon: the privacy budget, one number or a column; None, NaN or infinity is a
+            model without differential privacy.
+        dp_delta: the delta of every model with a budget.
+        about: what the release is about, in readers' words.
+        disclosure: what may leave; by default what is safe for private records.
 
     Raises:
         InputError: one sentence that names the argument and the remedy.
 
     >>> release = release_from_predictions(
-    ...     [1, 0, 1, 0], [1, 1, 0, 0], sensitive_features={"letter": ["a", "b", "a", "b"]},
-    ...     split=["train", "train", "test", "test"], split_kind="random", outcome="benefit",
-    ...     options=Options(dataset="toy", public_data=True),
+    ...     [1, 0, 1, 0],
+    ...     [1, 1, 0, 0],
+    ...     sensitive_features={"letter": ["a", "b", "a", "b"]},
+    ...     split=["train", "train", "test", "test"],
+    ...     split_kind="random",
+    ...     outcome="benefit",
+    ...     about=About(dataset="toy"),
+    ...     disclosure=Disclosure(public_data=True),
     ... )
     >>> release.runs[0].groups["a"].train.n
     1
     """
-    options = Options.of(options)
-    columns = convert.named_columns(sensitive_features, options.attribute)
-    name = CROSSING.join(columns) if options.attribute is None else options.attribute
-    answers = (y_true, y_pred, y_score)
-    facts = options.facts(outcome, split_kind)
-    rows = rows_of(
-        answers, split, columns, record_id=record_id, seed=seed, options=options
+    about = About.of(about)
+    facts = facts_of(
+        about,
+        disclosure,
+        outcome=outcome,
+        split_kind=split_kind,
+        positive_label=positive_label,
+        dp_delta=dp_delta,
     )
+    given = Predictions(
+        y_true=y_true,
+        y_pred=y_pred,
+        y_score=y_score,
+        split=split,
+        seed=seed,
+        epsilon=epsilon,
+        split_id=split_id,
+        record_id=record_id,
+        reference=reference,
+        membership_score=membership_score,
+        positive_label=positive_label,
+        threshold=threshold,
+    )
+    columns = convert.named_columns(sensitive_features, about.attribute)
+    name = CROSSING.join(columns) if about.attribute is None else about.attribute
+    rows = rows_of(given, columns)
     return releases_of(rows, {name: [*columns]}, facts, file="predictions")[name]
 
 
@@ -112,11 +156,19 @@ def releases_from_predictions(
     split: Any,
     split_kind: SplitKind,
     outcome: Outcome,
+    seed: Any = None,
+    split_id: Any = None,
     record_id: Any = None,
-    seed: Any = 0,
-    options: Options | None = None,
+    positive_label: str | int | float | bool | None = None,
+    threshold: float = THRESHOLD,
+    reference: Any = None,
+    membership_score: Any = None,
+    epsilon: Any = None,
+    dp_delta: float | None = None,
+    about: About | Mapping[str, Any] | None = None,
+    disclosure: Disclosure | Mapping[str, Any] | None = None,
 ) -> dict[str, Release]:
-    """One release per protected attribute; none of them, alone or together, is about few people.
+    """One release per protected attribute; none is about few people, even together.
 
     Takes what ``release_from_predictions`` takes, with ``sensitive_features`` as named
     columns. ``attributes`` are those wanted, the most important first, and crossings
@@ -124,136 +176,49 @@ def releases_from_predictions(
     alone. One that would reveal few people beside those before it is left out, and
     ``disclosure.not_written`` of the others says why.
     """
-    options = Options.of(options)
-    columns = convert.named_columns(sensitive_features, None)
-    views = [*columns] if attributes is None else attributes
-    if not isinstance(views, Mapping):
-        views = convert.attribute_views(views, columns)
-    for name in (part for own in views.values() for part in own if part not in columns):
-        raise InputError(
-            f"attributes name {name!r}, which is no column of sensitive_features.",
-            field="attributes",
-        )
-    answers = (y_true, y_pred, y_score)
-    facts = options.facts(outcome, split_kind)
-    rows = rows_of(
-        answers, split, columns, record_id=record_id, seed=seed, options=options
+    facts = facts_of(
+        About.of(about),
+        disclosure,
+        outcome=outcome,
+        split_kind=split_kind,
+        positive_label=positive_label,
+        dp_delta=dp_delta,
     )
+    given = Predictions(
+        y_true=y_true,
+        y_pred=y_pred,
+        y_score=y_score,
+        split=split,
+        seed=seed,
+        epsilon=epsilon,
+        split_id=split_id,
+        record_id=record_id,
+        reference=reference,
+        membership_score=membership_score,
+        positive_label=positive_label,
+        threshold=threshold,
+    )
+    columns = convert.named_columns(sensitive_features, None)
+    views = _views(attributes, columns)
+    rows = rows_of(given, columns)
     return releases_of(rows, views, facts, file="predictions")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Rows:
-    """Predictions, checked: arrays of one length."""
-
-    keys: list[
-        RunKey
-    ]  # the models; a split's name as it was given, None where it was not
-    entries: Entries  # model, part, label and answer of each row
-    attributes: Mapping[str, Coded]
-    logits: FloatArray | None = (
-        None  # of the positive label; None where only answers are known
-    )
-    record: Coded | None = None  # names the records in all models; None where not given
-    reference: FloatArray | None = (
-        None  # log odds of the true label beyond reference models'
-    )
-    membership: FloatArray | None = None  # a user's attack scores; NaN where missing
-    attack: str = ""  # its name in the release
-    notes: Sequence[str] = ()
-
-    def digest(self, facts: ReleaseFacts) -> str | None:
-        """A digest of the people behind the rows, whatever their groups: keyed, or of public data.
-
-        It covers records and labels; without record ids, how often each model gave
-        which answer.
-        """
-        if self.record is not None:
-            names = zip(
-                self.record.codes.tolist(), self.entries.positive.tolist(), strict=True
-            )
-            content: Any = sorted(
-                {(self.record.names[code], label) for code, label in names}
-            )
-        else:
-            everybody = Attribute("", ("",), np.zeros_like(self.entries.run))
-            counted = build.count_entries(self.entries, self.keys, everybody)
-            content = sorted(
-                (str(run.key[:2]), run.cells.tolist()) for run in counted.runs
-            )
-        return build.data_digest(canonical_json(content).encode(), facts)
-
-
-def rows_of(
-    answers: tuple[Any, Any, Any],
-    split: Any,
-    attributes: Mapping[str, Any],
-    *,
-    record_id: Any,
-    seed: Any,
-    options: Options,
-) -> Rows:
-    """Columns of any kind as checked arrays; answers are ``y_true``, ``y_pred`` and ``y_score``."""
-    options.require_taken("release_from_predictions")
-    positive, predicted, logits = _answers(*answers, options)
-    n = len(positive)
-    if not n:
-        raise InputError(
-            "The table is empty; give records of each group and part.", field="y_true"
-        )
-    columns = {
-        name: convert.column_of(values, name) for name, values in attributes.items()
-    }
-    record = (
-        None
-        if record_id is None
-        else convert.required_column(record_id, name="record_id")
-    )
-    named = options.split_id
-    membership = options.membership_score
-    attack = ""
-    if named is not None:
-        named = convert.column_of(convert.spread(named, n), "split_id")
-    if membership is not None:
-        own = getattr(membership, "name", None) or "membership_score"
-        ((attack, membership),) = (
-            convert.columns_of(membership) or {own: membership}
-        ).items()
-        attack = (
-            attack if attack in attack_kinds.PROXIES else f"{attack}{attack_kinds.OWN}"
-        )
-        membership = convert.numbers_of(membership, n, name="membership_score")
-    part = _parts(split)
-    (run, keys) = _models_of(options.epsilon, seed, n)
-    require_one_length(
-        y_true=positive,
-        y_pred=predicted,
-        split=part,
-        sensitive_features=convert.cross([*columns.values()]).codes,
-        split_id=named and named.codes,
-        record_id=record and record.codes,
-        membership_score=membership,
-    )
-    reference, notes = _beyond_references(options.reference, logits, positive)
-    if reference is not None and record is None:
-        if len(keys) > 1:
+def _views(
+    attributes: Sequence[str] | Mapping[str, Sequence[str]] | None,
+    columns: Mapping[str, Any],
+) -> Mapping[str, Sequence[str]]:
+    """The columns that each attribute crosses, all of them there."""
+    views = [*columns] if attributes is None else attributes
+    if not isinstance(views, Mapping):
+        views = convert.attribute_views(views, columns)
+    for name in chain(*views.values()):
+        if name not in columns:
             raise InputError(
-                "reference with several models in one table needs record_id, so that each record "
-                "is compared with itself.",
-                field="record_id",
+                f"attributes name {name!r}, which is no column of sensitive_features.",
+                field="attributes",
             )
-        record = convert.required_column(np.arange(n), name="record_id")
-    return Rows(
-        keys=keys if named is None else _with_split_names(keys, run, named),
-        entries=Entries(run=run, split=part, positive=positive, predicted=predicted),
-        attributes=columns,
-        logits=logits,
-        record=record,
-        reference=reference,
-        membership=membership,
-        attack=attack,
-        notes=notes,
-    )
+    return views
 
 
 def releases_of(
@@ -265,10 +230,10 @@ def releases_of(
     beside: Sequence[Release] = (),
     on_step: Callable[[str], None] = lambda doing: None,
 ) -> dict[str, Release]:
-    """Count, attack and build: a release for each view, named by the attributes that it crosses.
+    """Count, attack and build: a release for each view, by its name.
 
-    Existing releases of the same people, ``beside``, take precedence; errors name the
-    ``file``.
+    A view names the attributes that it crosses. Existing releases of the same people,
+    ``beside``, take precedence; errors name the ``file``.
     """
     facts = replace(
         facts,
@@ -277,37 +242,58 @@ def releases_of(
     )
     keys = rows.keys
     if rows.record is not None:
-        names = _split_names(rows, rows.record, facts)
-        keys = [
-            k._replace(split=k.split or s) for k, s in zip(keys, names, strict=True)
-        ]
+        keys = _with_derived_names(rows, rows.record, facts)
     allowed = _allowed(rows, views, facts, beside)
+    attributes = allowed.attributes
     facts = replace(facts, not_written=allowed.not_written)
     counted = [
-        build.count_entries(rows.entries, keys, own) for own in allowed.attributes
+        build.count_entries(rows.entries, keys, attribute) for attribute in attributes
     ]
-    if rows.record is not None and all(
-        len(own.groups) > 1 for own in allowed.attributes
-    ):
+
+    has_groups = all(len(attribute.groups) > 1 for attribute in attributes)
+    if rows.record is not None and has_groups:
         from pcer.attacks import with_costs
 
-        settings, no_coin = _settings(rows, rows.record, allowed.attributes)
+        settings = _settings(rows, rows.record, attributes)
+        own_attack = [] if rows.membership is None else [rows.membership.attack]
         counted = with_costs(
             counted,
-            settings,
+            settings.scores,
             facts,
-            no_coin=no_coin,
-            without=[rows.attack],
+            no_coin=settings.no_coin,
+            without=own_attack,
             on_step=on_step,
         )
     if rows.membership is not None:
         counted = [
-            _with_own_attack(counts, rows, rows.membership, own.codes)
-            for own, counts in zip(allowed.attributes, counted, strict=True)
+            _with_own_attack(counts, rows.entries, rows.membership, attribute.codes)
+            for attribute, counts in zip(attributes, counted, strict=True)
         ]
     return {
-        own.attribute: build.build_release(facts, own, file=file) for own in counted
+        counts.attribute: build.build_release(facts, counts, file=file)
+        for counts in counted
     }
+
+
+def _with_derived_names(rows: Rows, record: Coded, facts: ReleaseFacts) -> list[RunKey]:
+    """The models; a split without a name gets one from its training records."""
+    model_of_row = rows.entries.run
+    pairs = model_of_row * len(record.names) + record.codes
+    if len(np.unique(pairs)) < len(pairs):
+        raise InputError(
+            "record_id: a record appears twice in one model; give every model a "
+            "different epsilon or seed.",
+            field="record_id",
+        )
+    trained = []
+    for places in _by_model(model_of_row):
+        inside = places[rows.entries.split[places] == 0]
+        trained.append([record.names[code] for code in record.codes[inside]])
+    names = build.split_names(trained, facts)
+    return [
+        key._replace(split=key.split or name)
+        for key, name in zip(rows.keys, names, strict=True)
+    ]
 
 
 def _allowed(
@@ -317,305 +303,157 @@ def _allowed(
     beside: Sequence[Release],
 ) -> Allowed:
     """The views in groups that may be released."""
-    names = [release.subject.attribute for release in beside]
-    there = [convert.attribute_views([name], rows.attributes) for name in names]
-    attributes = [
-        attribute_of(name, [rows.attributes[column] for column in own], wanted)
-        for view, wanted in (*((view, None) for view in there), (views, facts.groups))
-        for name, own in view.items()
-    ]
-    whole = rows.entries
-    models = (
-        Model(
-            at,
-            whole.split[at],
-            whole.positive[at],
-            None if whole.n is None else whole.n[at],
-        )
-        for at in _by_model(whole.run)
-    )
+    attributes = []
+    for release in beside:
+        view = convert.attribute_views([release.subject.attribute], rows.attributes)
+        attributes += _attributes(rows, view, wanted=None)
+    attributes += _attributes(rows, views, wanted=facts.groups)
+    models = _models(rows.entries)
     return allowed_groups(
         facts.disclosure, attributes, models, beside, names=facts.group_names
     )
 
 
-def _by_model(run: IntArray) -> list[IntArray]:
+def _attributes(
+    rows: Rows, views: Mapping[str, Sequence[str]], *, wanted: Sequence[Any] | None
+) -> list[Attribute]:
+    attributes = []
+    for name, parts in views.items():
+        columns = [rows.attributes[part] for part in parts]
+        attributes.append(attribute_of(name, columns, wanted))
+    return attributes
+
+
+def _models(entries: Entries) -> Iterator[Model]:
+    """Parts and labels of each model's rows."""
+    for places in _by_model(entries.run):
+        n = None if entries.n is None else entries.n[places]
+        yield Model(places, entries.split[places], entries.positive[places], n)
+
+
+def _by_model(model_of_row: IntArray) -> list[IntArray]:
     """For each model, where its rows stand."""
-    return np.split(np.argsort(run, kind="stable"), np.cumsum(np.bincount(run))[:-1])
+    order = np.argsort(model_of_row, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(model_of_row))[:-1])
 
 
 def _with_own_attack(
-    counted: Counted, table: Rows, membership: FloatArray, group: IntArray
+    counted: Counted, entries: Entries, own: MembershipScore, group_of_row: IntArray
 ) -> Counted:
-    """Add the AUC of the user's membership score in every model and group, by its name."""
+    """Add the AUC of the user's scores in every model and group, by their name."""
     from pcer.attacks.ranking import rank
     from pcer.attacks.single import auc_advantage
     from pcer.attacks.sums import Groups
 
     runs = []
-    entries = table.entries
-    for run, rows in zip(counted.runs, _by_model(entries.run), strict=True):
-        groups = Groups(group[rows], len(counted.groups))
-        ranks = rank(membership[rows], entries.split[rows] == 0, [groups])[groups]
-        exposure = dict(run.exposure)
-        sizes = run.cells.sum(axis=(0, 2)).tolist()
-        for name, n, auc in zip(
-            counted.groups, sizes, map(auc_advantage, ranks), strict=True
-        ):
-            if math.isfinite(auc.value):
-                own = auc.exposure(n_excluded=n - auc.n_members - auc.n_nonmembers)
-                exposure[name] = {**exposure.get(name, {}), table.attack: own}
-        runs.append(replace(run, exposure=exposure))
+    for run, places in zip(counted.runs, _by_model(entries.run), strict=True):
+        groups = Groups(group_of_row[places], len(counted.groups))
+        inside = entries.split[places] == 0
+        ranks = rank(own.values[places], inside, [groups])[groups]
+        by_group = dict(zip(counted.groups, map(auc_advantage, ranks), strict=True))
+        runs.append(_with_aucs(run, by_group, own.attack))
     return replace(counted, runs=tuple(runs))
 
 
-def _settings(
-    rows: Rows, record: Coded, attributes: Sequence[Attribute]
-) -> tuple[list[list[BudgetScores]], str]:
-    """The models of every setting, by attribute; and why no placebo groups can be drawn."""
+def _with_aucs(
+    run: CountedRun, by_group: Mapping[str, Advantage], attack: str
+) -> CountedRun:
+    sizes = run.cells.sum(axis=(0, 2)).tolist()
+    exposure = dict(run.exposure)
+    for (name, auc), n in zip(by_group.items(), sizes, strict=True):
+        if math.isfinite(auc.value):
+            n_excluded = n - auc.n_members - auc.n_nonmembers
+            by_attack = {attack: auc.exposure(n_excluded=n_excluded)}
+            exposure[name] = {**exposure.get(name, {}), **by_attack}
+    return replace(run, exposure=exposure)
+
+
+class Settings(NamedTuple):
+    """What attacks need: the scores of every setting's models."""
+
+    scores: list[list[BudgetScores]]  # by setting, then by attribute
+    no_coin: str  # why no placebo groups can be drawn; empty where they can
+
+
+def _settings(rows: Rows, record: Coded, attributes: Sequence[Attribute]) -> Settings:
+    by_epsilon: dict[float | None, list[IntArray]] = {}
+    for key, places in zip(rows.keys, _by_model(rows.entries.run), strict=True):
+        by_epsilon.setdefault(key.epsilon, []).append(places)
+    scores = []
+    scored = []
+    for epsilon, models in by_epsilon.items():
+        place = _aligned(models, record.codes, epsilon)
+        _require_same(rows.entries.positive, place, "y_true")
+        for attribute in attributes:
+            _require_same(attribute.codes, place, "sensitive_features")
+        scored.append(record.codes[place[0]])
+        scores.append(_scores(rows, place, epsilon, attributes))
+    are_the_same = all(np.array_equal(records, scored[0]) for records in scored)
+    no_coin = "" if are_the_same else "the budgets were scored on different records"
+    return Settings(scores, no_coin)
+
+
+def _scores(
+    rows: Rows,
+    place: IntArray,
+    epsilon: float | None,
+    attributes: Sequence[Attribute],
+) -> list[BudgetScores]:
+    """One setting's models, by attribute; ``place`` is (model, record) the row."""
     from pcer.attacks import BudgetScores
 
-    whole = rows.entries
-    settings = []
-    scored = None
-    no_coin = ""
-    rows_of_model = _by_model(whole.run)
-    for epsilon in dict.fromkeys(key.epsilon for key in rows.keys):
-        models = [
-            rows_of_model[k]
-            for k, key in enumerate(rows.keys)
-            if key.epsilon == epsilon
-        ]
-        at = _aligned(models, record.codes, epsilon)
-        _require_same(whole.positive, at, "y_true")
-        for attribute in attributes:
-            _require_same(attribute.codes, at, "sensitive_features")
-        ids = record.codes[at[0]]
-        predicted = whole.predicted[at]
-        scored = ids if scored is None else scored
-        if not np.array_equal(ids, scored):
-            no_coin = "the budgets were scored on different records"
-        scores = {
-            "logits": np.where(predicted, 1.0, -1.0)
-            if rows.logits is None
-            else rows.logits[at],
-            "labels": whole.positive[at[0]].astype(np.int64),
-            "member": whole.split[at] == 0,
-            "predicted": predicted,
-            "reference": None if rows.reference is None else rows.reference[at],
-            "from_probabilities": rows.logits is not None,
-            "has_probabilities": rows.logits is not None,
-            "epsilon": math.inf if epsilon is None else epsilon,
-        }
-        settings.append(
-            [
-                BudgetScores(group=own.codes[at[0]], group_names=own.groups, **scores)
-                for own in attributes
-            ]
+    entries = rows.entries
+    predicted = entries.predicted[place]
+    has_scores = rows.logits is not None
+    logits = np.where(predicted, 1.0, -1.0)
+    if rows.logits is not None:
+        logits = rows.logits[place]
+    of_any_group: dict[str, Any] = {
+        "logits": logits,
+        "labels": entries.positive[place[0]].astype(np.int64),
+        "member": entries.split[place] == 0,
+        "predicted": predicted,
+        "reference": None if rows.reference is None else rows.reference[place],
+        "from_probabilities": has_scores,
+        "has_probabilities": has_scores,
+        "epsilon": math.inf if epsilon is None else epsilon,
+    }
+    scores = []
+    for attribute in attributes:
+        group = attribute.codes[place[0]]
+        scores.append(
+            BudgetScores(group=group, group_names=attribute.groups, **of_any_group)
         )
-    return settings, no_coin
+    return scores
 
 
 def _aligned(
     models: Sequence[IntArray], record: IntArray, epsilon: float | None
 ) -> IntArray:
-    """(model, record) the row of each record, which all models of a budget must have."""
-    places = [own[np.argsort(record[own], kind="stable")] for own in models]
-    strangers = max(len(np.setxor1d(record[own], record[places[0]])) for own in places)
-    if strangers:
-        name = (
-            "the budget without privacy" if epsilon is None else f"epsilon {epsilon:g}"
-        )
+    """(model, record) the row of each record; all models of a budget must have it."""
+    places = [rows[np.argsort(record[rows], kind="stable")] for rows in models]
+    first = record[places[0]]
+    n_strangers = max(len(np.setxor1d(record[rows], first)) for rows in places)
+    if n_strangers:
+        budget = "the budget without privacy"
+        if epsilon is not None:
+            budget = f"epsilon {epsilon:g}"
         raise InputError(
-            f"record_id: every model of a budget must have scored the same records, but models of "
-            f"{name} differ in {strangers:,}; remove records that some models lack, or leave "
-            "record_id out.",
+            "record_id: every model of a budget must have scored the same records, but "
+            f"models of {budget} differ in {n_strangers:,}; remove records that some "
+            "models lack, or leave record_id out.",
             field="record_id",
         )
     return np.array(places)
 
 
-def _require_same(values: npt.NDArray[Any], at: IntArray, name: str) -> None:
+def _require_same(values: npt.NDArray[Any], place: IntArray, name: str) -> None:
     """Raise InputError unless a column is constant over the models of a record."""
-    if changed := int((values[at] != values[at[0]]).any(axis=0).sum()):
+    is_changed = (values[place] != values[place[0]]).any(axis=0)
+    n_changed = int(is_changed.sum())
+    if n_changed:
         raise InputError(
-            f"{name} differs between models in {changed:,} records of one record_id; give every "
-            "record one value.",
+            f"{name} differs between models in {n_changed:,} records of one record_id; "
+            "give every record one value.",
             field=name,
         )
-
-
-def _with_split_names(
-    keys: Sequence[RunKey], run: IntArray, named: Coded
-) -> list[RunKey]:
-    """The models with their splits' names as given."""
-    names = [None, *named.names]
-    pairs = np.unique(run * len(names) + named.codes + 1)
-    if len(pairs) > len(keys):
-        raise InputError(
-            "split_id must be one value per model; give every model a different epsilon or seed.",
-            field="split_id",
-        )
-    own = (names[pair % len(names)] for pair in pairs.tolist())
-    return [key._replace(split=name) for key, name in zip(keys, own, strict=True)]
-
-
-def _split_names(rows: Rows, record: Coded, facts: ReleaseFacts) -> list[str]:
-    """By model, the name of its split, derived from its training records."""
-    run = rows.entries.run
-    part = rows.entries.split
-    if len(np.unique(run * len(record.names) + record.codes)) < len(run):
-        raise InputError(
-            "record_id: a record appears twice in one model; give every model a different epsilon "
-            "or seed.",
-            field="record_id",
-        )
-    trained = (record.codes[at[part[at] == 0]] for at in _by_model(run))
-    return build.split_names(
-        ([record.names[code] for code in own] for own in trained), facts
-    )
-
-
-def _models_of(epsilon: Any, seed: Any, n: int) -> tuple[IntArray, list[RunKey]]:
-    """Which model each of n rows is of, and the models by budget and seed."""
-    amounts = convert.numbers_of(epsilon, n, name="epsilon")
-    seeds = convert.seeds_of(seed, n)
-    require_one_length(y_true=np.empty(n), epsilon=amounts, seed=seeds)
-    amounts[np.isnan(amounts)] = np.inf
-    if (amounts <= 0).any():
-        raise InputError(
-            "epsilon must be above 0; None means without privacy.", field="epsilon"
-        )
-    budgets, budget = np.unique(amounts, return_inverse=True)
-    numbers, number = np.unique(seeds, return_inverse=True)
-    used, run = np.unique(budget * len(numbers) + number, return_inverse=True)
-    pairs = [divmod(pair, len(numbers)) for pair in used.tolist()]
-    named = [None if np.isinf(amount) else float(amount) for amount in budgets]
-    return run, [RunKey(named[b], int(numbers[s])) for b, s in pairs]
-
-
-def _answers(
-    y_true: Any, y_pred: Any, y_score: Any, options: Options
-) -> tuple[BoolArray, BoolArray, FloatArray | None]:
-    """Labels and answers as positive or not; log odds of the positive label where scores are."""
-    if (y_pred is None) == (y_score is None):
-        raise InputError(
-            "Give either y_pred (labels) or y_score (probabilities).", field="y_pred"
-        )
-    truth = convert.required_column(y_true, name="y_true")
-    if y_score is None:
-        answers = convert.required_column(y_pred, name="y_pred")
-        if {*truth.names} <= {"0", "1"} and {*answers.names} <= {"False", "True"}:
-            answers = Coded(
-                [str(int(name == "True")) for name in answers.names], answers.codes
-            )
-        values = sorted({*truth.names, *answers.names})
-        where = "y_true and y_pred"
-        n = np.bincount(truth.codes) if values == truth.names else ()
-        name = convert.positive_name(values, options.positive_label, where=where, n=n)
-        return is_named(truth, name), is_named(answers, name), None
-    from pcer.attacks import log_odds
-
-    n = np.bincount(truth.codes)
-    name = convert.positive_name(
-        truth.names, options.positive_label, where="y_true", n=n
-    )
-    positive = is_named(truth, name)
-    threshold = THRESHOLD if options.threshold is None else options.threshold
-    columns = _score_columns(y_score, "y_score")
-    if None in columns:  # one column alone
-        return positive, columns[None] >= threshold, log_odds(columns[None])
-    labels = truth.names
-    if (
-        0 in columns
-    ):  # an array: in scikit-learn's order, numbers by size and texts by letter
-        with suppress(TypeError):  # labels of several kinds
-            labels = [
-                convert.text_of(value)
-                for value in np.unique(
-                    convert.values_of(y_true, name="y_true")[0]
-                ).tolist()
-            ]
-        if len(columns) == len(labels):
-            columns = dict(zip(labels, columns.values(), strict=True))
-    if not {name, *labels} <= columns.keys():
-        raise InputError(
-            f"y_score must have a column for each of the {len(labels)} labels, named by it or in "
-            f"sorted order; or give the one of {name!r} alone, such as y_score[:, 1].",
-            field="y_score",
-        )
-    require_one_length(y_true=truth.codes, y_score=columns[name])
-    logits = log_odds(columns[name])
-    if len(columns) > 2:
-        of_labels = np.stack([columns[label] for label in truth.names])
-        of_truth = log_odds(of_labels[truth.codes, np.arange(len(positive))])
-        logits = of_truth * np.where(positive, 1.0, -1.0)
-    return positive, columns[name] >= threshold, logits
-
-
-def _score_columns(scores: Any, argument: str) -> dict[Any, FloatArray]:
-    """Probabilities by column: named as in a data frame, numbered as in an array, or None."""
-    columns: dict[Any, Any] | None = convert.columns_of(scores)
-    if columns is None:
-        several = getattr(scores, "ndim", 1) == 2
-        columns = dict(enumerate(np.asarray(scores).T)) if several else {None: scores}
-    found = {}
-    for key, values in columns.items():
-        name = argument if key is None else f"{argument}[{key!r}]"
-        column, missing = convert.values_of(values, name=name)
-        with suppress(TypeError, ValueError):
-            found[key] = np.where(missing, np.nan, column).astype(np.float64)
-        if key not in found or not ((found[key] >= 0) & (found[key] <= 1)).all():
-            raise InputError(
-                f"{name} must be probabilities in [0, 1] without gaps; apply the sigmoid to "
-                "logits, or give predicted labels as y_pred.",
-                field=argument,
-            )
-    return found
-
-
-def _parts(split: Any) -> IntArray:
-    """(row,) 0 for those trained on, 1 for others; from names, or a mask of the former."""
-    column = convert.required_column(split, name="split")
-    names = column.names
-    of_mask = {"True": SPLITS[0], "False": SPLITS[1]}
-    if set(names) <= set(of_mask):
-        names = [of_mask[name] for name in names]
-    if unknown := [name for name in names if name not in SPLITS]:
-        reason = f"must be 'train' or 'test', not {len(unknown)} others; recode it, or give a mask."
-    elif len(names) < 2:
-        reason = (
-            f"holds only {names[0]!r}, and exposure needs both; predict the training "
-        )
-        reason += "records and the test records with the same model."
-    else:
-        return np.array([SPLITS.index(name) for name in names])[column.codes]
-    raise InputError(f"split {reason}", field="split")
-
-
-def _beyond_references(
-    reference: Any, logits: FloatArray | None, positive: BoolArray
-) -> tuple[FloatArray | None, list[str]]:
-    """(row,) log odds of the true label beyond those of the reference models, and what to say."""
-    if reference is None:
-        return None, []
-    from pcer.attacks import beyond_reference
-
-    scores = _score_columns(reference, "reference")
-    if not scores or logits is None:
-        raise InputError(
-            "reference needs scores: give y_score instead of y_pred, and a column for each "
-            "reference model.",
-            field="reference",
-        )
-    for column in scores.values():
-        require_one_length(y_true=positive, reference=column)
-    own = np.where(positive, logits, -logits)
-    beyond = beyond_reference(own, np.stack([*scores.values()], axis=1), positive)
-    models = (
-        "one reference model" if len(scores) == 1 else f"{len(scores)} reference models"
-    )
-    return beyond, [
-        f"reference_advantage compares each record with {models}, which never saw any of these "
-        "records, as the trainer says; this cannot be checked."
-    ]

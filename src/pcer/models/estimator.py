@@ -2,37 +2,70 @@
 
 Anything with scikit-learn's protocol will do: pipelines, searches, XGBoost, LightGBM,
 skorch. Only the release leaves; scores of single records stay in memory or in a store
-that only their owner can read.
+that only their owner can read. ``training`` and ``pcer train --estimator`` come here,
+too.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pcer.attacks import BudgetScores, count_models, with_costs
-from pcer.errors import InputError, door, not_installed, require_at_least
-from pcer.metrics import DEFAULT_SPLITS, BoolArray
+from pcer.errors import (
+    InputError,
+    not_installed,
+    require_at_least,
+    require_open_unit,
+)
+from pcer.metrics import DEFAULT_SPLITS, BoolArray, IntArray
 from pcer.models import fits
-from pcer.models.fits import Answers, Candidate, OnProgress, Records
+from pcer.models.about import About, facts_of
+from pcer.models.candidates import (
+    Candidate,
+    candidates_of,
+    described,
+    rounded_up,
+    versions,
+)
+from pcer.models.fits import Answers, OnProgress, Records, Running
 from pcer.models.labels import require_one_index, require_one_length
-from pcer.models.options import Options, option_remedies
-from pcer.models.splits import given_splits, random_splits, state_of
+from pcer.models.splits import Splits, given_splits, random_splits, state_of
 from pcer.release import columns as convert
-from pcer.release.build import ReleaseFacts, build_release, data_digest
+from pcer.release.build import Counted, ReleaseFacts, build_release, data_digest
 from pcer.release.columns import SPLITS
+from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
 from pcer.release.records import Outcome
 from pcer.release.small_groups import Allowed, Attribute, Model, allowed_groups
 
+TEST_SIZE = 0.3
+NO_COIN = (
+    "people may have several records, and made-up groups are drawn record by record"
+)
 
-@door(option_remedies)
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SplitPlan:
+    """How the splits are drawn."""
+
+    n_splits: int = DEFAULT_SPLITS
+    test_size: float = TEST_SIZE  # share of records, or people, that is held out
+    cv: Any = None  # a splitter of scikit-learn, instead
+    random_state: int | None = None
+
+    def __post_init__(self) -> None:
+        require_at_least(1, n_splits=self.n_splits)
+        require_open_unit(test_size=self.test_size)
+
+
 def release_from_estimator(
     estimator: Any,
     X: Any,
@@ -40,13 +73,23 @@ def release_from_estimator(
     *,
     sensitive_features: Any,
     outcome: Outcome,
-    positive_label: str | int | float | bool | None = None,
     n_splits: int = DEFAULT_SPLITS,
+    positive_label: str | int | float | bool | None = None,
+    test_size: float = TEST_SIZE,
+    cv: Any = None,
+    person_id: Any = None,
+    drop_sensitive: bool = False,
+    budgets: Mapping[str, Sequence[float | None]] | None = None,
+    epsilon: Any = None,
+    dp_delta: float | None = None,
     random_state: int | None = None,
+    n_jobs: int | None = None,
+    store: str | os.PathLike[str] | None = None,
     progress: bool | OnProgress = True,
-    options: Options | None = None,
+    about: About | Mapping[str, Any] | None = None,
+    disclosure: Disclosure | Mapping[str, Any] | None = None,
 ) -> Release:
-    """Fit an estimator on many random splits and release outcomes and exposure of each group.
+    """Fit an estimator on many random splits: outcomes and exposure of each group.
 
     The release carries every attack that the splits allow: the gap, paired attacks,
     AUC, and from 8 splits on LiRA and RMIA. ``not_computed`` says why one is missing.
@@ -61,19 +104,32 @@ def release_from_estimator(
         y: labels.
         sensitive_features: the group of each record; several named columns are crossed.
             If X is a data frame: also the name of one of its columns, or a list of
-            names. The model still sees them, unless ``options.drop_sensitive``.
+            names. The model still sees them, unless ``drop_sensitive``.
         outcome: whether a positive prediction is a "benefit" or a "harm".
+        n_splits: how many splits, drawn independently.
         positive_label: which label is positive; needed unless labels are 0 and 1, or
             booleans. There may be more than two labels: the others are then negative.
-        n_splits: how many splits, drawn independently.
+        test_size: share of the records, or people, that a split holds out.
+        cv: a random splitter of scikit-learn instead of independent splits.
+        person_id: who has the record, where people have several: they are kept
+            together.
+        drop_sensitive: leave columns that ``sensitive_features`` names out of X.
+        budgets: the name of the parameter that carries epsilon, and the values it
+            takes: ``{"epsilon": [0.5, 1, None]}``; None is a model without privacy
+            (infinity).
+        epsilon: the privacy budget, one number or a dict by the estimator's name; None
+            or infinity is a model without differential privacy.
+        dp_delta: the delta of every model with a budget.
         random_state: of splits and estimators. None: 0 for public data, else from
-            ``options.secret``, or drawn and kept in ``options.store``. Anyone who knows
-            it can
-            solve for people's groups and labels: for private data a small number is
+            ``disclosure.secret``, or drawn and kept in ``store``. Anyone who knows it
+            can solve for people's groups and labels: for private data a small number is
             refused.
+        n_jobs: how many are fitted at once, as for joblib; ``joblib.parallel_config``
+            works, too.
+        store: folder that keeps every finished split; the same call resumes there.
         progress: show a bar on stderr; or a function of (models done, models in all).
-        options: splits, people, budgets, store, disclosure and more; see
-            ``pcer.Options``.
+        about: what the release is about, in readers' words.
+        disclosure: what may leave; by default what is safe for private records.
 
     Raises:
         InputError: one sentence that names the argument or the split, and the remedy.
@@ -89,159 +145,90 @@ def release_from_estimator(
     >>> [run.split for run in release.runs], release.subject.groups
     (['split 1', 'split 2'], ['left', 'right'])
     """
+    _require_packages()
+    about = About.of(about)
+    facts = facts_of(
+        about,
+        disclosure,
+        outcome=outcome,
+        split_kind="random",
+        positive_label=positive_label,
+        dp_delta=dp_delta,
+    )
+    plan = SplitPlan(
+        n_splits=n_splits, test_size=test_size, cv=cv, random_state=random_state
+    )
+    X, features = _named_features(X, sensitive_features, drop_sensitive=drop_sensitive)
+    require_one_index(X=X, y=y, sensitive_features=features, person_id=person_id)
+    attribute = about.attribute_of(features)
+    candidates = candidates_of(estimator, epsilon, budgets)
+    records = records_of(X, y, attribute, positive_label, person_id)
+    running = Running(
+        n_jobs=n_jobs, store=None if store is None else Path(store), progress=progress
+    )
+    releases = releases_from_estimator(
+        candidates, records, [attribute], plan, running, facts
+    )
+    return releases[attribute.name]
+
+
+def _require_packages() -> None:
     for module, package in (("sklearn", "scikit-learn"), ("joblib", "joblib")):
         if importlib.util.find_spec(module) is None:
             raise not_installed(package, extra="sklearn", needed_by="fitting")
-    options = Options.of(options)
-    X, features = _named_features(X, sensitive_features, options)
-    require_one_index(
-        X=X, y=y, sensitive_features=features, person_id=options.person_id
-    )
-    attribute = options.attribute_of(features)
-    made = releases_from_estimator(
-        estimator,
-        X,
-        y,
-        attributes=[attribute],
-        outcome=outcome,
-        positive_label=positive_label,
-        n_splits=n_splits,
-        random_state=random_state,
-        progress=progress,
-        options=options,
-    )
-    return made[attribute.name]
 
 
-def _named_features(X: Any, features: Any, options: Options) -> tuple[Any, Any]:
-    """X, perhaps without them, and the columns of it that the features name; or both as given."""
+def _named_features(X: Any, features: Any, *, drop_sensitive: bool) -> tuple[Any, Any]:
+    """X, perhaps without the sensitive features, and these by name or as given."""
     import narwhals as nw
 
-    names = [features] if isinstance(features, str) else features
     columns = dict[str, Any]()
     if nw.dependencies.is_into_dataframe(X):
         columns = convert.columns_of(X) or {}
-    is_list = (
-        bool(columns) and isinstance(features, list | tuple) and len(features) != len(X)
-    )
-    if not is_list and not isinstance(features, str):
-        if options.drop_sensitive:
-            rule = "drop_sensitive needs names of columns of X as sensitive_features"
-            raise InputError(
-                f"{rule}; give these, or leave it out.", field="drop_sensitive"
-            )
-        return X, features
-    for name in (name for name in names if name not in columns):
-        has = (
-            f"X has {', '.join([*columns][:10])}"
-            if columns
-            else "X has no columns with names"
-        )
+    names = [features] if isinstance(features, str) else None
+    if columns and isinstance(features, list | tuple) and len(features) != len(X):
+        names = [*features]
+    if names is None and drop_sensitive:
         raise InputError(
-            f"sensitive_features names {name!r}, but {has}; name a column of a data frame X, or "
-            "give the group of each record.",
-            field="sensitive_features",
+            "drop_sensitive needs names of columns of X as sensitive_features; give "
+            "these, or leave it out.",
+            field="drop_sensitive",
         )
-    if options.drop_sensitive:
+    if names is None:
+        return X, features
+    _require_columns(names, columns)
+    if drop_sensitive:
         X = nw.from_native(X, eager_only=True).drop(names).to_native()
     return X, {name: columns[name] for name in names}
 
 
-def releases_from_estimator(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    *,
-    attributes: Sequence[Attribute],
-    outcome: Outcome,
-    positive_label: str | int | float | bool | None,
-    n_splits: int,
-    random_state: int | None,
-    progress: bool | OnProgress,
-    options: Options,
-) -> dict[str, Release]:
-    """A release for each attribute that can have one; arguments of ``release_from_estimator``."""
-    options.require_taken("release_from_estimator")
-    require_at_least(1, n_splits=n_splits)
-    candidates = fits.candidates_of(estimator, options.epsilon, options.budgets)
-    records = _records(X, y, attributes, positive_label, options)
-    random_state = state_of(random_state, options)
-    if options.cv is None:
-        splits = random_splits(
-            n_splits, len(records.y), records.persons, options.test_size, random_state
-        )
-    else:
-        splits = given_splits(
-            options, records.classes.codes, records.persons, random_state
-        )
-    config = {
-        **splits.config,
-        "threshold": "the estimator's own",
-        "models": fits.described(candidates),
-        "versions": fits.versions(candidates),
-        # that of private records would reveal who was in which split
-        **({"random_state": random_state} if options.public_data else {}),
-    }
-    member = splits.members(len(records.y))
-    allowed = _allowed(attributes, records, options, member)
-    facts = options.facts(
-        outcome,
-        "random",
-        stratified_by=splits.stratified_by,
-        unit_of_split=splits.unit,
-        positive_label=positive_label,
-        mechanism="none"
-        if all(math.isinf(c.epsilon) for c in candidates)
-        else "unknown",
-        config=config,
-        notes=[*options.notes, *splits.notes],
-        not_written=allowed.not_written,
-    )
-    if options.public_data or options.secret:
-        import joblib
-
-        content = str(joblib.hash((records.X, records.y), hash_name="sha1")).encode()
-        facts = replace(facts, data_digest=data_digest(content, facts))
-    with _shown(progress) as on_progress:
-        answers = fits.fit_all(
-            candidates, records, splits, random_state, options, on_progress
-        )
-    spent = {
-        c.name: each.tolist() for c, (*_, each) in zip(candidates, answers, strict=True)
-    }
-    if told := {name: own for name, own in spent.items() if not np.isnan(own).any()}:
-        largest = {name: fits.rounded_up(max(own), 2) for name, own in told.items()}
-        candidates = [
-            c._replace(epsilon=largest.get(c.name, c.epsilon)) for c in candidates
-        ]
-        every = {
-            name: [x if x < math.inf else None for x in own]
-            for name, own in told.items()
-        }
-        facts = replace(facts, config={**config, "epsilon_of_models": every})
-    scored = zip(candidates, answers, strict=True)
-    sure = [
-        c.name
-        for c, (a, *_) in scored
-        if c.has_probabilities and abs(a).min() > fits.CERTAIN
-    ]
-    facts = replace(facts, notes=[*facts.notes, *map(fits.ALL_CERTAIN.format, sure)])
-    return _releases(facts, records, candidates, member, allowed.attributes, answers)
+def _require_columns(names: Sequence[str], columns: Mapping[str, Any]) -> None:
+    has = "X has no columns with names"
+    if columns:
+        has = f"X has {', '.join([*columns][:10])}"
+    for name in names:
+        if name not in columns:
+            raise InputError(
+                f"sensitive_features names {name!r}, but {has}; name a column of a "
+                "data frame X, or give the group of each record.",
+                field="sensitive_features",
+            )
 
 
-def _records(
-    X: Any, y: Any, attributes: Sequence[Attribute], positive: object, options: Options
+def records_of(
+    X: Any, y: Any, attribute: Attribute, positive_label: object, person_id: Any
 ) -> Records:
-    y = (
-        np.asarray(y) if isinstance(y, list | tuple) or hasattr(y, "to_pylist") else y
-    )  # pyarrow
+    """What estimators are fitted to, checked."""
+    if isinstance(y, list | tuple) or hasattr(y, "to_pylist"):  # the latter is pyarrow
+        y = np.asarray(y)
     classes = convert.required_column(y, name="y")
-    (labels, _) = convert.values_of(y, name="y")
+    labels, _ = convert.values_of(y, name="y")
     persons = None
-    if options.person_id is not None:
-        persons = convert.required_column(options.person_id, name="person_id").codes
-    codes = attributes[0].codes
-    require_one_length(X=X, y=labels, sensitive_features=codes, person_id=persons)
+    if person_id is not None:
+        persons = convert.required_column(person_id, name="person_id").codes
+    require_one_length(
+        X=X, y=labels, sensitive_features=attribute.codes, person_id=persons
+    )
     if len(labels) < 2:
         raise InputError(
             "There is nothing to split: give at least two records.", field="y"
@@ -250,82 +237,176 @@ def _records(
         raise InputError(
             "y holds one label only, and a classifier needs two or more.", field="y"
         )
+    n_of_label = np.bincount(classes.codes)
     return Records(
         X=X,
         y=y if hasattr(y, "detach") else labels,  # a tensor stays one
         classes=classes,
         positive=convert.positive_name(
-            classes.names, positive, where="y", n=np.bincount(classes.codes)
+            classes.names, positive_label, where="y", n=n_of_label
         ),
         persons=persons,
     )
 
 
-@contextmanager
-def _shown(progress: bool | OnProgress) -> Iterator[OnProgress]:
-    """A bar on stderr where somebody may see it; or the caller's own."""
-    if callable(progress):
-        yield progress
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bar
+def releases_from_estimator(
+    candidates: Sequence[Candidate],
+    records: Records,
+    attributes: Sequence[Attribute],
+    plan: SplitPlan,
+    running: Running,
+    facts: ReleaseFacts,
+) -> dict[str, Release]:
+    """Draw splits, fit, attack and count: a release for each attribute allowed."""
+    is_public = facts.disclosure.public_data
+    random_state = state_of(
+        plan.random_state,
+        is_public=is_public,
+        secret=facts.disclosure.secret,
+        store=running.store,
+    )
+    splits = _splits(plan, records, random_state, is_public=is_public)
+    member = splits.members(len(records.y))
+    allowed = _allowed(attributes, records, member, facts)
+    config = {
+        **splits.config,
+        "threshold": "the estimator's own",
+        "models": described(candidates),
+        "versions": versions(candidates),
+    }
+    if is_public:  # of private records it would reveal who was in which split
+        config["random_state"] = random_state
+    is_bare = all(math.isinf(candidate.epsilon) for candidate in candidates)
+    facts = replace(
+        facts,
+        stratified_by=splits.stratified_by,
+        unit_of_split=splits.unit,
+        mechanism="none" if is_bare else "unknown",
+        config=config,
+        notes=[*facts.notes, *splits.notes],
+        not_written=allowed.not_written,
+        data_digest=_digest(records, facts),
+    )
+    answers = fits.fit_all(candidates, records, splits, random_state, running)
+    candidates, facts = _with_spent(candidates, answers, facts)
+    facts = _with_certainty_noted(candidates, answers, facts)
+    return _releases(facts, records, candidates, member, allowed.attributes, answers)
 
-    console = Console(stderr=True)
-    hidden = not progress or not (console.is_terminal or console.is_jupyter)
-    with Bar(console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task("Fitting", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+def _splits(
+    plan: SplitPlan, records: Records, random_state: int, *, is_public: bool
+) -> Splits:
+    if plan.cv is not None:
+        return given_splits(
+            plan.cv,
+            records.classes.codes,
+            records.persons,
+            random_state,
+            is_public=is_public,
+        )
+    return random_splits(
+        plan.n_splits, len(records.y), records.persons, plan.test_size, random_state
+    )
 
 
 def _allowed(
     attributes: Sequence[Attribute],
     records: Records,
-    options: Options,
     member: BoolArray,
+    facts: ReleaseFacts,
 ) -> Allowed:
-    """The groups that may be released; refuses a split that nothing can be learnt from."""
+    """The groups that may be released; refuses a split that teaches nothing."""
     positive = records.is_positive
+    _require_both_labels(positive, member)
+    for attribute in attributes:
+        if len(attribute.groups) < 2:
+            raise InputError(
+                f"attribute {attribute.name!r} has {len(attribute.groups)} group; an "
+                "audit needs at least two.",
+                field="sensitive_features",
+            )
+    # One with several records of one label and the same groups counts once.
+    persons = np.arange(len(positive)) if records.persons is None else records.persons
+    kinds = np.stack([persons, positive, *(a.codes for a in attributes)])
+    rows = np.unique(kinds, axis=1, return_index=True)[1]
+    models = (
+        Model(rows, np.where(inside[rows], 0, 1), positive[rows]) for inside in member
+    )
+    allowed = allowed_groups(
+        facts.disclosure, attributes, models, names=facts.group_names
+    )
+    for attribute in allowed.attributes:
+        _require_everybody(attribute, member)
+    return allowed
+
+
+def _require_both_labels(positive: BoolArray, member: BoolArray) -> None:
+    """Raise InputError where everybody who is trained on has one label."""
     for number, inside in enumerate(member, start=1):
         n_positive = int(positive[inside].sum())
         if n_positive in (0, int(inside.sum())):
             which = "negative" if n_positive == 0 else "positive"
             raise InputError(
-                f"split {number}: everybody in the training part has a {which} label, and a "
-                "classifier needs both; balance the splits with "
+                f"split {number}: everybody in the training part has a {which} label, "
+                "and a classifier needs both; balance the splits with "
                 "cv=StratifiedShuffleSplit(n_splits=20, test_size=0.3).",
                 field="cv",
             )
-    for own in attributes:
-        if len(own.groups) < 2:
-            raise InputError(
-                f"attribute {own.name!r} has {len(own.groups)} group; an audit needs at least two.",
-                field="sensitive_features",
-            )
-    # One with several records of one label and the same groups counts once.
-    persons = np.arange(len(positive)) if records.persons is None else records.persons
-    alike = np.stack([persons, positive, *(own.codes for own in attributes)])
-    rows = np.unique(alike, axis=1, return_index=True)[1]
-    models = (
-        Model(rows, np.where(inside[rows], 0, 1), positive[rows]) for inside in member
-    )
-    allowed = allowed_groups(
-        options.disclosure, attributes, models, names=options.group_names
-    )
-    for own in allowed.attributes:
-        for number, inside in enumerate(
-            member, start=1
-        ):  # of public records none are joined
-            for part, chosen in zip(SPLITS, (inside, ~inside), strict=True):
-                for absent in np.setdiff1d(
-                    np.arange(len(own.groups)), own.codes[chosen]
-                ):
-                    raise InputError(
-                        f"split {number}: group {own.groups[absent]!r} has nobody in the {part} "
-                        "part; join it with another group, leave it out with groups=[...], or "
-                        "change test_size.",
-                        field="groups",
-                    )
-    return allowed
+
+
+def _require_everybody(attribute: Attribute, member: BoolArray) -> None:
+    """Raise InputError where a group has nobody in a part: of public data none join."""
+    groups = np.arange(len(attribute.groups))
+    for number, inside in enumerate(member, start=1):
+        for part, chosen in zip(SPLITS, (inside, ~inside), strict=True):
+            absent = np.setdiff1d(groups, attribute.codes[chosen])
+            if absent.size:
+                raise InputError(
+                    f"split {number}: group {attribute.groups[absent[0]]!r} has nobody "
+                    f"in the {part} part; join it with another group, leave it out "
+                    "with about=pcer.About(groups=[...]), or change test_size.",
+                    field="groups",
+                )
+
+
+def _digest(records: Records, facts: ReleaseFacts) -> str | None:
+    if not (facts.disclosure.public_data or facts.disclosure.secret):
+        return None
+    import joblib
+
+    content = joblib.hash((records.X, records.y), hash_name="sha1")
+    return data_digest(str(content).encode(), facts)
+
+
+def _with_spent(
+    candidates: Sequence[Candidate], answers: Sequence[Answers], facts: ReleaseFacts
+) -> tuple[list[Candidate], ReleaseFacts]:
+    """Where models say what they spent the largest counts, rounded up to two digits."""
+    updated = []
+    every = {}
+    for candidate, answer in zip(candidates, answers, strict=True):
+        spent = answer.spent.tolist()
+        if np.isnan(spent).any():
+            updated.append(candidate)
+            continue
+        every[candidate.name] = [x if x < math.inf else None for x in spent]
+        updated.append(candidate._replace(epsilon=rounded_up(max(spent), 2)))
+    if every:
+        config = {**(facts.config or {}), "epsilon_of_models": every}
+        facts = replace(facts, config=config)
+    return updated, facts
+
+
+def _with_certainty_noted(
+    candidates: Sequence[Candidate], answers: Sequence[Answers], facts: ReleaseFacts
+) -> ReleaseFacts:
+    """A note of each setting whose probabilities are all 0 or 1."""
+    notes = []
+    for candidate, answer in zip(candidates, answers, strict=True):
+        least_sure = abs(answer.of_truth).min()
+        if candidate.has_probabilities and least_sure > fits.CERTAIN:
+            notes.append(fits.ALL_CERTAIN.format(candidate.name))
+    return replace(facts, notes=[*facts.notes, *notes])
 
 
 def _releases(
@@ -336,49 +417,77 @@ def _releases(
     attributes: Sequence[Attribute],
     answers: Sequence[Answers],
 ) -> dict[str, Release]:
-    """Counts and costs of every setting, in a release for each attribute."""
-    positive = records.is_positive
-    labels = records.is_positive.astype(np.int64)
-    settings = []
-    for candidate, (of_truth, predicted, _) in zip(candidates, answers, strict=True):
-        logits = np.where(positive, of_truth, -of_truth)
-        settings.append(
-            [
-                BudgetScores(
-                    logits=logits,
-                    labels=labels,
-                    member=member,
-                    group=own.codes,
-                    group_names=own.groups,
-                    predicted=predicted,
-                    from_probabilities=candidate.has_probabilities,
-                    has_probabilities=candidate.has_probabilities,
-                    epsilon=candidate.epsilon,
-                    model=candidate.model,
-                )
-                for own in attributes
-            ]
-        )
-    models = [
-        (split, f"split {split + 1}") for split in range(len(member))
-    ]  # tells of no row
-    by_attribute = zip(attributes, zip(*settings, strict=True), strict=True)
-    counted = [count_models(own, views, models) for own, views in by_attribute]
-    releases = {}
+    """Counts and exposures of every setting, in a release for each attribute."""
+    settings = [
+        _scores(candidate, answer, records, member, attributes)
+        for candidate, answer in zip(candidates, answers, strict=True)
+    ]
     persons = records.persons
-    no_coin = ""
-    if persons is not None:
-        no_coin = "people may have several records, and made-up groups are drawn record by record"
-    counted = with_costs(counted, settings, facts, no_coin=no_coin)
-    for own, counts in zip(attributes, counted, strict=True):
+    counted = with_costs(
+        _counted(attributes, settings, n_splits=len(member)),
+        settings,
+        facts,
+        no_coin="" if persons is None else NO_COIN,
+    )
+    releases = {}
+    for attribute, counts in zip(attributes, counted, strict=True):
         if persons is not None:
-            several = [
-                np.bincount(persons[own.codes == k]) for k in range(len(own.groups))
-            ]
-            # Kish's effective number of people: (sum m)^2 / sum m^2
-            units = [float(m.sum() ** 2 / (m**2).sum()) for m in several]
-            facts = replace(
-                facts, effective_units=dict(zip(own.groups, units, strict=True))
-            )
-        releases[own.name] = build_release(facts, counts, file=facts.dataset)
+            units = _effective_people(attribute, persons)
+            facts = replace(facts, effective_units=units)
+        releases[attribute.name] = build_release(facts, counts, file=facts.dataset)
     return releases
+
+
+def _counted(
+    attributes: Sequence[Attribute],
+    settings: Sequence[Sequence[BudgetScores]],
+    *,
+    n_splits: int,
+) -> list[Counted]:
+    """Counts of every model, by attribute; names of splits tell of no row."""
+    models = [(split, f"split {split + 1}") for split in range(n_splits)]
+    by_attribute = zip(*settings, strict=True)
+    return [
+        count_models(attribute, scores, models)
+        for attribute, scores in zip(attributes, by_attribute, strict=True)
+    ]
+
+
+def _scores(
+    candidate: Candidate,
+    answers: Answers,
+    records: Records,
+    member: BoolArray,
+    attributes: Sequence[Attribute],
+) -> list[BudgetScores]:
+    """One setting's models, by attribute."""
+    positive = records.is_positive
+    logits = np.where(positive, answers.of_truth, -answers.of_truth)
+    labels = positive.astype(np.int64)
+    return [
+        BudgetScores(
+            logits=logits,
+            labels=labels,
+            member=member,
+            group=attribute.codes,
+            group_names=attribute.groups,
+            predicted=answers.predicted,
+            from_probabilities=candidate.has_probabilities,
+            has_probabilities=candidate.has_probabilities,
+            epsilon=candidate.epsilon,
+            model=candidate.model,
+        )
+        for attribute in attributes
+    ]
+
+
+def _effective_people(attribute: Attribute, persons: IntArray) -> dict[str, float]:
+    """Kish's effective number of people by group: (sum m)^2 / sum m^2.
+
+    m is how many records each of them has in the group.
+    """
+    effective = {}
+    for group, name in enumerate(attribute.groups):
+        m = np.bincount(persons[attribute.codes == group])
+        effective[name] = float(m.sum() ** 2 / (m**2).sum())
+    return effective

@@ -3,36 +3,34 @@
 A model gives two things for every record: its log odds of the true class, and whether
 it predicts the positive label. Both depend on the split only, not on how many fits run
 at once. With a store each finished model is a file, so that an interrupted call
-resumes.
+resumes. ``estimator`` calls ``fit_all``.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import platform
 import random
 import sys
 import threading
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context
+from itertools import product
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from pcer._version import __version__
 from pcer.attacks import log_odds
-from pcer.errors import InputError, as_code, clipped
-from pcer.metrics import BoolArray, IntArray
+from pcer.errors import InputError, clipped
+from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.models.candidates import Candidate, unfit, versions
 from pcer.models.labels import is_named
-from pcer.models.options import Options
 from pcer.models.splits import LEAST_SECRET, TRAINING_STREAM, Splits, stream
 from pcer.release.columns import Coded, column_of, text_of
 from pcer.store import blocks
@@ -48,168 +46,18 @@ CERTAIN = 36.0  # log odds beyond it are of a probability that is 0 or 1 in 64 b
 ALL_CERTAIN = (
     "Every probability of {} is 0 or 1: attacks by confidence see its answers alone."
 )
-
-
-class Candidate(NamedTuple):
-    """One setting: the name of its model (None if there is only one), its budget, its estimator."""
-
-    model: str | None
-    epsilon: float
-    estimator: Any
-
-    @property
-    def name(self) -> str:
-        """For sentences: the model's name or that of its class, and its budget."""
-        budget = f", epsilon {self.epsilon:g}" if math.isfinite(self.epsilon) else ""
-        kind = getattr(self.estimator, "__name__", type(self.estimator).__name__)
-        return f"{self.model or kind}{budget}"
-
-    @property
-    def has_probabilities(self) -> bool:
-        """Whether it will give probabilities once it is fitted."""
-        return hasattr(self.estimator, "predict_proba")
-
-
-def candidates_of(
-    estimator: Any, epsilon: Any, budgets: Mapping[str, Sequence[float | None]] | None
-) -> list[Candidate]:
-    """Every setting, in the order given, checked before anything is fitted."""
-    from sklearn.base import clone
-
-    named = dict(estimator) if isinstance(estimator, Mapping) else {None: estimator}
-    if not named:
-        raise _unfit("estimator", "is an empty dict; name at least one estimator")
-    for name, own in named.items():
-        _require_estimator(own, "estimator" if name is None else f"estimator {name!r}")
-    if budgets is None:
-        amounts = (
-            epsilon if isinstance(epsilon, Mapping) else dict.fromkeys(named, epsilon)
-        )
-        if absent := [name for name in named if name not in amounts]:
-            raise InputError(
-                f"epsilon names no budget for {absent[0]!r}; add it, None without privacy.",
-                field="epsilon",
-            )
-        return [
-            Candidate(name, budget_of(amounts[name]), own)
-            for name, own in named.items()
-        ]
-    ((parameter, values),) = budgets.items()
-    wanted = [budget_of(value) for value in values]
-    has_it = all(parameter in own.get_params() for own in named.values())
-    if not wanted or len(set(wanted)) < len(wanted) or not has_it:
-        raise InputError(
-            "budgets must give at least one epsilon, and none twice, for a parameter that the "
-            f'estimator has, not {parameter!r}; in a pipeline it is called like "step__epsilon".',
-            field="budgets",
-        )
-    return [
-        Candidate(name, amount, clone(own).set_params(**{parameter: amount}))
-        for name, own in named.items()
-        for amount in wanted
-    ]
-
-
-def described(candidates: Sequence[Candidate]) -> dict[str, Any]:
-    """For ``training.config``: classes and settings that are numbers; texts may name a category."""
-    found = {}
-    for candidate in candidates:
-        kind = type(candidate.estimator)
-        (_, *inside) = _parts(candidate.estimator)
-        steps = dict.fromkeys(
-            type(p).__name__ for p in inside if not isinstance(p, type)
-        )
-        within = f" ({', '.join(steps)})" if steps else ""
-        numbers = {
-            name: value
-            for name, value in sorted(candidate.estimator.get_params(deep=True).items())
-            if isinstance(value, bool | int | float) and math.isfinite(value)
-        }
-        name = f"{kind.__module__}.{kind.__qualname__}{within}"
-        found[candidate.name] = {"class": name, **numbers}
-    return found
-
-
-def versions(candidates: Sequence[Candidate]) -> dict[str, str]:
-    """Versions of Python, pcer and the packages that the estimators come from."""
-    every = [part for candidate in candidates for part in _parts(candidate.estimator)]
-    packages = {
-        "numpy",
-        "sklearn",
-        *(type(part).__module__.partition(".")[0] for part in every),
-    }
-    found = {
-        name: getattr(sys.modules.get(name), "__version__", None)
-        for name in sorted(packages)
-    }
-    return {
-        "python": platform.python_version(),
-        "pcer": __version__,
-        **{
-            name: version for name, version in found.items() if isinstance(version, str)
-        },
-    }
-
-
-def _parts(estimator: Any) -> list[Any]:
-    """An estimator and those inside it."""
-    inside = estimator.get_params(deep=True).values()
-    return [estimator, *(part for part in inside if hasattr(part, "get_params"))]
-
-
-def rounded_up(number: float, digits: int) -> float:
-    """The number with so many significant digits, never less than it was.
-
-    >>> rounded_up(0.56, 2), rounded_up(1.961, 2), rounded_up(12.01, 2)
-    (0.56, 2.0, 13.0)
-    """
-    return float(
-        Context(prec=digits, rounding=ROUND_CEILING).create_decimal(str(number))
-    )
-
-
-def budget_of(value: Any) -> float:
-    """A budget that a user gives: infinite for None, NaN for a function of models."""
-    if callable(value):
-        return math.nan  # known of every model once it is trained
-    with suppress(TypeError, ValueError):
-        if (budget := math.inf if value is None else float(value)) > 0:
-            return budget
-    raise InputError(
-        f"epsilon must be one number above 0, not {as_code(value)}; None means without privacy.",
-        field="epsilon",
-    )
-
-
-def _require_estimator(estimator: Any, where: str) -> None:
-    from sklearn.base import clone, is_regressor
-
-    kind = getattr(estimator, "__name__", type(estimator).__name__)
-    methods = ("fit", "predict", "get_params", "set_params")
-    if isinstance(estimator, type):
-        fault = f"is the class {kind}; give an object: {kind}()"
-    elif absent := [name for name in methods if not hasattr(estimator, name)]:
-        fault = (
-            f"({kind}) has no {absent[0]}, and it must be fitted on every split; give "
-        )
-        fault += "an estimator with scikit-learn's protocol, several as a dict by name, or what "
-        fault += "trains any other model to release_from_training"
-    elif kind == "FrozenEstimator":
-        fault = "is frozen and cannot be fitted again; give the estimator inside it"
-    elif hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
-        fault = f"({kind}) is a regressor; give a classifier"
-    else:
-        try:
-            clone(estimator)
-            return
-        except (TypeError, RuntimeError):
-            fault = f"({kind}) cannot be cloned; let its __init__ keep every argument unchanged "
-            fault += "under its own name, as scikit-learn asks"
-    raise _unfit(where, fault)
-
-
-def _unfit(where: str, reason: str) -> InputError:
-    return InputError(f"{where} {reason}.", field="estimator")
+NOT_PROBABILITIES = (
+    "predict_proba gave {:,} values that are not between 0 and 1; apply the sigmoid "
+    "or softmax to logits, scale the features, or choose a model that converges"
+)
+LABELS_GIVEN = (
+    "predict gave labels, not probabilities; return the model's predict_proba"
+)
+WRONG_SHAPE = (
+    "predict_proba gave shape {} for {:,} records and {} classes; let it give a column "
+    "for each class"
+)
+NOT_NORMALISED = "the two columns do not add up to 1; apply the softmax to logits"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -220,9 +68,8 @@ class Records:
     y: npt.NDArray[Any]  # (record,) labels as given
     classes: Coded  # the labels by name
     positive: str  # the name of the positive one
-    persons: (
-        IntArray | None
-    )  # (record,) who has it, from 0; None where nobody has several
+    # (record,) who has it, from 0; None where nobody has several
+    persons: IntArray | None
 
     @property
     def is_positive(self) -> BoolArray:
@@ -230,11 +77,24 @@ class Records:
         return is_named(self.classes, self.positive)
 
 
-# One model's answers by record: log odds of the true class (without probabilities +1
-# where correct and -1 where not), and whether it predicts the positive label; and the
-# epsilon that it spent, NaN where nothing says so.
-Answers = tuple[FloatRow, BoolArray, Any]
-Key = tuple[int, int]  # a model: the position of its setting, and its split
+class Answers(NamedTuple):
+    """What one model says: arrays (record,); or many: arrays (split, record)."""
+
+    # Log odds of the true class; without probabilities 1 where right, -1 where wrong.
+    of_truth: FloatRow
+    predicted: BoolArray  # whether the positive label is predicted
+    spent: Any  # one number a model: its epsilon, NaN where nothing says so
+
+
+class Key(NamedTuple):
+    """One model: the position of its setting, and its split."""
+
+    candidate: int
+    split: int
+
+
+class _Unusable(Exception):
+    """What a fitted model answers cannot be used; why, as part of a sentence."""
 
 
 class _Failure(NamedTuple):
@@ -244,55 +104,108 @@ class _Failure(NamedTuple):
     trace: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """How models are fitted; nothing in a release follows from it."""
+
+    n_jobs: int | None = None  # how many at once, as for joblib
+    store: Path | None = None  # the folder that keeps finished ones
+    progress: bool | OnProgress = True  # a bar; or a function to be told
+
+
 def fit_all(
     candidates: Sequence[Candidate],
     records: Records,
     splits: Splits,
     random_state: int,
-    options: Options,
-    on_progress: OnProgress,
+    running: Running,
 ) -> list[Answers]:
-    """What each setting's models say on every split: arrays (split, record), and (split,) epsilons.
+    """What each setting's models say on every split.
 
     InputError says of which split and model, what went wrong there, and what is kept.
     """
-    store = None if options.store is None else Path(options.store)
-    keys = [(at, s) for s in range(len(splits.train)) for at in range(len(candidates))]
-    with _opened(store, candidates, records, splits, random_state) as (found, keep):
-        missing = [key for key in keys if key not in found]
-        on_progress(len(keys) - len(missing), len(keys))
-        calls = [
-            ((at, s), candidates[at], records, splits.train[s], random_state)
-            for at, s in missing
-        ]
-        finished = _fitted(calls, options.n_jobs)
+    n_splits = len(splits.train)
+    keys = _keys(len(candidates), n_splits)
+    with (
+        _shown(running.progress) as on_progress,
+        _opened(running.store, candidates, records, splits, random_state) as kept,
+    ):
+        missing = [key for key in keys if key not in kept.answers]
+        n_done = len(keys) - len(missing)
+        on_progress(n_done, len(keys))
+        results = _fitted(
+            missing, candidates, records, splits, random_state, running.n_jobs
+        )
         try:
-            for done, (key, answers) in enumerate(
-                finished, start=len(keys) - len(missing) + 1
-            ):
+            for key, answers in results:
                 if isinstance(answers, _Failure):
-                    kept = f"finished models are kept in {store} ({len(found)})"
-                    if store is None:
-                        version = ", version=1" * hasattr(
-                            candidates[key[0]].estimator, "spent"
-                        )
-                        kept = f"options=pcer.Options(store='kept'{version}) keeps finished splits"
-                    model = f"{candidates[key[0]].name} failed in split {key[1] + 1}:"
-                    cause = RuntimeError(answers.trace) if answers.trace else None
-                    raise _unfit(model, f"{answers.fault}; {kept}") from cause
-                found[key] = answers
-                keep(key, answers)
-                on_progress(done, len(keys))
+                    _refuse(candidates, key, answers, kept, running.store)
+                kept.answers[key] = answers
+                kept.keep(key, answers)
+                n_done += 1
+                on_progress(n_done, len(keys))
         finally:
             with warnings.catch_warnings():  # joblib warns about abandoned tasks
                 warnings.simplefilter("ignore", UserWarning)
-                finished.close()
-    rows = [
-        [found[at, s] for s in range(len(splits.train))]
-        for at in range(len(candidates))
-    ]
-    whole = ((np.array(part) for part in zip(*own, strict=True)) for own in rows)
-    return [(of_truth, predicted, spent) for of_truth, predicted, spent in whole]
+                results.close()
+    return _by_setting(kept.answers, len(candidates), n_splits)
+
+
+def _keys(n_settings: int, n_splits: int) -> list[Key]:
+    """Every model, one split after another."""
+    pairs = product(range(n_splits), range(n_settings))
+    return [Key(candidate, split) for split, candidate in pairs]
+
+
+@contextmanager
+def _shown(progress: bool | OnProgress) -> Iterator[OnProgress]:
+    """A bar on stderr where somebody may see it; or the caller's own."""
+    if callable(progress):
+        yield progress
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    hidden = not progress or not (console.is_terminal or console.is_jupyter)
+    with Bar(console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task("Fitting", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _by_setting(
+    answers: Mapping[Key, Answers], n_settings: int, n_splits: int
+) -> list[Answers]:
+    of_settings = []
+    for setting in range(n_settings):
+        of_splits = [answers[Key(setting, split)] for split in range(n_splits)]
+        of_settings.append(Answers(*map(np.array, zip(*of_splits, strict=True))))
+    return of_settings
+
+
+def _refuse(
+    candidates: Sequence[Candidate],
+    key: Key,
+    failure: _Failure,
+    kept: _Kept,
+    store: Path | None,
+) -> NoReturn:
+    """Say what went wrong in a fit, and what is kept."""
+    candidate = candidates[key.candidate]
+    version = ", version=1" if candidate.is_function else ""
+    remedy = f"store='kept'{version} keeps finished splits"
+    if store is not None:
+        remedy = f"finished models are kept in {store} ({len(kept.answers)})"
+    where = f"{candidate.name} failed in split {key.split + 1}:"
+    cause = RuntimeError(failure.trace) if failure.trace else None
+    raise unfit(where, f"{failure.fault}; {remedy}") from cause
+
+
+class _Kept(NamedTuple):
+    """Finished models, and what keeps one more."""
+
+    answers: dict[Key, Answers]
+    keep: Callable[[Key, Answers], None]
 
 
 @contextmanager
@@ -302,77 +215,59 @@ def _opened(
     records: Records,
     splits: Splits,
     random_state: int,
-) -> Iterator[tuple[dict[Key, Answers], Callable[[Key, Answers], None]]]:
-    """What a store has already, and what keeps more in it; warns of what does not count."""
-    found: dict[Key, Answers] = {}
+) -> Iterator[_Kept]:
+    """What a store has already, without one nothing; warns of what does not count."""
     if store is None:
-        yield found, lambda key, answers: None
+        yield _Kept({}, lambda key, answers: None)
         return
-    import joblib
-
     names = [_fingerprint(candidate) for candidate in candidates]
-    n = len(records.y)
-    identity: blocks.Settings = {  # what all models of a store depend on
-        "kind": "estimator",
-        "records": joblib.hash((records.X, records.y, records.persons), "sha1"),
-        **splits.identity,
-        # in sentences, too: a secret one goes by its digest
-        "random_state": random_state
-        if random_state < LEAST_SECRET
-        else blocks.record_digest({"random_state": random_state}),
-        "positive_label": records.positive,
-    }
+    identity = _identity(records, splits, random_state)
+    n_columns = 2 * len(records.y) + 1
 
     def keep(key: Key, answers: Answers) -> None:
         blocks.save_block(
             store,
-            [(names[key[0]], key[1])],
+            [(names[key.candidate], key.split)],
             np.hstack(answers, dtype=np.float32)[None],
             made_with=versions(candidates),
             settings=blocks.settings_digest(identity, added={}),
         )
 
     with blocks.owned(store):
-        for note in blocks.resume_folder(
-            store, identity, added={}, n_columns=2 * n + 1
-        ):
+        notes = blocks.resume_folder(store, identity, added={}, n_columns=n_columns)
+        for note in notes:
             warnings.warn(note, stacklevel=5)
-        for block in blocks.finished_blocks(store):
-            rows = blocks.load_block(block, 2 * n + 1)
-            for (name, split), row in zip(block.keys, rows, strict=True):
-                if name in names:
-                    spent = float(f"{row[-1]:.{EPSILON_DIGITS}g}")
-                    found[names.index(name), split] = (
-                        np.array(row[:n]),
-                        row[n:-1] == 1,
-                        spent,
-                    )
-        yield found, keep
+        yield _Kept(_loaded(store, names, n_columns), keep)
 
 
-def _fitted(
-    calls: Sequence[Any], n_jobs: int | None
-) -> Generator[tuple[Key, Answers | _Failure], None, None]:
-    """Every model's answers as soon as they are ready, by any joblib backend."""
-    from joblib import Parallel, delayed
-    from joblib.parallel import LokyBackend, get_active_backend
+def _identity(records: Records, splits: Splits, random_state: int) -> blocks.Settings:
+    """What all models of a store depend on."""
+    import joblib
 
-    backend, n_active = get_active_backend()
-    options: dict[str, Any] = {"return_as": "generator_unordered"}
-    step = max(len(calls), 1)
-    if isinstance(
-        backend, LokyBackend
-    ):  # local processes must end with us; a cluster's cannot
-        is_main = threading.current_thread() is threading.main_thread()
-        options.update(initializer=die_with, initargs=(os.getpid(), is_main))
-    if (
-        not backend.supports_return_generator
-    ):  # then in batches, to keep finished models
-        options = {"return_as": "list"}
-        step = max(1, n_jobs or n_active)
-    for first in range(0, len(calls), step):
-        pool = Parallel(n_jobs=n_jobs, batch_size=1, **options)
-        yield from pool(delayed(_fit)(*call) for call in calls[first : first + step])
+    state: int | str = random_state
+    if random_state >= LEAST_SECRET:  # sentences name it, so it goes by its digest
+        state = blocks.record_digest({"random_state": random_state})
+    return {
+        "kind": "estimator",
+        "records": joblib.hash((records.X, records.y, records.persons), "sha1"),
+        **splits.identity,
+        "random_state": state,
+        "positive_label": records.positive,
+    }
+
+
+def _loaded(store: Path, names: list[str], n_columns: int) -> dict[Key, Answers]:
+    """The finished models of these settings."""
+    n = n_columns // 2
+    answers = {}
+    for block in blocks.finished_blocks(store):
+        rows = blocks.load_block(block, n_columns)
+        for (name, split), row in zip(block.keys, rows, strict=True):
+            if name in names:
+                spent = float(f"{row[-1]:.{EPSILON_DIGITS}g}")
+                key = Key(names.index(name), split)
+                answers[key] = Answers(np.array(row[:n]), row[n:-1] == 1, spent)
+    return answers
 
 
 def _fingerprint(candidate: Candidate) -> str:
@@ -380,53 +275,97 @@ def _fingerprint(candidate: Candidate) -> str:
     import joblib
     from sklearn.base import clone
 
-    own = candidate.estimator
-    try:  # of a training function only its name and version are known
-        kept = (candidate.name, own.version) if hasattr(own, "spent") else clone(own)
-        digest = joblib.hash(kept, hash_name="sha1")
+    estimator = candidate.estimator
+    try:
+        if candidate.is_function:  # only its name and version are known
+            content = (candidate.name, estimator.version)
+        else:
+            content = clone(estimator)
+        digest = joblib.hash(content, hash_name="sha1")
     except Exception as error:  # pickling raises whatever it meets
         raise InputError(
-            f"store= needs an estimator that can be pickled, but {candidate.name} cannot "
-            f"({type(error).__name__}); define lambdas in a module, or leave store out.",
+            f"store= needs an estimator that can be pickled, but {candidate.name} "
+            f"cannot ({type(error).__name__}); define lambdas in a module, or leave "
+            "store out.",
             field="store",
         ) from None
     return str(joblib.hash((digest, versions([candidate])), hash_name="sha1"))
 
 
+def _fitted(
+    keys: Sequence[Key],
+    candidates: Sequence[Candidate],
+    records: Records,
+    splits: Splits,
+    random_state: int,
+    n_jobs: int | None,
+) -> Generator[tuple[Key, Answers | _Failure], None, None]:
+    """Every model's answers as soon as they are ready, by any joblib backend."""
+    from joblib import Parallel, delayed
+    from joblib.parallel import LokyBackend, get_active_backend
+
+    backend, n_active = get_active_backend()
+    options: dict[str, Any] = {"return_as": "generator_unordered"}
+    n_at_once = max(len(keys), 1)
+    if isinstance(backend, LokyBackend):
+        # Local processes must end with us; a cluster's cannot.
+        is_main = threading.current_thread() is threading.main_thread()
+        options.update(initializer=die_with, initargs=(os.getpid(), is_main))
+    if not backend.supports_return_generator:
+        # Then in batches, to keep finished models.
+        options = {"return_as": "list"}
+        n_at_once = max(1, n_jobs or n_active)
+
+    def call(key: Key) -> Any:
+        candidate = candidates[key.candidate]
+        inside = splits.train[key.split]
+        return delayed(_fit)(key, candidate, records, inside, random_state)
+
+    for first in range(0, len(keys), n_at_once):
+        pool = Parallel(n_jobs=n_jobs, batch_size=1, **options)
+        yield from pool(map(call, keys[first : first + n_at_once]))
+
+
 def _fit(
-    key: Key, candidate: Candidate, records: Records, rows: IntArray, random_state: int
+    key: Key, candidate: Candidate, records: Records, inside: IntArray, state: int
 ) -> tuple[Key, Answers | _Failure]:
     """Fit one model and return its answers; failures are returned, not raised."""
     from sklearn.base import clone
 
-    # Training functions draw noise from it, which no two models may share.
-    drawn = stream(random_state, TRAINING_STREAM, key[1]).integers(
-        LARGEST_SEED, size=1 + key[0]
-    )
-    seed = int(drawn[key[0] if hasattr(candidate.estimator, "spent") else 0])
+    # Training functions draw noise from their seed, which no two models may share.
+    place = key.candidate if candidate.is_function else 0
+    seeds = stream(state, TRAINING_STREAM, key.split)
+    seed = int(seeds.integers(LARGEST_SEED, size=1 + key.candidate)[place])
     try:
         with _alone(seed):
             fresh = clone(candidate.estimator)
-            unset = {  # open random states get this split's seed
-                name: seed
-                for name, value in fresh.get_params(deep=True).items()
-                if name.rpartition("__")[2] == "random_state"
-                and not isinstance(value, Integral)
-            }
-            fresh.set_params(**unset)
-            fitted = fresh.fit(_taken(records.X, rows), records.y[rows])
-            answers = _asked(fitted, records, candidate.has_probabilities)
-            if isinstance(answers, _Failure):
-                return key, answers
-            return key, (*answers, getattr(fresh, "spent", math.nan))
+            fresh.set_params(**_open_states(fresh, seed))
+            fitted = fresh.fit(_taken(records.X, inside), records.y[inside])
+            of_truth, predicted = _asked(fitted, records, candidate.has_probabilities)
+            spent = getattr(fresh, "spent", math.nan)
+            return key, Answers(of_truth, predicted, spent)
+    except _Unusable as error:
+        return key, _Failure(str(error))
     except Exception as error:  # an estimator may raise anything
-        words = clipped(" ".join(str(error).split()), LONGEST_FAULT)
-        fault = (
-            f'"{words}" ({type(error).__name__}, traceback above); fix it and run again'
-        )
-        if "string to float" in words:
-            fault += " (Options(drop_sensitive=True) leaves out what sensitive_features names)"
-        return key, _Failure(fault, traceback.format_exc())
+        return key, _Failure(_fault(error), traceback.format_exc())
+
+
+def _open_states(estimator: Any, seed: int) -> dict[str, int]:
+    """The random states that are not set, each with this split's seed."""
+    return {
+        name: seed
+        for name, value in estimator.get_params(deep=True).items()
+        if name.rpartition("__")[2] == "random_state"
+        and not isinstance(value, Integral)
+    }
+
+
+def _fault(error: Exception) -> str:
+    words = clipped(" ".join(str(error).split()), LONGEST_FAULT)
+    fault = f'"{words}" ({type(error).__name__}, traceback above); fix it and run again'
+    if "string to float" in words:
+        fault += " (drop_sensitive=True leaves out what sensitive_features names)"
+    return fault
 
 
 def _taken(X: Any, rows: IntArray) -> Any:
@@ -442,11 +381,14 @@ def _taken(X: Any, rows: IntArray) -> Any:
 
 @contextmanager
 def _alone(seed: int) -> Iterator[None]:
-    """Seed the global random streams for a fit, on one core: rounding depends on their number."""
+    """Seed the global random streams for a fit, and use one core.
+
+    Rounding depends on the number of cores.
+    """
     from threadpoolctl import threadpool_limits
 
-    plain = random.getstate()
-    legacy = np.random.get_state()  # noqa: NPY002
+    of_python = random.getstate()
+    of_numpy = np.random.get_state()  # noqa: NPY002
     torch = sys.modules.get("torch")  # if somebody has loaded it
     try:
         with ExitStack() as held:
@@ -455,71 +397,81 @@ def _alone(seed: int) -> Iterator[None]:
                 held.enter_context(torch.random.fork_rng(devices=[]))
                 torch.manual_seed(seed)
             random.seed(seed)
-            np.random.seed(seed)  # noqa: NPY002 (the stream of estimators that know no other)
+            np.random.seed(seed)  # noqa: NPY002 (of estimators that know no other)
             yield
     finally:
-        random.setstate(plain)
-        np.random.set_state(legacy)  # noqa: NPY002
+        random.setstate(of_python)
+        np.random.set_state(of_numpy)  # noqa: NPY002
 
 
 def _asked(
     fitted: Any, records: Records, has_probabilities: bool
-) -> tuple[FloatRow, BoolArray] | _Failure:
-    """A fitted model's answers for every record; a function gives probabilities only."""
-    predicted = None
+) -> tuple[FloatRow, BoolArray]:
+    """A fitted model's log odds of the truth, and its predictions.
+
+    What a training function returned may give probabilities only.
+    """
     positive = records.is_positive
-    probability: npt.NDArray[np.float64] = np.empty(0)
+    probability: FloatArray = np.empty(0)
+    predicted = None
     if has_probabilities:
-        given = fitted.predict_proba(records.X)
-        given = given.detach().cpu() if hasattr(given, "detach") else given  # torch
-        probability = np.asarray(given, dtype=np.float64)
+        answers = fitted.predict_proba(records.X)
+        if hasattr(answers, "detach"):  # torch
+            answers = answers.detach().cpu()
+        probability = np.asarray(answers, dtype=np.float64)
     if hasattr(fitted, "predict"):
-        answers = column_of(np.ravel(fitted.predict(records.X)), "predict")
-        predicted = is_named(answers, records.positive)
+        labels = column_of(np.ravel(fitted.predict(records.X)), "predict")
+        predicted = is_named(labels, records.positive)
     if not has_probabilities:
-        return np.where(predicted == positive, 1, -1).astype(np.float32), np.asarray(
-            predicted
-        )
-    if n_bad := int((~((probability >= 0) & (probability <= 1))).sum()):
-        return _Failure(
-            f"predict_proba gave {n_bad:,} values that are not between 0 and 1; apply the sigmoid "
-            "or softmax to logits, scale the features, or choose a model that converges"
-        )
-    is_label = (
-        getattr(fitted.predict_proba, "__name__", "") == "predict"
-    )  # or that of Keras
-    if is_label and np.isin(probability, (0, 1)).all():
-        return _Failure(
-            "predict gave labels, not probabilities; return the model's predict_proba"
-        )
-    labels = getattr(fitted, "classes_", None)
-    classes = records.classes
-    names = (
-        classes.names
-        if labels is None
-        else [text_of(c) for c in np.asarray(labels).tolist()]
-    )
-    if predicted is None and probability.size == len(
-        positive
-    ):  # of the positive label alone
+        right_or_wrong = np.where(predicted == positive, 1, -1)
+        return right_or_wrong.astype(np.float32), np.asarray(predicted)
+
+    _require_probabilities(probability, fitted)
+    names = _classes_of(fitted, records)
+    if predicted is None and probability.size == len(positive):
+        # Those of the positive label alone: the others share the rest.
         one = probability.reshape(-1, 1)
         probability = np.where(np.array(names) == records.positive, one, 1 - one)
-    if probability.shape != (len(records.y), len(names)):
-        return _Failure(
-            f"predict_proba gave shape {probability.shape} for {len(records.y):,} records and "
-            f"{len(names)} classes; let it give a column for each class"
-        )
+    if probability.shape != (len(positive), len(names)):
+        fault = WRONG_SHAPE.format(probability.shape, len(positive), len(names))
+        raise _Unusable(fault)
     if predicted is None:
-        predicted = probability.argmax(axis=1) == names.index(records.positive)
-        if len(names) == 2 and not np.allclose(probability.sum(axis=1), 1, atol=1e-3):
-            return _Failure(
-                "the two columns do not add up to 1; apply the softmax to logits"
-            )
-    column = np.array(
+        predicted = _predicted(probability, names, records.positive)
+    of_truth = _of_truth(probability, names, records.classes)
+    return log_odds(of_truth).astype(np.float32), predicted
+
+
+def _predicted(probability: FloatArray, names: list[str], positive: str) -> BoolArray:
+    """(record,) whether the positive label is the likeliest."""
+    predicted = probability.argmax(axis=1) == names.index(positive)
+    if len(names) == 2 and not np.allclose(probability.sum(axis=1), 1, atol=1e-3):
+        raise _Unusable(NOT_NORMALISED)
+    return np.asarray(predicted)
+
+
+def _require_probabilities(values: FloatArray, fitted: Any) -> None:
+    n_bad = int((~((values >= 0) & (values <= 1))).sum())
+    if n_bad:
+        raise _Unusable(NOT_PROBABILITIES.format(n_bad))
+    # A function's name tells labels from probabilities; that of Keras is predict, too.
+    is_predict = getattr(fitted.predict_proba, "__name__", "") == "predict"
+    if is_predict and np.isin(values, (0, 1)).all():
+        raise _Unusable(LABELS_GIVEN)
+
+
+def _classes_of(fitted: Any, records: Records) -> list[str]:
+    """The labels that a model's columns stand for."""
+    labels = getattr(fitted, "classes_", None)
+    if labels is None:
+        return records.classes.names
+    return [text_of(label) for label in np.asarray(labels).tolist()]
+
+
+def _of_truth(probability: FloatArray, names: list[str], classes: Coded) -> FloatArray:
+    """(record,) the probability of the true class; 0 where the model never saw it."""
+    column_of_class = np.array(
         [names.index(name) if name in names else -1 for name in classes.names]
     )
-    at = column[
-        classes.codes
-    ]  # a class that the model has never seen has probability 0
-    of_truth = np.where(at >= 0, probability[np.arange(len(at)), at], 0.0)
-    return log_odds(of_truth).astype(np.float32), predicted
+    column = column_of_class[classes.codes]
+    of_truth = probability[np.arange(len(column)), column]
+    return np.where(column >= 0, of_truth, 0.0)

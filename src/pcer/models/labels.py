@@ -1,4 +1,8 @@
-"""Names that users give: a label, rows of a data frame, and ``package.module:Name``."""
+"""Names that users give, and whether the columns of a call belong together.
+
+The other modules of this room call the first three functions, ``cli`` and ``train`` the
+last two, for names such as ``package.module:Name``.
+"""
 
 from __future__ import annotations
 
@@ -22,38 +26,41 @@ def is_named(column: Coded, name: str) -> BoolArray:
 
 
 def require_one_length(**columns: Any) -> None:
-    """Raise InputError unless all columns are of equally many records; None is no column."""
-    given = {name: column for name, column in columns.items() if column is not None}
+    """Raise InputError unless all columns have as many records; None is no column."""
     lengths = {
-        n: c.shape[0] if hasattr(c, "shape") else len(c) for n, c in given.items()
+        name: column.shape[0] if hasattr(column, "shape") else len(column)
+        for name, column in columns.items()
+        if column is not None
     }
-    if others := [
-        n for n, length in lengths.items() if length != next(iter(lengths.values()))
-    ]:
-        listed = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
-        raise InputError(
-            f"Columns must have one length, but they have: {listed}.", field=others[0]
-        )
+    first, *_ = lengths.values()
+    for name, length in lengths.items():
+        if length != first:
+            listed = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
+            raise InputError(
+                f"Columns must have one length, but they have: {listed}.", field=name
+            )
 
 
 def require_one_index(**columns: Any) -> None:
-    """Raise InputError where the indexes of pandas objects differ: their order is ambiguous.
+    """Raise InputError where the indexes of pandas objects differ.
 
     Rows are taken by position everywhere, so objects of different order would be mixed
     up.
     """
-    indexes = {
-        name: column.index
-        for name, column in columns.items()
-        if type(column).__module__.partition(".")[0] == "pandas"
-        and hasattr(column, "index")
-    }
-    first = next(iter(indexes), "")
+    indexes = {}
+    for name, column in columns.items():
+        package = type(column).__module__.partition(".")[0]
+        if package == "pandas" and hasattr(column, "index"):
+            indexes[name] = column.index
+    first = None
     for name, index in indexes.items():
-        if len(index) == len(indexes[first]) and not index.equals(indexes[first]):
+        if first is None:
+            first = name
+        is_as_long = len(index) == len(indexes[first])
+        if is_as_long and not index.equals(indexes[first]):
             raise InputError(
-                f"{name} and {first} have different pandas indexes, so it is unclear which rows "
-                f"belong together; sort both alike, then give "
+                f"{name} and {first} have different pandas indexes, so it is unclear "
+                f"which rows belong together; sort both alike, then give "
                 f"{name}.reset_index(drop=True) and {first}.reset_index(drop=True).",
                 field=name,
             )
@@ -61,7 +68,7 @@ def require_one_index(**columns: Any) -> None:
 
 @contextmanager
 def folder_first(folder: Path) -> Iterator[None]:
-    """Import from a folder before all others, as ``python -m`` does with the one it runs in."""
+    """Import from a folder before all others, as ``python -m`` does with its own."""
     sys.path.insert(0, str(folder))
     try:
         yield
@@ -70,7 +77,7 @@ def folder_first(folder: Path) -> Iterator[None]:
 
 
 def object_named(name: str, *, folder: Path, example: str) -> Any:
-    """The callable that ``package.module:Name`` stands for, installed or in the folder.
+    """The callable that ``package.module:Name`` names, installed or in the folder.
 
     Raises:
         InputError: there is no such module, it cannot be imported, or has nothing to
@@ -87,19 +94,20 @@ def object_named(name: str, *, folder: Path, example: str) -> Any:
     importlib.invalidate_caches()  # the folder may have changed just now
     try:
         with folder_first(folder):
-            found = getattr(importlib.import_module(module), attribute, None)
+            named = getattr(importlib.import_module(module), attribute, None)
     except (Exception, SystemExit) as error:  # user code may fail in any way
         fault = clipped(f"{type(error).__name__}: {error}", 200)
         raise InputError(
-            f"{module} cannot be imported ({fault}); install it, or go to its folder, and check "
-            "that it can be imported in Python."
+            f"{module} cannot be imported ({fault}); install it, or go to its folder, "
+            "and check that it can be imported in Python."
         ) from error
-    if found is None:
+    if named is None:
         raise InputError(
             f"{module} has no {attribute}; check the name after the colon."
         )
-    if not callable(found):
+    if not callable(named):
         raise InputError(
-            f"{name} is {type(found).__name__} and cannot be called; name a class or a function."
+            f"{name} is {type(named).__name__} and cannot be called; name a class or a "
+            "function."
         )
-    return found
+    return named

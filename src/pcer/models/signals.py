@@ -1,31 +1,37 @@
-"""From one model's signals to a release of exposure alone, for models that are trained once."""
+"""From one model's signals to a release of exposure alone.
+
+For models that are trained once, such as large ones: nothing is predicted, so groups
+have sizes and attacks, but no outcomes.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pcer.attacks import BudgetScores, with_costs
-from pcer.errors import InputError, door
-from pcer.metrics import FloatArray, IntArray
-from pcer.models.fits import budget_of
+from pcer.errors import InputError
+from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.models.about import About, facts_of
+from pcer.models.candidates import budget_of
 from pcer.models.labels import require_one_length
-from pcer.models.options import Options, option_remedies
 from pcer.models.splits import PERSON
 from pcer.release import attack_kinds, build
 from pcer.release import columns as convert
-from pcer.release.build import ReleaseFacts
+from pcer.release.build import Counted, ReleaseFacts
+from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
 from pcer.release.records import PooledExposure, SplitKind
 from pcer.release.small_groups import Attribute, Model, allowed_groups
 
 SIGNS = {"log_likelihood": 1.0, "loss": -1.0}  # members have higher ones, or lower ones
-REVERSED = (
-    -6.0
-)  # errors of all groups below chance, from which on the kind is called mistaken
+# Errors of all groups below chance, from which on the kind is called mistaken.
+REVERSED = -6.0
 ALONE = attack_kinds.AUC_ADVANTAGE.name
 BEYOND = attack_kinds.REFERENCE.name
 OTHERS = [name for name in attack_kinds.PROXIES if name not in (ALONE, BEYOND)]
@@ -38,23 +44,25 @@ OF_ANSWERS = (
 )
 
 
-@door(option_remedies)
 def release_from_signals(
     signal: Any,
     reference_signal: Any,
     *,
     kind: Literal["log_likelihood", "loss"],
+    sensitive_features: Any,
     member: Any,
     split_kind: SplitKind,
-    sensitive_features: Any,
     person_id: Any = None,
-    options: Options | None = None,
+    epsilon: float | None = None,
+    dp_delta: float | None = None,
+    about: About | Mapping[str, Any] | None = None,
+    disclosure: Disclosure | Mapping[str, Any] | None = None,
 ) -> Release:
-    """Exposure of each group from what one model and references say of every record; no outcomes.
+    """Exposure of each group from what one model and references say of every record.
 
-    A record's score is how much likelier the model finds it than the references do on
-    average. Its AUC minus 1/2 within a group is ``reference_advantage``, the signal's
-    own ``auc_advantage``.
+    No outcomes are released. A record's score is how much likelier the model finds it
+    than the references do on average. Its AUC minus 1/2 within a group is
+    ``reference_advantage``, the signal's own ``auc_advantage``.
 
     Args:
         signal: the model's log-likelihood or loss of each record, trained on or not.
@@ -62,55 +70,52 @@ def release_from_signals(
             pre-trained one; several as columns, as a list, or as an array (reference,
             record).
         kind: which of the two all signals are.
+        sensitive_features: the group of each record; several named columns are crossed.
         member: True or 1 for each record that the model was trained on.
         split_kind: "random" if those were drawn at random, else "other".
-        sensitive_features: the group of each record; several named columns are crossed.
         person_id: who has the record, where people have several: errors are then
             clustered.
-        options: names, epsilon, disclosure and more; see ``pcer.Options``.
+        epsilon: the model's privacy budget; None or infinity without differential
+            privacy.
+        dp_delta: the delta of that budget.
+        about: what the release is about, in readers' words.
+        disclosure: what may leave; by default what is safe for private records.
 
     Raises:
         InputError: one sentence that names the argument and the remedy.
     """
-    options = Options.of(options)
-    options.require_taken("release_from_signals")
     if kind not in SIGNS:
         raise InputError(
             f"kind must be 'log_likelihood' or 'loss', not {kind!r}.", field="kind"
         )
-    own = _numbers(signal, "signal")
-    coded = convert.required_column(member, name="member")
-    references = _references(reference_signal, own)
+    signals = _numbers(signal, "signal")
+    membership = convert.required_column(member, name="member")
+    references = _references(reference_signal, signals)
     persons = None
     if person_id is not None:
         persons = convert.required_column(person_id, name="person_id").codes
-    attribute = options.attribute_of(sensitive_features)
+    about = About.of(about)
+    attribute = about.attribute_of(sensitive_features)
     require_one_length(
-        signal=own,
-        member=coded.codes,
+        signal=signals,
+        member=membership.codes,
         sensitive_features=attribute.codes,
         person_id=persons,
     )
-    if coded.names not in (["0", "1"], ["False", "True"]):
-        rule = "member must hold True for records that were trained on and False for others, or 1"
-        recode = "write member=part == 'train' if part has the words"
-        raise InputError(
-            f"{rule} and 0, each for some records; {recode}.", field="member"
-        )
-    several = f"{len(references)} reference model{'s' * (len(references) > 1)}"
-    note = f"Exposure alone, by the {kind} of each record, beside {several} that never saw it, as "
-    facts = options.facts(
-        "benefit", split_kind, notes=[*options.notes, f"{note}the trainer says."]
-    )
     setting = BudgetScores(
-        logits=SIGNS[kind] * own[None],
-        labels=np.ones(len(own), dtype=np.int64),
-        member=coded.codes[None] == 1,
+        logits=SIGNS[kind] * signals[None],
+        labels=np.ones(len(signals), dtype=np.int64),
+        member=_is_member(membership)[None],
         group=attribute.codes,
         group_names=attribute.groups,
-        reference=SIGNS[kind] * (own - references.mean(axis=0))[None],
-        epsilon=budget_of(options.epsilon),
+        reference=SIGNS[kind] * (signals - references.mean(axis=0))[None],
+        epsilon=budget_of(epsilon),
     )
+    facts = facts_of(
+        about, disclosure, outcome="benefit", split_kind=split_kind, dp_delta=dp_delta
+    )
+    note = _note(kind, n_references=len(references))
+    facts = replace(facts, notes=[*facts.notes, note])
     return _release(setting, attribute, persons, facts)
 
 
@@ -123,22 +128,54 @@ def _numbers(values: Any, name: str) -> FloatArray:
     return numbers
 
 
-def _references(given: Any, own: FloatArray) -> FloatArray:
+def _references(given: Any, signals: FloatArray) -> FloatArray:
     """(reference, record) signals."""
     columns: Any = convert.columns_of(given)
     if columns is None:
-        nested = (
-            isinstance(given, list | tuple)
-            and len(given) > 0
-            and np.ndim(given[0]) == 1
+        columns = dict(enumerate(_reference_rows(given, n_records=len(signals))))
+    references = [_numbers(row, "reference_signal") for row in columns.values()]
+    for row in references:
+        require_one_length(signal=signals, reference_signal=row)
+    return np.stack(references)
+
+
+def _reference_rows(given: Any, *, n_records: int) -> Any:
+    """An array or a list by reference; one that is by record is turned round."""
+    is_list = isinstance(given, list | tuple)
+    is_nested = is_list and len(given) > 0 and np.ndim(given[0]) == 1
+    if not is_nested and getattr(given, "ndim", 1) != 2:
+        return [given]
+    is_by_record = len(given) == n_records != len(given[0])
+    return np.asarray(given).T if is_by_record else given
+
+
+def _is_member(membership: convert.Coded) -> BoolArray:
+    if membership.names not in (["0", "1"], ["False", "True"]):
+        raise InputError(
+            "member must hold True for records that were trained on and False for "
+            "others, or 1 and 0, each for some records; write member=part == 'train' "
+            "if part has the words.",
+            field="member",
         )
-        rows: Any = given if nested or getattr(given, "ndim", 1) == 2 else [given]
-        is_turned = len(rows) == len(own) != len(rows[0])  # a row for each record
-        columns = dict(enumerate(np.asarray(rows).T if is_turned else rows))
-    found = [_numbers(each, "reference_signal") for each in columns.values()]
-    for each in found:
-        require_one_length(signal=own, reference_signal=each)
-    return np.stack(found)
+    return np.asarray(membership.codes == 1)
+
+
+def _note(kind: str, *, n_references: int) -> str:
+    references = f"{n_references} reference models"
+    if n_references == 1:
+        references = "1 reference model"
+    return (
+        f"Exposure alone, by the {kind} of each record, beside {references} that never "
+        "saw it, as the trainer says."
+    )
+
+
+class Units(NamedTuple):
+    """What a release counts: records, or people where these were divided."""
+
+    rows: IntArray  # one record of each
+    part: IntArray  # (record,) 0 for those trained on, 1 for others
+    are_people: bool
 
 
 def _release(
@@ -148,87 +185,147 @@ def _release(
     facts: ReleaseFacts,
 ) -> Release:
     """Count people, attack and build."""
-    rows = np.arange(len(setting.labels))
-    part = np.where(setting.member[0], 0, 1)
+    units = _units(setting.member[0], attribute, persons)
+    if units.are_people:
+        facts = replace(facts, unit_of_split=PERSON)
+    allowed = _allowed(attribute, units, facts)
+    setting = replace(setting, group=allowed.codes, group_names=allowed.groups)
     no_coin = ""
     if persons is not None:
         no_coin = (
             "people have several records, and made-up groups are drawn record by record"
         )
-        if len(np.unique(persons)) == np.unique([persons, part], axis=1).shape[1]:
-            # nobody is in both parts, so people were divided, and are counted
-            rows = np.unique([persons, attribute.codes], axis=1, return_index=True)[1]
-            facts = replace(facts, unit_of_split=PERSON)
-    # Without labels everybody counts with either.
-    either = Model(
-        np.tile(rows, 2), np.tile(part[rows], 2), np.repeat([True, False], len(rows))
+    (counted,) = with_costs(
+        [_counted(setting, allowed, units)],
+        [[setting]],
+        facts,
+        no_coin=no_coin,
+        without=OTHERS,
     )
-    (own,), _ = allowed_groups(
+    pooled = [_of_people(row, setting, persons) for row in counted.pooled]
+    if facts.split_kind == "random":
+        _require_no_reversal(pooled)
+    if units.are_people:
+        sizes = counted.runs[0].cells.sum(axis=(0, 2)).astype(float).tolist()
+        by_group = dict(zip(allowed.groups, sizes, strict=True))
+        facts = replace(facts, effective_units=by_group)
+    counted = replace(
+        counted,
+        runs=(replace(counted.runs[0], exposure={}),),
+        pooled=pooled,
+        placebo=[
+            row.model_copy(update=dict.fromkeys(OF_ANSWERS)) for row in counted.placebo
+        ],
+    )
+    return build.build_release(facts, counted, file="signals")
+
+
+def _units(member: BoolArray, attribute: Attribute, persons: IntArray | None) -> Units:
+    """Where nobody has records in both parts, people were divided, and are counted."""
+    part = np.where(member, 0, 1)
+    if persons is not None:
+        n_sides = np.unique([persons, part], axis=1).shape[1]
+        if len(np.unique(persons)) == n_sides:
+            who = [persons, attribute.codes]
+            rows = np.unique(who, axis=1, return_index=True)[1]
+            return Units(rows, part, are_people=True)
+    return Units(np.arange(len(part)), part, are_people=False)
+
+
+def _allowed(attribute: Attribute, units: Units, facts: ReleaseFacts) -> Attribute:
+    """The groups that may be released; without labels everybody counts with either."""
+    rows = units.rows
+    either = Model(
+        np.tile(rows, 2),
+        np.tile(units.part[rows], 2),
+        np.repeat([True, False], len(rows)),
+    )
+    (allowed,), _ = allowed_groups(
         facts.disclosure, [attribute], [either], names=facts.group_names
     )
-    setting = replace(setting, group=own.codes, group_names=own.groups)
-    no = np.zeros_like(rows)
-    entries = build.Entries(run=no, split=part[rows], positive=no > 0, predicted=no > 0)
+    return allowed
+
+
+def _counted(setting: BudgetScores, attribute: Attribute, units: Units) -> Counted:
+    """The sizes of groups and parts."""
+    none = np.zeros_like(units.rows)
+    entries = build.Entries(
+        run=none,
+        split=units.part[units.rows],
+        positive=none > 0,
+        predicted=none > 0,
+    )
     key = build.RunKey(setting.released_epsilon, 0, "split 1")
-    counted = build.count_entries(entries, [key], own._replace(codes=own.codes[rows]))
-    counted = replace(counted, only_sizes=True)
-    (found,) = with_costs(
-        [counted], [[setting]], facts, no_coin=no_coin, without=OTHERS
-    )
-    pooled = [_of_people(row, setting, persons) for row in found.pooled]
-    below = (
-        r.value < REVERSED * (r.standard_error or 0)
-        for r in pooled
-        if r.proxy == BEYOND
-    )
-    if facts.split_kind == "random" and any(below):
-        raise InputError(
-            "records that were trained on have worse signals than the others; check the kind "
-            "('loss' for losses), member and reference_signal.",
-            field="kind",
-        )
-    if facts.unit_of_split is not None:
-        n = found.runs[0].cells.sum(axis=(0, 2)).astype(float).tolist()
-        facts = replace(facts, effective_units=dict(zip(own.groups, n, strict=True)))
-    placebo = [
-        row.model_copy(update=dict.fromkeys(OF_ANSWERS)) for row in found.placebo
-    ]
-    runs = (replace(found.runs[0], exposure={}),)
-    made = replace(found, runs=runs, pooled=pooled, placebo=placebo)
-    return build.build_release(facts, made, file="signals")
+    of_units = attribute._replace(codes=attribute.codes[units.rows])
+    counted = build.count_entries(entries, [key], of_units)
+    return replace(counted, only_sizes=True)
+
+
+def _require_no_reversal(pooled: Sequence[PooledExposure]) -> None:
+    for row in pooled:
+        is_reversed = row.value < REVERSED * (row.standard_error or 0)
+        if row.proxy == BEYOND and is_reversed:
+            raise InputError(
+                "records that were trained on have worse signals than the others; "
+                "check the kind ('loss' for losses), member and reference_signal.",
+                field="kind",
+            )
 
 
 def _of_people(
     row: PooledExposure, setting: BudgetScores, persons: IntArray | None
 ) -> PooledExposure:
-    """An AUC without outcomes, its errors clustered by person: influences are added up first.
+    """An AUC without outcomes, its errors clustered by person.
 
-    If nothing were memorised, a person's ranks would fall to either side as a whole;
-    with one record each that is the error of Mann and Whitney.
+    With m members, k others, n = m + k records of P people and ranks r of their scores:
+
+        AUC - 1/2 changes by  psi_i = +-(V_i - mean V) / (size of i's side),
+        standard error^2 = P / (P - 1) sum_p (sum_{i of p} psi_i)^2,
+        null error^2 = P / (P - 1) sum_p (sum_{i of p} (r_i - mean r))^2 / (n^2 m k).
+
+    V_i is the share of the other side that record i beats (its placement: DeLong,
+    DeLong and Clarke-Pearson, 1988). If nothing were memorised, a person's ranks would
+    fall to either side as a whole; with one record each the null error is that of Mann
+    and Whitney. The standard error is never below the null error.
     """
-    from scipy.stats import rankdata
-
     if persons is None:
         return row.model_copy(update={"benefit_covariance": None})
     chosen = setting.group == setting.group_names.index(row.group)
     scores: Any = setting.logits if row.proxy == ALONE else setting.reference
-    score = scores[0, chosen]
-    member = setting.member[0, chosen]
-    who = np.unique(persons[chosen], return_inverse=True)[1]
-    n = len(score)
+    people = np.unique(persons[chosen], return_inverse=True)[1]
+    clusters = _clusters(scores[0, chosen], setting.member[0, chosen], people)
+    null_error = _clustered_error(clusters.null)
+    update = {
+        "benefit_covariance": None,
+        "standard_error": max(_clustered_error(clusters.influence), null_error),
+        "null_error": null_error,
+        "n_records": len(clusters.influence),
+    }
+    return row.model_copy(update=update)
+
+
+class Clusters(NamedTuple):
+    """(person,) sums over a person's records; see ``_of_people``."""
+
+    influence: npt.NDArray[Any]  # of psi
+    null: npt.NDArray[Any]  # of ranks about their mean, by n sqrt(m k)
+
+
+def _clusters(score: FloatArray, member: BoolArray, people: IntArray) -> Clusters:
+    from scipy.stats import rankdata
+
     ranks = rankdata(score)
-    influence = np.empty(len(score))
+    psi = np.empty(len(score))
     for side, sign in ((member, 1), (~member, -1)):
         placement = (ranks[side] - rankdata(score[side])) / (~side).sum()
-        influence[side] = sign * (placement - placement.mean()) / side.sum()
-    unit = math.sqrt(float(member.sum() * (~member).sum())) * n
-    both = np.bincount(who, influence), np.bincount(who, ranks - ranks.mean()) / unit
-    of_people, null = (
-        math.sqrt((x**2).sum() * len(x) / max(len(x) - 1, 1)) for x in both
-    )
-    errors = {
-        "standard_error": max(of_people, null),
-        "null_error": null,
-        "n_records": len(both[0]),
-    }
-    return row.model_copy(update={"benefit_covariance": None, **errors})
+        psi[side] = sign * (placement - placement.mean()) / side.sum()
+    n_pairs = float(member.sum() * (~member).sum())
+    unit = math.sqrt(n_pairs) * len(score)
+    null = np.bincount(people, ranks - ranks.mean()) / unit
+    return Clusters(np.bincount(people, psi), null)
+
+
+def _clustered_error(sums: npt.NDArray[Any]) -> float:
+    """The square root of P / (P - 1) sum s^2, for the sums of P people."""
+    n_people = len(sums)
+    return math.sqrt((sums**2).sum() * n_people / max(n_people - 1, 1))

@@ -10,7 +10,7 @@ from pcer.release.build import (
     build_release,
     count_entries,
 )
-from pcer.release.disclosure import DisclosureRule
+from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release, release_schema, write_release
 from pcer.release.panel import panels
 from pcer.release.reading import LIMITS, parse_release, read_release
@@ -19,7 +19,7 @@ from pcer.release.records import Training
 __all__ = [
     "LIMITS",
     "Counted",
-    "DisclosureRule",
+    "Disclosure",
     "Entries",
     "Release",
     "ReleaseFacts",

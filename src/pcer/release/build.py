@@ -24,7 +24,7 @@ from pcer.metrics import BoolArray, IntArray
 from pcer.release import disclosure
 from pcer.release.attack_kinds import BY_SHADOWS, proxy_named
 from pcer.release.columns import SPLITS
-from pcer.release.disclosure import Detail, DisclosureRule
+from pcer.release.disclosure import Detail, Disclosure
 from pcer.release.file import FORMAT, VERSION, Release
 from pcer.release.reading import parse_release
 from pcer.release.records import (
@@ -85,7 +85,7 @@ class ReleaseFacts:
     dataset: str
     outcome: Outcome
     split_kind: SplitKind  # every test of exposure rests on it
-    disclosure: DisclosureRule = field(default_factory=DisclosureRule)
+    disclosure: Disclosure = field(default_factory=Disclosure)
     people: str | None = None  # a plural noun, such as "defendants"
     positive_means: str | None = None  # of people: "are predicted to be charged again"
     positive_label: str | int | float | bool | None = None
@@ -104,9 +104,6 @@ class ReleaseFacts:
     joint_privacy: Any = None  # epsilon of releasing all models together
     dp_delta: float | None = None  # of every model with a budget
     data_digest: str | None = None
-    secret: bytes = field(
-        default=b"", repr=False
-    )  # keys names of splits; it is never written
     not_written: Mapping[str, str] = field(
         default_factory=dict
     )  # attributes, with the reason
@@ -218,7 +215,10 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
     # (model, split, group, label, predicted)
     tables = cells.reshape(len(counted.runs), len(SPLITS), len(counted.groups), 2, 2)
     people = tables.sum(axis=(-2, -1) if counted.only_sizes else -1)
-    if not rule.public and people.min(initial=rule.least_people) < rule.least_people:
+    if (
+        not rule.public_data
+        and people.min(initial=rule.least_people) < rule.least_people
+    ):
         raise InputError(
             f"{file}: attribute {counted.attribute!r} has a group with fewer than "
             f"{rule.least_people} people of one label in training or in test; join it with "
@@ -236,7 +236,7 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
     coarse = disclosure.coarsening_note(detail, counted.groups)
     public = (
         "Public data: exact tables of groups of any size are released."
-        if rule.public
+        if rule.public_data
         else ""
     )
     tree = {
@@ -258,9 +258,9 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
         "not_computed": dict(counted.not_computed),
         "placebo": list(counted.placebo),
         "disclosure": {
-            "public_data": rule.public,
-            "least_people": None if rule.public else rule.least_people,
-            "small_groups": None if rule.public else "join",
+            "public_data": rule.public_data,
+            "least_people": None if rule.public_data else rule.least_people,
+            "small_groups": None if rule.public_data else "join",
             "memberships": int(memberships.sum()),
             "most_in_one_model": int(memberships.max(initial=0)),
             "n_coarse_tables": int((detail > Detail.COUNTS).sum()),
@@ -351,8 +351,8 @@ def _pooled(
 
 def data_digest(content: bytes, facts: ReleaseFacts) -> str | None:
     """Digest of the records of a release: keyed, unless they are public."""
-    is_named = facts.secret or facts.disclosure.public
-    return ":".join(_keyed(content, facts.secret)) if is_named else None
+    is_named = facts.disclosure.secret or facts.disclosure.public_data
+    return ":".join(_keyed(content, facts.disclosure.secret)) if is_named else None
 
 
 def split_names(trained: Iterable[Iterable[str]], facts: ReleaseFacts) -> list[str]:
@@ -365,8 +365,11 @@ def split_names(trained: Iterable[Iterable[str]], facts: ReleaseFacts) -> list[s
     >>> split_names([["b", "a"], ["c"], ["a", "b"]], facts)
     ['split 1', 'split 2', 'split 1']
     """
-    keyed = [_keyed("\n".join(sorted(own)).encode(), facts.secret) for own in trained]
-    if facts.disclosure.public or facts.secret:
+    keyed = [
+        _keyed("\n".join(sorted(own)).encode(), facts.disclosure.secret)
+        for own in trained
+    ]
+    if facts.disclosure.public_data or facts.disclosure.secret:
         return [f"{method}:{digest[:16]}" for method, digest in keyed]
     number = {digest: k for k, digest in enumerate(dict.fromkeys(keyed), start=1)}
     return [f"split {number[digest]}" for digest in keyed]

@@ -258,6 +258,6 @@ def positive_name(
         fix = "{1!r} or {0!r}".format(*values)
     what += "" if positive is None else f", not {text_of(positive)!r}"
     reason = f"contain{'s' * (' and ' not in where)} {what}; pass positive_label={fix}"
-    if where != "y":  # where it is an option
-        reason += " in pcer.Options; probabilities go into y_score"
+    if where != "y":  # where there may be scores
+        reason += "; probabilities go into y_score"
     raise InputError(f"{where} {reason}.", field="positive_label")

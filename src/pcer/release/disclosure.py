@@ -10,7 +10,7 @@ Two leaks exist at any epsilon, because counts of training records are outside i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
@@ -26,16 +26,31 @@ LEAST_ROOM = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class DisclosureRule:
-    """What a release may reveal about few people, or about one."""
+class Disclosure:
+    """What may leave with a release: how much about few people, or about one.
 
-    public: bool = False  # public records: cells of any size, names without a key
-    least_people: int = (
-        LEAST_PEOPLE  # of one group, label and part; smaller groups are joined
-    )
-    certain_cells: bool = (
-        True  # release cells that reveal a membership; else coarser tables
-    )
+    Args:
+        public_data: anybody may have the records; then groups of any size are released,
+            and splits are named by digests.
+        least_people: of one group, label and part; groups with fewer are joined into
+            one.
+        certain_cells: release cells that reveal a membership with certainty, and count
+            them; False coarsens those tables, at a loss of power that a note states.
+        secret: 16 to 64 random bytes that key the names of splits (predictions with
+            ``record_id``) and of records (estimators), and draw estimators' splits. It
+            is never written.
+
+    Raises:
+        InputError: ``least_people`` is below 1.
+
+    >>> Disclosure(least_people=20).public_data
+    False
+    """
+
+    public_data: bool = False
+    least_people: int = LEAST_PEOPLE
+    certain_cells: bool = True
+    secret: bytes = field(default=b"", repr=False)
 
     def __post_init__(self) -> None:
         require_at_least(1, least_people=self.least_people)

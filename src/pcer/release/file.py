@@ -14,7 +14,7 @@ from pcer.display import Shown
 from pcer.release.records import (
     Bound,
     Confusion,
-    Disclosure,
+    Disclosed,
     Name,
     Note,
     Placebo,
@@ -57,7 +57,7 @@ class Release(Shown):
     not_computed: dict[Name, Note] = Field(default_factory=dict)
     placebo: list[Placebo] = Field(default_factory=list)
     bounds: list[Bound] = Field(default_factory=list)
-    disclosure: Disclosure | None = None
+    disclosure: Disclosed | None = None
     provenance: Provenance = Field(default_factory=Provenance)
 
     @model_validator(mode="after")

@@ -209,7 +209,7 @@ class Bound(Record):
     )
 
 
-class Disclosure(Record):
+class Disclosed(Record):
     """What the file reveals about single people, and which rule it was written by.
 
     Memberships are those that the tables reveal with certainty to someone who knows the

@@ -21,7 +21,7 @@ import numpy as np
 from pcer.errors import InputError, alike
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.columns import Coded, cross, text_of
-from pcer.release.disclosure import DisclosureRule
+from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
 from pcer.release.reading import read_release
 from pcer.release.records import require_phrases
@@ -111,7 +111,7 @@ class Allowed(NamedTuple):
 
 
 def allowed_groups(
-    rule: DisclosureRule,
+    rule: Disclosure,
     attributes: Sequence[Attribute],
     models: Iterable[Model],
     beside: Sequence[Release] = (),
@@ -185,7 +185,7 @@ def require_no_others(paths: Collection[Path], dataset: str) -> None:
 
 
 def regroup(
-    rule: DisclosureRule, attributes: Sequence[Attribute], models: Iterable[Model]
+    rule: Disclosure, attributes: Sequence[Attribute], models: Iterable[Model]
 ) -> list[Regrouping]:
     """Join groups until no released table, and no combination of them, is about few people.
 
@@ -198,7 +198,7 @@ def regroup(
         InputError: fewer than two groups of the first attribute are left; others have a
             note.
     """
-    if rule.public or any(
+    if rule.public_data or any(
         len(a.groups) < 2 for a in attributes
     ):  # the builder refuses these
         nobody = np.zeros((1, 2, 0, 2), dtype=np.int64)

@@ -19,7 +19,7 @@ from pcer.data.dataset import Split
 from pcer.metrics import NO_DP
 from pcer.release import build
 from pcer.release.build import Counted, ReleaseFacts
-from pcer.release.disclosure import DisclosureRule
+from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
 from pcer.release.records import Bound
 from pcer.release.small_groups import Allowed, Attribute, Model, allowed_groups
@@ -236,6 +236,6 @@ def _joint_privacy(
     }
 
 
-def _disclosure(sweep: Sweep) -> DisclosureRule:
+def _disclosure(sweep: Sweep) -> Disclosure:
     """What the sweep's releases may let out, of records that may be public."""
-    return replace(sweep.disclosure, public=sweep.dataset.public)
+    return replace(sweep.disclosure, public_data=sweep.dataset.public)

@@ -15,7 +15,7 @@ import numpy as np
 
 from pcer.data.dataset import GroupedDataset, column_widths
 from pcer.errors import InputError
-from pcer.release.disclosure import DisclosureRule
+from pcer.release.disclosure import Disclosure
 from pcer.store.blocks import settings_digest
 from pcer.store.secret import secret_name
 from pcer.sweep.grid import Configuration, Grid, configurations, stated
@@ -62,7 +62,7 @@ class Sweep:
     config: TrainConfig
     grid: Grid = field(default_factory=dict)
     secret: bytes = field(default=b"", repr=False)
-    disclosure: DisclosureRule = field(default_factory=DisclosureRule)
+    disclosure: Disclosure = field(default_factory=Disclosure)
     module: NamedModule | None = None
     keep_people: bool = True
 

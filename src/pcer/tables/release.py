@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pcer.data.readers import executed, require_columns
 from pcer.errors import InputError
-from pcer.models import Options, arrays
+from pcer.models.arrays import releases_of
+from pcer.models.rows import Predictions, Rows, rows_of
 from pcer.release.attack_kinds import AUC_ADVANTAGE
 from pcer.release.build import ReleaseFacts
 from pcer.release.columns import Coded, attribute_views, numbers_of, required_column
@@ -71,7 +72,7 @@ def releases_from_table(
         if beside:
             existing = _views_of_releases(beside, table.columns)
             rows = _read(table, columns, views | existing, file=file, facts=facts)
-        return arrays.releases_of(
+        return releases_of(
             rows, views, facts, file=file, beside=beside, on_step=on_step
         )
     except InputError as error:
@@ -127,7 +128,7 @@ def _read(
     *,
     file: str,
     facts: ReleaseFacts,
-) -> arrays.Rows:
+) -> Rows:
     """The rows with these attributes: whole, or counted where they lie."""
     attributes: dict[str, None] = {}
     for parts in views.values():
@@ -203,31 +204,24 @@ def _require_few_values(
             _few_values(name, executed(few, file=file)[name])
 
 
-def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> arrays.Rows:
+def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> Rows:
     """The rows of an arrow table, checked; each may stand for many records."""
     membership = _membership(content, columns)
     attributes = {name: _few_values(name, content[name]) for name in columns.attributes}
-    options = Options(
+    given = Predictions(
+        y_true=_names(content, columns.y_true),
+        y_pred=_names(content, columns.y_pred),
+        y_score=_numbers(content, columns.y_score),
+        split=_names(content, columns.split),
+        seed=_numbers(content, columns.seed),
         epsilon=_numbers(content, columns.epsilon),
         split_id=_names(content, columns.split_id),
-        threshold=columns.threshold,
-        positive_label=facts.positive_label,
-        membership_score=membership,
-        secret=facts.secret,
-    )
-    answers = (
-        _names(content, columns.y_true),
-        _names(content, columns.y_pred),
-        _numbers(content, columns.y_score),
-    )
-    rows = arrays.rows_of(
-        answers,
-        _names(content, columns.split),
-        attributes,
         record_id=_names(content, columns.record_id),
-        seed=0 if columns.seed is None else content[columns.seed],
-        options=options,
+        membership_score=membership,
+        positive_label=facts.positive_label,
+        threshold=columns.threshold,
     )
+    rows = rows_of(given, attributes)
     n = content[N].to_numpy() if N in content.column_names else None
     return replace(rows, entries=replace(rows.entries, n=n))
 

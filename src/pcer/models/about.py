@@ -1,0 +1,101 @@
+"""What a release is about, in readers' words, and the facts that it states.
+
+Every function that makes a release takes an ``About`` and a ``Disclosure``, and hands
+both to ``facts_of``.
+
+To add words for readers: a field of ``About``, which goes into the release where
+``ReleaseFacts`` has a field of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pcer.release import columns as convert
+from pcer.release.build import ReleaseFacts
+from pcer.release.columns import CROSSING
+from pcer.release.disclosure import Disclosure
+from pcer.release.records import Outcome, SplitKind, require_phrases
+from pcer.release.small_groups import Attribute, attribute_of
+from pcer.store.secret import require_random
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class About:
+    """What a release is about, in readers' words; checked when made.
+
+    Args:
+        dataset: a name for the data.
+        attribute: name of the protected attribute; taken from named columns if not
+            given.
+        groups: the groups in the order wanted (group 0 minus group 1 is the disparity's
+            sign); sorted names by default. Records of other groups are counted as left
+            out.
+        group_names: what readers call groups, ``{"1": "White"}``; the others keep their
+            names.
+        people: whom the records are about, a plural noun: "defendants".
+        positive_means: what a positive prediction says of them: "are predicted to pay
+            back".
+        notes: sentences to travel with the release.
+
+    Raises:
+        InputError: one sentence that names the field and the remedy.
+
+    >>> About(dataset="loans", people="applicants").people
+    'applicants'
+    """
+
+    dataset: str = "records"
+    attribute: str | None = None
+    groups: Sequence[Any] | None = None
+    group_names: Mapping[Any, str] | None = None
+    people: str | None = None
+    positive_means: str | None = None
+    notes: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        require_phrases(people=self.people, positive_means=self.positive_means)
+
+    @classmethod
+    def of(cls, given: About | Mapping[str, Any] | None) -> About:
+        """What was given, by name in a dict, or nothing."""
+        return given if isinstance(given, About) else cls(**(given or {}))
+
+    def attribute_of(self, sensitive_features: Any) -> Attribute:
+        """The protected attribute: one column, or several crossed."""
+        columns = convert.named_columns(sensitive_features, self.attribute)
+        coded = [convert.column_of(values, name) for name, values in columns.items()]
+        name = self.attribute or CROSSING.join(columns)
+        return attribute_of(name, coded, self.groups)
+
+
+def facts_of(
+    about: About,
+    disclosure: Disclosure | Mapping[str, Any] | None,
+    *,
+    outcome: Outcome,
+    split_kind: SplitKind,
+    positive_label: str | int | float | bool | None = None,
+    dp_delta: float | None = None,
+) -> ReleaseFacts:
+    """What a release states beside its counts."""
+    if not isinstance(disclosure, Disclosure):
+        disclosure = Disclosure(**(disclosure or {}))
+    if disclosure.secret:
+        make = "secrets.token_bytes(32), and keep it"
+        require_random(disclosure.secret, "secret", make=make)
+    return ReleaseFacts(
+        dataset=about.dataset,
+        outcome=outcome,
+        split_kind=split_kind,
+        disclosure=disclosure,
+        people=about.people,
+        positive_means=about.positive_means,
+        positive_label=positive_label,
+        groups=about.groups,
+        group_names=about.group_names or {},
+        dp_delta=dp_delta,
+        notes=about.notes,
+    )

@@ -1,0 +1,220 @@
+"""Which settings an estimator or a training function is fitted in, and what they are.
+
+A setting is a model and a budget. ``estimator`` calls ``candidates_of`` before anything
+is fitted, and writes ``described`` and ``versions`` into the release.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from decimal import ROUND_CEILING, Context
+from itertools import product
+from typing import Any, NamedTuple
+
+from pcer._version import __version__
+from pcer.errors import InputError, as_code
+
+PROTOCOL = ("fit", "predict", "get_params", "set_params")
+
+
+class Candidate(NamedTuple):
+    """One setting: a model, its budget and its estimator."""
+
+    model: str | None  # None if there is only one
+    epsilon: float  # infinite without privacy, NaN if only a trained model knows it
+    estimator: Any
+
+    @property
+    def name(self) -> str:
+        """For sentences: the model's name or that of its class, and its budget."""
+        budget = f", epsilon {self.epsilon:g}" if math.isfinite(self.epsilon) else ""
+        return f"{self.model or _kind(self.estimator)}{budget}"
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether it will give probabilities once it is fitted."""
+        return hasattr(self.estimator, "predict_proba")
+
+    @property
+    def is_function(self) -> bool:
+        """Whether it is a training function, see ``training``."""
+        return hasattr(self.estimator, "spent")
+
+
+def candidates_of(
+    estimator: Any, epsilon: Any, budgets: Mapping[str, Sequence[float | None]] | None
+) -> list[Candidate]:
+    """Every setting, in the order given, checked before anything is fitted."""
+    if budgets is not None:
+        _require_one_parameter(budgets, epsilon)
+    named = dict(estimator) if isinstance(estimator, Mapping) else {None: estimator}
+    if not named:
+        raise unfit("estimator", "is an empty dict; name at least one estimator")
+    for name, model in named.items():
+        where = "estimator" if name is None else f"estimator {name!r}"
+        _require_estimator(model, where)
+    if budgets is None:
+        return _with_one_budget(named, epsilon)
+    return _with_each_budget(named, budgets)
+
+
+def _require_one_parameter(budgets: Any, epsilon: Any) -> None:
+    is_one = isinstance(budgets, Mapping) and len(budgets) == 1
+    if epsilon is not None or not is_one:
+        raise InputError(
+            "give either epsilon or budgets, and as budgets one parameter: "
+            '{"epsilon": [1]}.',
+            field="budgets",
+        )
+
+
+def _with_one_budget(named: Mapping[Any, Any], epsilon: Any) -> list[Candidate]:
+    if not isinstance(epsilon, Mapping):
+        epsilon = dict.fromkeys(named, epsilon)
+    candidates = []
+    for name, model in named.items():
+        if name not in epsilon:
+            raise InputError(
+                f"epsilon names no budget for {name!r}; add it, None without privacy.",
+                field="epsilon",
+            )
+        candidates.append(Candidate(name, budget_of(epsilon[name]), model))
+    return candidates
+
+
+def _with_each_budget(
+    named: Mapping[Any, Any], budgets: Mapping[str, Sequence[float | None]]
+) -> list[Candidate]:
+    from sklearn.base import clone
+
+    ((parameter, values),) = budgets.items()
+    wanted = list(map(budget_of, values))
+    is_double = len(set(wanted)) < len(wanted)
+    has_it = all(parameter in model.get_params() for model in named.values())
+    if not wanted or is_double or not has_it:
+        raise InputError(
+            "budgets must give at least one epsilon, and none twice, for a parameter "
+            f"that the estimator has, not {parameter!r}; in a pipeline it is called "
+            'like "step__epsilon".',
+            field="budgets",
+        )
+    candidates = []
+    for (name, model), budget in product(named.items(), wanted):
+        with_budget = clone(model).set_params(**{parameter: budget})
+        candidates.append(Candidate(name, budget, with_budget))
+    return candidates
+
+
+def described(candidates: Sequence[Candidate]) -> dict[str, Any]:
+    """For ``training.config``: by setting its classes, and parameters that are numbers.
+
+    Texts may name a category of the data, so they are left out.
+    """
+    return {candidate.name: _description(candidate) for candidate in candidates}
+
+
+def _description(candidate: Candidate) -> dict[str, Any]:
+    kind = type(candidate.estimator)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    _, *inside = _parts(candidate.estimator)
+    steps = dict.fromkeys(
+        type(part).__name__ for part in inside if not isinstance(part, type)
+    )
+    if steps:
+        name += f" ({', '.join(steps)})"
+    parameters = candidate.estimator.get_params(deep=True)
+    numbers = {
+        parameter: value
+        for parameter, value in sorted(parameters.items())
+        if isinstance(value, bool | int | float) and math.isfinite(value)
+    }
+    return {"class": name, **numbers}
+
+
+def versions(candidates: Sequence[Candidate]) -> dict[str, str]:
+    """Versions of Python, pcer and the packages that the estimators come from."""
+    packages = {"numpy", "sklearn"}
+    for candidate in candidates:
+        for part in _parts(candidate.estimator):
+            packages.add(type(part).__module__.partition(".")[0])
+    found = {"python": platform.python_version(), "pcer": __version__}
+    for name in sorted(packages):
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if isinstance(version, str):
+            found[name] = version
+    return found
+
+
+def _parts(estimator: Any) -> list[Any]:
+    """An estimator and those inside it."""
+    inside = estimator.get_params(deep=True).values()
+    return [estimator, *(part for part in inside if hasattr(part, "get_params"))]
+
+
+def budget_of(value: Any) -> float:
+    """A budget that a user gives: infinite for None, NaN for a function of models."""
+    if callable(value):
+        return math.nan  # known of every model once it is trained
+    with suppress(TypeError, ValueError):
+        budget = math.inf if value is None else float(value)
+        if budget > 0:
+            return budget
+    raise InputError(
+        f"epsilon must be one number above 0, not {as_code(value)}; None means without "
+        "privacy.",
+        field="epsilon",
+    )
+
+
+def rounded_up(number: float, digits: int) -> float:
+    """The number with so many significant digits, never less than it was.
+
+    >>> rounded_up(0.56, 2), rounded_up(1.961, 2), rounded_up(12.01, 2)
+    (0.56, 2.0, 13.0)
+    """
+    upwards = Context(prec=digits, rounding=ROUND_CEILING)
+    return float(upwards.create_decimal(str(number)))
+
+
+def unfit(where: str, reason: str) -> InputError:
+    """What is wrong with an estimator."""
+    return InputError(f"{where} {reason}.", field="estimator")
+
+
+def _require_estimator(estimator: Any, where: str) -> None:
+    """Raise InputError unless it is a classifier that can be fitted again and again."""
+    from sklearn.base import clone, is_regressor
+
+    kind = _kind(estimator)
+    if isinstance(estimator, type):
+        raise unfit(where, f"is the class {kind}; give an object: {kind}()")
+    for method in PROTOCOL:
+        if not hasattr(estimator, method):
+            raise unfit(
+                where,
+                f"({kind}) has no {method}, and it must be fitted on every split; give "
+                "an estimator with scikit-learn's protocol, several as a dict by name, "
+                "or what trains any other model to release_from_training",
+            )
+    if kind == "FrozenEstimator":
+        raise unfit(
+            where, "is frozen and cannot be fitted again; give the estimator inside it"
+        )
+    if hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
+        raise unfit(where, f"({kind}) is a regressor; give a classifier")
+    try:
+        clone(estimator)
+    except (TypeError, RuntimeError):
+        raise unfit(
+            where,
+            f"({kind}) cannot be cloned; let its __init__ keep every argument "
+            "unchanged under its own name, as scikit-learn asks",
+        ) from None
+
+
+def _kind(estimator: Any) -> str:
+    return getattr(estimator, "__name__", type(estimator).__name__)
