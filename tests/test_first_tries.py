@@ -242,8 +242,9 @@ PYTHON = [
     f"pcer.recommend([Path('{SWEEP}')], policy={{'largest_exposure': 53}})",
     Fix(
         f"pcer.recommend('{SWEEP}', largest_exposur=53)",
-        "but largest_exposure",
+        "unexpected keyword argument 'largest_exposur'",
         f"pcer.recommend('{SWEEP}', largest_exposure=53)",
+        TypeError,
     ),
     READY + "print(pcer.audit(release)); release.save('again.json')",
     "print(pcer.audit('forest.release.json'))",
@@ -266,13 +267,17 @@ PYTHON = [
     *(
         Fix(
             f"pcer.audit('forest.release.json', {typed})",
-            "pass plan=pcer.Plan(",
-            "pcer.audit('forest.release.json', AS_SAID)",
+            "unexpected keyword argument",
+            f"pcer.audit('forest.release.json', plan=pcer.Plan({as_plan}))",
+            TypeError,
         )
-        for typed in (
-            "policy={'largest_exposure': 52}",
-            "policy='limits.toml'",
-            "floor=0.01",
+        for typed, as_plan in (
+            ("policy={'largest_exposure': 52}", "policy={'largest_exposure': 52}"),
+            (
+                "policy='limits.toml'",
+                "policy=pcer.auditing.read_policy('limits.toml')",
+            ),
+            ("floor=0.01", "floor=0.01"),
         )
     ),
     Fix(

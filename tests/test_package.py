@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 import json
 import os
 import re
@@ -374,3 +375,24 @@ def test_drawing_packages_come_with_their_extra_only():
 def test_published_schemas_are_current():
     path = ROOT / "docs" / "schemas" / "audit.schema.json"
     assert json.loads(path.read_text()) == audit_schema()
+
+
+@pytest.mark.parametrize("name", pcer.__all__)
+def test_what_is_public_has_the_signature_of_its_arguments(name):
+    public = getattr(pcer, name)
+    if not callable(public) or isinstance(public, type(pcer.Verdict)):
+        return
+    if isinstance(public, type) and issubclass(public, Exception):
+        return
+    parameters = inspect.signature(public).parameters.values()
+    kinds = {parameter.kind for parameter in parameters}
+    assert not kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+
+
+def test_a_wrong_argument_is_pythons_own_error_and_a_wrong_value_is_ours():
+    for wrong in ({"floors_": [0.1]}, {"policy": None, "no_such": 1}):
+        with pytest.raises(TypeError, match=r"Plan\(\) got an unexpected keyword"):
+            pcer.Plan(**wrong)
+    with pytest.raises(pcer.InputError, match="field floor") as caught:
+        pcer.Plan(floor=-1)
+    assert caught.value.field == "floor"

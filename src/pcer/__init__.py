@@ -5,19 +5,17 @@ torch, scikit-learn or pandas.
 """
 
 import importlib
-from collections.abc import Mapping
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from pcer import metrics
 from pcer._version import __version__
-from pcer.auditing.audit import audit as _audit
+from pcer.auditing.audit import audit
 from pcer.auditing.record import Audit, write_audit
 from pcer.deciding.compare import Changes, compare
 from pcer.deciding.planner import Outlook, detectable
 from pcer.deciding.recommend import Recommendation, recommend
 from pcer.deciding.trend import Trend, trend
-from pcer.errors import InputError, OutputError, PcerError, PlanError, as_code, door
+from pcer.errors import InputError, OutputError, PcerError, PlanError
 from pcer.measuring.plan import Plan, Policy
 from pcer.measuring.verdict import Verdict
 from pcer.models import About, release_from_predictions, releases_from_predictions
@@ -62,18 +60,6 @@ __all__ = [
     "write_audit",
     "write_release",
 ]
-
-
-def _plan_remedies(function: str, given: Mapping[str, Any]) -> dict[str, str]:
-    """By argument that is part of the plan, the call that passes it."""
-    code = {name: as_code(given[name]) for name in given if name in Plan.model_fields}
-    if isinstance(path := given.get("policy"), str | PathLike):
-        code["policy"] = f"pcer.auditing.read_policy({str(path)!r})"
-    call = ", ".join(f"{name}={text}" for name, text in code.items())
-    return dict.fromkeys(code, f"pass plan=pcer.Plan({call})")
-
-
-audit = door(_plan_remedies)(_audit)
 
 
 def __dir__() -> list[str]:

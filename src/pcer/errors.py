@@ -7,18 +7,16 @@ Text that others may have written (names of files, fields, columns, groups) goes
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 # Invisible but harmless: names in many scripts, and many emoji, contain them.
 JOINERS = "\u200c\u200d"
+LONGEST_CODE = 60  # characters of a value in a call
 LONGEST_SENTENCE = 2_000  # characters of a message; a file may hold a name of millions
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -115,61 +113,11 @@ class OutputError(PcerError):
     """A result could not be written; no partial file is left."""
 
 
-def door(
-    remedies: Remedies = lambda function, given: {},
-) -> Callable[[Function], Function]:
-    """A public function that asks for what is missing, and says where a wrong argument belongs."""
-
-    def wrap(function: Function) -> Function:
-        signature = inspect.signature(function)
-
-        @wraps(function)
-        def checked(*given: Any, **named: Any) -> Any:
-            try:
-                signature.bind(*given, **named)
-            except TypeError as error:
-                name = function.__qualname__.removesuffix(".__init__")
-                faults = _misfits(name, signature.parameters, given, named, remedies)
-                told = ". ".join(dict.fromkeys(faults.values())) or error
-                raise InputError(f"{told}.", field=next(iter(faults), None)) from None
-            return function(*given, **named)
-
-        return cast(Function, checked)
-
-    return wrap
-
-
-def _misfits(
-    name: str,
-    takes: Mapping[str, Any],
-    given: Any,
-    named: Mapping[str, Any],
-    remedies: Remedies,
-) -> dict[str, str]:
-    """What is wrong with a call, by argument: unknown, without its name, or missing."""
-    placed = [
-        key for key, each in takes.items() if each.kind is each.POSITIONAL_OR_KEYWORD
-    ]
-    unknown = {key: value for key, value in named.items() if key not in takes}
-    every = [key for key in takes if key != "self"]
-    known = remedies(name, unknown)
-    faults = dict[str, str]()
-    for key in unknown:
-        likely = ", ".join(get_close_matches(key, every) or every)
-        faults[key] = known.get(key, f"{name} takes no {shown(key)}, but {likely}")
-    for key, each in takes.items():
-        is_given = (
-            key in (*placed[: len(given)], *named) or each.kind is each.VAR_POSITIONAL
-        )
-        if each.default is each.empty and not is_given:
-            faults[key] = f"{name} needs {key}"
-    return faults
-
-
 def as_code(value: object) -> str:
     """A value as one would type it; dots for what is long, or an object."""
     is_plain = isinstance(value, str | int | float | dict | list | None)
-    return text if is_plain and len(text := repr(value)) <= 60 else "..."
+    text = repr(value) if is_plain else "..."
+    return text if len(text) <= LONGEST_CODE else "..."
 
 
 @contextmanager

@@ -19,11 +19,13 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from inspect import Parameter, Signature, get_annotations, signature
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
 
 from pcer.errors import InputError, clipped, refused_as, shown
 
@@ -56,14 +58,52 @@ else:
 
 
 class _Checked(ModelMetaclass):
-    """Makes ``pcer.Policy(...)``, written in code, refuse as a file is refused."""
+    """Makes ``pcer.Policy(...)``, written in code, refuse as a file is refused.
+
+    A wrong value is an InputError with the field and the remedy; a wrong argument is
+    Python's own TypeError.
+    """
 
     def __call__(cls, *args: Any, **fields: Any) -> Any:
         try:
             return super().__call__(*args, **fields)
         except ValidationError as error:
             mistake = error.errors(include_url=False)[0]
+            cls._require_arguments(*args, **fields)
             raise _first_mistake(mistake, fields, f"pcer.{cls.__name__}", {}) from None
+
+    @property
+    def __signature__(cls) -> Signature:
+        """What a call takes: every field by name, in the order of the file."""
+        fields: dict[str, FieldInfo] = cls.model_fields  # type: ignore[attr-defined]
+        types: dict[str, Any] = {}
+        for base in reversed(cls.__mro__):
+            types |= get_annotations(base)
+        parameters = []
+        for name, field in fields.items():
+            default = Parameter.empty
+            if not field.is_required():
+                default = field.get_default(call_default_factory=True)
+            parameters.append(
+                Parameter(
+                    name,
+                    Parameter.KEYWORD_ONLY,
+                    default=default,
+                    annotation=types[name],
+                )
+            )
+        return Signature(parameters)
+
+    @__signature__.setter
+    def __signature__(cls, given: object) -> None:
+        """Pydantic would set another one when it builds the validator."""
+
+    def _require_arguments(cls, *args: Any, **fields: Any) -> None:
+        """Raise TypeError for an argument that is unknown or missing."""
+        try:
+            signature(cls).bind(*args, **fields)
+        except TypeError as error:
+            raise TypeError(f"{cls.__name__}() {error}") from None
 
 
 class Record(BaseModel, metaclass=_Checked):

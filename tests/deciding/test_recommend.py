@@ -581,10 +581,6 @@ def test_what_cannot_be_answered_is_one_sentence(edit, limits, field):
     ("limits", "remedy"),
     [
         ({}, "such as largest_exposure=52"),
-        (
-            {"largest_expose": 52},
-            "recommend takes no largest_expose, but largest_exposure",
-        ),
         ({"largest_exposure": 0.52}, "(52 for 0.52)"),
         ({"largest_exposure": 0.02}, "(52 for an advantage of 0.02)"),
         ({"least_accuracy": 0.67}, "(67 for 0.67)"),

@@ -12,7 +12,7 @@ import numpy as np
 
 from pcer.auditing.record import Result
 from pcer.auditing.sentences.telling import Axis
-from pcer.errors import InputError, door
+from pcer.errors import InputError
 from pcer.files import Record
 from pcer.measuring import measure
 from pcer.measuring.checks.arrays import Facts, is_random, stated_epsilon
@@ -171,7 +171,6 @@ class Changes(Result):
         return f"{self.old.title} → {self.new.title}: {self.verdict.words}"
 
 
-@door()
 def compare(
     old: Given,
     new: Given,

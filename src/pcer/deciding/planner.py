@@ -14,7 +14,7 @@ from pydantic import Field
 from pcer.auditing.record import Result
 from pcer.auditing.sentences.advice import advice
 from pcer.display import ShownOutlook
-from pcer.errors import InputError, PlanError, door
+from pcer.errors import InputError, PlanError
 from pcer.files import Record
 from pcer.measuring import choose_attacks, measure
 from pcer.measuring.checks.arrays import Facts, is_random, stated_epsilon
@@ -125,7 +125,6 @@ class Outlook(Result, ShownOutlook):
         return f"What {n:,} split{'s' if n > 1 else ''}{of} could show: {people}{more}"
 
 
-@door()
 def detectable(
     of: Mapping[str, int] | Release | str | PathLike[str],
     *,

@@ -23,7 +23,7 @@ from pcer.deciding.candidates import (
 )
 from pcer.deciding.compare import ComparedSetting
 from pcer.deciding.price import Price, price_of
-from pcer.errors import InputError, door
+from pcer.errors import InputError
 from pcer.files import parse_record
 from pcer.measuring import choose_attacks
 from pcer.measuring.contrasts import CONFIDENCE
@@ -68,7 +68,6 @@ class Recommendation(Result):
         return f"Which of {len(given)} settings? Hold: {n_hold}, break: {n_break}, open: {n_open}"
 
 
-@door()
 def recommend(
     releases: Release | Path | Sequence[Release | Path],
     *,

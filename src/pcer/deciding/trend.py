@@ -15,7 +15,7 @@ from pcer.deciding.compare import (
     matched_settings,
     require_alike,
 )
-from pcer.errors import InputError, door
+from pcer.errors import InputError
 from pcer.measuring.checks.arrays import stated_epsilon
 from pcer.measuring.choose_attacks import choose_attack
 from pcer.release.panel import Panel, panels
@@ -54,7 +54,6 @@ class Trend(Result):
         return f"{len(self.versions)} versions of {of}, {setting}: {self.change.verdict.words}"
 
 
-@door()
 def trend(
     *releases: Given | Sequence[Given],
     cost: str | None = None,
