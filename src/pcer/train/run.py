@@ -11,7 +11,7 @@ import numpy as np
 from pcer.errors import InputError
 from pcer.models import folder_first
 from pcer.store.processes import Task, run_tasks
-from pcer.train import fleet, opacus
+from pcer.train import fleet
 from pcer.train.config import Engine, EngineFlags, TrainConfig
 from pcer.train.devices import choose_device
 from pcer.train.engine import train_block
@@ -22,13 +22,13 @@ from pcer.train.fleet import (
     TrainingData,
     gather_predictions,
 )
-from pcer.train.opacus import (
+from pcer.train.modules import (
     ModuleFactory,
     NamedModule,
+    module_digest,
     name_of,
-    require_private,
-    train_module,
 )
+from pcer.train.opacus import require_private, train_module
 
 
 def train_seeds(
@@ -65,11 +65,7 @@ def train_seeds(
         require_private(module, data.features.shape, config)
     config.training_rule.shares(data.groups)  # refuses groups that are not there
     calibrated = fleet.calibrated(budgets, data, config, module=module)
-    own = (
-        opacus.module_digest(module, data.features.shape[1])
-        if secret and module
-        else ""
-    )
+    own = module_digest(module, data.features.shape[1]) if secret and module else ""
     digests = fleet.stream_digests(data, config, module=own) if secret else {}
     models = fleet.plan_models(calibrated, data.seeds, digests)
     size = 1 if module is not None else flags.models_per_block(len(models))
