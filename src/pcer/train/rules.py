@@ -114,7 +114,7 @@ class GroupBudget(DpSgd):
 
     @property
     def kind(self) -> str:
-        """What the group settles: the beginning of the rule's name, one of ``KINDS``."""
+        """What the group settles: one of ``KINDS``."""
         return self.name.partition(":")[0]
 
     def shares(self, groups: Mapping[str, Names]) -> FloatArray | None:
