@@ -42,9 +42,9 @@ def train_seeds(
 ) -> Predictions:
     """Train one model per budget and seed, and predict every record.
 
-    This is Part I of Algorithm 1. A model depends only on its seed, budget, split, records, the config and the secret:
-    alone or among others, on one core or many, it is the same bit for bit on one type
-    of CPU.
+    This is Part I of Algorithm 1. A model depends only on its seed, budget, split,
+    records, the config and the secret: alone or among others, on one core or many, it
+    is the same bit for bit on one type of CPU.
 
     Args:
         data: records, labels and the split of each seed.
