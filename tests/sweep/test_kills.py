@@ -1,4 +1,4 @@
-"""Sweeps whose processes are killed: nothing is left, and they end in the same bytes."""
+"""Sweeps that are killed: nothing is left running, and they end in the same bytes."""
 
 import os
 import re
@@ -103,7 +103,7 @@ class Sweeper:
         }
 
     def trained_one_more(self, engine: str) -> subprocess.Popen[str]:
-        """The sweep, running; a busy machine may miss Ray's 30 seconds for its start."""
+        """The sweep, running; a busy machine may miss Ray's 30 seconds to start."""
         before = self.kept()
         for _ in range(3):
             running = self.start(engine)

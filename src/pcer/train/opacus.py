@@ -281,8 +281,7 @@ def _are_of_records(p: Any, beside: Any, n_records: int) -> bool:
     A frozen parameter needs none.
     """
     single = getattr(p, "grad_sample", None)
-    has_them = isinstance(single, Tensor) and len(single) == n_records
-    if p.grad is None or not has_them:
+    if p.grad is None or not isinstance(single, Tensor) or len(single) != n_records:
         return not p.requires_grad
     adds_up = not p.requires_grad or _are_close(single.sum(dim=0), p.grad)
     is_independent = _are_close(single[::2], beside.grad_sample[::2])
