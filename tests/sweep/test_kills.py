@@ -1,4 +1,4 @@
-"""Sweeps whose processes are killed: nothing is left running, and they end in the same bytes."""
+"""Sweeps that are killed: nothing is left running, and they end in the same bytes."""
 
 import os
 import re
@@ -22,7 +22,9 @@ from tests.commands import (
     until,
 )
 
-TERM, HUP, KILL = signal.SIGTERM, signal.SIGHUP, signal.SIGKILL
+TERM = signal.SIGTERM
+HUP = signal.SIGHUP
+KILL = signal.SIGKILL
 CODES = {TERM: 143, HUP: 129, KILL: -KILL}
 
 
@@ -44,12 +46,13 @@ class Sweeper:
 
     def __init__(self, folder: Path, temporary: str, size: str) -> None:
         mark = str(uuid.uuid4())
-        self.mark, self.folder, self.size = f"PCER_TEST={mark}", folder, size.split()
+        self.mark = f"PCER_TEST={mark}"
+        self.folder = folder
+        self.size = size.split()
         others = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")}
         self.place = {**others, "PCER_TEST": mark, "TMPDIR": temporary}
-        self.place["RAY_worker_niceness"] = (
-            "0"  # 15 by default: on a busy machine they would wait
-        )
+        # 15 by default: on a busy machine workers would wait.
+        self.place["RAY_worker_niceness"] = "0"
 
     def start(self, engine: str) -> subprocess.Popen[str]:
         """The sweep, in a group of its own."""
@@ -100,7 +103,7 @@ class Sweeper:
         }
 
     def trained_one_more(self, engine: str) -> subprocess.Popen[str]:
-        """The sweep, running; a busy machine may miss the 30 seconds in which Ray must start."""
+        """The sweep, running; a busy machine may miss Ray's 30 seconds to start."""
         before = self.kept()
         for _ in range(3):
             running = self.start(engine)
@@ -129,9 +132,8 @@ class Sweeper:
         said, _ = running.communicate()
         require_gone(lambda: alive(company) | marked(self.mark))
         assert running.returncode == CODES[number], said
-        if (
-            number == KILL
-        ):  # it leaves half a file, and of a group nobody is left to clear up
+        if number == KILL:
+            # It leaves half a file, and of a group nobody is left to clear up.
             return
         own = re.compile(f".*[-_]{running.pid}[-_].*")
         assert not [*filter(own.match, shared_memory() - before)]
@@ -140,19 +142,23 @@ class Sweeper:
             ".json",
             ".npy",
         }
-        told = re.fullmatch(
-            rf"pcer: stopped; (\d+) of (\d+) models are kept in {re.escape(str(self.folder))}; run "
-            "the same command again to resume.",
+        stopped = re.fullmatch(
+            r"pcer: stopped; (\d+) of (\d+) models are kept in "
+            rf"{re.escape(str(self.folder))}; run the same command again to resume.",
             said.splitlines()[-1],
         )
-        assert told, said
-        assert int(told[1]) <= len(self.kept()) <= int(told[2])
-        assert len(self.kept()) - int(told[1]) <= 1  # written, and not yet counted
+        assert stopped, said
+        n_counted, n_models = map(int, stopped.groups())
+        assert n_counted <= len(self.kept()) <= n_models
+        assert len(self.kept()) - n_counted <= 1  # written, and not yet counted
         assert not re.search("Traceback|SIGTERM received|Warning|leaked", said), said
 
 
 def shared_memory() -> set[str]:
-    """Names of semaphores and mapped arrays; also of killed groups, whose numbers come again."""
+    """Names of semaphores and mapped arrays.
+
+    Those of killed groups are among them, and process numbers come again.
+    """
     return set(os.listdir("/dev/shm"))
 
 
@@ -166,7 +172,8 @@ def short() -> Iterator[str]:
 QUICK = "--hidden 8 --batch 512 --seeds 16 --epochs 30"
 KILLS = {
     "local": [
-        (number, is_group) for is_group in (False, True) for number in (TERM, KILL, HUP)
+        *[(TERM, False), (KILL, False), (HUP, False)],
+        *[(TERM, True), (KILL, True), (HUP, True)],
     ],
     "ray": [(KILL, False), (TERM, False), (TERM, True)],
 }
@@ -218,13 +225,21 @@ def listening(pids: set[int]) -> set[str]:
                 inodes.add(os.readlink(handle))
             except OSError:
                 continue
-    rows = [
-        row.split()
-        for name in ("tcp", "tcp6")
-        for row in Path(f"/proc/net/{name}").read_text().splitlines()[1:]
-    ]
-    ours = [row for row in rows if f"socket:[{row[9]}]" in inodes]
-    return {row[1].split(":")[0] for row in ours if row[3] == "0A"}
+    addresses = set()
+    for name in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
+            row = line.split()
+            listens = row[3] == "0A"
+            if listens and f"socket:[{row[9]}]" in inodes:
+                addresses.add(row[1].split(":")[0])
+    return addresses
+
+
+def require_loopback(addresses: set[str]) -> None:
+    """127.x.x.x, ::ffff:127.x.x.x or ::1."""
+    assert addresses
+    for address in addresses:
+        assert address.endswith("7F") or address == "0" * 24 + "01000000"
 
 
 def stop_a_training_worker(driver: int) -> int | None:
@@ -248,10 +263,7 @@ def test_a_killed_worker_of_a_node_that_nobody_else_can_reach_changes_no_byte(
     company = descendants(running.pid)
     (folder,) = Path(short).iterdir()
     assert folder.stat().st_mode & 0o777 == 0o700
-    addresses = listening({running.pid, *company})
-    assert addresses
-    for address in addresses:  # 127.x.x.x, ::ffff:127.x.x.x or ::1
-        assert address.endswith("7F") or address == "0" * 24 + "01000000"
+    require_loopback(listening({running.pid, *company}))
     (head,) = [pid for pid in company if "gcs_server" in title(pid)]
     environment = Path(f"/proc/{head}/environ").read_bytes().split(b"\0")
     assert {b"RAY_AUTH_MODE=token", b"RAY_USAGE_STATS_ENABLED=0"} <= set(environment)

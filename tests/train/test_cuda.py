@@ -66,16 +66,17 @@ def fitted(config, device):
     ],
 )
 def test_models_on_the_device_agree_with_the_cpu_to_rounding(config, rule):
-    data, company, device = make_data(), make_company(), choose_device("cuda")
+    data = make_data()
+    company = make_company()
+    device = choose_device("cuda")
     settings = dataclasses.replace(config, rule=rule)
     found = train_block(data, company, settings, device=device)
     assert np.array_equal(found, train_block(data, company, settings, device=device))
     if rule != "dp-sgd":
         expected = train_block(data, company, settings)
         plain = train_block(data, company, config, device=device)
-        assert (
-            np.abs(found - plain).max() > 1e-4
-        )  # another rule; on one device bits agree
+        # Another rule; on one device bits agree.
+        assert np.abs(found - plain).max() > 1e-4
     else:
         fleet = moved(assemble(data, company, settings, device), device="cpu")
         with torch.no_grad():
@@ -100,13 +101,13 @@ def test_fused_step_is_the_plain_step_to_rounding(monkeypatch, hidden, receipts)
     fleet = assemble(make_data(), company, config, choose_device("cuda"))
     if receipts == "held":
         generator = torch.Generator(device="cuda").manual_seed(5)
-        bounds, until = fleet.watch.bounds, fleet.watch.until
-        bounds[:8] = torch.rand(bounds[:8].shape, device="cuda", generator=generator)
-        until[:8] = torch.randint(
-            0, 4, until[:8].shape, device="cuda", generator=generator
-        ).int()
+        shape = fleet.watch.bounds[:8].shape
+        drawn = {"device": "cuda", "generator": generator}
+        fleet.watch.bounds[:8] = torch.rand(shape, **drawn)
+        fleet.watch.until[:8] = torch.randint(0, 4, shape, **drawn).int()
     with torch.no_grad():
-        fused, plain = CudaStep(fleet), CudaStep(fleet)
+        fused = CudaStep(fleet)
+        plain = CudaStep(fleet)
         assert fused.fused is not None
         for width in (fleet.schedule.widths.usual, fleet.schedule.widths.full) * 2:
             fused.advance(width)
@@ -158,7 +159,9 @@ def test_norm_bins_on_the_device_are_those_of_the_cpu_to_rounding(config):
 @both_steps
 @pytest.mark.parametrize("mode", ["exact", "refreshed"])
 def test_counting_changes_no_bit_on_the_device(config, mode):
-    data, models, device = make_data(), cases.make_models(), choose_device("cuda")
+    data = make_data()
+    models = cases.make_models()
+    device = choose_device("cuda")
     plain = train_block(data, models, config, device=device)
     counted = dataclasses.replace(config, receipts=mode)
     found = train_block(data, models, counted, device=device)
@@ -179,18 +182,19 @@ def test_counts_on_the_device_are_those_of_the_cpu_to_rounding(
 ):
     allow(monkeypatch, MOST)
     settings = dataclasses.replace(config, **how)
-    (ours, state), (theirs, _) = fitted(settings, "cuda"), fitted(settings, "cpu")
+    ours, state = fitted(settings, "cuda")
+    theirs, _ = fitted(settings, "cpu")
     again, same = fitted(settings, "cuda")
     assert torch.equal(state.weights, same.weights)
     n_steps = settings.sampling(210).n_steps
     for model in range(8):
-        found, expected = (
-            cases.steps_per_bin(f.watch, model).astype(int) for f in (ours, theirs)
-        )
+        found = cases.steps_per_bin(ours.watch, model).astype(int)
+        expected = cases.steps_per_bin(theirs.watch, model).astype(int)
         assert np.array_equal(found, cases.steps_per_bin(again.watch, model))
         assert (found.sum(axis=1) == n_steps).all()
-        mean = [counts @ np.arange(201) / n_steps for counts in (found, expected)]
-        assert np.abs(mean[0] - mean[1]).mean() < 0.5  # of a bin
+        means = found @ np.arange(201) / n_steps
+        expected_means = expected @ np.arange(201) / n_steps
+        assert np.abs(means - expected_means).mean() < 0.5  # of a bin
         if "budget_per_person" in how:
             assert (found @ cases.COSTS).max() <= MOST
     if "budget_per_person" in how:
@@ -200,11 +204,9 @@ def test_counts_on_the_device_are_those_of_the_cpu_to_rounding(
 @pytest.mark.parametrize("mode", ["exact", "refreshed", "held"])
 def test_receipts_folded_on_the_device_are_those_of_the_cpu_and_never_less(mode):
     config = dataclasses.replace(PAPER, receipts=mode)
-    company, sampling, (fleet, _) = (
-        make_company(),
-        config.sampling(210),
-        fitted(config, "cuda"),
-    )
+    company = make_company()
+    sampling = config.sampling(210)
+    fleet, _ = fitted(config, "cuda")
     theirs = fleets.folded(fleet.watch, company, on_host=False)
     assert np.isinf(theirs[8:]).all()
     for index, model in enumerate(company[:8]):
@@ -214,13 +216,10 @@ def test_receipts_folded_on_the_device_are_those_of_the_cpu_and_never_less(mode)
             sampling.n_steps,
             config.dp_delta,
         )
-        ours = fold(
-            torch.from_numpy(cases.steps_per_bin(fleet.watch, index)), terms
-        ).numpy()
-        found, expected = (
-            unfolded(kept, terms.ladder) for kept in (theirs[index], ours)
-        )
-        assert (np.array(found) >= expected).all()
+        steps = torch.from_numpy(cases.steps_per_bin(fleet.watch, index))
+        ours = fold(steps, terms).numpy()
+        found = np.array(unfolded(theirs[index], terms.ladder))
+        assert (found >= unfolded(ours, terms.ladder)).all()
         assert (theirs[index] == ours).mean() > 0.99
         assert len(np.unique(ours)) > 20
 
@@ -235,12 +234,10 @@ def test_thinned_schedules_on_the_device_are_those_of_the_cpu(monkeypatch):
 
     monkeypatch.setitem(RULES, "rarely", Rarely())
     settings = dataclasses.replace(CONFIG, rule="rarely")
-    ours, theirs = (
-        assemble(
-            make_data(), cases.make_models(), settings, choose_device(place)
-        ).schedule
-        for place in ("cuda", "cpu")
-    )
+    data = make_data()
+    models = cases.make_models()
+    ours = assemble(data, models, settings, choose_device("cuda")).schedule
+    theirs = assemble(data, models, settings, choose_device("cpu")).schedule
     assert torch.equal(ours.rows.cpu(), theirs.rows)
     assert torch.equal(ours.sizes.cpu(), theirs.sizes)
 
@@ -255,7 +252,8 @@ def test_a_module_trains_on_the_device_as_on_the_cpu(n_logits):
     def factory(n):
         return nn.Sequential(nn.Linear(n, 4), nn.Tanh(), nn.Linear(4, n_logits))
 
-    data, model = make_data(), Model(1, 1.0, 1.5)
+    data = make_data()
+    model = Model(1, 1.0, 1.5)
     before = torch.cuda.get_rng_state()
     found = [
         train_module(factory, data, model, CONFIG, device=d) for d in ("cpu", "cuda")

@@ -1,4 +1,4 @@
-"""Sweeps on Ray: the same bytes as here, whoever dies; nobody else gets in; nothing is left."""
+"""Sweeps on Ray: the same bytes, whoever dies; nobody else gets in; nothing is left."""
 
 import dataclasses
 import os
@@ -31,9 +31,7 @@ CONFIG = TrainConfig(
     epochs=2, expected_batch=20, hidden=(4,), accountant="rdp", split="given"
 )
 SECRET = b"the secret that no log may hold"
-BLOCKS = [
-    [Model(seed, epsilon, 1.0 / epsilon) for epsilon in (1.0, 2.0)] for seed in range(6)
-]
+BLOCKS = [[Model(seed, 1.0, 1.0), Model(seed, 2.0, 0.5)] for seed in range(6)]
 
 
 def data(missing: float = 0.5) -> TrainingData:
@@ -72,20 +70,19 @@ def faulty(folder: Path, n_deaths: int) -> Callable[..., object]:
     return task
 
 
-replaced = partial(
-    patch.object, ray_path
-)  # puts something else in a place of the module
+# Puts something else in a place of the module.
+replaced = partial(patch.object, ray_path)
 
 
 @contextmanager
 def node_with_a_gpu() -> Iterator[None]:
-    """A node of pcer's own that claims to have a GPU, so that tasks for one are started."""
+    """A node of pcer's own that claims to have a GPU, so that tasks for one start."""
     options = ray_path._node_options
 
     @contextmanager
     def claiming(*arguments: object) -> Iterator[dict[str, object]]:
-        with options(*arguments) as given:
-            yield {**given, "num_gpus": 1}
+        with options(*arguments) as plain:
+            yield {**plain, "num_gpus": 1}
 
     with replaced("_node_options", claiming), ray_path._connected(flags(jobs=2)):
         yield

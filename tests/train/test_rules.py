@@ -1,4 +1,4 @@
-"""Rules of training, norms of all records, and the steps that each spent in each bin."""
+"""Rules of training, norms of all records, and the steps of each record by bin."""
 
 import dataclasses
 
@@ -34,11 +34,35 @@ QUIET = Model(0, 0.5, 0.0)
 
 
 def in_double(config):
-    """One model in float64, so that no norm is on the wrong side of a bin by rounding."""
+    """One model in float64, so that rounding puts no norm into the wrong bin."""
     data = make_data(n=60, n_features=4, seeds=[0])
     fleet = moved(assemble(data, [QUIET], config), dtype=torch.float64)
     fleet.table[:-1, 5] = fleet.table[:-1, :4].square().sum(dim=1) + 1
     return fleet
+
+
+def twin_of(fleet, config):
+    """A module that a plain loop has trained, and its steps (record, bin)."""
+    sampling = config.sampling(42)
+    sizes = fleet.layout.sizes
+    module = slow.mlp(sizes)
+    bits = stream(seed=0, epsilon=0.5, purpose=Purpose.INITIAL)
+    slow.load_matrices(module, initial_weights(bits, sizes=sizes))
+    steps, drawn = np.divmod(cases.sampled_positions(0, 0.5, sampling), 42)
+    table = fleet.table[fleet.watch.records[0]]
+    every = config.refresh_every or sampling.steps_per_epoch
+    counts = slow.train_by_rule(
+        module,
+        (table[:, :4], table[:, 6]),
+        [drawn[steps == t].tolist() for t in range(sampling.n_steps)],
+        config,
+        expected_batch=sampling.expected_batch,
+        every=1 if config.receipts == "exact" else every,
+        is_held=config.receipts == "held",
+        costs=COSTS.tolist() if config.budget_per_person else None,
+        budget=400.0,
+    )
+    return module, counts
 
 
 @pytest.mark.parametrize(
@@ -54,41 +78,25 @@ def in_double(config):
 def test_counts_and_weights_are_those_of_a_twin_that_stores_every_gradient(
     monkeypatch, how
 ):
-    """One record at a time; with a budget, the same people are left out before the same step."""
+    """One record at a time; with a budget, the same people leave at the same step."""
     allow(monkeypatch, 400.0)
-    config, has_budget = dataclasses.replace(SMALL, **how), "budget_per_person" in how
-    fleet, sampling = in_double(config), config.sampling(42)
+    config = dataclasses.replace(SMALL, **how)
+    fleet = in_double(config)
     with torch.no_grad():
         state = CPU.fit(fleet)
-    module, sizes = slow.mlp(fleet.layout.sizes), fleet.layout.sizes
-    bits = stream(seed=0, epsilon=0.5, purpose=Purpose.INITIAL)
-    slow.load_matrices(module, initial_weights(bits, sizes=sizes))
-    steps, drawn = np.divmod(cases.sampled_positions(0, 0.5, sampling), 42)
-    table = fleet.table[fleet.watch.records[0]]
-    counts = slow.train_by_rule(
-        module,
-        (table[:, :4], table[:, 6]),
-        [drawn[steps == t].tolist() for t in range(sampling.n_steps)],
-        config,
-        expected_batch=sampling.expected_batch,
-        every=1
-        if config.receipts == "exact"
-        else config.refresh_every or sampling.steps_per_epoch,
-        is_held=config.receipts == "held",
-        costs=COSTS.tolist() if has_budget else None,
-        budget=400.0,
-    )
+    module, counts = twin_of(fleet, config)
     found = cases.steps_per_bin(fleet.watch, 0)
     assert np.array_equal(found, counts)
-    assert (found.sum(axis=1) == sampling.n_steps).all()
+    assert (found.sum(axis=1) == config.sampling(42).n_steps).all()
     assert len(np.flatnonzero(found.sum(axis=0))) > 20  # norms of every size
     assert found[:, N_BINS].sum() > 0
     for mine, theirs in zip(
         fleet.layout.layers(state.weights), slow.matrices(module), strict=True
     ):
         torch.testing.assert_close(mine[0], theirs, atol=1e-10, rtol=1e-10)
-    if has_budget:
-        spent, is_out = found @ COSTS, ~fleet.watch.filter.is_open[0].numpy()
+    if "budget_per_person" in how:
+        spent = found @ COSTS
+        is_out = ~fleet.watch.filter.is_open[0].numpy()
         assert spent.max() <= 400
         assert 5 < is_out.sum() < 40  # some are out, and some are not
         np.testing.assert_allclose(spent, fleet.watch.filter.spent[0], rtol=1e-12)
@@ -98,11 +106,8 @@ def test_counts_and_weights_are_those_of_a_twin_that_stores_every_gradient(
     "settings",
     [
         {},
-        {
-            "hidden": (12, 7, 3),
-            "expected_batch": 2,
-            "epochs": 1,
-        },  # some batches are empty
+        # Some batches are empty.
+        {"hidden": (12, 7, 3), "expected_batch": 2, "epochs": 1},
         {"hidden": ()},
         {"receipts": "refreshed"},
         {"receipts": "held", "budget_per_person": 1.0},
@@ -124,10 +129,8 @@ def test_compiled_bins_bounds_filters_and_steps_are_the_plain_ones(
         CONFIG, **{"clip_norm": 0.4, "refresh_every": 3, **settings}
     )
     company = cases.make_company()
-    ours, theirs = (
-        moved(assemble(make_data(), company, config), dtype=torch.float64)
-        for _ in range(2)
-    )
+    ours = moved(assemble(make_data(), company, config), dtype=torch.float64)
+    theirs = moved(assemble(make_data(), company, config), dtype=torch.float64)
     assert config.expected_batch > 2 or (ours.schedule.sizes == 0).any()
     spread = [0.4 * model.noise_multiplier for model in company if model.is_private]
     assert ours.std[:, 0].tolist() == pytest.approx(spread, rel=1e-6)
@@ -148,78 +151,77 @@ def test_compiled_bins_bounds_filters_and_steps_are_the_plain_ones(
 def test_a_held_record_never_contributes_more_than_is_booked():
     """The change that one record makes to the clipped sum, at every step it joins."""
     fleet = in_double(dataclasses.replace(SMALL, receipts="held"))
-    before, nobody, seen = (
-        fleet.start.weights,
-        torch.tensor([[len(fleet.table) - 1]]),
-        0,
-    )
+    before = fleet.start.weights
+    nobody = torch.tensor([[len(fleet.table) - 1]])
+    n_seen = 0
     with torch.no_grad():
-        for at, state in enumerate(CPU.states(fleet)):
-            rows, sizes = fleet.schedule.rows[at], fleet.schedule.sizes[at]
-            for record in rows[0, : sizes[0]].tolist():
-                size = fleets.batch_sum(
-                    fleet, before, torch.tensor([[record]]), at
-                ).norm()
-                assert size <= fleet.watch.bounds[0, record] * (1 + 1e-12)
-                seen += 1
-            assert fleets.batch_sum(fleet, before, nobody, at).norm() == 0
+        for step, state in enumerate(CPU.states(fleet)):
+            size = fleet.schedule.sizes[step][0]
+            for record in fleet.schedule.rows[step][0, :size].tolist():
+                somebody = torch.tensor([[record]])
+                change = fleets.batch_sum(fleet, before, somebody, step).norm()
+                assert change <= fleet.watch.bounds[0, record] * (1 + 1e-12)
+                n_seen += 1
+            assert fleets.batch_sum(fleet, before, nobody, step).norm() == 0
             before = state.weights.clone()
-    assert seen > 2 * 42
+    assert n_seen > 2 * 42
     assert cases.steps_per_bin(fleet.watch, 0).sum() == 42 * fleet.watch.n_steps
 
 
-def test_a_group_has_its_own_bound_and_rate_and_everybody_else_the_usual_ones():
-    """What single records add to the clipped sum, what is booked of them, how often they join."""
-    data, share = make_data(), {"m": 0.4, "f": 0.85, "": 1.0}
-    bound = np.vectorize(share.get)(data.groups["sex"])
+SHARES = {"m": 0.4, "f": 0.85, "": 1.0}
+
+
+def test_a_group_has_its_own_bound_and_everybody_else_the_usual_one():
+    """What single records add to the clipped sum, and what is booked of them."""
+    data = make_data()
+    bound = np.vectorize(SHARES.get)(data.groups["sex"])
     rule = "group-clip:sex:m=0.4,f=0.85"
     config = dataclasses.replace(CONFIG, clip_norm=0.3, rule=rule, receipts="exact")
-    fleet, company = assemble(data, cases.make_company(), config), cases.make_company()
-    padding = len(fleet.table) - 1
+    company = cases.make_company()
+    fleet = assemble(data, company, config)
     with torch.no_grad():
         for record in range(20):
             rows = fleet.watch.firsts[:, None] + record
-            sizes = (
-                fleets.batch_sum(fleet, fleet.start.weights, rows).norm(dim=1).numpy()
-            )
+            sums = fleets.batch_sum(fleet, fleet.start.weights, rows)
+            sizes = sums.norm(dim=1).numpy()
             member = [record in data.train_rows[model.seed] for model in company[:8]]
             most = np.where(member, 0.3 * bound[record], 0.3)
             assert (sizes[:8] <= most * (1 + 1e-6)).all()
             assert (sizes[8:] > 0.3).any()  # without privacy nothing is clipped
-        assert (
-            fleets.batch_sum(
-                fleet, fleet.start.weights, torch.full((12, 1), padding)
-            ).norm()
-            == 0
-        )
+        padding = torch.full((12, 1), len(fleet.table) - 1)
+        assert fleets.batch_sum(fleet, fleet.start.weights, padding).norm() == 0
         CPU.fit(fleet)
     for model in range(8):
-        own = bound[fleet.watch.records[model].numpy()]
+        largest_bin = np.ceil(200 * bound[fleet.watch.records[model].numpy()])
         counts = cases.steps_per_bin(fleet.watch, model)
-        largest = [np.flatnonzero(steps)[-1] for steps in counts]
-        over = largest - np.ceil(200 * own)
+        over = [np.flatnonzero(steps)[-1] for steps in counts] - largest_bin
         assert over.max() <= 1  # rounded up once more
         assert (over >= 0).mean() > 0.2
-    rarely = assemble(
-        data,
-        company,
-        dataclasses.replace(CONFIG, epochs=30, rule="group-sample:sex:m=0.25"),
-    )
-    usual = assemble(data, company, dataclasses.replace(CONFIG, epochs=30))
+
+
+def test_a_group_joins_at_its_own_rate_and_everybody_else_at_the_usual_one():
+    """How often records are drawn; models without privacy know no groups."""
+    data = make_data()
+    is_m = data.groups["sex"] == "m"
+    usual = dataclasses.replace(CONFIG, epochs=30)
+    rarely = dataclasses.replace(usual, rule="group-sample:sex:m=0.25")
+    usual_fleet = assemble(data, cases.make_company(), usual)
+    rare_fleet = assemble(data, cases.make_company(), rarely)
     for model in range(12):
-        drawn = [
-            np.bincount(
-                data_rows(one.schedule, model) - int(one.watch.firsts[model]),
-                minlength=300,
-            )
-            for one in (rarely, usual)
-        ]
-        is_m = (data.groups["sex"] == "m") & (model < 8)
-        assert np.array_equal(drawn[0][~is_m], drawn[1][~is_m])
+        n_usual = n_drawn(usual_fleet, model)
+        n_rare = n_drawn(rare_fleet, model)
         if model < 8:
-            assert drawn[0][is_m].sum() / drawn[1][is_m].sum() == pytest.approx(
-                0.25, abs=0.04
-            )
+            ratio = n_rare[is_m].sum() / n_usual[is_m].sum()
+            assert ratio == pytest.approx(0.25, abs=0.04)
+            assert np.array_equal(n_rare[~is_m], n_usual[~is_m])
+        else:
+            assert np.array_equal(n_rare, n_usual)
+
+
+def n_drawn(fleet, model):
+    """How often a model draws each record."""
+    rows = data_rows(fleet.schedule, model) - int(fleet.watch.firsts[model])
+    return np.bincount(rows, minlength=300)
 
 
 def data_rows(schedule, model):
@@ -229,7 +231,8 @@ def data_rows(schedule, model):
 
 @pytest.mark.parametrize("kind", ["group-clip", "group-sample"])
 def test_neutral_shares_give_the_bytes_of_dp_sgd_and_others_do_not(kind):
-    data, models = make_data(), make_models()
+    data = make_data()
+    models = make_models()
     plain = cases.train_block(data, models).tobytes()
     for shares, is_same in (("m=1,f=1.0", True), ("m=1,f=.5", False)):
         config = dataclasses.replace(CONFIG, rule=f"{kind}:sex:{shares}")
@@ -285,17 +288,15 @@ def test_norms_that_are_no_numbers_count_as_clipped(value):
 
 @pytest.mark.parametrize("n_refreshes", [3, KEPT_REFRESHES + 5])
 def test_a_book_counts_every_step_of_every_record_once(n_refreshes):
-    rng, every = np.random.default_rng(0), np.ogrid[:2, :7]
-    book, expected = (
-        StepBook(2, 7, 4000, torch.device("cpu")),
-        np.zeros((2, 7, 201), dtype=int),
-    )
-    for k in range(n_refreshes):
-        bins, joined = (
-            rng.integers(0, 201, (2, 7)),
-            rng.integers(0, 6, (2, 7)) if k % 2 else 5,
-        )
-        steps = torch.from_numpy(joined).int() if k % 2 else joined
+    rng = np.random.default_rng(0)
+    every = np.ogrid[:2, :7]
+    book = StepBook(2, 7, 4000, torch.device("cpu"))
+    expected = np.zeros((2, 7, 201), dtype=int)
+    for refresh in range(n_refreshes):
+        is_by_record = refresh % 2
+        bins = rng.integers(0, 201, (2, 7))
+        joined = rng.integers(0, 6, (2, 7)) if is_by_record else 5
+        steps = torch.from_numpy(joined).int() if is_by_record else joined
         book.add(torch.from_numpy(bins.astype(np.uint8)), steps, 5)
         expected[*every, bins] += joined
         expected[*every, 0] += 5 - joined
@@ -320,9 +321,8 @@ def test_bounds_never_exceed_the_largest(monkeypatch):
     watch = assemble(make_data(), [QUIET], config).watch
     watch.refresh(watch.due(0)[0], 0, torch.full((1, 210), 7, dtype=torch.uint8))
     assert watch.bounds.max() == 1
-    assert (
-        cases.steps_per_bin(watch, 0)[0, 7] == 2
-    )  # the norm, where it is below the bound
+    # The norm counts, where it is below the bound.
+    assert cases.steps_per_bin(watch, 0)[0, 7] == 2
 
 
 def test_norms_are_computed_once_an_epoch_unless_said_otherwise_or_noise_is_large():
@@ -349,7 +349,10 @@ def test_norms_are_computed_once_an_epoch_unless_said_otherwise_or_noise_is_larg
 def test_folding_where_the_norms_lie_gives_what_folding_here_gives(
     monkeypatch, mode, most
 ):
-    """Of four models whose noise moves weights far, and four others: norms every 3 and 5 steps."""
+    """Four models whose noise moves weights far, and four others.
+
+    Norms are computed every 3 and 5 steps.
+    """
     config = dataclasses.replace(
         CONFIG,
         receipts="refreshed",
@@ -363,27 +366,27 @@ def test_folding_where_the_norms_lie_gives_what_folding_here_gives(
     monkeypatch.setattr(fleets, "MOST_FOLDED", most)
     with torch.no_grad():
         CPU.fit(fleet)
-        here, there = (
-            fleets.folded(fleet.watch, models, on_host=h) for h in (True, False)
-        )
+        here = fleets.folded(fleet.watch, models, on_host=True)
+        there = fleets.folded(fleet.watch, models, on_host=False)
     assert np.isfinite(here).all()
     assert (there >= here).all()
     assert (there == here).mean() > 0.98
 
 
 def test_a_thinned_sample_keeps_each_record_with_its_own_chance():
-    n, n_steps, share = 50, 4000, np.linspace(0, 1, 50)
-    own = torch.arange(100, 100 + n, dtype=torch.int32)
+    n_steps = 4000
+    share = np.linspace(0, 1, 50)
+    records = torch.arange(100, 150, dtype=torch.int32)
     rows = torch.full((n_steps, 64), 999, dtype=torch.int32)
-    rows[:, :n] = own
-    sizes = torch.full((n_steps,), n)
+    rows[:, :50] = records
+    sizes = torch.full((n_steps,), 50)
     bits = stream(seed=1, epsilon=1.0, purpose=Purpose.THINNING)
-    left = thin_rows(rows, sizes, own, share, bits, padding=999)
+    left = thin_rows(rows, sizes, records, share, bits, padding=999)
     assert torch.equal((rows != 999).sum(dim=1), left)
     for row, size in zip(rows, left.tolist(), strict=True):
         assert (row[:size].diff() > 0).all()  # from the left, in order
         assert (row[size:] == 999).all()
-    kept = np.array([(rows == record).sum() for record in own.tolist()]) / n_steps
+    kept = np.array([(rows == record).sum() for record in records.tolist()]) / n_steps
     assert kept[0] == 0
     assert kept[-1] == 1
     assert np.abs(kept - share).max() < 4.5 * 0.5 / np.sqrt(n_steps)
@@ -392,7 +395,8 @@ def test_a_thinned_sample_keeps_each_record_with_its_own_chance():
 @pytest.mark.parametrize("name", list(RULES))
 def test_what_a_rule_decides_for_a_record_depends_on_no_other_record(name):
     """One person must not move everybody's bounds: no noise would hide that."""
-    rule, bins = RULES[name], torch.randint(0, 201, (2, 30)).to(torch.uint8)
+    rule = RULES[name]
+    bins = torch.randint(0, 201, (2, 30)).to(torch.uint8)
     rows = torch.arange(30).repeat(2, 1)
     before = rule.refresh(Refresh(0, bins, rows, 1.0))
     for record in range(30):

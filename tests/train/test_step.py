@@ -38,14 +38,9 @@ def batch_of(inputs, label):
 
 
 def make_batch(generator, n_models, n_records, n_features, dtype):
-    inputs = torch.randn(
-        n_models, n_records, n_features, generator=generator, dtype=dtype
-    )
-    inputs = (
-        inputs
-        * torch.rand(n_models, n_records, 1, generator=generator, dtype=dtype)
-        * 2
-    )
+    options = {"generator": generator, "dtype": dtype}
+    inputs = torch.randn(n_models, n_records, n_features, **options)
+    inputs = inputs * torch.rand(n_models, n_records, 1, **options) * 2
     label = torch.randint(0, 2, (n_models, n_records, 1), generator=generator).to(dtype)
     inputs = torch.cat([inputs, torch.ones_like(label)], dim=-1)
     inputs[:, -3:] = 0  # padding
@@ -64,17 +59,13 @@ def make_weights(generator, layout, n_models, dtype):
 
 
 @both_sums
-@pytest.mark.filterwarnings(
-    "ignore:Full backward hook is firing"
-)  # torch, of Opacus' hooks
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing")  # by Opacus
 @pytest.mark.parametrize("clip", [CLIP, math.inf])
 @pytest.mark.parametrize("sizes", SHAPES)
 def test_ten_steps_agree_with_opacus(sum_of, sizes, clip):
-    generator, dtype, layout = (
-        torch.Generator().manual_seed(1),
-        torch.float64,
-        step.Layout(sizes),
-    )
+    generator = torch.Generator().manual_seed(1)
+    dtype = torch.float64
+    layout = step.Layout(sizes)
     weights = make_weights(generator, layout, 3, dtype)
     modules = [slow.mlp(sizes) for _ in weights]
     for index, module in enumerate(modules):
@@ -83,18 +74,15 @@ def test_ten_steps_agree_with_opacus(sum_of, sizes, clip):
     batches = [make_batch(generator, 3, 15, sizes[0], dtype) for _ in range(10)]
     state = step.FleetState(weights, torch.zeros_like(weights))
     limit = torch.full((3, 1, 1), clip, dtype=dtype)
+    rule = step.StepRule(limit, RATE, MOMENTUM, EXPECTED)
     for batch in batches:
         total = sum_of(layout, state.weights, batch, limit)
-        state = step.momentum_step(
-            state, total, step.StepRule(limit, RATE, MOMENTUM, EXPECTED)
-        )
+        state = step.momentum_step(state, total, rule)
+    ours = layout.layers(state.weights)
     for index, module in enumerate(modules):
-        opacus_train(
-            module, [(b.inputs[index], b.label[index, :, 0]) for b in batches], clip
-        )
-        for mine, theirs in zip(
-            layout.layers(state.weights), slow.matrices(module), strict=True
-        ):
+        records = [(batch.inputs[index], batch.label[index, :, 0]) for batch in batches]
+        opacus_train(module, records, clip)
+        for mine, theirs in zip(ours, slow.matrices(module), strict=True):
             torch.testing.assert_close(mine[index], theirs, rtol=1e-10, atol=1e-10)
 
 
@@ -126,14 +114,11 @@ def opacus_train(module, batches, clip):
 def test_one_record_more_or_less_moves_the_sum_by_at_most_the_clip(
     sum_of, sizes, scale
 ):
-    generator, layout, n_models = (
-        torch.Generator().manual_seed(3),
-        step.Layout(sizes),
-        6,
-    )
-    weights = make_weights(generator, layout, n_models, torch.float32) * scale
-    clip = torch.rand(n_models, 1, 1, generator=generator) + 0.01
-    batch = make_batch(generator, n_models, 36, sizes[0], torch.float32)
+    generator = torch.Generator().manual_seed(3)
+    layout = step.Layout(sizes)
+    weights = make_weights(generator, layout, 6, torch.float32) * scale
+    clip = torch.rand(6, 1, 1, generator=generator) + 0.01
+    batch = make_batch(generator, 6, 36, sizes[0], torch.float32)
     whole = sum_of(layout, weights, batch, clip).double()
     moves = []
     for record in range(33):
@@ -152,9 +137,9 @@ def test_noise_is_box_muller_number_by_number():
     bits = torch.tensor([edge + edge[::-1]], dtype=torch.int32)
     values = step.gaussian(bits, torch.tensor([[3.0]]))[0]
     pairs = [slow.box_muller(r, a) for r, a in zip(edge, edge[::-1], strict=True)]
-    expected = torch.tensor([p[0] for p in pairs] + [p[1] for p in pairs]) * 3
+    cosines, sines = zip(*pairs, strict=True)
+    expected = torch.tensor(cosines + sines) * 3
     torch.testing.assert_close(values, expected, rtol=1e-5, atol=2e-4)
     radius = values[:8].hypot(values[8:])
-    assert float(radius.max()) == pytest.approx(
-        3 * NOISE_REACH, rel=1e-6
-    )  # 6.66, and no more
+    # 6.66 standard deviations, and no more.
+    assert float(radius.max()) == pytest.approx(3 * NOISE_REACH, rel=1e-6)

@@ -1,4 +1,8 @@
-"""The training loop on a CUDA device: a captured step, replayed; then the kernels that it runs.
+"""How does a block train on a CUDA device? A captured step is replayed.
+
+``devices`` imports this where a CUDA device was asked for, and nothing else does:
+torch's CUDA builds bring triton, others do not. The kernels that a step runs come after
+the loop.
 
 The noise bits come from a kernel that computes Philox 4x64-10 by counter, the same bits
 numpy's generator gives in order; so the schedules are those of the CPU and the weights
@@ -7,8 +11,7 @@ agree to rounding.
 Networks with two hidden layers take a step in three kernels and two products, the same
 arithmetic as ``step``, fused: what a record needs between the first layer's product and
 its gradient stays in registers, and noise, momentum and weights are one pass over the
-parameters. Others take the plain path. Import this only where there is a CUDA device:
-torch's CUDA builds bring triton.
+parameters. Others take the plain path.
 """
 
 from __future__ import annotations
@@ -28,19 +31,19 @@ from pcer.train.engine import NORM_CHUNK, Device, Fleet, step
 from pcer.train.rules import N_BINS
 from pcer.train.step import CLIP_MARGIN, FleetState
 
-WARM_UP_STEPS = (
-    3  # before the capture, so that libraries allocate what they need outside of it
-)
-COUNTERS = 256  # Philox blocks one program computes
-UPDATE_COUNTERS = (
-    64  # pairs of Philox blocks one program turns into noise for 16 parameters each
-)
+# Before the capture, so that libraries allocate what they need outside of it.
+WARM_UP_STEPS = 3
 
-# of a batch that a program holds at once; batches are padded to a multiple of it
+COUNTERS = 256  # Philox blocks one program computes
+
+# Pairs of Philox blocks one program turns into noise for 16 parameters each.
+UPDATE_COUNTERS = 64
+
+# Of a batch that a program holds at once; batches are padded to a multiple of it.
 RECORDS = 16
-SHARES = (
-    3  # programs that share the batch of a model; their sums are added in one order
-)
+
+# Programs that share the batch of a model; their sums are added in one order.
+SHARES = 3
 NORM_SHARES = 16  # programs that share the records of a model whose norms are computed
 WARPS = 2  # warps of a program with hidden layers
 HIDDEN_UNITS = (16, 32, 64, 128)  # layer widths that the fused kernels take
@@ -66,24 +69,26 @@ class CudaDevice(Device):
         with torch.cuda.device(fleet.table.device):
             loop = CudaStep(fleet)
             widths = fleet.schedule.widths
-            usual, wide = (
-                loop.captured(width) for width in (widths.usual, widths.full)
-            )
+            usual = loop.captured(widths.usual)
+            wide = loop.captured(widths.full)
             loop.reset()
             needs_more = (fleet.schedule.sizes > widths.usual).any(dim=1)
-            for at, is_wide in enumerate(
-                needs_more.tolist()
-            ):  # the CPU waits for the device
-                for due in fleet.watch.due(at):
-                    fleet.watch.refresh(due, at, loop.norm_bins(due.models))
-                (wide if is_wide else usual).replay()
+            is_wide = needs_more.tolist()  # the CPU waits for the device
+            for step_index, takes_wide in enumerate(is_wide):
+                for due in fleet.watch.due(step_index):
+                    bins = loop.norm_bins(due.models)
+                    fleet.watch.refresh(due, step_index, bins)
+                (wide if takes_wide else usual).replay()
             torch.cuda.synchronize()  # the CPU waits for the device
         return loop.state
 
 
 def philox_words(keys: Tensor, step: Tensor, n_words: int) -> Tensor:
-    """64-bit words (model, n_words) that streams with keys (model, 2) give at a step (1,)."""
-    # ``n_words`` is a multiple of 4, and so many were drawn at each step before.
+    """64-bit words (model, n_words) that streams give at a step (1,).
+
+    The streams have keys (model, 2). ``n_words`` is a multiple of 4, and so many were
+    drawn at each step before.
+    """
     out = torch.empty(len(keys), n_words, dtype=torch.int64, device=keys.device)
     if len(keys):
         grid = (len(keys), triton.cdiv(n_words // 4, COUNTERS))
@@ -94,13 +99,15 @@ def philox_words(keys: Tensor, step: Tensor, n_words: int) -> Tensor:
 def philox_keys(generators: list[np.random.Philox]) -> Tensor:
     """The keys (model, 2) of some streams, as int64."""
     words = [generator.state["state"]["key"] for generator in generators]
-    return torch.from_numpy(
-        np.array(words, dtype=np.uint64).reshape(-1, 2).view(np.int64)
-    )
+    keys = np.array(words, dtype=np.uint64).reshape(-1, 2)
+    return torch.from_numpy(keys.view(np.int64))
 
 
 class CudaStep:
-    """The tensors that a captured step reads and overwrites; fused where the network allows it."""
+    """The tensors that a captured step reads and overwrites.
+
+    The step is fused where the network allows it.
+    """
 
     def __init__(self, fleet: Fleet) -> None:
         device = fleet.table.device
@@ -148,15 +155,12 @@ class CudaStep:
     def advance_plainly(self, width: int) -> None:
         """Change the state as a step does, for a network of any shape."""
         fleet = self.fleet
+        weights = self.state.weights
         rows = fleet.schedule.rows.index_select(0, self.counter)[0]
-        bits = philox_words(self.keys, self.counter, fleet.layout.width // 2).view(
-            torch.int32
-        )
-        total = engine.batch_sum(
-            fleet, self.state.weights, rows[:, :width], self.counter
-        )
-        after = step(fleet, self.state, total, bits)
-        self.state.weights.copy_(after.weights)
+        words = philox_words(self.keys, self.counter, fleet.layout.width // 2)
+        total = engine.batch_sum(fleet, weights, rows[:, :width], self.counter)
+        after = step(fleet, self.state, total, words.view(torch.int32))
+        weights.copy_(after.weights)
         self.state.velocity.copy_(after.velocity)
 
 
@@ -164,15 +168,19 @@ def require_full_precision() -> None:
     """Raise InputError if products may be rounded to TF32 or bf16."""
     if torch.get_float32_matmul_precision() != "highest":
         raise InputError(
-            "Products must not be rounded below float32 (rounding could exceed the sensitivity), "
-            "but torch.get_float32_matmul_precision() is "
+            "Products must not be rounded below float32 (rounding could exceed the "
+            "sensitivity), but torch.get_float32_matmul_precision() is "
             f"{torch.get_float32_matmul_precision()!r}; set it to 'highest'."
         )
 
 
 @triton.jit
 def philox(key0, key1, counter):  # type: ignore[no-untyped-def]
-    """Four 64-bit words of Philox 4x64-10 for every counter, as numpy's generator orders them."""
+    """Four 64-bit words of Philox 4x64-10 for every counter.
+
+    They are in the order of numpy's generator. Salmon, Moraes, Dror and Shaw 2011: ten
+    rounds of two products, with multipliers m0 and m1, and keys that grow by w0 and w1.
+    """
     zero = counter ^ counter
     key0 = key0 + zero
     key1 = key1 + zero
@@ -242,8 +250,15 @@ def gather_kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def both_ways(hidden1, matrix, bias, last, last_bias, drawn, input_square, label):  # type: ignore[no-untyped-def]
-    """From the first layer's activations of some records to their signals and squared norms."""
+def both_ways(  # type: ignore[no-untyped-def]
+    hidden1, matrix, bias, last, last_bias, drawn, input_square, label
+):
+    """From the first layer's activations to signals and squared norms.
+
+    Those of ``step``: ``matrix`` and ``bias`` are the second layer, ``last`` and
+    ``last_bias`` the third; ``drawn`` is 0 for padding, and ``input_square`` is the
+    squared norm of a record and a 1.
+    """
     hidden2 = tl.dot(hidden1, matrix, input_precision="ieee") + bias[None, :]
     hidden2 = tl.maximum(hidden2, 0.0)
     logit = tl.sum(hidden2 * last[None, :], axis=1) + last_bias
@@ -261,66 +276,67 @@ def both_ways(hidden1, matrix, bias, last, last_bias, drawn, input_square, label
 
 @triton.jit
 def norm_kernel(  # type: ignore[no-untyped-def]
-    batch, first, weights, clip, bins, n_columns, width, n_inputs, n_parameters, start2, start3,
-    bins_per_model, H1: tl.constexpr, H2: tl.constexpr, R: tl.constexpr,
+    batch, first, weights, clip, bins,
+    n_columns, width, n_inputs, n_parameters, start2, start3, bins_per_model,
+    H1: tl.constexpr, H2: tl.constexpr, R: tl.constexpr,
 ):  # fmt: skip
-    """From the first layer's product to the bin of every record's clipped gradient norm."""
+    """From the first layer's product to the bins of clipped gradient norms."""
     model = tl.program_id(0).to(tl.int64)
     share = tl.program_id(1)
     unit1 = tl.arange(0, H1)
     unit2 = tl.arange(0, H2)
     lane = tl.arange(0, R)
-    own = weights + model * n_parameters
-    matrix = tl.load(own + start2 + unit1[:, None] * H2 + unit2[None, :])
-    bias = tl.load(own + start2 + H1 * H2 + unit2)
-    last = tl.load(own + start3 + unit2)
-    last_bias = tl.load(own + start3 + H2)
+    parameters = weights + model * n_parameters
+    matrix = tl.load(parameters + start2 + unit1[:, None] * H2 + unit2[None, :])
+    bias = tl.load(parameters + start2 + H1 * H2 + unit2)
+    last = tl.load(parameters + start3 + unit2)
+    last_bias = tl.load(parameters + start3 + H2)
     limit = tl.load(clip + model)
     for start in range(share * R, n_columns, R * tl.num_programs(1)):
         column = start + lane
         inside = column < n_columns
         record = model * n_columns + column
-        given = batch + record * width + n_inputs
-        drawn = tl.load(given, mask=inside, other=0.0)
-        input_square = tl.load(given + 1, mask=inside, other=0.0)
-        label = tl.load(given + 2, mask=inside, other=0.0)
+        after_inputs = batch + record * width + n_inputs
+        drawn = tl.load(after_inputs, mask=inside, other=0.0)
+        input_square = tl.load(after_inputs + 1, mask=inside, other=0.0)
+        label = tl.load(after_inputs + 2, mask=inside, other=0.0)
         place = first + record[:, None] * H1 + unit1[None, :]
         hidden1 = tl.maximum(tl.load(place, mask=inside[:, None], other=0.0), 0.0)
         _hidden2, _residual, _signal2, _signal1, square = both_ways(
             hidden1, matrix, bias, last, last_bias, drawn, input_square, label
         )
         norm = tl.sqrt_rn(square)
-        kept = norm * tl.minimum(limit / (norm + _MARGIN), 1.0)
-        rounded = tl.ceil(kept.to(tl.float64) * _BINS / limit.to(tl.float64))
-        rounded = tl.where(
-            rounded <= _BINS, rounded, _BINS
-        )  # what is no number counts as clipped
+        clipped = norm * tl.minimum(limit / (norm + _MARGIN), 1.0)
+        rounded = tl.ceil(clipped.to(tl.float64) * _BINS / limit.to(tl.float64))
+        # What is no number counts as clipped.
+        rounded = tl.where(rounded <= _BINS, rounded, _BINS)
         out = bins + model * bins_per_model + column
         tl.store(out, rounded.to(tl.int32).to(tl.uint8), mask=inside)
 
 
 @triton.jit
 def hidden_kernel(  # type: ignore[no-untyped-def]
-    batch, first, weights, clip, tail, n_columns, width, n_inputs, n_parameters, start2, start3,
-    H1: tl.constexpr, H2: tl.constexpr, R: tl.constexpr, OWN: tl.constexpr,
+    batch, first, weights, clip, tail,
+    n_columns, width, n_inputs, n_parameters, start2, start3,
+    H1: tl.constexpr, H2: tl.constexpr, R: tl.constexpr, CLIP_PER_RECORD: tl.constexpr,
 ):  # fmt: skip
     """From the first layer's product to the clipped signals of every record.
 
     Overwrites ``first`` with the first layer's signals, scaled by the clip factor, and
     writes the clipped sums of the other two layers to ``tail``. A program has some
-    records of one model. ``clip`` has a bound for each model, or, with ``OWN``, for
-    each record of the batches.
+    records of one model. ``clip`` has a bound for each model, or, with
+    ``CLIP_PER_RECORD``, for each record of the batches.
     """
     model = tl.program_id(0).to(tl.int64)
     share = tl.program_id(1)
     unit1 = tl.arange(0, H1)
     unit2 = tl.arange(0, H2)
     lane = tl.arange(0, R)
-    own = weights + model * n_parameters
-    matrix = tl.load(own + start2 + unit1[:, None] * H2 + unit2[None, :])
-    bias = tl.load(own + start2 + H1 * H2 + unit2)
-    last = tl.load(own + start3 + unit2)
-    last_bias = tl.load(own + start3 + H2)
+    parameters = weights + model * n_parameters
+    matrix = tl.load(parameters + start2 + unit1[:, None] * H2 + unit2[None, :])
+    bias = tl.load(parameters + start2 + H1 * H2 + unit2)
+    last = tl.load(parameters + start3 + unit2)
+    last_bias = tl.load(parameters + start3 + H2)
     limit = tl.load(clip + model)
     sum2 = tl.zeros((H1, H2), tl.float32)
     bias2 = tl.zeros((H2,), tl.float32)
@@ -328,16 +344,16 @@ def hidden_kernel(  # type: ignore[no-untyped-def]
     bias3 = tl.zeros((R,), tl.float32)
     for start in range(share * R, n_columns, R * tl.num_programs(1)):
         record = model * n_columns + start + lane
-        given = batch + record * width + n_inputs
-        drawn = tl.load(given)
-        input_square = tl.load(given + 1)
-        label = tl.load(given + 2)
+        after_inputs = batch + record * width + n_inputs
+        drawn = tl.load(after_inputs)
+        input_square = tl.load(after_inputs + 1)
+        label = tl.load(after_inputs + 2)
         place = first + record[:, None] * H1 + unit1[None, :]
         hidden1 = tl.maximum(tl.load(place), 0.0)
         hidden2, residual, signal2, signal1, square = both_ways(
             hidden1, matrix, bias, last, last_bias, drawn, input_square, label
         )
-        bound = tl.load(clip + record) if OWN else limit
+        bound = tl.load(clip + record) if CLIP_PER_RECORD else limit
         factor = tl.minimum(bound / (tl.sqrt_rn(square) + _MARGIN), 1.0)
         tl.store(place, signal1 * factor[:, None])
         signal2 = signal2 * factor[:, None]
@@ -363,19 +379,22 @@ def numbers(c0, c1, c2, c3, SIZE: tl.constexpr):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def move(  # type: ignore[no-untyped-def]
-    weights, velocity, head, tail, at, inside, noise, n_parameters, start2, tail_stride,
-    momentum, scale, rate, SHARES: tl.constexpr,
+    weights, velocity, head, tail, place, inside, noise, n_parameters, start2,
+    tail_stride, momentum, scale, rate, SHARES: tl.constexpr,
 ):  # fmt: skip
-    """Momentum and weight of the parameters at some places, from their noisy sums."""
-    total = noise + tl.load(head + at, mask=inside & (at < start2), other=0.0)
+    """Momentum and weight of the parameters at some places, from their noisy sums.
+
+    The sums of the first layer are in ``head``, and the others', one for each share,
+    in ``tail``.
+    """
+    total = noise + tl.load(head + place, mask=inside & (place < start2), other=0.0)
     for share in tl.static_range(SHARES):
-        part = tail + share * tail_stride + at - start2
-        total += tl.load(part, mask=inside & (at >= start2), other=0.0)
-    speed = tl.load(velocity + at, mask=inside) * momentum + total * scale
-    tl.store(velocity + at, speed, mask=inside)
-    tl.store(
-        weights + at, tl.load(weights + at, mask=inside) - rate * speed, mask=inside
-    )
+        part = tail + share * tail_stride + place - start2
+        total += tl.load(part, mask=inside & (place >= start2), other=0.0)
+    speed = tl.load(velocity + place, mask=inside) * momentum + total * scale
+    tl.store(velocity + place, speed, mask=inside)
+    weight = tl.load(weights + place, mask=inside) - rate * speed
+    tl.store(weights + place, weight, mask=inside)
 
 
 @triton.jit
@@ -383,7 +402,10 @@ def update_kernel(  # type: ignore[no-untyped-def]
     weights, velocity, head, tail, keys, std, step, n_private, n_parameters, start2,
     momentum, scale, rate, SHARES: tl.constexpr, SIZE: tl.constexpr,
 ):  # fmt: skip
-    """Noise, momentum, weights: half of a row has the cosines, the other half the sines."""
+    """Noise by Box and Muller as in ``step.gaussian``, momentum, weights.
+
+    Half of a row has the cosines, the other half the sines.
+    """
     model = tl.program_id(0).to(tl.int64)
     first = tl.program_id(1).to(tl.int64) * SIZE
     per_half = n_parameters // 16
@@ -404,11 +426,12 @@ def update_kernel(  # type: ignore[no-untyped-def]
     c0, c1, c2, c3 = philox(key0, key1, (counter + per_half).to(tl.uint64))
     angle = numbers(c0, c1, c2, c3, SIZE) * _ANGLE
     radius = tl.sqrt_rn(libdevice.log(uniform) * (-2 * spread * spread))
-    at = first * 8 + tl.arange(0, SIZE * 8)
-    inside = at < n_parameters // 2
-    move(weights, velocity, head, tail, at, inside, radius * libdevice.cos(angle), n_parameters,
-         start2, tail_stride, momentum, scale, rate, SHARES)  # fmt: skip
-    move(weights, velocity, head, tail, at + n_parameters // 2, inside,
+    place = first * 8 + tl.arange(0, SIZE * 8)
+    inside = place < n_parameters // 2
+    move(weights, velocity, head, tail, place, inside,
+         radius * libdevice.cos(angle), n_parameters, start2, tail_stride,
+         momentum, scale, rate, SHARES)  # fmt: skip
+    move(weights, velocity, head, tail, place + n_parameters // 2, inside,
          radius * libdevice.sin(angle), n_parameters, start2, tail_stride,
          momentum, scale, rate, SHARES)  # fmt: skip
 
@@ -422,7 +445,10 @@ def can_fuse(fleet: Fleet) -> bool:
 def gather_batch(
     table: Tensor, rows: Tensor, counter: Tensor, n_columns: int
 ) -> Tensor:
-    """(model, column, table column): the records of a step, from rows (step, model, column)."""
+    """The records of a step (model, column, table column).
+
+    ``rows`` are those of all steps, (step, model, column).
+    """
     _, n_models, _ = rows.shape
     width = table.shape[1]
     batch = table.new_empty(n_models, n_columns, width)
@@ -439,25 +465,23 @@ def gather_batch(
 def fused_norm_bins(fleet: Fleet, weights: Tensor, models: Tensor) -> Tensor:
     """Norm bins (model, training record) uint8 of some private models."""
     watch = fleet.watch
-    mine = weights.index_select(0, models)
+    weights = weights.index_select(0, models)
     rows = (watch.records[models] + watch.firsts[models, None]).int()
     clip = fleet.rule.clip.reshape(-1).index_select(0, models)
     bins = torch.empty(rows.shape, dtype=torch.uint8, device=rows.device)
-    step = torch.zeros(
-        1, dtype=torch.int64, device=rows.device
-    )  # rows are those of one step
+    # The rows are those of one step.
+    step = torch.zeros(1, dtype=torch.int64, device=rows.device)
     n_inputs, h1, h2, _ = fleet.layout.sizes
     _, start2, start3, _ = fleet.layout.starts
-    matrix = fleet.layout.layers(mine)[0]
-    for at in range(0, rows.shape[1], NORM_CHUNK):
-        some = rows[:, at : at + NORM_CHUNK]
-        out = bins[:, at:]
-        n_models, n_columns = some.shape
-        batch = gather_batch(fleet.table, some[None], step, n_columns)
+    matrix = fleet.layout.layers(weights)[0]
+    for start in range(0, rows.shape[1], NORM_CHUNK):
+        part = rows[:, start : start + NORM_CHUNK]
+        n_models, n_columns = part.shape
+        batch = gather_batch(fleet.table, part[None], step, n_columns)
         norm_kernel[(n_models, NORM_SHARES)](
-            batch, torch.bmm(batch[..., : n_inputs + 1], matrix), mine, clip, out, n_columns,
-            batch.shape[2], n_inputs, mine.shape[1], start2, start3, bins.stride(0),
-            H1=h1, H2=h2, R=RECORDS, num_warps=WARPS,
+            batch, torch.bmm(batch[..., : n_inputs + 1], matrix), weights, clip,
+            bins[:, start:], n_columns, batch.shape[2], n_inputs, weights.shape[1],
+            start2, start3, bins.stride(0), H1=h1, H2=h2, R=RECORDS, num_warps=WARPS,
         )  # fmt: skip
     return bins
 
@@ -468,23 +492,19 @@ class FusedStep:
     def __init__(self, fleet: Fleet, keys: Tensor) -> None:
         self.fleet = fleet
         self.keys = keys
-        self.std, self.clip = (
-            x.reshape(-1).contiguous() for x in (fleet.std, fleet.rule.clip)
-        )
+        self.std = fleet.std.reshape(-1).contiguous()
+        self.clip = fleet.rule.clip.reshape(-1).contiguous()
         # Room for the sums of the later layers; the gaps between layers stay zero.
-        shape = (
-            SHARES,
-            len(fleet.start.weights),
-            fleet.layout.width - fleet.layout.starts[1],
-        )
-        self.tail = fleet.start.weights.new_zeros(shape)
+        width = fleet.layout.width - fleet.layout.starts[1]
+        weights = fleet.start.weights
+        self.tail = weights.new_zeros(SHARES, len(weights), width)
 
     def advance(self, state: FleetState, counter: Tensor, n_columns: int) -> None:
         """One step of every model, in place, with so many columns of the batches."""
         fleet = self.fleet
-        weights = state.weights
-        (n_models, n_parameters) = weights.shape
         rule = fleet.rule
+        weights = state.weights
+        n_models, n_parameters = weights.shape
         n_inputs, h1, h2, _ = fleet.layout.sizes
         _, start2, start3, _ = fleet.layout.starts
         batch = gather_batch(fleet.table, fleet.schedule.rows, counter, n_columns)
@@ -494,12 +514,14 @@ class FusedStep:
         if fleet.watch.bounds is not None:
             rows = fleet.schedule.rows.index_select(0, counter)[0, :, :n_columns]
             clip = fleet.watch.limits(rows, counter)[..., 0].contiguous()
-        # the product becomes clipped signals, the tail sums
+
+        # The product becomes clipped signals, the tail sums.
         hidden_kernel[(n_models, SHARES)](
-            batch, signal, weights, clip, self.tail, n_columns, batch.shape[2], n_inputs,
-            n_parameters, start2, start3, H1=h1, H2=h2, R=RECORDS, OWN=clip.ndim == 2,
-            num_warps=WARPS,
+            batch, signal, weights, clip, self.tail,
+            n_columns, batch.shape[2], n_inputs, n_parameters, start2, start3,
+            H1=h1, H2=h2, R=RECORDS, CLIP_PER_RECORD=clip.ndim == 2, num_warps=WARPS,
         )  # fmt: skip
+
         head = torch.bmm(inputs.mT, signal)
         grid = (n_models, triton.cdiv(n_parameters // 16, UPDATE_COUNTERS))
         update_kernel[grid](

@@ -1,53 +1,54 @@
-"""Any ``torch.nn.Module``: made by name, tried on made-up records, trained through Opacus.
+"""How is a ``torch.nn.Module`` of the user's own trained privately?
 
-Batches, budgets, normalisation and results are those of the engine; only the per-record
-gradients come from Opacus, which knows most layers. Models train one after another.
+It is tried on made-up records, then trained through Opacus. Batches, budgets,
+normalisation and results are those of the engine; only the per-record gradients come
+from Opacus, which knows most layers. Models train one after another.
 
 Opacus rejects layers that it knows to mix records. Trials on made-up records find the
 others: whether a record's logit or gradient depends on the rest of the batch, whether
 the module keeps something of the records, and whether per-record gradients add up to
 the total.
+
+``run`` and sweeps call ``require_private`` before the first model, and ``run`` calls
+``train_module`` for every model. To add a trial: a generator of faults, in ``_faults``.
 """
 
 from __future__ import annotations
 
-import inspect
-import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
-from itertools import chain, cycle, islice
-from pathlib import Path
-from typing import Any
+from itertools import cycle, islice
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pcer.errors import InputError, PcerError, clipped
-from pcer.models import folder_first, object_named
-from pcer.store.blocks import file_digest, record_digest
+from pcer.errors import InputError, clipped
 from pcer.train.config import ReceiptMode, Sampling, TrainConfig
 from pcer.train.engine import EXTRA_COLUMNS, one_thread, record_table
 from pcer.train.fleet import Float32Array, Model, TrainingData, require_sound
+from pcer.train.modules import (
+    LONGEST_FAULT,
+    ModuleFactory,
+    are_equal,
+    failing_as,
+    logits_of,
+    name_of,
+    seeded,
+    seeded_module,
+)
 from pcer.train.rules import DpSgd
 from pcer.train.schedule import Drawer, Widths
 from pcer.train.streams import Purpose, first_words
-
-ModuleFactory = Callable[[int], nn.Module]  # a fresh module for a number of features
 
 N_PROBES = 6  # made-up records of the smallest batch
 MORE_CALLS = 10  # of a trial, beyond those of two epochs
 STEP = 0.01  # of trial steps, large enough to change every logit
 TOLERANCE = 1e-3  # of float32 sums, relative to the largest; faults are far larger
-LONGEST_FAULT = 300  # characters of an error that is not ours
-SHIPPED = (
-    "torch",
-    "opacus",
-)  # blocks note their versions instead of digests of their sources
 
 # Clip norm without privacy: above any gradient, and finite, since Opacus multiplies it
 # by the noise multiplier 0.
@@ -55,235 +56,94 @@ UNBOUNDED_CLIP = 1e30
 CHUNK = 4096  # records predicted at a time
 
 
-@dataclass(frozen=True, kw_only=True)
-class NamedModule:
-    """What makes the torch modules of a sweep.
+@dataclass(frozen=True)
+class Trial:
+    """Modules of a factory, and the made-up records that they are tried on."""
 
-    Attributes:
-        name: ``package.module:function``, called with the number of features; it
-            returns a fresh ``torch.nn.Module`` that gives one logit per record, or two.
-        folder: looked into first for the package.
-        settings: further arguments, by name; plain values.
-    """
-
-    name: str
-    folder: Path = field(default_factory=Path.cwd)
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    def __call__(self, n_features: int) -> nn.Module:
-        """A fresh module for a number of features."""
-        with folder_first(self.folder), failing_as(f"{self.name} fails"):
-            made: nn.Module = self.function()(n_features, **self.settings)
-        return made
-
-    def describe(self, n_features: int) -> dict[str, Any]:
-        """What scores depend on, as plain JSON values for a release.
-
-        Numeric arguments are named; texts may be values of a category.
-        """
-        module = seeded_module(self, n_features, 0)
-        numbers = {
-            k: x for k, x in self.settings.items() if isinstance(x, bool | int | float)
-        }
-        return {
-            "module": self.name,
-            "module_settings": {k: x for k, x in numbers.items() if math.isfinite(x)},
-            "module_weights": sum(
-                p.numel() for p in module.parameters() if p.requires_grad
-            ),
-            "module_digest": module_digest(self, n_features),
-        }
-
-    def function(self) -> Any:
-        """What is called: the object of that name."""
-        return object_named(self.name, folder=self.folder, example="mymodels:make_net")
-
-
-def module_digest(factory: ModuleFactory, n_features: int) -> str:
-    """Digest of a factory's arguments, layers, sources outside torch, and what any seed holds."""
-    module, reseeded = (seeded_module(factory, n_features, seed) for seed in (0, 1))
-    first = module.state_dict()
-    second = reseeded.state_dict()
-    constant = [
-        key for key in first if key in second and _are_equal(first[key], second[key])
-    ]
-    named = factory if isinstance(factory, NamedModule) else None
-    kinds = (named.function() if named else factory, *map(type, module.modules()))
-    own = [
-        x
-        for x in kinds
-        if getattr(x, "__module__", "").partition(".")[0] not in SHIPPED
-    ]
-    content = {
-        "layers": str(module),
-        "settings": {k: repr(x) for k, x in (named.settings if named else {}).items()},
-        "sources": sorted({_source_digest(kind) for kind in own}),
-        "constant": {
-            k: sha256(first[k].numpy().tobytes()).hexdigest() for k in constant
-        },
-        "plain": sorted(
-            _plain_values(module) & _plain_values(reseeded)
-        ),  # not all are printed
-    }
-    return record_digest(content)
-
-
-def _source_digest(kind: Any) -> str:
-    """Digest of the file of a function or class, or of its text in a notebook; empty if unknown."""
-    with suppress(OSError, TypeError):
-        path = Path(inspect.getsourcefile(kind) or "")
-        return (
-            file_digest(path)
-            if path.is_file()
-            else record_digest({"": inspect.getsource(kind)})
-        )
-    return ""
-
-
-def _plain_values(module: nn.Module) -> set[tuple[int, str, str]]:
-    """What layers hold beside weights, as text: numbers, names, lists and records of such."""
-    held = [
-        (k, getattr(x, "__name__", x))
-        for m in module.modules()
-        for k, x in vars(m).items()
-    ]
-    own = [
-        (n, k, repr(x))
-        for n, (k, x) in enumerate(held)
-        if k[0] != "_" and type(x) is not set
-    ]
-    return {each for each in own if " at 0x" not in each[2]}  # another in every process
-
-
-def _are_equal(first: Tensor, second: Tensor) -> bool:
-    return first.shape == second.shape and torch.equal(
-        first.nan_to_num(), second.nan_to_num()
-    )
-
-
-def _are_close(found: Tensor, expected: Tensor) -> bool:
-    most = TOLERANCE * max(1.0, float(expected.nan_to_num().abs().max()))
-    return torch.allclose(found, expected, rtol=TOLERANCE, atol=most, equal_nan=True)
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Seed torch's generators, which are one for each device, and restore them afterwards."""
-    is_used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-    with torch.random.fork_rng(
-        devices=range(torch.cuda.device_count() if is_used else 0)
-    ):
-        torch.manual_seed(seed)
-        yield
-
-
-@contextmanager
-def failing_as(words: str, *, quoted: bool = True) -> Iterator[None]:
-    """Turn what a user's module raises into one sentence; its message may quote a record."""
-    try:
-        yield
-    except PcerError:
-        raise
-    except Exception as error:
-        fault = f"{type(error).__name__}: {error}" if quoted else type(error).__name__
-        raise InputError(
-            f"{words} ({clipped(fault, LONGEST_FAULT)}); try it in Python."
-        ) from error
-
-
-def name_of(factory: ModuleFactory) -> str:
-    """Its name in sentences."""
-    return factory.name if isinstance(factory, NamedModule) else "The module"
-
-
-def seeded_module(factory: ModuleFactory, n_features: int, seed: int) -> nn.Module:
-    """A module whose random weights come from a seed; torch's generator is left alone."""
-    with seeded(seed):
-        module = factory(n_features)
-    if not isinstance(module, nn.Module):
-        kind = type(module).__name__
-        raise InputError(
-            f"{name_of(factory)} must return a torch.nn.Module, not {kind}."
-        )
-    if not any(p.requires_grad for p in module.parameters()):
-        raise InputError(
-            f"{name_of(factory)} returns a module that has no weights to train."
-        )
-    return module
-
-
-def logits_of(
-    module: nn.Module, features: Tensor, *, name: str = "The module"
-) -> Tensor:
-    """Log odds of the positive label, (record,): the only logit, or the second less the first."""
-    output = module(features)
-    n = len(features)
-    shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
-    if shape not in ((n,), (n, 1), (n, 2)):
-        raise InputError(
-            f"{name} must give one logit per record, or two, but gave {shape} for {n} records; "
-            "end it with nn.Linear(..., 1)."
-        )
-    logits: Tensor = (
-        output[:, 1] - output[:, 0] if shape == (n, 2) else output.reshape(-1)
-    )
-    return logits
+    name: str  # of the factory, in sentences
+    fresh: Callable[[], nn.Module]  # makes a module of seed 0
+    module: nn.Module  # one of them, made before any trial
+    twin: nn.Module  # a second one
+    first: Tensor  # (record, feature)
+    others: Tensor  # every other row is the same there, and the rest are far away
+    sizes: tuple[int, ...]  # of batches: the smallest, an expected one, the largest
+    calls: tuple[int, ...]  # sizes of the batches of two epochs and some more
 
 
 def require_private(
     factory: ModuleFactory, shape: tuple[int, int], config: TrainConfig
 ) -> None:
-    """Raise InputError unless what the factory makes, for features of a shape, can be private."""
+    """Raise InputError unless a factory's modules can be trained privately.
+
+    ``shape`` is that of all features, (record, feature).
+    """
     name = name_of(factory)
-    (n_records, n_features) = shape
-    if config.rule != DpSgd.name or config.receipts is not ReceiptMode.NONE:
-        # those need norms of all training records, or bounds of single ones
-        raise InputError(
-            f"{name} is trained through Opacus, which clips all records at one norm and sees the "
-            f"norms of a batch only, but rule {config.rule!r} and receipts {str(config.receipts)!r}"
-            " were given; use rule 'dp-sgd' and receipts 'none'."
-        )
-    sampling = config.sampling(n_records)
-    sizes = (
-        N_PROBES,
-        max(1, n_records // sampling.steps_per_epoch),
-        Widths.of(sampling).full,
-    )
-    calls = islice(cycle(sizes), 2 * sampling.steps_per_epoch + MORE_CALLS)
+    _require_dp_sgd(name, config)
+    n_records, n_features = shape
+    sizes, calls = _batch_sizes(config.sampling(n_records))
+    first, others = _made_up_records(max(CHUNK, *sizes), n_features)
     fresh = partial(seeded_module, factory, n_features, 0)
-    generator = torch.Generator().manual_seed(0)
-    first, others = torch.randn(2, max(CHUNK, *sizes), n_features, generator=generator)
-    others.mul_(2).add_(3)[::2] = first[
-        ::2
-    ]  # every other record is the same, the rest far away
     with (
         one_thread(),
         failing_as(f"{name} fails on made-up records of {n_features} features"),
     ):
-        module = fresh()
-        twin = fresh()
-        for fault in chain(
-            _what_is_not_fresh(module, twin),
-            _layers_that_mix(module),
-            _what_is_kept(fresh, first, others, tuple(calls), name),
-            _what_depends_on_others(module, twin, first, others, (*sizes, CHUNK)),
-            *(_gradients_of_nobody(fresh, first[:n], others[:n]) for n in sizes[::2]),
-        ):
+        trial = Trial(name, fresh, fresh(), fresh(), first, others, sizes, calls)
+        for fault in _faults(trial):
             raise InputError(f"{name} {fault}.")
 
 
+def _require_dp_sgd(name: str, config: TrainConfig) -> None:
+    """Raise InputError for settings that need more than Opacus gives."""
+    # Other rules and receipts need norms of all training records, or bounds of single
+    # ones.
+    if config.rule == DpSgd.name and config.receipts is ReceiptMode.NONE:
+        return
+    raise InputError(
+        f"{name} is trained through Opacus, which clips all records at one norm and "
+        f"sees the norms of a batch only, but rule {config.rule!r} and receipts "
+        f"{str(config.receipts)!r} were given; use rule 'dp-sgd' and receipts 'none'."
+    )
+
+
+def _batch_sizes(sampling: Sampling) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Sizes of batches to try, and the sizes of a trial's calls in their order."""
+    expected = max(1, sampling.n_train // sampling.steps_per_epoch)
+    sizes = (N_PROBES, expected, Widths.of(sampling).full)
+    n_calls = 2 * sampling.steps_per_epoch + MORE_CALLS
+    return sizes, tuple(islice(cycle(sizes), n_calls))
+
+
+def _made_up_records(n_records: int, n_features: int) -> tuple[Tensor, Tensor]:
+    """Two tables (record, feature) that share every other row."""
+    generator = torch.Generator().manual_seed(0)
+    first, others = torch.randn(2, n_records, n_features, generator=generator)
+    others.mul_(2).add_(3)
+    others[::2] = first[::2]
+    return first, others
+
+
+def _faults(trial: Trial) -> Iterator[str]:
+    """What is wrong with a factory's modules, as ends of sentences."""
+    yield from _what_is_not_fresh(trial.module, trial.twin)
+    yield from _layers_that_mix(trial.module)
+    yield from _what_is_kept(trial)
+    yield from _what_depends_on_others(trial)
+    smallest, _, largest = trial.sizes
+    for n_records in (smallest, largest):
+        yield from _gradients_of_nobody(trial, n_records)
+
+
 def _what_is_not_fresh(module: nn.Module, twin: nn.Module) -> Iterator[str]:
-    """Different seeds must give different models, and one seed always the same."""
+    """Each call must make new weights, and one seed always the same."""
     if {id(p) for p in module.parameters()} & {id(p) for p in twin.parameters()}:
         yield "returns the same weights again; make a fresh module in every call"
     first = module.state_dict()
     second = twin.state_dict()
-    if first.keys() != second.keys() or not all(
-        _are_equal(first[k], second[k]) for k in first
-    ):
+    has_same_names = first.keys() == second.keys()
+    if not has_same_names or not all(are_equal(first[k], second[k]) for k in first):
         yield (
-            "gives other weights for the same torch seed, so nothing could be repeated; draw "
-            "initial weights only through torch"
+            "gives other weights for the same torch seed, so nothing could be "
+            "repeated; draw initial weights only through torch"
         )
 
 
@@ -294,119 +154,144 @@ def _layers_that_mix(module: nn.Module) -> Iterator[str]:
 
     for path, layer in module.named_modules():
         if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.training:
+            name = repr(path) if path else "of all"
             yield (
-                "cannot be trained with per-record gradients: its layer "
-                f"{repr(path) if path else 'of all'} ({type(layer).__name__}) mixes the records of "
-                "a batch; use nn.GroupNorm there, or opacus.validators.ModuleValidator.fix"
+                f"cannot be trained with per-record gradients: its layer {name} "
+                f"({type(layer).__name__}) mixes the records of a batch; use "
+                "nn.GroupNorm there, or opacus.validators.ModuleValidator.fix"
             )
     for problem in (
         *ModuleValidator.validate(module),
         *GradSampleModule.validate(module),
     ):
+        fault = clipped(str(problem).rstrip(". "), LONGEST_FAULT)
         yield (
-            "cannot be trained with per-record gradients "
-            f"({clipped(str(problem).rstrip('. '), LONGEST_FAULT)}); replace that layer, for "
-            "example by opacus.validators.ModuleValidator.fix"
+            f"cannot be trained with per-record gradients ({fault}); replace that "
+            "layer, for example by opacus.validators.ModuleValidator.fix"
         )
 
 
-def _what_is_kept(
-    fresh: Callable[[], nn.Module],
-    first: Tensor,
-    others: Tensor,
-    sizes: tuple[int, ...],
-    name: str,
-) -> Iterator[str]:
-    """Two copies see different records and take the same steps; they must end up equal."""
+def _what_is_kept(trial: Trial) -> Iterator[str]:
+    """Two copies that see different records and take the same steps must end equal."""
     # Different steps would also change what is computed from weights, which the noise
     # hides. One copy runs before the other sees anything, as they might share state.
-    found = list[dict[str, Tensor]]()
-    for batch in (first, others):
-        module = fresh()
-        generator = torch.Generator().manual_seed(0)
-        with seeded(0):
-            for size in sizes:
-                logits = logits_of(module, batch[:size], name=name)
-                logits.square().sum().backward()  # type: ignore[no-untyped-call]
-                for p in module.parameters():
-                    p.data += (
-                        p.requires_grad
-                        * STEP
-                        * torch.randn(p.shape, generator=generator)
-                    )
-        left = {key: value.clone() for key, value in module.state_dict().items()}
-        with seeded(0), torch.no_grad():
-            left["training"] = logits_of(module, first[: max(sizes)])
-            left["prediction"] = logits_of(module.eval(), first[: max(sizes)])
-        found.append(left)
-    for key, value in found[0].items():
-        if key not in found[1] or not _are_equal(value, found[1][key]):
+    end = _end_of_steps(trial, trial.first)
+    end_of_others = _end_of_steps(trial, trial.others)
+    for name, value in end.items():
+        if name not in end_of_others or not are_equal(value, end_of_others[name]):
             yield (
-                "cannot be trained privately: it keeps something of the records it sees, without "
-                f"noise (see its {key}); leave that out (track_running_stats=False)"
+                "cannot be trained privately: it keeps something of the records it "
+                f"sees, without noise (see its {name}); leave that out "
+                "(track_running_stats=False)"
             )
 
 
-def _what_depends_on_others(
-    module: nn.Module,
-    twin: nn.Module,
-    first: Tensor,
-    others: Tensor,
-    sizes: tuple[int, ...],
-) -> Iterator[str]:
-    """A record's logit must not depend on the others, in training and in predictions."""
+def _end_of_steps(trial: Trial, records: Tensor) -> dict[str, Tensor]:
+    """Weights, buffers and logits of a fresh copy after steps on some records.
 
-    def said(one: Tensor, other: Tensor, seed: int = 0) -> Iterator[Tensor]:
-        for mine, batch, drawn in ((module, one, 0), (twin, other, seed)):
-            with torch.no_grad(), seeded(drawn):
-                yield logits_of(mine, batch)
+    The steps are random and do not depend on the records, and the logits are those of
+    ``trial.first``.
+    """
+    module = trial.fresh()
+    generator = torch.Generator().manual_seed(0)
+    with seeded(0):
+        for size in trial.calls:
+            logits = logits_of(module, records[:size], name=trial.name)
+            logits.square().sum().backward()  # type: ignore[no-untyped-call]
+            for p in module.parameters():
+                drawn = torch.randn(p.shape, generator=generator)
+                p.data += p.requires_grad * STEP * drawn
+    end = {name: value.clone() for name, value in module.state_dict().items()}
 
-    for call, n in enumerate(sizes + sizes):
-        if call == len(sizes):  # from here on in prediction mode
+    probes = trial.first[: max(trial.calls)]
+    with seeded(0), torch.no_grad():
+        end["training"] = logits_of(module, probes)
+        end["prediction"] = logits_of(module.eval(), probes)
+    return end
+
+
+def _what_depends_on_others(trial: Trial) -> Iterator[str]:
+    """A record's logit must not depend on others, in training and in predictions."""
+    module = trial.module
+    twin = trial.twin
+    for predicts in (False, True):
+        if predicts:
             module = module.eval()
             twin = twin.eval()
-        here, there = said(first[:n], others[:n])
-        depends = not _are_close(here[::2], there[::2])
-        if _are_equal(
-            *said(first[:n], first[:n], seed=1)
-        ):  # the module is deterministic
-            here, there = said(first[:n], first[:N_PROBES])
-            depends |= not _are_close(here[:N_PROBES], there[:n])
-        if depends:
+        for n_records in (*trial.sizes, CHUNK):
+            if _depends_on_others(module, twin, trial, n_records):
+                yield (
+                    "cannot be trained privately: a record's logit depends on others "
+                    "in its batch; compute nothing over the first axis (use "
+                    "nn.GroupNorm as a norm)"
+                )
+
+
+def _depends_on_others(
+    module: nn.Module, twin: nn.Module, trial: Trial, n_records: int
+) -> bool:
+    """Whether the records that two batches share have different logits there."""
+    first = trial.first[:n_records]
+    others = trial.others[:n_records]
+    few = trial.first[:N_PROBES]
+
+    def logits(batch: Tensor, twins_batch: Tensor, twins_seed: int = 0) -> list[Tensor]:
+        with torch.no_grad():
+            with seeded(0):
+                one = logits_of(module, batch)
+            with seeded(twins_seed):
+                return [one, logits_of(twin, twins_batch)]
+
+    in_first, in_others = logits(first, others)
+    if not _are_close(in_first[::2], in_others[::2]):
+        return True
+    is_deterministic = are_equal(*logits(first, first, twins_seed=1))
+    if not is_deterministic:
+        return False
+    in_first, in_few = logits(first, few)
+    return not _are_close(in_first[:N_PROBES], in_few[:n_records])
+
+
+def _gradients_of_nobody(trial: Trial, n_records: int) -> Iterator[str]:
+    """Opacus' per-record gradients must be independent and add up to torch's."""
+    parameters = _with_gradients(trial.fresh(), trial.first[:n_records])
+    beside = _with_gradients(trial.fresh(), trial.others[:n_records])
+    for (name, p), (_, p_beside) in zip(parameters, beside, strict=True):
+        if not _are_of_records(p, p_beside, n_records):
             yield (
-                "cannot be trained privately: a record's logit depends on others in its batch; "
-                "compute nothing over the first axis (use nn.GroupNorm as a norm)"
+                "cannot be trained privately: Opacus has no per-record gradients of "
+                f"{name}; use every weight only in its own layer, or freeze it "
+                "(requires_grad=False)"
             )
 
 
-def _gradients_of_nobody(
-    fresh: Callable[[], nn.Module], first: Tensor, others: Tensor
-) -> Iterator[str]:
-    """Opacus' per-record gradients must be independent and add up to torch's gradient."""
+def _with_gradients(module: nn.Module, batch: Tensor) -> list[tuple[str, Any]]:
+    """Parameters by name, with the gradients of a batch and those of its records."""
     from opacus import GradSampleModule
 
-    found = list[Any]()
-    for batch in (first, others):
-        module = fresh()
-        hooked = GradSampleModule(module, loss_reduction="sum")
-        with _without_remarks(), seeded(0):
-            logits_of(hooked, batch).square().sum().backward()  # type: ignore[no-untyped-call]
-        found.append(module.named_parameters())
-    for (key, p), (_, beside) in zip(*found, strict=True):
-        single = getattr(p, "grad_sample", None)
-        is_theirs = not p.requires_grad
-        if (
-            p.grad is not None
-            and isinstance(single, Tensor)
-            and len(single) == len(first)
-        ):
-            is_theirs |= _are_close(single.sum(dim=0), p.grad)
-            is_theirs &= _are_close(single[::2], beside.grad_sample[::2])
-        if not is_theirs:
-            yield (
-                f"cannot be trained privately: Opacus has no per-record gradients of {key}; "
-                "use every weight only in its own layer, or freeze it (requires_grad=False)"
-            )
+    hooked = GradSampleModule(module, loss_reduction="sum")
+    with _without_remarks(), seeded(0):
+        logits_of(hooked, batch).square().sum().backward()  # type: ignore[no-untyped-call]
+    return list(module.named_parameters())
+
+
+def _are_of_records(p: Any, beside: Any, n_records: int) -> bool:
+    """Whether a parameter's per-record gradients are just that, beside other records.
+
+    A frozen parameter needs none.
+    """
+    single = getattr(p, "grad_sample", None)
+    if p.grad is None or not isinstance(single, Tensor) or len(single) != n_records:
+        return not p.requires_grad
+    adds_up = not p.requires_grad or _are_close(single.sum(dim=0), p.grad)
+    is_independent = _are_close(single[::2], beside.grad_sample[::2])
+    return adds_up and is_independent
+
+
+def _are_close(tensor: Tensor, expected: Tensor) -> bool:
+    largest = max(1.0, float(expected.nan_to_num().abs().max()))
+    atol = TOLERANCE * largest
+    return torch.allclose(tensor, expected, rtol=TOLERANCE, atol=atol, equal_nan=True)
 
 
 @contextmanager
@@ -419,6 +304,14 @@ def _without_remarks() -> Iterator[None]:
         yield
 
 
+class Records(NamedTuple):
+    """All records as one model is trained on them, on the device that trains it."""
+
+    features: Tensor  # (record, feature), standardised for the model's split
+    labels: Tensor  # (record,)
+    train_rows: Tensor  # (training record,)
+
+
 def train_module(
     factory: ModuleFactory,
     data: TrainingData,
@@ -428,51 +321,84 @@ def train_module(
     secret: bytes = b"",
     device: str = "cpu",
 ) -> Float32Array:
-    """Train one module: its logits (record,) on all records, by its streams and split only."""
-    from opacus import GradSampleModule
+    """Train one module and give its logits (record,) on all records.
 
-    from pcer.train.cpu import CpuDevice
-
-    table = record_table(data, [model.seed], config, CpuDevice())[:-1].to(device)
-    n = data.features.shape[1]
+    They depend on the model's streams and its split only.
+    """
+    records = _records(data, model, config, device)
     sampling = config.sampling(data.n_train)
-    features = table[:, :n].contiguous()
-    labels = table[:, n + EXTRA_COLUMNS - 1]
-    train = torch.from_numpy(data.train_rows[model.seed]).to(device)
-    budget = f"epsilon {model.epsilon:g}" if model.is_private else "no privacy"
-    where = f"The module fails in the training of seed {model.seed} with {budget}"
-    with one_thread(), failing_as(where, quoted=False), _without_remarks():
-        module = seeded_module(
-            factory, n, torch_seed(model, Purpose.INITIAL, secret)
-        ).to(device)
+    with (
+        one_thread(),
+        failing_as(_start_of_fault(model), quoted=False),
+        _without_remarks(),
+    ):
+        n_features = data.features.shape[1]
+        initial_seed = torch_seed(model, Purpose.INITIAL, secret)
+        module = seeded_module(factory, n_features, initial_seed).to(device)
         optimizer = private_optimizer(module, model, config, sampling, secret)
-        hooked = GradSampleModule(module, loss_reduction="sum")
         with seeded(torch_seed(model, Purpose.LAYERS, secret)):
-            for rows in batch_rows(model, sampling, secret):
-                chosen = train[rows.to(device)]
-                _step(hooked, optimizer, features[chosen], labels[chosen])
-            hooked.to_standard_module().eval()
+            _train(module, optimizer, records, batch_rows(model, sampling, secret))
             with torch.no_grad():
-                parts = [
-                    logits_of(module, part) for part in torch.split(features, CHUNK)
-                ]
+                chunks = torch.split(records.features, CHUNK)
+                parts = [logits_of(module, chunk) for chunk in chunks]
     logits: Float32Array = torch.cat(parts).cpu().numpy().astype(np.float32)
     require_sound([model], np.array([np.isfinite(logits).all()]), config)
     return logits
 
 
+def _records(
+    data: TrainingData, model: Model, config: TrainConfig, device: str
+) -> Records:
+    """The records of a model's split."""
+    from pcer.train.cpu import CpuDevice
+
+    n_features = data.features.shape[1]
+    table = record_table(data, [model.seed], config, CpuDevice())[:-1].to(device)
+    return Records(
+        features=table[:, :n_features].contiguous(),
+        labels=table[:, n_features + EXTRA_COLUMNS - 1],
+        train_rows=torch.from_numpy(data.train_rows[model.seed]).to(device),
+    )
+
+
+def _start_of_fault(model: Model) -> str:
+    """The beginning of a sentence about a training that fails."""
+    budget = f"epsilon {model.epsilon:g}" if model.is_private else "no privacy"
+    return f"The module fails in the training of seed {model.seed} with {budget}"
+
+
+def _train(
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    records: Records,
+    batches: Iterator[Tensor],
+) -> None:
+    """Take a step for every batch, and leave the module in prediction mode."""
+    from opacus import GradSampleModule
+
+    hooked = GradSampleModule(module, loss_reduction="sum")
+    for batch in batches:
+        rows = records.train_rows[batch.to(records.train_rows.device)]
+        _step(hooked, optimizer, records.features[rows], records.labels[rows])
+    hooked.to_standard_module().eval()
+
+
 def _step(
-    hooked: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor
+    hooked: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    features: Tensor,
+    labels: Tensor,
 ) -> None:
     """One step; an empty batch gives noise only, without calling the module."""
     optimizer.zero_grad()
-    if len(x):
-        logits = logits_of(hooked, x)
+    if len(features) > 0:
+        logits = logits_of(hooked, features)
         loss = nn.functional.binary_cross_entropy_with_logits
-        loss(logits, y, reduction="sum").backward()  # type: ignore[no-untyped-call]
-    for p in () if len(x) else hooked.parameters():
-        if p.requires_grad:  # the gradients of no records, where Opacus keeps them
-            p.grad_sample = p.new_zeros(0, *p.shape)  # type: ignore[attr-defined]
+        loss(logits, labels, reduction="sum").backward()  # type: ignore[no-untyped-call]
+    else:
+        for p in hooked.parameters():
+            if p.requires_grad:  # the gradients of no records, where Opacus keeps them
+                p.grad_sample = p.new_zeros(0, *p.shape)  # type: ignore[attr-defined]
     optimizer.step()
 
 
@@ -482,7 +408,10 @@ def torch_seed(model: Model, purpose: Purpose, secret: bytes) -> int:
 
 
 def batch_rows(model: Model, sampling: Sampling, secret: bytes) -> Iterator[Tensor]:
-    """The Poisson batches of a model, as positions in its training split; some may be empty."""
+    """The Poisson batches of a model, as positions in its training split.
+
+    Some may be empty.
+    """
     rows = torch.empty(sampling.n_steps, Widths.of(sampling).full, dtype=torch.int32)
     everybody = torch.arange(sampling.n_train, dtype=torch.int32)
     words = first_words(model.stream(Purpose.SAMPLING, secret))
@@ -498,7 +427,10 @@ def private_optimizer(
     sampling: Sampling,
     secret: bytes,
 ) -> torch.optim.Optimizer:
-    """SGD that clips, adds noise from the model's stream and divides by the expected batch."""
+    """SGD that clips, adds noise from the model's stream and divides.
+
+    The divisor is the expected batch.
+    """
     # Opacus' optimizer with other noise: a torch generator on a CPU uses only 32 bits
     # of its seed, so two models would sometimes share their noise, and somebody who
     # knows all but one record could try all seeds. The key of a stream has 128 bits.

@@ -1,9 +1,15 @@
-"""Blocks of models as tasks of a Ray cluster, or of one Ray node that is started for the sweep.
+"""How do blocks of models train on a Ray cluster?
 
-Records and secret go to the cluster once; a task is one block with its settings. A task
-whose process or node dies is started again, and as a model depends on its streams only,
-it gives the same bytes. A node that is started here listens on this machine only and
-asks for a token.
+They are tasks of a cluster that somebody else has started, or of one Ray node that is
+started here for the sweep. Records and secret go to the cluster once; a task is one
+block with its settings. A task whose process or node dies is started again, and as a
+model depends on its streams only, it gives the same bytes. A node that is started here
+listens on this machine only and asks for a token.
+
+``run`` calls ``require_ray`` before a sweep and ``train_on_ray`` for its blocks. joblib
+has a backend for Ray, too, which fits of estimators may use. It is not enough for
+sweeps: it keeps no result before the slowest block of a batch, takes the signals of
+this process, gives no GPU to a task, and waits minutes for a cluster that is not there.
 """
 
 from __future__ import annotations
@@ -17,9 +23,10 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from ipaddress import ip_address
 from itertools import islice
@@ -38,14 +45,15 @@ from pcer.train.fleet import BlockResult, Model, TrainingData
 
 MAX_RETRIES = 3  # restarts of a block after its process or node died
 
-# Seconds for a machine to accept a connection, and for a cluster to let us in; Ray
-# alone would try for many minutes.
-KNOCK_SECONDS, CONNECT_SECONDS = 5, 15
+# For a machine to accept a connection, and for a cluster to let us in; Ray alone would
+# try for many minutes.
+KNOCK_SECONDS = 5
+CONNECT_SECONDS = 15
 
 LOCAL = "local"  # Ray's word for a new node on this machine
-TOKEN = secrets.token_hex(
-    32
-)  # of our own nodes; one per process, since Ray reads it once
+
+# Of our own nodes; one per process, since Ray reads it once.
+TOKEN = secrets.token_hex(32)
 
 # No usage statistics; pcer reports errors itself, once.
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_IGNORE_UNHANDLED_ERRORS": "1"}
@@ -64,23 +72,26 @@ except Exception as error:
 """
 
 # Removes the folder of a node when the driver closes the pipe or ends in any way.
-_SWEEPER = "import shutil, sys; sys.stdin.read(); shutil.rmtree(sys.argv[1], ignore_errors=True)"
+_SWEEPER = """
+import shutil, sys
+sys.stdin.read()
+shutil.rmtree(sys.argv[1], ignore_errors=True)
+"""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What every task needs; its printed form has neither the secret nor the records."""
+    """What every task needs; printed, it shows neither the secret nor the records."""
 
     data: TrainingData = field(repr=False)
     secret: bytes = field(repr=False)
     device: str
-    versions: Mapping[
-        str, str
-    ]  # builds may differ, these not, for the bytes to be the same
+    # Builds may differ, these not, for the bytes to be the same.
+    versions: Mapping[str, str]
 
 
 def require_ray(flags: EngineFlags) -> None:
-    """Raise InputError, with the remedy, unless Ray is installed and the address answers."""
+    """Raise InputError unless Ray is installed and the address answers."""
     if find_spec("ray") is None:
         raise not_installed("ray", extra="ray", needed_by="engine 'ray'")
     address = flags.address
@@ -89,17 +100,16 @@ def require_ray(flags: EngineFlags) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise InputError(
-            f"address must be 'auto', HOST:PORT or ray://HOST:PORT of the Ray head, but "
-            f"{address!r} was given."
+            "address must be 'auto', HOST:PORT or ray://HOST:PORT of the Ray head, "
+            f"but {address!r} was given."
         )
+    place = (host.strip("[]"), int(port))
     try:
-        socket.create_connection(
-            (host.strip("[]"), int(port)), timeout=KNOCK_SECONDS
-        ).close()
+        socket.create_connection(place, timeout=KNOCK_SECONDS).close()
     except OSError as error:
         raise InputError(
-            f"No Ray cluster can be reached at {address} ({error.strerror or error}); check the "
-            "address, and that the head is running."
+            f"No Ray cluster can be reached at {address} ({error.strerror or error}); "
+            "check the address, and that the head is running."
         ) from None
 
 
@@ -111,71 +121,49 @@ def train_on_ray(
     flags: EngineFlags,
     secret: bytes,
 ) -> Iterator[BlockResult]:
-    """Train blocks as Ray tasks and give each one's result as soon as it is there."""
+    """Train blocks as Ray tasks; each one's result is given as soon as it is there."""
     work = Work(data, secret, flags.device, installed_versions(ARITHMETIC))
     waiting = zip(map(tuple, blocks), configs, strict=True)
+    processor = "CPU" if flags.device == "cpu" else "GPU"
     running = list[Any]()
-    processor, n_gpus = ("CPU", 0) if flags.device == "cpu" else ("GPU", 1)
     with _connected(flags) as is_ours:
         import ray
 
-        if not _slots(processor):  # Ray would wait for ever
-            raise InputError(
-                f"device {flags.device!r} was asked for, but no node of the Ray cluster offers a "
-                f"{processor}; start one that does, or choose another device."
-            )
-        # Without max_calls=0 a process on a GPU ends after one block; the next starts
-        # from nothing.
-        remote = ray.remote(
-            max_retries=MAX_RETRIES, max_calls=0, num_cpus=1, num_gpus=n_gpus
-        )
-        task = remote(train_task)
-        shared = ray.put(work)
+        _require_slots(processor, flags.device)
+        start = _task_starter(work, uses_gpu=processor == "GPU")
         try:
             while True:
-                most = flags.jobs or max(
-                    1, 2 * _slots(processor)
-                )  # so that no worker idles
-                free = max(0, most - len(running))
-                running += [
-                    task.remote(shared, *block) for block in islice(waiting, free)
-                ]
+                # Twice as many as can run, so that no worker idles.
+                n_in_flight = flags.jobs or max(1, 2 * _slots(processor))
+                n_free = max(0, n_in_flight - len(running))
+                running += [start(*block) for block in islice(waiting, n_free)]
                 if not running:
                     return
-                (done,), running[:] = ray.wait(running, num_returns=1)
-                yield _fetched(done)
+                (finished,), running = ray.wait(running, num_returns=1)
+                yield _fetched(finished)
         finally:
-            # A connection of ours is closed, which ends its tasks; and to cancel one in
-            # the moment in which it finishes can end this process
-            # (ray-project/ray#54798 is one form of it).
-            for reference in [] if is_ours else running:
-                ray.cancel(reference, force=True)
+            if not is_ours:
+                _cancel(running)
 
 
-def train_task(
-    work: Work, block: tuple[Model, ...], config: TrainConfig
-) -> BlockResult:
-    """Train one block in a worker process."""
-    import torch
+def _cancel(running: Sequence[Any]) -> None:
+    """End tasks on a connection that stays open."""
+    import ray
 
-    for name, here in installed_versions(ARITHMETIC).items():
-        if here != (there := work.versions[name]):
-            raise InputError(
-                f"a worker of the Ray cluster has {name} {here}, but the sweep was started with "
-                f"{name} {there}; install the same version on every node."
-            )
-    data = TrainingData(  # copied: what lies in the object store cannot be written to
-        features=np.array(work.data.features),
-        labels=np.array(work.data.labels),
-        train_rows={m.seed: np.array(work.data.train_rows[m.seed]) for m in block},
-        groups=work.data.groups,
-    )
-    device = choose_device(work.device)
-    result = train_block(data, block, config, device=device, secret=work.secret)
-    if work.device != "cpu":
-        # the process lives on: leave the GPU's memory to others
-        torch.cuda.empty_cache()
-    return result
+    # Where the connection is ours, it is closed, which ends its tasks; and to cancel
+    # one in the moment in which it finishes can end this process
+    # (ray-project/ray#54798 is one form of it).
+    for task in running:
+        ray.cancel(task, force=True)
+
+
+def _require_slots(processor: str, device: str) -> None:
+    """Raise InputError where no task could ever run: Ray would wait for ever."""
+    if _slots(processor) == 0:
+        raise InputError(
+            f"device {device!r} was asked for, but no node of the Ray cluster offers a "
+            f"{processor}; start one that does, or choose another device."
+        )
 
 
 def _slots(processor: str) -> int:
@@ -185,13 +173,57 @@ def _slots(processor: str) -> int:
     return int(ray.cluster_resources().get(processor, 0))
 
 
-def _fetched(reference: Any) -> BlockResult:
-    """A task's result, copied out of the store; what the worker refused is raised as it is."""
+def _task_starter(work: Work, *, uses_gpu: bool) -> Callable[..., Any]:
+    """What starts the task of a block and its config, after sending the work once."""
+    import ray
+
+    # Without max_calls=0 a process on a GPU ends after one block; the next starts from
+    # nothing.
+    remote = ray.remote(
+        max_retries=MAX_RETRIES, max_calls=0, num_cpus=1, num_gpus=int(uses_gpu)
+    )
+    return partial(remote(train_task).remote, ray.put(work))
+
+
+def train_task(
+    work: Work, block: tuple[Model, ...], config: TrainConfig
+) -> BlockResult:
+    """Train one block in a worker process."""
+    import torch
+
+    for name, version in installed_versions(ARITHMETIC).items():
+        expected = work.versions[name]
+        if version != expected:
+            raise InputError(
+                f"a worker of the Ray cluster has {name} {version}, but the sweep was "
+                f"started with {name} {expected}; install the same version on every "
+                "node."
+            )
+    # Arrays are copied: what lies in the object store cannot be written to.
+    data = TrainingData(
+        features=np.array(work.data.features),
+        labels=np.array(work.data.labels),
+        train_rows={m.seed: np.array(work.data.train_rows[m.seed]) for m in block},
+        groups=work.data.groups,
+    )
+    device = choose_device(work.device)
+    result = train_block(data, block, config, device=device, secret=work.secret)
+    if work.device != "cpu":
+        # The process lives on: leave the GPU's memory to others.
+        torch.cuda.empty_cache()
+    return result
+
+
+def _fetched(task: Any) -> BlockResult:
+    """A task's result, copied out of the store.
+
+    What the worker refused is raised as it is.
+    """
     import ray
     from ray.exceptions import RayError
 
     try:
-        result: BlockResult = ray.get(reference)
+        result: BlockResult = ray.get(task)
     except RayError as error:
         raise _failure(getattr(error, "cause", None) or error) from error
     receipts = None if result.receipts is None else np.array(result.receipts)
@@ -202,17 +234,19 @@ def _failure(cause: Exception) -> Exception:
     """What went wrong in the worker, or a sentence about the worker itself."""
     from ray.exceptions import RayError
 
-    if missing := re.search(r"No module named '([\w.]+)'", str(cause)):
+    missing = re.search(r"No module named '([\w.]+)'", str(cause))
+    if missing is not None:
         return InputError(
-            f"a worker of the Ray cluster has no module {missing[1]!r}; install the same pcer "
-            'there: in a clone, pip install ".[ray]"'
+            f"a worker of the Ray cluster has no module {missing[1]!r}; install the "
+            'same pcer there: in a clone, pip install ".[ray]"'
         )
     if not isinstance(cause, RayError):
         return cause
     return PcerError(
         f"a block of models was given up after {MAX_RETRIES + 1} attempts "
-        f"({type(cause).__name__}: its process or its node died, or ran out of memory); finished "
-        "blocks are kept, so run the same command again, perhaps with a smaller block_size."
+        f"({type(cause).__name__}: its process or its node died, or ran out of "
+        "memory); finished blocks are kept, so run the same command again, perhaps "
+        "with a smaller block_size."
     )
 
 
@@ -236,58 +270,67 @@ def _connected(flags: EngineFlags) -> Iterator[bool]:
 
 
 def _require_entry(address: str) -> None:
-    """Connect once in another process: a failed attempt of Ray cannot be interrupted."""
+    """Connect once in another process, as a failed attempt cannot be interrupted."""
     command = [sys.executable, "-c", _TRIAL, address, str(os.getpid())]
     try:
-        done = subprocess.run(
+        trial = subprocess.run(
             command,
             capture_output=True,
             text=True,
             timeout=CONNECT_SECONDS,
             check=False,
         )
-        if done.returncode == 0:
-            return
-        log = done.stderr
-        reason = done.stdout.strip() or "it did not answer as Ray does"
     except subprocess.TimeoutExpired as error:
         log = str(error.stderr or "")
         reason = f"no answer as of Ray within {CONNECT_SECONDS} s"
+    else:
+        if trial.returncode == 0:
+            return
+        log = trial.stderr
+        reason = trial.stdout.strip() or "it did not answer as Ray does"
     if "Unauthenticated" in log:
-        reason = "it does not accept our token; set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH"
+        reason = (
+            "it does not accept our token; set RAY_AUTH_MODE=token and "
+            "RAY_AUTH_TOKEN_PATH"
+        )
     raise InputError(
         f"The Ray cluster at {address} cannot be used: {reason.rstrip('.')}."
     )
 
 
 def _start(options: Mapping[str, Any]) -> None:
-    """Start a node or connect, silently; refuse if our node could be reached by others."""
+    """Start a node or connect, silently.
+
+    A node of ours that others could reach is refused.
+    """
     import ray
 
     try:
         with _our_signals():
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
     except Exception as error:
-        reason = (
-            (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-        )
+        message = str(error).strip() or type(error).__name__
+        reason = message.splitlines()[0].rstrip(".")
         raise InputError(
             f"Ray cannot be started or joined ({reason}); try engine 'local'."
         ) from error
-    here = ray.util.get_node_ip_address()
-    if options["address"] == LOCAL and not ip_address(here).is_loopback:
+    address = ray.util.get_node_ip_address()
+    if options["address"] == LOCAL and not ip_address(address).is_loopback:
         raise InputError(
-            f"Ray would listen on {here}, as it was imported before pcer could bind it to this "
-            "machine; call ray.init yourself before training, and pcer uses that connection."
+            f"Ray would listen on {address}, as it was imported before pcer could bind "
+            "it to this machine; call ray.init yourself before training, and pcer uses "
+            "that connection."
         )
 
 
 @contextmanager
 def _our_signals() -> Iterator[None]:
-    """Keep our signal handlers: Ray would print a stack and exit with another code."""
-    # Processes started meanwhile ignore the signals. Sent to our whole group they would
-    # end the node first, and Ray's threads would then end this process with code 1
-    # before it can answer.
+    """Keep our signal handlers: Ray would print a stack and exit with another code.
+
+    Processes that are started meanwhile ignore the signals. Sent to our whole group
+    they would end the node first, and Ray's threads would then end this process with
+    code 1 before it can answer.
+    """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or not hasattr(signal, "pthread_sigmask"):  # Windows has none
         yield
@@ -312,14 +355,32 @@ def _node_options(flags: EngineFlags) -> Iterator[dict[str, Any]]:
         with patch.dict(os.environ, QUIET):
             yield {"address": flags.address}
         return
-    folder = Path(
-        mkdtemp(prefix="pcer-ray-")
-    )  # for its owner only; sockets need short names
-    sweeper = subprocess.Popen(  # in a new session, which our signals do not reach
+    with _swept_folder() as folder, patch.dict(os.environ, _protection(folder)):
+        yield {
+            "address": LOCAL,
+            "num_cpus": flags.jobs or usable_cores(),
+            "include_dashboard": False,
+            "_temp_dir": str(folder / "node"),  # which Ray opens to all users
+        }
+
+
+@contextmanager
+def _swept_folder() -> Iterator[Path]:
+    """A folder for its owner only, which goes however this process ends."""
+    folder = Path(mkdtemp(prefix="pcer-ray-"))  # sockets need short names
+    sweeper = subprocess.Popen(
         [sys.executable, "-ISc", _SWEEPER, folder],
         stdin=subprocess.PIPE,
-        start_new_session=True,
+        start_new_session=True,  # which our signals do not reach
     )
+    try:
+        yield folder
+    finally:
+        sweeper.communicate()
+
+
+def _protection(folder: Path) -> dict[str, str]:
+    """Environment of a node that others cannot reach; its token is in the folder."""
     # Ray has no plain option to stay on this machine: without clusters it takes the
     # loopback.
     protection = {
@@ -332,13 +393,4 @@ def _node_options(flags: EngineFlags) -> Iterator[dict[str, Any]]:
         token.touch(mode=0o600)
         token.write_text(TOKEN, encoding="ascii")
         protection["RAY_AUTH_TOKEN_PATH"] = str(token)
-    try:
-        with patch.dict(os.environ, protection):
-            yield {
-                "address": LOCAL,
-                "num_cpus": flags.jobs or usable_cores(),
-                "include_dashboard": False,
-                "_temp_dir": str(folder / "node"),  # which Ray opens to all users
-            }
-    finally:
-        sweeper.communicate()
+    return protection

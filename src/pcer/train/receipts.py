@@ -1,4 +1,7 @@
-"""Privacy that a training run spent of each record: a bound (receipt) and a description.
+"""How much privacy did a training run spend of each record? A bound, and an estimate.
+
+The engine folds the steps of a finished model into four bytes per record (``fold``),
+and sweeps read them (``unfolded``); a filter asks before every step (``allowance``).
 
 A record whose clipped gradient has norm s is hidden by noise of sigma C / s, in units
 of that norm. Norms are rounded up to a grid of C/200, so a table of 200 rows holds the
@@ -65,17 +68,25 @@ LOT = 8192  # records that are folded at a time, for memory
 # 201 products rounds by less than 1e-13, so no number is below the CPU's.
 SLACK = 1e-12
 
-MU_GRID: FloatArray = np.geomspace(
-    1e-6, 100.0, 20_000
-)  # where the accountant is inverted
-MOST_QUANTILES = (
-    512  # of mu, above which neighbours share their mean: an error below 1e-4
-)
+# Where the accountant is inverted.
+MU_GRID: FloatArray = np.geomspace(1e-6, 100.0, 20_000)
+
+# Parts into which many records are condensed: an error below 1e-4.
+MOST_QUANTILES = 512
 
 
 @lru_cache(maxsize=256)
 def step_costs(noise_multiplier: float, sampling_rate: float) -> FloatArray:
-    """Renyi divergence (bin, order) that one step spends of a record; bin 0 spends nothing."""
+    """Renyi divergence (bin, order) that one step spends of a record.
+
+    A record of bin b has a clipped gradient of norm b C / 200 at most, which noise of
+    deviation sigma C hides as noise of 200 sigma / b hides a norm of 1; bin 0 spends
+    nothing.
+
+    Args:
+        noise_multiplier: sigma, above 0.
+        sampling_rate: chance of a record to join the step.
+    """
     require_positive(noise_multiplier=noise_multiplier)
     noise = noise_multiplier * N_BINS / np.arange(1, N_BINS + 1)
     costs = np.zeros((1 + N_BINS, len(ORDERS)))
@@ -87,7 +98,7 @@ def step_costs(noise_multiplier: float, sampling_rate: float) -> FloatArray:
 class Level(NamedTuple):
     """A budget of divergence at one order, fixed before training."""
 
-    epsilon: float  # what keeping it is worth, at the delta it was made for
+    epsilon: float  # what keeping it is worth, at the delta that it was made for
     order: float
     divergence: float  # how much may be spent
 
@@ -116,120 +127,169 @@ class Terms:
     @cached_property
     def levels(self) -> tuple[Level, ...]:
         """The levels, lowest first; those too low for any order are left out."""
-        wanted = [self.nominal * LEVEL_RATIO**power for power in range(N_LEVELS, 0, -1)]
-        levels = (_level(epsilon, self, self.dp_delta / N_LEVELS) for epsilon in wanted)
-        return tuple(level for level in levels if level is not None)
+        levels = []
+        for power in range(N_LEVELS, 0, -1):
+            epsilon = self.nominal * LEVEL_RATIO**power
+            level = _level(epsilon, self, self.dp_delta / N_LEVELS)
+            if level is not None:
+                levels.append(level)
+        return tuple(levels)
 
     @cached_property
     def ladder(self) -> FloatArray:
-        """Epsilons of the rungs: 0 for gradient zero at every step, the levels, the promise."""
+        """Epsilons of the rungs.
+
+        0 for gradient zero at every step, then the levels, then the promise.
+        """
         return np.array([0.0, *(level.epsilon for level in self.levels), self.nominal])
 
     @cached_property
-    def wanted(self) -> BoolArray:
-        """(order,) whether it can give less than the promise by what it adds, or is of a level."""
-        levels = np.isin(ORDERS, [level.order for level in self.levels])
-        return np.asarray((conversion(self.dp_delta) <= self.nominal) | levels)
+    def used_orders(self) -> BoolArray:
+        """(order,) whether it is of a level, or can give less than the promise.
+
+        It cannot where the conversion alone adds more than the promise.
+        """
+        is_of_level = np.isin(ORDERS, [level.order for level in self.levels])
+        can_be_less = conversion(self.dp_delta) <= self.nominal
+        return np.asarray(can_be_less | is_of_level)
 
 
-shared_terms = lru_cache(maxsize=1024)(
-    Terms
-)  # levels take milliseconds, once for all blocks
+# Levels take milliseconds: they are made once for all blocks.
+shared_terms = lru_cache(maxsize=1024)(Terms)
 
 
 def unfolded(kept: Float32Array, ladder: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """``realised`` and ``receipt`` from what ``fold`` kept; NaN for a record not trained on."""
+    """``realised`` and ``receipt`` from what ``fold`` kept.
+
+    Both are NaN for a record that was not trained on.
+    """
     bits = np.ascontiguousarray(kept, dtype=np.float32).view(np.uint32)
     value = (bits & ~np.uint32(RUNG_MASK)).view(np.float32)
     rung = np.minimum(bits & np.uint32(RUNG_MASK), len(ladder) - 1)
     realised = np.minimum(value.astype(np.float64), ladder[-1])
-    return realised, np.where(np.isnan(kept), np.nan, ladder[rung])
+    receipt = np.where(np.isnan(kept), np.nan, ladder[rung])
+    return realised, receipt
 
 
 def fold(steps_per_bin: Tensor, terms: Terms, *, on_host: bool = True) -> Tensor:
-    """Four bytes per record (record,), which ``unfolded`` reads with the ladder of its terms."""
-    # ``steps_per_bin`` (record, bin) counts steps whose clipped gradient norm, in
-    # 200ths of the clip norm, lies in (bin - 1, bin]; bin 0 is gradient zero. It is
-    # folded where it lies: a GPU would take longer to hand 201 counts per record over
-    # than to train.
-    is_whole = steps_per_bin.shape[1:] == (1 + N_BINS,) and len(steps_per_bin) > 0
-    if not is_whole or bool((steps_per_bin.sum(1) != terms.n_steps).any()):
+    """Four bytes per record (record,), which ``unfolded`` reads with the terms' ladder.
+
+    The divergence that a record spent, at each order, is its steps per bin times
+    ``step_costs``. It is computed where the steps lie: a GPU would take longer to hand
+    201 counts per record over than to train.
+
+    Args:
+        steps_per_bin: (record, bin), how many steps had a clipped gradient norm in
+            (bin - 1, bin], in 200ths of the clip norm; bin 0 is gradient zero.
+        terms: promise and levels of the model.
+        on_host: whether products are added as on a CPU.
+    """
+    n_records = len(steps_per_bin)
+    has_all_bins = steps_per_bin.shape[1:] == (1 + N_BINS,) and n_records > 0
+    if not has_all_bins or bool((steps_per_bin.sum(1) != terms.n_steps).any()):
         raise ValueError(
-            f"steps_per_bin must count the {terms.n_steps} steps of every record in {1 + N_BINS} "
-            f"bins, but does not; its shape is {tuple(steps_per_bin.shape)}."
+            f"steps_per_bin must count the {terms.n_steps} steps of every record in "
+            f"{1 + N_BINS} bins, but does not; its shape is "
+            f"{tuple(steps_per_bin.shape)}."
         )
-    costs = torch.tensor(terms.costs[:, terms.wanted], device=steps_per_bin.device)
-    kept = [
-        _packed(
-            (lot.double() @ costs).mul_(1 if on_host else 1 + SLACK), lot[:, 0], terms
-        )
-        for lot in torch.split(steps_per_bin, LOT if on_host else len(steps_per_bin))
-    ]
-    return torch.cat(kept)
+    costs = torch.tensor(terms.costs[:, terms.used_orders], device=steps_per_bin.device)
+    slack = 1 if on_host else 1 + SLACK
+    packed = []
+    for lot in torch.split(steps_per_bin, LOT if on_host else n_records):
+        divergence = (lot.double() @ costs).mul_(slack)
+        packed.append(_packed(divergence, lot[:, 0], terms))
+    return torch.cat(packed)
 
 
-def _packed(spent: Tensor, without_gradient: Tensor, terms: Terms) -> Tensor:
-    """Realised epsilons rounded up, the rungs in their last bits; ``spent`` is overwritten."""
-    rungs = _rungs(spent, terms).masked_fill_(without_gradient == terms.n_steps, 0)
-    hidden = spent.amin(dim=1) < float(
-        -np.log1p(-(terms.dp_delta**2))
-    )  # see ``epsilon_of``
-    added = torch.tensor(conversion(terms.dp_delta)[terms.wanted], device=spent.device)
-    realised = (
-        spent.add_(added).amin(dim=1).clamp_(0, terms.nominal).masked_fill_(hidden, 0)
-    )
+def _packed(divergence: Tensor, steps_without_gradient: Tensor, terms: Terms) -> Tensor:
+    """Realised epsilons rounded up, with rungs in their last bits, (record,) float32.
+
+    ``divergence`` (record, order) is overwritten.
+    """
+    has_no_gradient = steps_without_gradient == terms.n_steps
+    rungs = _rungs(divergence, terms).masked_fill_(has_no_gradient, 0)
+    realised = _realised(divergence, terms)
     value = realised.float()
-    value = torch.where(
-        value < realised, value.nextafter(value.new_tensor(torch.inf)), value
-    )
+    above = value.nextafter(value.new_tensor(torch.inf))
+    value = torch.where(value < realised, above, value)
     raised = (value.view(torch.int32) + RUNG_MASK) & ~RUNG_MASK
     packed: Tensor = (raised | rungs.int()).view(torch.float32)
     return packed
 
 
-def _rungs(spent: Tensor, terms: Terms) -> Tensor:
-    """(record,) the lowest rung above 0 that holds; the last one always does."""
-    columns = ORDERS[terms.wanted].searchsorted([level.order for level in terms.levels])
-    budgets = spent.new_tensor([level.divergence for level in terms.levels])
-    last = 1 + len(terms.levels)
-    holds = spent[:, columns.tolist()] <= budgets
-    rung = torch.arange(1, last, device=spent.device).where(holds, last)
-    return torch.cat([rung, rung.new_full((len(rung), 1), last)], dim=1).amin(dim=1)
+def _realised(divergence: Tensor, terms: Terms) -> Tensor:
+    """The least epsilon over orders, (record,), as ``epsilon_of`` gives it.
 
-
-def allowance(epsilon: float, terms: Terms) -> tuple[FloatArray, float]:
-    """The filter that keeps every record's loss within ``epsilon``, whatever its gradients are.
-
-    Gives the divergence of one step (bin,) and a budget: a record joins while spent +
-    cost fit it.
+    ``divergence`` (record, order) is overwritten.
     """
-    best = _level(epsilon, terms, terms.dp_delta)
-    if best is None:
+    # Below this divergence at any order, the total variation is below delta.
+    least = float(-np.log1p(-(terms.dp_delta**2)))
+    is_hidden = divergence.amin(dim=1) < least
+    added = conversion(terms.dp_delta)[terms.used_orders]
+    by_order = divergence.add_(torch.tensor(added, device=divergence.device))
+    return by_order.amin(dim=1).clamp_(0, terms.nominal).masked_fill_(is_hidden, 0)
+
+
+def _rungs(divergence: Tensor, terms: Terms) -> Tensor:
+    """(record,) the lowest rung above 0 that holds; the last one always does."""
+    orders = [level.order for level in terms.levels]
+    columns = ORDERS[terms.used_orders].searchsorted(orders)
+    budgets = divergence.new_tensor([level.divergence for level in terms.levels])
+    holds = divergence[:, columns.tolist()] <= budgets
+
+    last = 1 + len(terms.levels)
+    rung = torch.arange(1, last, device=divergence.device).where(holds, last)
+    last_rung = rung.new_full((len(rung), 1), last)
+    return torch.cat([rung, last_rung], dim=1).amin(dim=1)
+
+
+class Allowance(NamedTuple):
+    """A filter: a record joins steps while what it spent and the next cost fit."""
+
+    costs: FloatArray  # (bin,) divergence of one step
+    budget: float  # of divergence, for the whole run
+
+
+def allowance(epsilon: float, terms: Terms) -> Allowance:
+    """The filter that keeps every record's loss within ``epsilon``.
+
+    It does so whatever the gradients are.
+    """
+    level = _level(epsilon, terms, terms.dp_delta)
+    if level is None:
         least = float(conversion(terms.dp_delta).min())
         raise InputError(
-            f"budget_per_person must be above {least:.3g} at delta {terms.dp_delta:g}, but "
-            f"{epsilon!r} was given."
+            f"budget_per_person must be above {least:.3g} at delta "
+            f"{terms.dp_delta:g}, but {epsilon!r} was given."
         )
-    column = int(np.flatnonzero(best.order == ORDERS)[0])
-    return terms.costs[:, column].copy(), best.divergence
+    column = int(np.flatnonzero(level.order == ORDERS)[0])
+    return Allowance(terms.costs[:, column].copy(), level.divergence)
 
 
 def _level(epsilon: float, terms: Terms, dp_delta: float) -> Level | None:
-    """The order at which a record of one norm at all steps may have the largest norm, if any."""
+    """The level of an epsilon; None where no order can hold it.
+
+    At its order, a record that has one norm at all steps may have the largest norm.
+    """
     allowed = epsilon - conversion(dp_delta)
-    whole = terms.n_steps * terms.costs.T  # (order, bin), growing along bins
-    fits = (whole <= allowed[:, None]).sum(axis=1)  # bins that fit, 0 among them
-    following = whole[np.arange(len(ORDERS)), np.clip(fits, 1, N_BINS)]
-    reach = fits + np.clip(allowed / following, 0, 1)
-    best = int(np.where(allowed > 0, reach, -1).argmax())
+    whole_run = terms.n_steps * terms.costs.T  # (order, bin), growing along bins
+    n_fitting = (whole_run <= allowed[:, None]).sum(axis=1)  # bins, 0 among them
+    next_bin = np.clip(n_fitting, 1, N_BINS)
+    following = whole_run[np.arange(len(ORDERS)), next_bin]
+    largest_norm = n_fitting + np.clip(allowed / following, 0, 1)
+    best = int(np.where(allowed > 0, largest_norm, -1).argmax())
     if allowed[best] <= 0:
         return None
     return Level(epsilon, float(ORDERS[best]), float(allowed[best]))
 
 
 def mu_of(epsilon: FloatArray, *, dp_delta: float) -> FloatArray:
-    """Parameter of the Gaussian mechanism that the Renyi accountant gives this epsilon at delta."""
-    square = np.interp(epsilon, _epsilons_of_mu(dp_delta), MU_GRID**2)  # linear in mu^2
+    """Parameter mu of the Gaussian mechanism that has this epsilon at delta.
+
+    Its Renyi divergence of order a is a mu^2 / 2, from which the accountant gives an
+    epsilon; this inverts it by a table, linear in mu^2.
+    """
+    square = np.interp(epsilon, _epsilons_of_mu(dp_delta), MU_GRID**2)
     nothing = np.where(np.isnan(epsilon), np.nan, 0)
     return np.where(np.asarray(epsilon) > 0, np.sqrt(square), nothing)
 
@@ -240,16 +300,19 @@ def _epsilons_of_mu(dp_delta: float) -> FloatArray:
 
 
 def allowed_advantage(mu: FloatArray) -> float:
-    """AUC minus 1/2, estimated, of an attacker who sees every step and pools likelihood ratios."""
-    # LiRA's AUC compares different people: the score of one who was trained on, normal
-    # with mean mu_i^2/2 and variance mu_i^2, and that of another who was not, with mean
-    # -mu_j^2/2. The first is larger with probability Phi(sqrt(mu_i^2 + mu_j^2)/2); this
-    # is its mean over all pairs.
+    """AUC minus 1/2 of an attacker who sees every step and pools likelihood ratios.
+
+    It is an estimate. LiRA's AUC compares different people: the score of one who was
+    trained on, normal with mean mu_i^2/2 and variance mu_i^2, and that of another who
+    was not, with mean -mu_j^2/2. The first is larger with probability
+    Phi(sqrt(mu_i^2 + mu_j^2)/2); this is its mean over all pairs.
+
+    Many records are condensed into parts of about equal size, which share their mean
+    mu^2.
+    """
     ordered = np.sort(np.asarray(mu, dtype=np.float64) ** 2)
     n_parts = min(len(ordered), MOST_QUANTILES)
-    starts = (
-        np.arange(n_parts) * len(ordered) // n_parts
-    )  # of parts of about equal size
+    starts = np.arange(n_parts) * len(ordered) // n_parts
     sizes = np.diff(np.append(starts, len(ordered)))
     square = np.add.reduceat(ordered, starts) / sizes
     weight = sizes / len(ordered)

@@ -1,4 +1,4 @@
-"""Training rules: what a step clips, samples and adds, and what of it is accounted.
+"""What does a step of training clip and sample? The rules that decide it.
 
 The paper's DP-SGD is one rule among others. A rule decides three things for every
 training record, as tensors on any device: the bound its gradient is clipped at, how
@@ -11,6 +11,10 @@ record depends on that record and the weights only: otherwise one person would m
 everybody's bounds, which no noise hides. Then the calibrated epsilon holds. A rule may
 also settle both for good by each record's group: then every group has a different
 epsilon, and none a larger one.
+
+``TrainConfig`` finds its rule by name; the engine asks it for shares, and ``watch``
+asks it for bounds while a block trains. To add a rule: a class, and its name in
+``RULES``.
 """
 
 from __future__ import annotations
@@ -29,8 +33,7 @@ from pcer.metrics import FloatArray, IntArray
 
 Names = NDArray[np.str_]  # (record,) of groups; empty where a group is not known
 
-# of the grid to which clipped norms are rounded up, from 0 to the largest clip bound
-N_BINS = 200
+N_BINS = 200  # to which clipped norms are rounded up, from 0 to the largest clip bound
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Refresh:
 
     step: int  # the first that the decision is for
     # (private model, training record) uint8: the norm of each gradient, clipped at the
-    # largest bound, and rounded up to a whole number of ``N_BINS``-ths of that bound
+    # largest bound and rounded up to a whole number of ``N_BINS``-ths of that bound.
     bins: Tensor
     records: Tensor  # (private model, training record), rows of the data
     largest_clip: float
@@ -47,7 +50,9 @@ class Refresh:
 
 @dataclass(frozen=True)
 class DpSgd:
-    """The paper's rule, and what others are made from: one clip bound and one sample rate for all.
+    """The paper's rule: one clip bound and one sample rate for all.
+
+    Other rules are made from it.
 
     Attributes:
         name: as in ``TrainConfig.rule``.
@@ -61,31 +66,33 @@ class DpSgd:
     attribute: str | None = None
 
     def shares(self, groups: Mapping[str, Names]) -> FloatArray | None:
-        """Clip bound and sample rate (2, record), as shares in (0, 1] that hold for good.
+        """Clip bound and sample rate (2, record), as shares in (0, 1].
 
-        None is 1 for all. Given the group of every record, by attribute.
+        They hold for good; None is 1 for all. ``groups`` has the group of every record,
+        by attribute.
         """
         return None
 
     def sample_shares(self, records: IntArray) -> FloatArray | None:
-        """How often each training record joins a step, as a share of the sample rate, in [0, 1].
+        """How often each training record joins a step, as a share in [0, 1].
 
-        None is 1 for all. Given the rows of a split's training records.
+        It is a share of the sample rate; None is 1 for all. ``records`` are the rows of
+        a split's training records.
         """
         return None
 
     def refresh(self, seen: Refresh) -> Tensor:
         """The clip bound of every training record (private model, training record).
 
-        Each record's bound is independent of the others; computed on the tensors'
-        device.
+        Each record's bound is independent of the others, and computed on the device of
+        ``seen``.
         """
         return torch.full(seen.bins.shape, seen.largest_clip, device=seen.bins.device)
 
 
 @dataclass(frozen=True)
 class Held(DpSgd):
-    """Each record is clipped at its last known norm, rounded up, so that accounting is exact."""
+    """Clip each record at its last known norm, rounded up; so accounting is exact."""
 
     name: str = "held"
     adapts: bool = True
@@ -97,33 +104,40 @@ class Held(DpSgd):
 
 @dataclass(frozen=True)
 class GroupBudget(DpSgd):
-    """A record's own group settles its clip bound or its sample rate; noise is unchanged."""
+    """A record's own group settles its clip bound or its sample rate.
 
-    by_group: Mapping[str, float] = field(
-        default_factory=dict
-    )  # share of 1, unless named here
+    The noise is that of ``DpSgd``.
+    """
+
+    # Shares of the groups that are named; others have 1.
+    by_group: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """What the group settles: one of ``KINDS``."""
+        return self.name.partition(":")[0]
 
     def shares(self, groups: Mapping[str, Names]) -> FloatArray | None:
         """Shares by group; InputError where there is no such group."""
         names = groups.get(str(self.attribute), np.array([], dtype=np.str_))
-        if unknown := [group for group in self.by_group if group not in names]:
+        unknown = [group for group in self.by_group if group not in names]
+        if unknown:
             there = ", ".join(sorted({*names.tolist()} - {""})) or "no such attribute"
             raise InputError(
-                f"rule {self.name!r} names the group {unknown[0]!r} of {self.attribute!r}, but "
-                f"there is: {there}.",
+                f"rule {self.name!r} names the group {unknown[0]!r} of "
+                f"{self.attribute!r}, but there is: {there}.",
                 field="rule",
             )
-        both = np.ones((2, len(names)))
+        shares = np.ones((2, len(names)))
         for group, share in self.by_group.items():
-            both[KINDS.index(self.name.partition(":")[0]), names == group] = share
-        return both if (both < 1).any() else None
+            shares[KINDS.index(self.kind), names == group] = share
+        return shares if (shares < 1).any() else None
 
 
 RULES = {rule.name: rule for rule in (DpSgd(), Held())}
-KINDS = (
-    "group-clip",
-    "group-sample",
-)  # how names of group budgets begin, in the order of shares
+
+# How names of group budgets begin, in the order of shares.
+KINDS = ("group-clip", "group-sample")
 
 
 def rule_named(name: str) -> DpSgd:
@@ -134,19 +148,26 @@ def rule_named(name: str) -> DpSgd:
     """
     if name in RULES:
         return RULES[name]
-    kind, attribute, listed = (*name.split(":", 2), "", "")[:3]
-    pairs = re.findall(r"(.+?)=(\d+\.?\d*|\.\d+)(?:,|$)", listed)
-    shares = {group: float(share) for group, share in pairs}
-    is_read = len(shares) == len(pairs) > 0 and ",".join(map("=".join, pairs)) == listed
-    if not (
-        kind in KINDS
-        and attribute
-        and is_read
-        and all(0 < s <= 1 for s in shares.values())
-    ):
+    kind, _, rest = name.partition(":")
+    attribute, _, listed = rest.partition(":")
+    shares = _shares_by_group(listed)
+    if kind not in KINDS or not attribute or not shares:
         raise InputError(
-            f"rule must be one of {list(RULES)}, or such as group-clip:sex:Male=0.8,Female=1 or "
-            f"group-sample:sex:Male=0.5 with shares above 0, at most 1, but {name!r} was given.",
+            f"rule must be one of {list(RULES)}, or such as "
+            "group-clip:sex:Male=0.8,Female=1 or group-sample:sex:Male=0.5 with shares "
+            f"above 0, at most 1, but {name!r} was given.",
             field="rule",
         )
     return GroupBudget(name=name, attribute=attribute, by_group=shares)
+
+
+def _shares_by_group(text: str) -> dict[str, float]:
+    """Shares from a list such as "Male=0.8,Female=1"; none if any of it is wrong."""
+    pairs = re.findall(r"(.+?)=(\d+\.?\d*|\.\d+)(?:,|$)", text)
+    shares = {group: float(share) for group, share in pairs}
+    is_whole = ",".join(map("=".join, pairs)) == text
+    names_a_group_twice = len(shares) < len(pairs)
+    are_shares = all(0 < share <= 1 for share in shares.values())
+    if names_a_group_twice or not (is_whole and are_shares):
+        return {}
+    return shares

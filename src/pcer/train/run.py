@@ -1,17 +1,22 @@
-"""Blocks of models through an engine: here, in processes, or on a Ray cluster."""
+"""How are many models trained? Their blocks go through an engine.
+
+It trains them in this process, in processes of this machine, or on a Ray cluster.
+``train_seeds`` is for users; sweeps cut blocks themselves and call ``run_blocks``,
+after ``require_engine`` and ``prepare``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pcer.errors import InputError
 from pcer.models import folder_first
 from pcer.store.processes import Task, run_tasks
-from pcer.train import fleet, opacus
+from pcer.train import fleet
 from pcer.train.config import Engine, EngineFlags, TrainConfig
 from pcer.train.devices import choose_device
 from pcer.train.engine import train_block
@@ -22,13 +27,8 @@ from pcer.train.fleet import (
     TrainingData,
     gather_predictions,
 )
-from pcer.train.opacus import (
-    ModuleFactory,
-    NamedModule,
-    name_of,
-    require_private,
-    train_module,
-)
+from pcer.train.modules import ModuleFactory, NamedModule, module_digest, name_of
+from pcer.train.opacus import require_private, train_module
 
 
 def train_seeds(
@@ -40,11 +40,11 @@ def train_seeds(
     secret: bytes = b"",
     module: ModuleFactory | None = None,
 ) -> Predictions:
-    """Train one model per budget and seed (Part I of Algorithm 1) and predict every record.
+    """Train one model per budget and seed, and predict every record.
 
-    A model depends only on its seed, budget, split, records, the config and the secret:
-    alone or among others, on one core or many, it is the same bit for bit on one type
-    of CPU.
+    This is Part I of Algorithm 1. A model depends only on its seed, budget, split,
+    records, the config and the secret: alone or among others, on one core or many, it
+    is the same bit for bit on one type of CPU.
 
     Args:
         data: records, labels and the split of each seed.
@@ -59,18 +59,13 @@ def train_seeds(
             ``torch.nn.Module``, which Opacus trains in place of the network of
             ``config.hidden``; its random initial weights come from the model's stream.
     """
-    config = config or TrainConfig()
-    flags = flags or EngineFlags()
+    config = TrainConfig() if config is None else config
+    flags = EngineFlags() if flags is None else flags
     if module is not None:
         require_private(module, data.features.shape, config)
     config.training_rule.shares(data.groups)  # refuses groups that are not there
     calibrated = fleet.calibrated(budgets, data, config, module=module)
-    own = (
-        opacus.module_digest(module, data.features.shape[1])
-        if secret and module
-        else ""
-    )
-    digests = fleet.stream_digests(data, config, module=own) if secret else {}
+    digests = _stream_digests(data, config, module) if secret else {}
     models = fleet.plan_models(calibrated, data.seeds, digests)
     size = 1 if module is not None else flags.models_per_block(len(models))
     blocks = fleet.cut_blocks(models, block_size=size)
@@ -80,6 +75,16 @@ def train_seeds(
     return gather_predictions(
         results, budgets=calibrated, seeds=data.seeds, member=data.member
     )
+
+
+def _stream_digests(
+    data: TrainingData, config: TrainConfig, module: ModuleFactory | None
+) -> dict[int, str]:
+    """By seed, a digest of what is trained, the user's module included."""
+    digest = ""
+    if module is not None:
+        digest = module_digest(module, data.features.shape[1])
+    return fleet.stream_digests(data, config, module=digest)
 
 
 def run_blocks(
@@ -101,18 +106,19 @@ def run_blocks(
             data, blocks, configs=configs, flags=flags, secret=secret
         )
         return
-    tasks: list[Task] = [
-        (
-            _train_task,
-            (data.only({m.seed for m in block}), block, own, flags, secret, module),
-        )
-        for block, own in zip(map(tuple, blocks), configs, strict=True)
-    ]
+    tasks: list[Task] = []
+    for block, block_config in zip(map(tuple, blocks), configs, strict=True):
+        splits = data.only({model.seed for model in block})
+        arguments = (splits, block, block_config, flags, secret, module)
+        tasks.append((_train_task, arguments))
     yield from run_tasks(tasks, n_processes=flags.n_processes)
 
 
 def prepare(flags: EngineFlags) -> None:
-    """Compile for the CPU of this machine, once, so that worker processes find the machine code."""
+    """Compile for the CPU of this machine, once.
+
+    Worker processes then find the machine code.
+    """
     if flags.engine is Engine.LOCAL and flags.device == "cpu":
         from pcer.train.cpu import compile_kernels
 
@@ -120,17 +126,18 @@ def prepare(flags: EngineFlags) -> None:
 
 
 def require_engine(flags: EngineFlags, module: ModuleFactory | None = None) -> None:
-    """Raise InputError unless the device can be used here, or the Ray cluster be reached."""
-    if module is not None and flags.engine is Engine.RAY:
-        raise InputError(
-            f"{name_of(module)} is imported from a folder of this machine; use engine 'local'."
-        )
-    if flags.engine is Engine.RAY:
-        from pcer.train.ray import require_ray
-
-        require_ray(flags)
-    else:
+    """Raise InputError unless the device or the Ray cluster can be used from here."""
+    if flags.engine is not Engine.RAY:
         choose_device(flags.device)
+        return
+    if module is not None:
+        raise InputError(
+            f"{name_of(module)} is imported from a folder of this machine; use engine "
+            "'local'."
+        )
+    from pcer.train.ray import require_ray
+
+    require_ray(flags)
 
 
 def _train_task(
@@ -143,10 +150,11 @@ def _train_task(
 ) -> BlockResult:
     """Train one block in this process."""
     if module is None:
-        return train_block(
-            data, block, config, device=choose_device(flags.device), secret=secret
-        )
-    with folder_first(module.folder if isinstance(module, NamedModule) else Path.cwd()):
-        how: Any = {"secret": secret, "device": flags.device}
-        logits = [train_module(module, data, m, config, **how) for m in block]
+        device = choose_device(flags.device)
+        return train_block(data, block, config, device=device, secret=secret)
+
+    folder = module.folder if isinstance(module, NamedModule) else Path.cwd()
+    train = partial(train_module, module, data, secret=secret, device=flags.device)
+    with folder_first(folder):
+        logits = [train(model=model, config=config) for model in block]
     return BlockResult(block, np.stack(logits))

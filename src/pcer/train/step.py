@@ -1,4 +1,7 @@
-"""One step of DP-SGD for a block of models, as pure functions of tensors.
+"""What is one step of DP-SGD, for a block of models? Pure functions of tensors.
+
+The engine and its devices call them; a device with kernels of its own does the same
+arithmetic. ``Layout`` says where the layers of a model lie.
 
 The first axis is always the model, the second the record of the batch. Gradients of
 single records are never formed: for a linear layer with input a and back-propagated
@@ -26,22 +29,20 @@ CLIP_MARGIN = 1e-6
 # Elements a CPU kernel handles at once. Every model's share of a tensor is a multiple
 # of it, so that no model falls into the remainder loop, which may round differently.
 LANES = 32
-ALIGNMENT = (
-    16  # floats in 64 bytes, where each layer starts: matrix products may round by it
-)
 
-relu_backward = (
-    torch.ops.aten.threshold_backward.grad_input
-)  # a signal is 0 where its unit is 0
+# Floats in 64 bytes, where each layer starts: matrix products may round by it.
+ALIGNMENT = 16
+
+# A signal is 0 where its unit is 0.
+relu_backward = torch.ops.aten.threshold_backward.grad_input
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the layers lie in a model's row of the flat parameter tensor (model, width)."""
+    """Where the layers lie in a model's row of the flat parameters (model, width)."""
 
-    sizes: tuple[
-        int, ...
-    ]  # inputs of the first layer, then outputs of every layer; last is 1
+    # Inputs of the first layer, then outputs of every layer; the last is 1.
+    sizes: tuple[int, ...]
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
@@ -57,26 +58,29 @@ class Layout:
         return round_up(self.starts[-1], 2 * LANES)
 
     def layers(self, flat: Tensor) -> list[Tensor]:
-        """Views (model, inputs + 1, outputs) of a flat parameter tensor; the last row is biases."""
-        return [
-            flat[:, start : start + (inputs + 1) * outputs].view(
-                -1, inputs + 1, outputs
-            )
-            for start, (inputs, outputs) in zip(
-                self.starts, pairwise(self.sizes), strict=False
-            )
-        ]
+        """Views (model, inputs + 1, outputs) of a flat parameter tensor.
+
+        The last row of each is biases.
+        """
+        views = []
+        for start, (inputs, outputs) in zip(
+            self.starts, pairwise(self.sizes), strict=False
+        ):
+            end = start + (inputs + 1) * outputs
+            views.append(flat[:, start:end].view(-1, inputs + 1, outputs))
+        return views
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The records of one step, padded; a padded record is all zeros and has no effect."""
+    """The records of one step, padded.
 
-    # (model, record, feature + 1); at the end 1 (it meets the bias), 0 for padding
+    A padded record is all zeros and has no effect.
+    """
+
+    # (model, record, feature + 1); at the end 1 (it meets the bias), 0 for padding.
     inputs: Tensor
-    input_square: (
-        Tensor  # (model, record, 1), squared norm of the inputs, that 1 included
-    )
+    input_square: Tensor  # (model, record, 1), squared norm of the inputs and that 1
     label: Tensor  # (model, record, 1), 0 or 1
 
 
@@ -95,9 +99,8 @@ class StepRule:
     clip: Tensor  # (model, 1, 1), infinite without privacy
     learning_rate: float
     momentum: float
-    expected_batch: (
-        int  # divides the noisy sum; the size that was drawn depends on the records
-    )
+    # Divides the noisy sum: the size that was drawn depends on the records.
+    expected_batch: int
 
 
 def round_up(number: int, multiple: int) -> int:
@@ -106,7 +109,11 @@ def round_up(number: int, multiple: int) -> int:
 
 
 def activations(layers: list[Tensor], inputs: Tensor) -> list[Tensor]:
-    """Inputs, hidden activations and logits (model, record, units), in this order."""
+    """Inputs, hidden activations and logits (model, record, units), in this order.
+
+    a_(l+1) = relu(a_l W_l + b_l), without the relu for the logits. The biases of the
+    first layer meet the 1 at the end of ``inputs``.
+    """
     outputs = [inputs, torch.bmm(inputs, layers[0])]
     for layer in layers[1:]:
         hidden = outputs[-1].relu_()
@@ -117,7 +124,11 @@ def activations(layers: list[Tensor], inputs: Tensor) -> list[Tensor]:
 def signals(
     layers: list[Tensor], outputs: list[Tensor], residual: Tensor
 ) -> list[Tensor]:
-    """Derivative of each record's loss by each layer's output, first layer first."""
+    """Signals s_l: the derivative of each record's loss by each layer's output.
+
+    The last is ``residual``, and s_l = (s_(l+1) W^T) where the unit is above 0. They
+    are given first layer first.
+    """
     backs = [residual]
     for layer, hidden in zip(layers[:0:-1], outputs[-2:0:-1], strict=True):
         back = torch.bmm(backs[-1], layer[:, :-1].mT)
@@ -132,15 +143,20 @@ def square(values: Tensor) -> Tensor:
 
 
 def clip_factor(squared_norm: Tensor, clip: Tensor) -> Tensor:
-    """Factor that brings a gradient's norm to at most the clip."""
+    """Factor min(1, clip / norm) that brings a gradient's norm to at most the clip.
+
+    ``squared_norm`` is overwritten.
+    """
     return clip.div(squared_norm.sqrt_().add_(CLIP_MARGIN)).clamp_(max=1.0)
 
 
 def clipped_sum(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> Tensor:
-    """Sum over the batch of every record's clipped gradient, (model, width)."""
-    # Adding or removing a record, or setting its gradient to zero, changes the sum by
-    # at most the clip: (model, 1, 1), or (model, record, 1) where each record has its
-    # own.
+    """Sum over the batch of every record's clipped gradient, (model, width).
+
+    Adding or removing a record, or setting its gradient to zero, changes the sum by at
+    most ``clip``, which is (model, 1, 1), or (model, record, 1) where each record has
+    its own.
+    """
     outputs, backs = _both_ways(layout, weights, batch)
     factor = clip_factor(squared_norm(batch, outputs, backs), clip)
     total = torch.zeros_like(weights)
@@ -155,24 +171,38 @@ def clipped_sum(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> 
 def _both_ways(
     layout: Layout, weights: Tensor, batch: Batch
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Activations and signals of every layer."""
+    """Activations and signals of every layer.
+
+    The loss is the cross entropy of the logit z and the label y, whose derivative by z,
+    ``residual``, is sigmoid(z) - y; it is 0 for padding.
+    """
     layers = layout.layers(weights)
     outputs = activations(layers, batch.inputs)
-    residual = outputs[-1].sigmoid().sub_(batch.label).mul_(batch.inputs[..., -1:])
+    is_drawn = batch.inputs[..., -1:]
+    residual = outputs[-1].sigmoid().sub_(batch.label).mul_(is_drawn)
     return outputs, signals(layers, outputs, residual)
 
 
 def norm_bins(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> Tensor:
-    """The norm of every record's clipped gradient, rounded up to a bin, (model, record) uint8."""
-    squares = squared_norm(batch, *_both_ways(layout, weights, batch))
-    kept = squares.sqrt() * clip_factor(squares, clip)
-    bins = kept.double().mul_(N_BINS).div_(clip.double()).ceil_()
-    # what is no number counts as clipped
+    """The bin of every record's clipped gradient norm, (model, record) uint8.
+
+    It is the norm in units of clip / ``N_BINS``, rounded up.
+    """
+    outputs, backs = _both_ways(layout, weights, batch)
+    squares = squared_norm(batch, outputs, backs)
+    norm = squares.sqrt()
+    clipped = norm * clip_factor(squares, clip)
+    bins = clipped.double().mul_(N_BINS).div_(clip.double()).ceil_()
+    # What is no number counts as clipped.
     return bins[..., 0].nan_to_num_(nan=N_BINS).clamp_(0, N_BINS).to(torch.uint8)
 
 
 def squared_norm(batch: Batch, outputs: list[Tensor], backs: list[Tensor]) -> Tensor:
-    """Squared norm of each record's gradient over all layers, (model, record, 1)."""
+    """Squared norm of each record's gradient, (model, record, 1).
+
+    It is the sum of (|a|^2 + 1)|s|^2 over layers of activations a and signals s; that
+    of the first layer's inputs, (|a|^2 + 1), comes with the batch.
+    """
     total = square(backs[0]).mul_(batch.input_square)
     for hidden, signal in zip(outputs[1:], backs[1:], strict=False):
         total.add_(square(hidden).add_(1).mul_(square(signal)))
@@ -180,29 +210,43 @@ def squared_norm(batch: Batch, outputs: list[Tensor], backs: list[Tensor]) -> Te
 
 
 def _product_sum(inputs: Tensor, signal: Tensor) -> Tensor:
-    """Sum over records of outer products; one output is cheaper as a row times a matrix."""
+    """Sum over records of outer products, (model, inputs, outputs)."""
+    # One output is cheaper as a row times a matrix.
     if signal.shape[2] == 1:
         return torch.bmm(signal.mT, inputs).mT
     return torch.bmm(inputs.mT, signal)
 
 
 def momentum_step(state: FleetState, noisy_sum: Tensor, rule: StepRule) -> FleetState:
-    """SGD with momentum on the mean gradient, as in ``torch.optim.SGD``."""
-    velocity = state.velocity.mul(rule.momentum).add_(
-        noisy_sum, alpha=1 / rule.expected_batch
-    )
-    return FleetState(state.weights.add(velocity, alpha=-rule.learning_rate), velocity)
+    """SGD with momentum on the mean gradient, as in ``torch.optim.SGD``.
+
+    velocity = momentum * velocity + noisy_sum / expected_batch, and weights -=
+    learning_rate * velocity.
+    """
+    velocity = state.velocity.mul(rule.momentum)
+    velocity.add_(noisy_sum, alpha=1 / rule.expected_batch)
+    weights = state.weights.add(velocity, alpha=-rule.learning_rate)
+    return FleetState(weights, velocity)
 
 
 def gaussian(bits: Tensor, std: Tensor, out: Tensor | None = None) -> Tensor:
-    """Independent normal variables from int32 bits (..., model, width), by Box and Muller."""
-    # The first half of a row gives the radius, the second the angle. The radius reads
-    # its 32 bits as a signed number and drops the sign, so that small uniforms keep
-    # their precision: the tail reaches 6.6 standard deviations.
+    """Independent normal variables from int32 bits (..., model, width).
+
+    By Box and Muller: radius = std sqrt(-2 log u), and noise is the radius times the
+    cosine and the sine of an angle. The first half of a row gives the radius, the
+    second the angle. The radius reads its 32 bits as a signed number and drops the
+    sign, so that small uniforms keep their precision: the tail reaches 6.6 standard
+    deviations.
+
+    Args:
+        bits: random.
+        std: (model, 1), standard deviations.
+        out: where the noise is written, if it is given.
+    """
     noise = std.new_empty(bits.shape) if out is None else out
     half = bits.shape[-1] // 2
-    radius = bits[..., :half].to(std.dtype).abs_().add_(0.5).mul_(2.0**-31)
-    radius.log_().mul_(-2 * std.square()).sqrt_()
+    uniform = bits[..., :half].to(std.dtype).abs_().add_(0.5).mul_(2.0**-31)
+    radius = uniform.log_().mul_(-2 * std.square()).sqrt_()
     angle = bits[..., half:].to(std.dtype).mul_(math.pi * 2.0**-31)
     torch.cos(angle, out=noise[..., :half]).mul_(radius)
     torch.sin(angle, out=noise[..., half:]).mul_(radius)
