@@ -1,4 +1,4 @@
-"""pcer audits who pays for privacy: exposure and outcomes of each group, with honest errors.
+"""pcer audits who pays for privacy: exposure and outcomes of groups, honest errors.
 
 The auditor's half: ``read_release``, ``audit``, ``Audit.to_json``. It works without
 torch, scikit-learn or pandas.

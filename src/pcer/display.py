@@ -24,7 +24,7 @@ FrameOf = Literal["groups", "pairs", "settings", "costs"]
 
 
 class Shown(Record):
-    """A record that displays itself: HTML in notebooks, lines of text, one in a list."""
+    """A record that displays itself: HTML in notebooks, text, one line in a list."""
 
     @property
     @abstractmethod
@@ -88,7 +88,7 @@ class ShownAudit(Shown):
         return to_frame(self._audit, what, backend, full=full)
 
     def metrics(self) -> dict[str, float]:
-        """Flat numbers for MLflow, DVC or Prometheus; ``docs/integrations.md`` has names.
+        """Flat numbers for MLflow, DVC or Prometheus; docs/integrations.md has names.
 
         ``pcer_exposure_max`` is the attacker's success of 100 (coin: 50) in the most
         exposed group of the setting that the headline is about. What is not known is

@@ -1,7 +1,7 @@
 """Which statistics does pcer compute: bootstrap, sign test, normal tests, Holm?
 
-Pure functions of arrays, for ``measuring``, ``paper`` and ``attacks``. scipy is imported
-inside the functions, so that ``import pcer`` does not wait for it.
+Pure functions of arrays, for ``measuring``, ``paper`` and ``attacks``. scipy is
+imported inside the functions, so that ``import pcer`` does not wait for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""How are numbers, settings and lists written for people, and where do sentences come from?"""
+"""How are numbers, settings and lists written for people?
+
+Plain numbers in, text out; every room below calls it. Sentences with places to fill
+stand in ``words.toml``, by section and name: ``say("headline", "differs", who=...)``.
+To add a sentence: a line there; to add a form of a number: a function here.
+"""
 
 from __future__ import annotations
 
@@ -105,37 +110,41 @@ def short_setting(model: str | None, epsilon: float | None) -> str:
 def setting_called(
     text: str | float, settings: Sequence[tuple[str | None, float | None]]
 ) -> int | None:
-    """Position of the (model, epsilon) that a user calls so; None where none or several are.
+    """Position of the (model, epsilon) that a user calls so; None unless it is one.
 
     Any name that outputs print will do, in capitals or not; and a model or an epsilon
     alone.
 
     >>> settings = [("forest", None), ("forest", 0.5)]
-    >>> [setting_called(text, settings) for text in (0.5, "Forest, none", "ε = 0.50", "forest")]
-    [1, 0, 1, None]
+    >>> [setting_called(text, settings) for text in (0.5, "Forest, none", "forest")]
+    [1, 0, None]
     """
-
-    def plain(name: object) -> str:
-        name = re.sub(r"(ε|epsilon|eps)\s*=?\s*(?=[\d.e-]+$)", "", alike(str(name)))
-        head, comma, last = re.sub(
-            "(no-dp|without privacy|inf)$", "none", name
-        ).rpartition(", ")
-        with suppress(ValueError):
-            last = f"{float(last):g}"
-        return head + comma + last
-
-    whole = [plain(setting_name(*setting)) for setting in settings]
-    parts = [
-        (plain(model or ""), plain(short_budget(epsilon)))
-        for model, epsilon in settings
-    ]
-    found = [k for k, name in enumerate(whole) if name == plain(text)]
-    found = found or [k for k, names in enumerate(parts) if plain(text) in names]
+    wanted = _plain_name(text)
+    names = [SettingName(model, epsilon) for model, epsilon in settings]
+    found = [k for k, name in enumerate(names) if _plain_name(name.full) == wanted]
+    if not found:
+        found = [k for k, name in enumerate(names) if wanted in _parts_of(name)]
     return found[0] if len(found) == 1 else None
 
 
+def _parts_of(name: SettingName) -> tuple[str, str]:
+    """The model and the epsilon, each as a user may call it alone."""
+    epsilon = SettingName(None, name.epsilon).short
+    return _plain_name(name.model or ""), _plain_name(epsilon)
+
+
+def _plain_name(name: object) -> str:
+    """A setting's name without what people write in different ways."""
+    text = re.sub(r"(ε|epsilon|eps)\s*=?\s*(?=[\d.e-]+$)", "", alike(str(name)))
+    text = re.sub("(no-dp|without privacy|inf)$", "none", text)
+    model, comma, epsilon = text.rpartition(", ")
+    with suppress(ValueError):
+        epsilon = f"{float(epsilon):g}"
+    return model + comma + epsilon
+
+
 def bounds(ci: tuple[float, float] | None, digits: int | None = None) -> str:
-    """An interval of disparities, or of rates with so many digits; or what stands for none.
+    """An interval of disparities, or of rates with so many digits; or "no interval".
 
     >>> bounds((-169.2, 3.0)), bounds((0.6801, 0.6842), 3)
     ('[−169, +3]', '[.680, .684]')
@@ -173,7 +182,7 @@ def p_value(value: float | None) -> str:
 
 
 def both_p(adjusted: float | None, alone: float | None) -> str:
-    """A p-value adjusted over all tests, and the test's own in brackets where it prints otherwise.
+    """A p-value adjusted over all tests; in brackets the test's own if it differs.
 
     >>> both_p(0.2, 0.004), both_p(0.0001, 0.00001)
     ('0.200 (0.004)', '<.001')
@@ -201,7 +210,9 @@ def budget_list(budgets: Sequence[float | None]) -> str:
 
 def yes_no(value: bool | None) -> str:
     """A truth value, or what stands for none."""
-    return NOTHING if value is None else "yes" if value else "no"
+    if value is None:
+        return NOTHING
+    return "yes" if value else "no"
 
 
 def number_range(values: list[int]) -> str:
@@ -266,7 +277,7 @@ def p_words(value: float | None) -> str:
 
 
 def largest(limits: Sequence[float | None]) -> float | None:
-    """The largest of some amounts; None where one of them is not known, or there is none."""
+    """The largest of some amounts; None where one is not known, or there is none."""
     given = [limit for limit in limits if limit is not None]
     return max(given) if given and len(given) == len(limits) else None
 
