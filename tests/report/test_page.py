@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import pcer
 from pcer.auditing.sentences import cards
 from pcer.errors import shown
-from pcer.report.page import FORMS, ROWS, explained, glossary, pack, to_report, unpack
+from pcer.report.packed import FORMS, ROWS, pack, unpack
+from pcer.report.page import explained, glossary, to_report
 from pcer.report.table import template
 from tests import pages
 from tests.pages import HOSTILE, QUICK, ROOT, Html, audited
