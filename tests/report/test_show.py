@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 import pcer
 from pcer.auditing.record import Audit
-from pcer.report import show
+from pcer.report.frames import FRAMES
 from pcer.report.verify import verify_report
 from tests import pages
 from tests.pages import QUICK, ROOT, SAMPLES, Html, audited
@@ -111,7 +111,7 @@ def test_what_an_audit_remembers_is_no_part_of_it(audit):
 @pytest.mark.parametrize(
     ("what", "backend"),
     [
-        *zip(show.FRAMES, ["pandas"] * 9, strict=False),
+        *zip(FRAMES, ["pandas"] * 9, strict=False),
         ("pairs", "polars"),
         ("costs", "pyarrow"),
     ],
