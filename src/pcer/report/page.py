@@ -236,7 +236,7 @@ def _sections(audits: Sequence[Audit], releases: Sequence[Release]) -> list[Sect
 
 def _section(number: int, audit: Audit, release: Release) -> Section:
     plain = partial(background.isolate_names, audit=audit)
-    explained_terms: set[str] = set()
+    explained_terms: set[str] = set()  # each only where it first stands
 
     def marking(line: str) -> str:
         return explained(plain(line), explained_terms)

@@ -168,7 +168,7 @@ def _group_numbers(
 
 
 def _largest_exposure(setting: BudgetResult, unit: ExposureUnit) -> Iterator[Number]:
-    """Of groups with enough records; not known if one of their exposures is not."""
+    """The most exposed group with enough records; not known if one of these is not."""
     costs = [group.cost for group in setting.groups.values() if not group.too_few]
     value = largest([cost.value for cost in costs])
     bound = largest([cost.upper_bound for cost in costs])
@@ -179,7 +179,7 @@ def _largest_exposure(setting: BudgetResult, unit: ExposureUnit) -> Iterator[Num
 def _largest_difference(
     name: str, differences: Sequence[Difference], per_one: float
 ) -> Iterator[Number]:
-    """Of pairs that were tested; not known if one of their differences is not."""
+    """The largest of tested differences; not known if one of them is not."""
     sizes = [
         None if difference.value is None else abs(difference.value)
         for difference in differences
