@@ -1,4 +1,4 @@
-"""The page in a real browser: opened from a file, with the network off and the policy on."""
+"""The page in a real browser: opened from a file, the network off, the policy on."""
 
 import csv
 import importlib.util
@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ MEASURE = """() => {
     };
     const all = (selector) => [...document.querySelectorAll(selector)]
         .filter((e) => e.checkVisibility());
-    const loose = all("main *").filter((e) => !e.closest(".table") && !e.closest("svg"));
+    const loose = all("main *")
+        .filter((e) => !e.closest(".table") && !e.closest("svg"));
     return {
         page: document.documentElement.scrollWidth,
         wide: loose.filter((e) => box(e)[2] > innerWidth + 1).map((e) => e.className),
@@ -43,7 +45,7 @@ MEASURE = """() => {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Debian's chromium; its absence is a failure in CI and a reason to skip elsewhere."""
+    """Debian's chromium; if it is missing CI fails, and others skip these tests."""
     packages = map(importlib.util.find_spec, ("playwright", "axe_playwright_python"))
     if not all(packages) or shutil.which("chromium") is None:
         assert "PCER_CI" not in os.environ, "CI must run the browser tests"
@@ -60,13 +62,14 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def opened(browser):
-    """Open pages offline with given options, noting everything that they say or ask for."""
+    """Open pages offline, noting everything that they say or ask for."""
     contexts = []
 
     def open_page(path: Path, *, unfolded: bool = False, **options: Any) -> Any:
         contexts.append(browser.new_context(offline=True, **options))
         page = contexts[-1].new_page()
-        page.said, page.asked = list[str](), list[str]()
+        page.said = list[str]()
+        page.asked = list[str]()
         page.on("console", lambda message: page.said.append(message.text))
         page.on("pageerror", lambda error: page.said.append(str(error)))
         page.on("dialog", lambda dialog: (page.said.append("dialog"), dialog.dismiss()))
@@ -138,31 +141,32 @@ def test_the_first_screen_has_the_finding_and_the_papers_numbers(
     opened, one, samples, size
 ):
     width, height = size
+    is_screen = width > height
+    parts = [".headline", ".badge", ".exposure"]
+    if is_screen:
+        parts = [*FIRST_SCREEN, ".paper"]
     for path in (one, *samples):
         page = opened(path, viewport={"width": width, "height": height})
-        parts = (
-            [*FIRST_SCREEN, ".paper"]
-            if width > height
-            else [".headline", ".badge", ".exposure"]
-        )
         for part in parts:
-            for box in [
-                e.bounding_box() for e in page.locator(f"{part}:visible").all()
-            ]:
+            for element in page.locator(f"{part}:visible").all():
+                box = element.bounding_box()
                 assert box["x"] >= 0
                 assert box["x"] + box["width"] <= width
                 assert box["y"] + box["height"] <= height, (path, part)
-        if width > height:
-            assert page.locator(".card:visible").count() == 3
-            assert (
-                page.evaluate("document.documentElement.scrollHeight") <= 2.5 * height
-            )
-            assert 200 < len(page.locator("body").inner_text().split()) <= 1_010, path
-            assert printed(page) <= 2, path
+        if is_screen:
+            require_short(page, path, height)
+
+
+def require_short(page: Any, path: Path, height: int) -> None:
+    """Three cards, not many words, not far to scroll, two sheets of paper."""
+    assert page.locator(".card:visible").count() == 3
+    assert page.evaluate("document.documentElement.scrollHeight") <= 2.5 * height
+    assert 200 < len(page.locator("body").inner_text().split()) <= 1_010, path
+    assert printed(page) <= 2, path
 
 
 def test_few_words_stand_above_the_papers_numbers(opened, tmp_path):
-    """Words, not numbers, beside the picture and the menu; of the data that the demo trains on."""
+    """Words, not numbers, beside the picture and the menu; of the demo's data."""
     audit = audited(ROOT / "studies" / "paper" / "compas.race.release.json")
     page = opened(write_page(tmp_path, audit), viewport={"width": 1400, "height": 900})
     texts = page.locator(".subject:visible, .finding:visible").all_inner_texts()
@@ -201,41 +205,46 @@ def test_opens_from_a_file_without_network_and_runs_no_script_but_its_own(opened
 
 
 def test_a_chosen_setting_changes_everything(opened, one):
-    audit, page = pages.mixed_audit(), opened(one)
+    audit = pages.mixed_audit()
+    page = opened(one)
     menu = page.locator(".choose-setting")
     assert menu.input_value() == str(audit.telling)
-    for k, budget in enumerate(audit.budgets):
-        menu.select_option(str(k))
-        view = page.locator(".finding:visible")
-        assert view.locator(".headline").inner_text() == budget.headline
-        assert view.locator(".badge").inner_text() == headline.badge(audit, budget)
-        assert (
-            view.locator(".badge").get_attribute("class")
-            == f"badge {budget.verdict.severity}"
-        )
-        change = " ".join(advice.what_would_change(audit, budget))
-        assert view.locator(".change").inner_text().endswith(change)
-        makers = (cards.exposure_card, cards.outcomes_card, cards.how_sure_card)
-        for card, make in zip(view.locator(".card").all(), makers, strict=True):
-            assert card.locator(".answer").inner_text() == make(audit, budget).answer
-        rates = view.locator(".outcomes .groups li").all_inner_texts()
-        women = round(100 * budget.groups["women"].benefit.mean)
-        assert [
-            int(text.split()[-1]) for text in rates if text.startswith("women")
-        ] == [women]
-        name = "no-DP" if budget.epsilon is None else f"{budget.epsilon:g}"
-        rows = page.locator("tr.chosen th:first-child").all_text_contents()
-        assert {text.replace("none", "no-DP") for text in rows} == {name}
-        assert (
-            page.locator(".wide text.chosen")
-            .text_content()
-            .endswith(name.replace("no-DP", "y"))
-        )
+    for number, setting in enumerate(audit.budgets):
+        menu.select_option(str(number))
+        require_finding(page.locator(".finding:visible"), audit, setting)
+        require_chosen(page, setting)
     assert page.said == []
 
 
+def require_finding(view: Any, audit: pcer.Audit, setting: Any) -> None:
+    """The finding that is shown is of this setting."""
+    badge = view.locator(".badge")
+    assert view.locator(".headline").inner_text() == setting.headline
+    assert badge.inner_text() == headline.badge(audit, setting)
+    assert badge.get_attribute("class") == f"badge {setting.verdict.severity}"
+    change = " ".join(advice.what_would_change(audit, setting))
+    assert view.locator(".change").inner_text().endswith(change)
+    makers = (cards.exposure_card, cards.outcomes_card, cards.how_sure_card)
+    for card, make in zip(view.locator(".card").all(), makers, strict=True):
+        assert card.locator(".answer").inner_text() == make(audit, setting).answer
+    rates = view.locator(".outcomes .groups li").all_inner_texts()
+    of_women = [text.split()[-1] for text in rates if text.startswith("women")]
+    rate = round(100 * setting.groups["women"].benefit.mean)
+    assert [int(text) for text in of_women] == [rate]
+
+
+def require_chosen(page: Any, setting: Any) -> None:
+    """Tables and pictures mark this setting."""
+    name = "no-DP" if setting.epsilon is None else f"{setting.epsilon:g}"
+    rows = page.locator("tr.chosen th:first-child").all_text_contents()
+    assert {text.replace("none", "no-DP") for text in rows} == {name}
+    label = page.locator(".wide text.chosen").text_content()
+    assert label.endswith(name.replace("no-DP", "y"))
+
+
 def test_without_a_script_the_strongest_setting_is_shown(opened, one):
-    audit, page = pages.mixed_audit(), opened(one, java_script_enabled=False)
+    audit = pages.mixed_audit()
+    page = opened(one, java_script_enabled=False)
     assert page.locator(".headline:visible").all_inner_texts() == [audit.headline]
     assert page.locator(".at:visible").inner_text() == telling.setting_title(audit.told)
     assert not page.locator(".choose").is_visible()
@@ -268,17 +277,16 @@ def downloaded(page: Any) -> list[list[str]]:
 
 def test_numbers_of_the_pictures_are_a_table_and_a_file(opened, one, tmp_path):
     """In which a name that a spreadsheet would run is text."""
-    audit, page = pages.mixed_audit(), opened(one)
+    audit = pages.mixed_audit()
+    page = opened(one)
     rows = downloaded(page)
     assert page.locator(".numbers tbody tr").count() == len(rows) - 1 == 6 * 2
     group = audit.budgets[0].groups["men"]
     base = 50 if audit.proxy.scale.is_advantage else 0
-    setting, name, *numbers, shown = rows[1]
-    assert (setting, name, shown) == (
-        "ε = 0.1",
-        "men",
-        "yes" if group.resolved else "no",
-    )
+    setting, name, *numbers, detected = rows[1]
+    assert setting == "ε = 0.1"
+    assert name == "men"
+    assert detected == ("yes" if group.resolved else "no")
     costs = (group.cost.value, *group.cost.interval, group.cost.upper_bound)
     expected = [100 * group.benefit.mean, *(base + 100 * cost for cost in costs)]
     assert [float(number) for number in numbers] == pytest.approx(expected, abs=1e-4)
@@ -326,15 +334,21 @@ def test_nothing_is_cut_or_overlaps(opened, one, width):
     for left, _, right, _, outer_left, _, outer_right, _ in measured["pictures"]:
         assert outer_left - 1 <= left <= right <= outer_right + 1
     blocks = measured["blocks"]
-    for k, (left, top, right, bottom) in enumerate(blocks):
-        for x, y, x_end, y_end in blocks[k + 1 :]:
-            apart = (
-                x >= right - 1
-                or left >= x_end - 1
-                or y >= bottom - 1
-                or top >= y_end - 1
-            )
-            assert apart or (y >= top - 1 and y_end <= bottom + 1)
+    for first, second in combinations(blocks, 2):
+        assert stand_apart(first, second) or is_within(second, first)
+
+
+def stand_apart(first: list[float], second: list[float]) -> bool:
+    """Whether two boxes (left, top, right, bottom) share at most a pixel's edge."""
+    left, top, right, bottom = first
+    other_left, other_top, other_right, other_bottom = second
+    beside = other_left >= right - 1 or left >= other_right - 1
+    return beside or other_top >= bottom - 1 or top >= other_bottom - 1
+
+
+def is_within(inner: list[float], outer: list[float]) -> bool:
+    """Whether a box is no higher and no lower than another."""
+    return inner[1] >= outer[1] - 1 and inner[3] <= outer[3] + 1
 
 
 def test_on_a_telephone_the_first_column_of_a_table_stays(opened, one):

@@ -27,17 +27,15 @@ from tests.pages import ROOT, audited, mixed_audit, mixed_release, with_attacks
 GOLDEN = Path(__file__).parent / "golden"
 BY_HAND = ROOT / "tests" / "releases" / "by-hand.release.json"
 VERBS = (
-    *(
-        "plan",
-        "train",
-        "release",
-        "audit",
-        "recommend",
-        "compare",
-        "trend",
-        "verify",
-        "demo",
-    ),
+    "plan",
+    "train",
+    "release",
+    "audit",
+    "recommend",
+    "compare",
+    "trend",
+    "verify",
+    "demo",
     "receipt",
 )
 
@@ -46,9 +44,14 @@ def text(shown, width=80) -> str:
     return terminal_text(shown, width) + "\n"
 
 
+def help_of(*verb: str) -> str:
+    return run(*verb, "-h", COLUMNS="100").stdout
+
+
 def outputs() -> dict[str, str]:
-    """By file name: one release of six settings, and small ones of what has other outputs."""
-    audit, small = mixed_audit(), audited(BY_HAND)
+    """By file name: of a release with six settings, and of a small one."""
+    audit = mixed_audit()
+    small = audited(BY_HAND)
     policy = pcer.Policy(min_splits=9, largest_exposure=51, strict=True)
     judged = pcer.audit(
         small.sources[0], pcer.Plan(resamples=60, null_draws=20, policy=policy)
@@ -80,9 +83,7 @@ def outputs() -> dict[str, str]:
         "plan.txt": text(outlook_view(sizes)),
         "recommend.txt": text(choice_view(choice)),
         "choice.svg": choice_svg(choice),
-        "help.txt": "".join(
-            run(*v, "-h", COLUMNS="100").stdout for v in ((), *zip(VERBS))
-        ),
+        "help.txt": "".join(help_of(*verb) for verb in ((), *zip(VERBS))),
     }
     version = f"pcer {pcer.__version__}"
     return {

@@ -30,107 +30,146 @@ MLFLOW = re.compile(r"[/\w.\- :]{1,250}", re.ASCII)
 SLUG = re.compile("[a-z0-9]+(_[a-z0-9]+)*")
 
 
+def times(per_one: float, value: float | None, start: float = 0) -> float | None:
+    return None if value is None else start + per_one * value
+
+
+def largest(values: list[float | None]) -> float | None:
+    """Not known where one is not, or there is none."""
+    return max(values) if values and None not in values else None
+
+
+def groups_by_hand(setting, per_success, slug_of) -> dict[str, float | None]:
+    """The numbers of groups from the audit's file, and the largest of them."""
+    found = {}
+    of_large_groups: dict[str, list[float | None]] = {"value": [], "upper_bound": []}
+    for name, group in setting["groups"].items():
+        for field, end in (("value", ""), ("upper_bound", "_at_most")):
+            exposure = times(per_success, group["cost"][field], 50)
+            found[f"exposure_{slug_of[name]}{end}"] = exposure
+            if not group["too_few"]:
+                of_large_groups[field].append(exposure)
+        found[f"outcome_{slug_of[name]}"] = times(100, group["benefit"]["mean"])
+    found["exposure_max"] = largest(of_large_groups["value"])
+    found["exposure_max_at_most"] = largest(of_large_groups["upper_bound"])
+    return found
+
+
+def gap_by_hand(setting, axis: str, per_one: float) -> tuple[float | None, ...]:
+    """The largest difference of a setting's pairs, and the most that it may be."""
+    answers = [pair[axis] for pair in setting["pairs"]]
+    tested = [
+        answer["difference"] for answer in answers if answer["p_value"] is not None
+    ]
+    values = [difference["value"] for difference in tested]
+    sizes = [None if value is None else abs(value) for value in values]
+    bounds = [difference["upper_bound"] for difference in tested]
+    return times(per_one, largest(sizes)), times(per_one, largest(bounds))
+
+
 def by_hand(setting, published, per_success, slug_of) -> dict[str, float | None]:
     """The numbers of a setting from the audit's file, one by one."""
-    found = {}
-    for name, group in setting["groups"].items():
-        value, bound, rate = (
-            group["cost"]["value"],
-            group["cost"]["upper_bound"],
-            group["benefit"],
-        )
-        found[f"exposure_{slug_of[name]}"] = (
-            None if value is None else 50 + per_success * value
-        )
-        found[f"exposure_{slug_of[name]}_at_most"] = (
-            None if bound is None else 50 + per_success * bound
-        )
-        found[f"outcome_{slug_of[name]}"] = (
-            None if rate["mean"] is None else 100 * rate["mean"]
-        )
-    for end in ("", "_at_most"):
-        values = [
-            found[f"exposure_{slug_of[name]}{end}"]
-            for name, group in setting["groups"].items()
-            if not group["too_few"]
-        ]
-        found[f"exposure_max{end}"] = (
-            None if None in values or not values else max(values)
-        )
-        for axis, key, unit in (
-            ("exposure", "exposure_gap", per_success),
-            ("outcomes", "outcome_gap", 100),
-        ):
-            field = "upper_bound" if end else "value"
-            tested = [
-                pair[axis]
-                for pair in setting["pairs"]
-                if pair[axis]["p_value"] is not None
-            ]
-            sizes = [answer["difference"][field] for answer in tested]
-            known = sizes and None not in sizes
-            found[f"{key}{end}"] = (
-                max(abs(size) * unit for size in sizes) if known else None
-            )
+    found = groups_by_hand(setting, per_success, slug_of)
+    gap, gap_at_most = gap_by_hand(setting, "exposure", per_success)
+    found |= {"exposure_gap": gap, "exposure_gap_at_most": gap_at_most}
+    gap, gap_at_most = gap_by_hand(setting, "outcomes", 100)
+    found |= {"outcome_gap": gap, "outcome_gap_at_most": gap_at_most}
     pairs = [pair["pcer_disparity"] for pair in published["pairs"]]
     widest = sorted(pairs, key=lambda pair: -abs(pair["mean"] or 0))[0]
     if widest["null_mean"] is not None:
         found |= {"disparity": widest["mean"], "disparity_null": widest["null_mean"]}
-    accuracy = setting["accuracy"]["mean"]
-    return found | {"accuracy": None if accuracy is None else 100 * accuracy}
+    found["accuracy"] = times(100, setting["accuracy"]["mean"])
+    return found
 
 
-@pytest.mark.parametrize("case", [*SAMPLES, mixed_audit, hostile_audit])
-def test_the_numbers_are_the_audits_in_units_of_100_under_names_that_others_take(case):
-    audit = case() if callable(case) else audited(case)
-    found, tree, names = audit.metrics(), audit.to_tree(), slugs(audit.subject.groups)
-    assert all(PROMETHEUS.fullmatch(name) and MLFLOW.fullmatch(name) for name in found)
-    assert all(
-        type(value) in (int, float) and math.isfinite(value) for value in found.values()
-    )
-    per_success = {"accuracies": 50, "probabilities": 50}.get(
-        audit.proxy.scale.unit.split()[-1], 100
-    )
-    paper = [one for published in tree["published"] for one in published["budgets"]]
+EVERY_AUDIT = pytest.mark.parametrize("case", [*SAMPLES, mixed_audit, hostile_audit])
+
+
+def audit_of(case):
+    return case() if callable(case) else audited(case)
+
+
+def words_about_disparity(audit) -> str:
+    return paper_words(audit).partition(" (")[0]
+
+
+@EVERY_AUDIT
+def test_names_are_those_that_others_take_and_values_are_numbers(case):
+    audit = audit_of(case)
+    found = audit.metrics()
+    for name, value in found.items():
+        assert PROMETHEUS.fullmatch(name)
+        assert MLFLOW.fullmatch(name)
+        assert type(value) in (int, float)
+        assert math.isfinite(value)
+    settings = {name.partition("__")[2] for name in found} - {""}
+    assert len(settings) == (len(audit.budgets) if len(audit.budgets) > 1 else 0)
+
+
+@EVERY_AUDIT
+def test_the_numbers_are_the_audits_in_units_of_100(case):
+    audit = audit_of(case)
+    tree = audit.to_tree()
+    is_gain = audit.proxy.scale.unit.endswith(("accuracies", "probabilities"))
+    published = []
+    for model in tree["published"]:
+        published += model["budgets"]
+    main = tree["telling"]
     expected = by_hand(
-        tree["budgets"][tree["telling"]], paper[tree["telling"]], per_success, names
+        tree["budgets"][main],
+        published[main],
+        50 if is_gain else 100,
+        slugs(audit.subject.groups),
     )
-    said = paper_words(audit).partition(" (")[0]
     if "disparity" in expected:
-        expected["disparity_is_evidence"] = int("shows memorisation" in said)
+        is_shown = "shows memorisation" in words_about_disparity(audit)
+        expected["disparity_is_evidence"] = int(is_shown)
     red = ("double_disadvantage", "exposure_differs")
     expected["alarm"] = int(tree["verdict"] in red)
     expected["left_out"] = tree["subject"]["n_missing_group"]
-    known = {
-        f"pcer_{name}": value for name, value in expected.items() if value is not None
-    }
-    plain = {name: value for name, value in found.items() if "__" not in name}
-    assert plain == pytest.approx(known, rel=1e-9)
-    ends = {name.partition("__")[2] for name in found} - {""}
-    assert len(ends) == (len(audit.budgets) if len(audit.budgets) > 1 else 0)
-    shown = {
-        f"epsilon_{epsilon.replace('.', '_')}"
-        for epsilon in re.findall(r"\d[\d.]*", said)
-    }
-    shown |= {"no_dp"} if "without privacy" in said else set()
-    marked = [
-        name for name, value in found.items() if "is_evidence__" in name and value
-    ]
-    assert {name.partition("__")[2] for name in marked} == shown
-    untold = audit.model_copy(update={"verdict": Verdict.INSUFFICIENT_DATA}).metrics()
-    assert not [
-        name for name, value in untold.items() if "is_evidence" in name and value
-    ]
+    known = {}
+    for name, value in expected.items():
+        if value is not None:
+            known[f"pcer_{name}"] = value
+    found = audit.metrics()
+    main_numbers = {name: value for name, value in found.items() if "__" not in name}
+    assert main_numbers == pytest.approx(known, rel=1e-9)
+
+
+@EVERY_AUDIT
+def test_a_disparity_is_evidence_where_the_sentence_says_so(case):
+    audit = audit_of(case)
+    said = words_about_disparity(audit)
+    named = set()
+    for epsilon in re.findall(r"\d[\d.]*", said):
+        named.add(f"epsilon_{epsilon.replace('.', '_')}")
+    if "without privacy" in said:
+        named.add("no_dp")
+    marked = set()
+    for name, value in audit.metrics().items():
+        if "is_evidence__" in name and value:
+            marked.add(name.partition("__")[2])
+    assert marked == named
+
+
+@EVERY_AUDIT
+def test_without_enough_data_no_disparity_is_evidence(case):
+    audit = audit_of(case)
+    unclear = audit.model_copy(update={"verdict": Verdict.INSUFFICIENT_DATA})
+    for name, value in unclear.metrics().items():
+        assert not ("is_evidence" in name and value)
 
 
 def test_prometheus_writes_and_reads_them():
-    found, registry = hostile_audit().metrics(), CollectorRegistry()
+    found = hostile_audit().metrics()
+    registry = CollectorRegistry()
     for name, value in found.items():
         Gauge(name, "of an audit", registry=registry).set(value)
-    families = text_string_to_metric_families(generate_latest(registry).decode())
-    assert {
-        one.name: one.value for family in families for one in family.samples
-    } == found
+    read = {}
+    for family in text_string_to_metric_families(generate_latest(registry).decode()):
+        for sample in family.samples:
+            read[sample.name] = sample.value
+    assert read == found
 
 
 def test_settings_models_policies_and_several_releases_have_their_names():

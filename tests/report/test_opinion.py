@@ -1,4 +1,7 @@
-"""The opinion: short, without HTML or praise; ``test_one_voice`` compares it with the JSON."""
+"""The opinion: short, without HTML or praise.
+
+``test_one_voice`` compares it with the JSON.
+"""
 
 import re
 
@@ -13,9 +16,19 @@ from tests.test_one_voice import check_opinion
 from tests.worlds.lies import FOREST, LIES, told
 
 DEMO = ROOT / "studies" / "paper" / "compas.race.release.json"
-HEADINGS = ["Scope", "What was received", "What was checked and recomputed"]
-HEADINGS += ["What rests on the trainer's word", "Findings", "Bounds", "Limits"]
-JUDGING = r"\b(far|slightly|sound|good|bad|fair|unfair|serious|severe|alarming|clear|weak|safe)\b"
+HEADINGS = [
+    "Scope",
+    "What was received",
+    "What was checked and recomputed",
+    "What rests on the trainer's word",
+    "Findings",
+    "Bounds",
+    "Limits",
+    "What to ask for next",
+]
+PRAISE = "far|slightly|sound|good|fair|clear|safe"
+BLAME = "bad|unfair|serious|severe|alarming|weak"
+JUDGING = rf"\b({PRAISE}|{BLAME})\b"
 
 
 def words(text: str) -> int:
@@ -28,10 +41,7 @@ def test_it_is_short_says_what_the_json_says_and_judges_nobody(path):
     text = audit.opinion()
     check_opinion(audit)
     assert words(text) <= 500
-    assert re.findall("^## (.+)$", text, re.MULTILINE) == [
-        *HEADINGS,
-        "What to ask for next",
-    ]
+    assert re.findall("^## (.+)$", text, re.MULTILINE) == HEADINGS
     assert not re.search(JUDGING, text)
     assert audit.release_sha256 in text
     assert audit.plan_sha256 in text
@@ -61,14 +71,9 @@ def test_made_up_groups_are_taken_on_trust_where_they_are_and_asked_for_where_no
     release = pcer.read_release(FOREST)
     for rows in (release.placebo, []):
         audit = pcer.audit(release.model_copy(update={"placebo": rows}))
-        taken, asked = (
-            "The check with made-up groups: ",
-            "with made-up groups, which the release",
-        )
-        assert (taken in audit.opinion(), asked in audit.opinion()) == (
-            bool(rows),
-            not rows,
-        )
+        text = audit.opinion()
+        assert ("The check with made-up groups: " in text) == bool(rows)
+        assert ("with made-up groups, which the release" in text) == (not rows)
 
 
 def test_names_of_others_are_text_and_several_releases_are_parts_of_one_file(tmp_path):
@@ -77,7 +82,5 @@ def test_names_of_others_are_text_and_several_releases_are_parts_of_one_file(tmp
     out = tmp_path / "opinion.md"
     done = passed("audit", FOREST, DEMO, "--opinion", out, "--summary")
     assert f"Opinion: {out}" in done.stdout
-    assert (
-        len(re.findall("^# Opinion", out.read_text(encoding="utf-8"), re.MULTILINE))
-        == 2
-    )
+    written = out.read_text(encoding="utf-8")
+    assert len(re.findall("^# Opinion", written, re.MULTILINE)) == 2

@@ -1,4 +1,4 @@
-"""The page without a browser: the audit's words, order, escaping, bytes, size, payload."""
+"""The page without a browser: the audit's words, order, escaping, bytes, payload."""
 
 import base64
 import hashlib
@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import pcer
 from pcer.auditing.sentences import cards
 from pcer.errors import shown
-from pcer.report.page import FORMS, ROWS, explained, glossary, pack, to_report, unpack
+from pcer.report.packed import FORMS, ROWS, pack, unpack
+from pcer.report.page import explained, glossary, to_report
 from pcer.report.table import template
 from tests import pages
 from tests.pages import HOSTILE, QUICK, ROOT, Html, audited
@@ -45,7 +46,7 @@ def test_every_disparity_stands_beside_what_it_is_worth(page):
 
 
 def test_every_setting_has_its_own_finding_and_one_is_shown(page):
-    """Without a script, too: everything is in the page, and the strongest is not hidden."""
+    """Also without a script: all are in the page, and the strongest is not hidden."""
     audit = pages.mixed_audit()
     views = re.findall(
         r'<div class="finding (\w+)" data-setting="(\d)"[^>]*?( hidden)?>', page
@@ -53,14 +54,13 @@ def test_every_setting_has_its_own_finding_and_one_is_shown(page):
     assert [int(number) for _, number, _ in views] == [5, 4, 3, 2, 1, 0]
     assert [number for _, number, hidden in views if not hidden] == [str(audit.telling)]
     text = Html(page).text
-    for (severity, number, _), part in zip(
-        views, text.split("Exposure: can an")[1:], strict=True
-    ):
-        budget = audit.budgets[int(number)]
-        assert severity == budget.verdict.severity
-        assert budget.headline in text
-        for card in (cards.outcomes_card, cards.how_sure_card):
-            assert card(audit, budget).answer in part
+    _, *parts = text.split("Exposure: can an")
+    for (severity, number, _), part in zip(views, parts, strict=True):
+        setting = audit.budgets[int(number)]
+        assert severity == setting.verdict.severity
+        assert setting.headline in text
+        assert cards.outcomes_card(audit, setting).answer in part
+        assert cards.how_sure_card(audit, setting).answer in part
 
 
 def test_the_papers_numbers_are_unfolded_up_to_twelve_rows(page):
@@ -73,16 +73,13 @@ def test_the_papers_numbers_are_unfolded_up_to_twelve_rows(page):
 
 
 def test_size():
-    """The largest of the study: six budgets, fifty seeds, ten costs; and one of 36 settings."""
-    path = max(
-        (ROOT / "studies" / "paper").glob("*.release.json"),
-        key=lambda p: p.stat().st_size,
-    )
+    """The study's largest (six budgets, fifty seeds, ten costs); one of 36 settings."""
+    paths = (ROOT / "studies" / "paper").glob("*.release.json")
+    path = max(paths, key=lambda path: path.stat().st_size)
     assert len(audited(path).sources[0].runs) == 300
     names = [f"model {k}" for k in range(6)]
-    many = render(
-        pcer.audit(pages.with_models(pages.mixed_release(n_seeds=2), names), QUICK)
-    )
+    release = pages.with_models(pages.mixed_release(n_seeds=2), names)
+    many = render(pcer.audit(release, QUICK))
     assert many.count("<option") == 36
     for page in (render(audited(path)), many):
         assert len(page.encode()) <= MAX_PAGE_BYTES
@@ -92,13 +89,10 @@ def test_nothing_is_fetched(page):
     for tag, attributes in Html(page).elements:
         assert tag not in ("link", "img", "iframe", "object", "embed"), tag
         for name in ("src", "href", "action", "srcset"):
-            assert not (attributes.get(name) or "#").lstrip("#").count(":"), (
-                tag,
-                attributes,
-            )
-    assert not re.search(
-        r"@import|url\(", page.partition("<style>")[2].partition("</style>")[0]
-    )
+            address = attributes.get(name) or "#"
+            assert ":" not in address.lstrip("#"), (tag, attributes)
+    style = page.partition("<style>")[2].partition("</style>")[0]
+    assert not re.search(r"@import|url\(", style)
 
 
 def test_the_policy_names_exactly_the_scripts(page):
@@ -114,8 +108,10 @@ def test_hostile_names_are_text():
     page = Html(render(pages.hostile_audit()))
     for name in HOSTILE:
         assert shown(name) in page.text, name
-    assert [tag for tag, _ in page.elements if tag == "script"] == ["script"] * 2
-    assert not any(key.startswith("on") for _, keys in page.elements for key in keys)
+    tags = [tag for tag, _ in page.elements]
+    assert tags.count("script") == 2
+    for _, attributes in page.elements:
+        assert not any(name.startswith("on") for name in attributes)
 
 
 def test_many_releases_have_a_matrix_that_links_to_each():
@@ -127,17 +123,14 @@ def test_many_releases_have_a_matrix_that_links_to_each():
         r'<a class="cell (\w+)( strongest)?" href="#(release-\d)">(.+?)</a>', matrix
     )
     assert len(links) == 6 + 2
-    assert [severity for severity, strongest, *_ in links if strongest] == [
-        "red",
-        "blue",
-    ]
+    severities = [severity for severity, strongest, *_ in links if strongest]
+    assert severities == ["red", "blue"]
     for _, _, _, answers in links:  # both, and nothing else
         assert re.fullmatch("<span>[^<]+</span>" * 2, answers)
     for target in ("release-1", "release-2"):
         assert page.count(f'<section id="{target}"') == 1
-    ids = re.findall(
-        r'\bid="([^"]+)"', re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
-    )
+    without_script = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    ids = re.findall(r'\bid="([^"]+)"', without_script)
     assert len(ids) == len(set(ids))
 
 

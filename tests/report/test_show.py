@@ -1,4 +1,4 @@
-"""Audits and releases where people look at them: a notebook, a data frame, a chart, a page."""
+"""Audits and releases where people look: a notebook, a data frame, a chart, a page."""
 
 import html
 import importlib.util
@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 import pcer
 from pcer.auditing.record import Audit
-from pcer.report import show
+from pcer.report.frames import FRAMES
 from pcer.report.verify import verify_report
 from tests import pages
 from tests.pages import QUICK, ROOT, SAMPLES, Html, audited
@@ -54,28 +54,18 @@ def test_every_release_and_its_audit_are_small_html(path):
 
 
 def test_nothing_around_it_is_styled_and_names_of_other_people_are_text(audit):
-    """Every style is an attribute, but for one rule that holds where the picture is a file."""
-    hostile, plain = (
-        pages.hostile_audit(),
-        {tag for tag, _ in Html(audit._repr_html_()).elements},
-    )
+    """Styles are attributes, but for a rule that holds where the picture is a file."""
+    hostile = pages.hostile_audit()
+    plain_tags = {tag for tag, _ in Html(audit._repr_html_()).elements}
     for shown in (audit, audit.sources[0], hostile, hostile.sources[0]):
         text = shown._repr_html_()
-        rules = re.findall(r"<style>(.*?)</style>", text)
-        selectors = re.findall(
-            r"([^{}]+)\{[^{}]*\}", re.sub(r"@media[^{]*\{", "", "".join(rules))
-        )
-        assert all(
-            one.strip("} ").startswith("svg.pcer-hero:root") for one in selectors
-        )
-        elements = Html(text).elements
-        assert {tag for tag, _ in elements} <= plain - {"script", "link", "iframe"}
-        assert not [
-            name
-            for _, attributes in elements
-            for name in attributes
-            if name[:2] == "on"
-        ]
+        rules = "".join(re.findall(r"<style>(.*?)</style>", text))
+        without_media = re.sub(r"@media[^{]*\{", "", rules)
+        for selector in re.findall(r"([^{}]+)\{[^{}]*\}", without_media):
+            assert selector.strip("} ").startswith("svg.pcer-hero:root")
+        for tag, attributes in Html(text).elements:
+            assert tag in plain_tags - {"script", "link", "iframe"}
+            assert not any(name.startswith("on") for name in attributes)
 
 
 def test_many_groups_with_long_names_stay_small():
@@ -91,7 +81,8 @@ def test_looking_at_nothing_loads_nothing():
         "repr(audit)\n"
         "assert 'pcer.report' not in sys.modules\n"
         "audit._repr_html_()\n"
-        "loaded = {'pcer.report', 'pcer.attacks', 'torch', 'pandas', 'altair'} & set(sys.modules)\n"
+        "heavy = {'pcer.report', 'pcer.attacks', 'torch', 'pandas', 'altair'}\n"
+        "loaded = heavy & set(sys.modules)\n"
         "assert loaded == {'pcer.report'}, loaded\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -111,7 +102,7 @@ def test_what_an_audit_remembers_is_no_part_of_it(audit):
 @pytest.mark.parametrize(
     ("what", "backend"),
     [
-        *zip(show.FRAMES, ["pandas"] * 9, strict=False),
+        *zip(FRAMES, ["pandas"] * 9, strict=False),
         ("pairs", "polars"),
         ("costs", "pyarrow"),
     ],
@@ -124,33 +115,31 @@ def test_frames_hold_every_number_by_the_joined_name_of_its_fields(
     assert len(few.columns) == 10
     assert few.rows() == frame.select(few.columns).rows()
     assert frame.implementation.value == backend
-    n, tree = len(audit.budgets), audit.budgets[-1].model_dump()
-    n_rows, fields = {
-        "groups": (2 * n, tree["groups"]["women"]),
-        "pairs": (
-            n,
-            {
-                k: v
-                for k, v in tree["pairs"][0].items()
-                if k not in ("floors", "groups")
-            },
-        ),
-        "settings": (
-            n,
-            {k: v for k, v in tree.items() if k not in ("groups", "pairs")},
-        ),
-        "costs": (len(audit.costs), audit.costs[-1].model_dump()),
-    }[what]
+    n_rows, fields = last_row_of(audit, what)
     assert len(frame) == n_rows
-    last, flat = frame.rows(named=True)[-1], dict(leaves("", fields))
+    last = frame.rows(named=True)[-1]
+    flat = dict(leaves("", fields))
     assert flat
     assert {name: last[name] for name in flat} == pytest.approx(flat, rel=1e-12, abs=0)
     if what != "costs":
         epsilons = frame["epsilon"].to_list()
-        assert list(dict.fromkeys(epsilons)) == [
-            budget.budget for budget in audit.budgets
-        ]
+        in_order = list(dict.fromkeys(epsilons))
+        assert in_order == [setting.budget for setting in audit.budgets]
         assert epsilons[-1] == math.inf
+
+
+def last_row_of(audit: Audit, what: str) -> tuple[int, dict[str, Any]]:
+    """How many rows a frame has, and the fields that its last row is made of."""
+    n = len(audit.budgets)
+    setting = audit.budgets[-1].model_dump()
+    pair = setting["pairs"][0]
+    if what == "groups":
+        return 2 * n, setting["groups"]["women"]
+    if what == "pairs":
+        return n, {k: v for k, v in pair.items() if k not in ("floors", "groups")}
+    if what == "settings":
+        return n, {k: v for k, v in setting.items() if k not in ("groups", "pairs")}
+    return len(audit.costs), audit.costs[-1].model_dump()
 
 
 def leaves(prefix: str, tree: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -168,11 +157,12 @@ def leaves(prefix: str, tree: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 def test_what_some_settings_lack_is_none_in_their_rows():
     audit = audited(ROOT / "studies/paper/compas.race.release.json")
     frame = nw.from_native(audit.to_frame("groups", backend="polars", full=True))
-    bounds = [g.allowed for one in audit.budgets for g in one.groups.values()]
-    assert None in bounds
-    assert frame["allowed_spent"].to_list() == [
-        None if b is None else b.spent for b in bounds
-    ]
+    spent = []
+    for setting in audit.budgets:
+        for group in setting.groups.values():
+            spent.append(None if group.allowed is None else group.allowed.spent)
+    assert None in spent
+    assert frame["allowed_spent"].to_list() == spent
 
 
 def test_frames_that_cannot_be_had(audit, monkeypatch):
@@ -205,17 +195,17 @@ def test_a_saved_page_verifies(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("wrong", "message"),
     [
-        *(
-            (one, "release_from_predictions")
-            for one in ({"a": [1]}, pd.DataFrame({"y": [1]}))
-        ),
-        *((one, "cannot be read") for one in ("x.release.json", Path("x"))),
+        ({"a": [1]}, "release_from_predictions"),
+        (pd.DataFrame({"y": [1]}), "release_from_predictions"),
+        ("x.release.json", "cannot be read"),
+        (Path("x"), "cannot be read"),
         (LogisticRegression(), "release_from_estimator"),
-        *(([], "not an empty list"), ([None], "not this NoneType")),
+        ([], "not an empty list"),
+        ([None], "not this NoneType"),
     ],
 )
-def test_what_is_no_release_is_told_how_to_become_one(given, told):
-    with pytest.raises(pcer.InputError, match=told):
-        pcer.audit(given)
+def test_what_is_no_release_is_refused_with_what_makes_one(wrong, message):
+    with pytest.raises(pcer.InputError, match=message):
+        pcer.audit(wrong)

@@ -1,4 +1,4 @@
-"""What a terminal shows of every release in the repository: it fits, and no number breaks."""
+"""What a terminal shows of every release here: it fits, and no number breaks."""
 
 import re
 from xml.etree import ElementTree as Xml
@@ -33,82 +33,98 @@ def numbers(text: str) -> set[str]:
     return {word.strip(",:;.") for word in text.split() if re.search(r"\d", word)}
 
 
-@pytest.mark.parametrize(
+EVERY_SAMPLE = pytest.mark.parametrize(
     "path", SAMPLES, ids=lambda path: path.name.removesuffix(".release.json")
 )
-def test_everything_fits_and_says_what_the_audit_says(path):
+
+
+@EVERY_SAMPLE
+@pytest.mark.parametrize("view", ["short", "full", "paper"])
+def test_every_view_fits_and_breaks_no_number(path, view):
+    parts = view_of(audited(path), view)
+    wide = numbers(terminal_text(parts, 10_000))
+    for width in WIDTHS:
+        text = terminal_text(parts, width)
+        assert max(map(cell_len, text.splitlines())) <= width
+        assert numbers(text) <= wide
+
+
+@EVERY_SAMPLE
+def test_the_short_view_begins_with_both_answers_and_is_short(path):
     audit = audited(path)
-    for view in ("short", "full", "paper"):
-        wide = numbers(terminal_text(view_of(audit, view), 10_000))
-        for width in WIDTHS:
-            text = terminal_text(view_of(audit, view), width)
-            assert max(map(cell_len, text.splitlines())) <= width
-            assert numbers(text) <= wide
     first, *parts = view_of(audit)
     assert first.sentences[0] == audit.headline
     assert first.sentences[1].endswith(f"[{audit.verdict.value}]")
-    assert [part.title.partition(" ")[0] for part in parts][:3] == [
-        "Outcomes",
-        "The",
-        "How",
-    ]
-    assert all(
-        part.rows if isinstance(part, Table) else part.sentences for part in parts
-    )
+    titles = [part.title.partition(" ")[0] for part in parts]
+    assert titles[:3] == ["Outcomes", "The", "How"]
+    for part in parts:
+        assert part.rows if isinstance(part, Table) else part.sentences
     assert len(terminal_text(view_of(audit)).splitlines()) <= 66
     markdown = to_markdown_page([audit])
     assert len(markdown.split()) <= 400
     assert "data:" not in markdown
     assert "\n" not in summary_line(audit)
-    base = 50 if audit.proxy.scale.is_advantage else 0
+
+
+@EVERY_SAMPLE
+def test_the_finding_has_the_audits_numbers(path):
+    audit = audited(path)
+    coin = 50 if audit.proxy.scale.is_advantage else 0
     rows = iter(finding_table(audit).rows)
-    for budget in least_private_first(audit):
-        for name, group in budget.groups.items():
-            *_, called, received, exposure, most, detected = next(rows)
-            found = re.findall(r"[−\d.]+", exposure)
-            value, low, high = (float(part.replace("−", "-")) for part in found)
-            near = pytest.approx(100 * group.cost.value + base, abs=0.05)
-            assert (called, int(received), value) == (
-                name,
-                round(100 * group.benefit.mean),
-                near,
-            )
+    for setting in least_private_first(audit):
+        for name, group in setting.groups.items():
+            *_, shown_name, rate, exposure, at_most, detected = next(rows)
+            value, low, high = numbers_with_sign(exposure)
+            assert shown_name == name
+            assert int(rate) == round(100 * group.benefit.mean)
+            assert value == pytest.approx(100 * group.cost.value + coin, abs=0.05)
             assert low <= value <= high
-            assert float(most) == pytest.approx(
-                100 * group.cost.upper_bound + base, abs=0.05
-            )
+            bound = pytest.approx(100 * group.cost.upper_bound + coin, abs=0.05)
+            assert float(at_most) == bound
             assert (detected == "yes") == group.resolved
-    assert next(rows, None) is None
+    assert list(rows) == []
+
+
+def numbers_with_sign(text: str) -> list[float]:
+    found = re.findall(r"[−\d.]+", text)
+    return [float(number.replace("−", "-")) for number in found]
 
 
 @pytest.mark.parametrize("n_missing", [0, 1_234])
 def test_people_without_a_group_are_counted_in_every_output(n_missing):
     audit = pcer.audit(mixed_release(n_missing_group=n_missing), QUICK)
-    texts = [summary_line(audit), str(audit), str(audit.paper()), audit._repr_html_()]
-    texts += [
+    texts = [
+        summary_line(audit),
+        str(audit),
+        str(audit.paper()),
+        audit._repr_html_(),
         to_markdown_page([audit]),
         to_latex_tables([audit]),
         to_junit([audit], []),
+        to_latex_tables([audit], "paper"),
+        to_report([audit], audit.sources),
     ]
-    texts += [to_latex_tables([audit], "paper"), to_report([audit], audit.sources)]
+    sentence = "without a recorded group, left out: 1,234."
     for text in texts:
-        assert (
-            "without a recorded group, left out: 1,234." in " ".join(text.split())
-        ) == bool(n_missing)
+        is_said = sentence in " ".join(text.split())
+        assert is_said == bool(n_missing)
 
 
-def test_every_rule_is_one_case_in_the_units_of_the_page():
-    rules = {
-        "strict": True,
-        "min_splits": 1,
-        "largest_difference": 100,
-        "largest_detectable": 100,
-    }
-    rules |= {"largest_outcome_gap": 100, "required_costs": ["gap"]}
-    release = mixed_release()
-    for policy, kept in (
+MANY_RULES = {
+    "strict": True,
+    "min_splits": 1,
+    "largest_difference": 100,
+    "largest_detectable": 100,
+    "largest_outcome_gap": 100,
+    "required_costs": ["gap"],
+}
+
+
+@pytest.mark.parametrize(
+    ("rules", "kept"),
+    [
         (
-            rules,
+            MANY_RULES,
             {
                 "min_splits": "min_splits: limit 1 split, kept.",
                 "required_costs": "gap released",
@@ -122,30 +138,29 @@ def test_every_rule_is_one_case_in_the_units_of_the_page():
             {"largest_detectable": 100},
             {"largest_detectable": "limit 100 of 100, kept."},
         ),
-    ):
-        audit = pcer.audit(
-            release, QUICK.model_copy(update={"policy": pcer.Policy(**policy)})
-        )
-        cases = [*Xml.fromstring(to_junit([audit], ["ratio_differs"])).iter("testcase")]
-        names = sorted(case.get("name") for case in cases)
-        assert names == sorted(
-            ["fail_on: ratio_differs", *(f"policy: {rule}" for rule in policy)]
-        )
-        said = {
-            c.get("name").removeprefix("policy: "): c.findtext("system-out")
-            for c in cases
-        }
-        assert all(words in said[rule] for rule, words in kept.items()), said
-    bare = pcer.audit(release, QUICK)
-    told = [
-        each.text
-        for each in Xml.fromstring(to_junit([bare], [])).findall(".//testcase/*")
-    ]
-    assert told == [budget.headline for budget in bare.budgets]
+    ],
+)
+def test_every_rule_is_one_case_in_the_units_of_the_page(rules, kept):
+    plan = QUICK.model_copy(update={"policy": pcer.Policy(**rules)})
+    audit = pcer.audit(mixed_release(), plan)
+    cases = [*Xml.fromstring(to_junit([audit], ["ratio_differs"])).iter("testcase")]
+    names = sorted(case.get("name") for case in cases)
+    expected = ["fail_on: ratio_differs", *(f"policy: {rule}" for rule in rules)]
+    assert names == sorted(expected)
+    said = {case.get("name"): case.findtext("system-out") for case in cases}
+    for rule, words in kept.items():
+        assert words in said[f"policy: {rule}"]
+
+
+def test_without_rules_every_setting_is_a_case_with_its_headline():
+    audit = pcer.audit(mixed_release(), QUICK)
+    texts = Xml.fromstring(to_junit([audit], [])).findall(".//testcase/*")
+    headlines = [setting.headline for setting in audit.budgets]
+    assert [text.text for text in texts] == headlines
 
 
 def test_rows_of_the_paper_fold_and_say_so():
-    """Twelve rows stand in a terminal; of more only those of the setting that is told."""
+    """Twelve rows stand in a terminal; of more only those of the main setting."""
     strip = paper_strip(mixed_audit(), most_rows=MOST_STRIP_ROWS)
     assert (len(strip.rows), "further rows" in strip.note) == (6, False)
     audit = pcer.audit(many_groups([f"group {k}" for k in range(8)]), QUICK)
@@ -158,13 +173,15 @@ def test_rows_of_the_paper_fold_and_say_so():
 def test_many_groups_leave_the_told_setting_and_say_what_is_missing():
     names = [f"group {k}" for k in range(30)]
     audit = pcer.audit(many_groups(names), QUICK)
-    short, everything = finding_table(audit, most_rows=MOST_ROWS), finding_table(audit)
+    short = finding_table(audit, most_rows=MOST_ROWS)
+    everything = finding_table(audit)
     assert len(everything.rows) == 60
     assert len(short.rows) == MOST_ROWS
     assert f"{60 - MOST_ROWS} more rows: full table." in short.note
     assert "ε = 1" in short.title or "no-DP" in short.title
-    shown, worse = {row[0] for row in short.rows}, set(audit.told.named)
-    assert shown <= worse or worse <= shown
+    shown = {row[0] for row in short.rows}
+    named = set(audit.told.named)
+    assert shown <= named or named <= shown
 
 
 def test_names_of_other_people_fit():
@@ -182,10 +199,11 @@ def test_the_paper_s_numbers_are_the_gap_s_whatever_the_cost():
     plain = pcer.audit(audit.sources[0], QUICK, cost="overfitting_gap")
 
     def cells(audit: pcer.Audit, title: str) -> list[list[tuple[str, ...]]]:
-        found = [
-            table for table in views.tables(audit) if table.title.startswith(title)
-        ]
-        return [[row[2:] for row in table.rows] for table in found]
+        rows_by_table = []
+        for table in views.tables(audit):
+            if table.title.startswith(title):
+                rows_by_table.append([row[2:] for row in table.rows])
+        return rows_by_table
 
     for title in (
         "The paper's",

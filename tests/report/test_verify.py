@@ -3,7 +3,8 @@
 import copy
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -35,11 +36,12 @@ def audited_once():
 
     def audit(release, plan, *, family=()):
         named = release if isinstance(release, list) else [release]
-        digests = [[one.sha256 for one in releases] for releases in (named, family)]
-        key = f"{plan.sha256} {digests} {type(release)}"
-        return made.get(key) or made.setdefault(
-            key, pcer.audit(release, plan, family=family)
-        )
+        audited = [one.sha256 for one in named]
+        beside = [one.sha256 for one in family]
+        key = f"{plan.sha256} {audited} {beside} {type(release)}"
+        if key not in made:
+            made[key] = pcer.audit(release, plan, family=family)
+        return made[key]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(verify, "audit", audit)
@@ -59,23 +61,28 @@ def test_every_changed_digit_is_found(case):
     assert verify_audit(json.loads(text), [release]) is None
     recomputed = pcer.audit(release, QUICK).model_dump()
     whole = json.loads(text)
-    numbers = list(re.finditer(r"(?<![\w\"])-?\d[\d.e+-]*", text))[::3]
     checked = 0
-    for at in (
-        at for number in numbers for at in range(*number.span()) if text[at].isdigit()
-    ):
-        digit = str((int(text[at]) + 1) % 10)
+    for place in places_of_digits(text):
+        digit = str((int(text[place]) + 1) % 10)
         try:
-            edited = json.loads(text[:at] + digit + text[at + 1 :])
+            edited = json.loads(text[:place] + digit + text[place + 1 :])
         except json.JSONDecodeError:
             continue  # a leading zero: not JSON any more, refused on reading
         if edited == whole or edited["plan"] != whole["plan"]:
             continue  # another spelling of one number; or the next test
-        assert first_difference(edited, recomputed, path="") is not None, text[
-            at - 30 : at + 10
-        ]
+        around = text[place - 30 : place + 10]
+        assert first_difference(edited, recomputed, path="") is not None, around
         checked += 1
     assert checked > 500
+
+
+def places_of_digits(text: str) -> Iterator[int]:
+    """Of every third number of a JSON text."""
+    numbers = re.finditer(r"(?<![\w\"])-?\d[\d.e+-]*", text)
+    for number in islice(numbers, None, None, 3):
+        for place in range(*number.span()):
+            if text[place].isdigit():
+                yield place
 
 
 DIGITS = 0.0123456789012345
@@ -102,7 +109,7 @@ def test_a_plans_numbers_are_written_as_given(case, named):
 
 
 def put(*path: Any) -> Callable[[Audits], None]:
-    """Change a value of the first audit: the fields that lead to it, then what it becomes."""
+    """Change a value of the first audit: the fields to it, then what it becomes."""
 
     def change(audits: Audits) -> None:
         *holders, key, value = path
@@ -119,8 +126,6 @@ PLANS = {
     "floors": [0.0001, 0.001, 0.01, 0.2],
     "confidence_level": 0.9,
     "rng": 1,
-}
-PLANS |= {
     "resamples": 41,
     "null_draws": 11,
     "benefit": "precision",
@@ -175,8 +180,10 @@ def audits() -> Audits:
 
 
 def swap_digests(audits: Audits) -> None:
-    one, two = audits[0]["release_sha256"], audits[1]["release_sha256"]
-    audits[0]["release_sha256"], audits[1]["release_sha256"] = two, one
+    first, second = audits[:2]
+    digest = first["release_sha256"]
+    first["release_sha256"] = second["release_sha256"]
+    second["release_sha256"] = digest
 
 
 def alone() -> Any:
@@ -284,18 +291,16 @@ def number(after: str) -> Callable[[str], str]:
 OURS = f"pcer {pcer.__version__}"
 HEAD = "in the head of the page"
 NUMBERS = (
-    *(
-        '<tr><th scope="row">0.1</th>',
-        '"plan":{"floors":',
-        '"resamples":',
-        '"pooled_exposure":',
-    ),
-    *('<h2 id="provenance">', '<h1 class="headline">', '<details class="numbers"'),
-    *(
-        '<div class="card exposure">',
-        '<figure class="exposures"',
-        '<figure class="floors"',
-    ),
+    '<tr><th scope="row">0.1</th>',
+    '"plan":{"floors":',
+    '"resamples":',
+    '"pooled_exposure":',
+    '<h2 id="provenance">',
+    '<h1 class="headline">',
+    '<details class="numbers"',
+    '<div class="card exposure">',
+    '<figure class="exposures"',
+    '<figure class="floors"',
     '<div class="paper">',
 )
 PAGE_EDITS: list[tuple[Callable[[str], str], str]] = [
@@ -338,8 +343,9 @@ def test_an_edit_of_a_page_is_found_and_its_place_is_named(
     said = difference(edit(whole_page))
     assert told in said
     if told == "at line":
-        says = r"at line \d+, in \S.*: the page says (['\"].*), rendered again it says (['\"].*)"
-        match = re.fullmatch(says, said)
+        quoted = r"(['\"].*)"
+        says = rf"the page says {quoted}, rendered again it says {quoted}"
+        match = re.fullmatch(rf"at line \d+, in \S.*: {says}", said)
         assert match is not None
         assert match[1] != match[2]
 

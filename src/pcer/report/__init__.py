@@ -1,4 +1,12 @@
-"""What people see of an audit: tables, pages, charts, and the check that they are true."""
+"""How do people see an audit: tables, pages, pictures, files, and the check of both?
+
+The command line and ``pcer.display`` call this room. It reads audits and the sentences
+of ``pcer.auditing``, decides nothing, and renders in two steps: ``views`` and
+``tables`` describe what is shown, and a file of ``formats`` writes the description.
+
+To add a format: a file in ``formats``, and a row of ``renderers`` in ``pcer.cli.audit``
+that calls it.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +15,13 @@ from pcer.report.formats.latex import to_latex_tables
 from pcer.report.formats.markdown import to_markdown_page
 from pcer.report.formats.metrics import to_metrics
 from pcer.report.formats.opinion import to_opinion
+from pcer.report.frames import to_frame
 from pcer.report.page import to_report
 from pcer.report.pictures.exposure import finding_svg
 from pcer.report.show import (
     PaperView,
     save_page,
     to_chart,
-    to_frame,
     to_notebook,
     to_plain,
 )

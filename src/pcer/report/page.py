@@ -1,8 +1,15 @@
-"""One self-contained HTML page from audits and their releases, and back.
+"""How does one HTML page show audits, and carry all that they were made from?
+
+``to_report`` writes the page for ``pcer audit --html`` and ``Audit.save_html``, and
+``read_payload`` reads back what it carries for ``pcer verify``. ``to_choice_page``
+writes the smaller page of a recommendation.
 
 Same input, same bytes. The page needs no network: script, style, pictures and the
 releases are in it, and its content security policy lets nothing else run. Every
-sentence is the audit's.
+sentence is the audit's; ``templates/report.html`` says what stands where.
+
+To add a part to the page: a field of ``Section`` (of one release) or ``SettingView``
+(of one of its settings), and its place in the template.
 """
 
 from __future__ import annotations
@@ -13,25 +20,26 @@ import html
 import json
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
 from pcer import wording
 from pcer._version import __version__
 from pcer.auditing.record import AUDIT_AGAIN, Audit, BudgetResult, parse_plan
-from pcer.auditing.sentences import advice, certainty, headline, telling
-from pcer.auditing.sentences import cards as cards_module
+from pcer.auditing.sentences import advice, cards, certainty, headline, telling
 from pcer.deciding.recommend import Recommendation
 from pcer.errors import InputError, shown, spelt
-from pcer.files import MAX_VALUES, as_shown, parse_json, require_format
+from pcer.files import as_shown, parse_json, require_format
 from pcer.measuring.plan import Plan
 from pcer.measuring.verdict import BUDGET_VERDICTS
 from pcer.release.file import Release
 from pcer.release.panel import carried_costs, panels
 from pcer.release.reading import parse_release
-from pcer.report import views as views_module
+from pcer.report import views
 from pcer.report.formats.html import to_html
+from pcer.report.packed import pack, unpack
 from pcer.report.pictures.axis import (
     NARROW,
     PALETTE,
@@ -51,13 +59,101 @@ FORMAT: Final = "pcer-report"
 VERSION: Final = 4
 GENERATOR = f"pcer {__version__}"
 MOST_PAPER_ROWS = 12  # of the paper's numbers that stand there unfolded
-BADGES = {
-    verdict.words: f"badge {verdict.severity}" for verdict in BUDGET_VERDICTS
-}  # of cells
-SIZES = {
-    "wide": WIDE,
-    "narrow": NARROW,
-}  # of the picture; a page shows the one that fits
+# Classes of cells by their text.
+BADGES = {verdict.words: f"badge {verdict.severity}" for verdict in BUDGET_VERDICTS}
+# Widths of the picture; a page shows the one that fits.
+SIZES = {"wide": WIDE, "narrow": NARROW}
+
+SettingKey = tuple[str, float]  # model and epsilon, which sort as settings are read
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupView:
+    """A group in a setting's cards: its outcome rate and exposure, and how it is drawn.
+
+    ``share`` is the length of the rate's bar in percent.
+    """
+
+    name: str
+    rate: str
+    share: float
+    exposure: str
+    is_clear: bool
+    colour: str
+    shape: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingView:
+    """The finding in one setting: headline, badge, what would change it, three cards.
+
+    ``groups`` are listed by axis, each in that card's order; ``n_more`` are not drawn.
+    """
+
+    number: int
+    is_first: bool
+    budget: BudgetResult
+    label: str
+    title: str
+    subject: list[str]
+    badge: str
+    change: str
+    cards: list[cards.Card]
+    unit: str
+    groups: dict[str, list[GroupView]]
+    n_more: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """All that the page shows of one release: the finding, its reasons, an appendix.
+
+    The finding stands there once for each setting, and one of them is shown. ``plain``
+    makes names safe in a sentence; ``marking`` also explains each term, as HTML, where
+    the section first uses it.
+    """
+
+    id: str
+    title: str
+    audit: Audit
+    plain: Callable[[str], str]
+    marking: Callable[[str], str]
+    views: list[SettingView]
+    pictures: dict[str, str]
+    floors: str
+    numbers: Table
+    paper: Table
+    evidence: str
+    is_folded: bool
+    trust: list[str]
+    next: list[str]
+    facts: list[str]
+    tables: dict[str, list[Table]]
+
+
+class Cell(NamedTuple):
+    """A release in a setting: both answers, and whether its headline is about it."""
+
+    budget: BudgetResult
+    answers: list[str]
+    is_strongest: bool
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All releases by setting; ``settings`` are keys of ``rows`` and their names."""
+
+    counted: str
+    settings: list[tuple[SettingKey, str]]
+    rows: list[dict[SettingKey, Cell]]
+
+
+class Payload(NamedTuple):
+    """What a page carries, and is made from."""
+
+    plan: Plan
+    releases: list[Release]
+    family: list[Release]
 
 
 def to_report(
@@ -75,32 +171,20 @@ def to_report(
             "audits must be one or more of a single plan; write a page for each plan."
         )
     plan = audits[0].plan
-    payload = {
-        "format": FORMAT,
-        "version": VERSION,
-        "plan": plan.model_dump(),
-        "releases": [pack(release.to_tree()) for release in releases],
-        "family": [pack(release.to_tree()) for release in family],
-    }
+    payload = _payload(plan, releases, family)
+
     audits = as_shown([*audits])
     releases = as_shown([*releases])
-    pairs = enumerate(zip(audits, releases, strict=True), start=1)
-    title = audits[0].title
-    several = len(audits) > 1
+    has_several = len(audits) > 1
     script = template("report.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    rows = tuple(
-        (name.replace("_", " "), _plain(v)) for name, v in plan.model_dump().items()
-    )
-    plan_table = Table("Plan: fixed before looking", ("setting", "value"), rows, 2)
     page = environment().get_template("report.html")
     filled = page.render(
-        title=f"Exposure and outcomes: {len(audits)} releases" if several else title,
-        matrix=_matrix(audits) if several else {},
-        sections=[_section(audit, release, k) for k, (audit, release) in pairs],
-        level=2 if several else 1,
+        title=_title(audits),
+        matrix=_matrix(audits) if has_several else None,
+        sections=_sections(audits, releases),
+        level=2 if has_several else 1,
         in_page=partial(to_html, marks=BADGES),
-        plan=plan_table,
+        plan=_plan_table(plan),
         plan_digest=audits[0].plan_sha256,
         provenance=_provenance_table(audits, releases),
         glossary=glossary(),
@@ -108,135 +192,195 @@ def to_report(
         palette=PALETTE,
         css=template("report.css"),
         script=script,
-        script_hash=f"'sha256-{digest}'",
+        script_hash=f"'sha256-{_base64_digest(script)}'",
         payload=script_json(payload),
     )
     return f"{filled}\n"
 
 
-def _section(audit: Audit, release: Release, number: int) -> dict[str, Any]:
-    """Everything that the page shows of one release: the finding, what is behind it, an appendix.
+def _payload(
+    plan: Plan, releases: Sequence[Release], family: Sequence[Release]
+) -> dict[str, Any]:
+    """What the page carries, in the order of the file format."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "plan": plan.model_dump(),
+        "releases": _packed(releases),
+        "family": _packed(family),
+    }
 
-    The finding stands there once for each setting, and one of them is shown.
-    """
-    marked: set[str] = set()  # terms are explained where they first stand
 
-    def plain(line: str) -> str:
-        return background.isolate_names(line, audit)
+def _packed(releases: Sequence[Release]) -> list[Any]:
+    return [pack(release.to_tree()) for release in releases]
+
+
+def _base64_digest(script: str) -> str:
+    """SHA-256 as a content security policy writes it."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _title(audits: Sequence[Audit]) -> str:
+    if len(audits) > 1:
+        return f"Exposure and outcomes: {len(audits)} releases"
+    return audits[0].title
+
+
+def _sections(audits: Sequence[Audit], releases: Sequence[Release]) -> list[Section]:
+    sections = []
+    pairs = zip(audits, releases, strict=True)
+    for number, (audit, release) in enumerate(pairs, start=1):
+        sections.append(_section(number, audit, release))
+    return sections
+
+
+def _section(number: int, audit: Audit, release: Release) -> Section:
+    plain = partial(background.isolate_names, audit=audit)
+    explained_terms: set[str] = set()  # each only where it first stands
 
     def marking(line: str) -> str:
-        return explained(plain(line), marked)
+        return explained(plain(line), explained_terms)
 
-    groups = views_module.table_groups(audit)
-    if carried_costs(panels(release)):
-        groups["Every attack"].insert(1, attacks.estimates_table(audit, release))
-    paper, *groups["As published"] = groups["As published"]
-    views = [_view(audit, each) for each in audit.budgets]
-    sure = {*views[audit.telling]["cards"][-1].sentences}
-    said = {*advice.what_would_change(audit, audit.told)}
-    return {
-        "id": f"release-{number}",
-        "title": plain(background.subject_name(audit)),
-        "audit": audit,
-        "plain": plain,
-        "marking": marking,
-        "views": [
-            views[audit.budgets.index(each)]
-            for each in background.least_private_first(audit)
-        ],
-        "pictures": {
+    tables = _tables(audit, release)
+    # The paper's numbers stand in the open, its other tables in the appendix.
+    paper, *tables["As published"] = tables["As published"]
+    # What the main setting's finding says already does not stand below it again.
+    how_sure = cards.how_sure_card(audit, audit.told)
+    change = advice.what_would_change(audit, audit.told)
+    return Section(
+        id=f"release-{number}",
+        title=plain(background.subject_name(audit)),
+        audit=audit,
+        plain=plain,
+        marking=marking,
+        views=_setting_views(audit),
+        pictures={
             size: finding_svg(audit, width=width) for size, width in SIZES.items()
         },
-        "floors": floors_svg(audit),
-        "numbers": finding.numbers_table(audit),
-        "paper": paper,
-        "evidence": certainty.paper_words(audit),
-        "is_folded": len(paper.rows) > MOST_PAPER_ROWS,
-        "trust": [audit.choice, *(line for line in audit.trust if line not in sure)],
-        "next": [line for line in audit.next_steps if line not in said],
-        "facts": background.facts(audit),
-        "tables": groups,
-    }
+        floors=floors_svg(audit),
+        numbers=finding.numbers_table(audit),
+        paper=paper,
+        evidence=certainty.paper_words(audit),
+        is_folded=len(paper.rows) > MOST_PAPER_ROWS,
+        trust=[audit.choice, *_without(audit.trust, how_sure.sentences)],
+        next=_without(audit.next_steps, change),
+        facts=background.facts(audit),
+        tables=tables,
+    )
 
 
-def _view(audit: Audit, budget: BudgetResult) -> dict[str, Any]:
-    """The finding in one setting: header, headline, badge, what would change it, three cards."""
+def _tables(audit: Audit, release: Release) -> dict[str, list[Table]]:
+    """All tables by heading; of a release with attacks what each of them finds."""
+    tables = views.table_groups(audit)
+    if carried_costs(panels(release)):
+        tables["Every attack"].insert(1, attacks.estimates_table(audit, release))
+    return tables
+
+
+def _setting_views(audit: Audit) -> list[SettingView]:
+    """Every setting's finding, in the order in which people read settings."""
+    settings = background.least_private_first(audit)
+    return [_setting_view(audit, setting) for setting in settings]
+
+
+def _without(lines: Sequence[str], said: Sequence[str]) -> list[str]:
+    """Lines that do not stand elsewhere already."""
+    return [line for line in lines if line not in said]
+
+
+def _setting_view(audit: Audit, setting: BudgetResult) -> SettingView:
     groups = {}
-    for name in drawn_groups(audit, budget):
-        group = budget.groups[name]
-        rate = group.benefit.mean
-        groups[name] = {
-            "name": isolated(name),
-            "rate": wording.NOTHING if rate is None else wording.of_100(rate)[0],
-            "share": 100 * (rate or 0.0),
-            "exposure": exposure_words(audit.proxy, group),
-            "is_clear": group.is_clear,
-            **look(audit, name),
-        }
-    makers = (
-        cards_module.exposure_card,
-        cards_module.outcomes_card,
-        cards_module.how_sure_card,
-    )
-    return {
-        "number": audit.budgets.index(budget),
-        "is_first": budget is audit.told,
-        "budget": budget,
-        "label": wording.short_setting(budget.model, budget.epsilon),
-        "title": isolated(telling.setting_title(budget)),
-        "subject": [isolated(part) for part in telling.subject_line(audit, budget)],
-        "badge": headline.badge(audit, budget),
-        "change": " ".join(advice.what_would_change(audit, budget)),
-        "cards": [make(audit, budget) for make in makers],
-        "unit": audit.proxy.scale.counted.format(label=audit.proxy.label),
-        "groups": {
-            axis: [
-                groups[name]
-                for name in telling.in_order(budget, axis)
-                if name in groups
-            ]
-            for axis in ("exposure", "outcomes")
+    for name in drawn_groups(audit, setting):
+        groups[name] = _group_view(audit, setting, name)
+    change = advice.what_would_change(audit, setting)
+    return SettingView(
+        number=audit.budgets.index(setting),
+        is_first=setting is audit.told,
+        budget=setting,
+        label=background.short_name_of(setting),
+        title=isolated(telling.setting_title(setting)),
+        subject=[isolated(part) for part in telling.subject_line(audit, setting)],
+        badge=headline.badge(audit, setting),
+        change=" ".join(change),
+        cards=[
+            cards.exposure_card(audit, setting),
+            cards.outcomes_card(audit, setting),
+            cards.how_sure_card(audit, setting),
+        ],
+        unit=audit.proxy.scale.counted.format(label=audit.proxy.label),
+        groups={
+            "exposure": _in_order(groups, telling.in_order(setting, "exposure")),
+            "outcomes": _in_order(groups, telling.in_order(setting, "outcomes")),
         },
-        "n_more": len(budget.groups) - len(groups),
-    }
-
-
-def _matrix(audits: Sequence[Audit]) -> dict[str, Any]:
-    """Both answers of every release in every setting, and how many releases have each verdict."""
-    verdicts = [audit.verdict for audit in audits]
-    counts = [(verdict, verdicts.count(verdict)) for verdict in BUDGET_VERDICTS]
-    counted = wording.listed(
-        [f"{count} {verdict.words}" for verdict, count in counts if count]
+        n_more=len(setting.groups) - len(groups),
     )
-    names: dict[tuple[str, float], str] = {}
+
+
+def _in_order(groups: dict[str, GroupView], names: Sequence[str]) -> list[GroupView]:
+    return [groups[name] for name in names if name in groups]
+
+
+def _group_view(audit: Audit, setting: BudgetResult, name: str) -> GroupView:
+    group = setting.groups[name]
+    rate = group.benefit.mean
+    return GroupView(
+        name=isolated(name),
+        rate=wording.NOTHING if rate is None else wording.of_100(rate)[0],
+        share=0.0 if rate is None else 100 * rate,
+        exposure=exposure_words(audit.proxy, group),
+        is_clear=group.is_clear,
+        **look(audit, name),
+    )
+
+
+def _matrix(audits: Sequence[Audit]) -> Matrix:
+    """Both answers of every release in every setting, and a count of the verdicts."""
+    names: dict[SettingKey, str] = {}
     rows = []
     for audit in audits:
-        cells: dict[tuple[str, float], dict[str, Any]] = {}
-        for budget, label in zip(
-            audit.budgets, background.setting_labels(audit), strict=True
-        ):
-            key = (budget.model or "", -budget.budget)
-            is_bare = budget.model is None
-            bare = "without privacy" if budget.epsilon is None else f"ε = {label}"
-            names[key] = bare if is_bare else label
-            cards = (cards_module.exposure_card, cards_module.outcomes_card)
-            answers = [
-                background.isolate_names(make(audit, budget).answer, audit)
-                for make in cards
-            ]
-            is_strongest = budget is audit.told
-            cells[key] = {
-                "budget": budget,
-                "answers": answers,
-                "is_strongest": is_strongest,
-            }
+        cells = {}
+        labels = background.setting_labels(audit)
+        for setting, label in zip(audit.budgets, labels, strict=True):
+            key = (setting.model or "", -setting.budget)
+            names[key] = _head_of(setting, label)
+            cells[key] = _cell(audit, setting)
         rows.append(cells)
     settings = [(key, names[key]) for key in sorted(names)]
-    return {
-        "counted": f"Of {len(audits)} releases: {counted}.",
-        "settings": settings,
-        "rows": rows,
-    }
+    return Matrix(_counted_verdicts(audits), settings, rows)
+
+
+def _head_of(setting: BudgetResult, label: str) -> str:
+    """A setting at the head of its column; a model's name says what it is about."""
+    if setting.model is not None:
+        return label
+    return "without privacy" if setting.epsilon is None else f"ε = {label}"
+
+
+def _cell(audit: Audit, setting: BudgetResult) -> Cell:
+    exposure = cards.exposure_card(audit, setting).answer
+    outcomes = cards.outcomes_card(audit, setting).answer
+    answers = [
+        background.isolate_names(answer, audit) for answer in (exposure, outcomes)
+    ]
+    return Cell(setting, answers, is_strongest=setting is audit.told)
+
+
+def _counted_verdicts(audits: Sequence[Audit]) -> str:
+    """How many releases have each verdict, in the order of verdicts."""
+    verdicts = [audit.verdict for audit in audits]
+    counts = []
+    for verdict in BUDGET_VERDICTS:
+        if verdict in verdicts:
+            counts.append(f"{verdicts.count(verdict)} {verdict.words}")
+    return f"Of {len(audits)} releases: {wording.listed(counts)}."
+
+
+def _plan_table(plan: Plan) -> Table:
+    rows = []
+    for name, value in plan.model_dump().items():
+        rows.append((name.replace("_", " "), _as_text(value)))
+    heads = ("setting", "value")
+    return Table("Plan: fixed before looking", heads, tuple(rows), len(heads))
 
 
 def _provenance_table(audits: Sequence[Audit], releases: Sequence[Release]) -> Table:
@@ -244,206 +388,144 @@ def _provenance_table(audits: Sequence[Audit], releases: Sequence[Release]) -> T
     rows = []
     for audit, release in zip(audits, releases, strict=True):
         origin = release.provenance
-        commit = _plain(origin.source_commit) + " (with changes)" * bool(
-            origin.source_dirty
+        commit = _as_text(origin.source_commit)
+        if origin.source_dirty:
+            commit = f"{commit} (with changes)"
+        row = (
+            background.subject_name(audit),
+            audit.release_sha256,
+            release.training.mechanism,
+            _as_text(origin.pcer_version),
+            commit,
+            _as_text(origin.data_digest),
         )
-        name = background.subject_name(audit)
-        mechanism = release.training.mechanism
-        found = (_plain(origin.pcer_version), commit, _plain(origin.data_digest))
-        rows.append((name, audit.release_sha256, mechanism, *found))
-    columns = (
-        "release",
-        "SHA-256",
-        "mechanism",
-        "pcer",
-        "source commit",
-        "data digest",
-    )
-    return Table("Releases", columns, tuple(rows), 6)
+        rows.append(row)
+    names = ("release", "SHA-256", "mechanism")
+    heads = (*names, "pcer", "source commit", "data digest")
+    return Table("Releases", heads, tuple(rows), len(heads))
 
 
-def _plain(value: Any) -> str:
+def _as_text(value: Any) -> str:
+    """A value of a plan or a release in a cell, without what an object leaves open."""
     if value is None:
         return wording.NOTHING
     if isinstance(value, list):
-        return ", ".join(_plain(item) for item in value)
+        return ", ".join(_as_text(item) for item in value)
     if isinstance(value, dict):
-        entries = [
-            f"{k.replace('_', ' ')} {_plain(v)}"
-            for k, v in value.items()
-            if v or v == 0
-        ]
-        return "; ".join(entries)
+        parts = []
+        for key, part in value.items():
+            if part or part == 0:
+                parts.append(f"{key.replace('_', ' ')} {_as_text(part)}")
+        return "; ".join(parts)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 @cache
 def glossary() -> dict[str, dict[str, str]]:
-    """By the id of its entry every term: its name, the words it stands under, its meaning."""
+    """By the id of its entry every term: its name, words it stands under, meaning."""
     terms: list[dict[str, str]] = tomllib.loads(template("glossary.toml"))["term"]
-    return {
-        re.sub(r"[^a-z]+", "-", f"term-{t['name'].lower()}").strip("-"): t
-        for t in terms
-    }
+    by_id = {}
+    for term in terms:
+        name = f"term-{term['name'].lower()}"
+        by_id[re.sub(r"[^a-z]+", "-", name).strip("-")] = term
+    return by_id
 
 
 def explained(text: str, seen: set[str]) -> str:
-    """Text as escaped HTML, each term marked where it first stands and added to ``seen``."""
-    # The name of the group that matched is the id of its term.
-    ids = {id.replace("-", "_"): id for id in glossary()}
-    terms = (
-        rf"(?P<{group}>\b{glossary()[id]['words']}\b)" for group, id in ids.items()
-    )
+    """Text as escaped HTML, each term marked where it first stands.
+
+    The ids of terms that are marked go into ``seen``, and those in it are not marked.
+    """
+    # A pattern's group cannot have the hyphens of an id in its name.
+    id_of_group = {id.replace("-", "_"): id for id in glossary()}
+    patterns = [
+        rf"(?P<{group}>\b{glossary()[id]['words']}\b)"
+        for group, id in id_of_group.items()
+    ]
     parts = []
     end = 0
-    for match in re.finditer("|".join(terms), text):
-        id = ids[str(match.lastgroup)]
+    for match in re.finditer("|".join(patterns), text):
+        id = id_of_group[str(match.lastgroup)]
         if id in seen:
             continue
         seen.add(id)
-        mark = (
-            f'<dfn tabindex="0" aria-describedby="{id}">{html.escape(match[0])}</dfn>'
-        )
-        parts += [html.escape(text[end : match.start()]), mark]
+        before = html.escape(text[end : match.start()])
+        term = html.escape(match[0])
+        mark = f'<dfn tabindex="0" aria-describedby="{id}">{term}</dfn>'
+        parts += [before, mark]
         end = match.end()
     return "".join([*parts, html.escape(text[end:])])
 
 
-class Payload(NamedTuple):
-    """What a page carries, and is made from."""
-
-    plan: Plan
-    releases: list[Release]
-    family: list[Release]
-
-
 def read_payload(text: str, *, file: str) -> Payload:
     """The plan and the releases that a page carries."""
-    start, end = '<script type="application/json" id="pcer-report">', "</script>"
-    if text.count(start) != 1:
-        raise InputError(
-            f"{file} is not a report of pcer: it carries no release to check."
-        )
     place = f"{file}: pcer-report"
-    data = parse_json(text.partition(start)[2].partition(end)[0], file=place)
-    require_format(data, file=place, name=FORMAT, version=VERSION, if_older=AUDIT_AGAIN)
-    if unknown := sorted(set(data) - {"format", "version", *Payload._fields}):
-        raise InputError(
-            f"{place} holds {unknown[0]!r}, which {GENERATOR} does not write; verify the page with "
-            "the version that wrote it, or write it again."
-        )
+    data = _payload_object(text, file=file, place=place)
     plan = parse_plan(data.get("plan"), file=f"{file}: plan")
     try:
-        held = {key: unpack(data.get(key)) for key in ("releases", "family")}
+        releases = unpack(data.get("releases"))
+        family = unpack(data.get("family"))
     except (ValueError, TypeError, LookupError, AttributeError):
         raise InputError(
             f"{file}: a release in it is damaged; write the page again."
         ) from None
-    if not held["releases"] or not all(
-        isinstance(trees, list) for trees in held.values()
-    ):
+    are_lists = isinstance(releases, list) and isinstance(family, list)
+    if not are_lists or not releases:
         raise InputError(f"{place} must hold lists of releases; write it again.")
-    releases, family = (
-        [
-            parse_release(tree, file=f"{file}: {key}[{k}]")
-            for k, tree in enumerate(trees)
-        ]
-        for key, trees in held.items()
+    return Payload(
+        plan,
+        _parse_releases(releases, f"{file}: releases"),
+        _parse_releases(family, f"{file}: family"),
     )
-    return Payload(plan, releases, family)
+
+
+def _payload_object(text: str, *, file: str, place: str) -> dict[str, Any]:
+    """The JSON in a page's script element, of our format and version."""
+    start = '<script type="application/json" id="pcer-report">'
+    if text.count(start) != 1:
+        raise InputError(
+            f"{file} is not a report of pcer: it carries no release to check."
+        )
+    content, _, _ = text.partition(start)[2].partition("</script>")
+    data = parse_json(content, file=place)
+    require_format(data, file=place, name=FORMAT, version=VERSION, if_older=AUDIT_AGAIN)
+    unknown = sorted(set(data) - {"format", "version", *Payload._fields})
+    if unknown:
+        raise InputError(
+            f"{place} holds {unknown[0]!r}, which {GENERATOR} does not write; verify "
+            "the page with the version that wrote it, or write it again."
+        )
+    payload: dict[str, Any] = data
+    return payload
+
+
+def _parse_releases(trees: Sequence[Any], place: str) -> list[Release]:
+    releases = []
+    for index, tree in enumerate(trees):
+        releases.append(parse_release(tree, file=f"{place}[{index}]"))
+    return releases
 
 
 def script_json(tree: Any) -> str:
-    """JSON that is safe inside a script element: no character of it can end the element."""
+    """JSON that is safe in a script element: no character of it can end the element."""
     text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, spelt(character))
     return shown(text)
 
 
-# Names of our own, and how they begin; a name of the tree that begins so gets it once
-# more.
-FORMS, ROWS, OURS = "pcer:forms", "pcer:rows", "pcer:"
-
-
-def pack(tree: Any) -> Any:
-    """Write the form of objects in a list once, then rows of their leaves, as plain JSON.
-
-    A release says the same names for every model; packed it takes a third of the room.
-
-    >>> pack([{"a": 1}, {"a": 2}])
-    {'pcer:forms': [{'a': 0}], 'pcer:rows': [[0, 1], [0, 2]]}
-    """
-    if isinstance(tree, dict):
-        return {
-            OURS + key if key.startswith(OURS) else key: pack(v)
-            for key, v in tree.items()
-        }
-    if not isinstance(tree, list):
-        return tree
-    if len(tree) < 2 or not all(isinstance(item, dict) for item in tree):
-        return [pack(item) for item in tree]
-    forms: dict[str, int] = {}
-    rows = []
-    for item in tree:
-        leaves: list[Any] = []
-        form = json.dumps(_form(item, leaves))
-        rows.append([forms.setdefault(form, len(forms)), *leaves])
-    return {FORMS: [json.loads(form) for form in forms], ROWS: rows}
-
-
-def _form(tree: Any, leaves: list[Any]) -> Any:
-    """The form of a tree, 0 for every leaf; the leaves go to the list, and lists are leaves."""
-    if isinstance(tree, dict) and tree:
-        return {key: _form(value, leaves) for key, value in tree.items()}
-    leaves.append(tree)
-    return 0
-
-
-def unpack(tree: Any) -> Any:
-    """The tree that was packed; ValueError or LookupError where a row does not fit its form."""
-    if isinstance(tree, list):
-        return [unpack(item) for item in tree]
-    if not isinstance(tree, dict):
-        return tree
-    if set(tree) != {FORMS, ROWS}:
-        names = {
-            key: key.removeprefix(OURS) if key.startswith(OURS * 2) else key
-            for key in tree
-        }
-        return {names[key]: unpack(value) for key, value in tree.items()}
-    sizes = [
-        1 + str(form).count(":") for form in tree[FORMS]
-    ]  # at least the values of each
-    if sum(sizes[row[0]] for row in tree[ROWS]) > MAX_VALUES:
-        raise ValueError("unpacked it would hold more values than are read")
-    found = []
-    for number, *leaves in tree[ROWS]:
-        left = leaves[::-1]
-        found.append(_filled(tree[FORMS][number], left))
-        if left:
-            raise ValueError("a row has more leaves than its form")
-    return found
-
-
-def _filled(form: Any, left: list[Any]) -> Any:
-    """A form with the leaves that are left, the last first; IndexError where they are too few."""
-    if isinstance(form, dict):
-        return {key: _filled(value, left) for key, value in form.items()}
-    return left.pop()
-
-
-def to_choice_page(found: Recommendation) -> str:
+def to_choice_page(choice: Recommendation) -> str:
     """The recommendation as one offline HTML page."""
-    shown = as_shown(found)
+    printable = as_shown(choice)
+    # The table stands beside its picture, not among the sentences.
+    first, _, *rest = choice_view(choice)
     page = environment().get_template("choice.html")
-    first, _, *rest = choice_view(found)
-    parts = {
-        "picture": choice_svg(shown),
-        "table": to_html(choice_table(shown)),
-        "rest": rest,
-    }
-    return (
-        page.render(first=first, palette=PALETTE, css=template("report.css"), **parts)
-        + "\n"
+    filled = page.render(
+        first=first,
+        picture=choice_svg(printable),
+        table=to_html(choice_table(printable)),
+        rest=rest,
+        palette=PALETTE,
+        css=template("report.css"),
     )
+    return f"{filled}\n"

@@ -1,16 +1,26 @@
-"""How do results show themselves in a notebook, by type?"""
+"""How do results show themselves in Python, by their type?
+
+``pcer.display`` calls this file: small HTML for notebooks, lines of text, pictures and
+charts, the page. What each type of result shows is a row of ``DISPLAYS``.
+
+The HTML styles nothing but itself: every style is an attribute of its element, and
+colours are the notebook's own, so that light and dark both work. Names are other
+people's: all text is escaped.
+
+To let a new kind of result show itself: a row of ``DISPLAYS``.
+"""
 
 from __future__ import annotations
 
 import html
-import importlib.util
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from pcer import wording
 from pcer.auditing.record import Audit
 from pcer.deciding.compare import Changes
 from pcer.deciding.planner import Outlook
@@ -19,9 +29,10 @@ from pcer.deciding.trend import Trend
 from pcer.display import Shown
 from pcer.errors import InputError, clipped
 from pcer.files import as_shown, write_files
-from pcer.release.attack_kinds import proxy_named
+from pcer.metrics import FloatArray
+from pcer.release.attack_kinds import GAP, proxy_named
 from pcer.release.file import Release
-from pcer.release.panel import carried_costs, panels
+from pcer.release.panel import Panel, carried_costs, panels
 from pcer.report.formats.html import to_html
 from pcer.report.formats.latex import to_latex_tables
 from pcer.report.formats.terminal import terminal_text
@@ -39,53 +50,87 @@ from pcer.report.tables.decisions import (
 )
 from pcer.report.tables.finding import MOST_ROWS
 from pcer.report.views import view_of
-from pcer.wording import NOTHING, budget_name, number_range, say
 
 MOST_TEXT = 4_000  # characters of a sentence; names of others may be long, and many
-# What a frame can be made with; the first that is installed, unless another is named.
-BACKENDS = ("pandas", "polars", "pyarrow")
+
+View = list[Lines | Table]
+
+
+class Display(NamedTuple):
+    """What a type of result shows, and a picture, which stands after the first part."""
+
+    view: Callable[[Any], View]
+    picture: Callable[[Any], str] | None = None
 
 
 def to_notebook(shown: Shown) -> str:
-    """Small HTML: for an audit what a terminal shows and a picture, for a release what is in it."""
+    """Small HTML: what a terminal shows, and a picture where there is one."""
+    display = _display_of(shown)
+    first, *rest = display.view(shown)
+    pictures = [] if display.picture is None else [display.picture(shown)]
+    isolate = isolated
     if isinstance(shown, Audit):
-        first, *rest = view_of(shown)
-        return _box(
-            [first, finding_svg(shown), *rest], partial(isolate_names, audit=shown)
-        )
-    if isinstance(shown, Trend):
-        first, *rest = trend_view(shown)
-        return _box(
-            [first, finding_svg(shown.versions[-1], versions=shown.settings), *rest]
-        )
-    first, *rest = _view(shown)
-    picture = [choice_svg(as_shown(shown))] if isinstance(shown, Recommendation) else []
-    return _box([first, *picture, *rest])
+        isolate = partial(isolate_names, audit=shown)
+    return _box([first, *pictures, *rest], isolate)
+
+
+def to_plain(shown: Shown) -> str:
+    """What a notebook shows, as lines of text."""
+    return terminal_text(_display_of(shown).view(shown))
+
+
+def _display_of(shown: Shown) -> Display:
+    """By its type, or the nearest one that it inherits from."""
+    kinds = [kind for kind in type(shown).__mro__ if kind in DISPLAYS]
+    return DISPLAYS[kinds[0]]
+
+
+def _trend_picture(trend: Trend) -> str:
+    return finding_svg(trend.versions[-1], versions=trend.settings)
+
+
+def _choice_picture(choice: Recommendation) -> str:
+    return choice_svg(as_shown(choice))
+
+
+def _box(
+    parts: Iterable[Lines | Table | str], isolate: Callable[[str], str] = isolated
+) -> str:
+    """Sentences, tables and pictures below each other; a picture is text already.
+
+    ``isolate`` keeps names in a sentence from turning its direction.
+    """
+    written = []
+    for part in parts:
+        if isinstance(part, Lines):
+            title = _safe_html(part.title, isolate)
+            written.append(_paragraph(f"<strong>{title}</strong>"))
+            for sentence in part.sentences:
+                written.append(_paragraph(_safe_html(sentence, isolate)))
+        elif isinstance(part, Table):
+            written.append(to_html(part))
+        else:
+            written.append(part)
+    inside = "\n".join(written)
+    return (
+        f'<div class="pcer" style="max-width:44em;line-height:1.4">\n{inside}\n</div>'
+    )
+
+
+def _safe_html(text: str, isolate: Callable[[str], str]) -> str:
+    return html.escape(isolate(clipped(text, MOST_TEXT)))
+
+
+def _paragraph(inside: str) -> str:
+    return f'<p style="margin:.3em 0">{inside}</p>'
 
 
 def trend_page(trend: Trend) -> str:
     """One offline HTML file: what a notebook shows of a trend."""
     page = environment().get_template("trend.html")
-    return (
-        page.render(trend=as_shown(trend), palette=PALETTE, body=to_notebook(trend))
-        + "\n"
-    )
-
-
-def to_plain(shown: Shown) -> str:
-    """What a notebook shows, as lines of text."""
-    return terminal_text(_view(shown))
-
-
-def _view(shown: Shown) -> list[Lines | Table]:
-    views: Any = {
-        Audit: view_of,
-        Changes: change_view,
-        Outlook: outlook_view,
-        Trend: trend_view,
-    }
-    views[Recommendation] = choice_view
-    return list(views.get(type(shown), release_view)(shown))
+    body = to_notebook(trend)
+    filled = page.render(trend=as_shown(trend), palette=PALETTE, body=body)
+    return f"{filled}\n"
 
 
 class PaperView:
@@ -126,10 +171,10 @@ class Picture:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as ``*.svg``."""
-        if not os.fspath(path).lower().endswith(".svg"):
+        name = os.fspath(path)
+        if not name.lower().endswith(".svg"):
             raise InputError(
-                f"{os.fspath(path)}: the picture is an SVG; name it *.svg.",
-                field="path",
+                f"{name}: the picture is an SVG; name it *.svg.", field="path"
             )
         write_files({path: self._svg})
 
@@ -142,7 +187,8 @@ def to_chart(audit: Audit | Outlook, name: str | None) -> Any:
 
     if isinstance(audit, Outlook):
         return figures.spec_chart(figures.outlook_spec(audit))
-    spec = figures.chart_spec(audit, _sources(audit)[0], str(name))
+    release, _ = _sources(audit)
+    spec = figures.chart_spec(audit, release, str(name))
     if spec is None:
         raise InputError(
             f"this audit has nothing to draw for {name!r}: no exposure is known."
@@ -160,8 +206,9 @@ def _sources(audit: Audit) -> tuple[Release, list[Release]]:
     """The release that an audit is of, and those that were judged together with it."""
     if not audit.sources:
         raise InputError(
-            "this audit does not hold its release, which charts and pages are made from; make it "
-            "with pcer.audit(release), or add it: audit.with_sources(release)."
+            "this audit does not hold its release, which charts and pages are made "
+            "from; make it with pcer.audit(release), or add it: "
+            "audit.with_sources(release)."
         )
     release, *family = audit.sources
     if release.sha256 != audit.release_sha256:
@@ -171,162 +218,84 @@ def _sources(audit: Audit) -> tuple[Release, list[Release]]:
     return release, family
 
 
-def release_view(release: Release) -> list[Lines | Table]:
+def release_view(release: Release) -> View:
     """What is in a release, without a finding."""
     settings = panels(release)
-    budgets = {budget_name(run.epsilon): run.budget for run in release.runs}
-    splits = number_range(sorted({panel.n_splits for panel in settings}))
-    gap = ["overfitting_gap"] * any(
-        np.isfinite(s.test_accuracy).any() for s in settings
-    )
-    costs = [proxy_named(name).short for name in (*gap, *carried_costs(settings))]
-    kind = release.training.split_kind
+    names = ", ".join(_setting_names(release))
+    splits = wording.number_range(sorted({panel.n_splits for panel in settings}))
+    kind = release.training.split_kind or "not said to be random"
     facts = [
-        f"Settings: {', '.join(sorted(budgets, key=budgets.__getitem__))}. Splits per setting: "
-        f"{splits}, {kind or 'not said to be random'}.",
-        f"Attacks: {', '.join(costs)}.",
-        "Statistics of groups, without a finding; see pcer.audit(release).",
+        f"Settings: {names}. Splits per setting: {splits}, {kind}.",
+        f"Attacks: {', '.join(_attack_names(settings))}.",
     ]
-    if n := release.subject.n_missing_group:
-        facts.insert(2, say("how_sure", "missing", n=f"{n:,}"))
+    n_missing = release.subject.n_missing_group
+    if n_missing:
+        facts.append(wording.say("how_sure", "missing", n=f"{n_missing:,}"))
+    facts.append("Statistics of groups, without a finding; see pcer.audit(release).")
     return [Lines(release.title, facts), release_table(release)]
 
 
+def _setting_names(release: Release) -> list[str]:
+    """Epsilons in print, the smallest first."""
+    budgets = {wording.budget_name(run.epsilon): run.budget for run in release.runs}
+    return sorted(budgets, key=budgets.__getitem__)
+
+
+def _attack_names(settings: Sequence[Panel]) -> list[str]:
+    """Attacks that a release carries, or that can be computed from it."""
+    carried = carried_costs(settings)
+    has_gap = any(np.isfinite(panel.test_accuracy).any() for panel in settings)
+    names = [GAP.name, *carried] if has_gap else carried
+    return [proxy_named(name).short for name in names]
+
+
 def release_table(release: Release) -> Table:
-    """The groups of a release: how many people, and what the models predict for them."""
-    names = release.subject.groups
+    """The groups of a release: how many people, and what models predict for them."""
     settings = panels(release)
-    means = np.array(
-        [
-            [v.mean(axis=0) for v in (s.n_train, s.n_test, s.positive_rate)]
-            for s in settings
-        ]
-    )
+    n_train = _mean_by_setting([panel.n_train for panel in settings])
+    n_test = _mean_by_setting([panel.n_test for panel in settings])
+    rates = _mean_by_setting([panel.positive_rate for panel in settings])
+    names = release.subject.groups
     rows = []
-    for g, name in enumerate(names[:MOST_ROWS]):
-        *sizes, rates = (values[np.isfinite(values)] for values in means[:, :, g].T)
-        counts = (f"{round(float(n.mean())):,}" if n.size else NOTHING for n in sizes)
-        ends = [
-            round(100 * float(end(rates))) for end in (np.min, np.max) if rates.size
-        ]
-        # Least and most over the settings.
-        rows.append(
-            (name, *counts, " to ".join(map(str, dict.fromkeys(ends))) or NOTHING)
-        )
-    more = len(names) - MOST_ROWS
-    return Table(
-        "Groups",
-        (
-            "group",
-            "people in\ntraining",
-            "people in\ntest",
-            "predicted\npositive,\nof 100",
-        ),
-        tuple(rows),
-        note=f"{more} further groups." if more > 0 else "",
+    for index, name in enumerate(names[:MOST_ROWS]):
+        n_people = (_mean_count(n_train[:, index]), _mean_count(n_test[:, index]))
+        rows.append((name, *n_people, _range_of_100(rates[:, index])))
+    heads = (
+        "group",
+        "people in\ntraining",
+        "people in\ntest",
+        "predicted\npositive,\nof 100",
     )
+    n_further = len(names) - MOST_ROWS
+    note = f"{n_further} further groups." if n_further > 0 else ""
+    return Table("Groups", heads, tuple(rows), note=note)
 
 
-def _box(
-    shown: Iterable[Lines | Table | str], isolate: Callable[[str], str] = isolated
-) -> str:
-    """Sentences, tables and pictures below each other; a picture is text already."""
-
-    def paragraph(text: str, mark: str = "{}") -> str:
-        text = html.escape(isolate(clipped(text, MOST_TEXT)))
-        return f'<p style="margin:.3em 0">{mark.format(text)}</p>'
-
-    parts = []
-    for each in shown:
-        if isinstance(each, Lines):
-            parts += [
-                paragraph(each.title, "<strong>{}</strong>"),
-                *map(paragraph, each.sentences),
-            ]
-        else:
-            parts.append(to_html(each) if isinstance(each, Table) else each)
-    inside = "\n".join(parts)
-    return (
-        f'<div class="pcer" style="max-width:44em;line-height:1.4">\n{inside}\n</div>'
-    )
+def _mean_by_setting(numbers: Sequence[FloatArray]) -> FloatArray:
+    """Means over models, (setting, group), of a (model, group) array each setting."""
+    return np.array([by_model.mean(axis=0) for by_model in numbers])
 
 
-# By frame the columns that most need.
-FRAMES = {
-    "groups": "model epsilon group n_train positive_rate_mean cost_value cost_upper_bound "
-    "detectable_cost p_value resolved",
-    "pairs": "model epsilon first second verdict exposure_answer exposure_difference_value "
-    "exposure_p_value outcomes_answer outcomes_difference_value",
-    "settings": "model epsilon groups n_splits accuracy_mean demographic_parity_gap_mean "
-    "equalized_odds_gap_mean pcer_spread_mean verdict headline",
-    "costs": "cost n_cells n_resolved more_exposed lower_ratio double_disadvantage p_value "
-    "p_value_over_costs ratio_p_over_costs detected_in",
+def _mean_count(counts: FloatArray) -> str:
+    known = counts[np.isfinite(counts)]
+    return f"{round(float(known.mean())):,}" if known.size else wording.NOTHING
+
+
+def _range_of_100(rates: FloatArray) -> str:
+    """The least and the most of some rates."""
+    known = rates[np.isfinite(rates)]
+    if not known.size:
+        return wording.NOTHING
+    ends = [round(100 * float(end)) for end in (np.min(known), np.max(known))]
+    return " to ".join(map(str, dict.fromkeys(ends)))
+
+
+# What each type of result shows.
+DISPLAYS: dict[type[Shown], Display] = {
+    Audit: Display(view_of, finding_svg),
+    Changes: Display(change_view),
+    Outlook: Display(outlook_view),
+    Trend: Display(trend_view, _trend_picture),
+    Recommendation: Display(choice_view, _choice_picture),
+    Release: Display(release_view),
 }
-Fields = dict[str, Any]
-
-
-def to_frame(audit: Audit, what: str, backend: str | None, *, full: bool) -> Any:
-    """A native data frame, a row for each of ``what``; see ``Audit.to_frame``."""
-    import narwhals as nw
-
-    if what not in FRAMES:
-        raise InputError(
-            f"to_frame gives {', '.join(FRAMES)}, and nothing called {what!r}."
-        )
-    installed = [
-        name for name in BACKENDS if importlib.util.find_spec(name) is not None
-    ]
-    wanted: Any = backend or next(iter(installed), "pandas, polars or pyarrow")
-    if wanted not in installed:
-        raise InputError(
-            f"to_frame needs {wanted} as backend, which is not installed or not one of "
-            f"{', '.join(BACKENDS)}; install one, or read the same numbers with to_tree().",
-            field="backend",
-        )
-    rows = [dict(_flat("", row)) for row in _frame_rows(audit, what)]
-    names = dict.fromkeys(name for row in rows for name in row)
-    few = [] if full else FRAMES[what].split()
-    names = {name: None for name in few if name in names} or names
-    columns = {name: [row.get(name) for row in rows] for name in names}
-    return nw.from_dict(columns, backend=wanted).to_native()
-
-
-def _frame_rows(audit: Audit, what: str) -> Iterator[Fields]:
-    if what == "costs":
-        yield from (story.model_dump() for story in audit.costs)
-        return
-    for budget in audit.budgets:
-        at = {"model": budget.model, "epsilon": budget.budget}
-        if what == "groups":
-            for name, group in budget.groups.items():
-                yield at | {"group": name} | group.model_dump()
-        elif what == "pairs":
-            for pair in budget.pairs:
-                names = dict(zip(("first", "second"), pair.groups, strict=True))
-                yield at | names | pair.model_dump(exclude=LEFT_OUT)
-        else:
-            rest = budget.model_dump(exclude={"model", "epsilon", "groups", "pairs"})
-            yield (
-                at | {"groups": budget.named} | rest | {"verdict": budget.verdict.value}
-            )
-
-
-# Fields of a pair that have their own columns, or whose columns the frame has already.
-LEFT_OUT: Any = {"groups": True, "floors": True, "exposure": {"placebo"}}
-# Records that not every row has; a frame has their columns where one row does.
-OPTIONAL = {"null_gap", "allowed", "equivalence", "placebo"}
-
-
-def _flat(prefix: str, fields: Fields) -> Iterator[tuple[str, Any]]:
-    """Nested fields under joined names, intervals as two numbers, lists of names as text."""
-    for key, value in fields.items():
-        name = f"{prefix}{key}"
-        if value is None and key in OPTIONAL:
-            continue
-        if isinstance(value, dict):
-            yield from _flat(f"{name}_", value)
-        elif key.endswith(("interval", "ci")):
-            low, high = value or (None, None)
-            yield from ((f"{name}_low", low), (f"{name}_high", high))
-        else:
-            yield name, ", ".join(map(str, value)) if isinstance(value, list) else value

@@ -1,6 +1,9 @@
-"""An immutable table, and one function per format that renders it: text, Markdown, LaTeX, HTML.
+"""What is a table before it is written: its cells, its marks, and names made safe?
 
-Cells are plain text; a line break in a cell is kept where the format can show it, and a
+A ``Table`` is immutable and knows no format: the files of ``tables`` make it, and those
+of ``formats`` render it. ``Lines`` are the sentences that stand between tables.
+
+Cells are plain text. A line break in a cell is kept where the format can show it; a
 soft hyphen or a zero-width space marks where only a narrow terminal may break. Names in
 cells come from files of other people: every renderer escapes them.
 """
@@ -13,6 +16,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import NamedTuple
+
+SOFT_HYPHEN = "\u00ad"
+MAY_BREAK = "\u200b"
+ISOLATES = "\u2068\u2069"  # around a name that runs from right to left
+# What our own cells hold besides text.
+LAYOUT = f"\n{SOFT_HYPHEN}{MAY_BREAK}{ISOLATES}"
+# An interval, a budget, a number with its error or its unit: never on two lines.
+TOGETHER = re.compile(
+    r"\[[^][ ]+ [^][ ]+\]|ε = \S+|\S+ ± \S+|[\d.,]+ (%|of \d+|in 100)"
+)
+BIDI_CONTROLS = frozenset(
+    "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f"
+)
+RIGHT_TO_LEFT = ("R", "AL", "AN")  # classes of letters and digits in Unicode
 
 
 @dataclass(frozen=True)
@@ -29,37 +46,11 @@ class Table:
     note: str = ""
 
 
-SOFT_HYPHEN, MAY_BREAK, ISOLATES = "\u00ad", "\u200b", "\u2068\u2069"
-# What our own cells hold besides text: breaks, and the bounds of names from right to
-# left.
-LAYOUT = f"\n{SOFT_HYPHEN}{MAY_BREAK}{ISOLATES}"
-# An interval, a budget, a number with its error or its unit: never on two lines.
-TOGETHER = re.compile(
-    r"\[[^][ ]+ [^][ ]+\]|ε = \S+|\S+ ± \S+|[\d.,]+ (%|of \d+|in 100)"
-)
-BIDI_CONTROLS = frozenset(
-    "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f"
-)
+class Lines(NamedTuple):
+    """Sentences under a title."""
 
-
-def isolated(name: str) -> str:
-    """A name that cannot turn the direction of the text around it, nor break its line."""
-    name = name.replace("\u2028", " ").replace("\u2029", " ")
-    turns = any(
-        character in BIDI_CONTROLS
-        or unicodedata.bidirectional(character) in ("R", "AL", "AN")
-        for character in name
-    )
-    return f"{ISOLATES[0]}{name}{ISOLATES[1]}" if turns else name
-
-
-def template(name: str) -> str:
-    """A file of the room that is no Python: words, looks, forms."""
-    return (
-        resources.files("pcer.report")
-        .joinpath("templates", name)
-        .read_text(encoding="utf-8")
-    )
+    title: str
+    sentences: list[str]
 
 
 def pair_name(groups: Sequence[str]) -> str:
@@ -67,8 +58,20 @@ def pair_name(groups: Sequence[str]) -> str:
     return " − ".join(isolated(name) for name in groups)
 
 
-class Lines(NamedTuple):
-    """Sentences under a title."""
+def isolated(name: str) -> str:
+    """A name that cannot turn the text around it, nor break its line."""
+    one_line = name.replace("\u2028", " ").replace("\u2029", " ")
+    if not any(_turns_text(character) for character in one_line):
+        return one_line
+    return f"{ISOLATES[0]}{one_line}{ISOLATES[1]}"
 
-    title: str
-    sentences: list[str]
+
+def _turns_text(character: str) -> bool:
+    direction = unicodedata.bidirectional(character)
+    return character in BIDI_CONTROLS or direction in RIGHT_TO_LEFT
+
+
+def template(name: str) -> str:
+    """The text of a file of ``templates``: words, looks, forms."""
+    path = resources.files("pcer.report").joinpath("templates", name)
+    return path.read_text(encoding="utf-8")

@@ -1,4 +1,9 @@
-"""Recompute an audit and name the first difference."""
+"""Does a file say what its release gives, and where does it differ first?
+
+``pcer verify`` calls this file. An audit's JSON is recomputed and compared field by
+field, a page is rendered again from what it carries and compared byte by byte. Nothing
+that a file says is trusted but its plan and its releases.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,19 +21,19 @@ from pcer.errors import InputError, clipped
 from pcer.files import canonical_json, parse_json, read_text
 from pcer.measuring.plan import Plan
 from pcer.release.file import Release
-from pcer.report.page import GENERATOR, read_payload, to_report
+from pcer.report.page import GENERATOR, Payload, read_payload, to_report
 
 # Units of the last digit: rounding may fall either way on another machine, but a
 # changed digit is always further off.
 HALF_A_DIGIT = 0.51
-SHOWN_BEFORE, SHOWN_AFTER = (
-    40,
-    30,
-)  # characters of a page that are shown around a difference
+# Characters of a page that are shown around a difference.
+SHOWN_BEFORE = 40
+SHOWN_AFTER = 30
+HEAD = "the head of the page"
 
 
 class Difference(NamedTuple):
-    """Where a file and its recomputation part: the path, what it says, what it should say."""
+    """Where a file and its recomputation part, and what each of them says there."""
 
     path: str
     found: Any
@@ -59,30 +63,42 @@ def verify_audits(
         family: further releases that the audits were judged together with.
         plan_sha256: digest that every plan must have.
     """
-    audited = Counter(str(tree.get("release_sha256")) for tree in found)
-    named = Counter(release.sha256 for release in releases)
     # Of one audit and one release, a digest that does not fit is the difference itself.
     if len(found) > 1 or len(releases) > 1:
-        for release in releases:
-            if release.sha256 in named - audited:
-                name = f"{release.title}, release {release.sha256}"
-                return f"from what was named: it holds no audit of {name}"
-        for digest in audited - named:
-            return (
-                f"from what was named: it holds an audit of release {digest}; name every release "
-                "that it audits once"
-            )
+        unmatched = _unmatched(found, releases)
+        if unmatched is not None:
+            return unmatched
     for index, tree in enumerate(found):
-        prefix = f"[{index}]." if len(found) > 1 else ""
         plan = parse_plan(tree.get("plan"), file="audit: plan")
-        if another := _another_plan(plan, plan_sha256):
-            return another
-        if difference := verify_audit(tree, releases, family=family):
+        other_plan = _other_plan(plan, plan_sha256)
+        if other_plan is not None:
+            return other_plan
+        difference = verify_audit(tree, releases, family=family)
+        if difference is not None:
+            prefix = f"[{index}]." if len(found) > 1 else ""
             return f"at {prefix}{difference}"
     return None
 
 
-def _another_plan(plan: Plan, plan_sha256: str | None) -> str | None:
+def _unmatched(
+    found: Sequence[dict[str, Any]], releases: Sequence[Release]
+) -> str | None:
+    """The first release without its audit, or audit without its release."""
+    audited = Counter(str(tree.get("release_sha256")) for tree in found)
+    named = Counter(release.sha256 for release in releases)
+    not_audited = named - audited
+    for release in releases:
+        if release.sha256 in not_audited:
+            name = f"{release.title}, release {release.sha256}"
+            return f"from what was named: it holds no audit of {name}"
+    for digest in audited - named:
+        problem = f"it holds an audit of release {digest}"
+        remedy = "name every release that it audits once"
+        return f"from what was named: {problem}; {remedy}"
+    return None
+
+
+def _other_plan(plan: Plan, plan_sha256: str | None) -> str | None:
     if plan_sha256 is None or plan.sha256 == plan_sha256.lower():
         return None
     return f"from what was named: its plan has the digest {plan.sha256}"
@@ -96,34 +112,56 @@ def verify_audit(
 ) -> Difference | None:
     """Recompute one audit (plain objects) and return its first difference, or None.
 
-    What was named counts as its family, whatever it says itself.
+    All releases that were named count as its family, whatever the audit says itself.
     """
     plan = parse_plan(found.get("plan"), file="audit: plan")
-    digest = str(found.get("release_sha256"))
-    by_digest = {release.sha256: release for release in (*releases, *family)}
-    if digest not in by_digest and len(by_digest) > 1:
-        raise InputError(
-            f"None of the releases has the digest {digest} that the audit names."
-        )
-    named = found.get("family")
-    members = (
-        [*map(str, named)] if isinstance(named, list) and digest in by_digest else []
-    )
-    if missing := [member for member in members if member not in by_digest]:
-        raise InputError(
-            f"The audit was judged in a family of {len(members)} releases, and the one with "
-            f"the digest {missing[0]} is missing; name all of them."
-        )
-    own = by_digest.get(digest, releases[0])
-    data = own.provenance.data_digest
-    same = [each for each in releases if data and each.provenance.data_digest == data]
-    recomputed = audit(own, plan, family=[*same, *family])
+    release = _audited_release(found, releases, family)
+    recomputed = audit(release, plan, family=[*_same_data(release, releases), *family])
     # A plan's numbers are written as given, not rounded as results are.
-    both = found["plan"], parse_json(canonical_json(plan.model_dump()), file="plan")
-    if both[0] != both[1]:
-        return first_difference(*both, path="plan") or Difference("plan", *both)
+    as_written = parse_json(canonical_json(plan.model_dump()), file="plan")
+    if found["plan"] != as_written:
+        difference = first_difference(found["plan"], as_written, path="plan")
+        if difference is None:  # digits beyond those that results are rounded to
+            return Difference("plan", found["plan"], as_written)
+        return difference
     rest = {key: value for key, value in found.items() if key != "plan"}
     return first_difference(rest, recomputed.model_dump(exclude={"plan"}), path="")
+
+
+def _audited_release(
+    found: dict[str, Any], releases: Sequence[Release], family: Sequence[Release]
+) -> Release:
+    """The release that an audit names; of a single one, that one, whatever it names.
+
+    Raises:
+        InputError: it is not among those named, or a member of its family is not.
+    """
+    digest = str(found.get("release_sha256"))
+    by_digest = {release.sha256: release for release in (*releases, *family)}
+    if digest not in by_digest:
+        if len(by_digest) > 1:
+            raise InputError(
+                f"None of the releases has the digest {digest} that the audit names."
+            )
+        return releases[0]
+    named_family = found.get("family")
+    if isinstance(named_family, list):
+        members = [str(member) for member in named_family]
+        missing = [member for member in members if member not in by_digest]
+        if missing:
+            raise InputError(
+                f"The audit was judged in a family of {len(members)} releases, and "
+                f"the one with the digest {missing[0]} is missing; name all of them."
+            )
+    return by_digest[digest]
+
+
+def _same_data(release: Release, releases: Sequence[Release]) -> list[Release]:
+    """The releases of the same records, of those whose data have a digest."""
+    digest = release.provenance.data_digest
+    if not digest:
+        return []
+    return [other for other in releases if other.provenance.data_digest == digest]
 
 
 def verify_report(
@@ -148,28 +186,77 @@ def verify_report(
     """
     text = read_text(path)
     carried = read_payload(text, file=str(path))
-    held = Counter(release.sha256 for release in (*carried.releases, *carried.family))
-    for release in (*releases, *family):
-        if release.sha256 not in held:
+    named = [*releases, *family]
+    _require_carried(path, carried, named)
+    other_release = _other_release(carried, named if releases else None)
+    if other_release is not None:
+        return other_release
+    other_plan = _other_plan(carried.plan, plan_sha256)
+    if other_plan is not None:
+        return other_plan
+    audits = audit(carried.releases, carried.plan, family=carried.family)
+    rendered = to_report(audits, carried.releases, carried.family)
+    difference = _page_difference(text, rendered)
+    if difference is None and Path(path).read_bytes() != text.encode():
+        return _at(1, HEAD, "a byte order mark", "none")
+    return difference
+
+
+def _require_carried(
+    path: str | os.PathLike[str], carried: Payload, named: Sequence[Release]
+) -> None:
+    digests = {release.sha256 for release in (*carried.releases, *carried.family)}
+    for release in named:
+        if release.sha256 not in digests:
             raise InputError(
                 f"{path} does not carry the release with digest {release.sha256}."
             )
-    named = {release.sha256 for release in (*releases, *family)}
-    for release in (*carried.releases, *carried.family):
-        if held[release.sha256] > 1:
+
+
+def _other_release(carried: Payload, named: Sequence[Release] | None) -> str | None:
+    """The first release of a page that is there twice, or that was not named.
+
+    Without names any release may be there.
+    """
+    allowed = None if named is None else {release.sha256 for release in named}
+    on_page = [*carried.releases, *carried.family]
+    counts = Counter(release.sha256 for release in on_page)
+    for release in on_page:
+        if counts[release.sha256] > 1:
             return f"from a page of pcer: it holds release {release.sha256} twice"
-        if releases and release.sha256 not in named:
-            also = f"{release.title}, release {release.sha256}"
-            return f"from what was named: it also holds {also}"
-    if another := _another_plan(carried.plan, plan_sha256):
-        return another
-    fresh = audit(carried.releases, carried.plan, family=carried.family)
-    difference = _page_difference(
-        text, to_report(fresh, carried.releases, carried.family)
-    )
-    if difference is None and Path(path).read_bytes() != text.encode():
-        return _at(1, "the head of the page", "a byte order mark", "none")
-    return difference
+        if allowed is not None and release.sha256 not in allowed:
+            name = f"{release.title}, release {release.sha256}"
+            return f"from what was named: it also holds {name}"
+    return None
+
+
+def _page_difference(found: str, expected: str) -> str | None:
+    """Where two pages differ first: its line, the part of the page, what each says."""
+    if found == expected:
+        return None
+    if f'content="{GENERATOR}"' not in found:
+        return _other_generator(found)
+    same = os.path.commonprefix([found, expected])  # noqa: RUF071 — texts, not paths
+    ids = re.findall(r'\bid="([^"]+)"', same)
+    where = ids[-1] if ids else HEAD
+    line = same.count("\n") + 1
+    return _at(line, where, _around(found, same), _around(expected, same))
+
+
+def _other_generator(found: str) -> str:
+    """Pages are compared within one version; another one is the first thing to name."""
+    meta = re.search(r'<meta name="generator" content="([^"]*)"', found)
+    if meta is None:
+        return _at(1, HEAD, "no generator", GENERATOR)
+    line = found.count("\n", 0, meta.start()) + 1
+    return _at(line, HEAD, clipped(meta[1]), GENERATOR)
+
+
+def _around(page: str, same: str) -> str:
+    """The line of a page in which ``same`` ends, from a little before that place."""
+    start_of_line = same.rfind("\n") + 1
+    start = max(start_of_line, len(same) - SHOWN_BEFORE)
+    return page[start : len(same) + SHOWN_AFTER].split("\n")[0]
 
 
 def _at(line: int, where: str, found: str, expected: str) -> str:
@@ -177,63 +264,60 @@ def _at(line: int, where: str, found: str, expected: str) -> str:
     return f"at line {line}, in {where}: {says}"
 
 
-def _page_difference(found: str, expected: str) -> str | None:
-    if found == expected:
-        return None
-    if f'content="{GENERATOR}"' not in found:
-        # Pages are compared within one version; another one is the first thing to name.
-        meta = re.search(r'<meta name="generator" content="([^"]*)"', found)
-        at_line = found.count("\n", 0, meta.start()) + 1 if meta else 1
-        generator = clipped(meta[1]) if meta else "no generator"
-        return _at(at_line, "the head of the page", generator, GENERATOR)
-    at = next(k for k, (a, b) in enumerate(zip_longest(found, expected)) if a != b)
-    same = expected[:at]
-    start = same.rfind("\n") + 1
-    places = re.findall(r'\bid="([^"]+)"', same)
-    # Both lines from a little before the difference, so that it is seen.
-    their, our = (
-        text[max(start, at - SHOWN_BEFORE) : at + SHOWN_AFTER]
-        for text in (found, expected)
-    )
-    where = places[-1] if places else "the head of the page"
-    return _at(same.count("\n") + 1, where, their.split("\n")[0], our.split("\n")[0])
-
-
 def first_difference(found: Any, expected: Any, *, path: str) -> Difference | None:
     """Compare plain objects, digit for digit, in the order of the file format."""
     if isinstance(expected, dict):
-        if not isinstance(found, dict):
-            return Difference(path, found, "an object")
-        for key in {**expected, **found}:
-            below = f"{path}.{key}" if path else key
-            if key not in expected:
-                return Difference(f"{path}.{key}", found[key], "nothing")
-            if key not in found:
-                return Difference(below, "nothing", rounded(expected[key]))
-            if difference := first_difference(found[key], expected[key], path=below):
-                return difference
-        return None
+        return _object_difference(found, expected, path)
     if isinstance(expected, list | tuple):
-        if not isinstance(found, list) or len(found) != len(expected):
-            return Difference(path, found, rounded(list(expected)))
-        pairs = enumerate(zip(found, expected, strict=True))
-        differences = (
-            first_difference(a, b, path=f"{path}[{k}]") for k, (a, b) in pairs
-        )
-        return next(filter(None, differences), None)
+        return _list_difference(found, expected, path)
+    if _is_same_value(found, expected):
+        return None
+    return Difference(path, found, rounded(expected))
+
+
+def _object_difference(
+    found: Any, expected: dict[str, Any], path: str
+) -> Difference | None:
+    if not isinstance(found, dict):
+        return Difference(path, found, "an object")
+    for key in {**expected, **found}:
+        if key not in expected:
+            return Difference(f"{path}.{key}", found[key], "nothing")
+        below = f"{path}.{key}" if path else key
+        if key not in found:
+            return Difference(below, "nothing", rounded(expected[key]))
+        difference = first_difference(found[key], expected[key], path=below)
+        if difference is not None:
+            return difference
+    return None
+
+
+def _list_difference(
+    found: Any, expected: Sequence[Any], path: str
+) -> Difference | None:
+    if not isinstance(found, list) or len(found) != len(expected):
+        return Difference(path, found, rounded(list(expected)))
+    for index, pair in enumerate(zip(found, expected, strict=True)):
+        difference = first_difference(*pair, path=f"{path}[{index}]")
+        if difference is not None:
+            return difference
+    return None
+
+
+def _is_same_value(found: Any, expected: Any) -> bool:
+    """Whether a text, a number, a truth value or null agrees, type and all."""
     if isinstance(expected, float) and type(found) in (int, float):
-        same = abs(found) <= sys.float_info.max and _same_digits(float(found), expected)
-    else:
-        same = type(found) is type(rounded(expected)) and found == rounded(expected)
-    return None if same else Difference(path, found, rounded(expected))
+        is_finite = abs(found) <= sys.float_info.max
+        return is_finite and _is_same_number(float(found), expected)
+    printed = rounded(expected)
+    return bool(type(found) is type(printed) and found == printed)
 
 
-def _same_digits(found: float, expected: float) -> bool:
-    """Whether ``found`` is ``expected`` rounded, allowing for another machine's last bit."""
+def _is_same_number(found: float, expected: float) -> bool:
+    """Whether ``found`` is ``expected`` rounded, give or take a machine's last bit."""
     if found != rounded(found):
         return False
     exponent = int(f"{expected:e}".partition("e")[2])
     last_digit = 10.0 ** (exponent - SIGNIFICANT_DIGITS + 1)
-    return bool(
-        found == rounded(expected) or abs(found - expected) <= HALF_A_DIGIT * last_digit
-    )
+    is_near = abs(found - expected) <= HALF_A_DIGIT * last_digit
+    return bool(found == rounded(expected) or is_near)

@@ -1,6 +1,6 @@
 """What is one step of DP-SGD, for a block of models? Pure functions of tensors.
 
-The engine and its devices call them; a device with kernels of its own does the same
+The engine and its devices call them; a device with its kernels does the same
 arithmetic. ``Layout`` says where the layers of a model lie.
 
 The first axis is always the model, the second the record of the batch. Gradients of

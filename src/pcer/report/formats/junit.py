@@ -1,4 +1,9 @@
-"""How are audits and comparisons written for a test runner?"""
+"""How are audits and comparisons written for a test runner?
+
+``pcer audit --junit`` and ``pcer compare --junit`` call this file. A release is a suite
+and a rule is a test, which fails where the rule is broken; what a person would read is
+the suite's output.
+"""
 
 from __future__ import annotations
 
@@ -18,25 +23,14 @@ from pcer.report.tables import background
 from pcer.report.tables.decisions import change_view, quantity
 from pcer.report.views import view_of
 
-# Of limits that are no success or accuracy of 100.
-UNITS = {"min_splits": " splits", "most_spent": " of epsilon"}
-
-
-UNITS |= dict.fromkeys(("largest_difference", "largest_outcome_gap"), " points")
-
-
-def to_junit(audits: Sequence[Audit], fail_on: Sequence[str]) -> str:
-    """One suite per release, one test for every rule, ``fail_on`` among them, or per setting."""
-    suites = []
-    for audit in map(as_shown, audits):
-        properties = {
-            "verdict": audit.verdict.value,
-            "groups": ", ".join(audit.told.named),
-        }
-        name = f"pcer {background.subject_name(audit)}"
-        output = terminal_text(view_of(audit, "full"), UNBROKEN)
-        suites.append((name, properties, list(_cases(audit, fail_on, name)), output))
-    return junit_text(suites)
+# Units of limits; those without a row are a success or an accuracy.
+OF_100 = " of 100"
+UNITS = {
+    "min_splits": " splits",
+    "most_spent": " of epsilon",
+    "largest_difference": " points",
+    "largest_outcome_gap": " points",
+}
 
 
 class Case(NamedTuple):
@@ -48,54 +42,58 @@ class Case(NamedTuple):
     text: str
 
 
-def junit_text(suites: Iterable[tuple[str, dict[str, str], list[Case], str]]) -> str:
-    """JUnit XML of suites: name, properties, tests, and what a person would read."""
-    root = Xml.Element("testsuites")
-    for name, properties, cases, output in suites:
-        failed = sum(case.failure is not None for case in cases)
-        counts = {"tests": str(len(cases)), "failures": str(failed), "errors": "0"}
-        suite = Xml.SubElement(root, "testsuite", {"name": name, **counts})
-        holder = Xml.SubElement(suite, "properties")
-        for key, value in properties.items():
-            Xml.SubElement(holder, "property", {"name": key, "value": value})
-        for case in cases:
-            found = Xml.SubElement(
-                suite, "testcase", {"classname": case.suite, "name": case.name}
-            )
-            if case.failure:
-                Xml.SubElement(
-                    found, "failure", {"message": case.failure}
-                ).text = case.text
-            else:
-                Xml.SubElement(found, "system-out").text = case.text
-        Xml.SubElement(suite, "system-out").text = output
-    Xml.indent(root)
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        + Xml.tostring(root, "unicode")
-        + "\n"
-    )
+class Suite(NamedTuple):
+    """The tests of one release or comparison, and what a person would read."""
+
+    name: str
+    properties: dict[str, str]
+    cases: list[Case]
+    output: str
+
+
+def to_junit(audits: Sequence[Audit], fail_on: Sequence[str]) -> str:
+    """One suite per release: a test per rule, or per setting where there is none.
+
+    The rules are the statements of ``fail_on`` and those of the plan's policy.
+    """
+    suites = []
+    for audit in map(as_shown, audits):
+        name = f"pcer {background.subject_name(audit)}"
+        groups = ", ".join(audit.told.named)
+        properties = {"verdict": audit.verdict.value, "groups": groups}
+        output = terminal_text(view_of(audit, "full"), UNBROKEN)
+        cases = list(_cases(audit, fail_on, name))
+        suites.append(Suite(name, properties, cases, output))
+    return junit_text(suites)
 
 
 def _cases(audit: Audit, fail_on: Sequence[str], suite: str) -> Iterator[Case]:
-    """Every rule, which fails where it is broken; without rules every setting with both answers."""
     policy = audit.plan.policy or Policy()
-    for budget in audit.budgets if policy == Policy() and not fail_on else ():
-        yield Case(suite, background.setting_of(budget), None, budget.headline)
+    if policy == Policy() and not fail_on:
+        for setting in audit.budgets:
+            name = background.setting_of(setting)
+            yield Case(suite, name, None, setting.headline)
     for statement in dict.fromkeys([*fail_on, *policy.fail_on]):
-        met = statement_met(audit, statement)
-        yield Case(
-            suite, f"fail_on: {statement}", met, met or wording.say("policy", "not_met")
-        )
-    for key, limit in policy.model_dump(
-        exclude={"fail_on"}, exclude_defaults=True
-    ).items():
-        # what has a case of its own is not part of strictness
-        parts = [part for part in STRICT_RULES if getattr(policy, part, None) is None]
-        rules = [key, *parts] if key == "strict" else [key]
-        broken = [each.sentence for each in audit.broken_rules if each.rule in rules]
-        text = " ".join(broken) or _kept(key, limit)
-        yield Case(suite, f"policy: {key}", text if broken else None, text)
+        failure = statement_met(audit, statement)
+        text = failure or wording.say("policy", "not_met")
+        yield Case(suite, f"fail_on: {statement}", failure, text)
+    limits = policy.model_dump(exclude={"fail_on"}, exclude_defaults=True)
+    for rule, limit in limits.items():
+        failure = _broken(audit, policy, rule)
+        text = failure or _kept(rule, limit)
+        yield Case(suite, f"policy: {rule}", failure, text)
+
+
+def _broken(audit: Audit, policy: Policy, rule: str) -> str | None:
+    """How a rule is broken; strictness also by its parts that have no own case."""
+    rules = [rule]
+    if rule == "strict":
+        limits = policy.model_dump(exclude_none=True)
+        rules += [part for part in STRICT_RULES if part not in limits]
+    sentences = [
+        broken.sentence for broken in audit.broken_rules if broken.rule in rules
+    ]
+    return " ".join(sentences) or None
 
 
 def _kept(rule: str, limit: Any) -> str:
@@ -105,7 +103,9 @@ def _kept(rule: str, limit: Any) -> str:
     if rule == "required_costs":
         names = [proxy_named(attack).phrase for attack in limit]
         return wording.say("policy", "kept_required_costs", limit=wording.listed(names))
-    unit = UNITS.get(rule, " of 100").removesuffix("s" * (limit == 1))
+    unit = UNITS.get(rule, OF_100)
+    if limit == 1:
+        unit = unit.removesuffix("s")
     return wording.say("policy", "kept", rule=rule, limit=f"{limit:g}{unit}")
 
 
@@ -114,17 +114,53 @@ def changes_to_junit(changes: Changes) -> str:
     changes = as_shown(changes)
     properties = {"verdict": changes.verdict.value}
     for name, release in (("old", changes.old), ("new", changes.new)):
-        properties |= {name: release.title, f"{name} sha256": release.release_sha256}
-    cases = []
-    for setting in changes.settings:
-        for row in setting.rows:
-            failure = "worse" if row.verdict is ChangeVerdict.WORSE else None
-            suite = f"pcer compare {setting.name}"
-            text = row.verdict.words
-            if failure:
-                text = f"{wording.capital(worded(row, setting.new, changes.proxy, False))}."
-            cases.append(Case(suite, quantity(row.groups, row.axis), failure, text))
+        properties[name] = release.title
+        properties[f"{name} sha256"] = release.release_sha256
     name = f"pcer compare {changes.old.title} and {changes.new.title}"
-    return junit_text(
-        [(name, properties, cases, terminal_text(change_view(changes), UNBROKEN))]
-    )
+    output = terminal_text(change_view(changes), UNBROKEN)
+    return junit_text([Suite(name, properties, list(_change_cases(changes)), output)])
+
+
+def _change_cases(changes: Changes) -> Iterator[Case]:
+    for setting in changes.settings:
+        suite = f"pcer compare {setting.name}"
+        for row in setting.rows:
+            failure = None
+            text = row.verdict.words
+            if row.verdict is ChangeVerdict.WORSE:
+                failure = "worse"
+                sentence = worded(row, setting.new, changes.proxy, several=False)
+                text = f"{wording.capital(sentence)}."
+            yield Case(suite, quantity(row.groups, row.axis), failure, text)
+
+
+def junit_text(suites: Iterable[Suite]) -> str:
+    """JUnit XML of suites."""
+    root = Xml.Element("testsuites")
+    for suite in suites:
+        _add_suite(root, suite)
+    Xml.indent(root)
+    written = Xml.tostring(root, "unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{written}\n'
+
+
+def _add_suite(root: Xml.Element, suite: Suite) -> None:
+    n_failed = sum(case.failure is not None for case in suite.cases)
+    counts = {"tests": str(len(suite.cases)), "failures": str(n_failed), "errors": "0"}
+    element = Xml.SubElement(root, "testsuite", {"name": suite.name, **counts})
+    properties = Xml.SubElement(element, "properties")
+    for name, value in suite.properties.items():
+        Xml.SubElement(properties, "property", {"name": name, "value": value})
+    for case in suite.cases:
+        _add_case(element, case)
+    Xml.SubElement(element, "system-out").text = suite.output
+
+
+def _add_case(suite: Xml.Element, case: Case) -> None:
+    names = {"classname": case.suite, "name": case.name}
+    element = Xml.SubElement(suite, "testcase", names)
+    if case.failure is None:
+        Xml.SubElement(element, "system-out").text = case.text
+    else:
+        failure = Xml.SubElement(element, "failure", {"message": case.failure})
+        failure.text = case.text

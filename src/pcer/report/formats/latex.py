@@ -1,4 +1,8 @@
-"""How are views and tables written as LaTeX?"""
+"""How are views and tables written as LaTeX?
+
+``pcer audit --latex`` and ``Audit.paper().to_latex()`` call this file. The paper's
+study typesets names with ``latex_text``.
+"""
 
 from __future__ import annotations
 
@@ -10,41 +14,8 @@ from pcer.report.formats.terminal import without_marks
 from pcer.report.table import ISOLATES, Table
 from pcer.report.views import View, view_of
 
-
-def to_latex_tables(audits: Sequence[Audit], view: View = "full") -> str:
-    """Audits as LaTeX: sentences as paragraphs, booktabs tables."""
-    parts = ["% Needs \\usepackage[T1]{fontenc} and \\usepackage{booktabs,graphicx}.\n"]
-    for shown in (
-        each for audit in map(as_shown, audits) for each in view_of(audit, view)
-    ):
-        if isinstance(shown, Table):
-            parts.append(to_latex(shown))
-        else:
-            parts.append(rf"\paragraph{{{latex_text(shown.title)}.}}")
-            parts.append(latex_text(" ".join(shown.sentences)) + "\n")
-    return "\n".join(parts)
-
-
-def to_latex(table: Table) -> str:
-    """The table as a booktabs ``table`` environment, in the shape of the paper's tables.
-
-    One that is wider than the page is made smaller (with graphicx) until it fits.
-    """
-    align = "l" * table.n_labels + "c" * (len(table.columns) - table.n_labels)
-    every = (table.columns, *table.rows)
-    head, *body = (" & ".join(map(latex_text, row)) + r" \\" for row in every)
-    title = table.title if table.title.endswith("?") else f"{table.title}."
-    caption = f"{title} {table.note}".strip()
-    return LATEX_TABLE % (latex_text(caption), align, head, "\n".join(body))
-
-
-def latex_text(text: str) -> str:
-    """Text that LaTeX typesets as it is; the signs of this field become mathematics."""
-    return "".join(
-        _LATEX.get(character, character) for character in without_marks(text)
-    )
-
-
+PACKAGES = "% Needs \\usepackage[T1]{fontenc} and \\usepackage{booktabs,graphicx}.\n"
+# Places: caption, alignment of the columns, head, rows.
 LATEX_TABLE = r"""\begin{table*}[t]
 \caption{%s}
 \small\centering
@@ -58,9 +29,15 @@ LATEX_TABLE = r"""\begin{table*}[t]
 \end{tabular}}
 \end{table*}
 """
-_LATEX = {
+LATEX_SIGNS = {
     "\\": r"\textbackslash{}",
-    **{character: "\\" + character for character in "&%$#_{}"},
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
@@ -78,3 +55,39 @@ _LATEX = {
     "–": "--",
     **dict.fromkeys(ISOLATES, ""),
 }
+
+
+def to_latex_tables(audits: Sequence[Audit], view: View = "full") -> str:
+    """Audits as LaTeX: sentences as paragraphs, booktabs tables."""
+    parts = [PACKAGES]
+    for audit in map(as_shown, audits):
+        for part in view_of(audit, view):
+            if isinstance(part, Table):
+                parts.append(to_latex(part))
+                continue
+            parts.append(rf"\paragraph{{{latex_text(part.title)}.}}")
+            parts.append(latex_text(" ".join(part.sentences)) + "\n")
+    return "\n".join(parts)
+
+
+def to_latex(table: Table) -> str:
+    """The table as a booktabs ``table`` environment, in the shape of the paper's.
+
+    One that is wider than the page is made smaller (with graphicx) until it fits.
+    """
+    align = "l" * table.n_labels + "c" * (len(table.columns) - table.n_labels)
+    head = _latex_row(table.columns)
+    body = "\n".join(_latex_row(row) for row in table.rows)
+    title = table.title if table.title.endswith("?") else f"{table.title}."
+    caption = latex_text(f"{title} {table.note}".strip())
+    return LATEX_TABLE % (caption, align, head, body)
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join(map(latex_text, cells)) + r" \\"
+
+
+def latex_text(text: str) -> str:
+    """Text that LaTeX typesets as it is; the signs of this field become mathematics."""
+    characters = without_marks(text)
+    return "".join(LATEX_SIGNS.get(character, character) for character in characters)

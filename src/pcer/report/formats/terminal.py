@@ -1,8 +1,14 @@
-"""How are views and tables written for a terminal?"""
+"""How are views and tables written for a terminal?
+
+The command line prints with this file, results in Python show themselves by it, and
+other formats write text without the marks of our layout (``without_marks``). Whatever
+the width, no line is too long and no number breaks.
+"""
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal, TextIO
@@ -26,45 +32,50 @@ from pcer.report.table import (
 WIDTH = 80
 NARROWEST = 24  # in fewer columns the terminal itself breaks lines
 UNBROKEN = 10_000  # columns where lines are not to be broken
+INDENT = 2  # of sentences under a title
+BETWEEN = 2  # spaces between the columns of a table
+MOST_PARTS = 2  # of a table, one below the other
+# A longer one may be cut, so that a name of another's making does not take all the
+# room.
+LONGEST_WORD = 24
+# Stands for a space where a line must not break; of no script, so in nobody's text.
+UNBROKEN_SPACE = "\ue000"
+
+
+def terminal_text(shown: Iterable[Lines | Table], width: int = WIDTH) -> str:
+    """What a terminal shows, as text."""
+    parts = []
+    for title, body in terminal_parts(shown, width):
+        parts.append(f"{title}\n{body}".strip("\n"))
+    return "\n\n".join(parts)
 
 
 def terminal_parts(
     shown: Iterable[Lines | Table], width: int
 ) -> Iterator[tuple[str, str]]:
-    """Title and body of each, which fit; of sentences only the first are not indented."""
-    for k, each in enumerate(shown):
-        if isinstance(each, Table):
-            body = table_body(each, width)
+    """Title and body of each part, in lines that fit; the first is not indented."""
+    indent = 0
+    for part in shown:
+        if isinstance(part, Table):
+            body = table_body(part, width)
         else:
-            body = "\n".join(
-                wrapped(line, width, indent=2 * (k > 0)) for line in each.sentences
-            )
-        yield wrapped(each.title, width), body
-
-
-def terminal_text(shown: Iterable[Lines | Table], width: int = WIDTH) -> str:
-    """What a terminal shows, as text."""
-    parts = terminal_parts(shown, width)
-    return "\n\n".join(f"{title}\n{body}".strip("\n") for title, body in parts)
-
-
-# Stands for a space where a line must not break; of no script, so in nobody's text.
-UNBROKEN_SPACE = "\ue000"
+            lines = [wrapped(line, width, indent=indent) for line in part.sentences]
+            body = "\n".join(lines)
+        yield wrapped(part.title, width), body
+        indent = INDENT
 
 
 def table_body(table: Table, width: int) -> str:
-    """The table for a terminal without its title: readable without colour, no line too wide.
+    """The table for a terminal without its title: readable without colour.
 
     Where it is too wide its columns stand below each other in two parts, and where that
     does not do either every row becomes a list. Nothing is cut, and a number never
     breaks.
     """
-    body = [
-        _grid(part, width) if part else _stack(table, width)
-        for part in _parts(table, width)
-    ]
-    note = [wrapped(table.note, width)] if table.note else []
-    return "\n".join(["\n\n".join(body), *note])
+    parts = _parts_that_fit(table, width)
+    grids = [_grid(part, width) for part in parts] or [_stack(table, width)]
+    body = "\n\n".join(grids)
+    return f"{body}\n{wrapped(table.note, width)}" if table.note else body
 
 
 def wrapped(text: str, width: int, *, indent: int = 0, hanging: int = 0) -> str:
@@ -73,111 +84,146 @@ def wrapped(text: str, width: int, *, indent: int = 0, hanging: int = 0) -> str:
     >>> wrapped("cost: 1.5 [1.2, 1.9]", 16, indent=2, hanging=2)
     '  cost: 1.5\n    [1.2, 1.9]'
     """
+    room = max(width - indent - hanging, 1)
     lines: list[str] = []
-    for part in without_marks(text).split("\n"):
-        bound = TOGETHER.sub(lambda found: found[0].replace(" ", UNBROKEN_SPACE), part)
-        found = Text(bound).wrap(_console(width), max(width - indent - hanging, 1))
-        for k, line in enumerate(found):
-            lines.append(" " * (indent + (hanging if k else 0)) + line.plain.rstrip())
+    for paragraph in without_marks(text).split("\n"):
+        bound = TOGETHER.sub(_without_spaces, paragraph)
+        for number, line in enumerate(Text(bound).wrap(_console(width), room)):
+            n_spaces = indent if number == 0 else indent + hanging
+            lines.append(f"{'':{n_spaces}}{line.plain.rstrip()}")
     return "\n".join(lines).replace(UNBROKEN_SPACE, " ")
 
 
-BETWEEN = 2  # spaces between the columns of a terminal's table
-MOST_PARTS = 2
-# A longer one may be cut, so that a name of another's making does not take all the
-# room.
-LONGEST_WORD = 24
+def _without_spaces(match: re.Match[str]) -> str:
+    return match[0].replace(" ", UNBROKEN_SPACE)
 
 
-def _parts(table: Table, width: int) -> Iterator[Table | None]:
-    """The table, or its columns in few parts that fit; None once where neither does."""
+def _parts_that_fit(table: Table, width: int) -> list[Table]:
+    """The table, or its columns in few parts that fit, each with all labels.
+
+    Empty where there would be more parts, or one has a column that is too wide.
+    """
+    labels = list(range(table.n_labels))
     parts = []
-    columns = list(range(table.n_labels))
-    for k in range(table.n_labels, len(table.columns)):
-        if len(columns) > table.n_labels and not _widths(
-            _picked(table, [*columns, k]), width
-        ):
-            parts.append(columns)
-            columns = list(range(table.n_labels))
-        columns = [*columns, k]
-    picked = [_picked(table, part) for part in [*parts, columns]]
-    fit = len(picked) <= MOST_PARTS and all(_widths(part, width) for part in picked)
-    yield from picked if fit else [None]
+    columns = labels
+    for column in range(table.n_labels, len(table.columns)):
+        wider = [*columns, column]
+        if columns != labels and not _widths(_picked(table, wider), width):
+            parts.append(_picked(table, columns))
+            wider = [*labels, column]
+        columns = wider
+    parts.append(_picked(table, columns))
+    fits = len(parts) <= MOST_PARTS and all(_widths(part, width) for part in parts)
+    return parts if fits else []
 
 
 def _picked(table: Table, columns: Sequence[int]) -> Table:
-    rows = tuple(tuple(row[k] for k in columns) for row in table.rows)
-    return replace(table, columns=tuple(table.columns[k] for k in columns), rows=rows)
+    """The table with some of its columns."""
+    heads = tuple(table.columns[column] for column in columns)
+    rows = []
+    for row in table.rows:
+        rows.append(tuple(row[column] for column in columns))
+    return replace(table, columns=heads, rows=tuple(rows))
+
+
+def _widths(table: Table, width: int) -> list[int]:
+    """Widths of the columns, words narrowed until all fit; empty if they never do."""
+    min_widths = []
+    widths = []
+    for column, name in enumerate(table.columns):
+        cells = [row[column] for row in table.rows]
+        min_width = _min_width(name, cells, is_label=column < table.n_labels)
+        min_widths.append(min_width)
+        widths.append(max(min_width, *map(_longest_line, (name, *cells))))
+    room = width - BETWEEN * (len(widths) - 1)
+    if sum(min_widths) > room:
+        return []
+    while sum(widths) > room:
+        widest = _widest_that_narrows(widths, min_widths)
+        widths[widest] -= 1
+    return widths
+
+
+def _min_width(name: str, cells: Sequence[str], *, is_label: bool) -> int:
+    """How narrow a column can be: words may stand below each other, numbers not."""
+    has_digits = any(character.isdigit() for character in "".join(cells))
+    longest_part = _longest_word if is_label or not has_digits else _longest_line
+    return max([_longest_word(name), *map(longest_part, cells)])
+
+
+def _widest_that_narrows(widths: Sequence[int], min_widths: Sequence[int]) -> int:
+    """The widest column of those that can be narrower, the first of several."""
+
+    def room_and_width(column: int) -> tuple[bool, int]:
+        return widths[column] > min_widths[column], widths[column]
+
+    return max(range(len(widths)), key=room_and_width)
 
 
 def _longest_word(text: str) -> int:
-    return min(
-        max(map(cell_len, without_marks(text, narrow=True).split()), default=1),
-        LONGEST_WORD,
-    )
+    words = without_marks(text, narrow=True).split()
+    return min(max(map(cell_len, words), default=1), LONGEST_WORD)
 
 
 def _longest_line(text: str) -> int:
     return max(map(cell_len, without_marks(text, narrow=True).split("\n")))
 
 
-def _widths(table: Table, width: int) -> list[int]:
-    """Widths of the columns, words narrowed until all fit; empty where they never do."""
-    least = []
-    widths = []
-    for k, name in enumerate(table.columns):
-        cells = [row[k] for row in table.rows]
-        is_words = k < table.n_labels or not any(map(str.isdigit, "".join(cells)))
-        measure = _longest_word if is_words else _longest_line  # a number never breaks
-        least.append(max([_longest_word(name), *map(measure, cells)]))
-        widths.append(max([least[-1], *map(_longest_line, (name, *cells))]))
-    room = width - BETWEEN * (len(widths) - 1)
-    if sum(least) > room:
-        return []
-    while sum(widths) > room:
-        widest = max(
-            range(len(widths)), key=lambda k: (widths[k] > least[k], widths[k])
-        )
-        widths[widest] -= 1
-    return widths
-
-
 def _grid(table: Table, width: int) -> str:
-    shown = rich.table.Table(
+    """The table in columns that fit; a setting is named in the first of its rows."""
+    grid = rich.table.Table(
         box=rich.box.SIMPLE_HEAD,
         pad_edge=False,
         padding=(0, BETWEEN - 1, 0, 0),
         show_edge=False,
     )
-    for index, (name, size) in enumerate(
-        zip(table.columns, _widths(table, width), strict=True)
-    ):
+    widths = _widths(table, width)
+    for index, name in enumerate(table.columns):
         side: Literal["left", "right"] = "left" if index < table.n_labels else "right"
-        head = Text(without_marks(name, narrow=True))
-        shown.add_column(head, justify=side, overflow="fold", width=size)
+        grid.add_column(_cell(name), justify=side, overflow="fold", width=widths[index])
+    for row in _named_once(table):
+        grid.add_row(*map(_cell, row))
+    text = io.StringIO()
+    _console(width, text).print(grid)
+    lines = [line.rstrip() for line in text.getvalue().splitlines()]
+    return "\n".join(lines).strip("\n")
+
+
+def _named_once(table: Table) -> Iterator[Sequence[str]]:
+    """Rows of which the first cell is empty where the row above begins alike.
+
+    The only label of a table stands in every row.
+    """
     above = None
     for first, *rest in table.rows:
-        # A setting is named in the first of its rows only.
-        named = "" if table.n_labels > 1 and first == above else first
-        shown.add_row(
-            *(Text(without_marks(cell, narrow=True)) for cell in (named, *rest))
-        )
+        is_repeated = table.n_labels > 1 and first == above
+        yield ["" if is_repeated else first, *rest]
         above = first
-    text = io.StringIO()
-    _console(width, text).print(shown)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).strip("\n")
+
+
+def _cell(text: str) -> Text:
+    return Text(without_marks(text, narrow=True))
 
 
 def _stack(table: Table, width: int) -> str:
-    """Every row as a list of its cells, each with the name of its column."""
-    n_heads = min(table.n_labels, 2) if table.n_labels < len(table.columns) else 1
+    """Every row as a list of its cells, each with the name of its column.
+
+    One or two labels are the head of a row.
+    """
+    has_numbers = table.n_labels < len(table.columns)
+    n_heads = min(table.n_labels, 2) if has_numbers else 1
+    names = [name.rstrip("?") for name in table.columns[n_heads:]]
     lines = []
     for row in table.rows:
-        lines.append(wrapped(", ".join(row[:n_heads]).replace("\n", " "), width))
-        for name, cell in zip(table.columns[n_heads:], row[n_heads:], strict=True):
-            line = f"{name.rstrip('?')}: {cell}".replace("\n", " ")
-            lines.append(wrapped(line, width, indent=2, hanging=2))
+        lines.append(wrapped(_one_line(", ".join(row[:n_heads])), width))
+        for name, cell in zip(names, row[n_heads:], strict=True):
+            line = _one_line(f"{name}: {cell}")
+            lines.append(wrapped(line, width, indent=INDENT, hanging=INDENT))
     return "\n".join(lines)
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", " ")
 
 
 def _console(width: int, text: TextIO | None = None) -> Console:
@@ -192,7 +238,8 @@ def _console(width: int, text: TextIO | None = None) -> Console:
 
 
 def without_marks(text: str, *, narrow: bool = False) -> str:
-    """Text without the marks of our layout; where it is narrow, broken wherever it may."""
+    """Text without the marks of our layout; narrow text breaks wherever it may."""
     marks = dict.fromkeys(map(ord, ISOLATES), "")  # only a browser heeds them
-    marks |= {ord(SOFT_HYPHEN): "-\n" * narrow, ord(MAY_BREAK): "\n" * narrow}
+    marks[ord(SOFT_HYPHEN)] = "-\n" if narrow else ""
+    marks[ord(MAY_BREAK)] = "\n" if narrow else ""
     return shown(text, keep=LAYOUT).translate(marks)
