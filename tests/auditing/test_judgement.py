@@ -359,7 +359,8 @@ def test_a_margin_makes_equality_a_verdict():
 
 def test_settings_are_models_and_budgets(unequal):
     runs = json.loads(unequal.to_json())["runs"]
-    models = [{**run, "model": name} for name in ("forest", "net") for run in runs]
+    models = [{**run, "model": "forest"} for run in runs]
+    models += [{**run, "model": "net"} for run in runs]
     audit = pcer.audit(changed(unequal, runs=models), QUICK)
     for rows in (audit.budgets, audit.published, comparisons(audit)):
         assert [one.model for one in rows] == ["forest", "net"]
