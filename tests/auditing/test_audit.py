@@ -368,10 +368,11 @@ def test_a_plan_that_does_not_fit_is_refused(strong):
         {"floors": []},
         {"resamples": 0},
         {"rng": -1},
-        {"colour": 1},
     ):
         with pytest.raises(ValueError, match=next(iter(bad))):
             pcer.Plan(**bad)
+    with pytest.raises(TypeError, match="colour"):
+        pcer.Plan(colour=1)
     assert pcer.Plan(floors=[0.1, 0.001, 0.1]).floors == [0.001, 0.1]
 
 

@@ -140,9 +140,9 @@ def _story(
     """What one attack shows.
 
     ``smallest`` are its smallest p-values, ``over_attacks`` the same adjusted over all
-    attacks, ``levels`` those of its own p-values at which all attacks together keep
-    .05. Where a smallest p-value is small over all attacks, too, groups are named only
-    where their own p-value is; else those are named that this attack alone shows.
+    attacks, ``levels`` the ones at which its p-values keep .05 for all attacks
+    together. Where a smallest p-value is small over all attacks, too, groups are named
+    only where their own p-value is; else those are named that this attack alone shows.
     """
     exposures_differ = evidence.exposures_differ
     differs = exposures_differ & (evidence.exposure.p_value <= levels.exposure)

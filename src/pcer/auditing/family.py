@@ -1,9 +1,9 @@
 """Which releases are judged together, and what does that make of their p-values?
 
-Releases of the same records are one family: whoever looks at five attributes of the
-same people finds one alarm in twenty by chance five times as often. ``audit`` asks for
-the family of each release, and ``downgrade`` (measuring/refutations.py) withdraws what
-does not stand in it.
+Releases of the same records are one family: in five attributes of the same people an
+alarm by chance is five times as likely as in one. ``audit`` asks for the family of
+each release, and ``downgrade`` (measuring/refutations.py) withdraws what does not
+stand in it.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ def _bounded(audit: Audit, tested: Tested) -> list[tuple[BudgetResult, Measured]
 
 
 def exposure_bounds(audit: Audit, tested: Tested) -> list[Bound]:
-    """Of each group: an attacker's right answers of 100, all limits together."""
+    """An attacker's right answers of 100, by group, all limits together."""
     names = audit.subject.groups
     bounded = _bounded(audit, tested)
     level = audit.plan.confidence_level
@@ -263,7 +263,7 @@ def exposure_bounds(audit: Audit, tested: Tested) -> list[Bound]:
 
 
 def difference_bounds(audit: Audit, tested: Tested) -> list[Bound]:
-    """Of each pair: by how many right answers of 100 their exposures may differ."""
+    """By how many right answers of 100 the exposures of each pair may differ."""
     pairs = _all_pairs(audit)
     names = _pair_names(audit)
     bounded = _bounded(audit, tested)
@@ -287,7 +287,7 @@ def difference_bounds(audit: Audit, tested: Tested) -> list[Bound]:
 
 
 def detectable_bounds(audit: Audit, _: Tested) -> list[Bound]:
-    """Of each group: the smallest exposure that would have been detected."""
+    """The smallest exposure of each group that would have been detected."""
     per_success = audit.proxy.scale.per_success
     points = math.nan if per_success is None else per_success
 
@@ -301,7 +301,7 @@ def detectable_bounds(audit: Audit, _: Tested) -> list[Bound]:
 
 
 def outcome_bounds(audit: Audit, tested: Tested) -> list[Bound]:
-    """Of each pair: by how many of 100 their outcomes may differ."""
+    """By how many of 100 the outcomes of each pair may differ."""
     pairs = _all_pairs(audit)
     names = _pair_names(audit)
     z = limit_quantile(
@@ -322,7 +322,7 @@ def outcome_bounds(audit: Audit, tested: Tested) -> list[Bound]:
 
 
 def spent_bounds(audit: Audit, _: Tested) -> list[Bound]:
-    """Of each group: the mean epsilon of its receipts, at most what was promised."""
+    """The mean epsilon of each group's receipts, at most what was promised."""
     z = limit_quantile(
         n_limits=len(audit.budgets) * len(audit.subject.groups),
         confidence_level=audit.plan.confidence_level,
@@ -347,7 +347,7 @@ def _most_spent(setting: BudgetResult, group: GroupResult, z: float) -> float:
 
 
 def accuracy_bounds(audit: Audit, _: Tested) -> list[Bound]:
-    """Of each setting: the accuracy on these records, by Student's t over splits."""
+    """The accuracy of each setting on these records, by Student's t over splits."""
     from scipy.special import stdtrit
 
     tail = (1 - audit.plan.confidence_level) / len(audit.budgets)

@@ -173,7 +173,7 @@ class Telling:
 
     @property
     def beside(self) -> str:
-        """The same in brackets."""
+        """With whom it is compared, in brackets."""
         return f" ({self.other})" if self.has_pairs else ""
 
     @property
@@ -210,7 +210,7 @@ class Telling:
 
     @property
     def low(self) -> str:
-        """That of ``other``."""
+        """The exposure or outcome rate of ``other``."""
         return self.levels[1]
 
     @property
@@ -270,7 +270,7 @@ class Telling:
 
     @property
     def bounded(self) -> str:
-        """The same as a clause."""
+        """The largest exposure as a clause."""
         if largest_bound(self.setting) is None:
             return "no bound is known"
         return self.scale.most.format(amount=self.at_most)
