@@ -227,6 +227,24 @@ def listed(parts: Sequence[str]) -> str:
     )
 
 
+def plural(n: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "split"), plural(20, "random split")
+    ('1 split', '20 random splits')
+    """
+    return f"{n} {noun}{plural_ending(n)}"
+
+
+def plural_ending(n: int) -> str:
+    """What a regular noun ends in, for templates with a place for it: ``split{s}``.
+
+    >>> plural_ending(1), plural_ending(2)
+    ('', 's')
+    """
+    return "" if n == 1 else "s"
+
+
 def capital(text: str) -> str:
     """A text at the head of a sentence."""
     return f"{text[:1].upper()}{text[1:]}"

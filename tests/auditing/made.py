@@ -1,4 +1,4 @@
-"""Releases for tests of audits: drawn with a known truth, written by hand, and changed."""
+"""Releases for tests of audits: drawn with a known truth, by hand, and changed."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,10 @@ def of_rates(
     accuracy: float = 0.8,
     **said: object,
 ) -> Release:
-    """Gaps and positive rates of two groups by budget, one seed each; n of training and test."""
+    """Gaps and positive rates of two groups by budget, one seed each.
+
+    ``n`` is the size of training and test.
+    """
     sizes = [{}, {}] if n is None else [{"n": part} for part in n]
     runs = []
     for epsilon, pair in settings.items():
@@ -84,10 +87,9 @@ def pooled(
 ) -> Release:
     """With an attack over all models of a setting."""
     tree = json.loads(release.to_json())
-    rows = [
-        {"epsilon": epsilon, "group": name, "proxy": attack, "value": value, **fields}
-        for epsilon in epsilons
-        for name, value in zip(release.subject.groups, values, strict=True)
-    ]
-    rows = [{**row, "standard_error": error} for row in rows]
+    rows = []
+    for epsilon in epsilons:
+        for name, value in zip(release.subject.groups, values, strict=True):
+            row = {"epsilon": epsilon, "group": name, "proxy": attack, **fields}
+            rows.append({**row, "value": value, "standard_error": error})
     return changed(release, pooled_exposure=[*tree.get("pooled_exposure", []), *rows])

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
+from string import Formatter
 from typing import get_args
 
 import numpy as np
@@ -12,10 +13,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import pcer
-from pcer.auditing.record import Audit
-from pcer.auditing.sentences import advice, cards, certainty, headline, telling
+from pcer import wording
+from pcer.auditing.record import Audit, PairResult
+from pcer.auditing.sentences import advice, cards, certainty, headline, of, telling
 from pcer.measuring.plan import Benefit
 from pcer.paper.records import Summary
+from pcer.release.file import Release
 from pcer.release.reading import parse_release
 from pcer.report.tables.paper import plus_minus
 from pcer.wording import bounds, decimals, signed
@@ -51,7 +54,8 @@ def test_numbers_are_written_rounded_and_none_as_a_negative_zero(value, other, p
     summary = Summary(mean=value, std=abs(other), ci=ci)
     texts = [decimals(value, places), signed(value), bounds(ci), bounds(ci, places)]
     texts += [plus_minus(summary), plus_minus(summary, places)]
-    assert all(number < 0 for text in texts for number in negatives(text))
+    for text in texts:
+        assert all(number < 0 for number in negatives(text))
     assert float(decimals(value, places).replace("−", "-")) == round(value, places)
     near = float(signed(value).replace("−", "-").replace(",", ""))
     assert near == pytest.approx(value, rel=0.005, abs=1e-300)
@@ -66,8 +70,9 @@ def test_rates_lose_only_the_zero_before_the_point():
 # Every headline and card: on all answers, forced upon one audit; and on releases
 
 FORBIDDEN = re.compile(
-    "worse off|this alone|told apart|by lot|taken back|takes back|coin-flip|of its own|surer|"
-    "witness|picture of chance|no memory|privacy cost|[{}]|\\bnan\\b|None(?! of)| %",
+    "worse off|this alone|told apart|by lot|taken back|takes back|coin-flip|of its own|"
+    "surer|witness|picture of chance|no memory|privacy cost|[{}]|\\bnan\\b|"
+    "None(?! of)| %",
 )
 AXES = (
     re.compile("recognis|exposure|detect"),
@@ -95,6 +100,73 @@ def sentences(audit: Audit) -> Iterator[str]:
         yield from advice.what_would_change(audit, setting)
 
 
+@pytest.fixture(scope="module")
+def forest() -> Release:
+    return pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
+
+
+PLACES_OF_ONE_SENTENCE = {
+    *("others", "do", "double"),
+    *("reason", "stronger", "n", "all", "better", "detected", "by"),  # exposure card
+    *("truth", "verb", "numbers"),  # outcomes card
+    *("rates", "here"),  # account
+    *("pair", "before", "after", "count", "old", "new"),  # levelling
+}
+TOLD = (
+    *("exposure", "outcomes", "badge", "exposure_card", "outcomes_card"),
+    *get_args(Benefit),
+)
+TOLD_FORMS = {
+    "how_sure": ("outcomes_differ", "outcomes_no_difference_shown"),
+    "account": (*get_args(Benefit), "no_difference"),
+    "advice": ("shrinks", "grows", "stays"),
+}
+
+
+def told_templates() -> Iterator[str]:
+    """Templates that ``Telling`` fills."""
+    for section in TOLD:
+        yield from wording.templates()[section].values()
+    for section, forms in TOLD_FORMS.items():
+        yield from (wording.templates()[section][form] for form in forms)
+
+
+@pytest.mark.parametrize("axis", get_args(telling.Axis))
+@pytest.mark.parametrize("is_plain", [False, True])
+def test_every_place_of_every_template_is_a_property_of_telling(axis, is_plain):
+    audit = three_groups()
+    for setting in audit.budgets:
+        told = telling.Telling(audit, setting, axis, is_plain=is_plain)
+        for template in told_templates():
+            places = {place for _, place, _, _ in Formatter().parse(template)}
+            for place in places - {None} - PLACES_OF_ONE_SENTENCE:
+                assert isinstance(told[place], str)
+
+
+def test_a_place_of_one_sentence_hides_the_property_of_that_name(forest):
+    audit = pcer.audit(forest, QUICK)
+    told = telling.Telling(audit, audit.told, "exposure")
+    once = told.say("exposure_card", "detected_by", beside="nobody", by="no attack")
+    assert once == "For nobody that shows by no attack alone."
+    assert told["beside"] == told.beside != "nobody"
+
+
+def test_all_sentences_of_a_setting_come_by_one_door(forest):
+    audit = pcer.audit(forest, QUICK)
+    for setting in audit.budgets:
+        said = of(audit, setting)
+        assert said.headline == headline.headline(audit, setting) == setting.headline
+        assert said.badge == headline.badge(audit, setting)
+        assert said.cards[0] == cards.exposure_card(audit, setting)
+        assert said.cards[1] == cards.outcomes_card(audit, setting)
+        assert said.cards[2] == cards.how_sure_card(audit, setting)
+        assert said.advice == advice.what_would_change(audit, setting)
+        assert {*said.exposure_order} == {*said.outcomes_order} == {*setting.groups}
+    told = of(audit, audit.told)
+    assert told.headline == audit.headline
+    assert {*told.certainty} <= {*audit.trust}
+
+
 def check(audit: Audit) -> None:
     """At most 30 words, both axes, no phrase that has gone."""
     for setting in audit.budgets:
@@ -110,38 +182,46 @@ def check(audit: Audit) -> None:
 @cache
 def three_groups() -> Audit:
     """Settings of three groups, two of which differ from the first."""
-    sizes, shares, gaps = (3000, 900, 700), (0.3, 0.6, 0.1), (0.02, 0.1, 0.06)
-    release = drawn(sizes, shares, gaps, budgets=(0.5, None), n_seeds=3)
+    release = drawn(
+        sizes=(3000, 900, 700),
+        label_shares=(0.3, 0.6, 0.1),
+        gaps=(0.02, 0.1, 0.06),
+        budgets=(0.5, None),
+        n_seeds=3,
+    )
     return pcer.audit(release, pcer.Plan(resamples=5, null_draws=5))
 
 
 def forced(
     audit: Audit, exposure: str, outcomes: str, subject: dict[str, object]
 ) -> Audit:
-    """The audit with other answers: of all pairs, and of all groups whether they are detected."""
+    """The audit with other answers of all pairs, and with groups detected or not."""
+    is_detected = exposure in ("differs", "no_difference_shown")
     budgets = []
     for setting in audit.budgets:
-        pairs = []
-        for pair in setting.pairs:
-            ours = {
-                "answer": exposure,
-                "group": pair.groups[1] if exposure == "differs" else None,
-            }
-            other = {
-                "answer": outcomes,
-                "group": pair.groups[1] if outcomes == "differ" else None,
-            }
-            changes = {"exposure": pair.exposure.model_copy(update=ours)}
-            changes |= {"outcomes": pair.outcomes.model_copy(update=other)}
-            pairs.append(pair.model_copy(update=changes))
-        is_detected = exposure in EXPOSURE[:2]
         groups = {
-            k: g.model_copy(update={"resolved": is_detected})
-            for k, g in setting.groups.items()
+            name: group.model_copy(update={"resolved": is_detected})
+            for name, group in setting.groups.items()
         }
+        pairs = [forced_pair(pair, exposure, outcomes) for pair in setting.pairs]
         budgets.append(setting.model_copy(update={"pairs": pairs, "groups": groups}))
     about = audit.subject.model_copy(update=subject)
     return audit.model_copy(update={"budgets": budgets, "subject": about})
+
+
+def forced_pair(pair: PairResult, exposure: str, outcomes: str) -> PairResult:
+    """Where groups differ, the second is named."""
+    ours = {"answer": exposure, "group": None}
+    theirs = {"answer": outcomes, "group": None}
+    if exposure == "differs":
+        ours["group"] = pair.groups[1]
+    if outcomes == "differ":
+        theirs["group"] = pair.groups[1]
+    changes = {
+        "exposure": pair.exposure.model_copy(update=ours),
+        "outcomes": pair.outcomes.model_copy(update=theirs),
+    }
+    return pair.model_copy(update=changes)
 
 
 @pytest.mark.parametrize("exposure", EXPOSURE)
@@ -173,25 +253,21 @@ def test_drawn_releases_have_headlines():
 
 
 def test_attacks_that_contradict_each_other_are_said_to():
-    audit = pcer.audit(
-        pcer.read_release(ROOT / "studies/paper/bios.gender.release.json"), QUICK
+    release = pcer.read_release(ROOT / "studies/paper/bios.gender.release.json")
+    audit = pcer.audit(release, QUICK)
+    said = (
+        "AUC finds Male easier to recognise; paired gap finds Female; "
+        "they contradict each other"
     )
-    said = "AUC finds Male easier to recognise; paired gap finds Female; they contradict each other"
     assert any(said in sentence for sentence in audit.trust)
-    (card,) = (
-        cards.exposure_card(audit, setting).sentences
-        for setting in audit.budgets
-        if setting.epsilon == 0.1
-    )
-    assert (
-        "For Female that shows by paired confidence alone." in card
-    )  # its RMIA may be a coin
-    # outcomes drive the ratios, and Δ PCER is evidence of memorisation: both are said
-    # together
-    least_private, badge = (
-        audit.budgets[-1],
-        "PCER differs because predictions do, not privacy",
-    )
+    (setting,) = (each for each in audit.budgets if each.epsilon == 0.1)
+    # By RMIA she may be recognised no better than by a coin.
+    alone = "For Female that shows by paired confidence alone."
+    assert alone in cards.exposure_card(audit, setting).sentences
+
+    # Outcomes drive the ratios, and Δ PCER is evidence of memorisation: both are said.
+    least_private = audit.budgets[-1]
+    badge = "PCER differs because predictions do, not privacy"
     assert least_private.verdict is pcer.Verdict.RATIO_DIFFERS
     assert headline.badge(audit, least_private) == badge
     assert certainty.paper_words(audit).startswith("Δ PCER shows memorisation")
@@ -200,9 +276,8 @@ def test_attacks_that_contradict_each_other_are_said_to():
 def test_to_be_flagged_rightly_is_no_harm_and_its_placebos_are_not_those_of_rates():
     release = pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
     audit = pcer.audit(release, QUICK.model_copy(update={"benefit": "precision"}))
-    assert (
-        audit.verdict.value == "exposure_differs"
-    )  # 60 of 100 right in Other, 69 in the other
+    # 60 of 100 are right in Other, 69 in the other group.
+    assert audit.verdict is pcer.Verdict.EXPOSURE_DIFFERS
     assert (
         "Positive predictions for Other defendants are right less often"
         in audit.headline
@@ -283,9 +358,8 @@ def test_of_several_pairs_the_widest_is_told_with_its_names():
     )
     assert telling.in_order(setting, "outcomes")[0] == widest.groups[1]
     assert telling.in_order(setting, "exposure")[0] == double.groups[1]
-    gap = certainty.how_sure(audit.model_copy(update={"budgets": [setting]}), setting)[
-        1
-    ]
+    alone = audit.model_copy(update={"budgets": [setting]})
+    _, gap, *_ = certainty.how_sure(alone, setting)
     assert gap.startswith(f"Outcome gap between {' and '.join(widest.groups)}: ")
 
 
@@ -293,12 +367,10 @@ def test_gaps_agree_with_the_parity_gap_and_r_is_the_benefit_that_was_asked_for(
     release = pcer.read_release(ROOT / "studies" / "paper" / "compas.race.release.json")
     audit = pcer.audit(release, QUICK)
     (gap,) = (each for each in audit.trust if each.startswith("Outcome gap"))
-    parity = (
-        audit.told.demographic_parity_gap.mean
-    )  # 50.4 and 26.6, printed as 50 and 27: not 23
-    assert gap.startswith(
-        f"Outcome gap: {100 * parity:.1f} points (95% interval 21.4 to 26.2"
-    )
+    # 50.4 and 26.6, which are printed as 50 and 27: the gap is not 23.
+    parity = 100 * audit.told.demographic_parity_gap.mean
+    start = f"Outcome gap: {parity:.1f} points (95% interval 21.4 to 26.2"
+    assert gap.startswith(start)
     (shrinks,) = (
         each for each in audit.next_steps if each.startswith("The outcome gap")
     )

@@ -1,4 +1,11 @@
-"""The audit: from released statistics to verdicts, tests and words."""
+"""What does a release show, and how is it said?
+
+``audit.py`` leads from released statistics to an ``Audit``, the record of every number,
+verdict and sentence (record.py). On the way: family (who is judged together), settings
+and pairs (what is found), attacks_compared (what the other attacks say), policy (which
+rules are broken), sentences (the words). Numbers come from the room measuring, the
+paper's own from the room paper; the room report draws what is found here.
+"""
 
 from __future__ import annotations
 

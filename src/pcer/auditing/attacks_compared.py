@@ -1,110 +1,184 @@
-"""What does every carried attack say, put to the same tests?"""
+"""What does every carried attack say, put to the same tests?
+
+One or two attacks decide an audit; ``cost_stories`` tells what the others would have
+said, corrected for their number, and ``choice_words`` why those decide. ``audit`` calls
+both. An attack comes in by its row in release/attack_kinds.py; nothing is to be added
+here.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from pcer import metrics, statistics
-from pcer.auditing import record
+from pcer.auditing.record import CostStory
 from pcer.measuring.choose_attacks import stronger_attacks
 from pcer.measuring.evidence import Evidence, Tested
 from pcer.measuring.measure import number
 from pcer.measuring.plan import SHARPEST
-from pcer.release.attack_kinds import GAP, LIRA, proxy_named
+from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.release.attack_kinds import GAP, LIRA, Proxy, proxy_named
+from pcer.release.file import Release
 from pcer.statistics import SIGNIFICANCE
-from pcer.wording import capital, listed, say
+from pcer.wording import capital, listed, plural_ending, say
 
 
 def choice_words(tested: Tested) -> str:
     """How the attacks were chosen, and which stronger one is missing."""
-    release = tested.release
     attacks = tested.attacks
     chosen = listed([proxy_named(attack).phrase for attack in attacks])
     if tested.plan.cost != SHARPEST:
         return say("choice", "planned", attacks=chosen)
-    text = [say("choice", "chosen", attacks=chosen, s="s" * (len(attacks) > 1))]
-    silent = []
+
+    ending = plural_ending(len(attacks))
+    sentences = [say("choice", "chosen", attacks=chosen, s=ending)]
     for proxy, reason in stronger_attacks(tested):
-        silent += [proxy.phrase] if reason is None else []
         if reason is not None:
-            facts = {"attack": capital(proxy.label), "reason": reason.rstrip(".")}
-            text.append(say("choice", "not_computed", **facts))
-    text += [say("choice", "silent", attack=attack) for attack in silent[:1]]
-    # records that attacks could not score in some model, in the setting where they are
-    # most
-    excluded = Counter[tuple[str, str | None, float | None]]()
+            attack = capital(proxy.label)
+            why = reason.rstrip(".")
+            sentences.append(say("choice", "not_computed", attack=attack, reason=why))
+    unexplained = silent_attacks(tested)
+    if unexplained:
+        sentences.append(say("choice", "silent", attack=unexplained[0].phrase))
+
+    n_excluded = _most_excluded(tested.release)
+    left_out = [
+        f"{proxy_named(attack).phrase} {n_excluded[attack]:,}"
+        for attack in attacks
+        if n_excluded[attack] > 0
+    ]
+    if left_out:
+        sentences.append(say("choice", "left_out", records=listed(left_out)))
+    if tested.release.version < 3 and LIRA.name in tested.measured:
+        sentences.append(say("choice", "old_lira"))
+    return " ".join(sentences)
+
+
+def silent_attacks(tested: Tested) -> list[Proxy]:
+    """Stronger attacks that were possible and are absent without a reason."""
+    return [proxy for proxy, reason in stronger_attacks(tested) if reason is None]
+
+
+def _most_excluded(release: Release) -> Counter[str]:
+    """By attack, records that it could not score: of the setting with the most."""
+    by_setting = Counter[tuple[str, str | None, float | None]]()
     for row in release.pooled_exposure:
-        excluded[row.proxy, row.model, row.epsilon] += row.n_excluded or 0
-    most = {
-        a: max((n for key, n in excluded.items() if key[0] == a), default=0)
-        for a in attacks
-    }
-    if left_out := [
-        f"{proxy_named(attack).phrase} {n:,}" for attack, n in most.items() if n
-    ]:
-        text.append(say("choice", "left_out", records=listed(left_out)))
-    if release.version < 3 and LIRA.name in tested.measured:
-        text.append(say("choice", "old_lira"))
-    return " ".join(text)
+        by_setting[row.proxy, row.model, row.epsilon] += row.n_excluded or 0
+
+    most = Counter[str]()
+    for (attack, _, _), n_excluded in by_setting.items():
+        most[attack] = max(most[attack], n_excluded)
+    return most
 
 
-def cost_stories(tested: Tested, alone: dict[str, Evidence]) -> list[record.CostStory]:
-    """Every carried attack with its remaining alarms: deciding ones first, then by name."""
-    names = [*tested.attacks, *sorted(set(alone) - set(tested.attacks))]
-    gaps = (m for m in tested.measured[GAP.name] if m.panel.has_sizes)
-    if tested.cost != GAP.name and not any(np.isfinite(m.cost).any() for m in gaps):
-        names.remove(GAP.name)  # no counts, no gap
-    found = [alone[name] for name in names]
-    kinds = [(each.exposure.p_value, each.cross.p_value, each.cost_p) for each in found]
-    smallest = np.array(
-        [[np.nanmin([*np.ravel(p), np.inf]) for p in each] for each in kinds]
-    ).T
-    smallest[np.isinf(smallest)] = np.nan
-    over_costs = np.stack([statistics.holm(p) for p in smallest]).T
-    first, second = np.array(tested.pairs, dtype=np.int64).T
+class ByKind(NamedTuple):
+    """One number for each kind of test that an attack is put to."""
+
+    exposure: float  # do exposures differ?
+    ratio: float  # do ratios differ?
+    detection: float  # is anything memorised about these records?
+
+
+def cost_stories(tested: Tested, by_attack: Mapping[str, Evidence]) -> list[CostStory]:
+    """Every carried attack with the alarms that remain after correction for all.
+
+    The deciding ones come first, then the others by name. ``by_attack`` has what each
+    attack shows alone.
+    """
+    names = _attacks_with_numbers(tested, sorted(by_attack))
+    smallest = np.array([_smallest_p(by_attack[name]) for name in names])
+    over_attacks = np.stack([statistics.holm(p) for p in smallest.T], axis=1)
+    # What Holm over attacks makes of the smallest p-value, it makes of all of an
+    # attack: instead of multiplying them, the level is divided.
+    shares = metrics.quotient(smallest, over_attacks, otherwise=1 / len(names))
+    levels = SIGNIFICANCE * shares
+
     stories = []
-    for k, (name, (exposure_p, ratio_p, _)) in enumerate(
-        zip(names, over_costs, strict=True)
-    ):
-        evidence = alone[name]
-        groups = tested.panels[0].group_names
-        # what Holm over attacks makes of the smallest p-value, it makes of all of the
-        # attack
-        share = metrics.quotient(
-            smallest[:, k], over_costs[k], otherwise=1 / len(names)
-        )
-        is_detected = evidence.resolved & (evidence.cost_p <= SIGNIFICANCE * share[2])
-        differs = evidence.exposures_differ & (
-            evidence.exposure.p_value <= SIGNIFICANCE * share[0]
-        )
-        by_ratio = evidence.ratios_differ & (
-            evidence.cross.p_value <= SIGNIFICANCE * share[1]
-        )
-        lower = np.where(evidence.cross.value > 0, second, first)
-        exposed = differs if exposure_p <= SIGNIFICANCE else evidence.exposures_differ
-        chosen = {
-            "more_exposed": evidence.more_exposed[exposed],
-            "lower_ratio": lower[
-                by_ratio if ratio_p <= SIGNIFICANCE else evidence.ratios_differ
-            ],
-            "double_disadvantage": evidence.double[exposed & (evidence.double >= 0)],
-        }
-        stories.append(
-            record.CostStory(
-                cost=name,
-                n_cells=evidence.n_cost_tests,
-                n_resolved=int(evidence.resolved.sum()),
-                p_value=number(smallest[0, k]),
-                p_value_over_costs=number(exposure_p),
-                ratio_p_over_costs=number(ratio_p),
-                detected_in=np.flatnonzero(is_detected.any(axis=1)).tolist(),
-                differs_in=np.flatnonzero(differs.any(axis=1)).tolist(),
-                **{
-                    what: [groups[g] for g in np.unique(of)]
-                    for what, of in chosen.items()
-                },
-            )
-        )
+    for name, *rows in zip(names, smallest, over_attacks, levels, strict=True):
+        own, adjusted, level = (ByKind(*row) for row in rows)
+        stories.append(_story(tested, by_attack[name], name, own, adjusted, level))
     return stories
+
+
+def _attacks_with_numbers(tested: Tested, carried: Sequence[str]) -> list[str]:
+    """The deciding attacks, then the others; the gap only where there are counts."""
+    names = [*tested.attacks, *(name for name in carried if name not in tested.attacks)]
+    if tested.cost == GAP.name:
+        return names
+    gaps = [gap for gap in tested.measured[GAP.name] if gap.panel.has_sizes]
+    if not any(np.isfinite(gap.cost).any() for gap in gaps):
+        names.remove(GAP.name)
+    return names
+
+
+def _smallest_p(evidence: Evidence) -> ByKind:
+    """The smallest p-values of an attack alone; NaN where nothing is tested."""
+    return ByKind(
+        exposure=_smallest_known(evidence.exposure.p_value),
+        ratio=_smallest_known(evidence.cross.p_value),
+        detection=_smallest_known(evidence.cost_p),
+    )
+
+
+def _smallest_known(p_values: FloatArray) -> float:
+    known = p_values[np.isfinite(p_values)]
+    return float(known.min()) if known.size else np.nan
+
+
+def _story(
+    tested: Tested,
+    evidence: Evidence,
+    name: str,
+    smallest: ByKind,
+    over_attacks: ByKind,
+    levels: ByKind,
+) -> CostStory:
+    """What one attack shows.
+
+    ``smallest`` are its smallest p-values, ``over_attacks`` the same adjusted over all
+    attacks, ``levels`` the ones at which its p-values keep .05 for all attacks
+    together. Where a smallest p-value is small over all attacks, too, groups are named
+    only where their own p-value is; else those are named that this attack alone shows.
+    """
+    exposures_differ = evidence.exposures_differ
+    differs = exposures_differ & (evidence.exposure.p_value <= levels.exposure)
+    if over_attacks.exposure <= SIGNIFICANCE:
+        exposures_differ = differs
+
+    ratios_differ = evidence.ratios_differ
+    if over_attacks.ratio <= SIGNIFICANCE:
+        ratios_differ = ratios_differ & (evidence.cross.p_value <= levels.ratio)
+    first, second = np.array(tested.pairs, dtype=np.int64).T
+    lower = np.where(evidence.cross.value > 0, second, first)
+
+    is_doubled = exposures_differ & (evidence.double >= 0)
+    is_detected = evidence.resolved & (evidence.cost_p <= levels.detection)
+    names = tested.panels[0].group_names
+    return CostStory(
+        cost=name,
+        n_cells=evidence.n_cost_tests,
+        n_resolved=int(evidence.resolved.sum()),
+        more_exposed=_named(names, evidence.more_exposed[exposures_differ]),
+        lower_ratio=_named(names, lower[ratios_differ]),
+        double_disadvantage=_named(names, evidence.double[is_doubled]),
+        p_value=number(smallest.exposure),
+        p_value_over_costs=number(over_attacks.exposure),
+        ratio_p_over_costs=number(over_attacks.ratio),
+        detected_in=_settings_with(is_detected),
+        differs_in=_settings_with(differs),
+    )
+
+
+def _named(names: Sequence[str], groups: IntArray) -> list[str]:
+    """Names of groups by their positions, each once, in the release's order."""
+    return [names[group] for group in np.unique(groups)]
+
+
+def _settings_with(is_so: BoolArray) -> list[int]:
+    """Settings, by position, in which it is so of some group or pair (second axis)."""
+    positions: list[int] = np.flatnonzero(is_so.any(axis=1)).tolist()
+    return positions

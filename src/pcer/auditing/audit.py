@@ -1,4 +1,10 @@
-"""What does an audit find? ``audit(release, plan)``."""
+"""What does an audit find? ``audit(release, plan)``, part II of Algorithm 1.
+
+Three steps, in this order: ``run_tests`` measures every carried attack and makes every
+test; ``judge_tested`` finds the family of each release; ``audit_tested`` draws the
+conclusions and fills the record. Users call ``audit``; the verb ``pcer audit`` and the
+study call the steps, because they keep tested releases.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +14,10 @@ from os import PathLike
 from os.path import isdir
 from typing import Any, TypedDict, Unpack, overload
 
-import numpy as np
-
-from pcer.auditing.attacks_compared import choice_words, cost_stories
+from pcer.auditing.attacks_compared import choice_words, cost_stories, silent_attacks
+from pcer.auditing.family import families, family_p
 from pcer.auditing.policy import broken_rules
-from pcer.auditing.record import Audit, AuditSubject
+from pcer.auditing.record import Audit, AuditSubject, BudgetResult
 from pcer.auditing.sentences.account import conclude, disclosed
 from pcer.auditing.sentences.advice import more_would_show
 from pcer.auditing.settings import setting_result
@@ -20,19 +25,17 @@ from pcer.errors import InputError
 from pcer.measuring import choose_attacks, measure
 from pcer.measuring.checks.arrays import Facts, is_random
 from pcer.measuring.checks.table import check_release
-from pcer.measuring.choose_attacks import stronger_attacks
-from pcer.measuring.evidence import Tested
+from pcer.measuring.evidence import Evidence, Tested
 from pcer.measuring.pair_tests import attack_tests
 from pcer.measuring.plan import Plan
 from pcer.measuring.refutations import downgrade
 from pcer.measuring.verdict import strongest
 from pcer.paper.algorithm1 import as_published
-from pcer.paper.null import draw_null
+from pcer.paper.null import Null, draw_null
 from pcer.release.attack_kinds import GAP
 from pcer.release.file import Release
 from pcer.release.panel import panels
 from pcer.release.reading import releases_at
-from pcer.statistics import holm
 
 Path = str | PathLike[str]
 
@@ -93,33 +96,47 @@ def audit(
         PlanError: the plan names a cost, benefit or group that the release does not
             carry.
     """
-    named = {k: v for k, v in (("cost", cost), ("benefit", benefit)) if v is not None}
-    plan = Plan(**(dict(plan or {}) | named))
-    given: Any = release if isinstance(release, list | tuple) else [release]
-    is_one = given is not release and not (
-        isinstance(release, str | PathLike) and isdir(release)
-    )
-    tested = [run_tests(each, plan) for each in releases_at(given)]
-    audits = judge_tested(
-        tested, [run_tests(each, plan) for each in releases_at(family)]
-    )
+    changes = {}
+    if cost is not None:
+        changes["cost"] = cost
+    if benefit is not None:
+        changes["benefit"] = benefit
+    plan = Plan(**(dict(plan or {}) | changes))
+
+    sources: Any = release if isinstance(release, list | tuple) else [release]
+    tested = [run_tests(member, plan) for member in releases_at(sources)]
+    named = [run_tests(member, plan) for member in releases_at(family)]
     if not tested:
         raise InputError(
             "audit takes at least one release, not an empty list.", field="release"
         )
-    return next(audits) if is_one else list(audits)
+
+    audits = judge_tested(tested, named)
+    return list(audits) if _gives_a_list(release) else next(audits)
+
+
+def _gives_a_list(release: Release | Path | Sequence[Release | Path]) -> bool:
+    """Whether it may hold several releases: a list, or the path of a folder."""
+    if isinstance(release, str | PathLike):
+        return isdir(release)
+    return isinstance(release, list | tuple)
 
 
 def run_tests(release: Release, plan: Plan) -> Tested:
-    """Measure every carried cost and make every test."""
+    """Measure every carried attack in every setting, and make every test."""
     by_setting = panels(release)
     plan = measure.require_available(by_setting, plan)
     pairs = measure.pairs_of(by_setting, plan)
-    random = is_random(release)
-    n = len(by_setting)
     measured = measure.measure_costs(
         by_setting, plan, inflation=release.kept(Facts).inflation
     )
+    splits_are_random = is_random(release)
+
+    @cache
+    def null_of(setting_index: int) -> Null | None:
+        gap = measured[GAP.name][setting_index]
+        return draw_null(gap, pairs, plan, n_settings=len(by_setting))
+
     return Tested(
         release=release,
         plan=plan,
@@ -129,94 +146,109 @@ def run_tests(release: Release, plan: Plan) -> Tested:
         attacks=choose_attacks.deciding_attacks(by_setting, plan),
         measured=measured,
         tests={
-            cost: attack_tests(each, pairs, random=random)
-            for cost, each in measured.items()
+            attack: attack_tests(settings, pairs, random=splits_are_random)
+            for attack, settings in measured.items()
         },
-        chance=cache(
-            lambda k: draw_null(measured[GAP.name][k], pairs, plan, n_settings=n)
-        ),
+        chance=null_of,
     )
 
 
 def judge_tested(
     tested: Sequence[Tested], family: Sequence[Tested] = ()
 ) -> Iterator[Audit]:
-    """Audits of tested releases, one by one, each with those of the same records and the family."""
-    by_digest = {each.release.sha256: each for each in (*tested, *family)}
-    named = {each.release.sha256 for each in family}
-    for each in tested:
-        data = each.release.provenance.data_digest
-        own = {each.release.sha256}
-        if data is not None:
-            own |= {
-                k
-                for k, v in by_digest.items()
-                if v.release.provenance.data_digest == data
-            }
-        yield audit_tested(each, {key: by_digest[key] for key in sorted(own | named)})
+    """Audits of tested releases, one by one.
+
+    Each is judged together with those of the same records, and with the family.
+    """
+    for member, judged_with in zip(tested, families(tested, family), strict=True):
+        yield audit_tested(member, judged_with)
 
 
 def audit_tested(tested: Tested, family: Mapping[str, Tested]) -> Audit:
-    """The audit of one release; the family, by digest, is judged together and includes it."""
-    release = tested.release
-    plan = tested.plan
-    training = tested.release.training
-    # Smallest p-value of the release, Holm over the family: by the attacks that decide
-    # in each, or all by one cost, 1 where it is not carried. One release alone has
-    # none.
-    own = list(family).index(release.sha256)
-    family_p = dict[str | None, tuple[float, float]]()
-    for cost in (None, *tested.tests) if len(family) > 1 else ():
-        members = [
-            m.evidence.get((cost,) if cost else m.attacks) for m in family.values()
-        ]
-        p = np.array(
-            [(1.0, 1.0) if each is None else each.smallest_p for each in members]
-        )
-        family_p[cost] = float(holm(p[:, 0])[own]), float(holm(p[:, 1])[own])
-    of_exposures, of_outcomes = family_p.get(None, (None, None))
-    evidence = downgrade(tested, tested.attacks, family_p=family_p.get(None))
-    alone = {
-        cost: downgrade(tested, (cost,), family_p=family_p.get(cost))
-        for cost in tested.tests
-    }
-    results = [setting_result(tested, evidence, k) for k in range(len(tested.panels))]
-    budgets = [budget for budget, _ in results]
-    verdict = strongest(budget.verdict for budget in budgets)
-    strong = [k for k, budget in enumerate(budgets) if budget.verdict is verdict]
-    telling = max(strong, key=lambda k: (budgets[k].budget, budgets[k].largest_cost))
+    """The audit of one release.
+
+    ``family`` has by digest what is judged together, the release among them.
+    """
+    together = family_p(tested, family)
+    evidence = downgrade(tested, tested.attacks, family_p=together)
+    settings = [
+        setting_result(tested, evidence, index) for index in range(len(tested.panels))
+    ]
+    budgets = [result for result, _ in settings]
+    main_setting = _main_setting(budgets)
+    p_exposures, p_outcomes = (None, None) if together is None else together
+
     found = Audit(
-        release_sha256=release.sha256,
-        plan_sha256=plan.sha256,
+        release_sha256=tested.release.sha256,
+        plan_sha256=tested.plan.sha256,
         family=list(family),
-        family_p=of_exposures,
-        family_p_outcomes=of_outcomes,
-        subject=AuditSubject(
-            **release.subject.model_dump(include=set(AuditSubject.model_fields)),
-            mechanism=training.mechanism,
-            split_kind=training.split_kind,
-        ),
-        plan=plan,
+        family_p=p_exposures,
+        family_p_outcomes=p_outcomes,
+        subject=_subject(tested.release),
+        plan=tested.plan,
         cost=tested.cost,
         choice=choice_words(tested),
-        stronger_attack=next(
-            (p.name for p, why in stronger_attacks(tested) if why is None), None
-        ),
-        verdict=verdict,
-        telling=telling,
-        headline="",
+        stronger_attack=_stronger_attack(tested),
+        verdict=budgets[main_setting].verdict,
+        telling=main_setting,
+        headline="",  # the words follow, by ``conclude``
         account=[],
         trust=[],
         next_steps=[],
         budgets=budgets,
-        costs=cost_stories(tested, alone),
+        costs=cost_stories(tested, _evidence_by_attack(tested, family)),
         declarations=list(tested.findings),
         broken_rules=[],
-        published=as_published(tested, [paper for _, paper in results]),
+        published=as_published(tested, [published for _, published in settings]),
     )
-    more = more_would_show(tested, evidence, telling, budgets[telling])
+
+    # Before the words: a broken rule does not repeat the headline of its setting.
+    broken = broken_rules(found, tested)
+    audit = conclude(
+        found.model_copy(update={"broken_rules": broken}),
+        disclosed=disclosed(tested.release),
+        more=more_would_show(tested, evidence, main_setting, budgets[main_setting]),
+    )
     others = [member.release for member in family.values() if member is not tested]
-    found = found.model_copy(update={"broken_rules": broken_rules(found, tested)})
-    return conclude(found, disclosed=[*disclosed(release)], more=more).with_sources(
-        release, others
+    return audit.with_sources(tested.release, others)
+
+
+def _evidence_by_attack(
+    tested: Tested, family: Mapping[str, Tested]
+) -> dict[str, Evidence]:
+    """What each carried attack shows alone, judged with the family by that attack."""
+    by_attack = {}
+    for attack in tested.tests:
+        p = family_p(tested, family, attack)
+        by_attack[attack] = downgrade(tested, (attack,), family_p=p)
+    return by_attack
+
+
+def _main_setting(settings: Sequence[BudgetResult]) -> int:
+    """Which setting the headline is about: of the strongest verdict the least private.
+
+    Of several alike, the one with the most exposed group.
+    """
+    verdict = strongest(setting.verdict for setting in settings)
+    strong = [
+        index for index, setting in enumerate(settings) if setting.verdict is verdict
+    ]
+    return max(
+        strong, key=lambda index: (settings[index].budget, settings[index].largest_cost)
+    )
+
+
+def _stronger_attack(tested: Tested) -> str | None:
+    """An attack that was possible and is absent without a reason; None if none is."""
+    unexplained = silent_attacks(tested)
+    return unexplained[0].name if unexplained else None
+
+
+def _subject(release: Release) -> AuditSubject:
+    """What the release says about itself, as far as an audit repeats it."""
+    shared = set(AuditSubject.model_fields)
+    return AuditSubject(
+        **release.subject.model_dump(include=shared),
+        mechanism=release.training.mechanism,
+        split_kind=release.training.split_kind,
     )

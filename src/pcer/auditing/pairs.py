@@ -1,258 +1,424 @@
-"""What does an audit say of two groups in one setting?"""
+"""What does an audit say of two groups in one setting?
+
+``setting_result`` (settings.py) asks ``pair_result`` for every pair that the plan
+compares. The four answers (who is easier to recognise, who is worse served, both, and
+whose ratio is lower) follow from ``Evidence``, which stands after every downgrade;
+values are those of the attack whose numbers people see.
+
+To add a verdict: a member of ``Verdict`` (measuring/verdict.py), a line of
+``PairResult.statements`` (record.py), and a badge in ``words.toml``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pcer import metrics, statistics
 from pcer.auditing import record
-from pcer.measuring import exposure
-from pcer.measuring.evidence import Evidence, Tested
-from pcer.measuring.exposure import by_split
-from pcer.measuring.measure import number
+from pcer.measuring.evidence import Evidence, Statement, Tested
+from pcer.measuring.exposure import Exposed, Pair, benefit_of, by_split
+from pcer.measuring.measure import Measured, number
+from pcer.measuring.pair_tests import PairDifference
 from pcer.measuring.variances import limit_quantile
 from pcer.measuring.verdict import Verdict
+from pcer.metrics import FloatArray
 from pcer.paper.null import OVER_SPLITS
 from pcer.paper.numbers import interval_or_none
 from pcer.statistics import SIGNIFICANCE, bootstrap_sums, generator, percentile_interval
 
 
-def estimate_fields(
-    value: float, error: float, limits: Sequence[float], largest: float, level: float
-) -> dict[str, Any]:
-    """Fields of a value with its error, interval and limits, alone and with all of the audit."""
-    reach = statistics.interval_quantile(level) * error
-    is_known = bool(np.isfinite(value + error))
-    ends = float(max(-largest, value - reach)), float(min(largest, value + reach))
-    return {
-        "value": number(value),
-        "standard_error": number(error),
-        "interval": ends if is_known else None,
-        "upper_bound": number(limits[1]) if is_known else None,
-        "upper_bound_pointwise": number(limits[0]) if is_known else None,
-    }
+@dataclass(frozen=True)
+class ComparedPair:
+    """Two groups in one setting, with the tests that were made of them."""
+
+    tested: Tested
+    evidence: Evidence
+    setting_index: int
+    pair_index: int
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where the pair stands in arrays (setting, pair)."""
+        return self.setting_index, self.pair_index
+
+    @property
+    def groups(self) -> Pair:
+        """Positions of both groups; the first is the reference."""
+        return self.tested.pairs[self.pair_index]
+
+    @property
+    def measured(self) -> Measured:
+        """The setting by the attack whose numbers people see."""
+        return self.tested.measured[self.tested.cost][self.setting_index]
+
+    def name(self, group: int) -> str:
+        """A group's name, by its position."""
+        return self.measured.panel.group_names[group]
+
+    @property
+    def group_places(self) -> tuple[int, list[int]]:
+        """Where both groups stand in arrays (setting, group)."""
+        return self.setting_index, [*self.groups]
+
+    def downgraded(self, statement: Statement) -> str | None:
+        """Why a statement does not count although its p-value is small."""
+        return self.evidence.reasons.get((*self.place, statement))
 
 
 def pair_result(
-    tested: Tested, evidence: Evidence, k: int, pair: int, **paper: Any
+    compared: ComparedPair, pooled: record.PooledDisparity, **published: Any
 ) -> record.PairResult:
     """What the tests say about two groups, beside the paper's numbers."""
-    measured = tested.measured[tested.cost][k]
-    (i, j) = tested.pairs[pair]
-    names = measured.panel.group_names
-    margin = tested.plan.margin
-    doubled = int(evidence.double[k, pair])
-    double = record.DoubleDisadvantage(
-        group=names[doubled] if doubled >= 0 else None,
-        p_value=number(evidence.double_p[k, pair]),
-        p_value_alone=number(evidence.double_p_alone[k, pair]),
-        downgraded=evidence.reasons.get((k, pair, "double")),
-    )
-    equal = None
-    p = evidence.equal_p[k, pair]
-    if margin is not None:
-        is_equal = bool(p <= SIGNIFICANCE) and tested.contradiction is None
-        equal = record.Equivalence(margin=margin, p_value=number(p), shown=is_equal)
-    # the sign turns above some floor where the group with the lower ratio has the
-    # higher rate
-    higher, lower = (i, j) if evidence.cross.value[k, pair] > 0 else (j, i)
-    rate = measured.received.mean(axis=0)
-    turns_at = None
-    if (
-        measured.exposed is not None
-        and evidence.resolved[k, lower]
-        and rate[lower] > rate[higher]
-    ):
-        turns_at = float(measured.exposed.value[lower] * rate[higher] / rate[lower])
-    found = record.PairResult(
+    result = record.PairResult(
         verdict=Verdict.INSUFFICIENT_DATA,  # until its statements are known
-        exposure=_exposure(tested, evidence, k, pair),
-        outcomes=_outcomes(tested, evidence, k, pair),
-        double_disadvantage=double,
-        ratio=_ratio(tested, evidence, k, pair),
-        equivalence=equal,
-        sign_holds_below_floor=turns_at,
-        **paper,
+        exposure=_exposure(compared),
+        outcomes=_outcomes(compared),
+        double_disadvantage=_double_disadvantage(compared),
+        ratio=_ratio(compared),
+        equivalence=_equivalence(compared),
+        sign_holds_below_floor=_sign_limit(compared),
+        pooled=pooled,
+        **published,
     )
-    return found.model_copy(update={"verdict": Verdict(found.statements[0])})
+    return result.model_copy(update={"verdict": Verdict(result.statements[0])})
 
 
-def _difference(
-    tested: Tested,
-    evidence: Evidence,
-    k: int,
-    pair: int,
-    what: Literal["exposure", "benefit"],
-) -> record.Difference:
-    """Exposures or benefits, first minus second; no rate or advantage differs by more than 1."""
-    level = tested.plan.confidence_level
-    kind = getattr(evidence, what)
-    n = max(1, int(np.isfinite(kind.error).sum()))
-    value = -kind.value[k, pair] + 0.0
-    error = kind.error[k, pair]
-    n_tests = n
-    level_of_tests = SIGNIFICANCE
-    largest = 1.0
-    if what == "exposure":
-        n_tests = n * len(tested.attacks)
-        level_of_tests = SIGNIFICANCE * statistics.EXPOSURE_SHARE
-        largest = max(1.0, tested.measured[tested.cost][k].proxy.scale.largest)
-    quantiles = [limit_quantile(n_limits=m, confidence_level=level) for m in (1, n)]
-    limits = [np.minimum(np.abs(value) + z * error, largest) for z in quantiles]
-    return record.Difference(
-        **estimate_fields(value, error, limits, largest, level),
-        detectable=number(
-            statistics.detectable(error, n_tests=2 * n_tests, level=level_of_tests)
-        ),
-    )
+# The four answers
 
 
-def _exposure(
-    tested: Tested, evidence: Evidence, k: int, pair: int
-) -> record.ExposureAnswer:
+def _exposure(compared: ComparedPair) -> record.ExposureAnswer:
     """Who is easier to recognise?"""
-    attack = tested.attacks[evidence.decided_by[k, pair]]
-    groups = [*tested.pairs[pair]]
-    is_tested = (
-        np.isfinite(evidence.exposure.p_value[k, pair]) and tested.contradiction is None
-    )
+    tested = compared.tested
+    evidence = compared.evidence
+    place = compared.place
+    p_value = evidence.exposure.p_value[place]
+    attack = tested.attacks[evidence.decided_by[place]]
+    by_attack = tested.tests[attack][1].exposure.value[place]
+
+    is_tested = np.isfinite(p_value) and tested.contradiction is None
+    group_p = evidence.cost_p_alone[compared.group_places]
     group: str | None = None
+    shown_by: list[str] = []
     answer: record.AboutExposure = "cannot_tell"
-    if evidence.exposures_differ[k, pair]:
-        group = tested.panels[k].group_names[evidence.more_exposed[k, pair]]
+    if evidence.exposures_differ[place]:
         answer = "differs"
-    elif is_tested and np.isfinite(evidence.cost_p_alone[k, groups]).any():
-        is_detected = evidence.resolved[k, groups].any()
+        group = compared.name(evidence.more_exposed[place])
+        agrees = evidence.agree[:, *place]
+        shown_by = [
+            name
+            for name, does_agree in zip(tested.attacks, agrees, strict=True)
+            if does_agree
+        ]
+    elif is_tested and np.isfinite(group_p).any():
+        is_detected = evidence.resolved[compared.group_places].any()
         answer = "no_difference_shown" if is_detected else "none_detected"
-    agree = zip(tested.attacks, evidence.agree[:, k, pair], strict=True)
+
     return record.ExposureAnswer(
         answer=answer,
         group=group,
         attack=attack,
-        attack_difference=number(
-            -tested.tests[attack][1].exposure.value[k, pair] + 0.0
-        ),
-        difference=_difference(tested, evidence, k, pair, "exposure"),
-        p_value=number(evidence.exposure.p_value[k, pair]),
-        p_value_alone=number(evidence.exposure.p_alone[k, pair]),
-        shown_by=[name for name, does in agree if does and group is not None],
-        contradicted=bool(evidence.contradicted[k, pair]),
-        downgraded=evidence.reasons.get((k, pair, "exposure")),
-        placebo=tested.placebo(k, attack, pair),
+        attack_difference=number(-by_attack + 0.0),  # + 0.0: no negative zero
+        difference=_exposure_difference(compared),
+        p_value=number(p_value),
+        p_value_alone=number(evidence.exposure.p_alone[place]),
+        shown_by=shown_by,
+        contradicted=bool(evidence.contradicted[place]),
+        downgraded=compared.downgraded("exposure"),
+        placebo=tested.placebo(compared.setting_index, attack, compared.pair_index),
     )
 
 
-def _outcomes(
-    tested: Tested, evidence: Evidence, k: int, pair: int
-) -> record.OutcomesAnswer:
+def _outcomes(compared: ComparedPair) -> record.OutcomesAnswer:
     """Who is worse served? Test counts suffice, however the records were split."""
-    (i, j) = tested.pairs[pair]
-    value = evidence.benefit.value[k, pair]
-    outcome = tested.plan.outcome_of(tested.release.subject.outcome)
-    worse = j if (value > 0) == (outcome == "harm") else i
-    differ = bool(evidence.benefits_differ[k, pair])
-    answer: record.AboutOutcomes = "differ" if differ else "no_difference_shown"
+    tested = compared.tested
+    benefit = compared.evidence.benefit
+    place = compared.place
+
+    answer: record.AboutOutcomes = "no_difference_shown"
+    differs = bool(compared.evidence.benefits_differ[place])
     if tested.contradiction is not None:
         answer = "cannot_tell"
-    elif np.isnan(evidence.benefit.p_value[k, pair]):
+    elif np.isnan(benefit.p_value[place]):
         answer = "not_given"
+    elif differs:
+        answer = "differ"
+
+    first, second = compared.groups
+    is_harm = tested.plan.outcome_of(tested.release.subject.outcome) == "harm"
+    second_has_more = benefit.value[place] > 0
+    worse = second if second_has_more == is_harm else first
     return record.OutcomesAnswer(
         answer=answer,
-        group=tested.panels[k].group_names[worse] if differ else None,
-        difference=_difference(tested, evidence, k, pair, "benefit"),
-        p_value=number(evidence.benefit.p_value[k, pair]),
-        p_value_alone=number(evidence.benefit.p_alone[k, pair]),
-        downgraded=evidence.reasons.get((k, pair, "outcomes")),
+        group=compared.name(worse) if differs else None,
+        difference=_outcome_difference(compared),
+        p_value=number(benefit.p_value[place]),
+        p_value_alone=number(benefit.p_alone[place]),
+        downgraded=compared.downgraded("outcomes"),
     )
 
 
-def _ratio(tested: Tested, evidence: Evidence, k: int, pair: int) -> record.RatioAnswer:
+def _double_disadvantage(compared: ComparedPair) -> record.DoubleDisadvantage:
+    """Who is both easier to recognise and worse served?"""
+    evidence = compared.evidence
+    place = compared.place
+    group = int(evidence.double[place])
+    return record.DoubleDisadvantage(
+        group=compared.name(group) if group >= 0 else None,
+        p_value=number(evidence.double_p[place]),
+        p_value_alone=number(evidence.double_p_alone[place]),
+        downgraded=compared.downgraded("double"),
+    )
+
+
+def _ratio(compared: ComparedPair) -> record.RatioAnswer:
     """Whose ratio of outcome to exposure is lower, and what makes it so?"""
-    (i, j) = tested.pairs[pair]
-    value = evidence.cross.value[k, pair]
-    p = evidence.cross.p_value[k, pair]
-    differs = bool(evidence.ratios_differ[k, pair])
-    answer: record.AboutRatio = "differs" if differs else "no_difference_shown"
-    if np.isnan(p) or tested.contradiction is not None:
+    tested = compared.tested
+    cross = compared.evidence.cross
+    place = compared.place
+
+    answer: record.AboutRatio = "no_difference_shown"
+    differs = bool(compared.evidence.ratios_differ[place])
+    if np.isnan(cross.p_value[place]) or tested.contradiction is not None:
         answer = "cannot_tell"
-    elif tested.measured[tested.cost][k].is_below_floor((i, j)):
+    elif compared.measured.is_below_floor(compared.groups):
         answer = "floor_dominated"
-    lower = j if value > 0 else i
-    # 1 where a difference that is shown lowers this ratio; -1 where it raises it, so
-    # that the other one must be what lowers it
-    fewer = j if evidence.benefit.value[k, pair] < 0 else i
-    exposed = evidence.more_exposed[k, pair]
-    by_outcomes = int(evidence.benefits_differ[k, pair]) * (1 if fewer == lower else -1)
-    by_exposure = int(evidence.exposures_differ[k, pair]) * (
-        1 if exposed == lower else -1
-    )
-    driver: record.Driver = "both" if by_outcomes == by_exposure == 1 else "together"
-    if by_outcomes > by_exposure:
-        driver = "outcomes"
-    elif by_exposure > by_outcomes:
-        driver = "exposure"
+    elif differs:
+        answer = "differs"
+
+    lower = _lower_ratio(compared)
     return record.RatioAnswer(
         answer=answer,
-        group=tested.panels[k].group_names[lower] if differs else None,
+        group=compared.name(lower) if differs else None,
         attack=tested.cost,
-        driven_by=driver if differs else None,
-        cross_product=number(value),
-        standard_error=number(evidence.cross.error[k, pair]),
-        p_value=number(p),
-        p_value_alone=number(evidence.cross.p_alone[k, pair]),
-        downgraded=evidence.reasons.get((k, pair, "ratio")),
-        placebo=tested.placebo(k, tested.cost, pair),
+        driven_by=_driver(compared, lower) if differs else None,
+        cross_product=number(cross.value[place]),
+        standard_error=number(cross.error[place]),
+        p_value=number(cross.p_value[place]),
+        p_value_alone=number(cross.p_alone[place]),
+        downgraded=compared.downgraded("ratio"),
+        placebo=tested.placebo(
+            compared.setting_index, tested.cost, compared.pair_index
+        ),
     )
+
+
+def _lower_ratio(compared: ComparedPair) -> int:
+    """The group of lower ratio: the second where the cross product is positive."""
+    first, second = compared.groups
+    return second if compared.evidence.cross.value[compared.place] > 0 else first
+
+
+def _driver(compared: ComparedPair, lower: int) -> record.Driver:
+    """Which difference makes the ratio of a group the lower one.
+
+    A difference that is shown lowers this ratio (1) or raises it (-1), and then the
+    other one must be what lowers it; one that is not shown counts 0.
+    """
+    evidence = compared.evidence
+    place = compared.place
+    first, second = compared.groups
+
+    by_outcomes = 0
+    if evidence.benefits_differ[place]:
+        fewer = second if evidence.benefit.value[place] < 0 else first
+        by_outcomes = 1 if fewer == lower else -1
+    by_exposure = 0
+    if evidence.exposures_differ[place]:
+        by_exposure = 1 if evidence.more_exposed[place] == lower else -1
+
+    if by_outcomes > by_exposure:
+        return "outcomes"
+    if by_exposure > by_outcomes:
+        return "exposure"
+    return "both" if by_outcomes == 1 else "together"
+
+
+def _equivalence(compared: ComparedPair) -> record.Equivalence | None:
+    """Are the exposures equal within the plan's margin? None without a margin."""
+    margin = compared.tested.plan.margin
+    if margin is None:
+        return None
+    p_value = compared.evidence.equal_p[compared.place]
+    is_shown = bool(p_value <= SIGNIFICANCE) and compared.tested.contradiction is None
+    return record.Equivalence(margin=margin, p_value=number(p_value), shown=is_shown)
+
+
+def _sign_limit(compared: ComparedPair) -> float | None:
+    """The floor above which the disparity has the other sign; None where it keeps it.
+
+    With rates R and exposures c, of the group with the lower ratio (l) and the higher
+    (h), the ratios are equal at the floor c_l R_h / R_l. That is above c_h, so that the
+    sign turns, where R_l > R_h: the group with the lower ratio has the higher rate.
+    """
+    exposed = compared.measured.exposed
+    lower = _lower_ratio(compared)
+    first, second = compared.groups
+    higher = first if lower == second else second
+    rate = compared.measured.received.mean(axis=0)
+    if exposed is None or not compared.evidence.resolved[compared.setting_index, lower]:
+        return None
+    if not rate[lower] > rate[higher]:
+        return None
+    return float(exposed.value[lower] * rate[higher] / rate[lower])
+
+
+# Amounts with their errors
+
+
+class Limits(NamedTuple):
+    """Upper limits of one number: of it alone, and of all such in the audit at once."""
+
+    pointwise: float
+    simultaneous: float
+
+
+def estimate_fields(
+    value: float, error: float, limits: Limits, largest: float, level: float
+) -> dict[str, Any]:
+    """Fields of ``Estimate``: a value with its error, interval and limits.
+
+    Neither end of the interval is beyond ``largest``.
+    """
+    fields: dict[str, Any] = {
+        "value": number(value),
+        "standard_error": number(error),
+        "interval": None,
+        "upper_bound": None,
+        "upper_bound_pointwise": None,
+    }
+    if np.isfinite(value + error):
+        half_width = statistics.interval_quantile(level) * error
+        low = float(max(-largest, value - half_width))
+        high = float(min(largest, value + half_width))
+        fields["interval"] = (low, high)
+        fields["upper_bound"] = number(limits.simultaneous)
+        fields["upper_bound_pointwise"] = number(limits.pointwise)
+    return fields
+
+
+def _exposure_difference(compared: ComparedPair) -> record.Difference:
+    """By how much the exposures differ, first minus second.
+
+    Their tests have ``EXPOSURE_SHARE`` of the level, for every deciding attack.
+    """
+    tested = compared.tested
+    return _difference(
+        compared,
+        compared.evidence.exposure,
+        largest=max(1.0, compared.measured.proxy.scale.largest),
+        n_attacks=len(tested.attacks),
+        level_of_tests=SIGNIFICANCE * statistics.EXPOSURE_SHARE,
+    )
+
+
+def _outcome_difference(compared: ComparedPair) -> record.Difference:
+    """By how much the benefits differ, first minus second; no rates by more than 1."""
+    return _difference(
+        compared,
+        compared.evidence.benefit,
+        largest=1.0,
+        n_attacks=1,
+        level_of_tests=SIGNIFICANCE,
+    )
+
+
+def _difference(
+    compared: ComparedPair,
+    difference: PairDifference,
+    *,
+    largest: float,
+    n_attacks: int,
+    level_of_tests: float,
+) -> record.Difference:
+    """First minus second, with what could have been shown by two-sided tests."""
+    value = -difference.value[compared.place] + 0.0  # + 0.0: no negative zero
+    error = difference.error[compared.place]
+    level = compared.tested.plan.confidence_level
+    n_compared = max(1, int(np.isfinite(difference.error).sum()))
+
+    limits = []
+    for n_limits in (1, n_compared):
+        z = limit_quantile(n_limits=n_limits, confidence_level=level)
+        limits.append(np.minimum(np.abs(value) + z * error, largest))
+    smallest = statistics.detectable(
+        error, n_tests=2 * n_compared * n_attacks, level=level_of_tests
+    )
+    return record.Difference(
+        **estimate_fields(value, error, Limits(*limits), largest, level),
+        detectable=number(smallest),
+    )
+
+
+# The disparity of pooled ratios
 
 
 def pooled_disparities(
-    tested: Tested, evidence: Evidence, k: int
+    tested: Tested, evidence: Evidence, setting_index: int
 ) -> list[record.PooledDisparity]:
-    """Disparity of pooled rate over pooled cost of every pair, with one bootstrap over splits."""
-    measured = tested.measured[tested.cost][k]
-    plan = tested.plan
-    resolved = [bool(evidence.resolved[k, list(pair)].all()) for pair in tested.pairs]
+    """Disparity of pooled rate over pooled exposure, of every pair of a setting.
+
+    One bootstrap over splits is shared by all pairs.
+    """
+    measured = tested.measured[tested.cost][setting_index]
+    ratio = _pooled_ratios(tested, measured)
+    disparities = []
+    for first, second in tested.pairs:
+        resolved = bool(evidence.resolved[setting_index, [first, second]].all())
+        value: float | None = None
+        ends: tuple[float, float] | None = None
+        if ratio is not None:
+            difference = ratio[:, first] - ratio[:, second]
+            value = number(difference[0])
+            ends = _interval(difference[1:], level=tested.plan.confidence_level)
+        disparities.append(
+            record.PooledDisparity(disparity=value, ci=ends, costs_resolved=resolved)
+        )
+    return disparities
+
+
+def _pooled_ratios(tested: Tested, measured: Measured) -> FloatArray | None:
+    """Pooled rate over pooled exposure (draw, group).
+
+    The first row is as observed, the others are bootstrap draws of splits; there are
+    none with one split. None where a rate or an exposure is not given.
+    """
     if measured.exposed is None or np.isnan(measured.received).any():
-        return [
-            record.PooledDisparity(disparity=None, ci=None, costs_resolved=r)
-            for r in resolved
-        ]
-    panel = measured.panel
-    weight = exposure.benefit_of(measured.panel, plan)[1]
-    share = by_split(
-        np.stack([measured.benefit * weight, weight]).swapaxes(0, 1), panel.split
-    )
-    cost = measured.exposed.per_split
-    n_splits = measured.exposed.n_splits
-    if n_splits != len(share):  # a cost over all models
-        share = share.mean(axis=0, keepdims=True)
-    parts = np.stack([share[:, 0], share[:, 1], cost], axis=1)  # (split, part, group)
+        return None
+    parts = _parts_by_split(tested, measured, measured.exposed)
     sums = parts.sum(axis=0, keepdims=True)
+    n_splits = measured.exposed.n_splits
     if n_splits > 1:
         rng = generator(
-            plan.rng, purpose=OVER_SPLITS, epsilon=panel.epsilon, model=panel.model
+            tested.plan.rng,
+            purpose=OVER_SPLITS,
+            epsilon=measured.panel.epsilon,
+            model=measured.panel.model,
         )
-        sums = np.concatenate(
-            [sums, bootstrap_sums(parts, resamples=plan.resamples, rng=rng)]
-        )
-    ratio = metrics.pcer(
-        sums[:, 0] / sums[:, 1], sums[:, 2] / n_splits, floor=measured.floor
+        draws = bootstrap_sums(parts, resamples=tested.plan.resamples, rng=rng)
+        sums = np.concatenate([sums, draws])
+    received = sums[:, 0]
+    n_records = sums[:, 1]
+    exposure = sums[:, 2]
+    return metrics.pcer(received / n_records, exposure / n_splits, floor=measured.floor)
+
+
+def _parts_by_split(tested: Tested, measured: Measured, exposed: Exposed) -> FloatArray:
+    """What is summed over splits: received, records, exposure (split, part, group)."""
+    n_records = benefit_of(measured.panel, tested.plan)[1]
+    received = measured.benefit * n_records
+    shares = by_split(
+        np.stack([received, n_records]).swapaxes(0, 1), measured.panel.split
     )
-    found = []
-    level = plan.confidence_level
-    for (i, j), both in zip(tested.pairs, resolved, strict=True):
-        value, draws = np.split(ratio[:, i] - ratio[:, j], [1])
-        ends = (
-            interval_or_none(percentile_interval(draws, confidence_level=level))
-            if len(draws)
-            else None
-        )
-        found.append(
-            record.PooledDisparity(
-                disparity=number(value[0]), ci=ends, costs_resolved=both
-            )
-        )
-    return found
+    if exposed.n_splits != len(shares):  # an exposure over all models
+        shares = shares.mean(axis=0, keepdims=True)
+    return np.stack([shares[:, 0], shares[:, 1], exposed.per_split], axis=1)
+
+
+def _interval(draws: FloatArray, *, level: float) -> tuple[float, float] | None:
+    """The bootstrap interval; None without draws, or where they are not finite."""
+    if not len(draws):
+        return None
+    return interval_or_none(percentile_interval(draws, confidence_level=level))

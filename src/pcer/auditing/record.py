@@ -1,4 +1,13 @@
-"""What is in an audit file?"""
+"""What is in an audit file: numbers, the plan behind them, and the words?
+
+``audit`` makes an ``Audit``; every output reads it; ``write_audit`` and ``read_audit``
+are its file. Same release and same plan give the same bytes: numbers are written with
+12 significant digits, more than any reader needs and few enough that another machine's
+rounding does not show.
+
+To add a number: a field of the record that it is about, filled in settings.py or
+pairs.py. Frames, schema and verification follow; docs/format.md describes it.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +31,13 @@ from pcer.release.attack_kinds import SPENT, Proxy, proxy_named
 from pcer.release.file import Release
 from pcer.release.records import Outcome, SplitKind
 from pcer.statistics import SIGNIFICANCE
+from pcer.wording import SettingName
 
 FORMAT: Final = "pcer-audit"
 VERSION: Final = 3
 SIGNIFICANT_DIGITS = 12
-AUDIT_AGAIN: Final = (
-    "audit the release again"  # what to do with an audit or page of old
-)
+AUDIT_AGAIN: Final = "audit the release again"  # instead of reading an older file
+
 AboutExposure = Literal[
     "differs", "no_difference_shown", "none_detected", "cannot_tell"
 ]
@@ -38,36 +47,31 @@ Driver = Literal["outcomes", "exposure", "both", "together"]
 
 
 class Estimate(Record):
-    """A group's exposure with its error, interval and upper bound, for people like these."""
+    """A group's exposure: its error, interval and bound are for people like these."""
 
     value: float | None
     standard_error: float | None
     interval: tuple[float, float] | None  # at the plan's confidence level
-    upper_bound: (
-        float | None
-    )  # one-sided, simultaneous over the audit: the one people see
+    # One-sided, simultaneous over the audit: the one people see.
+    upper_bound: float | None
     upper_bound_pointwise: float | None  # of this number alone
 
 
 class GroupBound(Record):
-    """What training itself allows about one group's people, from the release's bounds."""
+    """What training itself allows about a group's people, by the release's bounds."""
 
-    mode: (
-        str  # where the norms of gradients come from; "refreshed" ones are an estimate
-    )
-    accountant: str  # of every epsilon here but the next
-    promised: (
-        float | None
-    )  # to everyone of the group, where a rule promises groups different ones
+    # Where the norms of gradients come from; "refreshed" ones are an estimate.
+    mode: str
+    accountant: str  # of every epsilon here but ``promised``
+    # To everyone of the group, where a rule promises groups different epsilons.
+    promised: float | None
     nominal: float | None  # the promise
-    spent: (
-        float | None
-    )  # mean receipt, a bound of each person's own epsilon; None without receipts
-    standard_error: float | None  # of it, over people and seeds
+    # Mean receipt, a bound of each person's own epsilon; None without receipts.
+    spent: float | None
+    standard_error: float | None  # of ``spent``, over people and seeds
     quantiles: dict[str, float]  # of receipts
-    advantage: (
-        float | None
-    )  # what an attacker who sees every step could reach; an estimate
+    # What an attacker who sees every step could reach; an estimate.
+    advantage: float | None
 
 
 class GroupResult(Record):
@@ -96,9 +100,11 @@ class GroupResult(Record):
 
     @property
     def is_clear(self) -> bool:
-        """Whether it is recognised better than by a coin: detected, and its interval too."""
-        ends = self.cost.interval
-        return self.resolved and (ends is None or ends[0] > 0)
+        """Whether it is detected, and its interval excludes a coin, too."""
+        if self.cost.interval is None:
+            return self.resolved
+        low, _ = self.cost.interval
+        return self.resolved and low > 0
 
 
 class PooledDisparity(Record):
@@ -116,7 +122,7 @@ class Difference(Estimate):
 
 
 class Equivalence(Record):
-    """Are the exposures equal within the plan's margin? Two one-sided tests, adjusted."""
+    """Are exposures equal within the plan's margin? Two one-sided tests, adjusted."""
 
     margin: float
     p_value: float | None
@@ -124,7 +130,7 @@ class Equivalence(Record):
 
 
 class PairAnswer(Record):
-    """What each of the three answers about two groups has; it holds after every downgrade."""
+    """What each answer about two groups has, after every downgrade."""
 
     group: str | None  # the one that the answer names, where the groups differ
     p_value: float | None  # adjusted over its family
@@ -145,7 +151,7 @@ class ExposureAnswer(PairAnswer):
 
 
 class OutcomesAnswer(PairAnswer):
-    """Who of two groups is worse served? ``group`` gets fewer benefits, or more harm."""
+    """Who of two groups is worse served? ``group`` gets fewer benefits or more harm."""
 
     answer: AboutOutcomes
     difference: Difference  # of the plan's benefit
@@ -157,9 +163,9 @@ class RatioAnswer(PairAnswer):
     answer: AboutRatio
     attack: str  # its exposure is the ratio's denominator
     driven_by: Driver | None  # "together": neither difference is shown alone
-    cross_product: (
-        float | None
-    )  # R_i c_j - R_j c_i; positive: the second has the lower ratio
+    # R_i c_j - R_j c_i, of rates R and exposures c; positive: the second group has the
+    # lower ratio.
+    cross_product: float | None
     standard_error: float | None
     placebo: PlaceboCheck | None
 
@@ -169,7 +175,10 @@ class DoubleDisadvantage(PairAnswer):
 
 
 class PairResult(Record):
-    """Two groups in one setting, the first the reference; signed numbers are first minus second."""
+    """Two groups in one setting, of which the first is the reference.
+
+    Signed numbers are first minus second.
+    """
 
     groups: tuple[str, str]
     verdict: BudgetVerdict  # the first of the statements
@@ -186,18 +195,33 @@ class PairResult(Record):
     sign_holds_below_floor: float | None
 
     @property
+    def answers(self) -> dict[str, PairAnswer]:
+        """The four answers by the names of their fields."""
+        return {
+            "exposure": self.exposure,
+            "double_disadvantage": self.double_disadvantage,
+            "ratio": self.ratio,
+            "outcomes": self.outcomes,
+        }
+
+    @property
     def statements(self) -> list[str]:
-        """Everything that holds of the two, as ``--fail-on`` calls it; the first is the verdict."""
+        """Everything that holds of the two, as ``--fail-on`` calls it.
+
+        The order is that of strength, and the first is the verdict.
+        """
+        exposure = self.exposure.answer
+        is_doubled = self.double_disadvantage.group is not None
+        is_equal = self.equivalence is not None and self.equivalence.shown
         holds = {
-            "insufficient_data": self.exposure.answer == "cannot_tell",
-            "double_disadvantage": self.double_disadvantage.group is not None,
-            "exposure_differs": self.exposure.answer == "differs",
+            "insufficient_data": exposure == "cannot_tell",
+            "double_disadvantage": is_doubled,
+            "exposure_differs": exposure == "differs",
             "ratio_differs": self.ratio.answer == "differs",
-            "equal_within_margin": self.equivalence is not None
-            and self.equivalence.shown,
-            "none_detected": self.exposure.answer == "none_detected",
+            "equal_within_margin": is_equal,
+            "none_detected": exposure == "none_detected",
             "floor_dominated": self.ratio.answer == "floor_dominated",
-            "no_difference_shown": self.exposure.answer == "no_difference_shown",
+            "no_difference_shown": exposure == "no_difference_shown",
             "outcomes_differ": self.outcomes.answer == "differ",
         }
         return [statement for statement, is_true in holds.items() if is_true]
@@ -226,14 +250,22 @@ class BudgetResult(Record):
         return NO_DP if self.epsilon is None else self.epsilon
 
     @property
+    def name(self) -> SettingName:
+        """The setting in print: ``name.full``, ``name.in_sentence``, ``name.title``."""
+        return SettingName(self.model, self.epsilon)
+
+    @property
     def named(self) -> list[str]:
         """The groups that the verdict names, each once."""
-        fields = {Verdict.EXPOSURE_DIFFERS: "exposure", Verdict.RATIO_DIFFERS: "ratio"}
-        return self.named_by(fields.get(self.verdict, "double_disadvantage"))
+        if self.verdict is Verdict.EXPOSURE_DIFFERS:
+            return self.named_by("exposure")
+        if self.verdict is Verdict.RATIO_DIFFERS:
+            return self.named_by("ratio")
+        return self.named_by("double_disadvantage")
 
     def named_by(self, answer: str) -> list[str]:
-        """The groups that one kind of answer names in any pair, each once."""
-        groups = (getattr(pair, answer).group for pair in self.pairs)
+        """The groups that one of the four answers names in any pair, each once."""
+        groups = [pair.answers[answer].group for pair in self.pairs]
         return list(dict.fromkeys(group for group in groups if group is not None))
 
     @property
@@ -246,9 +278,9 @@ class BudgetResult(Record):
 class CostStory(Record):
     """One carried attack put to the same tests; groups are named for any setting.
 
-    p-values are its smallest of each kind; those over attacks are adjusted over all
-    attacks, too; where such a one is at most .05, groups are named only where they,
-    too, stand after that.
+    p-values are its smallest of each kind. Those "over costs" are adjusted over all
+    attacks, too; where such a one is at most .05, groups are named only where they
+    stand after that adjustment.
     """
 
     cost: str
@@ -260,26 +292,23 @@ class CostStory(Record):
     p_value: float | None  # of a difference of exposures, adjusted within this attack
     p_value_over_costs: float | None
     ratio_p_over_costs: float | None
-    detected_in: list[
-        int
-    ]  # settings by position where something is memorised, over all attacks
+    # Settings, by position, where something is memorised, adjusted over all attacks.
+    detected_in: list[int]
     differs_in: list[int]  # likewise, where exposures differ
 
     @property
     def statements(self) -> list[str]:
-        """What it shows after correction for all attacks, in the names of ``--fail-on``."""
+        """What it shows after correction for all attacks, as ``--fail-on`` calls it."""
         if self.cost == SPENT.name:  # what training allows is no attack
             return []
-        found = {
-            "double_disadvantage": (self.double_disadvantage, self.p_value_over_costs),
-            "exposure_differs": (self.more_exposed, self.p_value_over_costs),
-            "ratio_differs": (self.lower_ratio, self.ratio_p_over_costs),
+        exposure_holds = (self.p_value_over_costs or 0.0) <= SIGNIFICANCE
+        ratio_holds = (self.ratio_p_over_costs or 0.0) <= SIGNIFICANCE
+        holds = {
+            "double_disadvantage": exposure_holds and bool(self.double_disadvantage),
+            "exposure_differs": exposure_holds and bool(self.more_exposed),
+            "ratio_differs": ratio_holds and bool(self.lower_ratio),
         }
-        return [
-            what
-            for what, (who, p) in found.items()
-            if who and (p or 0.0) <= SIGNIFICANCE
-        ]
+        return [statement for statement, is_true in holds.items() if is_true]
 
 
 class BrokenRule(Record):
@@ -290,7 +319,7 @@ class BrokenRule(Record):
 
 
 class AuditSubject(Record):
-    """What the release says about itself, repeated so that an audit can be read alone."""
+    """What the release says about itself, so that an audit can be read alone."""
 
     dataset: str
     attribute: str
@@ -306,7 +335,7 @@ class AuditSubject(Record):
 
 
 class Result(Shown):
-    """What a function of pcer finds, as a file that begins with ``format`` and ``version``."""
+    """What a function of pcer finds; its file begins with format and version."""
 
     if TYPE_CHECKING:  # each has this field, at its own place in the file
         cost: str
@@ -328,9 +357,8 @@ class Result(Shown):
     @classmethod
     def file_schema(cls) -> dict[str, Any]:
         """JSON Schema of such a file."""
-        name, version = (
-            cls.model_fields[field].default for field in ("format", "version")
-        )
+        name = cls.model_fields["format"].default
+        version = cls.model_fields["version"].default
         return {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             **cls.model_json_schema(),
@@ -355,7 +383,7 @@ class Audit(Result, ShownAudit):
             none.
         declarations: what the numbers say against the release's own words.
         verdict: the strongest over settings; every output says this one.
-        telling: the setting that ``headline`` and ``account`` are about.
+        telling: position of the setting that ``headline`` and ``account`` are about.
         account: the finding for the people affected.
     """
 
@@ -392,15 +420,13 @@ class Audit(Result, ShownAudit):
 
     @property
     def policy_lines(self) -> list[str]:
-        """Whether the policy holds, and each rule that is broken; nothing without a policy."""
-        broken = [rule.sentence for rule in self.broken_rules]
-        n_broken = len(self.broken_rules)
-        first = (
-            f"The policy is broken: {n_broken} of its rules."
-            if broken
-            else "The policy holds."
-        )
-        return [] if self.plan.policy is None else [first, *broken]
+        """Whether the policy holds, and each broken rule; empty without a policy."""
+        if self.plan.policy is None:
+            return []
+        if not self.broken_rules:
+            return ["The policy holds."]
+        first = f"The policy is broken: {len(self.broken_rules)} of its rules."
+        return [first, *(rule.sentence for rule in self.broken_rules)]
 
     @property
     def told(self) -> BudgetResult:
@@ -413,41 +439,47 @@ class Audit(Result, ShownAudit):
         return [published.model for published in self.published]
 
     def to_tree(self) -> dict[str, Any]:
-        """The audit as plain objects, numbers rounded as they are written; the plan's as given."""
+        """Plain objects, numbers rounded as they are written; the plan's as given."""
         return {**super().to_tree(), "plan": self.plan.model_dump()}
 
     def statements(self) -> dict[str, list[int | str]]:
-        """What a guard can meet, and where: settings by position, or attacks that do not decide.
+        """What a guard can meet, and where.
 
-        A statement holds where it does in any pair, also behind a stronger verdict; by
-        another attack, where it does after Holm over all attacks. One of Algorithm 1
-        has no place.
+        A place is a setting by its position, or an attack that does not decide by its
+        name. A statement holds in a setting where it does in any pair, also behind a
+        stronger verdict; by an attack, where it does after Holm over all attacks. One
+        of Algorithm 1 has no place.
         """
-        found: dict[str, list[int | str]] = {}
-        for k, pair in (
-            (k, pair) for k, each in enumerate(self.budgets) for pair in each.pairs
-        ):
-            for statement in pair.statements:
-                found.setdefault(statement, []).append(k)
+        places: dict[str, list[int | str]] = {}
+        for index, setting in enumerate(self.budgets):
+            for pair in setting.pairs:
+                for statement in pair.statements:
+                    places.setdefault(statement, []).append(index)
         for story in self.costs:
             for statement in story.statements:
-                found.setdefault(statement, []).append(story.cost)
-        verdicts = {str(each.algorithm1.verdict) for each in self.published}
-        return found | {verdict: [] for verdict in verdicts & {*GUARDED}}
+                places.setdefault(statement, []).append(story.cost)
+        for published in self.published:
+            verdict = str(published.algorithm1.verdict)
+            if verdict in GUARDED:
+                places[verdict] = []
+        return places
 
     @cached_property
     def sources(self) -> list[Release]:
-        """The release, then those that were judged together with it; empty where not known."""
+        """The release, then the rest of its family; empty where they are not known."""
         return []
 
     def with_sources(self, release: Release, family: Sequence[Release] = ()) -> Self:
-        """Remember what the audit is of, so that it can draw itself; its file stays the same."""
+        """Remember what the audit is of, to draw itself; its file stays the same."""
         self.sources[:] = [release, *family]
         return self
 
 
 def result_json(tree: Any) -> str:
-    """Canonical text that no browser takes for a page; releases, named by their digests, keep <."""
+    """Canonical text that no browser takes for a page.
+
+    Releases are named by the digest of their text, and so keep their "<".
+    """
     return files.canonical_json(tree).replace("<", spelt("<"))
 
 
@@ -465,7 +497,7 @@ def rounded(tree: Any) -> Any:
 def read_audit(
     path: str | os.PathLike[str], *, max_bytes: int | None = MAX_BYTES
 ) -> list[Any]:
-    """Read an audit file: plain objects, one per audited release, their plan checked."""
+    """Read an audit file: plain objects, one per audited release; plans are checked."""
     data = files.read_json(path, max_bytes=max_bytes)
     audits = data if isinstance(data, list) else [data]
     for audit in audits:
@@ -479,7 +511,7 @@ def read_audit(
 
 
 def parse_plan(data: Any, *, file: str) -> Plan:
-    """Check plain objects against the plan; ``file`` is the name that errors mention."""
+    """Check plain objects against the plan; errors name ``file``."""
     return files.parse_record(Plan, data, file=file)
 
 

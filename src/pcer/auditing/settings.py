@@ -1,174 +1,267 @@
-"""What does an audit say of one setting?"""
+"""What does an audit say of one setting?
+
+``audit_tested`` (audit.py) asks ``setting_result`` once a setting: its groups, its
+pairs, what keeps it from telling anything, and beside them the paper's numbers.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from pcer import statistics
 from pcer.auditing import record
-from pcer.auditing.pairs import estimate_fields, pair_result, pooled_disparities
+from pcer.auditing.pairs import (
+    ComparedPair,
+    Limits,
+    estimate_fields,
+    pair_result,
+    pooled_disparities,
+)
 from pcer.measuring import measure
 from pcer.measuring.checks.arrays import stated_epsilon
 from pcer.measuring.evidence import Evidence, Tested
-from pcer.measuring.measure import number
+from pcer.measuring.measure import Measured, number
 from pcer.measuring.verdict import strongest
 from pcer.paper import records
 from pcer.paper.null import Null
-from pcer.paper.numbers import Summaries, published_pair, seed_columns, summarise
+from pcer.paper.numbers import (
+    Columns,
+    Summaries,
+    published_pair,
+    seed_columns,
+    summarise,
+)
 from pcer.release.attack_kinds import GAP
+from pcer.release.panel import Panel
 from pcer.release.records import Bound
 from pcer.wording import say
 
 
 def setting_result(
-    tested: Tested, evidence: Evidence, k: int
+    tested: Tested, evidence: Evidence, setting_index: int
 ) -> tuple[record.BudgetResult, records.PublishedBudget]:
-    """Setting ``k`` by the deciding attacks, and the paper's numbers, the gap being the cost."""
-    main = tested.measured[tested.cost][k]
-    gap = tested.measured[GAP.name][k]
-    panel = main.panel
-    names = main.panel.group_names
-    n_pairs = range(len(tested.pairs))
-    epsilon = stated_epsilon(panel)
+    """One setting by the deciding attacks, and the paper's numbers by the gap."""
+    main = tested.measured[tested.cost][setting_index]
+    gap = tested.measured[GAP.name][setting_index]
     columns = seed_columns(main, gap, tested.pairs, tested.plan)
     summaries = summarise(columns, main, gap, tested.plan)
-    null: Null | None = tested.chance(k)
-    by_main, by_gap = (
-        [
-            published_pair(measured, tested, pair, columns, summaries, null)
-            for pair in n_pairs
-        ]
-        for measured in (main, gap)
-    )
-    parts = zip(n_pairs, by_main, pooled_disparities(tested, evidence, k), strict=True)
-    pairs = [
-        pair_result(tested, evidence, k, at, **paper, pooled=pooled)
-        for at, paper, pooled in parts
-    ]
-    verdict = strongest(pair.verdict for pair in pairs)
-    downgraded = (
-        reason for (setting, *_), reason in evidence.reasons.items() if setting == k
-    )
+    null: Null | None = tested.chance(setting_index)
+    pooled = pooled_disparities(tested, evidence, setting_index)
+
+    pairs = []
+    for index in range(len(tested.pairs)):
+        paper = published_pair(main, tested, index, columns, summaries, null)
+        compared = ComparedPair(tested, evidence, setting_index, index)
+        pairs.append(pair_result(compared, pooled[index], **paper))
+
+    panel = main.panel
     result = record.BudgetResult(
         model=panel.model,
-        epsilon=epsilon,
+        epsilon=stated_epsilon(panel),
         n_seeds=len(panel.seeds),
         n_splits=panel.n_splits,
         accuracy=summaries["accuracy",],
         demographic_parity_gap=summaries["parity",],
         equalized_odds_gap=summaries["odds",],
-        groups=group_results(tested, evidence, k, summaries, null),
+        groups=group_results(tested, evidence, setting_index, summaries, null),
         pairs=pairs,
         pcer_spread=summaries["spread", tested.cost],
-        verdict=verdict,
-        reason=_cannot_tell(tested, evidence, k) or next(downgraded, None),
-        headline="",
+        verdict=strongest(pair.verdict for pair in pairs),
+        reason=_reason(tested, evidence, setting_index),
+        headline="",  # follows, by ``conclude``
     )
-    return result, records.PublishedBudget(
-        epsilon=epsilon,
-        pcer={name: summaries["pcer", GAP.name, g] for g, name in enumerate(names)},
-        pairs=[records.PublishedPair(**paper) for paper in by_gap],
-    )
+    return result, _published(tested, gap, columns, summaries, null)
 
 
-def _cannot_tell(tested: Tested, evidence: Evidence, k: int) -> str | None:
+def _published(
+    tested: Tested,
+    gap: Measured,
+    columns: Columns,
+    summaries: Summaries,
+    null: Null | None,
+) -> records.PublishedBudget:
+    """The paper's numbers of one setting, the gap being the exposure."""
+    pairs = []
+    for index in range(len(tested.pairs)):
+        paper = published_pair(gap, tested, index, columns, summaries, null)
+        pairs.append(records.PublishedPair(**paper))
+    ratios = {
+        name: summaries["pcer", GAP.name, group]
+        for group, name in enumerate(gap.panel.group_names)
+    }
+    epsilon = stated_epsilon(gap.panel)
+    return records.PublishedBudget(epsilon=epsilon, pcer=ratios, pairs=pairs)
+
+
+def _reason(tested: Tested, evidence: Evidence, setting_index: int) -> str | None:
+    """Why nothing can be told, or else why the first alarm was downgraded."""
+    reason = _cannot_tell(tested, evidence, setting_index)
+    if reason is not None:
+        return reason
+    for (of_setting, _, _), downgraded in evidence.reasons.items():
+        if of_setting == setting_index:
+            return downgraded
+    return None
+
+
+def _cannot_tell(tested: Tested, evidence: Evidence, setting_index: int) -> str | None:
     """Why exposures of a setting cannot be told; None where some pair's can."""
-    measured = tested.measured[tested.cost][k]
-    contradiction = tested.contradiction
+    measured = tested.measured[tested.cost][setting_index]
     if measured.exposed is None:
         return measured.reason
     if tested.release.training.split_kind != "random":
         return say("reason", "not_random")
+    contradiction = tested.contradiction
     if contradiction is not None:
         return f"{contradiction[0].lower()}{contradiction[1:].rstrip('.')}"
-    if all(
-        np.isfinite(p[k]).any()
-        for p in (evidence.cost_p_alone, evidence.exposure.p_value)
-    ):
+
+    has_group = np.isfinite(evidence.cost_p_alone[setting_index]).any()
+    has_pair = np.isfinite(evidence.exposure.p_value[setting_index]).any()
+    if has_group and has_pair:
         return None
-    few = [measured.panel.group_names[g] for g in np.flatnonzero(~measured.enough)]
-    form = "too_few" if few else "nothing_varies"
-    least = measure.LEAST_RECORDS
-    return say("reason", form, names=", ".join(few), least=least)
+    names = measured.panel.group_names
+    few = [names[group] for group in np.flatnonzero(~measured.enough)]
+    if not few:
+        return say("reason", "nothing_varies")
+    return say("reason", "too_few", names=", ".join(few), least=measure.LEAST_RECORDS)
 
 
 def group_results(
-    tested: Tested, evidence: Evidence, k: int, summaries: Summaries, null: Null | None
+    tested: Tested,
+    evidence: Evidence,
+    setting_index: int,
+    summaries: Summaries,
+    null: Null | None,
 ) -> dict[str, record.GroupResult]:
     """Every group's numbers in one setting, by name."""
-    measured = tested.measured[tested.cost][k]
-    plan = tested.plan
-    attacks = tested.attacks
-    exposed = measured.exposed
+    measured = tested.measured[tested.cost][setting_index]
     panel = measured.panel
-    level = plan.confidence_level
+    costs = _costs(tested, evidence, measured)
+    noise = _noise(tested, evidence, measured)
+    bounds = _bounds_by_group(tested, panel)
+
     groups = {}
-    values = errors = np.full(len(measured.enough), np.nan)
-    if exposed is not None:
-        is_known = measured.enough & np.isfinite(exposed.variance)
-        values = exposed.value
-        errors = np.where(is_known, np.sqrt(exposed.alone), np.nan)
-    n_limits = max(1, evidence.cost_p_alone.size)
-    limits = [measured.upper_limit(level=level, n_limits=n) for n in (1, n_limits)]
-    setting = panel.model, stated_epsilon(panel)
-    bounds = [
-        row for row in tested.release.bounds if (row.model, row.epsilon) == setting
-    ]
-    for g, name in enumerate(panel.group_names):
-        noise, smallest = None, None
-        if exposed is not None and measured.enough[g] and exposed.null_variance[g] > 0:
-            variance = exposed.null_variance[g]
-            # the mean of max(0, noise): the "gap" of a model that memorises nothing
-            noise = math.sqrt(variance * exposed.n_splits / (2 * math.pi))
-            n_tests = len(attacks) * evidence.n_cost_tests
-            smallest = number(statistics.detectable(np.sqrt(variance), n_tests=n_tests))
-        is_tested = np.isfinite(evidence.cost_p_alone[k, g])
-        largest = measured.proxy.scale.largest
-        own_limits = [limit[g] for limit in limits]
+    for group, name in enumerate(panel.group_names):
+        place = setting_index, group
+        detected_by = None
+        if np.isfinite(evidence.cost_p_alone[place]):
+            detected_by = tested.attacks[evidence.detected_by[place]]
         groups[name] = record.GroupResult(
-            n_train=number(panel.n_train[:, g].mean()),
-            n_test=number(panel.n_test[:, g].mean()),
-            positive_rate=summaries["rate", g],
-            true_rate=summaries["true", g],
-            true_positive_rate=summaries["tpr", g],
-            false_positive_rate=summaries["fpr", g],
-            benefit=summaries["benefit", g],
-            overfitting_gap=summaries["gap", g],
-            accuracy_difference=summaries["difference", g],
-            cost=record.Estimate(
-                **estimate_fields(values[g], errors[g], own_limits, largest, level)
-            ),
-            noise_level=noise,
-            detectable_cost=smallest,
-            p_value=number(evidence.cost_p[k, g]),
-            p_value_alone=number(evidence.cost_p_alone[k, g]),
-            detected_by=attacks[evidence.detected_by[k, g]] if is_tested else None,
-            resolved=bool(evidence.resolved[k, g]),
-            too_few=not bool(measured.enough[g]),
-            null_gap=null[0][g] if null is not None else None,
-            pcer=summaries["pcer", tested.cost, g],
-            allowed=_bound([row for row in bounds if row.group == name]),
+            n_train=number(panel.n_train[:, group].mean()),
+            n_test=number(panel.n_test[:, group].mean()),
+            positive_rate=summaries["rate", group],
+            true_rate=summaries["true", group],
+            true_positive_rate=summaries["tpr", group],
+            false_positive_rate=summaries["fpr", group],
+            benefit=summaries["benefit", group],
+            overfitting_gap=summaries["gap", group],
+            accuracy_difference=summaries["difference", group],
+            cost=costs[group],
+            noise_level=noise[group].level,
+            detectable_cost=noise[group].detectable,
+            p_value=number(evidence.cost_p[place]),
+            p_value_alone=number(evidence.cost_p_alone[place]),
+            detected_by=detected_by,
+            resolved=bool(evidence.resolved[place]),
+            too_few=not bool(measured.enough[group]),
+            null_gap=None if null is None else null[0][group],
+            pcer=summaries["pcer", tested.cost, group],
+            allowed=_allowed(bounds[name]),
         )
     return groups
 
 
-def _bound(rows: Sequence[Bound]) -> record.GroupBound | None:
-    """What training allows about one group; None without receipts and promises to groups."""
-    whole = {row.kind: row for row in rows if row.label is None}
-    promise = whole.get("promise")
-    receipt = whole.get("receipt")
-    first = receipt or promise
-    if first is None:
+def _costs(
+    tested: Tested, evidence: Evidence, measured: Measured
+) -> list[record.Estimate]:
+    """Every group's exposure, with its error, interval and bounds."""
+    n_groups = len(measured.enough)
+    values = np.full(n_groups, np.nan)
+    errors = np.full(n_groups, np.nan)
+    exposed = measured.exposed
+    if exposed is not None:
+        is_known = measured.enough & np.isfinite(exposed.variance)
+        values = exposed.value
+        errors = np.where(is_known, np.sqrt(exposed.alone), np.nan)
+
+    level = tested.plan.confidence_level
+    largest = measured.proxy.scale.largest
+    n_limits = max(1, evidence.cost_p_alone.size)  # all groups of all settings
+    pointwise = measured.upper_limit(level=level, n_limits=1)
+    simultaneous = measured.upper_limit(level=level, n_limits=n_limits)
+    estimates = []
+    for group in range(n_groups):
+        limits = Limits(pointwise[group], simultaneous[group])
+        fields = estimate_fields(values[group], errors[group], limits, largest, level)
+        estimates.append(record.Estimate(**fields))
+    return estimates
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What an exposure would be if nothing were memorised; None where unknown."""
+
+    level: float | None = None  # the mean of max(0, noise): its "gap"
+    detectable: float | None = None  # the smallest that 80% of such releases detect
+
+
+def _noise(tested: Tested, evidence: Evidence, measured: Measured) -> list[Noise]:
+    """Every group's noise, and what can be detected in spite of it.
+
+    If V is the null variance of the mean over n splits, the noise of one split is
+    normal with variance n V, and the mean of max(0, noise) is sqrt(n V / (2 pi)).
+    """
+    exposed = measured.exposed
+    if exposed is None:
+        return [Noise() for _ in measured.enough]
+    n_tests = len(tested.attacks) * evidence.n_cost_tests
+    noise = []
+    for has_enough, variance in zip(
+        measured.enough, exposed.null_variance, strict=True
+    ):
+        if not has_enough or not variance > 0:
+            noise.append(Noise())
+            continue
+        level = math.sqrt(variance * exposed.n_splits / (2 * math.pi))
+        smallest = statistics.detectable(np.sqrt(variance), n_tests=n_tests)
+        noise.append(Noise(level, number(smallest)))
+    return noise
+
+
+def _bounds_by_group(tested: Tested, panel: Panel) -> dict[str, list[Bound]]:
+    """The release's bounds for one setting, by group."""
+    setting = panel.model, stated_epsilon(panel)
+    bounds: dict[str, list[Bound]] = {name: [] for name in panel.group_names}
+    for row in tested.release.bounds:
+        if (row.model, row.epsilon) == setting and row.group in bounds:
+            bounds[row.group].append(row)
+    return bounds
+
+
+def _allowed(rows: Sequence[Bound]) -> record.GroupBound | None:
+    """What training allows about one group.
+
+    None without receipts and promises to groups.
+    """
+    whole = [row for row in rows if row.label is None]  # not of one label's people
+    by_kind = {row.kind: row for row in whole}
+    promise = by_kind.get("promise")
+    receipt = by_kind.get("receipt")
+    main = receipt or promise
+    if main is None:
         return None
-    # the advantage that goes with a receipt may stand in the row of what was realised
-    beside = [row.allowed_advantage for row in (first, *rows) if row.label is None]
+    # The advantage that goes with a receipt may stand in the row of what was realised.
+    advantages = [row.allowed_advantage for row in (main, *whole)]
+    known = [advantage for advantage in advantages if advantage is not None]
+    advantage = known[0] if known else None
     copied = {"mode", "accountant", "nominal", "standard_error", "quantiles"}
     return record.GroupBound(
-        **first.model_dump(include=copied),
+        **main.model_dump(include=copied),
         promised=None if promise is None else promise.mean,
         spent=None if receipt is None else receipt.mean,
-        advantage=next((value for value in beside if value is not None), None),
+        advantage=advantage,
     )

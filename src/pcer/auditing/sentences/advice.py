@@ -1,25 +1,35 @@
-"""What can be done: other settings, more splits, more people?"""
+"""What can be done: other settings, more splits, more people?
+
+``what_would_change`` says what the least exposed setting would give and cost,
+``choosing_command`` which command chooses a setting, ``more_would_show`` how much more
+data would show what this audit does not. Two questions, two errors, as in the audit:
+"is anything memorised about these records?" is answered by more splits, "do the groups
+differ?" in the end only by more people. The planner (``deciding/planner.py``) takes its
+sentence from ``advice``, too. The templates are the sections ``advice`` and ``plan`` of
+``words.toml``.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from pcer.auditing.record import Audit, BudgetResult
 from pcer.auditing.sentences.telling import (
     MOST_GROUPS_IN_A_SENTENCE,
+    Telling,
     answer_of,
-    facts_of,
     in_order,
     largest_bound,
     people_of,
     tenths,
 )
 from pcer.measuring.evidence import Evidence, Tested
+from pcer.measuring.measure import Measured
 from pcer.measuring.power import (
     MOST_SPLITS,
     Design,
@@ -30,7 +40,17 @@ from pcer.measuring.power import (
     splits_for,
 )
 from pcer.measuring.verdict import Verdict
-from pcer.wording import budget_name, capital, listed, of_100, points, say
+from pcer.metrics import FloatArray
+from pcer.release.attack_kinds import Scale
+from pcer.wording import (
+    SettingName,
+    capital,
+    listed,
+    of_100,
+    plural_ending,
+    points,
+    say,
+)
 
 
 def what_would_change(audit: Audit, setting: BudgetResult) -> list[str]:
@@ -39,84 +59,155 @@ def what_would_change(audit: Audit, setting: BudgetResult) -> list[str]:
     Empty where nothing is detected, or no setting of the same model with more privacy
     exposes less.
     """
-    others = [
-        b
-        for b in audit.budgets
-        if b.model == setting.model and b.budget < setting.budget
-    ]
-    if not any(group.resolved for group in setting.groups.values()) or not others:
+    best = _least_exposed(audit, setting)
+    if best is None:
         return []
-    best = min(others, key=lambda budget: budget.largest_cost)
-    scale = audit.proxy.scale
     before = setting.accuracy.mean
     after = best.accuracy.mean
-    exposures = [scale.hundredths(each.largest_cost) for each in (best, setting)]
-    is_less = best.largest_cost < setting.largest_cost and len(set(exposures)) > 1
-    if not is_less or before is None or after is None:
+    if before is None or after is None:
         return []
+
+    scale = audit.proxy.scale
+    measure = "exposure"
+    unit = f" ({scale.said})"
+    if scale.coin:
+        measure = "the attacker's success"
+        unit = ""
+    changes = _exposure_changes(scale, setting, best)
+    rises = any(change.rises for change in changes)
+    sentence = say(
+        "advice",
+        "less_exposed",
+        budget=SettingName(None, best.epsilon).full,
+        cut="change" if rises else "cut",
+        measure=measure,
+        exposures=listed([change.words for change in changes]),
+        unit=unit,
+        before=f"{100 * before:.0f}%",
+        after=f"{100 * after:.0f}%",
+    )
+    return [sentence, *_levelling(audit, setting, best)]
+
+
+def _least_exposed(audit: Audit, setting: BudgetResult) -> BudgetResult | None:
+    """The setting of the same model with more privacy that exposes least.
+
+    None where there is none, nothing is detected in this one, or the exposure of that
+    one does not print as less.
+    """
+    others = [
+        other
+        for other in audit.budgets
+        if other.model == setting.model and other.budget < setting.budget
+    ]
+    is_detected = any(group.resolved for group in setting.groups.values())
+    if not is_detected or not others:
+        return None
+    best = min(others, key=lambda other: other.largest_cost)
+    scale = audit.proxy.scale
+    exposure = scale.hundredths(setting.largest_cost)
+    exposes_less = best.largest_cost < setting.largest_cost
+    if exposes_less and scale.hundredths(best.largest_cost) != exposure:
+        return best
+    return None
+
+
+class Change(NamedTuple):
+    """A group's exposure in two settings, as it is printed."""
+
+    words: str
+    rises: bool
+
+
+def _exposure_changes(
+    scale: Scale, setting: BudgetResult, best: BudgetResult
+) -> list[Change]:
+    """From the setting to the best one, of the groups that the answer names first."""
     changes = []
-    cut = "cut"
     for name in in_order(setting, "exposure")[:MOST_GROUPS_IN_A_SENTENCE]:
         old = setting.groups[name].cost.value
         new = best.groups[name].cost.value
-        if old is not None and new is not None:
-            cut = "change" if new > max(old, 0.0) else cut
-            found = [scale.hundredths(max(cost, 0.0)) for cost in (old, new)]
-            changes.append(f"{' to '.join(found)} ({name})")
-    facts = {
-        "budget": budget_name(best.epsilon),
-        "cut": cut,
-        "exposures": listed(changes),
-    }
-    facts |= {"measure": "the attacker's success" if scale.coin else "exposure"}
-    facts |= {"unit": "" if scale.coin else f" ({scale.said})"}
-    facts |= {"before": f"{100 * before:.0f}%", "after": f"{100 * after:.0f}%"}
-    return [say("advice", "less_exposed", **facts), *_levelling(audit, setting, best)]
+        if old is None or new is None:
+            continue
+        before = scale.hundredths(max(old, 0.0))
+        after = scale.hundredths(max(new, 0.0))
+        words = f"{before} to {after} ({name})"
+        changes.append(Change(words, rises=new > max(old, 0.0)))
+    return changes
 
 
 def _levelling(
     audit: Audit, setting: BudgetResult, best: BudgetResult
 ) -> Iterator[str]:
     """What becomes of the outcome gap, and whose outcomes would change most."""
-    facts = facts_of(audit, setting, "outcomes")
-    names = facts["name"], facts["other"]
-    rates = [at.groups[name].benefit.mean for at in (setting, best) for name in names]
-    known = [rate for rate in rates if rate is not None]
-    if answer_of(setting, "outcomes") != "differ" or len(known) < len(rates):
+    telling = Telling(audit, setting, "outcomes")
+    names = (telling.name, telling.other)
+    old = _rates(setting, names)
+    new = _rates(best, names)
+    if answer_of(setting, "outcomes") != "differ" or old is None or new is None:
         return
-    old = known[:2]
-    new = known[2:]
+
     before = tenths(abs(old[0] - old[1]))
     after = tenths(abs(new[0] - new[1]))
-    is_less = float(after) < float(before)
-    form = "stays" if before == after else "shrinks" if is_less else "grows"
-    # the group whose rate moves further towards the other's
-    closer = [
-        (new[k] - old[k]) * math.copysign(1.0, old[1 - k] - old[k]) for k in (0, 1)
-    ]
-    k = closer.index(max(closer))
-    facts |= {"pair": listed(names), "before": before, "after": after}
-    facts |= dict(zip(("old", "new"), of_100(old[k], new[k]), strict=True))
-    facts |= {"who": people_of(audit.subject.people, names[k])}
-    yield say("advice", form, **facts, count="more" if new[k] > old[k] else "fewer")
+    gap = {"pair": listed(names), "before": before, "after": after}
+    if before == after:
+        yield telling.say("advice", "stays", **gap)
+    elif float(after) > float(before):
+        yield telling.say("advice", "grows", **gap)
+    else:
+        mover = _moves_closer(old, new)
+        old_words, new_words = of_100(old[mover], new[mover])
+        yield telling.say(
+            "advice",
+            "shrinks",
+            **gap,
+            count="more" if new[mover] > old[mover] else "fewer",
+            who=people_of(audit.subject.people, names[mover]),
+            old=old_words,
+            new=new_words,
+        )
+
+
+def _rates(setting: BudgetResult, names: tuple[str, str]) -> tuple[float, float] | None:
+    """Outcome rates of two groups; None where one is not given."""
+    first = setting.groups[names[0]].benefit.mean
+    second = setting.groups[names[1]].benefit.mean
+    return None if first is None or second is None else (first, second)
+
+
+def _moves_closer(old: tuple[float, float], new: tuple[float, float]) -> int:
+    """Which of two groups' rates moves further towards the other's: 0 or 1."""
+    towards_second = math.copysign(1.0, old[1] - old[0])
+    towards_first = math.copysign(1.0, old[0] - old[1])
+    first = (new[0] - old[0]) * towards_second
+    second = (new[1] - old[1]) * towards_first
+    return 0 if first >= second else 1
 
 
 def choosing_command(audit: Audit) -> Iterator[str]:
-    """The command that answers which setting to train, for half of the exposure found or more."""
-    per = audit.proxy.scale.per_success
-    half = audit.told.largest_cost / 2
-    large = [
-        s
-        for s in audit.budgets
-        if not any(group.too_few for group in s.groups.values())
-    ]
-    known = [bound for bound in map(largest_bound, large) if bound is not None]
-    if len(audit.budgets) > 1 and audit.told.accuracy.mean is not None and known:
-        # some setting is shown to hold it; the next half point
-        exposure = math.ceil(100 + 2 * (per or 1.0) * max(half, min(known))) / 2
-        yield say(
-            "advice", "recommend", exposure=f"{max(exposure, 50.5):g}" if per else "52"
-        )
+    """The command that answers which setting to train.
+
+    It asks for half of the exposure found, or for more where no setting is shown to
+    hold that.
+    """
+    if len(audit.budgets) < 2 or audit.told.accuracy.mean is None:
+        return
+    bounds = []
+    for setting in audit.budgets:
+        bound = largest_bound(setting)
+        is_too_small = any(group.too_few for group in setting.groups.values())
+        if bound is not None and not is_too_small:
+            bounds.append(bound)
+    if not bounds:
+        return
+
+    per_success = audit.proxy.scale.per_success
+    if per_success is None:
+        yield say("advice", "recommend", exposure="52")
+        return
+    exposure = per_success * max(audit.told.largest_cost / 2, min(bounds))
+    next_half_point = math.ceil(100 + 2 * exposure) / 2
+    yield say("advice", "recommend", exposure=f"{max(next_half_point, 50.5):g}")
 
 
 # Where a difference may be there.
@@ -124,27 +215,41 @@ OPEN: Final = (Verdict.NO_DIFFERENCE_SHOWN, Verdict.FLOOR_DOMINATED)
 
 
 def more_would_show(
-    tested: Tested, evidence: Evidence, k: int, budget: BudgetResult
+    tested: Tested, evidence: Evidence, setting_index: int, setting: BudgetResult
 ) -> str | None:
-    """How many more splits or people would show how much in setting k; None where unknown."""
-    measured = tested.measured[tested.cost][k]
-    difference = np.abs(evidence.exposure.value[k])
-    exposed = measured.exposed
-    n_tests = (evidence.n_cost_tests, evidence.n_pair_tests)
-    if exposed is None or budget.reason is not None:
+    """How many more splits or people would show how much; None where unknown."""
+    measured = tested.measured[tested.cost][setting_index]
+    if setting.reason is not None:
         return None
-    if budget.verdict is Verdict.NONE_DETECTED:
-        question = Question(groups=(int(np.argmax(exposed.null_variance)),))
-    elif budget.verdict in OPEN and np.isfinite(difference).any():
-        pair = tested.pairs[int(np.nanargmax(difference))]
-        lower, higher = sorted(pair, key=lambda g: float(exposed.value[g]))
-        question = Question(
-            groups=(lower, higher), base=max(0.0, float(exposed.value[lower]))
-        )
-    else:
+    question = _open_question(
+        measured, setting.verdict, evidence.exposure.value[setting_index], tested.pairs
+    )
+    if question is None:
         return None
-    design = design_of_measured(measured, [len(tested.attacks) * n for n in n_tests])
+    n_attacks = len(tested.attacks)
+    n_tests = [n_attacks * evidence.n_cost_tests, n_attacks * evidence.n_pair_tests]
+    design = design_of_measured(measured, n_tests)
     return None if design is None else advice(design, question)
+
+
+def _open_question(
+    measured: Measured,
+    verdict: Verdict,
+    differences: FloatArray,
+    pairs: tuple[tuple[int, int], ...],
+) -> Question | None:
+    """What the audit did not show: an exposure, or the widest difference (pair,)."""
+    exposed = measured.exposed
+    if exposed is None:
+        return None
+    if verdict is Verdict.NONE_DETECTED:
+        return Question(groups=(int(np.argmax(exposed.null_variance)),))
+    if verdict not in OPEN or not np.isfinite(differences).any():
+        return None
+    widest = pairs[int(np.nanargmax(np.abs(differences)))]
+    lower, higher = sorted(widest, key=lambda group: float(exposed.value[group]))
+    base = max(0.0, float(exposed.value[lower]))
+    return Question(groups=(lower, higher), base=base)
 
 
 def advice(design: Design, question: Question, *, target: float | None = None) -> str:
@@ -153,30 +258,64 @@ def advice(design: Design, question: Question, *, target: float | None = None) -
     most = question.largest(design)
     if math.isnan(now) and (target is None or target > most):
         return say("plan", "impossible", what=question.words(design, most))
+
     wanted = now / 2 if target is None else target
     what = question.words(design, wanted)
     if wanted >= now:
         return say("plan", "already", what=capital(what))
-    if (n_splits := splits_for(design, question, wanted)) is not None:
-        more = int(n_splits - design.n_splits)
-        at = "" if math.isnan(now) else say("plan", "now", points=points(now))
-        return say(
-            "plan", "splits", n=f"{more:,}", s="s" * (more > 1), what=what, now=at
-        )
-    g = min(question.groups, key=lambda g: float(design.people[g]))
-    who = {"group": design.group_names[g], "people": f"{design.people[g]:,.0f}"}
-    limit = smallest(replace(design, n_splits=math.inf), question)
-    hidden = "hidden" if limit >= wanted else "hopeless"
-    things = "exposures" if len(question.groups) == 1 else "differences"
-    first = say(
-        "plan", hidden, things=things, limit=points(limit), n=f"{MOST_SPLITS:,}", **who
+
+    n_splits = splits_for(design, question, wanted)
+    if n_splits is None:
+        hidden = _splits_do_not_help(design, question, wanted)
+        return f"{hidden} {_people_needed(design, question, wanted)}"
+    n_more = int(n_splits - design.n_splits)
+    shown_now = "" if math.isnan(now) else say("plan", "now", points=points(now))
+    return say(
+        "plan",
+        "splits",
+        n=f"{n_more:,}",
+        s=plural_ending(n_more),
+        what=what,
+        now=shown_now,
     )
+
+
+def _smallest_group(design: Design, question: Question) -> int:
+    return min(question.groups, key=lambda group: float(design.people[group]))
+
+
+def _splits_do_not_help(design: Design, question: Question, wanted: float) -> str:
+    """What stays hidden however many splits there are."""
+    group = _smallest_group(design, question)
+    limit = smallest(replace(design, n_splits=math.inf), question)
+    return say(
+        "plan",
+        "hidden" if limit >= wanted else "hopeless",
+        things="exposures" if len(question.groups) == 1 else "differences",
+        limit=points(limit),
+        n=f"{MOST_SPLITS:,}",
+        group=design.group_names[group],
+        people=f"{design.people[group]:,.0f}",
+    )
+
+
+def _people_needed(design: Design, question: Question, wanted: float) -> str:
+    """How many people would show it, or that it takes a stronger attack."""
+    what = question.words(design, wanted)
     people = people_for(design, question, wanted)
-    needed = "stronger"
-    if people is not None:
-        unit = 10.0 ** max(
-            0, math.floor(math.log10(people[g])) - 1
-        )  # two digits, upwards
-        needed = "people"
-        who["people"] = f"{math.ceil(people[g] / unit) * unit:,.0f}"
-    return f"{first} {say('plan', needed, what=what, points=points(wanted), **who)}"
+    if people is None:
+        return say("plan", "stronger", what=what)
+    group = _smallest_group(design, question)
+    n_people = f"{_two_digits_upwards(people[group]):,.0f}"
+    name = design.group_names[group]
+    return say("plan", "people", what=what, people=n_people, group=name)
+
+
+def _two_digits_upwards(number: float) -> float:
+    """The next larger number of two digits.
+
+    >>> _two_digits_upwards(1234.0), _two_digits_upwards(7.2)
+    (1300.0, 8.0)
+    """
+    unit = 10.0 ** max(0, math.floor(math.log10(number)) - 1)
+    return math.ceil(number / unit) * unit

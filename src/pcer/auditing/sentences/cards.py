@@ -1,14 +1,22 @@
-"""How is each question answered in a card?"""
+"""How is each question answered in a card?
+
+A card is a question, its answer in a few words, and sentences. There are three: who is
+easier to recognise, who is worse served, and how sure is that? The page shows them
+beside each other for every setting; model cards, opinions and tables take single
+answers. The templates are the sections ``exposure_card``, ``outcomes_card`` and
+``how_sure_card`` of ``words.toml``.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
-from pcer.auditing.record import Audit, BudgetResult
+from pcer.auditing.record import Audit, BudgetResult, GroupResult
 from pcer.auditing.sentences.certainty import (
-    ALARMING,
     doubts_about,
     false_alarms,
     how_sure,
@@ -16,14 +24,14 @@ from pcer.auditing.sentences.certainty import (
 from pcer.auditing.sentences.telling import (
     MOST_GROUPS_IN_A_SENTENCE,
     WEAK,
+    OtherAttacks,
+    Telling,
     answer_of,
     attacks_run,
-    facts_of,
     other_attacks,
-    widest_pair,
 )
 from pcer.release.attack_kinds import proxy_named
-from pcer.wording import NOTHING, capital, listed, of_100, say
+from pcer.wording import NOTHING, capital, listed, of_100, plural_ending, say
 
 MOST_DOUBTS = 2  # of a finding, in a card
 
@@ -39,91 +47,161 @@ class Card(NamedTuple):
 def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
     """Who is easier to recognise, and by how much."""
     answer = answer_of(setting, "exposure")
-    facts = facts_of(audit, setting, "exposure")
-    detected = [name for name, group in setting.groups.items() if group.resolved]
-    n = len(setting.groups)
-    per_success = audit.proxy.scale.per_success or math.inf
-    costs = [setting.groups[name].cost.value or 0.0 for name in detected]
-    is_slight = per_success * max(costs, default=0.0) <= WEAK
+    telling = Telling(audit, setting, "exposure")
     others = other_attacks(audit, setting)
-    facts |= {
-        "all": "Both" if n == 2 else f"All {n} groups",
-        "n": str(len(attacks_run(audit))),
-    }
-    facts |= {"detected": listed(detected[:MOST_GROUPS_IN_A_SENTENCE]), **others}
-    facts |= {"better": "slightly better" if is_slight else "better"}
-    facts |= {"reason": capital(setting.reason or "no test could be made").rstrip(".")}
-    # the attack whose numbers people see may be no better than a coin for some that are
-    # detected
-    beside = {
+
+    sentences = []
+    if answer == "cannot_tell":
+        reason = capital(setting.reason or "no test could be made").rstrip(".")
+        sentences.append(telling.say("exposure_card", "reason", reason=reason))
+    else:
+        sentences += _detected_sentences(telling)
+    if others is not None:
+        sentences.append(_others_sentence(telling, answer, others))
+
+    if answer == "differs":
+        # The attack that decided need not be the one whose numbers people see.
+        is_printed = audit.cost in telling.pair.exposure.shown_by
+        form = "difference" if is_printed else "decided_by"
+        sentences.append(telling.say("exposure_card", form))
+    elif _detected(setting) and telling.apart != NOTHING:
+        sentences.append(telling.say("exposure_card", "if_they_differ"))
+    if audit.stronger_attack is not None and answer != "differs":
+        stronger = proxy_named(audit.stronger_attack).phrase
+        sentences.append(telling.say("exposure_card", "stronger", stronger=stronger))
+
+    return Card(
+        question=say("exposure_card", "question"),
+        answer=telling.say("exposure_card", answer),
+        sentences=[capital(sentence) for sentence in sentences],
+    )
+
+
+def _detected(setting: BudgetResult) -> dict[str, GroupResult]:
+    """Groups whose exposure is detected, by name."""
+    return {name: group for name, group in setting.groups.items() if group.resolved}
+
+
+def _detected_sentences(telling: Telling) -> Iterator[str]:
+    """Who is recognised better than by a coin, and by which attack alone."""
+    detected = _detected(telling.setting)
+    n_groups = len(telling.setting.groups)
+    if not detected:
+        yield telling.say("exposure_card", "none")
+        return
+
+    better = _better(telling.audit, detected)
+    if len(detected) == n_groups:
+        everybody = "Both" if n_groups == 2 else f"All {n_groups} groups"
+        yield telling.say("exposure_card", "all", all=everybody, better=better)
+    else:
+        some = listed(list(detected)[:MOST_GROUPS_IN_A_SENTENCE])
+        yield telling.say("exposure_card", "some", detected=some, better=better)
+
+    # The attack whose numbers people see may be no better than a coin for some that
+    # are detected.
+    attacks = {
         name: proxy_named(group.detected_by).phrase
-        for name, group in setting.groups.items()
-        if group.resolved
-        and group.detected_by not in (None, audit.cost)
+        for name, group in detected.items()
+        if group.detected_by is not None
+        and group.detected_by != telling.audit.cost
         and not group.is_clear
     }
-    facts |= {
-        "beside": listed([*beside]),
-        "by": listed([*dict.fromkeys(beside.values())]),
-    }
-    forms = ["all" if len(detected) == n else "some" if detected else "none"]
-    forms += ["detected_by"] if beside else []
-    forms = ["reason"] if answer == "cannot_tell" else forms
-    if others:
-        forms.append("others_detect" if answer == "none_detected" else "others_differ")
-    if answer == "differs":
-        shown = audit.cost in widest_pair(setting, "exposure").exposure.shown_by
-        forms.append("difference" if shown else "decided_by")
-    elif detected and facts["apart"] != NOTHING:
-        forms.append("if_they_differ")
-    if audit.stronger_attack is not None and answer != "differs":
-        forms = [*forms, "stronger"]
-        facts["stronger"] = proxy_named(audit.stronger_attack).phrase
-    sentences = [capital(say("exposure_card", form, **facts)) for form in forms]
-    return Card(
-        say("exposure_card", "question"),
-        say("exposure_card", answer, **facts),
-        sentences,
-    )
+    if attacks:
+        names = listed(list(attacks))
+        by = listed(list(dict.fromkeys(attacks.values())))
+        yield telling.say("exposure_card", "detected_by", beside=names, by=by)
+
+
+def _better(audit: Audit, detected: dict[str, GroupResult]) -> str:
+    """How much better than a coin the detected groups are recognised."""
+    per_success = audit.proxy.scale.per_success or math.inf
+    largest = max(group.cost.value or 0.0 for group in detected.values())
+    return "slightly better" if per_success * largest <= WEAK else "better"
+
+
+def _others_sentence(telling: Telling, answer: str, others: OtherAttacks) -> str:
+    """Which attacks detect somebody, or a difference, where the answer does not."""
+    form = "others_detect" if answer == "none_detected" else "others_differ"
+    n_attacks = str(len(attacks_run(telling.audit)))
+    telling = replace(telling, places=others._asdict())
+    return telling.say("exposure_card", form, n=n_attacks)
 
 
 def outcomes_card(audit: Audit, setting: BudgetResult) -> Card:
     """Who is worse served, what was true, and who was wrongly given or denied it."""
     answer = answer_of(setting, "outcomes")
-    facts = facts_of(audit, setting, "outcomes")
-    groups = [setting.groups[facts[each]] for each in ("name", "other")]
-    found = re.match(r"are predicted to (be )?(.+)", audit.subject.positive_means or "")
-    truth, verb = (
-        (found[2], "were" if found[1] else "do") if found else ("positive", "are")
-    )
-    denied = [group.true_positive_rate.mean for group in groups]
-    numbers = {
-        "truth": [group.true_rate.mean for group in groups],
-        "harm": [group.false_positive_rate.mean for group in groups],
-        "benefit": [None if rate is None else 1 - rate for rate in denied],
-    }
-    facts = facts | {"truth": truth, "verb": verb}
-    sentences = []
-    for form in ("truth", audit.subject.outcome):
-        if None not in numbers[form]:
-            rates = " against ".join(of_100(*(rate or 0.0 for rate in numbers[form])))
-            sentences.append(say("outcomes_card", form, **facts, numbers=rates))
+    telling = Telling(audit, setting, "outcomes")
+    sentences = _truth_sentences(telling)
     if sentences and (answer != "differ" or len(setting.pairs) > 1):
-        sentences.append(say("outcomes_card", "order", **facts))
+        sentences.append(telling.say("outcomes_card", "order"))
     return Card(
-        say("outcomes_card", "question"),
-        say("outcomes_card", answer, **facts),
-        sentences,
+        question=say("outcomes_card", "question"),
+        answer=telling.say("outcomes_card", answer),
+        sentences=sentences,
     )
+
+
+def _truth_sentences(telling: Telling) -> list[str]:
+    """What was true of both groups, and who was wrongly flagged or passed over."""
+    outcome = telling.audit.subject.outcome
+    groups = [telling.setting.groups[name] for name in (telling.name, telling.other)]
+    if outcome == "harm":
+        wrong = [group.false_positive_rate.mean for group in groups]
+    else:
+        right = [group.true_positive_rate.mean for group in groups]
+        wrong = [None if rate is None else 1 - rate for rate in right]
+    true = [group.true_rate.mean for group in groups]
+
+    truth, verb = _truth_words(telling.audit.subject.positive_means)
+    sentences = []
+    if None not in true:
+        numbers = _against(true)
+        sentences.append(
+            telling.say("outcomes_card", "truth", truth=truth, numbers=numbers)
+        )
+    if None not in wrong:
+        numbers = _against(wrong)
+        sentences.append(
+            telling.say("outcomes_card", outcome, verb=verb, numbers=numbers)
+        )
+    return sentences
+
+
+def _truth_words(positive_means: str | None) -> tuple[str, str]:
+    """What was true of those who are predicted so, and the verb that goes with it.
+
+    >>> _truth_words("are predicted to be charged again")
+    ('charged again', 'were')
+    >>> _truth_words("are predicted to earn much"), _truth_words(None)
+    (('earn much', 'do'), ('positive', 'are'))
+    """
+    predicted = re.match(r"are predicted to (be )?(.+)", positive_means or "")
+    if predicted is None:
+        return "positive", "are"
+    return predicted[2], "were" if predicted[1] else "do"
+
+
+def _against(rates: list[float | None]) -> str:
+    """Two rates of 100 beside each other."""
+    return " against ".join(of_100(*(rate or 0.0 for rate in rates)))
 
 
 def how_sure_card(audit: Audit, setting: BudgetResult) -> Card:
-    """How often made-up groups raise the alarm, how sure the outcomes are, and what it rests on."""
-    facts = false_alarms(setting)
-    short = say("how_sure_card", "checked" if facts else "unchecked", **facts)
-    against = [
-        each for pair in setting.pairs for each in doubts_about(audit, pair, ALARMING)
-    ]
-    more = [say("how_sure_card", "more")] * (len(against) > MOST_DOUBTS)
-    sentences = [*how_sure(audit, setting)[:2], *against[:MOST_DOUBTS], *more]
-    return Card(say("how_sure_card", "question"), short, sentences)
+    """How often made-up groups raise the alarm, and what else the finding rests on."""
+    alarms = false_alarms(setting)
+    if alarms is None:
+        answer = say("how_sure_card", "unchecked")
+    else:
+        ending = plural_ending(alarms.n)
+        answer = say(
+            "how_sure_card", "checked", n=alarms.n, s=ending, n_draws=alarms.n_draws
+        )
+
+    doubts = []
+    for pair in setting.pairs:
+        doubts += doubts_about(audit, pair)
+    sentences = [*how_sure(audit, setting)[:2], *doubts[:MOST_DOUBTS]]
+    if len(doubts) > MOST_DOUBTS:
+        sentences.append(say("how_sure_card", "more"))
+    return Card(say("how_sure_card", "question"), answer, sentences)

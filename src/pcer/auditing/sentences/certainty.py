@@ -1,210 +1,351 @@
-"""How sure is a finding, and what speaks against it?"""
+"""How sure is a finding, and what speaks against it?
+
+``how_sure`` is about one setting, ``trust_sentences`` about a whole audit: false alarms
+of made-up groups, the interval of the outcome gap, splits, checks that downgraded an
+alarm, attacks that disagree. ``paper_words`` and ``paper_note`` stand above and below
+the paper's numbers and say whether they are evidence. The templates are the sections
+``how_sure`` and ``paper`` of ``words.toml``.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from typing import Final, Literal, NamedTuple
 
 from pcer.auditing.record import Audit, BudgetResult, CostStory, PairResult
-from pcer.auditing.sentences.telling import answer_of, attacks_run, facts_of
+from pcer.auditing.sentences.telling import Telling, answer_of, attacks_run
+from pcer.measuring.evidence import PlaceboCheck
 from pcer.measuring.verdict import Verdict
 from pcer.release.attack_kinds import proxy_named
 from pcer.statistics import SIGNIFICANCE
-from pcer.wording import capital, in_setting, listed, number_range, p_words, say
+from pcer.wording import (
+    SettingName,
+    capital,
+    listed,
+    number_range,
+    p_words,
+    plural_ending,
+    say,
+)
 
-ALARMING = (
-    "exposure",
-    "double_disadvantage",
-)  # answers whose doubts stand beside the finding
-# Which count of placebo groups decides about an alarm.
-ALARMS = {
+# What a count of placebo groups is of: this alarm, or any.
+AlarmKind = Literal["double", "exposure", "ratio", "any"]
+# Which count decides about a verdict.
+ALARMS: Final[Mapping[Verdict, AlarmKind]] = {
     Verdict.DOUBLE_DISADVANTAGE: "double",
     Verdict.EXPOSURE_DIFFERS: "exposure",
     Verdict.RATIO_DIFFERS: "ratio",
 }
+# The answers of a pair, in the order in which they are told.
+ANSWERS: Final = ("exposure", "double_disadvantage", "ratio", "outcomes")
+# Those whose doubts stand beside the finding, in its card.
+ALARMING: Final = ("exposure", "double_disadvantage")
 
 
 def how_sure(audit: Audit, setting: BudgetResult) -> list[str]:
-    """Sentences of certainty: alarms, outcomes, splits; then what speaks against a finding."""
-    facts = false_alarms(setting)
-    outcomes = answer_of(setting, "outcomes")
-    n = setting.n_splits
+    """All sentences of certainty about one setting, each naming its finding.
+
+    First false alarms, outcomes and splits; then what each check says of each pair.
+    """
+    sentences = [_alarm_sentence(setting)]
+    answer = answer_of(setting, "outcomes")
+    if answer in ("differ", "no_difference_shown"):
+        telling = Telling(audit, setting, "outcomes")
+        sentences.append(telling.say("how_sure", f"outcomes_{answer}"))
+
     is_random = audit.subject.split_kind == "random"
-    sentences = [say("how_sure", facts.get("kind", "lacking"), **facts)]
-    if outcomes in ("differ", "no_difference_shown"):
-        facts = facts_of(audit, setting, "outcomes")
-        sentences.append(say("how_sure", f"outcomes_{outcomes}", **facts))
     form = "splits" if is_random else "splits_not_random"
-    sentences.append(say("how_sure", form, n=n, s="s" * (n > 1)))
-    return [
-        *sentences,
-        *(each for pair in setting.pairs for each in doubts_about(audit, pair)),
-    ]
+    ending = plural_ending(setting.n_splits)
+    sentences.append(say("how_sure", form, n=setting.n_splits, s=ending))
+
+    for pair in setting.pairs:
+        for name in ANSWERS:
+            sentences += _downgraded(pair, name)
+            sentences += _within_labels(pair, name)
+        sentences += _disagreements(audit, pair)
+    return sentences
 
 
-def false_alarms(setting: BudgetResult) -> dict[str, str]:
-    """The count of placebo groups that decides about the verdict; empty where it is not known."""
+class FalseAlarms(NamedTuple):
+    """How many of the made-up groups raised the alarm."""
+
+    kind: AlarmKind
+    n: int
+    n_draws: int
+
+
+def false_alarms(setting: BudgetResult) -> FalseAlarms | None:
+    """The count that decides about the verdict, of the worst pair; None if unknown."""
     kind = ALARMS.get(setting.verdict, "any")
-    statement = "double_disadvantage" if kind == "double" else kind
-    rows = [
-        (pair.ratio if kind == "ratio" else pair.exposure).placebo
-        for pair in setting.pairs
-        if kind == "any" or getattr(pair, statement).group is not None
-    ]
-    counts = [
-        (getattr(row, f"n_{kind}"), row.n_draws) for row in rows if row is not None
-    ]
-    if not (known := [(n, n_draws) for n, n_draws in counts if n is not None]):
-        return {}
-    n, n_draws = max(known)
-    facts = {"kind": kind, "n": str(n), "s": "s" * (n != 1), "n_draws": str(n_draws)}
-    most = math.ceil(SIGNIFICANCE * n_draws)
-    return facts | {"times": "once" if n == 1 else f"{n} times", "most": str(most)}
+    counts = []
+    for pair in setting.pairs:
+        if not _has_alarm(pair, kind):
+            continue
+        check = pair.ratio.placebo if kind == "ratio" else pair.exposure.placebo
+        n = None if check is None else _count_of(check, kind)
+        if check is not None and n is not None:
+            counts.append(FalseAlarms(kind, n, check.n_draws))
+    return max(counts, default=None)
 
 
-def doubts_about(
-    audit: Audit,
-    pair: PairResult,
-    what_of: Sequence[str] = (*ALARMING, "ratio", "outcomes"),
-) -> Iterator[str]:
-    """What speaks against a difference: a check, people with the same label, another attack."""
-    facts = {
-        "pair": listed(pair.groups),
-        "one": proxy_named(pair.exposure.attack).phrase,
+def _has_alarm(pair: PairResult, kind: AlarmKind) -> bool:
+    """Whether a pair has the alarm that is asked for."""
+    if kind == "double":
+        return pair.double_disadvantage.group is not None
+    if kind == "exposure":
+        return pair.exposure.group is not None
+    if kind == "ratio":
+        return pair.ratio.group is not None
+    return True
+
+
+def _count_of(check: PlaceboCheck, kind: AlarmKind) -> int | None:
+    """Made-up groups that raised one kind of alarm."""
+    counts = {
+        "double": check.n_double,
+        "exposure": check.n_exposure,
+        "ratio": check.n_ratio,
+        "any": check.n_any,
     }
-    for what in what_of:
-        answer = getattr(pair, what)
-        said = say("how_sure", f"the_{what}")
-        if answer.downgraded is not None:
-            reason = answer.downgraded.rstrip(".")
-            yield capital(
-                say("how_sure", "downgraded", **facts, what=said, reason=reason)
-            )
-        p = getattr(getattr(answer, "placebo", None), f"{what}_p_within_labels", None)
-        if answer.group is not None and p is not None:
-            form = "not_within" if p > SIGNIFICANCE else "also_within"
-            if form == "not_within" or what_of != ALARMING:  # a card has doubts only
-                yield say("how_sure", form, **facts, what=said, p=p_words(p))
+    return counts[kind]
+
+
+def _alarm_sentence(setting: BudgetResult) -> str:
+    """How often made-up groups raise this alarm, beside how often they may."""
+    alarms = false_alarms(setting)
+    if alarms is None:
+        return say("how_sure", "lacking")
+    times = "once" if alarms.n == 1 else f"{alarms.n} times"
+    return say(
+        "how_sure",
+        alarms.kind,
+        n=alarms.n,
+        times=times,
+        n_draws=alarms.n_draws,
+        most=math.ceil(SIGNIFICANCE * alarms.n_draws),
+    )
+
+
+def doubts_about(audit: Audit, pair: PairResult) -> list[str]:
+    """What speaks against the alarms about two groups, without what speaks for them."""
+    doubts: list[str] = []
+    for answer in ALARMING:
+        doubts += _downgraded(pair, answer)
+        if _is_explained_by_labels(pair, answer):
+            doubts += _within_labels(pair, answer)
+    return [*doubts, *_disagreements(audit, pair)]
+
+
+def _downgraded(pair: PairResult, answer: str) -> Iterator[str]:
+    """Why a difference that was shown does not count."""
+    reason = pair.answers[answer].downgraded
+    if reason is not None:
+        what = say("how_sure", f"the_{answer}")
+        groups = listed(pair.groups)
+        why = reason.rstrip(".")
+        sentence = say("how_sure", "downgraded", what=what, pair=groups, reason=why)
+        yield capital(sentence)
+
+
+def _within_labels(pair: PairResult, answer: str) -> Iterator[str]:
+    """Whether a difference also shows among people with the same label."""
+    p = _p_within_labels(pair, answer)
+    if pair.answers[answer].group is not None and p is not None:
+        form = "not_within" if p > SIGNIFICANCE else "also_within"
+        what = say("how_sure", f"the_{answer}")
+        groups = listed(pair.groups)
+        yield say("how_sure", form, what=what, pair=groups, p=p_words(p))
+
+
+def _is_explained_by_labels(pair: PairResult, answer: str) -> bool:
+    """Whether the mix of labels may be the reason of a difference."""
+    p = _p_within_labels(pair, answer)
+    return p is not None and p > SIGNIFICANCE
+
+
+def _p_within_labels(pair: PairResult, answer: str) -> float | None:
+    """The permutation's p-value among people with the same label; None without one."""
+    if answer == "exposure" and pair.exposure.placebo is not None:
+        return pair.exposure.placebo.exposure_p_within_labels
+    if answer == "ratio" and pair.ratio.placebo is not None:
+        return pair.ratio.placebo.ratio_p_within_labels
+    return None
+
+
+def _disagreements(audit: Audit, pair: PairResult) -> Iterator[str]:
+    """Exposures that differ undetected, and attacks that contradict each other."""
+    groups = listed(pair.groups)
     exposure = pair.exposure
-    p = pair.exposure.p_value
+    p = exposure.p_value
     is_open = exposure.answer in ("no_difference_shown", "none_detected")
     if is_open and exposure.downgraded is None and p is not None and p <= SIGNIFICANCE:
-        yield say("how_sure", "undetected", **facts, p=p_words(p))
+        yield say("how_sure", "undetected", pair=groups, p=p_words(p))
     if (
-        pair.exposure.contradicted
-    ):  # of two deciding attacks, which come first among the costs
-        others = [
-            cost.cost for cost in audit.costs[:2] if cost.cost != pair.exposure.attack
-        ]
-        other = listed([proxy_named(name).phrase for name in others])
-        yield say("how_sure", "contradicted", **facts, other=other)
+        exposure.contradicted
+    ):  # by the other of the two deciding attacks, which are first
+        deciding = [story.cost for story in audit.costs[:2]]
+        others = [proxy_named(name) for name in deciding if name != exposure.attack]
+        one = proxy_named(exposure.attack).phrase
+        other = listed([attack.phrase for attack in others])
+        yield say("how_sure", "contradicted", pair=groups, one=one, other=other)
 
 
-def trust_sentences(audit: Audit) -> Iterator[str]:
-    """How sure the audit is: of the setting that it opens with, then of the whole release."""
-    yield from how_sure(audit, audit.told)
-    has_counts = any(group.n_test is not None for group in audit.told.groups.values())
-    agrees = say("how_sure", "consistent" if has_counts else "no_counts")
-    yield from [each.sentence for each in audit.declarations] or [agrees]
-    stories = attacks_run(audit)
-    n = len(stories)
-    k = sum(bool(story.detected_in) for story in stories)
-    if n > 1 and (
-        k or audit.verdict is not Verdict.INSUFFICIENT_DATA
-    ):  # else nothing is tested
-        form = "attacks_all" if k == n else "attacks_some" if k else "attacks_none"
-        yield say("how_sure", form, n=n, k=k, s="s" * (k == 1))
-        yield from _differences(audit, stories)
+def trust_sentences(audit: Audit) -> list[str]:
+    """How sure the audit is: of its main setting, then of the whole release."""
+    groups = audit.told.groups
+    sentences = how_sure(audit, audit.told)
+    if audit.declarations:
+        sentences += [finding.sentence for finding in audit.declarations]
+    elif any(group.n_test is not None for group in groups.values()):
+        sentences.append(say("how_sure", "consistent"))
+    else:
+        sentences.append(say("how_sure", "no_counts"))
+
+    sentences += _attack_sentences(audit)
     if audit.family_p is not None:
         p = p_words(audit.family_p)
-        of_outcomes = p_words(audit.family_p_outcomes)
-        yield say("how_sure", "family", p=p, of_outcomes=of_outcomes)
-    if few := [name for name, group in audit.told.groups.items() if group.too_few]:
-        yield say("how_sure", "too_few", names=listed(few))
+        p_of_outcomes = p_words(audit.family_p_outcomes)
+        sentences.append(say("how_sure", "family", p=p, of_outcomes=p_of_outcomes))
+    too_few = [name for name, group in groups.items() if group.too_few]
+    if too_few:
+        sentences.append(say("how_sure", "too_few", names=listed(too_few)))
     if audit.subject.n_missing_group:
-        yield say("how_sure", "missing", n=f"{audit.subject.n_missing_group:,}")
+        n_missing = f"{audit.subject.n_missing_group:,}"
+        sentences.append(say("how_sure", "missing", n=n_missing))
+    return sentences
 
 
-def _differences(audit: Audit, stories: Sequence[CostStory]) -> Iterator[str]:
-    """Which attacks find whom easier to recognise, corrected for their number."""
-    found = dict[tuple[str, ...], list[str]]()
+def _attack_sentences(audit: Audit) -> Iterator[str]:
+    """How many attacks detect memorisation, and whom they find easier to recognise."""
+    stories = attacks_run(audit)
     n = len(stories)
+    n_detecting = sum(bool(story.detected_in) for story in stories)
+    is_tested = n_detecting > 0 or audit.verdict is not Verdict.INSUFFICIENT_DATA
+    if n < 2 or not is_tested:
+        return
+    if n_detecting == n:
+        yield say("how_sure", "attacks_all", n=n)
+    elif n_detecting == 0:
+        yield say("how_sure", "attacks_none", n=n)
+    else:
+        ending = "s" if n_detecting == 1 else ""  # of the verb
+        yield say("how_sure", "attacks_some", n=n, k=n_detecting, s=ending)
+    yield _differences(audit, stories)
+
+
+def _differences(audit: Audit, stories: Sequence[CostStory]) -> str:
+    """Which attacks find whom easier to recognise, corrected for their number."""
+    n = len(stories)
+    attacks_by_groups: dict[tuple[str, ...], list[str]] = {}
     for story in stories:
         if "exposure_differs" in story.statements:
-            found.setdefault(tuple(story.more_exposed), []).append(
-                proxy_named(story.cost).short
-            )
-    said = list[str]()
-    for of, by in found.items():
-        form = "attacks_find_others" if said else "attacks_find"
-        facts = {"attacks": listed(by), "s": "s" * (len(by) == 1), "names": listed(of)}
-        said.append(say("how_sure", form, **facts))
-    if said:
-        is_both = len(audit.subject.groups) == len({*chain(*found)}) == 2 <= len(found)
-        more = say("how_sure", "attacks_contradict") if is_both else ""
-        yield say("how_sure", "attacks_differ", n=n, found="; ".join(said) + more)
-        return
-    by_ratio = [each for each in stories if "ratio_differs" in each.statements]
-    ratios = [proxy_named(each.cost).short for each in by_ratio]
-    form = "attacks_ratio" if ratios else "attacks_same"
-    yield say("how_sure", form, n=n, attacks=listed(ratios))
+            attacks = attacks_by_groups.setdefault(tuple(story.more_exposed), [])
+            attacks.append(proxy_named(story.cost).short)
+    if attacks_by_groups:
+        found = _who_finds_whom(audit, attacks_by_groups)
+        return say("how_sure", "attacks_differ", n=n, found=found)
+
+    by_ratio = [story for story in stories if "ratio_differs" in story.statements]
+    if by_ratio:
+        attacks = [proxy_named(story.cost).short for story in by_ratio]
+        return say("how_sure", "attacks_ratio", n=n, attacks=listed(attacks))
+    return say("how_sure", "attacks_same", n=n)
+
+
+def _who_finds_whom(
+    audit: Audit, attacks_by_groups: Mapping[tuple[str, ...], Sequence[str]]
+) -> str:
+    """Clauses of one sentence; the verb's object is named in the first alone."""
+    clauses: list[str] = []
+    for groups, attacks in attacks_by_groups.items():
+        form = "attacks_find_others" if clauses else "attacks_find"
+        ending = "s" if len(attacks) == 1 else ""  # of the verb
+        names = listed(groups)
+        clause = say("how_sure", form, attacks=listed(attacks), s=ending, names=names)
+        clauses.append(clause)
+    text = "; ".join(clauses)
+
+    n_named = len({*chain(*attacks_by_groups)})
+    has_two_groups = len(audit.subject.groups) == n_named == 2
+    if has_two_groups and len(attacks_by_groups) >= 2:
+        text += say("how_sure", "attacks_contradict")
+    return text
+
+
+# The paper's numbers
 
 
 def paper_words(audit: Audit) -> str:
-    """Above the table: whether its difference of ratios is evidence, and what its sign means."""
-    found = {
-        (published.model, budget.epsilon): [
-            pair.pcer_disparity.is_beyond_null for pair in budget.pairs
-        ]
-        for published in audit.published
-        for budget in published.budgets
-    }
-    detected = {
-        (setting.model, setting.epsilon)
-        for setting in audit.budgets
-        if any(group.resolved for group in setting.groups.values())
-    }
-    beyond = [setting for setting, marks in found.items() if True in marks]
-    shown = [setting for setting in beyond if setting in detected]
-    form = "some_evidence" if shown else "undetected" if beyond else "no_evidence"
-    if all(mark is None for marks in found.values() for mark in marks):
-        form = "unknown"
-    elif audit.verdict is Verdict.INSUFFICIENT_DATA:
-        form = "contradicted"
-    elif len(shown) == len(found):
-        form = "evidence"
-    first, second = audit.told.pairs[0].groups
-    sign = say(
-        "paper",
-        "sign" if len(audit.told.pairs) == 1 else "signs",
-        one=first,
-        two=second,
-    )
-    return f"{say('paper', form, settings=_in_settings(shown))} {sign}"
+    """Above the table: is its difference of ratios evidence, and what is its sign?"""
+    pairs = audit.told.pairs
+    form = "sign" if len(pairs) == 1 else "signs"
+    first, second = pairs[0].groups
+    return f"{_evidence_words(audit)} {say('paper', form, one=first, two=second)}"
 
 
-def _in_settings(settings: Sequence[tuple[str | None, float | None]]) -> str:
+def _evidence_words(audit: Audit) -> str:
+    """Whether the paper's numbers are beyond their null, and memorisation detected."""
+    marks = _marks_by_setting(audit)
+    beyond = [setting for setting, of_pairs in marks.items() if True in of_pairs]
+    shown = [setting for setting in beyond if setting in _detected_settings(audit)]
+    if {*chain(*marks.values())} <= {None}:
+        return say("paper", "unknown")
+    if audit.verdict is Verdict.INSUFFICIENT_DATA:
+        return say("paper", "contradicted")
+    if len(shown) == len(marks):
+        return say("paper", "evidence")
+    if shown:
+        return say("paper", "some_evidence", settings=_in_settings(shown))
+    return say("paper", "undetected" if beyond else "no_evidence")
+
+
+def _marks_by_setting(audit: Audit) -> dict[SettingName, list[bool | None]]:
+    """Whether the paper's number of each pair is beyond its null; None without one."""
+    marks = {}
+    for published in audit.published:
+        for budget in published.budgets:
+            setting = SettingName(published.model, budget.epsilon)
+            disparities = [pair.pcer_disparity for pair in budget.pairs]
+            marks[setting] = [disparity.is_beyond_null for disparity in disparities]
+    return marks
+
+
+def _detected_settings(audit: Audit) -> set[SettingName]:
+    """Settings in which some exposure is detected."""
+    detected = set()
+    for setting in audit.budgets:
+        if any(group.resolved for group in setting.groups.values()):
+            detected.add(setting.name)
+    return detected
+
+
+def _in_settings(settings: Sequence[SettingName]) -> str:
     """Settings as part of a sentence: "at ε = 1 and 5 and without privacy"."""
-    if any(model is not None for model, _ in settings):
-        return listed([in_setting(*setting) for setting in settings])
-    private = [f"{epsilon:g}" for _, epsilon in settings if epsilon is not None]
-    parts = [f"at ε = {listed(private)}"] if private else []
-    return listed(
-        [*parts, *(["without privacy"] if len(private) < len(settings) else [])]
-    )
+    if any(setting.model is not None for setting in settings):
+        return listed([setting.in_sentence for setting in settings])
+    private = [setting for setting in settings if setting.epsilon is not None]
+    parts = []
+    if private:
+        parts.append(f"at ε = {listed([setting.short for setting in private])}")
+    if len(private) < len(settings):
+        parts.append("without privacy")
+    return listed(parts)
 
 
 def paper_note(audit: Audit, which: str = "note") -> str:
-    """Below the table: its symbols; in the title of a ``strip`` the shortest of them."""
+    """Below the table: its symbols; in a ``strip``'s title the shortest of them."""
     seeds = sorted({setting.n_seeds for setting in audit.budgets})
-    n = f"{number_range(seeds)} seed{'s' * (seeds != [1])}"
-    level = audit.plan.confidence_level
-    facts = {
-        "floor": f"{audit.plan.floor:g}".lstrip("0"),
-        "seeds": n,
-        "level": f"{100 * level:g}%",
-    }
-    facts["received"] = say(audit.plan.benefit, "share")
-    pair = f": {', '.join(audit.told.pairs[0].groups)}" * (len(audit.told.pairs) == 1)
-    return say("paper", which, **facts, pair=pair)
+    noun = "seed" if seeds == [1] else "seeds"
+    pairs = audit.told.pairs
+    pair = f": {', '.join(pairs[0].groups)}" if len(pairs) == 1 else ""
+    return say(
+        "paper",
+        which,
+        floor=f"{audit.plan.floor:g}".lstrip("0"),
+        seeds=f"{number_range(seeds)} {noun}",
+        level=f"{100 * audit.plan.confidence_level:g}%",
+        received=say(audit.plan.benefit, "share"),
+        pair=pair,
+    )

@@ -1,37 +1,43 @@
-"""How are both answers said in at most 30 words, and the verdict in a few?"""
+"""How are both answers said in at most 30 words, and the verdict in a few?
+
+``headline`` is the sentence that every output begins with: exposure first, then
+outcomes. ``badge`` stands beside it. Both choose a form of ``words.toml`` by the
+answers and fill it by ``Telling``. To add a form: a line of the sections ``exposure``,
+``outcomes`` (or the benefit's own) or ``badge``, and the branch here that chooses it.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pcer.auditing.record import Audit, BudgetResult
 from pcer.auditing.sentences.telling import (
+    Telling,
     answer_of,
-    facts_of,
     is_weak,
     named_groups,
     other_attacks,
-    widest_pair,
 )
 from pcer.measuring.verdict import Verdict
-from pcer.wording import capital, say
+from pcer.wording import capital
 
 MOST_WORDS = 30  # of a headline, a group's name counting as one
 
 
 def headline(audit: Audit, setting: BudgetResult) -> str:
-    """Both answers of a setting: the longest form that keeps to 30 words."""
-    exposure = _exposure_forms(audit, setting)
-    names = audit.subject.groups
-    forms = [
-        f"{first} {then}"
-        for then in _outcome_forms(audit, setting)
-        for first in exposure
-    ]
-    return next(
-        (form for form in forms if n_words(form, names) <= MOST_WORDS), forms[-1]
-    )
+    """Both answers of a setting: the longest form that keeps to 30 words.
+
+    The exposure sentence is shortened first.
+    """
+    exposures = exposure_sentences(audit, setting)
+    for outcome in outcome_sentences(audit, setting):
+        for exposure in exposures:
+            sentences = f"{exposure} {outcome}"
+            if n_words(sentences, audit.subject.groups) <= MOST_WORDS:
+                return sentences
+    return sentences
 
 
 def n_words(text: str, names: Sequence[str]) -> int:
@@ -41,70 +47,77 @@ def n_words(text: str, names: Sequence[str]) -> int:
     6
     """
     for name in sorted(names, key=len, reverse=True):
-        text = re.sub(re.escape(name), "X" * len(name), text, flags=re.IGNORECASE)
+        text = re.sub(re.escape(name), "X", text, flags=re.IGNORECASE)
     return len(text.split())
 
 
-def _exposure_forms(audit: Audit, setting: BudgetResult) -> list[str]:
-    """The exposure sentence, longest form first."""
+def exposure_sentences(audit: Audit, setting: BudgetResult) -> list[str]:
+    """The exposure half of the headline, the longest form first."""
     answer = answer_of(setting, "exposure")
-    facts = facts_of(audit, setting, "exposure")
-    others = other_attacks(audit, setting)
-    forms = [answer]
+    telling = Telling(audit, setting, "exposure")
     if answer == "differs":
-        # where only the other attack shows it, the numbers that people see need not
-        # differ
-        shown_by = widest_pair(setting, "exposure").exposure.shown_by
-        forms = (
-            ["differs", "differs_brief"] if audit.cost in shown_by else ["differs_by"]
-        )
-        bare = facts_of(audit, setting, "exposure", plain=True)
-        sentences = [
-            say("exposure", form, **facts) for form in [*forms, "differs_bare"]
-        ]
-        return [*map(capital, [*sentences, say("exposure", "differs_bare", **bare)])]
-    if answer == "none_detected":
-        forms = (
-            [answer, "none_detected_bare"] if facts["coin"] else ["none_detected_bare"]
-        )
-    if others:
+        # Where only the other attack shows it, the printed numbers need not differ.
+        is_printed = audit.cost in telling.pair.exposure.shown_by
+        forms = ["differs", "differs_brief"] if is_printed else ["differs_by"]
+        sentences = [telling.say("exposure", form) for form in [*forms, "differs_bare"]]
+        plain = replace(telling, is_plain=True)
+        sentences.append(plain.say("exposure", "differs_bare"))
+        return [capital(sentence) for sentence in sentences]
+
+    others = other_attacks(audit, setting)
+    is_too_weak = is_weak(audit, setting)
+    if others is not None:
+        telling = replace(telling, places=others._asdict())
         kind = "others_detect" if answer == "none_detected" else "others_differ"
         forms = [kind, f"{kind}_bare"]
-    if is_weak(audit, setting):
-        forms = [f"weak_{form}" for form in (forms if others else [answer])]
-    return [capital(say("exposure", form, **facts, **others)) for form in forms]
+    elif answer != "none_detected" or is_too_weak:
+        forms = [answer]
+    elif telling.coin:
+        forms = ["none_detected", "none_detected_bare"]
+    else:
+        forms = ["none_detected_bare"]
+    if is_too_weak:
+        forms = [f"weak_{form}" for form in forms]
+    return [capital(telling.say("exposure", form)) for form in forms]
 
 
-def _outcome_forms(audit: Audit, setting: BudgetResult) -> list[str]:
-    """The outcome sentence, longest form first."""
+def outcome_sentences(audit: Audit, setting: BudgetResult) -> list[str]:
+    """The outcome half of the headline, the longest form first."""
     answer = answer_of(setting, "outcomes")
-    benefit = audit.plan.benefit
-    forms = [
-        facts_of(audit, setting, "outcomes", plain=plain) for plain in (False, True)
-    ]
+    telling = Telling(audit, setting, "outcomes")
     if answer != "differ":
-        return [say("outcomes", answer, **forms[0])]
-    is_said = (
-        named_groups(setting, "exposure") == forms[0]["name"]
-    )  # by the sentence before
-    for form in forms if is_said and benefit == "positive_rate" else []:
-        form |= {"who": "They", "means": re.sub(r"^(are )?", r"\1also ", form["means"])}
-    sentences = [capital(say(benefit, "differ", **form)) for form in forms]
-    return [*sentences, say("outcomes", "differ_bare", **forms[0])]
+        return [telling.say("outcomes", answer)]
+
+    benefit = audit.plan.benefit
+    # The exposure sentence that stands before it may have named the same people.
+    is_named = named_groups(setting, "exposure") == telling.name
+    sentences = []
+    for form in (telling, replace(telling, is_plain=True)):
+        if is_named and benefit == "positive_rate":
+            also = re.sub(r"^(are )?", r"\1also ", form.means)
+            sentence = form.say(benefit, "differ", who="They", means=also)
+        else:
+            sentence = form.say(benefit, "differ")
+        sentences.append(capital(sentence))
+    return [*sentences, telling.say("outcomes", "differ_bare")]
 
 
 def badge(audit: Audit, setting: BudgetResult) -> str:
     """The verdict in a few words, with the groups that it names."""
-    verdict = setting.verdict
-    form = setting.verdict.value
-    drivers = {
-        pair.ratio.driven_by for pair in setting.pairs if pair.ratio.group is not None
-    }
-    if verdict is Verdict.RATIO_DIFFERS and drivers == {"outcomes"}:
-        form = "ratio_differs_outcomes"
-    elif not verdict.is_alarm and is_weak(audit, setting):
-        form = "weak"
-    if verdict is Verdict.NO_DIFFERENCE_SHOWN and other_attacks(audit, setting):
-        form = "others"
     double = named_groups(setting, "double_disadvantage")
-    return say("badge", form, **facts_of(audit, setting, "exposure"), double=double)
+    telling = Telling(audit, setting, "exposure", places={"double": double})
+    return telling.say("badge", _badge_form(audit, setting))
+
+
+def _badge_form(audit: Audit, setting: BudgetResult) -> str:
+    verdict = setting.verdict
+    if verdict is Verdict.RATIO_DIFFERS:
+        ratios = [pair.ratio for pair in setting.pairs if pair.ratio.group is not None]
+        if {ratio.driven_by for ratio in ratios} == {"outcomes"}:
+            return "ratio_differs_outcomes"
+    others = other_attacks(audit, setting)
+    if verdict is Verdict.NO_DIFFERENCE_SHOWN and others is not None:
+        return "others"
+    if not verdict.is_alarm and is_weak(audit, setting):
+        return "weak"
+    return verdict.value
