@@ -27,8 +27,10 @@ from typing import Any, Final, NamedTuple
 
 from pcer import wording
 from pcer._version import __version__
+from pcer.auditing import sentences
 from pcer.auditing.record import AUDIT_AGAIN, Audit, BudgetResult, parse_plan
-from pcer.auditing.sentences import advice, cards, certainty, headline, telling
+from pcer.auditing.sentences import certainty
+from pcer.auditing.sentences.cards import Card
 from pcer.deciding.recommend import Recommendation
 from pcer.errors import InputError, shown, spelt
 from pcer.files import as_shown, parse_json, require_format
@@ -98,7 +100,7 @@ class SettingView:
     subject: list[str]
     badge: str
     change: str
-    cards: list[cards.Card]
+    cards: Sequence[Card]
     unit: str
     groups: dict[str, list[GroupView]]
     n_more: int
@@ -245,8 +247,7 @@ def _section(number: int, audit: Audit, release: Release) -> Section:
     # The paper's numbers stand in the open, its other tables in the appendix.
     paper, *tables["As published"] = tables["As published"]
     # What the main setting's finding says already does not stand below it again.
-    how_sure = cards.how_sure_card(audit, audit.told)
-    change = advice.what_would_change(audit, audit.told)
+    main = sentences.of(audit, audit.told)
     return Section(
         id=f"release-{number}",
         title=plain(background.subject_name(audit)),
@@ -262,8 +263,8 @@ def _section(number: int, audit: Audit, release: Release) -> Section:
         paper=paper,
         evidence=certainty.paper_words(audit),
         is_folded=len(paper.rows) > MOST_PAPER_ROWS,
-        trust=[audit.choice, *_without(audit.trust, how_sure.sentences)],
-        next=_without(audit.next_steps, change),
+        trust=[audit.choice, *_without(audit.trust, main.how_sure.sentences)],
+        next=_without(audit.next_steps, main.advice),
         facts=background.facts(audit),
         tables=tables,
     )
@@ -292,25 +293,21 @@ def _setting_view(audit: Audit, setting: BudgetResult) -> SettingView:
     groups = {}
     for name in drawn_groups(audit, setting):
         groups[name] = _group_view(audit, setting, name)
-    change = advice.what_would_change(audit, setting)
+    said = sentences.of(audit, setting)
     return SettingView(
         number=audit.budgets.index(setting),
         is_first=setting is audit.told,
         budget=setting,
         label=background.short_name_of(setting),
-        title=isolated(telling.setting_title(setting)),
-        subject=[isolated(part) for part in telling.subject_line(audit, setting)],
-        badge=headline.badge(audit, setting),
-        change=" ".join(change),
-        cards=[
-            cards.exposure_card(audit, setting),
-            cards.outcomes_card(audit, setting),
-            cards.how_sure_card(audit, setting),
-        ],
+        title=isolated(said.title),
+        subject=[isolated(part) for part in said.subject],
+        badge=said.badge,
+        change=" ".join(said.advice),
+        cards=said.cards,
         unit=audit.proxy.scale.counted.format(label=audit.proxy.label),
         groups={
-            "exposure": _in_order(groups, telling.in_order(setting, "exposure")),
-            "outcomes": _in_order(groups, telling.in_order(setting, "outcomes")),
+            "exposure": _in_order(groups, said.exposure_order),
+            "outcomes": _in_order(groups, said.outcomes_order),
         },
         n_more=len(setting.groups) - len(groups),
     )
@@ -357,10 +354,10 @@ def _head_of(setting: BudgetResult, label: str) -> str:
 
 
 def _cell(audit: Audit, setting: BudgetResult) -> Cell:
-    exposure = cards.exposure_card(audit, setting).answer
-    outcomes = cards.outcomes_card(audit, setting).answer
+    said = sentences.of(audit, setting)
     answers = [
-        background.isolate_names(answer, audit) for answer in (exposure, outcomes)
+        background.isolate_names(card.answer, audit)
+        for card in (said.exposure, said.outcomes)
     ]
     return Cell(setting, answers, is_strongest=setting is audit.told)
 
