@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from os import PathLike
 from os.path import isdir
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, overload
 
 from pcer.auditing.attacks_compared import choice_words, cost_stories, silent_attacks
 from pcer.auditing.family import families, family_p
@@ -40,17 +40,14 @@ from pcer.release.reading import releases_at
 Path = str | PathLike[str]
 
 
-class AuditOptions(TypedDict, total=False):
-    """What ``audit`` takes by name."""
-
-    family: Sequence[Release | Path]
-    cost: str | None
-    benefit: str | None
-
-
 @overload
 def audit(
-    release: Release, plan: Plan | None = None, **options: Unpack[AuditOptions]
+    release: Release,
+    plan: Plan | None = None,
+    *,
+    family: Sequence[Release | Path] = (),
+    cost: str | None = None,
+    benefit: str | None = None,
 ) -> Audit: ...
 
 
@@ -58,13 +55,21 @@ def audit(
 def audit(
     release: Sequence[Release | Path],
     plan: Plan | None = None,
-    **options: Unpack[AuditOptions],
+    *,
+    family: Sequence[Release | Path] = (),
+    cost: str | None = None,
+    benefit: str | None = None,
 ) -> list[Audit]: ...
 
 
 @overload
 def audit(
-    release: Path, plan: Plan | None = None, **options: Unpack[AuditOptions]
+    release: Path,
+    plan: Plan | None = None,
+    *,
+    family: Sequence[Release | Path] = (),
+    cost: str | None = None,
+    benefit: str | None = None,
 ) -> Any: ...
 
 
