@@ -1,8 +1,8 @@
 """What is one attack's exposure in one setting, with the errors that tests need?
 
-``measure.measure_panel`` calls ``measure_exposure``, which makes an ``Exposed`` from one
-of three sources; ``pair_tests`` and ``contrasts`` compare these. Below ``_Source`` stands
-one function for each source. Symbols are those of ``variances``.
+``measure.measure_panel`` calls ``measure_exposure``, which makes an ``Exposed`` from
+one of three sources; ``pair_tests`` and ``contrasts`` compare these. Below ``_Source``
+stands one function for each source. Symbols are those of ``variances``.
 
     from counts      the gap: the luck of the split is known, and so is what people add
                      at most
@@ -67,7 +67,7 @@ PEOPLE_PARTS: dict[attack_kinds.Scale, PeoplePart] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Exposed:
-    """Exposure by one attack in one setting, as the tests need it; arrays over the group.
+    """Exposure by one attack in one setting, as tests need it; arrays over the group.
 
     ``n`` and ``n_test`` are records, or as many as clumps of them are worth.
     """

@@ -153,7 +153,9 @@ def cross_variance(
     cost_variance: FloatArray,
     covariance: FloatArray,
 ) -> FloatArray:
-    """Variance of L = R_i c_j - R_j c_i to first order; arrays (side, pair), i is side 0.
+    """Variance of L = R_i c_j - R_j c_i to first order.
+
+    Arrays are (side, pair), i being side 0.
 
     R_i^2 V(c_j) + R_j^2 V(c_i) + c_j^2 V(R_i) + c_i^2 V(R_j)
     - 2 c_j R_j Cov(R_i, c_i) - 2 R_i c_i Cov(R_j, c_j).
@@ -218,7 +220,7 @@ def split_luck(strata: Strata) -> tuple[FloatArray, FloatArray]:
 
 
 def draw_differences(strata: Strata, *, uniforms: FloatArray) -> FloatArray:
-    """Accuracy differences (draw, group) that random splits of these records would show.
+    """Accuracy differences (draw, group) that random splits of the records would show.
 
     Strata are of one run, (label, group); uniforms in [0, 1), (label, draw, group).
     """
@@ -253,8 +255,9 @@ def hypergeometric(
     highest = min(good, sampled)
     if fewest == highest:
         return np.full(len(uniforms), float(fewest))
-    variance = sampled * good * bad * (total - sampled) / (total**2 * (total - 1))
-    deviation = math.sqrt(variance)
+    deviation = math.sqrt(
+        sampled * good * bad * (total - sampled) / (total**2 * (total - 1))
+    )
     if deviation > LARGEST_SPREAD:
         skewness = (
             (bad - good) * (total - 2 * sampled) / (total * (total - 2)) / deviation
@@ -280,7 +283,7 @@ def hypergeometric(
 
 
 def _skewed_quantiles(uniforms: FloatArray, skewness: float) -> FloatArray:
-    """Normal quantiles z with the first Cornish-Fisher term: z + skewness/6 (z^2 - 1)."""
+    """Normal quantiles with the first Cornish-Fisher term: z + skewness/6 (z^2 - 1)."""
     from scipy.special import ndtri
 
     z = np.clip(ndtri(uniforms), -SUPPORT_WIDTH, SUPPORT_WIDTH)
