@@ -294,4 +294,5 @@ def _inverted(weights: FloatArray, uniforms: FloatArray) -> IntArray:
     """The place of each uniform among cumulated weights, as whole numbers from 0."""
     cumulative = np.cumsum(weights)
     share = np.minimum(uniforms * cumulative[-1], np.nextafter(cumulative[-1], 0))
-    return np.searchsorted(cumulative, share, side="right")
+    places = np.searchsorted(cumulative, share, side="right")
+    return np.asarray(places, dtype=np.int64)

@@ -141,7 +141,7 @@ def _cells(by_setting: Sequence[Panel]) -> FloatArray | None:
         if panel.train is not None and panel.test is not None:
             parts = (panel.train, panel.test)
             tables.append([[[part.tn, part.fp], [part.fn, part.tp]] for part in parts])
-    return np.concatenate(tables, axis=3) if tables else None
+    return np.asarray(np.concatenate(tables, axis=3)) if tables else None
 
 
 def _labelled(cells: FloatArray) -> SplitCounts:
@@ -166,7 +166,7 @@ def _inflation(
     if effective_units is None or sizes is None:
         return None
     records = sizes.total[0].sum(axis=1)
-    return np.maximum(1.0, records / effective_units)
+    return np.asarray(np.maximum(1.0, records / effective_units))
 
 
 def named_cuts(facts: Facts) -> SplitCounts | None:
@@ -259,7 +259,7 @@ def _correct_records(setting: Setting) -> CorrectRecords:
     if panel.train is not None and panel.test is not None:
         n = panel.train.n + panel.test.n
     numbers = strata.hits + strata.correct + n  # NaN where one of them is
-    is_known = np.isfinite(numbers).all(axis=(0, 2))
+    is_known = np.asarray(np.isfinite(numbers).all(axis=(0, 2)))
     runs = [run for run in lowest_seeds(panel.split).tolist() if is_known[run]]
     splits = [setting.runs[run].split for run in runs]
     parts = [part[:, runs] for part in strata]
