@@ -190,7 +190,7 @@ def named_cuts(facts: Facts) -> SplitCounts | None:
 def _first_known(table: FloatArray) -> FloatArray:
     """Of runs of one split (run, group, label), each group's first whole row."""
     first = np.isfinite(table).all(axis=2).argmax(axis=0)
-    return table[first, np.arange(len(first))]
+    return np.asarray(table[first, np.arange(len(first))])
 
 
 class CorrectRecords(NamedTuple):
