@@ -519,7 +519,7 @@ def test_memorising_alone_spreads_no_wider_than_is_allowed():
 
 @pytest.mark.slow
 def test_an_honest_lira_of_eight_models_may_be_weaker_than_the_plain_attack():
-    """Leaves of pure noise: what LiRA calibrates is alike, so calibration adds noise."""
+    """Leaves of pure noise: LiRA has nothing to calibrate, and only adds noise."""
     generator = rng(5)
     x = generator.normal(size=(9_000, 4))
     group, y = generator.integers(0, 2, (2, 9_000))

@@ -1,4 +1,4 @@
-"""What an epsilon allows: an attack's advantage, and the delta of one step of DP-SGD."""
+"""What an epsilon allows: an advantage, and the delta of one step of DP-SGD."""
 
 import itertools
 
