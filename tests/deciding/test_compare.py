@@ -511,11 +511,11 @@ def test_paired_changes_are_the_slow_ones():
         student = stats.t(9 * (variance / split_error) ** 2)
         p_worse = student.sf(change / math.sqrt(variance))
         most = change + student.isf(0.025) * math.sqrt(variance)
-        assert found["change"][g] == pytest.approx(change, rel=1e-12)
-        assert found["standard_error"][g] ** 2 == pytest.approx(variance, rel=1e-12)
-        assert found["p_worse_alone"][g] == pytest.approx(p_worse, rel=1e-9)
-        assert found["p_improved_alone"][g] == pytest.approx(1 - p_worse, rel=1e-9)
-        assert found["most"][g] == pytest.approx(max(most, 0.0), rel=1e-9)
+        assert found.change[g] == pytest.approx(change, rel=1e-12)
+        assert found.standard_error[g] ** 2 == pytest.approx(variance, rel=1e-12)
+        assert found.p_worse_alone[g] == pytest.approx(p_worse, rel=1e-9)
+        assert found.p_improved_alone[g] == pytest.approx(1 - p_worse, rel=1e-9)
+        assert found.most[g] == pytest.approx(max(most, 0.0), rel=1e-9)
 
 
 def test_without_pairing_the_errors_add_and_are_normal():
@@ -526,19 +526,19 @@ def test_without_pairing_the_errors_add_and_are_normal():
     added = sum(
         side.variance_at(np.maximum(x.mean(axis=0), middle)) for side, x in sides
     )
-    assert found["standard_error"] ** 2 == pytest.approx(added, rel=1e-12)
-    z = found["change"] / np.sqrt(added)
-    assert found["p_worse_alone"] == pytest.approx(stats.norm.sf(z), rel=1e-9)
+    assert found.standard_error**2 == pytest.approx(added, rel=1e-12)
+    z = found.change / np.sqrt(added)
+    assert found.p_worse_alone == pytest.approx(stats.norm.sf(z), rel=1e-9)
     shared = group_rows(two(paired=False), tail=0.05)
-    assert (shared["standard_error"] > found["standard_error"]).all()
+    assert (shared.standard_error > found.standard_error).all()
 
 
 def test_what_records_change_about_each_other_counts_in_groups_and_not_in_pairs():
     plain, mutual = two(paired=False), two(paired=False, of_records=1e-2)
-    assert group_rows(mutual, tail=0.05)["standard_error"] ** 2 == pytest.approx(
+    assert group_rows(mutual, tail=0.05).standard_error ** 2 == pytest.approx(
         np.full(2, 4e-2)
     )
-    assert pair_of(mutual)["standard_error"] == pair_of(plain)["standard_error"]
+    assert pair_of(mutual).standard_error == pair_of(plain).standard_error
 
 
 def test_a_pair_takes_what_its_splits_share_only_once():
@@ -548,12 +548,12 @@ def test_a_pair_takes_what_its_splits_share_only_once():
     steady = two()
     moved = replace(steady, new=exposed(NEW + shared - shared.mean()))
     after, still = (
-        group_rows(one, tail=0.05)["standard_error"] for one in (moved, steady)
+        group_rows(one, tail=0.05).standard_error for one in (moved, steady)
     )
     assert (after > 1.2 * still).all()
     found, before = pair_of(moved), pair_of(steady)
-    assert found["change"] == pytest.approx(before["change"])
-    assert found["standard_error"] == pytest.approx(before["standard_error"])
+    assert found.change == pytest.approx(before.change)
+    assert found.standard_error == pytest.approx(before.standard_error)
 
 
 def normal(old, new) -> Rows:
@@ -584,9 +584,9 @@ def test_a_difference_is_worse_by_its_size_whoever_is_more_exposed(
     old, new, worse, improved
 ):
     found = normal(old, new)
-    assert (found["p_worse_alone"][0] <= 0.01) == worse
-    assert (found["p_improved_alone"][0] <= 0.01) == improved
-    assert found["change"][0] == abs(new) - abs(old)
+    assert (found.p_worse_alone[0] <= 0.01) == worse
+    assert (found.p_improved_alone[0] <= 0.01) == improved
+    assert found.change[0] == abs(new) - abs(old)
 
 
 @pytest.mark.parametrize("old", [0.0, 0.5, 2.0, 6.0])
@@ -596,7 +596,7 @@ def test_a_difference_of_the_same_size_alarms_seldom_and_its_bound_holds(old, tu
     for growth in (0.0, 0.5, 2.0):
         new = turn * (old + growth)
         drawn = normal(*rng.normal([[old], [new]], 1.0, (2, 40_000)))
-        assert (drawn["most"] < growth).mean() <= 0.053
+        assert (drawn.most < growth).mean() <= 0.053
         if growth == 0:
-            assert (drawn["p_worse_alone"] <= 0.05).mean() <= 0.053
-            assert (drawn["p_improved_alone"] <= 0.05).mean() <= 0.053
+            assert (drawn.p_worse_alone <= 0.05).mean() <= 0.053
+            assert (drawn.p_improved_alone <= 0.05).mean() <= 0.053

@@ -32,8 +32,9 @@ def test_holm_is_the_definition(p_values):
 
 
 def test_steps_by_hand():
-    """By hand: .001/.1 = .01 comes first, then .03 gets .6/.9 of the level, then .04 all of it."""
-    p, weights = np.array([0.03, 0.001, 0.04]), np.array([0.6, 0.1, 0.3])
+    """.001/.1 = .01 comes first, then .03 gets .6/.9 of the level, .04 all of it."""
+    p = np.array([0.03, 0.001, 0.04])
+    weights = np.array([0.6, 0.1, 0.3])
     assert holm(p, weights=weights) == pytest.approx([0.045, 0.01, 0.045])
     # An error of 0 means that nothing could vary: every record right, or none.
     assert upper_p(np.array([0.0, 0.1]), np.zeros(2)).tolist() == [1.0, 1.0]
@@ -45,7 +46,7 @@ def test_steps_by_hand():
 def measured(
     cost, variance, benefit, covariance=np.nan, null_error=np.nan, separation=0.0
 ):
-    """A pooled cost of groups of 10,000 records with these errors, and ten splits' benefit."""
+    """A pooled cost of groups of 10,000 records, and ten splits' benefit."""
     alike = {
         "null_error": null_error,
         "benefit_covariance": covariance,
@@ -79,7 +80,8 @@ def test_each_question_about_a_cost_over_all_models_has_its_own_error(
     Groups: variances .0004 and .0001, and of records alone .0001 each, as far as it is
     not shared; the first is wide enough anyhow.
     """
-    costs, rates = [0.02, 0.05], [0.5, 0.2]
+    costs = [0.02, 0.05]
+    rates = [0.5, 0.2]
     one = measured(
         costs, [0.0004, 0.0001], rates, 0.0, null_error=0.01, separation=separation
     )
@@ -132,7 +134,7 @@ def test_equivalence_is_the_larger_of_two_one_sided_tests(difference, error, mar
 
 
 def test_both_disadvantages_must_be_the_same_groups():
-    """The more exposed group is the better off: no double disadvantage, however sure both are."""
+    """The more exposed group is the better off: no double disadvantage."""
     for rates, double, least, most in (
         ([0.5, 0.2], 1, 0, 1e-6),
         ([0.2, 0.5], -1, 1, 1),
@@ -144,7 +146,8 @@ def test_both_disadvantages_must_be_the_same_groups():
 
 def test_exposures_get_four_fifths_of_the_level_and_ratios_one_fifth():
     found = evidence(measured([0.01, 0.02], [1e-5, 1e-5], [0.5, 0.2]))
-    exposure, ratio = found.exposure.p_alone.item(), found.cross.p_alone.item()
+    exposure = found.exposure.p_alone.item()
+    ratio = found.cross.p_alone.item()
     assert (
         ratio / 0.2 < exposure / 0.8
     )  # the exposure's turn comes last, with all the level
@@ -192,7 +195,8 @@ def test_attacks_that_contradict_each_other_and_what_must_be_detected():
 def test_alarms_are_those_of_the_audit():
     """Families of pairs among pseudo-groups: what each would be told alone."""
     rng = np.random.default_rng(7)
-    costs, rates = rng.normal(0.03, 0.02, 40), rng.uniform(0.2, 0.6, 40)
+    costs = rng.normal(0.03, 0.02, 40)
+    rates = rng.uniform(0.2, 0.6, 40)
     many = measured(costs, np.full(40, 1e-4), rates, 0.0).panel
     pairs = tuple((2 * k, 2 * k + 1) for k in range(20))
     found = alarms(
@@ -214,11 +218,12 @@ def test_alarms_are_those_of_the_audit():
 
 
 def beyond(cost: float, exposed: Exposed, g: int, z: float) -> float:
-    """How far a cost lies above the value and z of its own errors, one number at a time."""
+    """How far a cost lies above the value and z of its own errors: one number."""
     value, n, n_test = (
         float(part[g]) for part in (exposed.value, exposed.n, exposed.n_test)
     )
-    xs, people = exposed.per_split[:, g], reference.rate_variance(cost, n)
+    xs = exposed.per_split[:, g]
+    people = reference.rate_variance(cost, n)
     wrong = [reference.rate_variance(c, n_test) for c in (cost, value)]
     one = exposed.one_split[g] + max(0.0, wrong[0] - wrong[1])
     variance = reference.cost_variance(xs.tolist(), one, people)
@@ -228,7 +233,8 @@ def beyond(cost: float, exposed: Exposed, g: int, z: float) -> float:
 @pytest.mark.parametrize("n_splits", [1, 5])
 @pytest.mark.parametrize("n_limits", [1, 12])
 def test_a_limit_is_where_its_own_error_puts_it(n_splits, n_limits):
-    rng, z = np.random.default_rng(3), limit_quantile(n_limits=n_limits)
+    rng = np.random.default_rng(3)
+    z = limit_quantile(n_limits=n_limits)
     population = certain(0.1)
     drawn = draw_people(population, [400], 5, rng)
     exposed = measured_tables(

@@ -45,7 +45,7 @@ def sum_of_squares(chances) -> float:
 
 
 def beyond(observed, total, good, sampled, inflation=1.0) -> np.ndarray:
-    """Chances of so many positive labels in a group, one split for each observed number."""
+    """Chances of so many positive labels in a group, one split for each number."""
     k, total, good, sampled = np.broadcast_arrays(observed, total, good, sampled)
     train = np.stack([sampled - k, k], axis=1)[:, None].astype(float)
     one = SplitCounts(train, np.stack([total - good, good], axis=1)[:, None] - train)
@@ -78,7 +78,7 @@ def test_chances_are_scipys_and_never_too_small(total, good, sampled, rel):
         assert exact.pmf(count[p <= level]).sum() <= level * (1 + 1e-9)
 
 
-def test_nothing_is_unlikely_where_nothing_can_vary_and_clumps_widen_what_chance_allows():
+def test_nothing_is_unlikely_where_nothing_varies_and_clumps_widen_what_chance_allows():
     assert beyond([0, 5, 0], [10, 10, 0], [0, 10, 0], [5, 5, 0]).tolist() == [1, 1, 1]
     (alone,) = beyond([380], 1000, 500, 700)
     (clumped,) = beyond([380], 1000, 500, 700, inflation=4.0)
@@ -105,13 +105,11 @@ def test_the_likeliest_table_and_two_that_are_alike_whatever_is_drawn():
                 ("label", zip(total.T, trained.T, strict=True)),
                 ("group", zip(total, trained, strict=True)),
             ):
-                chances = [
-                    [p for _, p in every_table(n, int(t.sum()))] for n, t in parts
-                ]
-                most, alike = (
-                    math.prod(map(max, chances)),
-                    math.prod(map(sum_of_squares, chances)),
-                )
+                chances = []
+                for n, drawn in parts:
+                    chances.append([p for _, p in every_table(n, int(drawn.sum()))])
+                most = math.prod(map(max, chances))
+                alike = math.prod(map(sum_of_squares, chances))
                 found = table_chances(counts(total, trained), strata)
                 assert found == pytest.approx((most, alike))
     assert table_chances(counts(total, trained), "group", most=0) == pytest.approx(
@@ -128,9 +126,11 @@ def test_a_chain_of_equal_chances_is_the_birthday_problem():
 
 def test_repeats_have_at_most_the_bounded_chance():
     # Three splits of one group pair: count over all triples how many repeats there are.
-    total, n_train = [[3, 2], [2, 2]], 5
+    total = [[3, 2], [2, 2]]
+    n_train = 5
     p = [chance for _, chance in every_table(total, n_train)]
-    once, thrice = sum(a**2 * 3 * (1 - a) for a in p), sum(a**3 for a in p)
+    once = sum(a**2 * 3 * (1 - a) for a in p)
+    thrice = sum(a**3 for a in p)
     tables = [np.reshape(cut, (2, 2)) for cut, _ in every_table(total, n_train)]
     for cuts, chance, slack in (
         ((3, 3, 4), once + thrice, 2.5),

@@ -1,4 +1,4 @@
-"""Errors for people like these: slow twins, and coverage and alarms in a known population."""
+"""Errors for people like these: slow twins, and coverage in a known population."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,8 @@ from tests.strategies import confusions
 from tests.worlds import people as worlds
 from tests.worlds.people import certain, certain_positives, soft
 
-rates, sizes = st.floats(0, 1), st.floats(5, 1e6)
+rates = st.floats(0, 1)
+sizes = st.floats(5, 1e6)
 
 
 @pytest.fixture
@@ -77,12 +78,13 @@ side = st.fixed_dictionaries(
 
 @given(side, side)
 def test_cross_variance_is_gradient_through_covariance(first, second):
-    """An unknown covariance counts as the worst: the extreme one of those that are possible."""
+    """An unknown covariance counts as the worst that is possible."""
 
     def ours(*sides: dict[str, float]) -> np.ndarray:
-        return cross_variance(
-            **{name: np.array([[one[name]] for one in sides]) for name in first}
-        )
+        arrays = {}
+        for name in first:
+            arrays[name] = np.array([[side[name]] for side in sides])
+        return cross_variance(**arrays)
 
     expected = reference.cross_variance(first, second)
     assert ours(first, second) == pytest.approx([expected], rel=1e-9, abs=1e-9)
@@ -96,7 +98,8 @@ def test_cross_variance_is_gradient_through_covariance(first, second):
 
 
 def test_spreads_pooled_costs_and_limits_by_hand():
-    closed, people = array(1.0), array(0.5)
+    closed = array(1.0)
+    people = array(0.5)
     for xs, expected in (([7.0], 1.0), ([0.0, 0.0], 1.0), ([0.0, 4.0], 4.5)):
         spread = variances.at_least_spread(closed, np.array(xs)[:, None], people)
         assert spread.tolist() == [expected]
@@ -133,10 +136,12 @@ def test_people_alone_cause_no_lower_covariance(rng):
     """Only those are memorised who lack the benefit: the bound is reached."""
     population = certain_positives(0.2)
     people = worlds.draw_people(population, [500], 40_000, rng)[:, 0]
-    out, into = np.array(population.right_out), np.array(population.right_in)
+    out = np.array(population.right_out)
+    into = np.array(population.right_in)
     benefit = people @ np.where(population.label, out, 1 - out) / 500
     cost = people @ (into - out) / 500
-    rate, planted = array(population.benefit), array(population.cost)
+    rate = array(population.benefit)
+    planted = array(population.cost)
     bound = variances.people_covariance(rate, planted, array(500.0))
     assert np.cov(benefit, cost)[0, 1] == pytest.approx(bound[0], rel=0.05)
 
@@ -158,7 +163,7 @@ CORNERS = {
     ("population", "size", "n_splits"), CORNERS.values(), ids=CORNERS
 )
 def test_intervals_of_costs_cover(population, size, n_splits, rng):
-    """At least 93 % of 95 % intervals hold the population's cost; 4,000 releases, 4 deviations."""
+    """93 % of 95 % intervals hold the cost: 4,000 releases, 4 deviations."""
     people = worlds.draw_people(population, [size], 4_000, rng)
     tables = worlds.draw_tables(population, people, n_splits=n_splits, rng=rng)
     found = worlds.measured(tables).exposed
@@ -171,10 +176,11 @@ def test_intervals_of_costs_cover(population, size, n_splits, rng):
 
 def strata(train: dict[str, int], test: dict[str, int]) -> Strata:
     """Confusion tables of one group."""
-    parts = [
-        {name: array(float(n)) for name, n in cells.items()} for cells in (train, test)
-    ]
-    return strata_of_counts(*(Counts(**cells) for cells in parts))
+
+    def counts(cells: dict[str, int]) -> Counts:
+        return Counts(**{name: array(float(n)) for name, n in cells.items()})
+
+    return strata_of_counts(counts(train), counts(test))
 
 
 @given(confusions(), confusions())

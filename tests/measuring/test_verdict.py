@@ -1,4 +1,4 @@
-"""One list of verdicts: what is derived from it, and that nothing lacks a verdict's words."""
+"""One list of verdicts: what is derived from it, and words for every verdict."""
 
 from pathlib import Path
 
@@ -23,18 +23,15 @@ COLOURS = ["red", "red", "amber", "blue", "blue", "grey", "grey", "grey"]
 
 def test_every_list_of_verdicts_is_the_one_list():
     """A disparity is read without a label only where an exposure was seen."""
-    page, tree = (
-        (ROOT / "docs" / "reports.md").read_text(encoding="utf-8"),
-        audit_schema(),
-    )
-    assert f"in the order *{', '.join(v.words for v in BUDGET_VERDICTS)}*" in page
+    page = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
+    tree = audit_schema()
+    words = ", ".join(verdict.words for verdict in BUDGET_VERDICTS)
+    assert f"in the order *{words}*" in page
     assert tree["properties"]["verdict"]["enum"] == list(BUDGET_VERDICTS)
     grid = tree["$defs"]["Algorithm1"]["properties"]["verdict"]["anyOf"][0]["enum"]
     assert grid == list(GRID_VERDICTS)
     assert [verdict.severity for verdict in BUDGET_VERDICTS] == COLOURS
-    assert [verdict.is_alarm for verdict in BUDGET_VERDICTS] == [
-        k < 3 for k in range(8)
-    ]
+    assert [verdict.is_alarm for verdict in BUDGET_VERDICTS] == [True] * 3 + [False] * 5
     assert set(RENAMED.values()) < set(GUARDED) == {*BUDGET_VERDICTS, *FLAGS}
 
 

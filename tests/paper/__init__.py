@@ -1,1 +1,1 @@
-"""Tests of the room auditing."""
+"""Tests of the room paper."""

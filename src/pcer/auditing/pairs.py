@@ -27,6 +27,7 @@ from pcer.measuring.verdict import Verdict
 from pcer.metrics import FloatArray
 from pcer.paper.null import OVER_SPLITS
 from pcer.paper.numbers import interval_or_none
+from pcer.paper.records import PublishedPair
 from pcer.statistics import SIGNIFICANCE, bootstrap_sums, generator, percentile_interval
 
 
@@ -69,7 +70,7 @@ class ComparedPair:
 
 
 def pair_result(
-    compared: ComparedPair, pooled: record.PooledDisparity, **published: Any
+    compared: ComparedPair, pooled: record.PooledDisparity, published: PublishedPair
 ) -> record.PairResult:
     """What the tests say about two groups, beside the paper's numbers."""
     result = record.PairResult(
@@ -81,7 +82,7 @@ def pair_result(
         equivalence=_equivalence(compared),
         sign_holds_below_floor=_sign_limit(compared),
         pooled=pooled,
-        **published,
+        **dict(published),
     )
     return result.model_copy(update={"verdict": Verdict(result.statements[0])})
 

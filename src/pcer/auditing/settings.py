@@ -56,7 +56,7 @@ def setting_result(
     for index in range(len(tested.pairs)):
         paper = published_pair(main, tested, index, columns, summaries, null)
         compared = ComparedPair(tested, evidence, setting_index, index)
-        pairs.append(pair_result(compared, pooled[index], **paper))
+        pairs.append(pair_result(compared, pooled[index], paper))
 
     panel = main.panel
     result = record.BudgetResult(
@@ -64,12 +64,12 @@ def setting_result(
         epsilon=stated_epsilon(panel),
         n_seeds=len(panel.seeds),
         n_splits=panel.n_splits,
-        accuracy=summaries["accuracy",],
-        demographic_parity_gap=summaries["parity",],
-        equalized_odds_gap=summaries["odds",],
+        accuracy=summaries.accuracy,
+        demographic_parity_gap=summaries.demographic_parity_gap,
+        equalized_odds_gap=summaries.equalized_odds_gap,
         groups=group_results(tested, evidence, setting_index, summaries, null),
         pairs=pairs,
-        pcer_spread=summaries["spread", tested.cost],
+        pcer_spread=summaries.attacks[tested.cost].spread,
         verdict=strongest(pair.verdict for pair in pairs),
         reason=_reason(tested, evidence, setting_index),
         headline="",  # follows, by ``conclude``
@@ -87,10 +87,9 @@ def _published(
     """The paper's numbers of one setting, the gap being the exposure."""
     pairs = []
     for index in range(len(tested.pairs)):
-        paper = published_pair(gap, tested, index, columns, summaries, null)
-        pairs.append(records.PublishedPair(**paper))
+        pairs.append(published_pair(gap, tested, index, columns, summaries, null))
     ratios = {
-        name: summaries["pcer", GAP.name, group]
+        name: summaries.pcer[GAP.name][group]
         for group, name in enumerate(gap.panel.group_names)
     }
     epsilon = stated_epsilon(gap.panel)
@@ -153,13 +152,13 @@ def group_results(
         groups[name] = record.GroupResult(
             n_train=number(panel.n_train[:, group].mean()),
             n_test=number(panel.n_test[:, group].mean()),
-            positive_rate=summaries["rate", group],
-            true_rate=summaries["true", group],
-            true_positive_rate=summaries["tpr", group],
-            false_positive_rate=summaries["fpr", group],
-            benefit=summaries["benefit", group],
-            overfitting_gap=summaries["gap", group],
-            accuracy_difference=summaries["difference", group],
+            positive_rate=summaries.positive_rate[group],
+            true_rate=summaries.true_rate[group],
+            true_positive_rate=summaries.true_positive_rate[group],
+            false_positive_rate=summaries.false_positive_rate[group],
+            benefit=summaries.benefit[group],
+            overfitting_gap=summaries.overfitting_gap[group],
+            accuracy_difference=summaries.accuracy_difference[group],
             cost=costs[group],
             noise_level=noise[group].level,
             detectable_cost=noise[group].detectable,
@@ -168,8 +167,8 @@ def group_results(
             detected_by=detected_by,
             resolved=bool(evidence.resolved[place]),
             too_few=not bool(measured.enough[group]),
-            null_gap=None if null is None else null[0][group],
-            pcer=summaries["pcer", tested.cost, group],
+            null_gap=None if null is None else null.gaps[group],
+            pcer=summaries.pcer[tested.cost][group],
             allowed=_allowed(bounds[name]),
         )
     return groups

@@ -18,7 +18,7 @@ from pcer.measuring import measure
 from pcer.measuring.checks.arrays import Facts, is_random, stated_epsilon
 from pcer.measuring.checks.table import check_release
 from pcer.measuring.choose_attacks import Match, choose_attack
-from pcer.measuring.contrasts import COLUMNS, Rows, changed_rows
+from pcer.measuring.contrasts import ChangedRows, changed_rows, joined
 from pcer.measuring.plan import Plan
 from pcer.metrics import FloatArray, IntArray
 from pcer.release import attack_kinds
@@ -345,12 +345,10 @@ def _common_splits(
 
 
 def _setting_changes(
-    matches: Sequence[Match], compared: Sequence[tuple[Rows, int | None]]
+    matches: Sequence[Match], compared: Sequence[ChangedRows]
 ) -> list[SettingChange]:
     """Every number, the p-values adjusted over all settings, groups, pairs and both axes."""
-    columns = {
-        name: np.concatenate([rows[name] for rows, _ in compared]) for name in COLUMNS
-    }
+    columns = joined([changed.rows for changed in compared])._asdict()
     columns |= {
         name: holm(columns[f"{name}_alone"]) for name in ("p_worse", "p_improved")
     }

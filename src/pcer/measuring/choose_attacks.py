@@ -1,9 +1,16 @@
-"""Which attacks decide, which stronger ones are missing, which do two releases share?"""
+"""Which attacks decide, which are missing, and which do two releases share?
+
+The audit and the planner call ``deciding_attacks`` and ``stronger_attacks``; the
+comparison of releases and the trend call ``choose_attack``. An attack that may decide
+belongs to one of two kinds; to add one: its place in ``ADVANTAGES`` or ``PAIRED``,
+strongest first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import Final
 
 from pcer.errors import PlanError
 from pcer.measuring.evidence import Tested
@@ -13,92 +20,105 @@ from pcer.release import attack_kinds
 from pcer.release.attack_kinds import GAP, Proxy, attack_named, proxy_named
 from pcer.release.panel import Panel, carried_costs
 
-ADVANTAGES = (
+# Attacks that may decide, strongest first: one of each kind. An advantage near its
+# ceiling cannot show differences, and a paired attack misses weak ones that concern
+# everybody.
+ADVANTAGES: Final = (
     attack_kinds.RMIA,
     attack_kinds.LIRA,
     attack_kinds.REFERENCE,
     attack_kinds.AUC_ADVANTAGE,
 )
-# Attacks that may decide, strongest first: one of each. An advantage near its ceiling
-# cannot show differences, and a paired attack misses weak ones that concern everybody.
-PAIRED = (attack_kinds.PAIRED_CONFIDENCE, attack_kinds.PAIRED_GAP)
-
-
-def deciding_attacks(panels: Sequence[Panel], plan: Plan) -> tuple[str, ...]:
-    """The plan's attack; or the strongest carried advantage and paired attack, else the gap.
-
-    Which fields are there decides, never their values.
-    """
-    if plan.cost != SHARPEST:
-        return (plan.cost,)
-    own = [
-        proxy_named(name)
-        for name in carried_costs(panels)
-        if name.endswith(attack_kinds.OWN)
-    ]
-    firsts = (
-        next((proxy.name for proxy in kind if is_carried(panels, plan, proxy)), None)
-        for kind in ((*ADVANTAGES[:-1], *own, ADVANTAGES[-1]), PAIRED)
-    )
-    return tuple(name for name in firsts if name is not None) or (GAP.name,)
-
-
-def is_carried(panels: Sequence[Panel], plan: Plan, cost: Proxy) -> bool:
-    """Whether every setting has it, with errors, for every group that is large enough."""
-    each = (measure_panel(panel, plan, cost.name) for panel in panels)
-    return cost is GAP or all(
-        m.exposed is not None and bool(m.enough.any()) for m in each
-    )
-
-
-def stronger_attacks(tested: Tested) -> list[tuple[Proxy, str | None]]:
-    """Attacks stronger than those that decide, for which there are splits; why each is absent."""
-    n_splits = min(panel.n_splits for panel in tested.panels)
-    found = []
-    for kinds in (ADVANTAGES, PAIRED) if tested.plan.cost == SHARPEST else ():
-        used = next(
-            (k for k, proxy in enumerate(kinds) if proxy.name in tested.attacks), 2
-        )
-        possible = (
-            each for each in kinds[: min(used, 2)] if n_splits >= each.least_models
-        )
-        found += [
-            (proxy, tested.release.not_computed.get(proxy.name)) for proxy in possible
-        ]
-    return found
-
-
+PAIRED: Final = (attack_kinds.PAIRED_CONFIDENCE, attack_kinds.PAIRED_GAP)
+MOST_MISSING: Final = 2  # of each kind, attacks that a release is told it lacks
 Match = tuple[Panel, ...]  # a setting of the old release beside one of the new
 
 
+def deciding_attacks(panels: Sequence[Panel], plan: Plan) -> tuple[str, ...]:
+    """The plan's attack; or the strongest of each kind; or else the gap.
+
+    Which fields are there decides, never their values. A user's own attacks come just
+    before the plain AUC.
+    """
+    if plan.cost != SHARPEST:
+        return (plan.cost,)
+    carried = carried_costs(panels)
+    own = [proxy_named(name) for name in carried if name.endswith(attack_kinds.OWN)]
+    advantages = (*ADVANTAGES[:-1], *own, ADVANTAGES[-1])
+    strongest = []
+    for kinds in (advantages, PAIRED):
+        for proxy in kinds:
+            if is_carried(panels, plan, proxy):
+                strongest.append(proxy.name)
+                break
+    return tuple(strongest) or (GAP.name,)
+
+
+def is_carried(panels: Iterable[Panel], plan: Plan, cost: Proxy) -> bool:
+    """Whether every setting has the attack, with errors, for large enough groups."""
+    if cost is GAP:
+        return True
+    for panel in panels:
+        measured = measure_panel(panel, plan, cost.name)
+        if measured.exposed is None or not measured.enough.any():
+            return False
+    return True
+
+
+def stronger_attacks(tested: Tested) -> list[tuple[Proxy, str | None]]:
+    """Attacks stronger than those that decide, for which there are splits enough.
+
+    Beside each stands why the release has not computed it, None if it does not say.
+    """
+    if tested.plan.cost != SHARPEST:
+        return []
+    n_splits = min(panel.n_splits for panel in tested.panels)
+    not_computed = tested.release.not_computed
+    missing = []
+    for kinds in (ADVANTAGES, PAIRED):
+        for proxy in kinds[:MOST_MISSING]:
+            if proxy.name in tested.attacks:
+                break
+            if n_splits >= proxy.least_models:
+                missing.append((proxy, not_computed.get(proxy.name)))
+    return missing
+
+
 def choose_attack(matches: Sequence[Match], cost: str | None) -> Proxy:
-    """The attack named, or the strongest comparable one that all carry for everyone."""
+    """The attack named, or the strongest that all releases carry for everyone.
+
+    Attacks that calibrate each record by the other models need as many models in each
+    release: more of them make a stronger attack, not a worse model.
+    """
     sides = [*zip(*matches, strict=True)]
-    sizes = (
-        {(panel.n_splits, len(panel.seeds)) for panel in match} for match in matches
-    )
-    as_many = all(len(size) == 1 for size in sizes)
-    if cost in (None, SHARPEST):
-        for proxy in (
-            *ADVANTAGES[:2],
-            *PAIRED,
-            *ADVANTAGES[2:],
-        ):
-            is_fair = as_many or proxy not in attack_kinds.BY_SHADOWS
-            if is_fair and all(is_carried(side, Plan(), proxy) for side in sides):
-                return proxy
-        return GAP
-    named = proxy_named(attack_named(str(cost), carried_costs(chain(*sides))))
+    as_many = all(_have_as_many_models(match) for match in matches)
+    if cost is None or cost == SHARPEST:
+        return _strongest_shared(sides, as_many=as_many)
+
+    named = proxy_named(attack_named(cost, carried_costs(chain(*sides))))
     for n, side in enumerate(sides, 1):
         if not is_carried(side, Plan(), named):
             raise PlanError(
-                f"release {n} of {len(sides)} does not carry {named.name}, with an error, for "
-                "every setting and group; name an attack that all have."
+                f"release {n} of {len(sides)} does not carry {named.name}, with an "
+                "error, for every setting and group; name an attack that all have."
             )
     if named in attack_kinds.BY_SHADOWS and not as_many:
         raise PlanError(
-            f"{named.name} calibrates each record by the other models, and the releases have "
-            "different numbers of them: more splits make a stronger attack, not a worse model; "
-            "name another attack."
+            f"{named.name} calibrates each record by the other models, and the "
+            "releases have different numbers of them: more splits make a stronger "
+            "attack, not a worse model; name another attack."
         )
     return named
+
+
+def _have_as_many_models(match: Match) -> bool:
+    sizes = {(panel.n_splits, len(panel.seeds)) for panel in match}
+    return len(sizes) == 1
+
+
+def _strongest_shared(sides: Sequence[Match], *, as_many: bool) -> Proxy:
+    for proxy in (*ADVANTAGES[:2], *PAIRED, *ADVANTAGES[2:]):
+        is_fair = as_many or proxy not in attack_kinds.BY_SHADOWS
+        if is_fair and all(is_carried(side, Plan(), proxy) for side in sides):
+            return proxy
+    return GAP

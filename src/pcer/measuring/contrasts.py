@@ -1,4 +1,16 @@
-"""By how much did exposure change from one release to another, with which error?"""
+"""By how much did exposure change from one release to another, with which error?
+
+``deciding.compare`` calls ``changed_rows`` once a setting, after it has found the same
+attack, groups and splits in both releases; ``deciding.candidates`` uses ``Contrast``.
+
+Every change is about people like these. For the same splits, split error is estimated
+from how the changes vary over splits (Student's t). The models may memorise the same
+people or others: counts do not say which, so others are taken. `python -m
+benchmarks.alarms comparisons` counts false alarms.
+
+Symbols are those of ``variances``. Arrays are over the group, or (side, pair) over both
+groups of every pair.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +29,23 @@ from pcer.measuring.variances import cost_in_tests, pooled_cost
 from pcer.metrics import FloatArray, IntArray, quotient
 
 CONFIDENCE: Final = 0.95  # that all upper bounds of one kind hold together
-LEAST_PAIRED: Final = (
-    8  # splits from which on the spread of their changes is a reliable error
-)
+# Splits from which on the spread of their changes is a reliable error.
+LEAST_PAIRED: Final = 8
+# What a combination of new and old takes of the old: the change, and the sum.
+CHANGE: Final = -1.0
+SUM: Final = 1.0
+
+
+class SplitParts(NamedTuple):
+    """A combination of two exposures, and the variance that splits do not show."""
+
+    per_split: FloatArray  # (split, group); one row if the error is all in ``lasting``
+    lasting: FloatArray
 
 
 @dataclass(frozen=True)
 class BothExposed:
-    """One setting's exposure as audits measure it, old and new, the same groups in one order."""
+    """One setting's exposure, old and new, of the same groups in one order."""
 
     old: Exposed
     new: Exposed
@@ -38,40 +59,53 @@ class BothExposed:
 
     def per_split_and_lasting(
         self, way: float, least: Sequence[FloatArray | float] = (0.0, 0.0)
-    ) -> tuple[FloatArray, FloatArray]:
-        """New plus ``way`` times old, (split, group), and the variance that splits do not show.
+    ) -> SplitParts:
+        """New plus ``way`` times old, and the variance that splits do not show.
 
-        ``way`` is -1 for the change and 1 for the sum; ``least``, old and new, are the
-        least costs at which people's part is taken: of two alike, the one that came out
-        low must not have the smaller error, neither beside the other group nor beside
-        the other release.
-
-        The same people add most to a change if others of them are remembered, and to a
-        sum if the same are. With shares s and t remembered, the correlation of who it
-        is, is at least -sqrt(s t / ((1 - s) (1 - t))) and at most 1.
+        Args:
+            way: ``CHANGE`` or ``SUM``.
+            least: old and new, least exposures at which people's part is taken. Of two
+                alike, the one that came out low must not have the smaller error,
+                neither beside the other group nor beside the other release.
         """
         old = self.old
         new = self.new
         middle = (old.value + new.value) / 2
-        costs = [
-            cost_in_tests(side.value, np.maximum(middle, floor))
-            for side, floor in zip((old, new), least, strict=True)
-        ]
-        people = old.people_part(costs[0]), new.people_part(costs[1])
-        shared: FloatArray | float = 0.0
-        if self.same_people:
-            s, t = (np.clip(cost / self.largest, 0.0, 1.0) for cost in costs)
-            odds = quotient(s * t, (1 - s) * (1 - t), otherwise=1.0)
-            correlation = np.sqrt(np.minimum(1.0, odds)) if way < 0 else 1.0
-            shared = 2 * correlation * np.sqrt(people[0] * people[1])
+        old_cost = cost_in_tests(old.value, np.maximum(middle, least[0]))
+        new_cost = cost_in_tests(new.value, np.maximum(middle, least[1]))
+        shared = self._shared_variance(way, old_cost, new_cost)
         if self.is_paired:
-            return new.per_split + way * old.per_split, people[0] + people[1] + shared
-        variance = old.variance_at(costs[0]) + new.variance_at(costs[1])
-        return (new.value + way * old.value)[None], variance + shared
+            people = old.people_part(old_cost) + new.people_part(new_cost)
+            return SplitParts(new.per_split + way * old.per_split, people + shared)
+        variance = old.variance_at(old_cost) + new.variance_at(new_cost)
+        return SplitParts((new.value + way * old.value)[None], variance + shared)
+
+    def _shared_variance(
+        self, way: float, old_cost: FloatArray, new_cost: FloatArray
+    ) -> FloatArray | float:
+        """The most, 2 r sqrt(P_old P_new), that the same people add to the variance.
+
+        They add most to a change if others of them are remembered, and to a sum if the
+        same are. With shares s and t remembered, the correlation r of who it is, is at
+        least -sqrt(s t / ((1 - s) (1 - t))) and at most 1. Other people share nothing.
+        """
+        if not self.same_people:
+            return 0.0
+        people = self.old.people_part(old_cost) * self.new.people_part(new_cost)
+        correlation: FloatArray | float = 1.0
+        if way < 0:
+            s = np.clip(old_cost / self.largest, 0.0, 1.0)
+            t = np.clip(new_cost / self.largest, 0.0, 1.0)
+            odds = quotient(s * t, (1 - s) * (1 - t), otherwise=1.0)
+            correlation = np.sqrt(np.minimum(1.0, odds))
+        return 2 * correlation * np.sqrt(people)
 
 
 class Contrast(NamedTuple):
-    """A change, or a sum, with its error: Student's t, the normal where freedom is infinite."""
+    """A change, or a sum, with its error.
+
+    Student's t with ``freedom`` degrees; the normal where that is infinite.
+    """
 
     value: FloatArray
     variance: FloatArray
@@ -79,16 +113,19 @@ class Contrast(NamedTuple):
 
     @classmethod
     def of(cls, per_split: FloatArray, lasting: FloatArray) -> Contrast:
-        """Split error as (split, ...) varies, and as many degrees of freedom (Satterthwaite).
+        """Mean over splits, with V = s^2/S + L of the S splits and the lasting part L.
 
-        One row has its split error in ``lasting`` already.
+        Degrees of freedom (Satterthwaite): (S - 1) / (share of s^2/S in V)^2. One row
+        has its split error in L already.
         """
-        n = len(per_split)
+        n_splits = len(per_split)
         value = np.asarray(per_split.mean(axis=0))
-        of_splits = per_split.var(axis=0, ddof=1) / n if n > 1 else np.zeros_like(value)
-        variance = of_splits + lasting
-        share = quotient(of_splits, variance, otherwise=0.0)
-        freedom = quotient(n - 1.0, share**2, otherwise=np.inf)
+        split_variance = np.zeros_like(value)
+        if n_splits > 1:
+            split_variance = per_split.var(axis=0, ddof=1) / n_splits
+        variance = split_variance + lasting
+        share = quotient(split_variance, variance, otherwise=0.0)
+        freedom = quotient(n_splits - 1.0, share**2, otherwise=np.inf)
         return cls(value, variance, freedom)
 
     def upper_p(self, sign: FloatArray | float = 1.0) -> FloatArray:
@@ -96,10 +133,9 @@ class Contrast(NamedTuple):
         from scipy.special import stdtr
 
         error = np.sqrt(self.variance)
-        scaled = quotient(sign * self.value, error, otherwise=-np.inf)
-        return np.where(
-            np.isfinite(self.value + error), stdtr(self.freedom, -scaled), np.nan
-        )
+        t = quotient(sign * self.value, error, otherwise=-np.inf)
+        is_known = np.isfinite(self.value + error)
+        return np.where(is_known, stdtr(self.freedom, -t), np.nan)
 
     def half_width(self, tail: float) -> FloatArray:
         """Distance to an upper bound that fails with probability ``tail``."""
@@ -108,12 +144,116 @@ class Contrast(NamedTuple):
         return np.asarray(-stdtrit(self.freedom, tail) * np.sqrt(self.variance))
 
 
-COLUMNS: Final = (
-    *("old", "new", "change", "standard_error", "most"),
-    *("p_worse_alone", "p_improved_alone"),
-)
-# By the name of a field of ``Change``: what is said of each group, or of each pair.
-Rows = dict[str, FloatArray]
+class Rows(NamedTuple):
+    """What is said of every group, or of every pair, by the names of ``Change``."""
+
+    old: FloatArray
+    new: FloatArray
+    change: FloatArray
+    standard_error: FloatArray
+    most: FloatArray
+    p_worse_alone: FloatArray
+    p_improved_alone: FloatArray
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """The rows of all parts, one part after the other."""
+    columns = zip(*parts, strict=True)
+    return Rows(*[np.concatenate(column) for column in columns])
+
+
+class ChangedRows(NamedTuple):
+    """One setting's groups, pairs and outcomes, in this order."""
+
+    rows: Rows
+    n_paired: int | None  # splits that were compared one by one; None: not possible
+
+
+def changed_rows(
+    measured: Sequence[Measured],
+    common: tuple[IntArray, IntArray] | None,
+    *,
+    n_settings: int,
+) -> ChangedRows:
+    """What changed in one setting.
+
+    Args:
+        measured: the setting in the old and in the new release, by the same attack.
+        common: the splits that both releases have; None where people are not the same.
+        n_settings: settings that are compared; upper bounds hold for all together.
+    """
+    before, after = measured
+    old = _require_exposed("old", before)
+    new = _require_exposed("new", after)
+    names = before.panel.group_names
+    order = np.array([after.panel.group_names.index(name) for name in names])
+    pairs = np.array(measure.pairs_of((before.panel,), Plan()), dtype=np.int64).T
+    n_pairs = len(pairs[0])
+    both = BothExposed(
+        old,
+        new.only(order),
+        same_people=common is not None,
+        largest=before.proxy.scale.largest,
+        is_paired=False,
+    )
+    served = BothExposed(
+        _served(before, old),
+        _served(after, new).only(order),
+        same_people=both.same_people,
+        largest=1.0,
+        is_paired=False,
+    )
+    if common is not None and len(common[0]) >= LEAST_PAIRED:
+        both = _paired(both, measured, common, order)
+
+    fails = (1 - CONFIDENCE) / n_settings
+    rows = joined(
+        [
+            group_rows(both, tail=fails / len(names)),
+            pair_rows(both.only(pairs), tail=fails / n_pairs),
+            pair_rows(served.only(pairs), tail=fails / n_pairs),
+        ]
+    )
+    enough = before.enough & after.enough[order]
+    is_known = np.concatenate([enough, enough[pairs].all(axis=0), [True] * n_pairs])
+    known_rows = Rows(*[np.where(is_known, column, np.nan) for column in rows])
+    return ChangedRows(known_rows, both.old.n_splits if both.is_paired else None)
+
+
+def _require_exposed(which: str, measured: Measured) -> Exposed:
+    if measured.exposed is None:
+        raise PlanError(f"the {which} release cannot be compared: {measured.reason}.")
+    return measured.exposed
+
+
+def _served(measured: Measured, exposed: Exposed) -> Exposed:
+    """Outcome rates in the form of an exposure, all of their error in one number."""
+    return replace(
+        exposed,
+        per_split=measured.received.mean(axis=0)[None],
+        one_split=measured.received_variance,
+        people=None,
+    )
+
+
+def _paired(
+    both: BothExposed,
+    measured: Sequence[Measured],
+    common: tuple[IntArray, IntArray],
+    order: IntArray,
+) -> BothExposed:
+    """Exposures in the common splits; as they were where one is not known by split.
+
+    ``order`` has the new release's groups in the order of the old one's.
+    """
+    before, after = measured
+    old = before.exposed_by_split()
+    new = after.exposed_by_split()
+    if old is None or new is None:
+        return both
+    old = replace(old, per_split=old.per_split[common[0]])
+    new = replace(new, per_split=new.per_split[common[1]])
+    return replace(both, old=old, new=new.only(order), is_paired=True)
 
 
 def group_rows(both: BothExposed, *, tail: float) -> Rows:
@@ -123,31 +263,38 @@ def group_rows(both: BothExposed, *, tail: float) -> Rows:
     here as in the interval of one group (``MUTUAL``); a difference of groups has what
     they do not share.
     """
-    per_split, lasting = both.per_split_and_lasting(-1.0)
+    per_split, lasting = both.per_split_and_lasting(CHANGE)
     mutual = exposure.MUTUAL * (both.old.of_records + both.new.of_records)
     change = Contrast.of(per_split, np.fmax(lasting, mutual))
-    values = both.old.value, both.new.value, change.value, np.sqrt(change.variance)
-    most = np.maximum(change.value + change.half_width(tail), 0.0)
-    return dict(
-        zip(
-            COLUMNS,
-            (*values, most, change.upper_p(), change.upper_p(-1.0)),
-            strict=True,
-        )
+    return Rows(
+        old=both.old.value,
+        new=both.new.value,
+        change=change.value,
+        standard_error=np.sqrt(change.variance),
+        most=np.maximum(change.value + change.half_width(tail), 0.0),
+        p_worse_alone=change.upper_p(),
+        p_improved_alone=change.upper_p(-1.0),
     )
 
 
 def pair_rows(both: BothExposed, *, tail: float) -> Rows:
-    """The change of the differences between two groups; arrays of ``both`` are (side, pair)."""
-    sides = (both.old, both.new)
-    contrasts = []
-    pooled = [pooled_cost(side.value, side.n) for side in sides]
-    for way in (-1.0, 1.0):
-        per_split, lasting = both.per_split_and_lasting(way, pooled)
-        apart = per_split[:, 0] - per_split[:, 1]  # what splits share cancels
-        contrasts.append(Contrast.of(apart, lasting.sum(axis=0)))
-    old, new = (side.value[0] - side.value[1] for side in sides)
-    return size_rows(old, new, *contrasts, tail=tail)
+    """The change of the difference between both groups of a pair, (side, pair)."""
+    old = both.old.value
+    new = both.new.value
+    return size_rows(
+        old[0] - old[1],
+        new[0] - new[1],
+        _difference(both, CHANGE),
+        _difference(both, SUM),
+        tail=tail,
+    )
+
+
+def _difference(both: BothExposed, way: float) -> Contrast:
+    """First minus second group of a change, or of a sum; what splits share cancels."""
+    pooled = [pooled_cost(side.value, side.n) for side in (both.old, both.new)]
+    per_split, lasting = both.per_split_and_lasting(way, pooled)
+    return Contrast.of(per_split[:, 0] - per_split[:, 1], lasting.sum(axis=0))
 
 
 def size_rows(
@@ -155,86 +302,35 @@ def size_rows(
 ) -> Rows:
     """Whether differences grew or shrank in size, whichever group is the more exposed.
 
-    |new| > |old| says two things: with the sign of the new, it is above the old and above its
-    opposite. Both must be shown, and either sign could have come: twice the larger p-value.
-    The bound: |new| - |old| is at most the larger of (new - t old) and (-new - t old) for either
-    sign t; the old difference's own sign is taken, and both signs are paid for.
+    |new| > |old| says two things: with the sign of the new, it is above the old and
+    above its opposite. Both must be shown, and either sign could have come: twice the
+    larger p-value.
+
+    The bound: |new| - |old| is at most the larger of (new - t old) and (-new - t old)
+    for either sign t; the old difference's own sign is taken, and both signs are paid
+    for.
+
+    Args:
+        old: differences in the old release.
+        new: differences in the new release.
+        change: new minus old.
+        total: new plus old.
+        tail: probability with which an upper bound may fail.
     """
+
+    def p(sign: FloatArray, way: float) -> FloatArray:
+        larger = np.maximum(change.upper_p(sign * way), total.upper_p(sign))
+        return np.asarray(np.minimum(1.0, 2 * larger))
+
     sign = np.where(old < 0, -1.0, 1.0)
     same = sign * (new - old) + change.half_width(tail / 2)
     turned = -sign * (new + old) + total.half_width(tail / 2)
-
-    def p(sign: FloatArray, way: float) -> FloatArray:
-        both = np.maximum(change.upper_p(sign * way), total.upper_p(sign))
-        return np.asarray(np.minimum(1.0, 2 * both))
-
-    values = old, new, np.abs(new) - np.abs(old), np.sqrt(change.variance)
-    most = np.maximum(np.maximum(same, turned), 0.0)
-    p_values = p(np.sign(new), 1.0), p(np.sign(old), -1.0)
-    return dict(zip(COLUMNS, (*values, most, *p_values), strict=True))
-
-
-def changed_rows(
-    measured: Sequence[Measured],
-    common: tuple[IntArray, IntArray] | None,
-    *,
-    n_settings: int,
-) -> tuple[Rows, int | None]:
-    """One setting's groups, pairs and outcomes, and how many splits were compared one by one.
-
-    ``common`` are the splits that both releases have; None where people are not the
-    same.
-    """
-    before, after = measured
-    if before.exposed is None or after.exposed is None:
-        which, silent = ("old", before) if before.exposed is None else ("new", after)
-        raise PlanError(f"the {which} release cannot be compared: {silent.reason}.")
-    names = before.panel.group_names
-    order = np.array([after.panel.group_names.index(name) for name in names])
-    old = before.exposed
-    new = after.exposed
-    is_paired = False
-    by_split = before.exposed_by_split(), after.exposed_by_split()
-    if (
-        common is not None
-        and len(common[0]) >= LEAST_PAIRED
-        and by_split[0]
-        and by_split[1]
-    ):
-        is_paired = True
-        old = replace(by_split[0], per_split=by_split[0].per_split[common[0]])
-        new = replace(by_split[1], per_split=by_split[1].per_split[common[1]])
-    largest = before.proxy.scale.largest
-    same_people = common is not None
-    both = BothExposed(
-        old, new.only(order), same_people, largest=largest, is_paired=is_paired
+    return Rows(
+        old=old,
+        new=new,
+        change=np.abs(new) - np.abs(old),
+        standard_error=np.sqrt(change.variance),
+        most=np.maximum(np.maximum(same, turned), 0.0),
+        p_worse_alone=p(np.sign(new), 1.0),
+        p_improved_alone=p(np.sign(old), -1.0),
     )
-    pairs = np.array(measure.pairs_of((before.panel,), Plan()), dtype=np.int64).T
-    fails = (1 - CONFIDENCE) / n_settings
-    of_groups = group_rows(both, tail=fails / len(names))
-    of_pairs = pair_rows(both.only(pairs), tail=fails / len(pairs[0]))
-    # Outcome rates in the form of exposures, with all of their error in one number.
-    rates = [
-        replace(
-            side,
-            per_split=at.received.mean(axis=0)[None],
-            one_split=at.received_variance,
-        )
-        for at, side in zip(measured, (before.exposed, after.exposed), strict=True)
-    ]
-    old, new = (replace(rate, people=None) for rate in rates)
-    served = BothExposed(
-        old, new.only(order), same_people, largest=1.0, is_paired=False
-    )
-    of_outcomes = pair_rows(served.only(pairs), tail=fails / len(pairs[0]))
-    enough = before.enough & after.enough[order]
-    is_enough = np.concatenate(
-        [enough, enough[pairs].all(axis=0), [True] * len(pairs[0])]
-    )
-    parts = (of_groups, of_pairs, of_outcomes)
-    return {
-        name: np.where(
-            is_enough, np.concatenate([part[name] for part in parts]), np.nan
-        )
-        for name in COLUMNS
-    }, both.old.n_splits if is_paired else None

@@ -1,5 +1,8 @@
 """Is anything memorised about these records? The exact Mantel-Haenszel test.
 
+Called by ``measure`` (p-values of the gap), by ``hypergeometric`` (chances of counts)
+and by the checks (``dispersion``).
+
 If nothing was memorised and the split was random, membership is exchangeable among a
 group's records of one label. Given the totals of each split, the correct ones in
 training are then hypergeometric, independent over labels and splits. Their sum U is the
@@ -8,47 +11,51 @@ statistic; p = P(U >= u).
 A hypergeometric count is a sum of independent yes-or-no draws (its generating function
 has real roots only), and so is U. Two facts used here follow: Bernstein's bound for its
 tails with the variance it has, and no third or fourth cumulant above the variance.
+
+Symbols, of one stratum (a label of a split) and one group: n records (``total``), t of
+them trained on, k classified correctly, h hits (trained on and correct). If membership
+is exchangeable, h has mean t k / n and variance t k (n - k) (n - t) / (n^2 (n - 1)).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pcer.metrics import Counts, FloatArray, quotient
+from pcer.metrics import Counts, FloatArray, IntArray, quotient
 
 # Smallest p-value, to be read as "at most 1e-12".
 SMALLEST_P = 1e-12
 # Exact p-values are rounded to so many decimals: the transform's error is below 1e-15,
 # and results must not differ between machines.
 P_DECIMALS = 13
-# largest standard deviation of U for which its whole distribution is computed
+# Largest standard deviation of U for which its whole distribution is computed.
 EXACT_LIMIT = 100.0
 # Counts whose probability Bernstein bounds by e^-50 are cut off; about 10 deviations
 # each side.
 TAIL_EXPONENT = 50.0
 PLAIN_MEAN = 0.01  # a mean with a smaller p-value counts whatever the spread
 BATCH_ENTRIES = 250_000  # probabilities of single counts that are held at once
-LARGEST_Z = (
-    40.0  # beyond this normal quantile no probability is left in double precision
-)
+# Beyond this normal quantile no probability is left in double precision.
+LARGEST_Z = 40.0
 _ratio = partial(quotient, otherwise=0.0)  # an empty stratum adds nothing
 
 
 class Strata(NamedTuple):
-    """Records counted by (label, split, group); without labels the first axis has length 1."""
+    """Records by (label, split, group); without labels the first axis has length 1."""
 
-    total: FloatArray
-    trained: FloatArray
-    correct: FloatArray
-    hits: FloatArray  # both trained on and classified correctly
+    total: FloatArray  # n
+    trained: FloatArray  # t
+    correct: FloatArray  # k
+    hits: FloatArray  # h: both trained on and classified correctly
 
     @property
     def excess(self) -> FloatArray:
-        """Hits beyond their mean if membership is exchangeable."""
+        """Hits beyond their mean: h - t k / n, as (h rest - misses spared) / n."""
         misses = self.trained - self.hits
         spared = self.correct - self.hits
         rest = self.total - self.trained - spared
@@ -62,32 +69,38 @@ class Strata(NamedTuple):
         spread = self.trained * right * wrong * (self.total - self.trained)
         return _ratio(spread, self.total - 1)
 
+    @property
+    def third_cumulant(self) -> FloatArray:
+        """Of the hits: variance (n - 2k) (n - 2t) / (n (n - 2))."""
+        share = _ratio(self.total - 2 * self.trained, self.total)
+        lean = (self.total - 2 * self.correct) * share
+        return self.variance * _ratio(lean, self.total - 2)
+
 
 class Memorised(NamedTuple):
     """The test of each group; arrays over the group."""
 
-    # P(U >= u); NaN where U cannot vary, so that nothing can be resolved
+    # P(U >= u); NaN where U cannot vary, so that nothing can be resolved.
     p_value: FloatArray
-    excess: (
-        FloatArray  # correct training records beyond what the splits alone would give
-    )
-    variance: FloatArray
+    excess: FloatArray  # hits beyond what the splits alone would give
+    variance: FloatArray  # of U
 
 
 class Dispersion(NamedTuple):
-    """Spread of the accuracy difference over splits against what random splits give, by group."""
+    """Spread of the accuracy difference over splits, against that of random splits.
 
-    statistic: (
-        FloatArray  # near one less than the number of splits where these are random
-    )
-    p_value: FloatArray  # of so large a spread; NaN where nothing can vary
-    mean_p_value: (
-        FloatArray  # of so large a mean, one-sided, by Student's t from the spread
-    )
+    Arrays are over the group; p-values are NaN where nothing can vary.
+    """
+
+    statistic: FloatArray  # near S - 1 where S splits are random
+    p_value: FloatArray  # of so large a spread
+    mean_p_value: FloatArray  # of so large a mean, one-sided, by Student's t
 
 
-def lowest_seeds(split: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The run that represents each split, whose luck all its runs share: the first by seed.
+def lowest_seeds(split: IntArray) -> IntArray:
+    """The run that represents each split: the first by seed.
+
+    All runs of a split share its luck.
 
     >>> lowest_seeds(np.array([0, 0, 1, 0, 2]))
     array([0, 2, 4])
@@ -105,146 +118,132 @@ def strata_of_counts(train: Counts, test: Counts) -> Strata:
 
 
 def memorised(strata: Strata) -> Memorised:
-    """Test each group for any memorisation: one-sided, exact given every split's totals.
+    """Test each group for any memorisation: one-sided, given every split's totals.
 
-    NaN where U cannot vary: nobody, or everybody, is wrong in every stratum.
+    NaN where U cannot vary: nobody, or everybody, is wrong in every stratum. Exact up
+    to a standard deviation of ``EXACT_LIMIT``; beyond by a normal.
     """
-    from scipy.special import ndtr
-
-    flat = Strata(*(part.reshape(-1, part.shape[-1]) for part in strata))
+    flat = Strata(*[part.reshape(-1, part.shape[-1]) for part in strata])
     excess = flat.excess.sum(axis=0)
     variance = flat.variance.sum(axis=0)
-    # Normal, half a count off for continuity, skewness taken out by the first
-    # Cornish-Fisher term. Skewness is at most 1/deviation: beyond a deviation of 100 it
-    # is right to 1 % down to 1e-9.
-    lean = (flat.total - 2 * flat.correct) * _ratio(
-        flat.total - 2 * flat.trained, flat.total
-    )
-    third = (flat.variance * _ratio(lean, flat.total - 2)).sum(axis=0)
-    deviation = np.sqrt(variance)
-    z = np.clip(_ratio(excess - 0.5, deviation), -LARGEST_Z, LARGEST_Z)
-    p = np.asarray(ndtr(-(z - _ratio(third, deviation**3) / 6 * (z**2 - 1))))
-    # Groups whose distribution is computed, in lots of similar width and bounded size.
-    chosen = np.flatnonzero((variance > 0) & (variance <= EXACT_LIMIT**2))
-    width = np.frexp(_reach(variance[chosen]))[1]
-    for exponent in np.unique(width):
-        lot = chosen[width == exponent]
-        most = max(1, BATCH_ENTRIES // (len(flat.total) * 2 ** (int(exponent) + 1)))
-        for groups in np.split(lot, range(most, len(lot), most)):
-            p[groups] = _exact_tails(Strata(*(part[:, groups] for part in flat)))
+    p = _normal_tails(excess, variance, flat.third_cumulant.sum(axis=0))
+    for groups in _lots(variance, n_strata=len(flat.total)):
+        p[groups] = _exact_tails(Strata(*[part[:, groups] for part in flat]))
     p = np.where(variance > 0, np.clip(p, SMALLEST_P, 1.0), np.nan)
     return Memorised(p_value=p, excess=excess, variance=variance)
 
 
-def hidden_cost_limit(strata: Strata, *, confidence_level: float = 0.95) -> FloatArray:
-    """Upper bound of the exposure (group,) where U cannot vary; NaN where it can."""
-    # Where all records of a label are right, exposure needs wrong ones out of training;
-    # where all are wrong, right ones in training. None was seen among n. With m the
-    # smallest over splits and labels of n over the label's share of the group, the
-    # weighted mean of both is at most 1 - (1 - level)^(1/m), about 3/m: the product of
-    # (1 - rate)^n is then at least 1 - level, and a geometric mean never exceeds the
-    # arithmetic one. Proved for independent people.
-    all_right = strata.correct == strata.total
-    all_wrong = strata.correct == 0
-    rest = strata.total - strata.trained
-    unseen_among = np.select([all_right, all_wrong], [rest, strata.trained])  # else 0
-    share = _ratio(strata.total, strata.total.sum(axis=0, keepdims=True))
-    n = np.where(share > 0, _ratio(unseen_among, share), np.inf)
-    n = np.where(strata.total.any(axis=(0, 1)), n.min(axis=(0, 1)), 0.0)
-    limit = 1 - (1 - confidence_level) ** np.where(n > 0, _ratio(1.0, n), np.inf)
-    return np.where(strata.variance.sum(axis=(0, 1)) > 0, np.nan, limit)
+def _normal_tails(
+    excess: FloatArray, variance: FloatArray, third: FloatArray
+) -> FloatArray:
+    """P(U >= u) by a normal, half a count off for continuity.
+
+    Skewness is taken out by the first Cornish-Fisher term. It is at most 1/deviation:
+    beyond a deviation of 100 the tail is right to 1 % down to 1e-9.
+    """
+    from scipy.special import ndtr
+
+    deviation = np.sqrt(variance)
+    z = np.clip(_ratio(excess - 0.5, deviation), -LARGEST_Z, LARGEST_Z)
+    skewness = _ratio(third, deviation**3)
+    return np.asarray(ndtr(-(z - skewness / 6 * (z**2 - 1))))
 
 
-def dispersion(strata: Strata, *, inflation: FloatArray | float = 1.0) -> Dispersion:
-    """Does the accuracy difference vary more over splits than random splits of records allow?"""
-    from scipy.special import gammaincc, stdtr
-
-    # Of each split x = accuracy difference less what its mix of labels explains, with
-    # variance v given its totals. The statistic is the sum of (x - mean x)^2 over
-    # max(mean v, mean u): with memorisation the variance of x may exceed v, but not u,
-    # Neyman's bound for a random split. Its mean is at most the number of splits less
-    # 1. Its own variance follows from the v and from the fourth cumulants, which few
-    # errors make large (each at most the variance of the hits); a stretched chi-square
-    # with these two moments gives p. Each bound errs towards no contradiction.
-    rest = strata.total - strata.trained
-    spared = strata.correct - strata.hits
-    scale = _ratio(1.0, strata.trained.sum(axis=0)) + _ratio(1.0, rest.sum(axis=0))
-    x = strata.excess.sum(axis=0) * scale
-    v = strata.variance.sum(axis=0) * scale**2
-    n = len(x)
-    varies = v.any(axis=0)
-    weight = _ratio(strata.trained * rest, strata.total) * scale
-    shares = _ratio(strata.hits, strata.trained), _ratio(spared, rest)
-    parts = _ratio(shares[0] * (1 - shares[0]), strata.trained - 1)
-    parts = parts + _ratio(shares[1] * (1 - shares[1]), rest - 1)
-    neyman = (weight**2 * parts).sum(axis=0)
-    unit = np.maximum(v.mean(axis=0), neyman.mean(axis=0))
-    about_mean = (x - x.mean(axis=0)) ** 2
-    statistic = _ratio(about_mean.sum(axis=0), unit * inflation)
-    # variance of the sum of squares about the mean, in units of the mean variance
-    squares = (1 - 2 / n) * (v**2).sum(axis=0) + v.mean(axis=0) ** 2
-    fourth = (1 - 1 / n) ** 2 * (v * scale**2).sum(axis=0)
-    stretch = _ratio(2 * squares + fourth, v.mean(axis=0) ** 2) / (2 * (n - 1))
-    half = quotient(0.5, stretch, otherwise=0.5)
-    error = x.std(axis=0, ddof=1) / np.sqrt(n)
-    return Dispersion(
-        statistic=statistic,
-        p_value=np.where(varies, gammaincc((n - 1) * half, statistic * half), np.nan),
-        mean_p_value=np.where(
-            varies, stdtr(n - 1, -_ratio(x.mean(axis=0), error)), np.nan
-        ),
-    )
+def _lots(variance: FloatArray, *, n_strata: int) -> Iterator[IntArray]:
+    """Groups whose distribution is computed, in lots of like width and bounded size."""
+    chosen = np.flatnonzero((variance > 0) & (variance <= EXACT_LIMIT**2))
+    width = np.frexp(_reach(variance[chosen]))[1]
+    for exponent in np.unique(width):
+        lot = chosen[width == exponent]
+        n_entries = n_strata * 2 ** (int(exponent) + 1)  # of one group
+        most = max(1, BATCH_ENTRIES // n_entries)
+        yield from np.split(lot, range(most, len(lot), most))
 
 
 def _reach(variance: FloatArray) -> FloatArray:
-    """Distance from the mean that such a sum exceeds with probability below e^-50 (Bernstein)."""
+    """Distance from the mean that such a sum exceeds with probability below e^-x.
+
+    By Bernstein: x/3 + sqrt((x/3)^2 + 2 x variance), x being ``TAIL_EXPONENT``.
+    """
     linear = TAIL_EXPONENT / 3
-    return np.asarray(
-        np.ceil(linear + np.sqrt(linear**2 + 2 * TAIL_EXPONENT * variance))
-    )
+    root = np.sqrt(linear**2 + 2 * TAIL_EXPONENT * variance)
+    return np.asarray(np.ceil(linear + root))
 
 
 def _exact_tails(strata: Strata) -> FloatArray:
-    """P(U >= u) of each group from the transforms of its strata, arrays (stratum, group)."""
-    # Counts are relative to each stratum's mode, so that large ones lose no digit. The
-    # grid is circular and as wide as the widest U's distribution; all that is cut off
-    # is added to p.
-    total, trained, correct, hits = strata
-    likely = np.floor((correct + 1) * ((trained + 1) / (total + 2)))
-    fewest = np.maximum(0.0, trained + correct - total)
-    mode = np.clip(likely, fewest, np.minimum(correct, trained))
+    """P(U >= u) of each group from its strata, arrays (stratum, group).
+
+    U is a sum of independent counts, so its transform is the product of theirs
+    (characteristic functions); the inverse transform gives its probabilities. Counts
+    are relative to each stratum's mode, so that large ones lose no digit. The grid is
+    circular and as wide as the widest U's distribution; all that is cut off is added to
+    p.
+    """
+    mode = _modes(strata)
     variance = strata.variance.sum(axis=0)
-    above = (hits - mode).sum(axis=0)
     reach = int(_reach(variance.max()))
     n_points = 2 * reach + 2
-    # Only frequencies that matter: at angle t, U has at most e^(-variance (1 - cos t)).
-    n_frequencies = n_points // 2 + 1
-    smallest = float(variance.min())
-    if smallest > TAIL_EXPONENT / 2:
-        angle = np.arccos(1 - TAIL_EXPONENT / smallest)
-        n_frequencies = (
-            min(n_points // 2, int(np.ceil(angle / (2 * np.pi) * n_points))) + 1
-        )
-    parts = _mass_functions(strata, mode)
-    width = parts.shape[-1] // 2
-    turns = np.outer(np.arange(-width, width + 1), np.arange(n_frequencies)) % n_points
-    angles = 2 * np.pi / n_points * np.arange(n_points)
-    waves = np.concatenate([np.cos(angles)[turns], -np.sin(angles)[turns]], axis=1)
-    parts = (parts @ waves).reshape(*mode.shape, 2, n_frequencies)
-    transform = (parts[..., 0, :] + 1j * parts[..., 1, :]).prod(axis=0)
-    mass = np.fft.irfft(transform, n_points)
+    transform = _transform(
+        _mass_functions(strata, mode),
+        n_points=n_points,
+        n_frequencies=_n_frequencies(float(variance.min()), n_points),
+    )
+    mass = np.fft.irfft(transform, n_points)  # (group, U less the modes, circular)
+
+    above = (strata.hits - mode).sum(axis=0)  # u less the modes
     start = np.floor(above - strata.excess.sum(axis=0)) - reach
     counts = start[:, None] + np.arange(n_points)
     mass = np.take_along_axis(mass, counts.astype(np.int64) % n_points, axis=1)
-    lost = np.exp(-TAIL_EXPONENT) * (2 * len(mode) + 2 + n_points)
     tail = np.where(counts >= above[:, None], mass, 0.0).sum(axis=1)
+    lost = np.exp(-TAIL_EXPONENT) * (2 * len(mode) + 2 + n_points)
     return np.asarray(np.round(tail + lost, P_DECIMALS))
 
 
+def _modes(strata: Strata) -> FloatArray:
+    """The likeliest hits of every stratum: floor((k + 1) (t + 1) / (n + 2))."""
+    total, trained, correct, _ = strata
+    likely = np.floor((correct + 1) * ((trained + 1) / (total + 2)))
+    fewest = np.maximum(0.0, trained + correct - total)
+    return np.clip(likely, fewest, np.minimum(correct, trained))
+
+
+def _n_frequencies(smallest_variance: float, n_points: int) -> int:
+    """How many frequencies matter: at angle a, U has at most e^(-variance (1 - cos a)).
+
+    Those below e^-x are left out, x being ``TAIL_EXPONENT``.
+    """
+    half = n_points // 2
+    if smallest_variance <= TAIL_EXPONENT / 2:
+        return half + 1
+    angle = np.arccos(1 - TAIL_EXPONENT / smallest_variance)
+    return min(half, int(np.ceil(angle / (2 * np.pi) * n_points))) + 1
+
+
+def _transform(
+    mass: FloatArray, *, n_points: int, n_frequencies: int
+) -> npt.NDArray[np.complex128]:
+    """Transform of U (group, frequency) from the counts of its strata.
+
+    Sum over counts j of mass(j) e^(-2 pi i j f / n_points), multiplied over strata.
+    ``mass`` is (stratum, group, count), the modes in the middle.
+    """
+    width = mass.shape[-1] // 2
+    turns = np.outer(np.arange(-width, width + 1), np.arange(n_frequencies)) % n_points
+    angles = 2 * np.pi / n_points * np.arange(n_points)
+    waves = np.concatenate([np.cos(angles)[turns], -np.sin(angles)[turns]], axis=1)
+    parts = (mass @ waves).reshape(*mass.shape[:-1], 2, n_frequencies)
+    return np.asarray((parts[..., 0, :] + 1j * parts[..., 1, :]).prod(axis=0))
+
+
 def _mass_functions(strata: Strata, mode: FloatArray) -> FloatArray:
-    """Probabilities of mode - reach to mode + reach, (stratum, group, count)."""
-    # By the ratio of neighbours, outwards from the mode; it is 0 at the ends of the
-    # support.
+    """Probabilities of the hits from mode - reach to mode + reach.
+
+    (stratum, group, count). By the ratio of neighbours, outwards from the mode,
+
+        p(h + 1) / p(h) = (k - h) (t - h) / ((h + 1) (n - k - t + h + 1)),
+
+    which is 0 at the ends of the support.
+    """
     total, trained, correct, _ = strata
     rest = total - correct - trained + mode  # wrong records that were not trained on
     steps = np.arange(int(_reach(strata.variance.max())) + 2, dtype=np.float64)
@@ -259,3 +258,115 @@ def _mass_functions(strata: Strata, mode: FloatArray) -> FloatArray:
     np.cumprod(rise, axis=-1, out=mass[..., len(steps) + 1 :])
     mass[..., : len(steps)] = np.cumprod(fall, axis=-1)[..., ::-1]
     return np.asarray(mass / mass.sum(axis=-1, keepdims=True))
+
+
+# Where nothing can vary
+
+
+def hidden_cost_limit(strata: Strata, *, confidence_level: float = 0.95) -> FloatArray:
+    """Upper bound of the exposure (group,) where U cannot vary; NaN where it can.
+
+    Where all records of a label are right, exposure needs wrong ones out of training;
+    where all are wrong, right ones in training. None was seen among n' such records.
+    With m the smallest over splits and labels of n' over the label's share of the
+    group, the weighted mean of both is at most 1 - (1 - level)^(1/m), about 3/m: the
+    product of (1 - rate)^n' is then at least 1 - level, and a geometric mean never
+    exceeds the arithmetic one. Proved for independent people.
+    """
+    all_right = strata.correct == strata.total
+    all_wrong = strata.correct == 0
+    rest = strata.total - strata.trained
+    # 0 where some are right and some are wrong.
+    unseen_among = np.select([all_right, all_wrong], [rest, strata.trained])
+    share = _ratio(strata.total, strata.total.sum(axis=0, keepdims=True))
+    among = np.where(share > 0, _ratio(unseen_among, share), np.inf)
+    is_empty = ~strata.total.any(axis=(0, 1))
+    m = np.where(is_empty, 0.0, among.min(axis=(0, 1)))
+    exponent = np.where(m > 0, _ratio(1.0, m), np.inf)
+    limit = 1 - (1 - confidence_level) ** exponent
+    can_vary = strata.variance.sum(axis=(0, 1)) > 0
+    return np.where(can_vary, np.nan, limit)
+
+
+# Spread over splits
+
+
+def dispersion(strata: Strata, *, inflation: FloatArray | float = 1.0) -> Dispersion:
+    """Does the accuracy difference vary more over S splits than random ones allow?
+
+    Of each split x = accuracy difference less what its mix of labels explains, with
+    variance v given its totals (``_differences``). The statistic is
+
+        T = sum (x - mean x)^2 / (inflation max(mean v, mean u)):
+
+    with memorisation the variance of x may exceed v, but not u, Neyman's bound for a
+    random split. Its mean is at most S - 1. A chi-square stretched by ``_stretch``,
+    with these two moments, gives p. Each bound errs towards no contradiction.
+
+    ``mean_p_value`` is Student's t of mean x over its error from the spread.
+    """
+    from scipy.special import gammaincc, stdtr
+
+    differences = _differences(strata)
+    x = differences.x
+    n_splits = len(x)
+    unit = np.maximum(differences.v.mean(axis=0), differences.u.mean(axis=0))
+    squares = ((x - x.mean(axis=0)) ** 2).sum(axis=0)
+    statistic = _ratio(squares, unit * inflation)
+    half = quotient(0.5, _stretch(differences), otherwise=0.5)
+    p = gammaincc((n_splits - 1) * half, statistic * half)
+    error = x.std(axis=0, ddof=1) / np.sqrt(n_splits)
+    mean_p = stdtr(n_splits - 1, -_ratio(x.mean(axis=0), error))
+    varies = differences.v.any(axis=0)
+    return Dispersion(
+        statistic=statistic,
+        p_value=np.where(varies, p, np.nan),
+        mean_p_value=np.where(varies, mean_p, np.nan),
+    )
+
+
+class _Differences(NamedTuple):
+    """Accuracy differences of random splits, (split, group)."""
+
+    x: FloatArray  # excess hits, each worth ``per_hit``
+    v: FloatArray  # variance of x given the totals
+    u: FloatArray  # Neyman's bound of it
+    per_hit: FloatArray  # 1 / trained + 1 / rest
+
+
+def _differences(strata: Strata) -> _Differences:
+    """The difference x of every split with its variances.
+
+    With t trained and r others of a label, a share a of those and b of these correct,
+    and w = t r / n per_hit its weight,
+
+        u = sum over labels of w^2 (a (1 - a) / (t - 1) + b (1 - b) / (r - 1)).
+    """
+    rest = strata.total - strata.trained
+    spared = strata.correct - strata.hits
+    per_hit = _ratio(1.0, strata.trained.sum(axis=0)) + _ratio(1.0, rest.sum(axis=0))
+    weight = _ratio(strata.trained * rest, strata.total) * per_hit
+    a = _ratio(strata.hits, strata.trained)
+    b = _ratio(spared, rest)
+    trained_part = _ratio(a * (1 - a), strata.trained - 1)
+    rest_part = _ratio(b * (1 - b), rest - 1)
+    return _Differences(
+        x=strata.excess.sum(axis=0) * per_hit,
+        v=strata.variance.sum(axis=0) * per_hit**2,
+        u=(weight**2 * (trained_part + rest_part)).sum(axis=0),
+        per_hit=per_hit,
+    )
+
+
+def _stretch(differences: _Differences) -> FloatArray:
+    """Variance of the sum of squares about the mean, over that of S - 1 normal ones.
+
+    In units of mean v: 2 [(1 - 2/S) sum v^2 + (mean v)^2] from the variances, plus
+    (1 - 1/S)^2 sum k4 from the fourth cumulants, which few errors make large (each at
+    most the variance of the hits: k4 <= v per_hit^2); over 2 (S - 1).
+    """
+    v = differences.v
+    n_splits = len(v)
+    squares = (1 - 2 / n_splits) * (v**2).sum(axis=0) + v.mean(axis=0) ** 2
+    fourth = (1 - 1 / n_splits) ** 2 * (v * differences.per_hit**2).sum(axis=0)
+    return _ratio(2 * squares + fourth, v.mean(axis=0) ** 2) / (2 * (n_splits - 1))

@@ -1,19 +1,32 @@
-"""What is one attack's exposure in one setting, with the errors that tests need?"""
+"""What is one attack's exposure in one setting, with the errors that tests need?
+
+``measure.measure_panel`` calls ``measure_exposure``, which makes an ``Exposed`` from
+one of three sources; ``pair_tests`` and ``contrasts`` compare these. Below ``_Source``
+stands one function for each source. Symbols are those of ``variances``.
+
+    from counts      the gap: the luck of the split is known, and so is what people add
+                     at most
+    over all models  LiRA, RMIA, paired attacks: their error holds their people
+    of every run     AUC, threshold: their error is about these records
+
+To add a source: a function that returns a ``_Source`` or the reason why there is none,
+and a line in ``measure_exposure``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from pcer import metrics
 from pcer.measuring import exact, variances
 from pcer.measuring.exact import Strata
 from pcer.measuring.plan import Plan
-from pcer.metrics import FloatArray, IntArray
+from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import Proxy
 from pcer.release.panel import Panel
@@ -26,41 +39,52 @@ LIMIT_STEPS = 8  # after which a bound and its error agree to a hundredth of the
 # what records add themselves; in a difference of groups only the share of it that they
 # do not have in common (``separation``).
 MUTUAL = 2.0
-# The people's part in the variance of an attack that is measured in each run, by its
-# scale.
-PEOPLE_PARTS: dict[
-    attack_kinds.Scale, Callable[[FloatArray, FloatArray], FloatArray]
-] = {
+
+# The people's part P at an exposure c of N people: (c, N) -> P.
+PeoplePart: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+def _auc_part(advantage: FloatArray, n: FloatArray) -> FloatArray:
+    """P = 2a (1 - 2a) / N of a = AUC - 1/2.
+
+    A record counts twice in an AUC, as a member and among the others.
+    """
+    return variances.people_part(2 * advantage, n)
+
+
+def _balanced_part(advantage: FloatArray, n: FloatArray) -> FloatArray:
+    """P = a (1 - 2a) / (2N) of a, half a difference of rates."""
+    return variances.people_part(2 * advantage, n) / 4
+
+
+# The people's part of an attack that is measured in each run, by its scale.
+PEOPLE_PARTS: dict[attack_kinds.Scale, PeoplePart] = {
     attack_kinds.ACCURACY: variances.people_part,
-    # a = AUC - 1/2, in which a record counts as a member and among the others: 2a (1 -
-    # 2a) / N
-    attack_kinds.AUC: lambda advantage, n: variances.people_part(2 * advantage, n),
-    # half a difference of rates: a (1 - 2a) / (2N)
-    attack_kinds.BALANCED: lambda advantage, n: (
-        variances.people_part(2 * advantage, n) / 4
-    ),
+    attack_kinds.AUC: _auc_part,
+    attack_kinds.BALANCED: _balanced_part,
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exposed:
-    """Exposure by one attack in one setting, as the tests need it; arrays over the group."""
+    """Exposure by one attack in one setting, as tests need it; arrays over the group.
 
-    # (split, group) cost without the luck of the split; one over all models counts as
-    # one split.
+    ``n`` and ``n_test`` are records, or as many as clumps of them are worth.
+    """
+
+    # (split, group) exposure without the luck of the split; one over all models counts
+    # as one split.
     per_split: FloatArray
     null_variance: FloatArray  # of the mean over splits if nothing was memorised
-    one_split: FloatArray  # variance of one split's cost for people drawn anew
-    n: FloatArray  # records, or as many as clumps of them are worth
-    n_test: FloatArray  # those of one test part, counted alike
-    # The people's part in the variance at an exposure; None: one split's whole
-    # variance.
-    people: Callable[[FloatArray, FloatArray], FloatArray] | None
+    one_split: FloatArray  # w: variance of one split's exposure, for people like these
+    n: FloatArray
+    n_test: FloatArray  # in one test part
+    # None: people are in the whole variance of one split.
+    people: PeoplePart | None
     covariance: FloatArray  # of cost and benefit in one split; NaN where unknown
     is_counted: bool  # from counts, where people may add to the covariance
-    of_records: (
-        FloatArray  # what records alone make of a value over all models; else NaN
-    )
+    # What records alone make of the variance of a value over all models; else NaN.
+    of_records: FloatArray
 
     @cached_property
     def value(self) -> FloatArray:
@@ -74,22 +98,22 @@ class Exposed:
 
     @cached_property
     def variance(self) -> FloatArray:
-        """Variance of the value, for people like these."""
+        """V(c) of the value."""
         return self.variance_at(self.value)
 
     @cached_property
     def alone(self) -> FloatArray:
-        """Variance of one group's value by itself, as its interval has it: see ``MUTUAL``."""
+        """Variance in the interval of one group's value, with all of ``MUTUAL``."""
         return np.fmax(self.variance, MUTUAL * self.of_records)
 
     def people_part(self, cost: FloatArray) -> FloatArray:
-        """The people's part in the variance at this exposure."""
+        """P at this exposure."""
         return self.one_split if self.people is None else self.people(cost, self.n)
 
     def variance_at(
         self, cost: FloatArray, *, more: FloatArray | float = 0.0
     ) -> FloatArray:
-        """Variance of the value, its people's part taken at some cost, and more in one split."""
+        """V(c) of the value with P taken at some exposure, and ``more`` added to w."""
         one_split = self.one_split + more
         people = self.people_part(cost)
         return variances.cost_variance(
@@ -97,79 +121,91 @@ class Exposed:
         )
 
     def limit(self, *, z: float) -> FloatArray:
-        """Largest cost that the data allow: z of the errors that it would have away from the value.
+        """Largest exposure c that the data allow: c = max(value, 0) + z sqrt(V(c)).
 
-        The error at the value is too small for costs above it; above 1/2 it is the
-        larger one.
+        The error at the value is too small for exposures above it; above 1/2 it is the
+        larger one. Found by repetition. From counts, a larger exposure means as many
+        more people wrong out of training, which adds to w.
         """
         start = np.maximum(self.value, 0.0)
         variance = self.alone
         more = np.zeros_like(self.value)
         for _ in range(LIMIT_STEPS):
             limit = start + z * np.sqrt(variance)
-            if (
-                self.is_counted
-            ):  # a larger cost: as many more people wrong out of training
+            if self.is_counted:
                 wrong = variances.rate_variance(
                     np.stack([limit, self.value]), self.n_test
                 )
                 more = wrong[0] - wrong[1]
-            variance = np.fmax(
-                self.variance_at(limit, more=np.maximum(more, 0.0)), self.alone
-            )
+            at_limit = self.variance_at(limit, more=np.maximum(more, 0.0))
+            variance = np.fmax(at_limit, self.alone)
         return np.asarray(start + z * np.sqrt(variance))
 
     def only(self, groups: IntArray) -> Exposed:
         """Some groups, or (side, pair) both sides of every pair."""
-        names = (
-            "null_variance",
-            "one_split",
-            "n",
-            "n_test",
-            "covariance",
-            "of_records",
+        return replace(
+            self,
+            per_split=self.per_split[:, groups],
+            null_variance=self.null_variance[groups],
+            one_split=self.one_split[groups],
+            n=self.n[groups],
+            n_test=self.n_test[groups],
+            covariance=self.covariance[groups],
+            of_records=self.of_records[groups],
         )
-        chosen = {name: getattr(self, name)[groups] for name in names}
-        return replace(self, per_split=self.per_split[:, groups], **chosen)
 
 
-def benefit_of(panel: Panel, plan: Plan) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Benefit (seed, group), and the records that it is a share of: of the test part, and all."""
-    # Where the training part is not given, the test part is all: benefits need nothing
-    # else.
-    if panel.test is None or panel.train is None or plan.benefit == "positive_rate":
-        return (
-            panel.positive_rate,
-            panel.n_test,
-            np.nan_to_num(panel.n_train) + panel.n_test,
-        )
-    is_recall = plan.benefit == "true_positive_rate"
-    rate, beside = (
-        (metrics.true_positive_rate, "fn") if is_recall else (metrics.precision, "fp")
-    )
-    n_test, n_train = (
-        part.tp + getattr(part, beside) for part in (panel.test, panel.train)
-    )
-    return rate(panel.test), n_test, n_test + np.nan_to_num(n_train)
+class Benefit(NamedTuple):
+    """What groups receive; arrays (seed, group)."""
+
+    rate: FloatArray
+    n_test: FloatArray  # records of the test part that the rate is a share of
+    n: FloatArray  # the same of both parts
+
+
+def benefit_of(panel: Panel, plan: Plan) -> Benefit:
+    """The plan's benefit, and the records that it is a share of.
+
+    Where the training part is not given, the test part is all: benefits need nothing
+    else.
+    """
+    train = panel.train
+    test = panel.test
+    if test is None or train is None or plan.benefit == "positive_rate":
+        n = np.nan_to_num(panel.n_train) + panel.n_test
+        return Benefit(panel.positive_rate, panel.n_test, n)
+    if plan.benefit == "true_positive_rate":
+        rate = metrics.true_positive_rate(test)
+        n_test = test.tp + test.fn
+        n_train = train.tp + train.fn
+    else:
+        rate = metrics.precision(test)
+        n_test = test.tp + test.fp
+        n_train = train.tp + train.fp
+    return Benefit(rate, n_test, n_test + np.nan_to_num(n_train))
 
 
 def strata_of(panel: Panel) -> Strata:
-    """(label, run, group); a table without counts is one stratum, and one that is empty."""
-    hits = np.rint(panel.train_accuracy * panel.n_train)  # the nearest whole counts
+    """Records by (label, run, group), as the exact tests need them.
+
+    Of a table without counts, rates and sizes give one stratum, with the nearest whole
+    numbers; where other tables have two labels, the second one is empty.
+    """
+    hits = np.rint(panel.train_accuracy * panel.n_train)
     spared = np.rint(panel.test_accuracy * panel.n_test)
-    sizes = panel.n_train + panel.n_test, panel.n_train
-    rates = Strata(*(np.asarray(part)[None] for part in (*sizes, hits + spared, hits)))
+    total = panel.n_train + panel.n_test
+    of_rates = [total, panel.n_train, hits + spared, hits]
+    rates = Strata(*[np.asarray(part)[None] for part in of_rates])
     if panel.train is None or panel.test is None:
         return rates
     counts = exact.strata_of_counts(panel.train, panel.test)
     is_known = np.isfinite(counts.total).all(axis=0)
-    padded = np.pad(
-        np.stack(rates), ((0, 0), (0, 1), (0, 0), (0, 0))
-    )  # the empty stratum
+    one_empty_label = ((0, 0), (0, 1), (0, 0), (0, 0))
+    padded = np.pad(np.stack(rates), one_empty_label)
     return Strata(*np.where(is_known, np.stack(counts), padded))
 
 
-def by_split(values: FloatArray, split: npt.NDArray[np.int64]) -> FloatArray:
+def by_split(values: FloatArray, split: IntArray) -> FloatArray:
     """Average the runs of each split: (seed, ...) -> (split, ...)."""
     sums = np.zeros((int(split.max()) + 1, *values.shape[1:]))
     np.add.at(sums, split, values)
@@ -177,74 +213,138 @@ def by_split(values: FloatArray, split: npt.NDArray[np.int64]) -> FloatArray:
     return np.asarray(sums / runs)
 
 
+class _Source(NamedTuple):
+    """What an attack's numbers give for an ``Exposed``, whose names these are."""
+
+    per_split: FloatArray
+    one_split: FloatArray
+    one_split_null: FloatArray  # variance of one split if nothing was memorised
+    people: PeoplePart | None
+    covariance: FloatArray
+    of_records: FloatArray
+
+
 def measure_exposure(
     panel: Panel,
     plan: Plan,
     proxy: Proxy,
-    clumps: FloatArray,
-    enough: npt.NDArray[np.bool_],
+    inflation: FloatArray,
+    enough: BoolArray,
 ) -> tuple[Exposed | None, str | None]:
-    """What the tests of a cost need, or why there are none."""
-    # Of the gap, the luck of the split is known, and so is what people add at most. The
-    # error of a cost over all models holds its people; that of a cost of every run is
-    # about its records.
+    """What the tests of an attack need, or why there are none.
+
+    Args:
+        panel: one setting of a release.
+        plan: names the benefit, whose covariance with the exposure is needed.
+        proxy: the attack.
+        inflation: (group,) by how much clumps of records multiply a variance.
+        enough: (group,) whether its records suffice; others may lack numbers.
+    """
     name = proxy.name
-    people = PEOPLE_PARTS.get(proxy.scale)
-    is_rate = plan.benefit == "positive_rate"
-    covariance = np.full(len(clumps), np.nan)
-    of_records = covariance
     if proxy.is_from_counts:
-        accuracies = (panel.train_accuracy, panel.test_accuracy)
-        people = variances.people_part
-        if not panel.has_sizes:
-            return None, NO_SIZES
-        if not np.isfinite(accuracies[0] - accuracies[1]).all():
-            return None, "some group's accuracy is withheld in some model"
-        luck, luck_variance = variances.split_luck(strata_of(panel))
-        null = by_split(luck_variance, panel.split).mean(axis=0) * clumps
-        sizes = panel.n_train / clumps, panel.n_test / clumps
-        records = variances.record_variance(*accuracies, *sizes)
-        one_split = np.maximum(null, by_split(records, panel.split).mean(axis=0))
-        per_split = by_split(
-            metrics.accuracy_difference(*accuracies) - luck, panel.split
-        )
-        if panel.test is not None:
-            benefit = benefit_of(panel, plan)[0]
-            both = variances.split_covariance(panel.test, benefit, is_rate=is_rate)
-            covariance = both.mean(axis=0) * clumps
+        source = _from_counts(panel, plan, inflation)
     elif name in panel.pooled:
-        pooled = panel.pooled[name]
-        people = None
-        per_split = pooled.value[None]
-        of_records = pooled.null_error**2 * clumps
-        least = (1 + (MUTUAL - 1) * pooled.separation) * of_records
-        one_split = np.fmax(pooled.standard_error**2 * clumps, least)
-        null = np.where(np.isnan(of_records), one_split, of_records)
-        if is_rate:  # the release gives no other covariance
-            covariance = pooled.benefit_covariance * clumps
+        source = _over_all_models(panel, plan, name, inflation)
     elif name in panel.exposure:
-        exposure = panel.exposure[name]
-        per_split = by_split(exposure.value, panel.split)
-        null = one_split = (
-            by_split(exposure.standard_error**2, panel.split).mean(axis=0) * clumps
-        )
-        if len(per_split) > 1:
-            null = np.maximum(one_split, per_split.var(axis=0, ddof=1))
+        source = _of_every_run(panel, proxy, inflation)
     else:
-        return None, f"{name} is not released for this setting"
+        source = f"{name} is not released for this setting"
+    if isinstance(source, str):
+        return None, source
+
     exposed = Exposed(
-        per_split=per_split,
-        null_variance=null / len(per_split),
-        one_split=one_split,
-        n=panel.mean_n / clumps,
-        n_test=panel.n_test.mean(axis=0) / clumps,
-        people=people,
-        covariance=covariance,
+        per_split=source.per_split,
+        null_variance=source.one_split_null / len(source.per_split),
+        one_split=source.one_split,
+        n=panel.mean_n / inflation,
+        n_test=panel.n_test.mean(axis=0) / inflation,
+        people=source.people,
+        covariance=source.covariance,
         is_counted=proxy.is_from_counts,
-        of_records=of_records,
+        of_records=source.of_records,
     )
     if not (np.isfinite(exposed.value + exposed.one_split) | ~enough).all():
         return None, f"{name} lacks a value or a standard error for some group"
     if not (np.isfinite(exposed.variance) | ~enough).all():
         return None, NO_SIZES
     return exposed, None
+
+
+def _from_counts(panel: Panel, plan: Plan, inflation: FloatArray) -> _Source | str:
+    """The gap less the luck of the split; w = max(v, u)."""
+    train_accuracy = panel.train_accuracy
+    test_accuracy = panel.test_accuracy
+    if not panel.has_sizes:
+        return NO_SIZES
+    if not np.isfinite(train_accuracy - test_accuracy).all():
+        return "some group's accuracy is withheld in some model"
+
+    luck, luck_variance = variances.split_luck(strata_of(panel))
+    v = by_split(luck_variance, panel.split).mean(axis=0) * inflation
+    by_run = variances.record_variance(
+        train_accuracy,
+        test_accuracy,
+        panel.n_train / inflation,
+        panel.n_test / inflation,
+    )
+    u = by_split(by_run, panel.split).mean(axis=0)
+    difference = metrics.accuracy_difference(train_accuracy, test_accuracy)
+    covariance = np.full(len(inflation), np.nan)
+    if panel.test is not None:
+        benefit = benefit_of(panel, plan).rate
+        is_rate = plan.benefit == "positive_rate"
+        both = variances.split_covariance(panel.test, benefit, is_rate=is_rate)
+        covariance = both.mean(axis=0) * inflation
+    return _Source(
+        per_split=by_split(difference - luck, panel.split),
+        one_split=np.maximum(v, u),
+        one_split_null=v,
+        people=variances.people_part,
+        covariance=covariance,
+        of_records=np.full(len(inflation), np.nan),
+    )
+
+
+def _over_all_models(
+    panel: Panel, plan: Plan, name: str, inflation: FloatArray
+) -> _Source:
+    """A value over all models, with the error that the release gives.
+
+    Its error is at least what records alone make of it, and, as far as groups do not
+    share that (``separation``), what records change about each other.
+    """
+    pooled = panel.pooled[name]
+    of_records = pooled.null_error**2 * inflation
+    least = (1 + (MUTUAL - 1) * pooled.separation) * of_records
+    one_split = np.fmax(pooled.standard_error**2 * inflation, least)
+    covariance = np.full(len(inflation), np.nan)
+    if plan.benefit == "positive_rate":  # the release gives no other covariance
+        covariance = pooled.benefit_covariance * inflation
+    return _Source(
+        per_split=pooled.value[None],
+        one_split=one_split,
+        one_split_null=np.where(np.isnan(of_records), one_split, of_records),
+        people=None,
+        covariance=covariance,
+        of_records=of_records,
+    )
+
+
+def _of_every_run(panel: Panel, proxy: Proxy, inflation: FloatArray) -> _Source:
+    """Values of runs; nulls vary at least as much as the values do over splits."""
+    exposure = panel.exposure[proxy.name]
+    per_split = by_split(exposure.value, panel.split)
+    squared_error = by_split(exposure.standard_error**2, panel.split)
+    one_split = squared_error.mean(axis=0) * inflation
+    one_split_null = one_split
+    if len(per_split) > 1:
+        one_split_null = np.maximum(one_split, per_split.var(axis=0, ddof=1))
+    unknown = np.full(len(inflation), np.nan)
+    return _Source(
+        per_split=per_split,
+        one_split=one_split,
+        one_split_null=one_split_null,
+        people=PEOPLE_PARTS.get(proxy.scale),
+        covariance=unknown,
+        of_records=unknown,
+    )

@@ -1,10 +1,15 @@
-"""Exact probabilities of how random splits cut groups and labels.
+"""How likely is it that random splits cut groups and labels like this? Exactly.
+
+Called by the checks of declarations (``checks.chance``, ``checks.arrays``).
 
 A split that draws its training records at random gives every cell (group by label) a
 hypergeometric share of them; balanced on something, it does so within each stratum.
 Splits of one data set share its records, but are drawn separately: given the totals
 they are independent. The folds of a cross-validation are not, so what needs
 independence leaves them out.
+
+Tables are (split, group, label). A *stratum* is what a split is balanced on, and its
+*cells* are what chance divides the stratum's training records among.
 """
 
 from __future__ import annotations
@@ -15,7 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcer.measuring.exact import SMALLEST_P, Strata, memorised
+from pcer.measuring import exact
+from pcer.measuring.exact import SMALLEST_P, Strata
 from pcer.metrics import FloatArray
 from pcer.release.records import StratifiedBy
 from pcer.statistics import upper_p
@@ -33,7 +39,7 @@ MOST_CONVOLVED = 1_000_000
 
 
 class SplitCounts(NamedTuple):
-    """Records of every split: arrays (split, group, label); one label for all if unknown."""
+    """Records of every split, (split, group, label); one label for all if unknown."""
 
     train: FloatArray
     test: FloatArray
@@ -55,181 +61,261 @@ class SplitCounts(NamedTuple):
 
 def by_stratum(table: FloatArray, strata: StratifiedBy) -> FloatArray:
     """Cells (split, group, label) as (split, stratum, cell)."""
+    n_splits = len(table)
+    n_cells = table[0].size
     if strata == "group":
         return table
     if strata == "label":
         return table.swapaxes(1, 2)
-    n_splits = len(table)
-    cells = table[0].size
-    return table.reshape(
-        (n_splits, 1, cells) if strata == "nothing" else (n_splits, cells, 1)
-    )
+    if strata == "nothing":
+        return table.reshape(n_splits, 1, n_cells)
+    return table.reshape(n_splits, n_cells, 1)
 
 
 def n_fold_sets(counts: SplitCounts) -> int:
-    """How many complete sets of folds the splits are: 0 unless their test parts tile the data."""
+    """How many complete sets of folds the splits are.
+
+    0 unless the test parts tile the data: every record is tested equally often.
+    """
     total = counts.total
-    tested = counts.test.sum(axis=0)
-    if len(counts.train) < 2 or (total != total[0]).any():
+    if len(total) < 2 or (total != total[0]).any():
         return 0
-    sets = tested.sum() / total[0].sum()
-    return int(sets) if sets == int(sets) and (tested == sets * total[0]).all() else 0
+    tested = counts.test.sum(axis=0)
+    n_sets = tested.sum() / total[0].sum()
+    is_tiled = n_sets == int(n_sets) and (tested == n_sets * total[0]).all()
+    return int(n_sets) if is_tiled else 0
 
 
 # One count, and the mix of labels and groups
 
 
 def upper_tails(strata: Strata, inflation: FloatArray) -> FloatArray:
-    """Chance (group,) of so many hits, or more, by a random split; NaN where nothing can vary."""
-    p, excess, variance = memorised(strata)
-    clumped = upper_p(excess - 0.5, np.sqrt(variance * inflation))  # normal
-    return np.where((inflation > 1) & (variance > 0), clumped, p)
+    """Chance (group,) of so many hits, or more, by a random split.
+
+    NaN where nothing can vary. Exact; of clumps by a normal, half a count off for
+    continuity.
+    """
+    memorised = exact.memorised(strata)
+    error = np.sqrt(memorised.variance * inflation)
+    clumped = upper_p(memorised.excess - 0.5, error)
+    is_clumped = (inflation > 1) & (memorised.variance > 0)
+    return np.where(is_clumped, clumped, memorised.p_value)
 
 
 def lower_tails(strata: Strata, inflation: FloatArray) -> FloatArray:
-    """Chance (group,) of so few hits, or fewer."""
+    """Chance (group,) of so few hits: of so many correct records out of training."""
     total, trained, correct, hits = strata
-    return upper_tails(
-        Strata(total, total - trained, correct, correct - hits), inflation
-    )
+    out_of_training = Strata(total, total - trained, correct, correct - hits)
+    return upper_tails(out_of_training, inflation)
 
 
 def label_chances(
     counts: SplitCounts, strata: StratifiedBy, inflation: FloatArray
 ) -> list[FloatArray]:
-    """Per group the chances of its label mix in every split; 1 where nothing can vary."""
-    # Balanced by label, a group's share of each label is tested instead; a third group
-    # is then needed to tell one group from the other, so of two only the first is
-    # tested. That is also the test of groups in all records, as of one label.
+    """Per group the chances of its label mix in every split; 1 where nothing can vary.
+
+    Two-sided: twice the smaller tail. Balanced by label, a group's share of each label
+    is tested instead; a third group is then needed to tell one group from the other, so
+    of two only the first is tested. That is also the test of groups in all records, as
+    of one label.
+
+    Args:
+        counts: of every split.
+        strata: what splits are balanced on.
+        inflation: (group,) by how much clumps of records multiply a variance.
+    """
     by_label = strata == "label"
-    n_groups = counts.train.shape[1]
-    total = counts.total
     axis = 1 if by_label else 2
-    drawn_from, drawn = (
-        part.sum(axis=axis, keepdims=True) for part in (total, counts.train)
-    )
     clumps = inflation.max() if by_label else inflation[:, None]
-    arrays = np.broadcast_arrays(drawn_from, drawn, total, counts.train, clumps)
-    *parts, clumped = (part.reshape(1, 1, -1) for part in arrays)
-    tails = [tail(Strata(*parts), clumped[0, 0]) for tail in (upper_tails, lower_tails)]
-    p = np.nan_to_num(np.clip(2 * np.minimum(*tails), SMALLEST_P, 1.0), nan=1.0)
-    p = p.reshape(total.shape)
-    groups = range(1 if by_label and n_groups == 2 else n_groups)
-    return [p[:, g, 0 if by_label else -1 :].ravel() for g in groups]
+    cells = np.broadcast_arrays(
+        counts.total.sum(axis=axis, keepdims=True),
+        counts.train.sum(axis=axis, keepdims=True),
+        counts.total,
+        counts.train,
+        clumps,
+    )
+    # Every cell is a "group" of its own, of one label and one split.
+    *parts, flat_clumps = [part.reshape(1, 1, -1) for part in cells]
+    upper = upper_tails(Strata(*parts), flat_clumps[0, 0])
+    lower = lower_tails(Strata(*parts), flat_clumps[0, 0])
+    both = np.clip(2 * np.minimum(upper, lower), SMALLEST_P, 1.0)
+    p = np.nan_to_num(both, nan=1.0).reshape(counts.total.shape)
+
+    n_groups = p.shape[1]
+    tested = range(1 if by_label and n_groups == 2 else n_groups)
+    first_label = 0 if by_label else -1
+    return [p[:, group, first_label:].ravel() for group in tested]
 
 
 def combine(chances: FloatArray, *, independent: bool) -> float:
-    """One p-value of several: of the smallest (Bonferroni), if independent also of all (Fisher)."""
+    """One p-value of several: n times the smallest (Bonferroni).
+
+    If they are independent, twice the smaller of that and Fisher's, of their product.
+    Exact chances of counts are never too small, so both are valid however small the
+    groups.
+    """
     from scipy.special import gammaincc
 
-    # Exact chances of counts are never too small, so both are valid however small the
-    # groups.
     n = len(chances)
-    smallest = min(1.0, n * float(chances.min()))
+    bonferroni = min(1.0, n * float(chances.min()))
     if n == 1 or not independent:
-        return smallest
-    product = float(gammaincc(n, -np.log(chances).sum()))
-    return min(1.0, 2 * min(smallest, product))
+        return bonferroni
+    fisher = float(gammaincc(n, -np.log(chances).sum()))
+    return min(1.0, 2 * min(bonferroni, fisher))
 
 
 # Balance
 
 
-def misses(counts: SplitCounts, strata: StratifiedBy) -> tuple[FloatArray, FloatArray]:
-    """Records by which each (split, stratum) misses the training share of all; what is allowed."""
-    drawn, size = (
-        by_stratum(part, strata).sum(axis=2) for part in (counts.train, counts.total)
+class _Drawn(NamedTuple):
+    """What each stratum of a split trains on, and all of them together."""
+
+    size: FloatArray  # (split, stratum) records
+    drawn: FloatArray  # (split, stratum) of them in training
+    n: FloatArray  # (split, 1) records of all strata
+    trained: FloatArray  # (split, 1) of them in training
+
+
+def _drawn_of(counts: SplitCounts, strata: StratifiedBy) -> _Drawn:
+    size = by_stratum(counts.total, strata).sum(axis=2)
+    drawn = by_stratum(counts.train, strata).sum(axis=2)
+    return _Drawn(
+        size=size,
+        drawn=drawn,
+        n=size.sum(axis=1, keepdims=True),
+        trained=drawn.sum(axis=1, keepdims=True),
     )
-    n = size.sum(axis=1, keepdims=True)
-    trained = drawn.sum(axis=1, keepdims=True)
+
+
+class Misses(NamedTuple):
+    """Records by which strata miss the training share of all, (split, stratum)."""
+
+    missed: FloatArray
+    allowed: FloatArray  # of a split that is balanced
+
+
+def misses(counts: SplitCounts, strata: StratifiedBy) -> Misses:
+    """How far each stratum of each split is from balance.
+
+    The training share of all asks for trained size / n records of a stratum; allowed is
+    a rounding, or ``CLEARLY_FREE`` of a random split's deviation.
+    """
+    size, drawn, n, trained = _drawn_of(counts, strata)
     share = size / n
     spread = np.sqrt(
         trained * share * (1 - share) * (n - trained) / np.maximum(n - 1, 1)
     )
-    return np.abs(drawn - trained * share), np.maximum(ROUNDING, CLEARLY_FREE * spread)
+    allowed = np.maximum(ROUNDING, CLEARLY_FREE * spread)
+    return Misses(np.abs(drawn - trained * share), allowed)
 
 
 def is_rounded(counts: SplitCounts, strata: StratifiedBy) -> bool:
-    """Whether every stratum of every split has the training share of all, but for rounding."""
-    return bool((misses(counts, strata)[0] <= ROUNDING).all())
+    """Whether every stratum of every split is balanced but for rounding."""
+    return bool((misses(counts, strata).missed <= ROUNDING).all())
 
 
 def chance_rounded(counts: SplitCounts, strata: StratifiedBy) -> float:
-    """Chance that random splits balance every stratum but for rounding; at most this."""
-    drawn, size = (
-        by_stratum(part, strata).sum(axis=2) for part in (counts.train, counts.total)
-    )
-    n = size.sum(axis=1, keepdims=True)
-    trained = drawn.sum(axis=1, keepdims=True)
+    """Chance that random splits balance every stratum but for rounding; at most this.
+
+    In each split the least likely stratum bounds it. Of a set of folds the last one
+    follows from the others.
+    """
+    size, _, n, trained = _drawn_of(counts, strata)
     mean = trained * size / n
+    too_many = np.floor(mean + ROUNDING) + 1
+    too_few = np.ceil(mean - ROUNDING) - 1
     within = np.ones(size.size)
-    outside = np.floor(mean + ROUNDING) + 1, np.ceil(mean - ROUNDING) - 1
-    for tails, hits in zip((upper_tails, lower_tails), outside, strict=True):
+    for tails, hits in ((upper_tails, too_many), (lower_tails, too_few)):
         parts = np.broadcast_arrays(n, trained, size, hits)
-        strata_of_all = Strata(*(part.reshape(1, 1, -1) for part in parts))
-        within -= np.nan_to_num(tails(strata_of_all, np.ones(1)))
-    per_split = within.reshape(size.shape).min(
-        axis=1
-    )  # the least likely stratum bounds it
-    # Of a set of folds the last one follows.
-    return float(np.clip(per_split[n_fold_sets(counts) :], SMALLEST_P, 1.0).prod())
+        flat = Strata(*[part.reshape(1, 1, -1) for part in parts])
+        within -= np.nan_to_num(tails(flat, np.ones(1)))
+    per_split = within.reshape(size.shape).min(axis=1)
+    independent = per_split[n_fold_sets(counts) :]
+    return float(np.clip(independent, SMALLEST_P, 1.0).prod())
 
 
 # Splits that are alike
 
 
 def repeats(counts: SplitCounts) -> dict[int, int]:
-    """Splits that cut all groups and labels as an earlier one does, and the first to do so."""
-    seen: dict[bytes, int] = {}
-    cuts = enumerate(np.stack(counts, axis=1))
-    return {
-        s: first for s, cut in cuts if (first := seen.setdefault(cut.tobytes(), s)) != s
-    }
+    """Splits that cut all groups and labels as an earlier one does, and that one."""
+    first: dict[bytes, int] = {}
+    repeated = {}
+    for split, cut in enumerate(np.stack(counts, axis=1)):
+        earlier = first.setdefault(cut.tobytes(), split)
+        if earlier != split:
+            repeated[split] = earlier
+    return repeated
 
 
 def chance_of_repeats(
     counts: SplitCounts, strata: StratifiedBy, inflation: FloatArray
 ) -> float:
-    """Chance of so many repeats among different random splits; at most this."""
-    # The smaller of two bounds counts: that of any pair alike, and that of a chain, in
-    # which a split meets the likeliest table. Clumps that fall together leave fewer
-    # ways to cut a group: its numbers are divided by their inflation.
-    n = len(counts.train)
+    """Chance of so many repeats among different random splits; at most this.
+
+    The smaller of two bounds counts: that of any pair alike, and that of a chain, in
+    which a split meets the likeliest table. Clumps that fall together leave fewer ways
+    to cut a group: its numbers are divided by their inflation. Folds follow from each
+    other, so of these any repeat is likely.
+    """
     n_repeats = len(repeats(counts))
-    if not n_repeats or n_fold_sets(counts):  # folds follow from each other
+    if not n_repeats or n_fold_sets(counts):
         return 1.0
-    drawn = by_stratum(counts.train, strata).sum(axis=2)
-    comparable = dict[bytes, list[int]]()
-    for s, total in enumerate(
-        counts.total
-    ):  # only splits that draw as many can be alike
-        comparable.setdefault(total.tobytes() + drawn[s].tobytes(), []).append(s)
-    clumps = SplitCounts(*(np.rint(part / inflation[None, :, None]) for part in counts))
-    several = [splits for splits in comparable.values() if len(splits) > 1]
-    likeliest, pairs = 0.0, 0.0
+    parts = [np.rint(part / inflation[None, :, None]) for part in counts]
+    clumps = SplitCounts(*parts)
+    several = _comparable(counts, strata)
+    likeliest = 0.0
+    pairs = 0.0
     for splits in several:
-        most = MOST_CONVOLVED // len(several)
-        largest, alike = table_chances(clumps.only(splits), strata, most=most)
+        largest, alike = table_chances(
+            clumps.only(splits), strata, most=MOST_CONVOLVED // len(several)
+        )
         likeliest = max(likeliest, largest)
         pairs = pairs + math.comb(len(splits), 2) * alike
-    return min(1.0, pairs, chain(likeliest, n=n, repeats=n_repeats))
+    by_chain = chain(likeliest, n=len(counts.train), repeats=n_repeats)
+    return min(1.0, pairs, by_chain)
+
+
+def _comparable(counts: SplitCounts, strata: StratifiedBy) -> list[list[int]]:
+    """Splits that can be alike, because they draw as many; alone ones are left out."""
+    drawn = by_stratum(counts.train, strata).sum(axis=2)
+    splits_by_size = dict[bytes, list[int]]()
+    for split, total in enumerate(counts.total):
+        size = total.tobytes() + drawn[split].tobytes()
+        splits_by_size.setdefault(size, []).append(split)
+    return [splits for splits in splits_by_size.values() if len(splits) > 1]
+
+
+class TableChances(NamedTuple):
+    """Chances of a random way to cut all cells."""
+
+    likeliest: float  # of the likeliest way
+    alike: float  # that two splits cut them alike
 
 
 def table_chances(
     counts: SplitCounts, strata: StratifiedBy, *, most: int = MOST_CONVOLVED
-) -> tuple[float, float]:
-    """Chance of the likeliest way to cut all cells, and that two splits cut them alike."""
-    # All draw as the first does. Of more than ``most`` records times cells, the first
-    # chance bounds the second.
-    size, drawn = (by_stratum(part, strata)[0] for part in (counts.total, counts.train))
-    rows = [*zip(size, drawn.sum(axis=1), strict=True)]
-    largest = math.prod(_largest_chance(*row) for row in rows)
-    is_small = size.sum() * size.shape[1] <= most
-    return largest, math.prod(_twice(*row) for row in rows) if is_small else largest
+) -> TableChances:
+    """Chances of a table whose splits all draw as the first does.
+
+    Of more than ``most`` records times cells, the first chance bounds the second.
+    """
+    size = by_stratum(counts.total, strata)[0]  # (stratum, cell)
+    drawn = by_stratum(counts.train, strata)[0].sum(axis=1)
+    rows = [*zip(size, drawn, strict=True)]
+    likeliest = math.prod(_largest_chance(*row) for row in rows)
+    if size.sum() * size.shape[1] > most:
+        return TableChances(likeliest, likeliest)
+    return TableChances(likeliest, math.prod(_twice(*row) for row in rows))
 
 
 def chain(likeliest: float, *, n: int, repeats: int) -> float:
-    """Chance of at least ``repeats`` among n draws whose every value has at most that chance."""
+    """Chance of at least ``repeats`` among n draws; at most this.
+
+    No value is likelier than ``likeliest``. ``state[r]`` is the chance of r repeats so
+    far; a draw repeats one of the d - r different values before it with chance at most
+    (d - r) likeliest.
+    """
     state = np.zeros(repeats + 1)
     state[0] = 1.0
     for drawn in range(1, n):
@@ -241,10 +327,12 @@ def chain(likeliest: float, *, n: int, repeats: int) -> float:
 
 
 def _largest_chance(size: FloatArray, drawn: float) -> float:
-    """Multivariate hypergeometric probability of the likeliest cells."""
-    # They have at least their share of the draws, one record added to every cell; each
-    # further draw goes where it adds most, which is the top since the logarithm is
-    # concave in each cell.
+    """Multivariate hypergeometric probability of the likeliest cells.
+
+    prod choose(size_i, c_i) / choose(n, drawn). The cells have at least their share of
+    the draws, one record added to every cell; each further draw goes where it adds
+    most, which is the top since the logarithm is concave in each cell.
+    """
     cells = np.floor((size + 1) * (drawn / (size.sum() + len(size))))
     for _ in range(int(drawn - cells.sum())):
         cells[np.argmax((size - cells) / (cells + 1))] += 1
@@ -253,23 +341,27 @@ def _largest_chance(size: FloatArray, drawn: float) -> float:
 
 
 def _twice(size: FloatArray, drawn: float) -> float:
-    """Chance that two draws of so many have the same cells: every table's own chance, squared."""
-    # Binomial counts are hypergeometric given their sum, so squared chances are
-    # convolved.
+    """Chance that two draws of so many have the same cells.
+
+    Every table's own chance, squared. Binomial counts with any odds are hypergeometric
+    given their sum, so the squared chances of cells are convolved (by their transforms)
+    and divided by that of the sum.
+    """
     n = int(size.sum())
     if not 0 < drawn < n:
         return 1.0
-    odds = math.log(drawn / (n - drawn))
+    log_odds = math.log(drawn / (n - drawn))
+
+    def log_chance(cell: float, count: FloatArray | float) -> FloatArray:
+        binomial = _log_choose(cell, count) + count * log_odds
+        return binomial + cell * math.log1p(-drawn / n)
+
     product = np.ones(n // 2 + 1, dtype=np.complex128)
-
-    def log_chance(
-        cell: float, k: FloatArray | float
-    ) -> FloatArray:  # of k in such a cell
-        return _log_choose(cell, k) + k * odds + cell * math.log1p(-drawn / n)
-
     for cell in size:
-        product *= np.fft.rfft(np.exp(2 * log_chance(cell, np.arange(cell + 1))), n)
-    alike = np.fft.irfft(product, n)[int(drawn)] / np.exp(2 * log_chance(n, drawn))
+        squared = np.exp(2 * log_chance(cell, np.arange(cell + 1)))
+        product *= np.fft.rfft(squared, n)
+    of_sum = np.exp(2 * log_chance(n, drawn))
+    alike = np.fft.irfft(product, n)[int(drawn)] / of_sum
     return min(1.0, float(alike))
 
 

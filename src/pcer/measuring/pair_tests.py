@@ -1,4 +1,14 @@
-"""By how much do two groups differ, with which error and which p-value?"""
+"""By how much do two groups differ, with which error and which p-value?
+
+``attack_tests`` makes every test of one attack, unadjusted, for ``evidence.decide``
+(called by the audit, the planner and the benchmarks). ``compare_pairs`` compares the
+groups of one setting; policies, recommendations and ``power`` take errors from it.
+
+Two questions, two errors. "Is anything memorised about these records?" meets the luck
+of the split alone (``Measured.memorised_p``). "Do the groups differ?" is about people
+like these (``variances``). Pairs may come in families of their own, as those of made-up
+groups do.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +18,14 @@ from typing import NamedTuple
 import numpy as np
 
 from pcer.measuring import variances
-from pcer.measuring.exposure import Pair
+from pcer.measuring.exposure import Exposed, Pair
 from pcer.measuring.measure import Measured
-from pcer.metrics import FloatArray
+from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.statistics import two_sided_p
 
 
 class PairDifference(NamedTuple):
-    """Second minus first of every pair, the error for people like these, and its p-values."""
+    """Second minus first group of every pair, for people like these."""
 
     value: FloatArray
     error: FloatArray
@@ -24,76 +34,146 @@ class PairDifference(NamedTuple):
 
 
 class PairTests(NamedTuple):
-    """Tests of pairs: one setting's, or those of all with the setting as first axis."""
+    """Comparisons of one setting (pair), or of all (setting, pair)."""
 
     exposure: PairDifference
     benefit: PairDifference
-    # l = R_i c_j - R_j c_i; positive: the second group has the lower ratio
+    # L = R_i c_j - R_j c_i; positive: the second group has the lower ratio R / c.
     cross: PairDifference
 
 
-# One attack's unadjusted tests: p-values (setting, group) of "is anything memorised
-# about these records?", and comparisons (setting, pair).
-AttackTests = tuple[FloatArray, PairTests]
+class AttackTests(NamedTuple):
+    """One attack's unadjusted tests in every setting."""
+
+    # (setting, group) of "is anything memorised about these records?"
+    memorised_p: FloatArray
+    pairs: PairTests  # (setting, pair)
 
 
 def attack_tests(
     measured: Sequence[Measured], pairs: tuple[Pair, ...], *, random: bool
 ) -> AttackTests:
-    """Make the tests of one attack in every setting; without a random split only of benefits."""
+    """Test one attack in every setting; without a random split only the benefits."""
     tests = stacked_tests(measured, pairs)
-    memorised = np.stack([each.memorised_p() for each in measured])
+    memorised_p = np.stack([setting.memorised_p() for setting in measured])
     if random:
-        return memorised, tests
-    nothing = np.full_like(tests.cross.value, np.nan)
-    unknown = {"p_value": nothing, "p_alone": nothing}
-    exposure, cross = (
-        kind._replace(**unknown) for kind in (tests.exposure, tests.cross)
+        return AttackTests(memorised_p, tests)
+    unknown = np.full_like(tests.cross.value, np.nan)
+    without_p = PairTests(
+        exposure=tests.exposure._replace(p_value=unknown, p_alone=unknown),
+        benefit=tests.benefit,
+        cross=tests.cross._replace(p_value=unknown, p_alone=unknown),
     )
-    return np.full_like(memorised, np.nan), PairTests(exposure, tests.benefit, cross)
+    return AttackTests(np.full_like(memorised_p, np.nan), without_p)
+
+
+def stacked_tests(measured: Sequence[Measured], pairs: tuple[Pair, ...]) -> PairTests:
+    """The comparisons of all settings, arrays (setting, pair)."""
+    settings = [compare_pairs(setting, pairs) for setting in measured]
+    by_kind = zip(*settings, strict=True)
+    return PairTests(*[_stacked(kind) for kind in by_kind])
+
+
+def _stacked(settings: Sequence[PairDifference]) -> PairDifference:
+    parts = zip(*settings, strict=True)
+    return PairDifference(*[np.stack(part) for part in parts])
 
 
 def compare_pairs(measured: Measured, pairs: tuple[Pair, ...]) -> PairTests:
-    """Unadjusted comparisons of one setting: exposures, benefits, and the cross product."""
-    sides = np.array(pairs, dtype=np.int64).T  # (side, pair)
-    benefit = measured.received.mean(axis=0)[sides]
-    of_benefit = measured.received_variance[sides]
-    benefits = _difference(benefit[1] - benefit[0], of_benefit.sum(axis=0))
+    """Unadjusted comparisons of one setting: exposures, benefits, and ratios.
+
+    Ratios R / c are compared by the cross product L = R_i c_j - R_j c_i, so that
+    without memorisation L is 0 whatever the rates. Exposures are NaN where there is no
+    estimate or a group has too few records.
+    """
+    groups = np.array(pairs, dtype=np.int64).T  # (side, pair)
+    benefit = measured.received.mean(axis=0)[groups]
+    benefit_variance = measured.received_variance[groups]
+    benefits = _difference(benefit[1] - benefit[0], benefit_variance.sum(axis=0))
     if measured.exposed is None:
         nothing = PairDifference(*np.full((4, len(pairs)), np.nan))
         return PairTests(nothing, benefits, nothing)
-    exposed = measured.exposed.only(sides)
+
+    exposed = measured.exposed.only(groups)
     cost = exposed.value
-    n = exposed.n
-    n_splits = exposed.n_splits
-    tested = variances.cost_in_tests(cost, variances.pooled_cost(cost, n))
-    of_cost = exposed.variance_at(tested)
-    covariance = exposed.covariance
-    if exposed.is_counted:
-        people = variances.people_covariance(benefit, cost, n)
-        covariance = covariance / n_splits + (1 - 1 / n_splits) * people
-    else:  # as a release has it, but not beyond what the variances allow
-        covariance = np.clip(
-            covariance, *(np.sqrt(of_benefit * of_cost) * [[[-1.0]], [[1.0]]])
-        )
-    # cross-multiplied, so that without memorisation both products are 0 whatever the
-    # rates
-    cross = benefit[0] * cost[1] - benefit[1] * cost[0]
-    of_cross = variances.cross_variance(benefit, cost, of_benefit, of_cost, covariance)
-    if exposed.is_counted and n_splits > 1:
-        per_split = exposed.per_split
-        received = measured.received[:, sides]
-        products = received[:, 0] * per_split[:, 1] - received[:, 1] * per_split[:, 0]
-        lasting = measured.received_lasting[sides], exposed.people_part(tested)
-        of_people = variances.cross_variance(benefit, cost, *lasting, people)
-        of_cross = variances.at_least_spread(of_cross, products, of_people)
-    enough = measured.enough[sides].all(axis=0)
-    exposures = _difference(cost[1] - cost[0], of_cost.sum(axis=0))
-    kinds = (exposures, _difference(cross, of_cross))
-    exposures, crosses = (
-        PairDifference(*np.where(enough, kind, np.nan)) for kind in kinds
+    cost_in_tests = variances.cost_in_tests(
+        cost, variances.pooled_cost(cost, exposed.n)
     )
-    return PairTests(exposures, benefits, crosses)
+    sides = _Sides(
+        groups=groups,
+        exposed=exposed,
+        benefit=benefit,
+        benefit_variance=benefit_variance,
+        cost_in_tests=cost_in_tests,
+        cost_variance=exposed.variance_at(cost_in_tests),
+    )
+    exposures = _difference(cost[1] - cost[0], sides.cost_variance.sum(axis=0))
+    cross = benefit[0] * cost[1] - benefit[1] * cost[0]
+    crosses = _difference(cross, _cross_variance(measured, sides))
+    enough = np.asarray(measured.enough[groups].all(axis=0))
+    return PairTests(_only(enough, exposures), benefits, _only(enough, crosses))
+
+
+class _Sides(NamedTuple):
+    """Both groups of every pair: arrays (side, pair), side 0 being the first group."""
+
+    groups: IntArray  # numbers of the groups
+    exposed: Exposed  # its value is c
+    benefit: FloatArray  # R
+    benefit_variance: FloatArray  # V(R)
+    cost_in_tests: FloatArray  # the c at which the people's part is taken
+    cost_variance: FloatArray  # V(c)
+
+
+def _cross_variance(measured: Measured, sides: _Sides) -> FloatArray:
+    """V(L) of every pair: to first order, and no less than L varies over splits.
+
+    Counts of several splits show how L varies over them; the people's part is added to
+    that, as for an exposure (``variances.at_least_spread``).
+    """
+    exposed = sides.exposed
+    closed = variances.cross_variance(
+        sides.benefit,
+        exposed.value,
+        sides.benefit_variance,
+        sides.cost_variance,
+        _covariance(sides),
+    )
+    if not exposed.is_counted or exposed.n_splits == 1:
+        return closed
+
+    cost = exposed.per_split  # (split, side, pair), and so is the benefit
+    benefit = measured.received[:, sides.groups]
+    per_split = benefit[:, 0] * cost[:, 1] - benefit[:, 1] * cost[:, 0]
+    people = variances.cross_variance(
+        sides.benefit,
+        exposed.value,
+        measured.received_lasting[sides.groups],
+        exposed.people_part(sides.cost_in_tests),
+        _people_covariance(sides),
+    )
+    return variances.at_least_spread(closed, per_split, people)
+
+
+def _covariance(sides: _Sides) -> FloatArray:
+    """Cov(R, c) of the means over S splits; NaN where it is not known.
+
+    From counts: Cov_1/S + (1 - 1/S) Cov_people, with Cov_1 that of one split. Else as
+    the release gives it, but not beyond what the variances allow.
+    """
+    exposed = sides.exposed
+    n_splits = exposed.n_splits
+    if exposed.is_counted:
+        lasting = (1 - 1 / n_splits) * _people_covariance(sides)
+        return exposed.covariance / n_splits + lasting
+    largest = np.sqrt(sides.benefit_variance * sides.cost_variance)
+    return np.clip(exposed.covariance, -largest, largest)
+
+
+def _people_covariance(sides: _Sides) -> FloatArray:
+    return variances.people_covariance(
+        sides.benefit, sides.exposed.value, sides.exposed.n
+    )
 
 
 def _difference(value: FloatArray, variance: FloatArray) -> PairDifference:
@@ -103,9 +183,5 @@ def _difference(value: FloatArray, variance: FloatArray) -> PairDifference:
     return PairDifference(value, error, p, p)
 
 
-def stacked_tests(measured: Sequence[Measured], pairs: tuple[Pair, ...]) -> PairTests:
-    """The comparisons of all settings, arrays (setting, pair)."""
-    kinds = zip(*(compare_pairs(setting, pairs) for setting in measured), strict=True)
-    return PairTests(
-        *(PairDifference(*map(np.stack, zip(*kind, strict=True))) for kind in kinds)
-    )
+def _only(is_known: BoolArray, difference: PairDifference) -> PairDifference:
+    return PairDifference(*[np.where(is_known, part, np.nan) for part in difference])

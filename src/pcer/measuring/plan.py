@@ -1,9 +1,14 @@
-"""The plan of an audit: what is fixed before looking."""
+"""What is fixed before looking: the plan of an audit, and the policy it is held to.
+
+Users make a ``Plan`` (``pcer.Plan``, options of ``pcer audit``, a TOML file); every
+room below takes it as it is. To add a rule of a policy: a field of ``Policy``, and a
+row of ``auditing.policy.LIMITS``.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -19,9 +24,8 @@ from pcer.metrics import DEFAULT_FLOOR, FLOOR_GRID
 from pcer.release.attack_kinds import attack_named
 from pcer.release.records import Name, Outcome
 
-SHARPEST: Final = (
-    "sharpest"  # not an attack, but the strongest that a release carries for everyone
-)
+# Not an attack, but the strongest that a release carries for everyone.
+SHARPEST: Final = "sharpest"
 
 
 def _of_today(statement: object) -> object:
@@ -41,16 +45,26 @@ Benefit = Literal["positive_rate", "true_positive_rate", "precision"]
 LEAST_FLOOR: Final = 1e-9  # a smaller one makes ratios that no number can hold
 Floor = Annotated[float, Field(ge=LEAST_FLOOR, le=1)]
 Success = Annotated[float, Field(ge=0, le=100)]  # right answers of an attacker in 100
-LEAST_POINTS: Final = (
-    0.1  # a smaller limit is an advantage, as earlier versions had them
-)
-# By limit what a coin has, the least above 0, and what it is; others are an attacker's
-# success.
-SUCCESS: Final = (50, 50.0, "an attacker's success of 100, at least a coin's 50")
+# A smaller limit is an advantage, as earlier versions had them.
+LEAST_POINTS: Final = 0.1
+
+
+class Unit(NamedTuple):
+    """What a limit is written in."""
+
+    coin: int  # what guessing has
+    least: float  # the smallest limit above 0
+    words: str
+
+
+SUCCESS: Final = Unit(50, 50.0, "an attacker's success of 100, at least a coin's 50")
+# By limit; of others the unit is an attacker's success.
 UNITS: Final = {
-    "largest_difference": (0, LEAST_POINTS, "points of an attacker's success of 100"),
-    "largest_outcome_gap": (0, LEAST_POINTS, "points of 100"),
-    "least_accuracy": (0, 1.0, "right answers of 100"),
+    "largest_difference": Unit(
+        0, LEAST_POINTS, "points of an attacker's success of 100"
+    ),
+    "largest_outcome_gap": Unit(0, LEAST_POINTS, "points of 100"),
+    "least_accuracy": Unit(0, 1.0, "right answers of 100"),
 }
 Draws = Annotated[int, Field(ge=1, le=100_000)]
 
@@ -101,17 +115,21 @@ class Policy(Record):
     )
     @classmethod
     def _is_of_100(cls, limit: float | None, field: ValidationInfo) -> float | None:
-        coin, least, what = UNITS.get(str(field.field_name), SUCCESS)
-        if limit is not None and (limit < coin or 0 < limit < least):
+        unit = UNITS.get(str(field.field_name), SUCCESS)
+        if limit is None or (limit >= unit.coin and not 0 < limit < unit.least):
+            return limit
+        example = ""
+        if limit < 1:  # perhaps a share, or an advantage over a coin
             example = f" ({100 * limit:g} for {limit:g})"
-            if "attacker" in what and not 0 < coin <= 100 * limit:
-                example = f" ({coin + 100 * limit:g} for an advantage of {limit:g})"
-            raise ValueError(f"must be {what}{example if limit < 1 else ''}")
-        return limit
+            is_success = "attacker" in unit.words
+            if is_success and not 0 < unit.coin <= 100 * limit:
+                success = unit.coin + 100 * limit
+                example = f" ({success:g} for an advantage of {limit:g})"
+        raise ValueError(f"must be {unit.words}{example}")
 
 
 class Plan(Record):
-    """What is fixed before looking: everything besides the release that decides a number.
+    """What is fixed before looking: all besides the release that decides a number.
 
     Args:
         floors: the grid of Algorithm 1, sorted and without repetition.
@@ -152,7 +170,10 @@ class Plan(Record):
         return sorted(set(floors))
 
     def outcome_of(self, outcome: Outcome) -> Outcome:
-        """What more of the plan's benefit is to people: to be flagged rightly is never a harm."""
+        """Whether more of the plan's benefit is good for people.
+
+        To be flagged rightly is never a harm.
+        """
         return "benefit" if self.benefit == "precision" else outcome
 
     @property

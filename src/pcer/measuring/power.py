@@ -1,4 +1,16 @@
-"""How small an exposure or difference would a planned study show?"""
+"""How small an exposure or difference would a planned study show?
+
+A planned study is a ``Design``: so many people, so many splits, and the error of the
+exposure. A ``Question`` asks about one group, or two. Two questions, two errors, as in
+the audit: "Is anything memorised about these records?" meets split error only where the
+exposure comes from counts, and that falls with every further split. "Do the groups
+differ?" is about people like these, which adds an error that only more people lower.
+Power is that of the audit's tests, at the first step of Holm over its family.
+
+Called by ``deciding.planner`` and by the advice of an audit (``design_of_measured``,
+``smallest``, ``splits_for``, ``people_for``). To add an error: a class with ``largest``
+and ``variances``, as ``CountsError``. Symbols are those of ``variances``.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +18,12 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from pcer.measuring import exposure as exposure_module
-from pcer.measuring import variances as variances_module
+from pcer.measuring import variances
+from pcer.measuring.exposure import PEOPLE_PARTS, Exposed, PeoplePart
 from pcer.measuring.measure import Measured
 from pcer.measuring.pair_tests import compare_pairs
 from pcer.metrics import FloatArray
@@ -19,22 +31,28 @@ from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE
 from pcer.wording import listed, points, say
 
 POWER: Final = 0.8
-FEWEST_PEOPLE: Final = (
-    4  # in a group, so that there is someone to train on and someone to hold out
-)
+# In a group, so that there is someone to train on and someone to hold out.
+FEWEST_PEOPLE: Final = 4
 MOST_PEOPLE: Final = 10**15
 MOST_SPLITS: Final = 10_000  # nobody trains more
 MOST_GROWTH: Final = 1e9  # times as many people: nobody has more
-NEGLIGIBLE: Final = (
-    1e-12  # so small an exposure is none: with endless splits any is shown
-)
-REPETITIONS: Final = (
-    12  # steps to a threshold; each leaves at most half of what is missing
-)
+# So small an exposure is none: with endless splits any is shown.
+NEGLIGIBLE: Final = 1e-12
+# Steps to a threshold; each leaves at most half of what is missing.
+REPETITIONS: Final = 12
 FINEST: Final = 2**40  # steps of an interval in which an amount is searched for
+# A search may be off by a hair; 1,600 is not 1,601 because of it.
+HAIR: Final = 1e-9
 # A test takes the spread over splits where that happens to be large: so many of its
 # deviations.
 CHANCE_SPREAD: Final = 0.6
+
+
+class Variances(NamedTuple):
+    """Of an exposure or a difference: what a test takes it for, and what it is."""
+
+    tested: float
+    actual: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,51 +64,93 @@ class CountsError:
 
     @property
     def largest(self) -> FloatArray:
-        """(group,) largest exposure: everybody whom the model gets wrong is memorised."""
+        """(group,) largest exposure: all whom the model gets wrong are memorised."""
         return 1 - self.accuracy
 
     def variances(
         self, design: Design, groups: Sequence[int], exposure: FloatArray, z: float
-    ) -> tuple[float, float]:
-        """Variance of an exposure or a difference: what a test takes it for, and what it is.
+    ) -> Variances:
+        """Variances at some exposures (group,) of one group or two.
 
-        The test of a difference takes the people's part at the exposures it sees. Where
-        the difference seen is just the threshold, z errors, the smaller group is off by
-        the larger part: found by repetition.
+        With f the share trained on, q and p the accuracies in and out of training, and
+        m = f q + (1 - f) p, of one split of N people:
+
+            as if nothing was memorised   v = m (1 - m) / (f (1 - f) N)
+            as it is                      (q (1 - q) / f + p (1 - p) / (1 - f)) / N
+
+        ``z`` is the threshold of the test, in errors.
         """
         f = self.train_share
-        n_splits = design.n_splits
-        test = self.accuracy[[*groups]]
         n = design.people[[*groups]]
-        train = np.minimum(test + exposure, 1.0)
-        both = f * train + (1 - f) * test
-        null = both * (1 - both) / (f * (1 - f) * n)  # as if nothing was memorised
-        actual = (train * (1 - train) / f + test * (1 - test) / (1 - f)) / n
-        if (
-            len(groups) == 1
-        ):  # an exact test: of whole numbers, and skewed (Cornish and Fisher)
-            units = f * (1 - f) * n[0] * n_splits
-            lean = (1 - 2 * both[0]) * (1 - 2 * f)
-            error = (
-                math.sqrt(null[0] / n_splits)
-                + (lean * (z - 1 / z) / 6 + 0.5 / z) / units
-            )
-            return error**2, actual[0] / n_splits
-        one_split = np.maximum(
-            null, variances_module.record_variance(train, test, f * n, (1 - f) * n)
+        out = self.accuracy[[*groups]]
+        into = np.minimum(out + exposure, 1.0)
+        mixed = f * into + (1 - f) * out
+        split = _OneSplit(
+            n_splits=design.n_splits,
+            null=mixed * (1 - mixed) / (f * (1 - f) * n),
+            actual=(into * (1 - into) / f + out * (1 - out) / (1 - f)) / n,
         )
-        one_split *= 1 + CHANCE_SPREAD * math.sqrt((1 - 1 / n_splits) / n_splits)
-        off = np.array([1.0, -1.0]) * n[::-1] / n.sum()
-        seen = exposure
-        for _ in range(REPETITIONS):
-            cost = variances_module.cost_in_tests(
-                seen, variances_module.pooled_cost(seen, n)
-            )
-            people = variances_module.people_part(cost, n)
-            tested = float((one_split / n_splits + (1 - 1 / n_splits) * people).sum())
-            seen = exposure + off * (exposure[1] - exposure[0] - z * math.sqrt(tested))
+        if len(groups) == 1:
+            tested = _exact_error(split, mixed[0], f, n[0], z) ** 2
+            return Variances(tested, split.actual[0] / design.n_splits)
+        of_records = variances.record_variance(into, out, f * n, (1 - f) * n)
         people = exposure * (1 - exposure) / n
-        return tested, float((actual / n_splits + (1 - 1 / n_splits) * people).sum())
+        return Variances(
+            _tested_difference(split, of_records, exposure, n, z),
+            split.over_splits(split.actual, people),
+        )
+
+
+class _OneSplit(NamedTuple):
+    """Variances of one split's exposures (group,), and how many splits there are."""
+
+    n_splits: float
+    null: FloatArray
+    actual: FloatArray
+
+    def over_splits(self, one_split: FloatArray, people: FloatArray) -> float:
+        """Of a difference: the sum over groups of w/S + (1 - 1/S) P."""
+        lasting = (1 - 1 / self.n_splits) * people
+        return float((one_split / self.n_splits + lasting).sum())
+
+
+def _exact_error(
+    split: _OneSplit, accuracy: float, f: float, n: float, z: float
+) -> float:
+    """Error by which the exact test's threshold is z errors away.
+
+    sqrt(v/S), and what comes from whole numbers (half a count) and skewness (the first
+    Cornish-Fisher term), in units of f (1 - f) N S.
+    """
+    units = f * (1 - f) * n * split.n_splits
+    skewness = (1 - 2 * accuracy) * (1 - 2 * f)
+    from_counts = (skewness * (z - 1 / z) / 6 + 0.5 / z) / units
+    return math.sqrt(split.null[0] / split.n_splits) + from_counts
+
+
+def _tested_difference(
+    split: _OneSplit,
+    of_records: FloatArray,
+    exposure: FloatArray,
+    n: FloatArray,
+    z: float,
+) -> float:
+    """What the test of a difference takes its variance for.
+
+    It takes the people's part at the exposures it sees. Where the difference seen is
+    just the threshold, z errors, the smaller group is off by the larger part: found by
+    repetition.
+    """
+    chance = math.sqrt((1 - 1 / split.n_splits) / split.n_splits)
+    one_split = np.maximum(split.null, of_records) * (1 + CHANCE_SPREAD * chance)
+    part = np.array([1.0, -1.0]) * n[::-1] / n.sum()
+    seen = exposure
+    for _ in range(REPETITIONS):
+        cost = variances.cost_in_tests(seen, variances.pooled_cost(seen, n))
+        tested = split.over_splits(one_split, variances.people_part(cost, n))
+        missing = exposure[1] - exposure[0] - z * math.sqrt(tested)
+        seen = exposure + part * missing
+    return tested
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,34 +164,38 @@ class MeasuredError:
     # (group, group) of a difference; on the diagonal that by which an exposure is
     # detected.
     variance: FloatArray
-    people: Callable[[FloatArray, FloatArray], FloatArray]
+    people: PeoplePart
     largest: FloatArray
     n_people: FloatArray
     n_splits: int
 
     def variances(
         self, design: Design, groups: Sequence[int], exposure: FloatArray, z: float
-    ) -> tuple[float, float]:
-        """Upper bound of the variance with the design's splits and people, given twice."""
+    ) -> Variances:
+        """Upper bound (P + r (V - P)) / g of the variance, given twice.
+
+        r is how many times fewer splits the design has, g how many times more people
+        in the group that grows least.
+        """
         n = self.n_people[[*groups]]
         ratio = self.n_splits / design.n_splits
         variance = float(self.variance[groups[0], groups[-1]])
-        lasting = (
-            0.0 if ratio > 1 else min(variance, float(self.people(exposure, n).sum()))
-        )
+        people = float(self.people(exposure, n).sum())
+        lasting = 0.0 if ratio > 1 else min(variance, people)
         growth = float((design.people[[*groups]] / n).min())
-        variance = (lasting + ratio * (variance - lasting)) / growth
-        return variance, variance
+        bound = (lasting + ratio * (variance - lasting)) / growth
+        return Variances(tested=bound, actual=bound)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """The study that is planned; its families are attacks times settings times groups, or pairs."""
+    """The study that is planned."""
 
     group_names: tuple[str, ...]
     people: FloatArray
     n_splits: float  # infinity: as many as one likes
-    n_tests: Sequence[int]  # of exposures, and of differences
+    # Of exposures, and of differences: attacks times settings times groups, or pairs.
+    n_tests: Sequence[int]
     error: CountsError | MeasuredError
 
 
@@ -145,40 +209,57 @@ class Question:
     groups: tuple[int, ...]
     base: float = 0.0
 
+    @property
+    def is_difference(self) -> bool:
+        """Whether it asks about two groups."""
+        return len(self.groups) > 1
+
     def largest(self, design: Design) -> float:
         """Largest exposure, or difference, there can be."""
         return float(design.error.largest[self.groups[-1]]) - self.base
 
     def words(self, design: Design, amount: float) -> str:
         """The amount as a sentence names it."""
-        groups = listed([design.group_names[g] for g in self.groups])
-        kind = "exposure" if len(self.groups) == 1 else "difference"
+        groups = listed([design.group_names[group] for group in self.groups])
+        kind = "difference" if self.is_difference else "exposure"
         return say("plan", kind, points=points(amount), groups=groups)
 
     def power(self, design: Design, amount: float) -> float:
         """Chance that so much is detected, or shown, at the first step of Holm.
 
-        A difference is tested either way; benefits are taken as equal and known.
+        Phi((amount - z sqrt(tested)) / sqrt(actual)), z being the threshold. A
+        difference is tested either way; benefits are taken as equal and known.
         """
         from scipy.special import ndtr
 
-        n_tests = design.n_tests[0]
-        level = SIGNIFICANCE
-        exposure = np.array([amount])
-        if len(self.groups) > 1:
+        if self.is_difference:
             n_tests = 2 * design.n_tests[1]
             level = SIGNIFICANCE * EXPOSURE_SHARE
             exposure = np.array([self.base, self.base + amount])
-        z = variances_module.limit_quantile(
+        else:
+            n_tests = design.n_tests[0]
+            level = SIGNIFICANCE
+            exposure = np.array([amount])
+        z = variances.limit_quantile(
             n_limits=max(1, n_tests), confidence_level=1 - level
         )
-        tested, actual = design.error.variances(design, self.groups, exposure, z)
-        beyond = amount - z * math.sqrt(tested)
-        return float(ndtr(beyond / math.sqrt(actual)) if actual > 0 else beyond > 0)
+        variance = design.error.variances(design, self.groups, exposure, z)
+        beyond = amount - z * math.sqrt(variance.tested)
+        if variance.actual > 0:
+            return float(ndtr(beyond / math.sqrt(variance.actual)))
+        return float(beyond > 0)
+
+
+def shown_amount(design: Design, question: Question) -> float | None:
+    """The smallest that would be shown; 0 where any would, None where none would."""
+    amount = smallest(design, question)
+    if math.isnan(amount):
+        return None
+    return amount if amount > NEGLIGIBLE else 0.0
 
 
 def smallest(design: Design, question: Question) -> float:
-    """Smallest exposure or difference that would show in 80% of such studies; NaN if none."""
+    """Smallest exposure or difference that shows in 80% of studies; NaN if none."""
     largest = question.largest(design)
     if not largest > 0 or question.power(design, largest) < POWER:
         return math.nan
@@ -186,18 +267,23 @@ def smallest(design: Design, question: Question) -> float:
 
 
 def splits_for(design: Design, question: Question, target: float) -> int | None:
-    """Fewest splits that would show the target; None where no number of splits would."""
+    """Fewest splits that would show the target; None where no number would."""
 
-    def is_shown(n_splits: int) -> bool:
-        return question.power(replace(design, n_splits=n_splits), target) >= POWER
+    def power(n_splits: int) -> float:
+        return question.power(replace(design, n_splits=n_splits), target)
 
-    if not is_shown(MOST_SPLITS):
+    if power(MOST_SPLITS) < POWER:
         return None
-    return 1 + bisect_left(range(1, MOST_SPLITS), True, key=is_shown)
+    return 1 + bisect_left(
+        range(1, MOST_SPLITS), 1, key=lambda n_splits: power(n_splits) >= POWER
+    )
 
 
 def people_for(design: Design, question: Question, target: float) -> FloatArray | None:
-    """People (group,) who would show the target, all groups growing alike; None if none would."""
+    """People (group,) who would show the target, all groups growing alike.
+
+    None where no number of people would.
+    """
 
     def people(share: float) -> FloatArray:
         return np.asarray(design.people * MOST_GROWTH ** (2 * share - 1))
@@ -207,51 +293,32 @@ def people_for(design: Design, question: Question, target: float) -> FloatArray 
 
     if power(1.0) < POWER:
         return None
-    # 1,600 is not 1,601 because the search is off by a hair.
-    return np.ceil(people(_reached(power)) * (1 - 1e-9))
+    return np.ceil(people(_reached(power)) * (1 - HAIR))
 
 
 def _reached(power: Callable[[float], float]) -> float:
     """The share, from 0 to 1, at which power reaches POWER, which it has at 1."""
-    return (
-        bisect_left(range(FINEST), POWER, key=lambda step: power(step / FINEST))
-        / FINEST
-    )
+    step = bisect_left(range(FINEST), POWER, key=lambda step: power(step / FINEST))
+    return step / FINEST
 
 
 def design_of_measured(measured: Measured, n_tests: Sequence[int]) -> Design | None:
-    """One setting and one attack as a study to repeat; None where nothing can be learnt from it."""
+    """One setting and one attack as a study to repeat; None if it shows no errors."""
     panel = measured.panel
     exposed = measured.exposed
-    if (
-        exposed is None
-        or not measured.enough.all()
-        or not (exposed.one_split > 0).all()
-    ):
+    if exposed is None or not measured.enough.all():
         return None
+    if not (exposed.one_split > 0).all():
+        return None
+    error: CountsError | MeasuredError
     if exposed.is_counted:
-        error: CountsError | MeasuredError = CountsError(
+        n_records = (panel.n_train + panel.n_test).mean()
+        error = CountsError(
             accuracy=panel.test_accuracy.mean(axis=0),
-            train_share=float(
-                panel.n_train.mean() / (panel.n_train + panel.n_test).mean()
-            ),
+            train_share=float(panel.n_train.mean() / n_records),
         )
-    else:  # errors of differences as ``compare_pairs`` has them in an audit
-        n = len(exposed.value)
-        first, second = np.triu_indices(n, 1)
-        pairs = tuple(zip(first.tolist(), second.tolist(), strict=True))
-        variance = np.diag(exposed.null_variance)
-        of_pairs = compare_pairs(measured, pairs).exposure.error ** 2
-        variance[first, second] = variance[second, first] = of_pairs
-        error = MeasuredError(
-            variance=variance,
-            people=exposure_module.PEOPLE_PARTS.get(
-                measured.proxy.scale, variances_module.people_part
-            ),
-            largest=np.full(n, min(1.0, measured.proxy.scale.largest)),
-            n_people=exposed.n,
-            n_splits=panel.n_splits,
-        )
+    else:
+        error = _measured_error(measured, exposed)
     return Design(
         group_names=panel.group_names,
         people=exposed.n,
@@ -261,7 +328,20 @@ def design_of_measured(measured: Measured, n_tests: Sequence[int]) -> Design | N
     )
 
 
-def shown_amount(design: Design, question: Question) -> float | None:
-    """The smallest that would be shown; 0 where any would, None where none would."""
-    amount = smallest(design, question)
-    return None if math.isnan(amount) else amount if amount > NEGLIGIBLE else 0.0
+def _measured_error(measured: Measured, exposed: Exposed) -> MeasuredError:
+    """Errors of differences are those of ``compare_pairs``, as in an audit."""
+    scale = measured.proxy.scale
+    n_groups = len(exposed.value)
+    first, second = np.triu_indices(n_groups, 1)
+    pairs = tuple(zip(first.tolist(), second.tolist(), strict=True))
+    of_pairs = compare_pairs(measured, pairs).exposure.error ** 2
+    variance = np.diag(exposed.null_variance)
+    variance[first, second] = of_pairs
+    variance[second, first] = of_pairs
+    return MeasuredError(
+        variance=variance,
+        people=PEOPLE_PARTS.get(scale, variances.people_part),
+        largest=np.full(n_groups, min(1.0, scale.largest)),
+        n_people=exposed.n,
+        n_splits=measured.panel.n_splits,
+    )

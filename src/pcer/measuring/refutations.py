@@ -1,4 +1,18 @@
-"""Which alarms do made-up groups, the family or the floor refute?"""
+"""Which alarms do made-up groups, the family or the floor refute?
+
+An alarm is downgraded where something that has nothing to do with the groups would have
+raised it too: made-up groups, permuted groups, other attributes of the same records,
+the floor. Its p-value stays as it is, so that anyone can recompute it.
+
+Each statement is held against its own check only: exposures against permuted exposures,
+ratios against permuted ratios. A double disadvantage rests on the difference of
+exposures: in a harm task the group with the worse rate and the higher exposure may well
+have the same ratio, so the check of ratios says nothing about it.
+
+``downgrade`` is called by the audit; ``alarms`` by ``attacks.placebo`` and the
+benchmarks, which count how often made-up groups raise an alarm. To add a reason: a line
+in ``_refutations``.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +22,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcer.measuring.evidence import Evidence, PlaceboCheck, Statement, Tested, decide
+from pcer.measuring.evidence import Evidence, Statement, Tested, decide
 from pcer.measuring.exposure import Pair
-from pcer.measuring.measure import measure_panel
-from pcer.measuring.pair_tests import PairDifference, PairTests, stacked_tests
+from pcer.measuring.measure import Measured, measure_panel
+from pcer.measuring.pair_tests import (
+    AttackTests,
+    PairDifference,
+    PairTests,
+    stacked_tests,
+)
 from pcer.measuring.plan import Plan
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.panel import Panel
@@ -19,8 +38,8 @@ from pcer.release.records import Outcome
 from pcer.statistics import SIGNIFICANCE, holm
 from pcer.wording import p_words
 
-# Placebo groups are too many where alarms of 5 % have at most this chance: from 19 of
-# 200 on.
+# Made-up groups raise too many alarms where alarms of 5 % would do so with at most this
+# chance: from 19 of 200 on.
 TOO_MANY = 0.01
 TOGETHER = (
     "within chance when judged together with the other attributes of the same records"
@@ -36,83 +55,131 @@ class Alarms(NamedTuple):
     double: IntArray  # the doubly disadvantaged group, -1 for none
 
 
+class Place(NamedTuple):
+    """Where an alarm is: numbers of a setting and a pair."""
+
+    setting: int
+    pair: int
+
+
 def downgrade(
     tested: Tested,
     attacks: tuple[str, ...],
     *,
     family_p: tuple[float, float] | None = None,
 ) -> Evidence:
-    """The evidence of some attacks without alarms that placebos, the family or the floor refute.
+    """The evidence of some attacks without the alarms that something else explains.
 
-    ``family_p`` is of the release's strongest comparison of exposures or ratios, and of
-    benefits, among all releases of the same records; None for one release alone.
+    Args:
+        tested: the release with all its tests.
+        attacks: whose evidence it is, the first being the one whose numbers people see.
+        family_p: of the release's strongest comparison of exposures or ratios, and of
+            benefits, among all releases of the same records; None for one release.
     """
-    strict = (
-        tested.plan.policy is not None and tested.plan.policy.strict
-    )  # believes no placebo
     evidence = tested.evidence[attacks]
-    reasons = dict[tuple[int, int, Statement], str]()
-    double = evidence.double.copy()
-    differ: dict[Statement, BoolArray] = {
+    together = [_family_refutation(p) for p in family_p or (0.0, 0.0)]
+    stands: dict[Statement, BoolArray] = {
         "exposure": evidence.exposures_differ.copy(),
         "outcomes": evidence.benefits_differ.copy(),
         "ratio": evidence.ratios_differ.copy(),
+        "double": evidence.double >= 0,
     }
-    within: list[str | None] = [
-        None if p <= SIGNIFICANCE else f"{TOGETHER} ({p_words(p)})"
-        for p in family_p or (0.0, 0.0)
-    ]
-    for key in zip(*np.nonzero(np.any([*differ.values()], axis=0)), strict=True):
-        k = int(key[0])
-        pair = int(key[1])
-        by = attacks[evidence.decided_by[key]], attacks[0]
-        exposure, ratio = (
-            None if strict else tested.placebo(k, name, pair) for name in by
-        )
-        against: dict[Statement, str | None] = {
-            "exposure": within[0] or _reason(exposure, "exposure_p", "n_exposure"),
-            "outcomes": within[1],
-            "ratio": within[0] or _reason(ratio, "ratio_p", "n_ratio"),
-        }
-        against = {what: against[what] for what in differ if differ[what][key]}
-        if double[key] >= 0:  # it stands only where both answers do
-            own = _reason(exposure, "exposure_p", "n_double")
-            against["double"] = (
-                against.get("exposure") or against.get("outcomes") or own
-            )
-        reasons |= {
-            (k, pair, what): why for what, why in against.items() if why is not None
-        }
-        for what, of_pairs in differ.items():
-            of_pairs[key] &= against.get(what) is None
-        if tested.measured[attacks[0]][k].is_below_floor(tested.pairs[pair]):
-            differ["ratio"][key] = False
-        if against.get("double") is not None:
-            double[key] = -1
+    reasons = dict[tuple[int, int, Statement], str]()
+    for setting, pair in np.argwhere(np.any([*stands.values()], axis=0)).tolist():
+        place = Place(setting, pair)
+        held = [statement for statement in stands if stands[statement][place]]
+        refuted = _refutations(tested, attacks, place, held, together)
+        for statement, reason in refuted.items():
+            stands[statement][place] = False
+            reasons[setting, pair, statement] = reason
+        if tested.measured[attacks[0]][setting].is_below_floor(tested.pairs[pair]):
+            stands["ratio"][place] = False
     return replace(
         evidence,
-        exposures_differ=differ["exposure"],
-        benefits_differ=differ["outcomes"],
-        ratios_differ=differ["ratio"],
-        double=double,
+        exposures_differ=stands["exposure"],
+        benefits_differ=stands["outcomes"],
+        ratios_differ=stands["ratio"],
+        double=np.where(stands["double"], evidence.double, -1),
         reasons=reasons,
     )
 
 
-def _reason(check: PlaceboCheck | None, p_name: str, n_name: str) -> str | None:
-    """Why an alarm does not count by the release's placebo groups; None if it does."""
+def _refutations(
+    tested: Tested,
+    attacks: tuple[str, ...],
+    place: Place,
+    held: Sequence[Statement],
+    together: Sequence[str | None],
+) -> dict[Statement, str]:
+    """Why statements that held of a pair do not count; those that stand are left out.
+
+    ``together`` is what the family says of exposures and ratios, and of outcomes. A
+    strict policy believes no made-up groups.
+    """
+    setting, pair = place
+    policy = tested.plan.policy
+    exposure = ratio = None
+    if policy is None or not policy.strict:
+        decided_by = tested.evidence[attacks].decided_by[place]
+        exposure = tested.placebo(setting, attacks[decided_by], pair)
+        ratio = tested.placebo(setting, attacks[0], pair)
+
+    against: dict[Statement, list[str | None]] = {
+        "exposure": [together[0]],
+        "outcomes": [together[1]],
+        "ratio": [together[0]],
+        "double": [],
+    }
+    double = None
+    if exposure is not None:
+        p = exposure.exposure_p
+        n_draws = exposure.n_draws
+        against["exposure"].append(refutation(p, exposure.n_exposure, n_draws))
+        double = refutation(p, exposure.n_double, n_draws)
+    if ratio is not None:
+        by_groups = refutation(ratio.ratio_p, ratio.n_ratio, ratio.n_draws)
+        against["ratio"].append(by_groups)
+    # A double disadvantage stands only where both of its answers do.
+    for statement in ("exposure", "outcomes"):
+        if statement in held:
+            against["double"] += against[statement]
+    against["double"].append(double)
+
+    first_reasons = {statement: _first(against[statement]) for statement in held}
+    return {name: why for name, why in first_reasons.items() if why is not None}
+
+
+def _family_refutation(p: float) -> str | None:
+    return None if p <= SIGNIFICANCE else f"{TOGETHER} ({p_words(p)})"
+
+
+def _first(reasons: Sequence[str | None]) -> str | None:
+    """The first reason there is."""
+    for reason in reasons:
+        if reason is not None:
+            return reason
+    return None
+
+
+def refutation(p_value: float | None, n_alarms: int | None, n_draws: int) -> str | None:
+    """Why an alarm does not count by the release's made-up groups; None if it does.
+
+    Args:
+        p_value: of the real groups among permuted ones.
+        n_alarms: made-up groups that raise this alarm. Refuted where the chance of so
+            many, or more, is below ``TOO_MANY`` if each has the chance of 5 % that a
+            test may have.
+        n_draws: made-up groups that were tried.
+    """
     from scipy.special import bdtrc
 
-    if check is None:
-        return None
-    p_value = getattr(check, p_name)
-    n_alarms = getattr(check, n_name)
     if p_value is not None and p_value > SIGNIFICANCE:
         return f"randomly drawn groups differ as much (permutation {p_words(p_value)})"
-    # the chance of so many alarms, or more, if each has the chance of 5 % that a test
-    # may have
-    if n_alarms and float(bdtrc(n_alarms - 1, check.n_draws, SIGNIFICANCE)) < TOO_MANY:
-        return f"{n_alarms} of {check.n_draws} made-up groups raise this alarm, too"
+    if not n_alarms:
+        return None
+    chance = float(bdtrc(n_alarms - 1, n_draws, SIGNIFICANCE))
+    if chance < TOO_MANY:
+        return f"{n_alarms} of {n_draws} made-up groups raise this alarm, too"
     return None
 
 
@@ -126,36 +193,83 @@ def alarms(
     n_families: int = 1,
     inflation: FloatArray | None = None,
 ) -> Alarms:
-    """What audits of each family of pairs, in equal blocks, would say by one attack: fast."""
+    """What audits of many families of pairs would say by one attack: fast.
+
+    Args:
+        panels: every setting.
+        pairs: of all families, in blocks of equal size.
+        plan: as for an audit.
+        cost: the attack's name.
+        outcome: whether more of the benefit is good or bad for people.
+        n_families: how many blocks there are; each is audited alone.
+        inflation: (group,) by how much clumps of records multiply a variance.
+    """
     outcome = plan.outcome_of(outcome)
     measured = [
         measure_panel(panel, plan, cost, inflation=inflation) for panel in panels
     ]
     tests = stacked_tests(measured, pairs)
+    shape = tests.cross.value.shape
     raised = Alarms(
-        *(np.full(tests.cross.value.shape, what) for what in (False, False, False, -1))
+        exposures_differ=np.zeros(shape, dtype=np.bool_),
+        benefits_differ=np.zeros(shape, dtype=np.bool_),
+        ratios_differ=np.zeros(shape, dtype=np.bool_),
+        double=np.full(shape, -1),
     )
     n_pairs = len(pairs) // n_families
-    for first in range(0, len(pairs), n_pairs):
-        own = slice(first, first + n_pairs)
-        raised.benefits_differ[:, own] = (
-            holm(tests.benefit.p_alone[:, own]) <= SIGNIFICANCE
+    starts = range(0, len(pairs), n_pairs)
+    families = [slice(start, start + n_pairs) for start in starts]
+    for family in families:
+        benefit_p = tests.benefit.p_alone[:, family]
+        raised.benefits_differ[:, family] = holm(benefit_p) <= SIGNIFICANCE
+    for number in np.flatnonzero(_may_alarm(tests, n_families)):
+        family = families[number]
+        family_pairs = np.array(pairs[family])
+        found = _family_alarms(
+            measured, _pairs_of(tests, family), family_pairs, outcome
         )
-    # A family in which no p-value passes Bonferroni says nothing, so its exact p-values
-    # of memorisation, which take long, are not needed.
-    hopeful = np.zeros(n_families, dtype=np.bool_)
-    for kind in (tests.exposure, tests.cross):
-        by_family = kind.p_alone.reshape(len(panels), n_families, n_pairs)
-        n = np.maximum(np.isfinite(by_family).sum(axis=(0, 2)), 1)
-        hopeful |= (by_family <= (SIGNIFICANCE / n)[:, None]).any(axis=(0, 2))
-    for start in np.flatnonzero(hopeful) * n_pairs:
-        family = slice(start, start + n_pairs)
-        groups, inverse = np.unique(np.array(pairs[family]), return_inverse=True)
-        kept = (PairDifference(*(part[:, family] for part in kind)) for kind in tests)
-        memorised = np.stack([each.memorised_p(groups) for each in measured])
-        numbered = tuple((int(i), int(j)) for i, j in inverse.reshape(-1, 2))
-        found = decide([(memorised, PairTests(*kept))], numbered, outcome=outcome)
         raised.exposures_differ[:, family] = found.exposures_differ
         raised.ratios_differ[:, family] = found.ratios_differ
-        raised.double[:, family] = np.where(found.double >= 0, groups[found.double], -1)
+        raised.double[:, family] = found.double
     return raised
+
+
+def _may_alarm(tests: PairTests, n_families: int) -> BoolArray:
+    """Families (family,) in which some exposure or ratio passes Bonferroni.
+
+    The others say nothing, so their exact p-values of memorisation, which take long,
+    are not needed.
+    """
+    n_settings = len(tests.cross.value)
+    may_alarm = np.zeros(n_families, dtype=np.bool_)
+    for kind in (tests.exposure, tests.cross):
+        p = kind.p_alone.reshape(n_settings, n_families, -1)
+        n_tests = np.maximum(np.isfinite(p).sum(axis=(0, 2)), 1)
+        may_alarm |= (p <= (SIGNIFICANCE / n_tests)[:, None]).any(axis=(0, 2))
+    return may_alarm
+
+
+def _pairs_of(tests: PairTests, family: slice) -> PairTests:
+    def only(kind: PairDifference) -> PairDifference:
+        return PairDifference(*[part[:, family] for part in kind])
+
+    return PairTests(only(tests.exposure), only(tests.benefit), only(tests.cross))
+
+
+def _family_alarms(
+    measured: Sequence[Measured],
+    tests: PairTests,
+    pairs: IntArray,
+    outcome: Outcome,
+) -> Alarms:
+    """The alarms of one family: only its own groups, (pair, side), are tested."""
+    groups, numbers = np.unique(pairs, return_inverse=True)
+    memorised_p = np.stack([setting.memorised_p(groups) for setting in measured])
+    renumbered = tuple((int(i), int(j)) for i, j in numbers.reshape(-1, 2))
+    found = decide([AttackTests(memorised_p, tests)], renumbered, outcome=outcome)
+    return Alarms(
+        exposures_differ=found.exposures_differ,
+        benefits_differ=found.benefits_differ,
+        ratios_differ=found.ratios_differ,
+        double=np.where(found.double >= 0, groups[found.double], -1),
+    )

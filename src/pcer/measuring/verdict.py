@@ -1,4 +1,8 @@
-"""Verdicts: what an audit says of a pair, a setting and a release, strongest first."""
+"""What can an audit say of a pair, a setting and a release? Verdicts, strongest first.
+
+Used by the audit, the report and the cards. To add a verdict: a member of ``Verdict``
+in its place, its condition in ``auditing.pairs``, and its words in ``words.toml``.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 
 class Verdict(StrEnum):
-    """What one setting's numbers show, strongest first; last Algorithm 1's over the floor grid."""
+    """What a setting's numbers show, strongest first; last, Algorithm 1's own."""
 
     DOUBLE_DISADVANTAGE = "double_disadvantage"
     EXPOSURE_DIFFERS = "exposure_differs"
@@ -66,7 +70,6 @@ def strongest(verdicts: Iterable[Verdict]) -> Verdict:
 
     Equal within the margin is only what all of them are; else it is passed over.
     """
-    others = [
-        verdict for verdict in verdicts if verdict is not Verdict.EQUAL_WITHIN_MARGIN
-    ]
-    return min(others, key=BUDGET_VERDICTS.index, default=Verdict.EQUAL_WITHIN_MARGIN)
+    equal = Verdict.EQUAL_WITHIN_MARGIN
+    others = [verdict for verdict in verdicts if verdict is not equal]
+    return min(others, key=BUDGET_VERDICTS.index, default=equal)

@@ -1,7 +1,8 @@
 """What does the paper compute? Its numbers, its nulls, Algorithm 1 and comparisons.
 
 Called by ``auditing`` (the paper's part of an audit file), ``report`` (its tables) and
-the study.
+the study. Descriptive: seeds and budgets share records, so counts over settings are no
+independent votes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Does PCER rank budgets as demographic parity and equalized odds do?"""
+"""Does PCER rank budgets as demographic parity and equalized odds do?
+
+``comparisons`` and ``agreement`` are made of a finished audit when they are asked for
+(``--paper``, the study, the report's tables). Descriptive: seeds and budgets share
+records, so counts over settings are no independent votes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ from pcer.release.attack_kinds import GAP, proxy_named
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 
 if TYPE_CHECKING:
-    from pcer.auditing.record import Audit, BudgetResult
+    from pcer.auditing.record import Audit, BudgetResult, PairResult
 
 
 class Ranking(NamedTuple):
@@ -42,7 +47,7 @@ class EqualGapClaim(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """PCER beside demographic parity and equalized odds, over the budgets of one model."""
+    """PCER beside demographic parity and equalized odds, over one model's budgets."""
 
     model: str | None
     rankings: list[Ranking]
@@ -54,84 +59,144 @@ class Comparison(NamedTuple):
     correlations: dict[tuple[str, str], float | None]
 
 
+class _Point(NamedTuple):
+    """A pair at one budget: the disparity beside what parity looks at."""
+
+    epsilon: float | None
+    groups: tuple[str, str]
+    disparity: float
+    rate_difference: float  # first minus second, as the disparity
+
+
 def comparisons(audit: Audit) -> list[Comparison]:
-    """PCER by the gap beside demographic parity and equalized odds, for each model of an audit."""
-    return [
-        _comparison([b for b in audit.budgets if b.model == published.model], published)
-        for published in audit.published
-    ]
+    """PCER by the gap beside parity and odds, for each model of an audit."""
+    compared = []
+    for published in audit.published:
+        budgets = [each for each in audit.budgets if each.model == published.model]
+        compared.append(_comparison(budgets, published))
+    return compared
 
 
 def _comparison(budgets: Sequence[BudgetResult], published: AsPublished) -> Comparison:
-    outcome_only = ("demographic_parity_gap", "equalized_odds_gap")
-    found = [
-        [pair.pcer_disparity for pair in budget.pairs] for budget in published.budgets
+    rankings = _rankings(budgets, published)
+    points = _points(budgets, published)
+    opposite = [
+        (point.epsilon, point.groups)
+        for point in points
+        if point.disparity * point.rate_difference < 0
     ]
-    measures = {
-        "pcer_disparity": [spread([each.mean for each in pairs]) for pairs in found],
-        "pcer_disparity_null": [
-            spread([each.null_mean for each in pairs]) for pairs in found
-        ],
-        **{
-            gap: [getattr(budget, gap).mean for budget in budgets]
-            for gap in outcome_only
-        },
-    }
-    rankings = []
-    for name, values in measures.items():
-        both = zip(values, budgets, strict=True)
-        ranked = sorted(
-            (v, each.budget, each.epsilon) for v, each in both if v is not None
-        )
-        best = smallest([budget.epsilon for budget in budgets], values)
-        rankings.append(Ranking(name, [epsilon for *_, epsilon in ranked], best))
-    ours = set(rankings[0].best)
     claims = []
-    points: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    opposite: list[tuple[float | None, tuple[str, str]]] = []
-    by_gap = (each.mean for pairs in found for each in pairs)
-    for budget, pair in ((each, pair) for each in budgets for pair in each.pairs):
-        first, second = (budget.groups[name].benefit.mean for name in pair.groups)
-        disparity = next(by_gap)
-        known_points = points.setdefault(pair.groups, [])
-        if disparity is not None and first is not None and second is not None:
-            known_points.append((disparity, first - second))
-            if disparity * (first - second) < 0:
-                opposite.append((budget.epsilon, pair.groups))
-        group = pair.exposure.group
-        difference = pair.exposure.difference.value
-        if pair.exposure.p_value is not None and difference is not None:
-            claims.append(
-                EqualGapClaim(budget.epsilon, pair.groups, difference, bool(group))
-            )
+    correlations = {}
+    for budget in budgets:
+        for pair in budget.pairs:
+            claims += _claims(budget, pair)
+            correlations[pair.groups] = _correlation(points, pair.groups)
     return Comparison(
         model=published.model,
         rankings=rankings,
-        ranking_disagreement={
-            other.measure: ours.isdisjoint(other.best) if ours and other.best else None
-            for other in rankings[1:]
-        },
+        ranking_disagreement=_disagreement(rankings),
         opposite=opposite,
         equal_gap_claims=claims,
-        correlations={
-            pair: pearson(*np.array(xy).reshape(-1, 2).T) for pair, xy in points.items()
-        },
+        correlations=correlations,
     )
 
 
+def _rankings(budgets: Sequence[BudgetResult], published: AsPublished) -> list[Ranking]:
+    """By disparity and by its null, of the gap; and by the gaps of outcomes."""
+    disparity = []
+    null = []
+    for budget in published.budgets:
+        disparities = [pair.pcer_disparity for pair in budget.pairs]
+        disparity.append(spread([each.mean for each in disparities]))
+        null.append(spread([each.null_mean for each in disparities]))
+    parity = [budget.demographic_parity_gap.mean for budget in budgets]
+    odds = [budget.equalized_odds_gap.mean for budget in budgets]
+    return [
+        _ranking("pcer_disparity", budgets, disparity),
+        _ranking("pcer_disparity_null", budgets, null),
+        _ranking("demographic_parity_gap", budgets, parity),
+        _ranking("equalized_odds_gap", budgets, odds),
+    ]
+
+
+def _ranking(
+    measure: str, budgets: Sequence[BudgetResult], values: Sequence[float | None]
+) -> Ranking:
+    ranked = sorted(
+        (value, budget.budget, budget.epsilon)
+        for value, budget in zip(values, budgets, strict=True)
+        if value is not None
+    )
+    best = smallest([budget.epsilon for budget in budgets], values)
+    return Ranking(measure, [epsilon for *_, epsilon in ranked], best)
+
+
+def _disagreement(rankings: Sequence[Ranking]) -> dict[str, bool | None]:
+    """By measure, whether it shares no best budget with the first; None: not known."""
+    first, *others = rankings
+    best = set(first.best)
+    disagreement: dict[str, bool | None] = {}
+    for other in others:
+        is_known = best and other.best
+        disagreement[other.measure] = best.isdisjoint(other.best) if is_known else None
+    return disagreement
+
+
+def _points(budgets: Sequence[BudgetResult], published: AsPublished) -> list[_Point]:
+    """Every pair at every budget where its numbers are known."""
+    points = []
+    for budget, of_paper in zip(budgets, published.budgets, strict=True):
+        for pair, paper_pair in zip(budget.pairs, of_paper.pairs, strict=True):
+            first, second = (budget.groups[name].benefit.mean for name in pair.groups)
+            disparity = paper_pair.pcer_disparity.mean
+            if disparity is not None and first is not None and second is not None:
+                points.append(
+                    _Point(budget.epsilon, pair.groups, disparity, first - second)
+                )
+    return points
+
+
+def _claims(budget: BudgetResult, pair: PairResult) -> list[EqualGapClaim]:
+    """The claim of a pair at a budget; none where exposures were not compared."""
+    difference = pair.exposure.difference.value
+    if pair.exposure.p_value is None or difference is None:
+        return []
+    refuted = bool(pair.exposure.group)
+    return [EqualGapClaim(budget.epsilon, pair.groups, difference, refuted)]
+
+
+def _correlation(points: Sequence[_Point], groups: tuple[str, str]) -> float | None:
+    of_pair = [point for point in points if point.groups == groups]
+    disparities = np.array([point.disparity for point in of_pair])
+    rates = np.array([point.rate_difference for point in of_pair])
+    return pearson(disparities, rates)
+
+
 def pearson(x: FloatArray, y: FloatArray) -> float | None:
-    """Pearson r where both are known; None for fewer than three, or if one varies by rounding."""
+    """Pearson's r where both are known.
+
+    None for fewer than three, or if one varies by rounding only.
+    """
     is_known = np.isfinite(x) & np.isfinite(y)
-    columns = x[is_known], y[is_known]
-    if is_known.sum() < 3 or any(
-        np.ptp(x) <= TIE_TOLERANCE * np.abs(x).max() for x in columns
-    ):
+    if is_known.sum() < 3:
         return None
+    columns = (x[is_known], y[is_known])
+    for column in columns:
+        if np.ptp(column) <= TIE_TOLERANCE * np.abs(column).max():
+            return None
     return float(np.corrcoef(*columns)[0, 1])
 
 
+class Exceeding(NamedTuple):
+    """Proposition 1 as a measurement: cells (setting, group) of an advantage."""
+
+    n_above: int  # where it is above the gap
+    n_beyond_errors: int  # of those, beyond the errors of both (one-sided, Holm)
+    n_cells: int
+
+
 class ProxyAgreement(NamedTuple):
-    """One attack beside the overfitting gap: correlations of costs and disparities, and counts."""
+    """One attack beside the overfitting gap: correlations, and counts over settings."""
 
     proxy: str
     correlation: float | None
@@ -139,69 +204,83 @@ class ProxyAgreement(NamedTuple):
     n_same_sign: int
     n_larger_disparity: int
     disparity_correlation: float | None
-    # Proposition 1 as a measurement: cells in which the advantage is above the gap,
-    # those of them beyond the errors of both (one-sided, Holm), and all; None for a
-    # cost that is no advantage.
-    exceeding: tuple[int, int, int] | None
+    exceeding: Exceeding | None  # None for an attack that is no advantage
+
+
+class _OverSettings(NamedTuple):
+    """One attack's numbers, (setting, group) or (setting, pair)."""
+
+    cost: FloatArray  # mean over seeds
+    error: FloatArray
+    disparity: FloatArray  # mean over seeds; NaN where there is none by seed
 
 
 def agreement(audit: Audit) -> list[ProxyAgreement]:
-    """Every attack that the audited release has beside the gap."""
+    """Every attack that the audited release has beside the gap.
+
+    Pairs go by the audit's own names, which may be spelt otherwise than in the release
+    (``as_shown``).
+    """
     release = audit.sources[0]
     names = audit.subject.groups
+    pairs = []
+    for pair in audit.budgets[0].pairs:
+        pairs.append([names.index(name) for name in pair.groups])
     inflation = release.kept(Facts).inflation
-    by_cost = measure_costs(panels(release), audit.plan, inflation=inflation)
-    # By the audit's own names, which may be spelt otherwise than in the release: see
-    # ``as_shown``.
-    pairs = [
-        [names.index(name) for name in pair.groups] for pair in audit.budgets[0].pairs
+    by_attack = measure_costs(panels(release), audit.plan, inflation=inflation)
+    gap = _over_settings(by_attack.pop(GAP.name), pairs)
+    return [
+        _agreement_of(name, _over_settings(by_attack[name], pairs), gap)
+        for name in sorted(by_attack)
     ]
-    gap_cost, gap_error, ours = _costs_and_disparities(by_cost.pop(GAP.name), pairs)
-    found = []
-    for name in sorted(by_cost):
-        cost, error, theirs = _costs_and_disparities(by_cost[name], pairs)
-        exceeding = None
-        if proxy_named(name).scale.is_advantage:
-            excess = cost - gap_cost
-            p = holm(upper_p(excess, np.hypot(error, gap_error)))
-            counts = (
-                (excess > 0).sum(),
-                (p <= SIGNIFICANCE).sum(),
-                np.isfinite(excess).sum(),
-            )
-            exceeding = int(counts[0]), int(counts[1]), int(counts[2])
-        found.append(
-            ProxyAgreement(
-                proxy=name,
-                correlation=pearson(gap_cost, cost),
-                n_settings=int(np.isfinite(ours * theirs).sum()),
-                n_same_sign=int((ours * theirs > 0).sum()),
-                n_larger_disparity=int((np.abs(theirs) >= np.abs(ours)).sum()),
-                disparity_correlation=pearson(ours, theirs),
-                exceeding=exceeding,
-            )
-        )
-    return found
 
 
-def _costs_and_disparities(
+def _agreement_of(
+    name: str, attack: _OverSettings, gap: _OverSettings
+) -> ProxyAgreement:
+    ours = gap.disparity
+    theirs = attack.disparity
+    is_advantage = proxy_named(name).scale.is_advantage
+    return ProxyAgreement(
+        proxy=name,
+        correlation=pearson(gap.cost, attack.cost),
+        n_settings=int(np.isfinite(ours * theirs).sum()),
+        n_same_sign=int((ours * theirs > 0).sum()),
+        n_larger_disparity=int((np.abs(theirs) >= np.abs(ours)).sum()),
+        disparity_correlation=pearson(ours, theirs),
+        exceeding=_exceeding(attack, gap) if is_advantage else None,
+    )
+
+
+def _exceeding(attack: _OverSettings, gap: _OverSettings) -> Exceeding:
+    excess = attack.cost - gap.cost
+    p = holm(upper_p(excess, np.hypot(attack.error, gap.error)))
+    return Exceeding(
+        n_above=int((excess > 0).sum()),
+        n_beyond_errors=int((p <= SIGNIFICANCE).sum()),
+        n_cells=int(np.isfinite(excess).sum()),
+    )
+
+
+def _over_settings(
     measured: Sequence[Measured], pairs: Sequence[Sequence[int]]
-) -> list[FloatArray]:
-    """Over budgets: mean costs of groups, their standard errors, mean disparities of pairs."""
-    rows = []
-    (first, second) = np.array(pairs).T
-    for setting in measured:
-        # The gap is clipped as published, all else signed; NaN where there is none.
-        clipped = (
-            np.maximum(setting.cost, 0.0) if setting.proxy == GAP else setting.cost
-        )
-        unknown = np.full(setting.cost.shape[1], np.nan)
-        error = (
-            unknown if setting.exposed is None else np.sqrt(setting.exposed.variance)
-        )
-        ratio = metrics.pcer(setting.benefit, setting.cost, floor=setting.floor).mean(
-            axis=0
-        )
-        disparity = np.where(setting.is_pooled, np.nan, ratio[first] - ratio[second])
-        rows.append((clipped.mean(axis=0), error, disparity))
-    return [np.stack(part) for part in zip(*rows, strict=True)]
+) -> _OverSettings:
+    rows = [_of_setting(setting, pairs) for setting in measured]
+    columns = zip(*rows, strict=True)
+    return _OverSettings(*[np.stack(column) for column in columns])
+
+
+def _of_setting(measured: Measured, pairs: Sequence[Sequence[int]]) -> _OverSettings:
+    """One setting's row: the gap is clipped as published, all else signed."""
+    first, second = np.array(pairs).T
+    cost = measured.cost
+    if measured.proxy == GAP:
+        cost = np.maximum(cost, 0.0)
+    error = np.full(cost.shape[1], np.nan)
+    if measured.exposed is not None:
+        error = np.sqrt(measured.exposed.variance)
+    by_seed = metrics.pcer(measured.benefit, measured.cost, floor=measured.floor)
+    ratio = by_seed.mean(axis=0)
+    difference = ratio[first] - ratio[second]
+    disparity = np.where(measured.is_pooled, np.nan, difference)
+    return _OverSettings(cost.mean(axis=0), error, disparity)

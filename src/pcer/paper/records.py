@@ -1,4 +1,8 @@
-"""Which of the paper's numbers does an audit file hold?"""
+"""Which of the paper's numbers does an audit file hold?
+
+Made in ``numbers``, ``null`` and ``algorithm1``; read by the report and the study. To
+add a number: a field here, which becomes one of the audit file and its schema.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from pcer.measuring.verdict import GridVerdict
 
 
 class Summary(Record):
-    """A quantity over seeds: mean, sample standard deviation, bootstrap interval of the mean."""
+    """A quantity over seeds: mean, sample deviation, bootstrap interval of the mean."""
 
     mean: float | None
     std: float | None
@@ -22,15 +26,14 @@ class NullPicture(Record):
 
 
 class Disparity(Summary):
-    """The paper's number for a pair, with its sign test and its null: if nothing were memorised."""
+    """The paper's number for a pair, with its sign test and its null."""
 
     n_positive_seeds: int | None
     sign_test_p: float | None
     null_mean: float | None
     null_interval: tuple[float, float] | None
-    is_beyond_null: (
-        bool | None
-    )  # outside it, simultaneous over settings and pairs; None: no null
+    # Outside the null's interval, simultaneous over settings and pairs; None: no null.
+    is_beyond_null: bool | None
 
 
 class FloorRow(Summary):
@@ -69,7 +72,7 @@ class EquitableBudget(Record):
 
 
 class Algorithm1(Record):
-    """The paper's Algorithm 1 as published, and again over the informative floors only."""
+    """The paper's Algorithm 1 as published, and over the informative floors only."""
 
     equitable_budget: list[EquitableBudget]
     verdict: GridVerdict | None  # None where no disparity is known
@@ -79,7 +82,7 @@ class Algorithm1(Record):
 
 
 class AsPublished(Record):
-    """What the paper computes for one model: the gap is the cost, whatever the plan names."""
+    """What the paper computes for one model: the gap is the cost, whatever the plan."""
 
     model: str | None
     cost: str

@@ -1,8 +1,15 @@
-"""What does a release declare, and what are its counts, as arrays over runs and splits?"""
+"""What does a release declare, and what are its counts, as arrays?
+
+``Facts`` is made once a release (``release.kept(Facts)``): the checks of ``logic`` look
+at it, and the audit takes effective numbers of units from it. ``Splits`` is what the
+checks of ``chance`` look at: the distinct splits of a release that says that they are
+random.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,6 +26,7 @@ from pcer.wording import setting_name
 
 # Probability that a release with true declarations is contradicted, over all checks.
 LEVEL: Final = 0.01
+SHARE_OF_REPEATS: Final = 0.37  # of that, for splits that are an earlier one
 RECORD: Final = "record"
 LABELS: Final = ("negative label", "positive label")
 # As the file has it: 1 and "1" are two names, None is no name.
@@ -47,6 +55,11 @@ def stated_epsilon(panel: Panel) -> float | None:
     return None if math.isinf(panel.epsilon) else panel.epsilon
 
 
+def split_words(name: SplitName) -> str:
+    """A split as part of a sentence."""
+    return "the unnamed split" if name is None else f"split {name!r}"
+
+
 class Setting(NamedTuple):
     """One setting of a release; its runs in the order of the panel's seeds."""
 
@@ -56,144 +69,198 @@ class Setting(NamedTuple):
 
 
 class Facts:
-    """What a release declares, and its counts as arrays over the runs of all settings."""
+    """What a release declares, and its counts as arrays over the runs of all settings.
+
+    Attributes:
+        release: the release.
+        groups: names of its groups.
+        settings: with their runs.
+        runs_by_split: positions of each split's runs, splits in the order in which they
+            first occur.
+        sizes: records by group alone; None where some are not released.
+        cells: tables (part, label, predicted, run, group), NaN of a run without counts;
+            None where no run has any.
+        labelled: records by group and label, of these tables.
+        protects_unit: whether the epsilon is that of the unit that splits exchange.
+        effective_units: (group,) how many units the records are worth; None: not said.
+        inflation: (group,) records over effective units, which multiplies a variance;
+            None: not known.
+    """
 
     def __init__(self, release: Release) -> None:
         by_setting = panels(release)
-        units = release.training.effective_units
-        runs = iter(
-            sorted(
-                release.runs, key=lambda run: (run.model or "", run.budget, run.seed)
-            )
-        )
+        unit = release.training.unit_of_split
+        protected = (None, RECORD, release.subject.unit_of_privacy)
         self.release = release
         self.groups = tuple(release.subject.groups)
-        self.settings = [
-            Setting(
-                setting_name(p.model, stated_epsilon(p)),
-                p,
-                [next(runs) for _ in p.seeds],
-            )
-            for p in by_setting
-        ]
-        # Positions of the runs of each split, splits in the order they first occur.
-        self.runs_by_split: dict[SplitName, list[int]] = {}
-        for k, run in enumerate(
-            run for setting in self.settings for run in setting.runs
-        ):
-            self.runs_by_split.setdefault(run.split, []).append(k)
-        self.sizes: SplitCounts | None = (
-            None  # without labels; None where some are not released
-        )
-        if all(panel.has_sizes for panel in by_setting):
-            parts = (
-                [panel.n_train for panel in by_setting],
-                [panel.n_test for panel in by_setting],
-            )
-            self.sizes = SplitCounts(
-                *(np.concatenate(part)[:, :, None] for part in parts)
-            )
-        # Tables (part, label, predicted, run, group), NaN where one has no counts; None
-        # without.
-        self.cells: FloatArray | None = None
-        self.labelled: SplitCounts | None = None  # of them, by label alone
-        if tables := [
-            [[[part.tn, part.fp], [part.fn, part.tp]] for part in (p.train, p.test)]
-            for p in by_setting
-            if p.train is not None and p.test is not None
-        ]:
-            self.cells = np.concatenate(tables, axis=3)
-            self.labelled = SplitCounts(*self.cells.sum(axis=2).transpose(0, 2, 3, 1))
-        # Whether the epsilon is that of the unit that splits exchange.
-        protected = (None, RECORD, release.subject.unit_of_privacy)
-        self.protects_unit = release.training.unit_of_split in protected
-        self.effective_units: FloatArray | None = None
-        if units is not None and all(name in units for name in self.groups):
-            self.effective_units = np.array(
-                [float(units[name]) for name in self.groups]
-            )
-        # N / effective units of each group, which multiplies its variance; None where
-        # not known.
-        self.inflation: FloatArray | None = None
-        if release.training.unit_of_split in (None, RECORD):
-            self.inflation = np.ones(len(self.groups))
-        elif self.effective_units is not None and self.sizes is not None:
-            records = self.sizes.total[0].sum(axis=1)
-            self.inflation = np.maximum(1.0, records / self.effective_units)
+        self.settings = _settings(release, by_setting)
+        self.runs_by_split = _runs_by_split(self.settings)
+        self.sizes = _sizes(by_setting)
+        self.cells = _cells(by_setting)
+        self.labelled = None if self.cells is None else _labelled(self.cells)
+        self.protects_unit = unit in protected
+        self.effective_units = _effective_units(release)
+        self.inflation = _inflation(release, self.sizes, self.effective_units)
 
 
-class Splits:
-    """The distinct splits of a release; names that are one split beyond chance count once."""
+def _settings(release: Release, by_setting: Sequence[Panel]) -> list[Setting]:
+    runs = sorted(release.runs, key=lambda run: (run.model or "", run.budget, run.seed))
+    settings = []
+    start = 0
+    for panel in by_setting:
+        end = start + len(panel.seeds)
+        name = setting_name(panel.model, stated_epsilon(panel))
+        settings.append(Setting(name, panel, runs[start:end]))
+        start = end
+    return settings
 
-    def __init__(self, facts: Facts, cuts: SplitCounts, inflation: FloatArray) -> None:
-        names = list(facts.runs_by_split)
-        repeats = hypergeometric.repeats(cuts)
-        self.facts = facts
-        self.inflation = inflation
-        self.stratified_by = strata = facts.release.training.stratified_by or "nothing"
-        if strata == "nothing" and cuts.has_labels:
-            # Given its numbers in the strata a random split is random within them, so
-            # repeats can always be tested within what happens to be balanced.
-            rounded: tuple[StratifiedBy, ...] = ("label", "group")
-            strata = next(
-                (by for by in rounded if hypergeometric.is_rounded(cuts, by)), strata
-            )
-        self.repeats_p = max(
-            SMALLEST_P, hypergeometric.chance_of_repeats(cuts, strata, inflation)
-        )
-        # Splits that are, beyond chance, an earlier one; by position.
-        self.repeats = repeats if self.repeats_p <= SHARE_OF_REPEATS * LEVEL else {}
-        kept = [s for s in range(len(names)) if s not in self.repeats]
-        self.names = [names[split] for split in kept]
-        self.cuts = cuts.only(kept)
-        # Settings, the correct records of one run for each of their splits, and names
-        # of these.
-        self.measured = [row for row in map(_correct_records, facts.settings) if row[2]]
+
+def _runs_by_split(settings: Sequence[Setting]) -> dict[SplitName, list[int]]:
+    positions: dict[SplitName, list[int]] = {}
+    position = 0
+    for setting in settings:
+        for run in setting.runs:
+            positions.setdefault(run.split, []).append(position)
+            position += 1
+    return positions
+
+
+def _sizes(by_setting: Sequence[Panel]) -> SplitCounts | None:
+    """(run, group, 1) records of both parts."""
+    if not all(panel.has_sizes for panel in by_setting):
+        return None
+    train = np.concatenate([panel.n_train for panel in by_setting])
+    test = np.concatenate([panel.n_test for panel in by_setting])
+    return SplitCounts(train[:, :, None], test[:, :, None])
+
+
+def _cells(by_setting: Sequence[Panel]) -> FloatArray | None:
+    """Confusion tables (part, label, predicted, run, group) of training and test."""
+    tables = []
+    for panel in by_setting:
+        if panel.train is not None and panel.test is not None:
+            parts = (panel.train, panel.test)
+            tables.append([[[part.tn, part.fp], [part.fn, part.tp]] for part in parts])
+    return np.asarray(np.concatenate(tables, axis=3)) if tables else None
+
+
+def _labelled(cells: FloatArray) -> SplitCounts:
+    """(run, group, label) records of both parts."""
+    return SplitCounts(*cells.sum(axis=2).transpose(0, 2, 3, 1))
+
+
+def _effective_units(release: Release) -> FloatArray | None:
+    units = release.training.effective_units
+    names = release.subject.groups
+    if units is None or not all(name in units for name in names):
+        return None
+    return np.array([float(units[name]) for name in names])
+
+
+def _inflation(
+    release: Release, sizes: SplitCounts | None, effective_units: FloatArray | None
+) -> FloatArray | None:
+    """Records over effective units; 1 where the unit of the split is the record."""
+    if release.training.unit_of_split in (None, RECORD):
+        return np.ones(len(release.subject.groups))
+    if effective_units is None or sizes is None:
+        return None
+    records = sizes.total[0].sum(axis=1)
+    return np.asarray(np.maximum(1.0, records / effective_units))
 
 
 def named_cuts(facts: Facts) -> SplitCounts | None:
     """Every split once, by name; runs without a name count as one split.
 
+    By group and label if some run of each split gives its labels, else by group alone;
     None without sizes.
-
-    By group and label if some run of each split gives its labels, else by group alone.
     """
     by_name = facts.runs_by_split.values()
-    cuts = []
-    for part in facts.labelled or ():
-        tables = [part[runs] for runs in by_name]
-        first = [
-            np.isfinite(table).all(axis=2).argmax(axis=0) for table in tables
-        ]  # by group
-        rows = zip(tables, first, strict=True)
-        cuts.append(np.stack([table[row, np.arange(len(row))] for table, row in rows]))
-    if cuts and np.isfinite(cuts).all():
-        return SplitCounts(*cuts)
-    return (
-        None if facts.sizes is None else facts.sizes.only([runs[0] for runs in by_name])
-    )
+    if facts.labelled is not None:
+        train = [_first_known(facts.labelled.train[runs]) for runs in by_name]
+        test = [_first_known(facts.labelled.test[runs]) for runs in by_name]
+        cuts = SplitCounts(np.stack(train), np.stack(test))
+        if np.isfinite(cuts).all():
+            return cuts
+    if facts.sizes is None:
+        return None
+    return facts.sizes.only([runs[0] for runs in by_name])
 
 
-def _correct_records(setting: Setting) -> tuple[str, Strata, list[SplitName]]:
-    """The lowest-numbered seed represents its split, if it has the accuracy of every group."""
+def _first_known(table: FloatArray) -> FloatArray:
+    """Of runs of one split (run, group, label), each group's first whole row."""
+    first = np.isfinite(table).all(axis=2).argmax(axis=0)
+    return np.asarray(table[first, np.arange(len(first))])
+
+
+class CorrectRecords(NamedTuple):
+    """What one run of each split gets right in one setting; the names of the splits."""
+
+    setting: str
+    strata: Strata
+    splits: list[SplitName]
+
+
+class Splits:
+    """The distinct splits of a release.
+
+    Names that are, beyond chance, one split count once.
+
+    Attributes:
+        facts: of the release.
+        inflation: (group,) by how much clumps of records multiply a variance.
+        stratified_by: what splits are said to be balanced on.
+        repeats_p: chance of so many splits that are an earlier one.
+        repeats: splits that are, beyond chance, an earlier one; by position.
+        names: of the splits that are left.
+        cuts: of the splits that are left.
+        measured: of every setting that has the accuracies.
+    """
+
+    def __init__(self, facts: Facts, cuts: SplitCounts, inflation: FloatArray) -> None:
+        names = list(facts.runs_by_split)
+        self.facts = facts
+        self.inflation = inflation
+        self.stratified_by: StratifiedBy = (
+            facts.release.training.stratified_by or "nothing"
+        )
+        chance = hypergeometric.chance_of_repeats(
+            cuts, _strata_of_repeats(cuts, self.stratified_by), inflation
+        )
+        self.repeats_p = max(SMALLEST_P, chance)
+        is_beyond_chance = self.repeats_p <= SHARE_OF_REPEATS * LEVEL
+        self.repeats = hypergeometric.repeats(cuts) if is_beyond_chance else {}
+        left = [split for split in range(len(names)) if split not in self.repeats]
+        self.names = [names[split] for split in left]
+        self.cuts = cuts.only(left)
+        every = [_correct_records(setting) for setting in facts.settings]
+        self.measured = [correct for correct in every if correct.splits]
+
+
+def _strata_of_repeats(cuts: SplitCounts, stratified_by: StratifiedBy) -> StratifiedBy:
+    """Within which strata repeats are tested.
+
+    Given its numbers in the strata a random split is random within them, so repeats can
+    always be tested within what happens to be balanced.
+    """
+    rounded: tuple[StratifiedBy, ...] = ("label", "group")
+    if stratified_by == "nothing" and cuts.has_labels:
+        for strata in rounded:
+            if hypergeometric.is_rounded(cuts, strata):
+                return strata
+    return stratified_by
+
+
+def _correct_records(setting: Setting) -> CorrectRecords:
+    """The lowest-numbered seed is a split's run, if it has every group's accuracy."""
     panel = setting.panel
-    strata = strata_of(setting.panel)
-    n = (
-        panel.n_train
-        if panel.train is None or panel.test is None
-        else panel.train.n + panel.test.n
-    )
-    is_known = np.asarray(
-        np.isfinite(strata.hits + strata.correct + n).all(axis=(0, 2))
-    )
+    strata = strata_of(panel)
+    n = panel.n_train
+    if panel.train is not None and panel.test is not None:
+        n = panel.train.n + panel.test.n
+    numbers = strata.hits + strata.correct + n  # NaN where one of them is
+    is_known = np.asarray(np.isfinite(numbers).all(axis=(0, 2)))
     runs = [run for run in lowest_seeds(panel.split).tolist() if is_known[run]]
-    names = [setting.runs[run].split for run in runs]
-    return setting.name, Strata(*(part[:, runs] for part in strata)), names
-
-
-SHARE_OF_REPEATS: Final = 0.37
-
-
-def split_words(name: SplitName) -> str:
-    """A split as part of a sentence."""
-    return "the unnamed split" if name is None else f"split {name!r}"
+    splits = [setting.runs[run].split for run in runs]
+    parts = [part[:, runs] for part in strata]
+    return CorrectRecords(setting.name, Strata(*parts), splits)

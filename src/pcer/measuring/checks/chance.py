@@ -1,15 +1,29 @@
-"""Which declarations of a release would its counts contradict only by rare chance?"""
+"""Which declarations of a release would its counts contradict only by rare chance?
+
+Each check takes the distinct ``Splits`` of a release and its share of ``LEVEL``, and
+yields a ``Finding`` where chance has at most that probability if the declarations are
+true; over groups and settings p-values are adjusted by Holm, or Bonferroni. ``table``
+lists the checks and says how to add one.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from pcer.measuring import hypergeometric
-from pcer.measuring.checks.arrays import LABELS, RECORD, Finding, Splits, split_words
+from pcer.measuring.checks.arrays import (
+    LABELS,
+    RECORD,
+    CorrectRecords,
+    Finding,
+    Setting,
+    Splits,
+    split_words,
+)
 from pcer.measuring.exact import PLAIN_MEAN, SMALLEST_P, dispersion
 from pcer.measuring.hypergeometric import SplitCounts
 from pcer.measuring.measure import measure_costs
@@ -33,48 +47,71 @@ ADVANTAGES: Final = {
 }
 
 
+# Splits that are alike
+
+
 def repeated_splits(splits: Splits, level: float) -> Iterator[Finding]:
     """Different random splits rarely cut every group and label alike."""
-    if splits.repeats and splits.repeats_p <= level:
-        names = list(splits.facts.runs_by_split)
-        n = len(splits.names)
-        p = splits.repeats_p
-        again, first = next(iter(splits.repeats.items()))
-        found = {"names": len(names), "n": n, "s": "s" * (n > 1), "chance": _chance(p)}
-        found |= {"first": names[first], "again": names[again]}
-        yield Finding(say("checks", "repeated_splits", **found), p)
+    if not splits.repeats or splits.repeats_p > level:
+        return
+    names = list(splits.facts.runs_by_split)
+    n = len(splits.names)
+    again, first = next(iter(splits.repeats.items()))
+    sentence = say(
+        "checks",
+        "repeated_splits",
+        names=len(names),
+        n=n,
+        s="s" if n > 1 else "",
+        chance=_chance(splits.repeats_p),
+        first=names[first],
+        again=names[again],
+    )
+    yield Finding(sentence, splits.repeats_p)
 
 
 def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
-    """Different splits rarely give the same confusion tables, even where they cut groups alike.
+    """Different splits rarely give the same confusion tables, even if cut alike.
 
     A model that is the same in all splits has the most equal tables: given its right
     and wrong records, those in training are hypergeometric within each label and group.
     """
     if splits.repeats or not splits.measured:
         return
-    every = []
-    p_values = []
-    for _, strata, _ in splits.measured:
-        by_split = (
-            np.moveaxis(part, 1, 0).reshape(part.shape[1], -1) for part in strata
+    tables = [_right_and_wrong(correct) for correct in splits.measured]
+    chances = []
+    for correct, table in zip(splits.measured, tables, strict=True):
+        n_labels = len(correct.strata.total)
+        inflation = np.tile(splits.inflation, n_labels)
+        chances.append(hypergeometric.chance_of_repeats(table, "group", inflation))
+    p_values = holm(np.array(chances))
+    for setting in np.flatnonzero(p_values <= level):
+        name, _, names = splits.measured[setting]
+        p = p_values[setting]
+        again, first = next(iter(hypergeometric.repeats(tables[setting]).items()))
+        alike = listed([split_words(names[split]) for split in (first, again)])
+        sentence = say(
+            "checks", "repeated_tables", at=name, alike=alike, chance=_chance(p)
         )
-        total, trained, correct, hits = by_split
-        train = np.stack([trained - hits, hits], axis=2)
-        every.append(
-            SplitCounts(train, np.stack([total - correct, correct], axis=2) - train)
-        )
-        inflation = np.tile(splits.inflation, len(strata.total))
-        p_values.append(hypergeometric.chance_of_repeats(every[-1], "group", inflation))
-    adjusted = holm(np.array(p_values))
-    for (name, _, names), p, tables in zip(
-        splits.measured, adjusted, every, strict=True
-    ):
-        if p <= level:
-            again, first = next(iter(hypergeometric.repeats(tables).items()))
-            alike = listed([split_words(names[split]) for split in (first, again)])
-            found = {"at": name, "alike": alike, "chance": _chance(p)}
-            yield Finding(say("checks", "repeated_tables", **found), p)
+        yield Finding(sentence, p)
+
+
+def _right_and_wrong(correct: CorrectRecords) -> SplitCounts:
+    """Records of every split by cell (label and group), and by wrong and right."""
+
+    def by_split(part: FloatArray) -> FloatArray:
+        return np.moveaxis(part, 1, 0).reshape(part.shape[1], -1)
+
+    strata = correct.strata
+    total = by_split(strata.total)
+    trained = by_split(strata.trained)
+    right = by_split(strata.correct)
+    hits = by_split(strata.hits)
+    train = np.stack([trained - hits, hits], axis=2)
+    return SplitCounts(train, np.stack([total - right, right], axis=2) - train)
+
+
+# What splits are balanced on
 
 
 def balance(splits: Splits, level: float) -> Iterator[Finding]:
@@ -83,55 +120,63 @@ def balance(splits: Splits, level: float) -> Iterator[Finding]:
     Units of several records cannot be balanced exactly, so they are not checked; nor
     are labels where records without a group, or without labels, may balance the others.
     """
-    facts = splits.facts
-    cuts = splits.cuts
     strata = splits.stratified_by
-    subject = facts.release.subject
-    sizes = facts.sizes
-    if facts.release.training.unit_of_split not in (None, RECORD):
+    if splits.facts.release.training.unit_of_split not in (None, RECORD):
         return
     if strata == "nothing":
         yield from _undeclared_balance(splits, level)
         return
-    n_missing = subject.n_missing_group
-    if n_missing is None and subject.n_records is not None and sizes is not None:
-        n_missing = subject.n_records - int(sizes.total[0].sum())
-    if strata != "label" or (cuts.has_labels and n_missing == 0):
-        missed, allowed = hypergeometric.misses(cuts, strata)
-        if (missed > allowed).any():
-            s, stratum = np.unravel_index(
-                int((missed - allowed).argmax()), missed.shape
-            )
-            found = {
-                "split": split_words(splits.names[s]),
-                "n": f"{missed[s, stratum]:,.0f}",
-            }
-            found |= {"stratum": _stratum_words(splits, int(stratum))}
-            by = "label and group" if strata == "both" else strata
-            yield Finding(say("checks", "not_balanced", **found, by=by))
+    if strata == "label" and not (splits.cuts.has_labels and _n_missing(splits) == 0):
+        return
+    missed, allowed = hypergeometric.misses(splits.cuts, strata)
+    if not (missed > allowed).any():
+        return
+    farthest = int((missed - allowed).argmax())
+    split, stratum = np.unravel_index(farthest, missed.shape)
+    sentence = say(
+        "checks",
+        "not_balanced",
+        by="label and group" if strata == "both" else strata,
+        split=split_words(splits.names[split]),
+        stratum=_stratum_words(splits, int(stratum)),
+        n=f"{missed[split, stratum]:,.0f}",
+    )
+    yield Finding(sentence)
+
+
+def _n_missing(splits: Splits) -> int | None:
+    """Records without a group; None where it is not known."""
+    subject = splits.facts.release.subject
+    sizes = splits.facts.sizes
+    if subject.n_missing_group is not None:
+        return subject.n_missing_group
+    if subject.n_records is None or sizes is None:
+        return None
+    return subject.n_records - int(sizes.total[0].sum())
 
 
 def _undeclared_balance(splits: Splits, level: float) -> Iterator[Finding]:
     cuts = splits.cuts
-    possible: tuple[StratifiedBy, ...] = (
-        ("label", "group") if cuts.has_labels else ("group",)
+    possible: list[StratifiedBy] = ["label", "group"] if cuts.has_labels else ["group"]
+    p_values = dict[StratifiedBy, float]()
+    for strata in possible:
+        if hypergeometric.is_rounded(cuts, strata):
+            chance = hypergeometric.chance_rounded(cuts, strata)
+            p_values[strata] = min(1.0, len(possible) * chance)
+    balanced = [strata for strata, p in p_values.items() if p <= level]
+    if not balanced:
+        return
+    p = max(p_values[strata] for strata in balanced)
+    is_denied = splits.facts.release.training.stratified_by is not None
+    sentence = say(
+        "checks",
+        "balance_denied" if is_denied else "balance_unsaid",
+        n=len(cuts.train),
+        by=" and ".join(balanced),
+        chance=_chance(p),
+        declare=balanced[0] if len(balanced) == 1 else "both",
     )
-    p_values = {
-        strata: min(1.0, len(possible) * hypergeometric.chance_rounded(cuts, strata))
-        for strata in possible
-        if hypergeometric.is_rounded(cuts, strata)
-    }
-    if balanced := [strata for strata, p in p_values.items() if p <= level]:
-        p = max(p_values[strata] for strata in balanced)
-        is_denied = splits.facts.release.training.stratified_by is not None
-        found = {
-            "n": len(cuts.train),
-            "by": " and ".join(balanced),
-            "chance": _chance(p),
-        }
-        found |= {"declare": balanced[0] if len(balanced) == 1 else "both"}
-        form = "balance_denied" if is_denied else "balance_unsaid"
-        yield Finding(say("checks", form, **found), p, caps_verdict=is_denied)
+    yield Finding(sentence, p, caps_verdict=is_denied)
 
 
 def _stratum_words(splits: Splits, stratum: int) -> str:
@@ -143,161 +188,234 @@ def _stratum_words(splits: Splits, stratum: int) -> str:
     return name if n_labels == 1 else f"{name} with the {LABELS[label]}"
 
 
+# Mixes of labels and groups
+
+
 def label_mix(splits: Splits, level: float) -> Iterator[Finding]:
     """Random parts have the same mix of labels in every group, but for luck."""
-    cuts = splits.cuts
     strata = splits.stratified_by
-    if cuts.has_labels and strata != "both":
-        yield from _drifts(splits, level, cuts, strata, "label_mix")
+    if splits.cuts.has_labels and strata != "both":
+        yield from _drifts(splits, level, splits.cuts, strata, "label_mix")
 
 
 def group_mix(splits: Splits, level: float) -> Iterator[Finding]:
-    """Random parts take the same share of every group; by label, that is in the label mix."""
+    """Random parts take the same share of every group.
+
+    Where splits are balanced by label, that is in the label mix.
+    """
     cuts = splits.cuts
     strata = splits.stratified_by
     if strata == "nothing" or (strata == "label" and not cuts.has_labels):
-        groups = SplitCounts(*(part.sum(axis=2, keepdims=True) for part in cuts))
+        of_groups = [part.sum(axis=2, keepdims=True) for part in cuts]
+        groups = SplitCounts(*of_groups)
         yield from _drifts(splits, level, groups, "label", "group_mix")
 
 
 def _drifts(
     splits: Splits, level: float, cuts: SplitCounts, strata: StratifiedBy, form: str
 ) -> Iterator[Finding]:
+    """Groups whose mix in training and in test is unlikely over all splits."""
     chances = hypergeometric.label_chances(cuts, strata, splits.inflation)
-    whole = (
-        2 if cuts.has_labels else 1
-    )  # of what the shares are: a group, or all groups
-    shares = [
-        100 * part / np.maximum(part.sum(axis=whole, keepdims=True), 1) for part in cuts
-    ]
-    n = len(splits.names)
     independent = hypergeometric.n_fold_sets(splits.cuts) == 0
-    combined = [hypergeometric.combine(own, independent=independent) for own in chances]
+    combined = [
+        hypergeometric.combine(of_group, independent=independent)
+        for of_group in chances
+    ]
     p_values = holm(np.array(combined))
-    over = f" over {n} splits" if n > 1 else ""
-    for g in np.flatnonzero(p_values <= level).tolist():
-        # worst split
-        p = float(p_values[g])
-        s = int(chances[g].argmin()) * n // len(chances[g])
-        found = {
-            "group": splits.facts.groups[g],
-            "split": split_words(splits.names[s]),
-        }
-        found |= dict(
-            zip(("train", "test"), (part[s, g, -1] for part in shares), strict=True)
+    n_splits = len(splits.names)
+    for group in np.flatnonzero(p_values <= level).tolist():
+        p = float(p_values[group])
+        worst = int(chances[group].argmin()) * n_splits // len(chances[group])
+        sentence = say(
+            "checks",
+            form,
+            group=splits.facts.groups[group],
+            split=split_words(splits.names[worst]),
+            train=_percent(cuts.train[worst], group),
+            test=_percent(cuts.test[worst], group),
+            chance=_chance(p),
+            over=f" over {n_splits} splits" if n_splits > 1 else "",
         )
-        yield Finding(say("checks", form, **found, chance=_chance(p), over=over), p)
+        yield Finding(sentence, p)
+
+
+def _percent(part: FloatArray, group: int) -> float:
+    """The last label's percent of a group, or without labels a group's percent of all.
+
+    ``part`` is of one split, (group, label).
+    """
+    axis = 1 if part.shape[1] > 1 else 0
+    shares = 100 * part / np.maximum(part.sum(axis=axis, keepdims=True), 1)
+    return float(shares[group, -1])
+
+
+# Accuracies
 
 
 def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
-    """Accuracy differences that vary more over splits than random splits of such units do.
+    """Accuracy differences that vary more over splits than random splits allow.
 
     Models that memorise unequally vary more, too: a significant mean explains it. Folds
     of one set are negatively correlated: K of them vary K / (K - 1) times as much.
     """
-    n = len(splits.cuts.train)
-    sets = hypergeometric.n_fold_sets(splits.cuts)
-    inflation = splits.inflation * (n / (n - sets))
-    several = [
-        (name, strata) for name, strata, names in splits.measured if len(names) > 1
-    ]
-    spreads = [dispersion(strata, inflation=inflation) for _, strata in several]
+    n_splits = len(splits.cuts.train)
+    n_sets = hypergeometric.n_fold_sets(splits.cuts)
+    inflation = splits.inflation * (n_splits / (n_splits - n_sets))
+    several = [correct for correct in splits.measured if len(correct.splits) > 1]
+    spreads = [dispersion(each.strata, inflation=inflation) for each in several]
     if not spreads:
         return
     is_plain = np.stack([spread.mean_p_value for spread in spreads]) < PLAIN_MEAN
-    p_values = holm(
-        np.where(is_plain, 1, np.stack([spread.p_value for spread in spreads]))
-    )
-    for k, g in np.argwhere(p_values <= level):
-        (name, strata) = several[k]
-        p = p_values[k, g]
-        unit = splits.facts.release.training.unit_of_split or RECORD
-        found = {
-            "at": name,
-            "group": splits.facts.groups[g],
-            "n": strata.total.shape[1],
-        }
-        yield Finding(
-            say("checks", "dispersion", **found, unit=unit, chance=_chance(p)), p
+    unexplained = np.stack([spread.p_value for spread in spreads])
+    p_values = holm(np.where(is_plain, 1, unexplained))
+    for setting, group in np.argwhere(p_values <= level):
+        name, strata, _ = several[setting]
+        p = p_values[setting, group]
+        sentence = say(
+            "checks",
+            "dispersion",
+            unit=splits.facts.release.training.unit_of_split or RECORD,
+            at=name,
+            group=splits.facts.groups[group],
+            n=strata.total.shape[1],
+            chance=_chance(p),
         )
+        yield Finding(sentence, p)
 
 
 def below_zero(splits: Splits, level: float) -> Iterator[Finding]:
-    """Accuracies that are far lower in training than out of it, which memorisation only raises."""
-    every = [strata for _, strata, _ in splits.measured]
-    tails = [hypergeometric.lower_tails(strata, splits.inflation) for strata in every]
+    """Accuracies that are far lower in training than out of it.
+
+    Memorisation only raises them.
+    """
+    tails = [
+        hypergeometric.lower_tails(correct.strata, splits.inflation)
+        for correct in splits.measured
+    ]
     p_values = holm(np.array(tails))
-    if (p_values <= level).any():
-        k, g = np.unravel_index(int(np.nanargmin(p_values)), p_values.shape)
-        at = splits.measured[k][0]
-        group = splits.facts.groups[g]
-        p = p_values[k, g]
-        yield Finding(
-            say("checks", "below_zero", at=at, group=group, chance=_chance(p)), p
-        )
+    if not (p_values <= level).any():
+        return
+    setting, group = np.unravel_index(int(np.nanargmin(p_values)), p_values.shape)
+    p = p_values[setting, group]
+    sentence = say(
+        "checks",
+        "below_zero",
+        at=splits.measured[setting].setting,
+        group=splits.facts.groups[group],
+        chance=_chance(p),
+    )
+    yield Finding(sentence, p)
+
+
+# Attacks
+
+
+class _Claim(NamedTuple):
+    """Something that no attack can find, and by how much one exceeds it, (group,)."""
+
+    words: str
+    excess: FloatArray
+    error: FloatArray
+
+
+class _Exposure(NamedTuple):
+    """One attack's exposure in one setting, (group,); NaN of too small a group."""
+
+    value: FloatArray
+    error: FloatArray
 
 
 def impossible_attacks(splits: Splits, level: float) -> Iterator[Finding]:
-    """Attacks below chance, LiRA far below the plain attack, and more than an epsilon allows.
+    """Attacks below chance, LiRA far below the plain attack, more than epsilon allows.
 
-    Attacks differ in strength, so that no other two contradict each other. Splits have
-    fixed sizes: to exchange a record is one step between neighbours that replace one,
-    else two. An AUC compares two people, who in splits balanced on labels need two
-    exchanges if their labels differ.
+    Attacks differ in strength, so that no other two contradict each other.
     """
     facts = splits.facts
-    rows = list[tuple[str, FloatArray, FloatArray]]()
-    training = facts.release.training
-    replaces = str((training.config or {}).get("adjacency")).startswith("replace")
-    by_label = training.stratified_by not in ("nothing", "group")
-    measured = measure_costs(
-        [s.panel for s in facts.settings], Plan(), inflation=splits.inflation
-    )
-    cells = {
-        (cost, k): (
-            np.where(each.enough, exposed.value, np.nan),
-            np.sqrt(exposed.alone),
+    claims = list[_Claim]()
+    exposures = _exposures(splits)
+    for (attack, k), exposure in exposures.items():
+        plain = exposures.get((AUC_ADVANTAGE.name, k))
+        claims += _claims(splits, facts.settings[k], attack, exposure, plain)
+    excess = np.array([claim.excess for claim in claims])
+    error = np.array([claim.error for claim in claims])
+    p = upper_p(excess, np.maximum(error, SMALLEST_P))
+    p_values = holm(np.maximum(p, SMALLEST_P))
+    for row, group in np.argwhere(p_values <= level)[:1]:
+        sentence = say(
+            "checks",
+            "impossible",
+            what=claims[row].words,
+            group=facts.groups[group],
+            chance=_chance(p_values[row, group]),
         )
-        for cost, by_setting in measured.items()
-        for k, each in enumerate(by_setting)
-        if (exposed := each.exposed) is not None and cost != SPENT.name
-    }
-    for (cost, k), (value, error) in cells.items():
-        proxy = proxy_named(cost)
-        (name, panel, runs) = facts.settings[k]
-        finds = f"At {name} {proxy.phrase} finds"
-        times = ADVANTAGES.get(proxy.scale)
-        if proxy is not GAP:  # which has an exact check
-            rows.append(
-                (f"{finds} members less often than a coin would", -value, error)
-            )
-        if proxy is LIRA and (AUC_ADVANTAGE.name, k) in cells:
-            plain, more = (LEAST_LIRA * part for part in cells[AUC_ADVANTAGE.name, k])
-            less = f"{finds} less than half of what the plain AUC of losses shows"
-            rows.append((less, plain - value, np.hypot(error, more)))
-        if times and facts.protects_unit:
-            delta = max(run.dp_delta or 0.0 for run in runs)
-            n = 1 if replaces else 2
-            n *= 2 if by_label and proxy.scale is attack_kinds.AUC else 1
-            most = times * largest_advantage(panel.epsilon, delta, n_steps=n)
-            allowed = f"more than such an epsilon allows ({proxy.scale.hundredths(most)} of 100)"
-            rows.append((f"{finds} {allowed}", value - most, error))
-    excess, error = (np.array([row[k] for row in rows]) for k in (1, 2))
-    p_values = holm(
-        np.maximum(upper_p(excess, np.maximum(error, SMALLEST_P)), SMALLEST_P)
-    )
-    for k, g in np.argwhere(p_values <= level)[:1]:
-        found = {"what": rows[k][0], "group": facts.groups[g]}
-        p = p_values[k, g]
-        yield Finding(say("checks", "impossible", **found, chance=_chance(p)), p)
+        yield Finding(sentence, p_values[row, group])
+
+
+def _exposures(splits: Splits) -> dict[tuple[str, int], _Exposure]:
+    """By attack and setting, where they are known; not those that training counted."""
+    panels = [setting.panel for setting in splits.facts.settings]
+    by_attack = measure_costs(panels, Plan(), inflation=splits.inflation)
+    by_attack.pop(SPENT.name, None)
+    exposures = {}
+    for attack, by_setting in by_attack.items():
+        for k, measured in enumerate(by_setting):
+            if measured.exposed is not None:
+                exposures[attack, k] = _Exposure(
+                    np.where(measured.enough, measured.exposed.value, np.nan),
+                    np.sqrt(measured.exposed.alone),
+                )
+    return exposures
+
+
+def _claims(
+    splits: Splits,
+    setting: Setting,
+    attack: str,
+    exposure: _Exposure,
+    plain: _Exposure | None,
+) -> Iterator[_Claim]:
+    """What one attack cannot find in one setting; ``plain`` is of the AUC of losses."""
+    proxy = proxy_named(attack)
+    value, error = exposure
+    finds = f"At {setting.name} {proxy.phrase} finds"
+    if proxy is not GAP:  # which has an exact check
+        words = f"{finds} members less often than a coin would"
+        yield _Claim(words, -value, error)
+    if proxy is LIRA and plain is not None:
+        words = f"{finds} less than half of what the plain AUC of losses shows"
+        excess = LEAST_LIRA * plain.value - value
+        yield _Claim(words, excess, np.hypot(error, LEAST_LIRA * plain.error))
+    if proxy.scale in ADVANTAGES and splits.facts.protects_unit:
+        most = _most_allowed(splits, setting, proxy.scale)
+        allowed = proxy.scale.hundredths(most)
+        words = f"{finds} more than such an epsilon allows ({allowed} of 100)"
+        yield _Claim(words, value - most, error)
+
+
+def _most_allowed(splits: Splits, setting: Setting, scale: attack_kinds.Scale) -> float:
+    """The largest exposure that a setting's epsilon and delta allow.
+
+    Splits have fixed sizes: to exchange a record is one step between neighbours that
+    replace one, else two. An AUC compares two people, who in splits balanced on labels
+    need two exchanges if their labels differ.
+    """
+    training = splits.facts.release.training
+    replaces = str((training.config or {}).get("adjacency")).startswith("replace")
+    is_by_label = training.stratified_by not in ("nothing", "group")
+    n_steps = 1 if replaces else 2
+    if is_by_label and scale is attack_kinds.AUC:
+        n_steps *= 2
+    delta = max(run.dp_delta or 0.0 for run in setting.runs)
+    advantage = largest_advantage(setting.panel.epsilon, delta, n_steps=n_steps)
+    return ADVANTAGES[scale] * advantage
 
 
 def largest_advantage(epsilon: float, delta: float, *, n_steps: int) -> float:
-    """Half of the most by which chances p and q of one event differ, so many neighbours apart.
+    """Half of the most by which chances p and q of one event differ.
 
-    Proved: a step gives p <= min(e^epsilon q + delta, 1 - e^-epsilon (1 - q - delta)).
-    That is its own mirror image, so p - q is largest where p = 1 - q: half of the steps
-    lead up to 1/2.
+    They are ``n_steps`` neighbours apart. Proved: a step gives
+    p <= min(e^epsilon q + delta, 1 - e^-epsilon (1 - q - delta)). That is its own
+    mirror image, so p - q is largest where p = 1 - q: half of the steps lead up to 1/2.
     """
     shrink = math.exp(-epsilon)
     q = (1 - delta) * shrink / (1 + shrink) if n_steps % 2 else 0.5

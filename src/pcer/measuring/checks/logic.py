@@ -1,4 +1,9 @@
-"""Which declarations of a release do its own numbers contradict for certain?"""
+"""Which declarations of a release do its own numbers contradict for certain?
+
+Each check takes the ``Facts`` of a release and yields a ``Finding`` for each
+contradiction; no chance is involved. ``table`` lists the checks and says how to add
+one.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +26,25 @@ from pcer.measuring.exact import lowest_seeds
 from pcer.metrics import BoolArray, FloatArray
 from pcer.release import Release
 from pcer.release.attack_kinds import proxy_named
-from pcer.release.records import Run
+from pcer.release.records import Run, Training
 from pcer.wording import say, setting_name, some_of
 
 FINEST_DECIMALS: Final = 7
-SINGLE_PRECISION: Final = 1e-7
 # Rounding of a rate that was computed in single, or in double precision.
+SINGLE_PRECISION: Final = 1e-7
 DOUBLE_PRECISION: Final = 1e-12
 # People in the third largest cell of a table, below which equal tables say little.
 LEAST_RICH: Final = 5
 ROUNDED: Final = 1e-6  # relative difference of numbers of one file that count as equal
-# Standard errors by which the quick attack on placebo groups may differ from the exact
+# Standard errors by which the quick attack on made-up groups may differ from the exact
 # one.
 MOST_OFF: Final = 0.5
-LEAST_EXACT: Final = 5  # exactly attacked placebo groups that this check needs
+LEAST_EXACT: Final = 5  # exactly attacked made-up groups that this check needs
 LARGEST_EXPONENT: Final = 600.0  # e to that is a number
 MOST_NAMED: Final = 5  # things that are missing, in a sentence
+
+
+# Names and numbers
 
 
 def conflicting_names(facts: Facts) -> Iterator[Finding]:
@@ -44,11 +52,10 @@ def conflicting_names(facts: Facts) -> Iterator[Finding]:
     tables = [table for table in (facts.labelled, facts.sizes) if table is not None]
     for name, runs in facts.runs_by_split.items():
         n_cuts = 1
-        for table in tables:  # one that does not give every number is left out
-            parts = np.stack(table, axis=1)[runs].reshape(len(runs), -1)
-            n_cuts = max(
-                n_cuts, len(np.unique(parts[np.isfinite(parts).all(axis=1)], axis=0))
-            )
+        for table in tables:
+            cuts = np.stack(table, axis=1)[runs].reshape(len(runs), -1)
+            whole = cuts[np.isfinite(cuts).all(axis=1)]
+            n_cuts = max(n_cuts, len(np.unique(whole, axis=0)))
         if n_cuts > 1:
             form = "no_names" if name is None else "one_name"
             sentence = say("checks", form, n=len(runs), name=name, n_cuts=n_cuts)
@@ -58,108 +65,146 @@ def conflicting_names(facts: Facts) -> Iterator[Finding]:
 def broken_numbers(facts: Facts) -> Iterator[Finding]:
     """A share of n people is a whole number out of n."""
     for name, panel, _ in facts.settings:
-        for what, value, n in (
+        if panel.train is not None:
+            continue  # of counts, rates are computed here
+        rates = (
             ("training accuracy", panel.train_accuracy, panel.n_train),
             ("test accuracy", panel.test_accuracy, panel.n_test),
             ("positive rate", panel.positive_rate, panel.n_test),
-        ):
-            if panel.train is None and (broken := not_whole(value, n)).any():
-                run, group = np.argwhere(broken)[0]
-                rate = value[run, group]
-                people = n[run, group]
-                found = {
-                    "at": name,
-                    "what": what,
-                    "group": facts.groups[group],
-                    "rate": rate,
-                }
-                found |= {"people": people, "product": rate * people, "of": broken.size}
-                yield Finding(say("checks", "broken_number", **found, n=broken.sum()))
+        )
+        for what, value, n in rates:
+            broken = not_whole(value, n)
+            if not broken.any():
+                continue
+            run, group = np.argwhere(broken)[0]
+            rate = value[run, group]
+            people = n[run, group]
+            sentence = say(
+                "checks",
+                "broken_number",
+                at=name,
+                what=what,
+                group=facts.groups[group],
+                rate=rate,
+                people=people,
+                product=rate * people,
+                of=broken.size,
+                n=broken.sum(),
+            )
+            yield Finding(sentence)
 
 
 def not_whole(value: FloatArray, n: FloatArray) -> BoolArray:
-    """Where a rate, as finely as it is printed, is no whole number out of n, if both are known."""
+    """Where a rate, as finely as it is printed, is no whole number out of n.
+
+    False where either is unknown. The rate may be off by half a unit of the last
+    decimal that is printed.
+    """
     is_known = np.isfinite(value) & np.isfinite(n) & (n > 0)
     value = np.where(is_known, value, 0.0)
     n = np.where(is_known, n, 1.0)
-    half_unit = np.full(
-        value.shape, SINGLE_PRECISION
-    )  # of the last decimal that is printed
+    half_unit = np.full(value.shape, SINGLE_PRECISION)
     for decimals in range(FINEST_DECIMALS, 0, -1):
         is_printed = np.abs(value - np.round(value, decimals)) < DOUBLE_PRECISION
-        half_unit[is_printed] = max(
-            0.5 * 10.0**-decimals + DOUBLE_PRECISION, SINGLE_PRECISION
-        )
+        rounding = 0.5 * 10.0**-decimals + DOUBLE_PRECISION
+        half_unit[is_printed] = max(rounding, SINGLE_PRECISION)
     return np.asarray(is_known & (np.abs(value - np.rint(value * n) / n) > half_unit))
 
 
 def copied_tables(facts: Facts) -> Iterator[Finding]:
     """Different seeds, and different settings, that have the same tables throughout."""
-    first: dict[bytes, Setting] = {}
+    earlier: dict[bytes, Setting] = {}
     for setting in facts.settings:
         name, panel, runs = setting
-        if panel.train is None or panel.test is None:
+        cells = _rich_cells(setting)
+        if cells is None:
             continue
-        cells = np.stack(
-            [*panel.train, *panel.test]
-        )  # (cell of both parts, run, group)
-        third = np.sort(cells.reshape(2, 4, *cells.shape[1:]), axis=1)[:, 1]
-        if np.isnan(cells).any() or (third.max(axis=(0, 2)) < LEAST_RICH).any():
-            continue  # models with constant predictions fill two cells only
-        of_first = lowest_seeds(panel.split)[
-            panel.split
-        ]  # the first run of each run's split
+        of_first = lowest_seeds(panel.split)[panel.split]  # first run of a run's split
         if panel.n_splits < len(runs) and (cells == cells[:, of_first]).all():
             yield Finding(say("checks", "copied_seeds", at=name, n=len(runs)))
-        earlier = first.setdefault(cells.tobytes(), setting)
-        if (
-            earlier is not setting
-            and earlier.panel.seeds == panel.seeds
-            and len(runs) > 1
-        ):
-            both = {"first": earlier.name, "second": name}
-            yield Finding(say("checks", "copied_settings", **both, n=len(runs)))
+        first = earlier.setdefault(cells.tobytes(), setting)
+        has_same_seeds = first.panel.seeds == panel.seeds
+        if first is not setting and has_same_seeds and len(runs) > 1:
+            sentence = say(
+                "checks", "copied_settings", first=first.name, second=name, n=len(runs)
+            )
+            yield Finding(sentence)
+
+
+def _rich_cells(setting: Setting) -> FloatArray | None:
+    """Tables (cell of both parts, run, group); None where equal ones would say little.
+
+    Models with constant predictions fill two cells only.
+    """
+    panel = setting.panel
+    if panel.train is None or panel.test is None:
+        return None
+    cells = np.stack([*panel.train, *panel.test])
+    by_part = cells.reshape(2, 4, *cells.shape[1:])
+    third_largest = np.sort(by_part, axis=1)[:, 1]
+    if np.isnan(cells).any() or (third_largest.max(axis=(0, 2)) < LEAST_RICH).any():
+        return None
+    return cells
+
+
+# Runs that are left out
 
 
 def missing_runs(facts: Facts) -> Iterator[Finding]:
     """Seeds and splits that are left out, and settings with fewer runs than others."""
-    for name, panel, runs in facts.settings:
-        for what, numbers in (("seed", [*panel.seeds]), ("split", split_numbers(runs))):
-            if gone := missing_numbers(numbers):
-                form = "missing_numbers" if len(gone) > 1 else "missing_number"
-                ends = {"first": min(numbers), "last": max(numbers)}
-                named = some_of(gone, MOST_NAMED)
-                yield Finding(
-                    say("checks", form, at=name, what=what, **ends, gone=named)
-                )
-                break
+    for setting in facts.settings:
+        yield from _missing_of_series(setting)
     most = max(len(runs) for _, _, runs in facts.settings)
-    if fewer := [
+    fewer = [
         f"{name} has {len(runs)}"
         for name, _, runs in facts.settings
         if len(runs) < most
-    ]:
-        yield Finding(
-            say("checks", "fewer_runs", most=most, fewer=some_of(fewer, MOST_NAMED))
-        )
+    ]
+    if fewer:
+        named = some_of(fewer, MOST_NAMED)
+        yield Finding(say("checks", "fewer_runs", most=most, fewer=named))
+
+
+def _missing_of_series(setting: Setting) -> Iterator[Finding]:
+    """What is left out of a setting's seeds; else of its splits."""
+    name, panel, runs = setting
+    for what, numbers in (("seed", [*panel.seeds]), ("split", split_numbers(runs))):
+        missing = missing_numbers(numbers)
+        if missing:
+            sentence = say(
+                "checks",
+                "missing_numbers" if len(missing) > 1 else "missing_number",
+                at=name,
+                what=what,
+                first=min(numbers),
+                last=max(numbers),
+                gone=some_of(missing, MOST_NAMED),
+            )
+            yield Finding(sentence)
+            return
 
 
 def missing_numbers(numbers: Iterable[int]) -> list[int]:
-    """Numbers left out of a series; none where fewer than half are there, which is no series."""
-    given = set(numbers)
-    if len(given) < 2 or max(given) - min(given) + 1 > 2 * len(given):
+    """Numbers left out of a series; none where fewer than half are there: no series."""
+    present = set(numbers)
+    if len(present) < 2:
         return []
-    return [k for k in range(min(given), max(given) + 1) if k not in given]
+    series = range(min(present), max(present) + 1)
+    if len(series) > 2 * len(present):
+        return []
+    return [number for number in series if number not in present]
 
 
 def split_numbers(runs: Sequence[Run]) -> list[int]:
-    """Numbers of splits that are named by numbers behind one word ("split 1"); else none."""
+    """Numbers of splits that are numbered behind one word ("split 1"); else none."""
     matches = [re.fullmatch(r"(\D*)(\d{1,9})", str(run.split)) for run in runs]
     numbered = [match for match in matches if match]
-    is_series = (
-        len(numbered) == len(runs) and len({match[1] for match in numbered}) == 1
-    )
+    words = {match[1] for match in numbered}
+    is_series = len(numbered) == len(runs) and len(words) == 1
     return [int(match[2]) for match in numbered] if is_series else []
+
+
+# Promises of an epsilon
 
 
 def broken_promises(facts: Facts) -> Iterator[Finding]:
@@ -174,49 +219,81 @@ def broken_promises(facts: Facts) -> Iterator[Finding]:
     if private and training.mechanism == "none":
         yield Finding(say("checks", "no_mechanism", at=private[0].name))
     if private and not facts.protects_unit:
-        at = private[0].name
         unit = training.unit_of_split
-        yield Finding(say("checks", "other_unit", at=at, unit=unit))
-    for name, panel, runs in private:
-        n_train = float(panel.n_train.sum(axis=1).max())
-        people = n_train if math.isfinite(n_train) else facts.release.subject.n_records
-        delta = max(run.dp_delta or 0.0 for run in runs)
-        noise = min(
-            (n for run in runs if (n := run.noise_multiplier) is not None), default=None
+        yield Finding(say("checks", "other_unit", at=private[0].name, unit=unit))
+    for setting in private:
+        delta = max(run.dp_delta or 0.0 for run in setting.runs)
+        yield from _too_little_noise(facts, setting, delta)
+        yield from _more_spent(training, setting)
+        yield from _too_large_delta(facts, setting, delta)
+
+
+def _too_little_noise(
+    facts: Facts, setting: Setting, delta: float
+) -> Iterator[Finding]:
+    """No noise, or less than one step of DP-SGD needs at the delta that is promised."""
+    name, panel, runs = setting
+    multipliers = [
+        run.noise_multiplier for run in runs if run.noise_multiplier is not None
+    ]
+    if not multipliers:
+        return
+    noise = min(multipliers)
+    if noise == 0:
+        yield Finding(say("checks", "no_noise", at=name))
+        return
+    rate = _sample_rate(facts.release)
+    if not delta or panel.model is not None or rate is None:
+        return
+    needed = delta_of_one_step(panel.epsilon, noise, rate)
+    if needed > delta * (1 + ROUNDED):
+        sentence = say(
+            "checks",
+            "little_noise",
+            at=name,
+            delta=delta,
+            noise=noise,
+            rate=rate,
+            needed=needed,
         )
-        if noise == 0:
-            yield Finding(say("checks", "no_noise", at=name))
-        elif (
-            noise
-            and delta
-            and panel.model is None
-            and (rate := _sample_rate(facts.release))
-        ):
-            needed = delta_of_one_step(panel.epsilon, noise, rate)
-            if needed > delta * (1 + ROUNDED):
-                found = {"delta": delta, "noise": noise, "rate": rate, "needed": needed}
-                yield Finding(say("checks", "little_noise", at=name, **found))
-        # The most that a run spent, by the accountant that the config names or the
-        # kindest.
-        spent: dict[str, float] = {}
-        for own in (run.epsilon_by_accountant or {} for run in runs):
-            spent |= {each: max(own[each], spent.get(each, 0.0)) for each in own}
-        named = (training.config or {}).get("accountant")
-        by, most = min(
-            spent.items(), key=lambda row: (row[0] != named, row[1]), default=("", 0.0)
+        yield Finding(sentence)
+
+
+def _more_spent(training: Training, setting: Setting) -> Iterator[Finding]:
+    """More than promised, by the accountant that the config names, or the kindest."""
+    spent = dict[str, float]()  # by accountant, the most of all runs
+    for run in setting.runs:
+        for accountant, epsilon in (run.epsilon_by_accountant or {}).items():
+            spent[accountant] = max(epsilon, spent.get(accountant, 0.0))
+    if not spent:
+        return
+    named = (training.config or {}).get("accountant")
+    if not isinstance(named, str) or named not in spent:
+        named = min(spent, key=lambda accountant: spent[accountant])
+    if spent[named] > setting.panel.epsilon * (1 + ROUNDED):
+        sentence = say(
+            "checks",
+            "more_spent",
+            at=setting.name,
+            accountant=named,
+            spent=spent[named],
         )
-        if most > panel.epsilon * (1 + ROUNDED):
-            yield Finding(
-                say("checks", "more_spent", at=name, accountant=by, spent=most)
-            )
-        if people and delta > (1 + ROUNDED) / people:
-            yield Finding(
-                say("checks", "large_delta", at=name, delta=delta, people=people)
-            )
+        yield Finding(sentence)
+
+
+def _too_large_delta(facts: Facts, setting: Setting, delta: float) -> Iterator[Finding]:
+    """A delta above one over the records that were trained on."""
+    n_train = float(setting.panel.n_train.sum(axis=1).max())
+    people = n_train if math.isfinite(n_train) else facts.release.subject.n_records
+    if people and delta > (1 + ROUNDED) / people:
+        sentence = say(
+            "checks", "large_delta", at=setting.name, delta=delta, people=people
+        )
+        yield Finding(sentence)
 
 
 def _sample_rate(release: Release) -> float | None:
-    """The least chance of a record to be in a step of DP-SGD; None where it is not known."""
+    """The least chance of a record to be in a step of DP-SGD; None if not known."""
     config = release.training.config or {}
     n = release.subject.n_records
     rate = config.get("sample_rate")
@@ -229,78 +306,114 @@ def _sample_rate(release: Release) -> float | None:
 
 
 def delta_of_one_step(epsilon: float, noise: float, rate: float) -> float:
-    """Proved: the least delta of one step of DP-SGD at this epsilon; more steps need no less.
+    """Proved: the least delta of one step of DP-SGD at this epsilon.
 
-    At the rate a record moves a sum with normal noise by 1. The chance of a sum above a
-    threshold with it, less e^epsilon times that without it, is largest where
-    likelihoods have that ratio.
+    More steps need no less. At the rate q a record moves a sum with normal noise s by
+    1. The chance of a sum above a threshold with it, less e^epsilon times that without
+    it, is largest where likelihoods have that ratio:
+
+        threshold = 1/2 + s^2 (log(e^epsilon - 1 + q) - log q).
     """
     from scipy.special import log_ndtr, ndtr
 
     if epsilon > LARGEST_EXPONENT:
         return 0.0
-    threshold = 0.5 + noise * noise * (
-        math.log(math.expm1(epsilon) + rate) - math.log(rate)
-    )
-    within = rate * ndtr((1 - threshold) / noise) + (1 - rate) * ndtr(
-        -threshold / noise
-    )
+    log_ratio = math.log(math.expm1(epsilon) + rate) - math.log(rate)
+    threshold = 0.5 + noise * noise * log_ratio
+    moved = ndtr((1 - threshold) / noise)
+    unmoved = ndtr(-threshold / noise)
+    within = rate * moved + (1 - rate) * unmoved
     return float(within - math.exp(epsilon + log_ndtr(-threshold / noise)))
 
 
+# Made-up groups
+
+
 def far_placebos(facts: Facts) -> Iterator[Finding]:
-    """Placebo groups whose quick attack is far from the exact one cannot check alarms."""
+    """Made-up groups whose quick attack is far from the exact one check no alarms."""
     checked = [
         row for row in facts.release.placebo if (row.n_exact or 0) >= LEAST_EXACT
     ]
-    if far := [row for row in checked if (row.exact_difference or 0.0) > MOST_OFF]:
-        row = max(far, key=lambda row: row.exact_difference or 0.0)
-        at = setting_name(row.model, row.epsilon)
-        attack = proxy_named(row.proxy).phrase
-        found = {
-            "at": at,
-            "attack": attack,
-            "row": row,
-            "n": len(far),
-            "of": len(checked),
-        }
-        yield Finding(say("checks", "far_placebos", **found, allowed=MOST_OFF))
+    far = [row for row in checked if (row.exact_difference or 0.0) > MOST_OFF]
+    if not far:
+        return
+    farthest = max(far, key=lambda row: row.exact_difference or 0.0)
+    sentence = say(
+        "checks",
+        "far_placebos",
+        at=setting_name(farthest.model, farthest.epsilon),
+        attack=proxy_named(farthest.proxy).phrase,
+        row=farthest,
+        n=len(far),
+        of=len(checked),
+        allowed=MOST_OFF,
+    )
+    yield Finding(sentence)
+
+
+# Totals
 
 
 def changed_totals(facts: Facts) -> Iterator[Finding]:
     """One data set has one number of records, in all and of every group and label."""
-    if not is_random(facts.release) or (sizes := facts.sizes) is None:
+    sizes = facts.sizes
+    if sizes is None or not is_random(facts.release):
         return
-    subject = facts.release.subject
-    n_records = subject.n_records
-    missing = subject.n_missing_group
-    in_all = sizes.total.sum(axis=(1, 2))
-    if n_records is not None:
-        # The run with most records has all but those without a group.
-        too_few = missing is not None and in_all.max() < n_records - missing
-        if in_all.max() > n_records or too_few:
-            without = f", {missing:,} of them in no group" if missing else ""
-            found = {"n": n_records, "without": without, "total": in_all.max()}
-            yield Finding(say("checks", "other_total", **found))
+    n_by_run = sizes.total.sum(axis=(1, 2))
+    yield from _other_total(facts.release, n_by_run)
     total = (facts.labelled or sizes).total
-    for n in np.unique(in_all):
-        same = total[in_all == n]  # a run's unknown cells are never at fault
-        lowest, highest = (
-            np.nan_to_num(f.reduce(same, axis=0)) for f in (np.fmin, np.fmax)
-        )
-        if (lowest < highest).any():
-            group, label = np.argwhere(lowest < highest)[0]
-            what = f" with a {LABELS[label]}" if total.shape[2] > 1 else ""
-            # Caps where every run is said to use every record that has a group.
-            caps = (
-                n_records is not None and (in_all == n_records - (missing or 0)).all()
-            )
-            ends = {"fewest": lowest[group, label], "most": highest[group, label]}
-            sentence = say(
-                "checks", "changed_size", group=facts.groups[group], what=what, **ends
-            )
-            yield Finding(sentence, caps_verdict=bool(caps))
+    for n in np.unique(n_by_run):
+        changed = _changed_size(facts, total[n_by_run == n])
+        if changed is not None:
+            caps = _uses_every_record(facts.release, n_by_run)
+            yield Finding(changed, caps_verdict=caps)
             return
+
+
+def _other_total(release: Release, n_by_run: FloatArray) -> Iterator[Finding]:
+    """The run with most records has all but those without a group."""
+    n_records = release.subject.n_records
+    missing = release.subject.n_missing_group
+    if n_records is None:
+        return
+    most = n_by_run.max()
+    too_few = missing is not None and most < n_records - missing
+    if most > n_records or too_few:
+        without = f", {missing:,} of them in no group" if missing else ""
+        sentence = say(
+            "checks", "other_total", n=n_records, without=without, total=most
+        )
+        yield Finding(sentence)
+
+
+def _changed_size(facts: Facts, total: FloatArray) -> str | None:
+    """A cell (run, group, label) that differs among runs of as many records.
+
+    A run's unknown cells are never at fault.
+    """
+    lowest = np.nan_to_num(np.fmin.reduce(total, axis=0))
+    highest = np.nan_to_num(np.fmax.reduce(total, axis=0))
+    changed = np.argwhere(lowest < highest)
+    if not len(changed):
+        return None
+    group, label = changed[0]
+    return say(
+        "checks",
+        "changed_size",
+        group=facts.groups[group],
+        what=f" with a {LABELS[label]}" if total.shape[2] > 1 else "",
+        fewest=lowest[group, label],
+        most=highest[group, label],
+    )
+
+
+def _uses_every_record(release: Release, n_by_run: FloatArray) -> bool:
+    """Whether every run is said to use every record that has a group."""
+    n_records = release.subject.n_records
+    if n_records is None:
+        return False
+    missing = release.subject.n_missing_group or 0
+    return bool((n_by_run == n_records - missing).all())
 
 
 def unit_without_number(facts: Facts) -> Iterator[Finding]:
@@ -314,6 +427,13 @@ def unit_without_number(facts: Facts) -> Iterator[Finding]:
         yield Finding(say("checks", "unknown_units", unit=unit))
         return
     records = sizes.total[0].sum(axis=1)
-    for g in np.flatnonzero(effective > records * (1 + SINGLE_PRECISION)):
-        found = {"group": facts.groups[g], "n": effective[g], "records": records[g]}
-        yield Finding(say("checks", "many_units", unit=unit, **found))
+    for group in np.flatnonzero(effective > records * (1 + SINGLE_PRECISION)):
+        sentence = say(
+            "checks",
+            "many_units",
+            unit=unit,
+            group=facts.groups[group],
+            n=effective[group],
+            records=records[group],
+        )
+        yield Finding(sentence)

@@ -1,4 +1,10 @@
-"""Which checks are there, and what do they find in a release?"""
+"""Which checks are there, and what do they find in a release?
+
+The audit and the comparison of releases call ``check_release``. To add a check: a
+function in ``logic`` (of ``Facts``) or ``chance`` (of ``Splits`` and a level)
+that yields a ``Finding`` for each contradiction, its sentence in ``words.toml``, and a
+row of ``CHECKS``; shares of the level of all checks make 1.
+"""
 
 from __future__ import annotations
 
@@ -39,17 +45,45 @@ from pcer.measuring.exact import SMALLEST_P
 from pcer.release import Release
 
 
-class Check(NamedTuple):
-    """A name as in ``declarations[].check``, and a test of ``Facts`` or, by chance, of ``Splits``.
+class Shares(NamedTuple):
+    """What a check of chance has of ``LEVEL``."""
 
-    ``shares`` are those of ``LEVEL``, with one split and with several; None where logic
-    decides.
+    one_split: float
+    several_splits: float
+
+
+class Check(NamedTuple):
+    """A name as in ``declarations[].check``, and a test.
+
+    The test takes ``Facts``; by chance it takes ``Splits`` and its level.
     """
 
     name: str
     test: Callable[..., Iterable[Finding]]
-    shares: tuple[float, float] | None = None
+    shares: Shares | None = None  # None where logic decides
     caps_verdict: bool = True
+
+
+class Contradiction(NamedTuple):
+    """A finding of one check, which has this share of the level."""
+
+    check: Check
+    finding: Finding
+    share: float
+
+
+class DeclarationFinding(Record):
+    """Something that the release says and its own numbers contradict, or call for.
+
+    The p-value is of numbers like these if the release's words are true, held against
+    .01; None where logic decides.
+    """
+
+    check: str
+    sentence: str
+    p_value: float | None  # adjusted over all checks
+    p_value_alone: float | None  # adjusted within the check only
+    caps_verdict: bool  # it leaves the audit's tests without ground
 
 
 def check_release(release: Release) -> list[DeclarationFinding]:
@@ -59,58 +93,71 @@ def check_release(release: Release) -> list[DeclarationFinding]:
     released and the effective number of units is known, all at ``LEVEL`` together.
     """
     facts = release.kept(Facts)
-    rows = list[tuple[Check, Finding, float]]()
     cuts = named_cuts(facts)
-    inflation = facts.inflation
     splits = None
-    if is_random(release) and cuts is not None and inflation is not None:
-        splits = Splits(facts, cuts, inflation)
+    if is_random(release) and cuts is not None and facts.inflation is not None:
+        splits = Splits(facts, cuts, facts.inflation)
+    contradictions = list[Contradiction]()
     for check in CHECKS:
-        if check.shares is None:
-            rows += [(check, finding, 1.0) for finding in check.test(facts)]
-        elif splits is not None:
-            share = check.shares[len(facts.runs_by_split) > 1]
-            rows += [
-                (check, finding, share) for finding in check.test(splits, share * LEVEL)
-            ]
+        contradictions += _contradictions(check, facts, splits)
+    adjusted = adjusted_over_checks(contradictions)
     return [
-        DeclarationFinding(
-            check=check.name,
-            sentence=sentence,
-            p_value=adjusted,
-            p_value_alone=None if p is None else max(SMALLEST_P, float(p)),
-            caps_verdict=check.caps_verdict if caps is None else caps,
-        )
-        for (check, (sentence, p, caps), _), adjusted in zip(
-            rows, adjusted_over_checks(rows), strict=True
-        )
+        _declaration_finding(contradiction, p)
+        for contradiction, p in zip(contradictions, adjusted, strict=True)
     ]
 
 
+def _contradictions(
+    check: Check, facts: Facts, splits: Splits | None
+) -> list[Contradiction]:
+    if check.shares is None:
+        return [Contradiction(check, finding, 1.0) for finding in check.test(facts)]
+    if splits is None:
+        return []
+    has_several = len(facts.runs_by_split) > 1
+    shares = check.shares
+    share = shares.several_splits if has_several else shares.one_split
+    findings = check.test(splits, share * LEVEL)
+    return [Contradiction(check, finding, share) for finding in findings]
+
+
+def _declaration_finding(
+    contradiction: Contradiction, adjusted: float | None
+) -> DeclarationFinding:
+    check = contradiction.check
+    sentence, p, caps_verdict = contradiction.finding
+    return DeclarationFinding(
+        check=check.name,
+        sentence=sentence,
+        p_value=adjusted,
+        p_value_alone=None if p is None else max(SMALLEST_P, float(p)),
+        caps_verdict=check.caps_verdict if caps_verdict is None else caps_verdict,
+    )
+
+
 def adjusted_over_checks(
-    rows: Sequence[tuple[Check, Finding, float]],
+    contradictions: Sequence[Contradiction],
 ) -> list[float | None]:
-    """Each p-value adjusted over all checks: Holm's steps, weighted by the checks' shares.
+    """Each p-value adjusted over all checks: Holm's steps, weighted by checks' shares.
 
     Compared with ``LEVEL``. The first step divides by the check's share of the level; a
-    finding leaves its share to the others. A row is a check, its finding and its share.
+    finding leaves its share to the others. None where logic decides.
     """
-    adjusted: list[float | None] = [None] * len(rows)
-    weighed = {
-        k: max(SMALLEST_P, finding.p_value) / share
-        for k, (_, finding, share) in enumerate(rows)
-        if finding.p_value is not None
-    }
+    weighted = dict[int, float]()  # by position
+    for k, (_, finding, share) in enumerate(contradictions):
+        if finding.p_value is not None:
+            weighted[k] = max(SMALLEST_P, finding.p_value) / share
+    adjusted: list[float | None] = [None] * len(contradictions)
     left = 1.0
     largest = 0.0
-    open_to = dict[str, float]()
-    for k in sorted(weighed, key=lambda k: weighed[k]):
-        name = rows[k][0].name
-        share = rows[k][2]
-        if name not in open_to:
-            open_to[name] = left
+    left_to = dict[str, float]()  # by check, the share that is left at its first step
+    for k in sorted(weighted, key=lambda k: weighted[k]):
+        check, _, share = contradictions[k]
+        if check.name not in left_to:
+            left_to[check.name] = left
             left = max(0.0, left - share)
-        adjusted[k] = largest = max(largest, min(1.0, weighed[k] * open_to[name]))
+        largest = max(largest, min(1.0, weighted[k] * left_to[check.name]))
+        adjusted[k] = largest
     return adjusted
 
 
@@ -127,26 +174,12 @@ CHECKS: Final = (
     Check("placebo_exact", far_placebos, caps_verdict=False),
     Check("totals", changed_totals),
     Check("unit_of_split", unit_without_number),
-    Check("split_names", repeated_splits, shares=(0.0, SHARE_OF_REPEATS)),
-    Check("same_tables", repeated_tables, shares=(0.0, 0.01)),
-    Check("stratified_by", balance, shares=(0.02, 0.05)),
-    Check("label_mix", label_mix, shares=(0.94, 0.41)),
-    Check("group_mix", group_mix, shares=(0.02, 0.05)),
-    Check("dispersion", overdispersion, shares=(0.0, 0.08)),
-    Check("below_zero", below_zero, shares=(0.01, 0.01)),
-    Check("attacks", impossible_attacks, shares=(0.01, 0.02), caps_verdict=False),
+    Check("split_names", repeated_splits, shares=Shares(0.0, SHARE_OF_REPEATS)),
+    Check("same_tables", repeated_tables, shares=Shares(0.0, 0.01)),
+    Check("stratified_by", balance, shares=Shares(0.02, 0.05)),
+    Check("label_mix", label_mix, shares=Shares(0.94, 0.41)),
+    Check("group_mix", group_mix, shares=Shares(0.02, 0.05)),
+    Check("dispersion", overdispersion, shares=Shares(0.0, 0.08)),
+    Check("below_zero", below_zero, shares=Shares(0.01, 0.01)),
+    Check("attacks", impossible_attacks, shares=Shares(0.01, 0.02), caps_verdict=False),
 )
-
-
-class DeclarationFinding(Record):
-    """Something that the release says and its own numbers contradict, or call for.
-
-    The p-value is of numbers like these if the release's words are true, held against
-    .01; None where logic decides.
-    """
-
-    check: str
-    sentence: str
-    p_value: float | None  # adjusted over all checks
-    p_value_alone: float | None  # adjusted within the check only
-    caps_verdict: bool  # it leaves the audit's tests without ground
