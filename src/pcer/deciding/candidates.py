@@ -237,7 +237,7 @@ class Candidate:
     def _exposures(
         self, measured: measure.Measured, levels: Levels
     ) -> Iterator[Checked]:
-        """Of each group: an attacker's right answers of 100 (coin: 50)."""
+        """For each group, how many answers of 100 an attacker gets right (coin: 50)."""
         points = _points_of_100(measured)
         exposed = measured.exposed
         largest = measured.upper_limit(level=1 - levels.hold, n_limits=1)
@@ -254,7 +254,7 @@ class Candidate:
     def _exposure_differences(
         self, measured: measure.Measured, levels: Levels
     ) -> Iterator[Checked]:
-        """Of each pair: by how many right answers of 100 exposures differ."""
+        """For each pair, by how many right answers of 100 the exposures differ."""
         points = _points_of_100(measured)
         attack = measured.proxy.name
         differences = compare_pairs(measured, self._pairs).exposure
@@ -267,7 +267,7 @@ class Candidate:
     def _outcome_gaps(
         self, measured: measure.Measured, levels: Levels
     ) -> Iterator[Checked]:
-        """Of each pair: by how many of 100 outcomes differ; no attack matters here."""
+        """For each pair, by how many of 100 outcomes differ, whatever the attack."""
         gaps = compare_pairs(measured, self._pairs).benefit
         for names, value, error in zip(
             self._pair_names, gaps.value, gaps.error, strict=True
@@ -276,7 +276,7 @@ class Candidate:
             yield _checked(OUTCOMES, names, None, estimate)
 
     def _spent(self, levels: Levels) -> Iterator[Checked]:
-        """Of each group: mean epsilon by receipts, at most what is promised to it.
+        """For each group, mean epsilon by receipts, at most what is promised to it.
 
         A refreshed receipt is an estimate, which bounds nothing.
         """

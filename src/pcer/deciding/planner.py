@@ -351,7 +351,7 @@ def _of_release(
 
 
 def _lower_exposures(exposed: Exposed, pairs: Iterable[Pair]) -> dict[Pair, float]:
-    """Of each pair the exposure of the less exposed group, at least 0."""
+    """The exposure of the less exposed group of each pair, at least 0."""
     value = np.maximum(exposed.value, 0.0)
     return {(i, j): float(min(value[i], value[j])) for i, j in pairs}
 
