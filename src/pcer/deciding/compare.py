@@ -30,7 +30,6 @@ from pcer.deciding.matching import (
     require_alike,
     usable_inflation,
 )
-from pcer.errors import door
 from pcer.files import Record
 from pcer.measuring import measure
 from pcer.measuring.checks.arrays import (
