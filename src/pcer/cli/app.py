@@ -156,6 +156,14 @@ HELP: dict[Callable[..., None], str] = {
         "Is the new model worse: higher exposure, or a larger gap between groups? "
         "Exit 1 if so."
     ),
+    compare.trend: (
+        "Versions of one model: both answers of each. Exit 1 if the last is worse than "
+        "the first."
+    ),
+    compare.recommend: (
+        "Which setting to train: the most accurate one that holds your limits. Exit 1 "
+        "if none does."
+    ),
     audit.audit: (
         "Audit a release: who is easier to recognise, who is worse served, and how "
         "sure."
