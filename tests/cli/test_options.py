@@ -32,7 +32,8 @@ class Terminal(Console):
     """A terminal that keeps what it is shown, with a clock that is set."""
 
     def __init__(self, width: int = 140) -> None:
-        self.now, kept = 0.0, io.StringIO()
+        self.now = 0.0
+        kept = io.StringIO()
         super().__init__(
             file=kept, width=width, force_terminal=True, get_time=lambda: self.now
         )

@@ -140,10 +140,8 @@ def test_what_must_be_said_is_asked_for(name, tmp_path):
 
 
 def test_without_the_trainers_packages_one_sentence_says_what_to_install(monkeypatch):
-    find, told = (
-        importlib.util.find_spec,
-        "this verb needs ibis, which is not installed",
-    )
+    find = importlib.util.find_spec
+    told = "this verb needs ibis, which is not installed"
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda n, *_: None if n == "ibis" else find(n)
     )
