@@ -1,4 +1,4 @@
-"""Habits of a command line: versions, help, examples, quiet, colours, completion, 80 columns."""
+"""Habits of a command line: help, examples, quiet, colours, completion, 80 columns."""
 
 import re
 import shlex
@@ -76,7 +76,9 @@ def test_an_example_runs_in_a_clone(example, tmp_path, monkeypatch):
         write_rows(tmp_path / "loans.csv", "y_true y_pred split sex", rows)
     before = {
         "verify": "audit examples/compas-forest.release.json --html report.html",
-        "receipt": "train compas --attribute race --budgets 1 --seeds 2 --receipts held -o out",
+        "receipt": (
+            "train compas --attribute race --budgets 1 --seeds 2 --receipts held -o out"
+        ),
         "recommend": "train compas --attribute race --budgets none,1 --seeds 8 -o out",
     }
     if words[0] in before:
@@ -101,10 +103,8 @@ def test_quiet_leaves_the_result_the_exit_code_and_errors():
 
 
 def test_colours_are_for_terminals_and_can_be_refused():
-    forest, terminal = (
-        ROOT / "examples/compas-forest.release.json",
-        {"TERM": "xterm-256color"},
-    )
+    forest = ROOT / "examples/compas-forest.release.json"
+    terminal = {"TERM": "xterm-256color"}
     coloured = passed("audit", forest, FORCE_COLOR="1", **terminal).stdout
     assert "\x1b[1;31m[double_disadvantage]\x1b[0m" in coloured
     plain = passed("audit", forest, FORCE_COLOR="1", NO_COLOR="1", **terminal).stdout

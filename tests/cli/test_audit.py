@@ -1,4 +1,4 @@
-"""The command line as a user meets it: real files, and real processes where they could matter."""
+"""``pcer audit`` and ``verify`` as a user meets them: real files, real processes."""
 
 import json
 import re
@@ -14,7 +14,8 @@ from tests.pages import many_groups
 from tests.release.test_file import CELLS, release_of
 from tests.worlds.people import draw_null, memorising, world_of
 
-ROOT, RATES = SAMPLES.parents[1], SAMPLES / "rates.release.json"
+ROOT = SAMPLES.parents[1]
+RATES = SAMPLES / "rates.release.json"
 FOREST = ROOT / "examples" / "compas-forest.release.json"
 FULL = (
     "In plain words",
@@ -146,7 +147,8 @@ def test_fail_on(tmp_path):
 def test_every_format_carries_account_and_floors_and_a_page_verifies(tmp_path, audited):
     formats = ("json", "markdown", "latex", "junit", "html")
     paths = {name: tmp_path / f"a.{name}" for name in formats}
-    page, figures = paths["html"], tmp_path / "figures"
+    page = paths["html"]
+    figures = tmp_path / "figures"
     options = [part for name, path in paths.items() for part in (f"--{name}", path)]
     done = passed("audit", GOOD, *options, "--figures", figures, "--full")
     assert f"Report: {page}" in done.stdout
@@ -224,7 +226,8 @@ ALL_RIGHT = [[(350, 0, 350, 0), (150, 0, 150, 0)]] * 2
     "tables", [FOUR_ROWS, ALL_RIGHT], ids=["four rows", "all right"]
 )
 def test_it_is_red_where_nothing_can_be_shown(tables, tmp_path, guard):
-    path, report = tmp_path / "x.release.json", tmp_path / "x.xml"
+    path = tmp_path / "x.release.json"
+    report = tmp_path / "x.xml"
     tree = release_of()
     for name, group in zip(tree["subject"]["groups"], tables, strict=True):
         parts = zip(("train", "test"), group, strict=True)

@@ -1,4 +1,4 @@
-"""``pcer compare`` and ``pcer plan`` as a user meets them: printed, written, and the exit code."""
+"""The verbs that help to choose: what is printed and written, and the exit code."""
 
 import json
 from pathlib import Path
@@ -45,7 +45,8 @@ def test_worse_is_exit_1_and_everything_is_named(files, changes):
     done = run("compare", *files, COLUMNS="300")
     said = f"pcer: {files[1]} is worse than {files[0]}.\n"
     assert (done.returncode, done.stderr) == (1, said)
-    flat, both = " ".join(done.stdout.split()), (changes.old, changes.new)
+    flat = " ".join(done.stdout.split())
+    both = (changes.old, changes.new)
     named = [part for one in both for part in (one.title, one.release_sha256[:12])]
     assert all(" ".join(part.split()) in flat for part in [changes.headline, *named])
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -86,7 +87,8 @@ def test_a_trend_is_printed_written_and_exits_1_where_the_last_is_worse(
     files, tmp_path
 ):
     old, new = files
-    page, out = tmp_path / "trend.html", tmp_path / "trend.json"
+    page = tmp_path / "trend.html"
+    out = tmp_path / "trend.json"
     done = run("trend", old, old, new, "--html", page, "--json", out, COLUMNS="60")
     assert (done.returncode, done.stderr) == (1, f"pcer: {new} is worse than {old}.\n")
     found = pcer.trend([pcer.read_release(path) for path in (old, old, new)])
@@ -140,10 +142,8 @@ def test_sizes_or_a_release_give_tables_that_fit_sentences_and_json(tmp_path):
     assert all(" ".join(part.split()) in flat for part in parts)
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert max(map(len, run(*SIZES, COLUMNS="40").stdout.splitlines())) <= 40
-    done, found = (
-        run(*SIZES, "--json", "-"),
-        pcer.detectable({"Women": 1200, "Men": 3400}),
-    )
+    done = run(*SIZES, "--json", "-")
+    found = pcer.detectable({"Women": 1200, "Men": 3400})
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == found.to_tree()
     path = tmp_path / "outlook.json"

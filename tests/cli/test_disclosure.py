@@ -1,4 +1,4 @@
-"""Nothing about one person leaves: the attacks of an outsider on what the commands write."""
+"""Nothing about one person leaves: an outsider attacks what the commands write."""
 
 import json
 import random
@@ -34,10 +34,11 @@ QUICK = ("--seeds", "2", "--epochs", "1", "--batch", "64", "--budgets")
 def train(
     folder: Path, *more: str, code=0, n=400, small=0, disclosure=(), **columns: object
 ) -> str:
-    """What a sweep of a table with names says; its release is in a folder of its own."""
+    """What a sweep of a table with names says; its release is in an own folder."""
     table = write_people(folder / "people.csv", n, small=small, named=True)
     flags = {"train": {"accountant": "rdp"}, "engine": {"jobs": 1}, "table": columns}
-    run_file, out = config(**flags, disclosure=dict(disclosure)), folder / "out"
+    run_file = config(**flags, disclosure=dict(disclosure))
+    out = folder / "out"
     options = (*QUICK, *(more or ["none"]), *run_file, "-o", out)
     done = passed("train", table, *SAID, *options, code=code)
     return done.stdout + done.stderr
@@ -48,7 +49,7 @@ def made(folder: Path, name: str = "people") -> pcer.Release:
 
 
 def test_no_name_and_no_value_of_a_category_is_in_any_output(tmp_path):
-    """Of a sweep that learns from a column of names, against all advice, and of its report."""
+    """All that is written by a sweep that learns from names, against all advice."""
     out = tmp_path / "out"
     told = train(tmp_path, identifiers=["name"], max_categories=500)
     page = passed(
@@ -109,14 +110,16 @@ def certain_memberships(release: pcer.Release) -> int:
     for one in json.loads(release.to_json())["runs"]:
         for tables in one["groups"].values():
             for cell in ("tp", "fp", "tn", "fn") if "tp" in tables["train"] else ():
-                train, test = tables["train"][cell], tables["test"][cell]
+                train = tables["train"][cell]
+                test = tables["test"][cell]
                 told += train + test if (train == 0) != (test == 0) else 0
     return told
 
 
 def release_of(folder: Path, *options: object) -> pcer.Release:
     """Of an overfitted model: nearly no error among the records it was trained on."""
-    rng, rows = random.Random(4), []
+    rng = random.Random(4)
+    rows = []
     people = [(i, rng.choice("ab"), int(rng.random() < 0.5)) for i in range(400)]
     for seed in range(9):
         for i, sex, truth in people:
@@ -168,19 +171,22 @@ def test_split_names_of_private_tables_need_the_secret(tmp_path, monkeypatch):
 
 
 def test_a_sweep_finds_its_secret_again_or_says_so(tmp_path, monkeypatch):
-    state, out = tmp_path / "state", tmp_path / "out"
+    state = tmp_path / "state"
+    out = tmp_path / "out"
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
     state.touch()  # no room for a secret
     assert "a secret cannot be kept in" in train(tmp_path, code=2, drop=["name"])
     assert not out.exists()
     state.unlink()
-    private, texts = ("none,2", "--receipts", "held"), []
+    private = ("none,2", "--receipts", "held")
+    texts = []
     for expected in (("job", "made a secret", f"pcer receipt {out} --record ID"), ()):
         told = train(tmp_path, *private, drop=["name"])
         assert [words for words in expected if words not in told] == []
         assert all(len(line) <= 80 for line in told.splitlines() if "private" in line)
         texts.append((out / "people.sex.release.json").read_bytes())
-    release, (secret,) = made(tmp_path), (state / "pcer").iterdir()
+    release = made(tmp_path)
+    (secret,) = (state / "pcer").iterdir()
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
     assert release.training.config["noise_from_secret"] is True
     assert (len(release.runs), bool(release.bounds)) == (4, True)

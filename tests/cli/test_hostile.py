@@ -51,7 +51,8 @@ def unseen(text: str, *, besides: str = "\n") -> set[str]:
 def test_no_output_holds_what_cannot_be_seen(hostile, tmp_path):
     audit, release = hostile
     pcer.write_release(release, tmp_path / "h.release.json")
-    page, path = to_report([audit], [release]), tmp_path / "report.html"
+    page = to_report([audit], [release])
+    path = tmp_path / "report.html"
     outputs = {
         "page": re.sub(r"<script[^>]*>.*?</script>", "", page, flags=re.S),
         "data": re.search(
@@ -81,12 +82,13 @@ def test_no_output_holds_what_cannot_be_seen(hostile, tmp_path):
     assert verify_report(path, [release]) is None
 
 
-COLOURS, OF_OBJECTS = ["var(--evil)", "var(--ink)"], ["toString", "__proto__"]
+COLOURS = ["var(--evil)", "var(--ink)"]
+OF_OBJECTS = ["toString", "__proto__"]
 
 
 @pytest.mark.parametrize("names", [COLOURS, OF_OBJECTS, ["constructor", "valueOf"]])
 def test_a_group_or_model_may_be_named_like_a_colour_or_a_part_of_every_object(names):
-    """One was a KeyError, one became its own colour, and the others undid the picture."""
+    """One was a KeyError, one became its own colour, the others undid the picture."""
     tree = release_of(n_seeds=3)
     tree["runs"] = [run | {"model": names[0]} for run in tree["runs"]]
     release = renamed(tree, names)
@@ -118,7 +120,8 @@ def test_an_audit_is_never_a_page_whatever_it_is_called(tmp_path):
     tree["subject"]["notes"] = [
         note := "<script>alert(1)</script><h1>All is well.</h1>"
     ]
-    release, audit = tmp_path / "x.release.json", tmp_path / "x.audit.JSON"
+    release = tmp_path / "x.release.json"
+    audit = tmp_path / "x.audit.JSON"
     release.write_text(json.dumps(tree))
     passed("audit", release, "--json", audit)
     text = audit.read_text()

@@ -10,7 +10,13 @@ import pytest
 from rich.console import Console
 
 from pcer.cli.app import app
-from pcer.cli.options import KEYS, TABLE_OF, from_options, parse_list, read_config
+from pcer.cli.options import (
+    TABLE_OF,
+    TrainKeys,
+    from_options,
+    parse_list,
+    read_config,
+)
 from pcer.cli.process import KEPT
 from pcer.cli.progress import Display, log_run
 from pcer.cli.train import NOT_FOR_MODULES, OF_NETWORKS, train
@@ -26,7 +32,8 @@ class Terminal(Console):
     """A terminal that keeps what it is shown, with a clock that is set."""
 
     def __init__(self, width: int = 140) -> None:
-        self.now, kept = 0.0, io.StringIO()
+        self.now = 0.0
+        kept = io.StringIO()
         super().__init__(
             file=kept, width=width, force_terminal=True, get_time=lambda: self.now
         )
@@ -133,7 +140,7 @@ def test_every_setting_is_an_option_or_a_key_and_heeded_or_refused():
     assert options & set(TABLE_OF) == {"drop"}  # both add up
     assert len(options) - 1 <= 24  # besides the table
     assert {*OF_NETWORKS, *NOT_FOR_MODULES} <= options | set(TABLE_OF)
-    assert set(OF_NETWORKS) >= set(KEYS["train"]) - {"settings"}
+    assert set(OF_NETWORKS) >= set(TrainKeys.model_fields) - {"settings"}
 
 
 def test_values_by_key_and_none_where_nothing_is_said():

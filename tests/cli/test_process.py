@@ -1,4 +1,4 @@
-"""A command's process: signals, pipes that close early, full disks, narrow encodings, systems."""
+"""A command's process: signals, closed pipes, full disks, narrow encodings, systems."""
 
 import json
 import os
@@ -54,7 +54,10 @@ def stopped(number: signal.Signals, work: str, before: str = "") -> tuple[int, s
     return running.returncode, said
 
 
-SENTENCE = "pcer: stopped; 3 of 8 models are kept in out; run the same command again to resume.\n"
+SENTENCE = (
+    "pcer: stopped; 3 of 8 models are kept in out; run the same command again to "
+    "resume.\n"
+)
 STUBBORN = """
     while True:
         try:
@@ -126,7 +129,10 @@ FULL = f"pcer: standard output cannot be written ({os.strerror(28)}); {ROOM}.\n"
 def test_nobody_listening_is_no_failed_guard_and_a_full_disk_one_sentence(
     tmp_path, command, code, told
 ):
-    """In a shell that fails where any part of a pipe does, as CI is set up; files are written."""
+    """In a shell that fails where any part of a pipe does, as CI is set up.
+
+    Files are written.
+    """
     whole = ["bash", "-o", "pipefail", "-c", f'"{sys.executable}" -m pcer {command}']
     done = subprocess.run(
         whole, cwd=tmp_path, capture_output=True, encoding="utf-8", check=False
@@ -157,7 +163,7 @@ def test_progress_is_on_stderr_and_stdout_holds_the_result_alone():
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp437"])
 def test_a_narrow_encoding_keeps_every_digit_and_sign_and_results_are_utf_8(encoding):
-    """The same words and numbers, with - for the minus sign and e for epsilon; lines differ."""
+    """Words and numbers stay, with - for the minus sign and e for epsilon."""
     whole = spelt(audit_in("utf-8", "--full").decode())
     assert spelt(audit_in(encoding, "--full").decode(encoding)) == whole
     assert any(word.startswith("-") for word in whole)
@@ -247,8 +253,10 @@ import os, signal, sys
 import numpy  # asks Linux, where it is on Linux, for its version
 sys.modules |= dict.fromkeys("fcntl grp pty pwd resource syslog termios tty".split())
 missing = (
-    "O_CLOEXEC O_DIRECTORY O_NOFOLLOW chown fchmod fchown fork forkpty getegid geteuid getgid "
-    "getloadavg getuid killpg lchown mkfifo nice pread pwrite register_at_fork sched_getaffinity "
+    "O_CLOEXEC O_DIRECTORY O_NOFOLLOW chown fchmod fchown fork forkpty getegid "
+    "geteuid getgid "
+    "getloadavg getuid killpg lchown mkfifo nice pread pwrite register_at_fork "
+    "sched_getaffinity "
     "sched_setaffinity setsid statvfs sysconf uname"
 )
 for name in missing.split():

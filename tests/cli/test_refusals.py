@@ -1,4 +1,4 @@
-"""Options that cannot be, of every verb: one sentence, exit code 2, and nothing is written."""
+"""Impossible options of every verb: one sentence, exit code 2, nothing is written."""
 
 import sys
 from pathlib import Path
@@ -12,9 +12,15 @@ from tests.commands import MODULE, SAMPLES, config, passed, write_people
 
 SAID = "--attribute sex --outcome benefit --split-kind random --out out"
 REQUEST = f"release predictions.csv {SAID}"
-LOANS = "train loans.csv --label approved --positive yes --outcome benefit --attribute sex -o out"
+LOANS = (
+    "train loans.csv --label approved --positive yes --outcome benefit "
+    "--attribute sex -o out"
+)
 TREE = "--estimator sklearn.tree:DecisionTreeClassifier"
-NETS = "train compas --attribute race --epochs 2 --batch 512 --budgets none,1 --seeds 3 -o out"
+NETS = (
+    "train compas --attribute race --epochs 2 --batch 512 --budgets none,1 --seeds 3 "
+    "-o out"
+)
 NET = f"{NETS} --module nets_for_pcer:make_net"
 
 
@@ -105,7 +111,8 @@ REFUSED = [
     ),
     (
         f"verify {SAMPLES}/by-hand.version-1.audit.json {SAMPLES}/by-hand.release.json",
-        "by-hand.version-1.audit.json has version 1…checks version 3; audit the release again",
+        "by-hand.version-1.audit.json has version 1…checks version 3; audit the "
+        "release again",
     ),
     ("verify x.audit.json", "x.audit.json needs the release that it audited"),
     ("plan", "needs either a release or --groups"),

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from pcer import read_release
-from pcer.cli import train as cli_train
+from pcer.cli.training_data import account_table
 from pcer.data import TablePlan, read_table
 from pcer.errors import shown
 from pcer.report.formats.terminal import terminal_text
@@ -140,10 +140,8 @@ def test_what_must_be_said_is_asked_for(name, tmp_path):
 
 
 def test_without_the_trainers_packages_one_sentence_says_what_to_install(monkeypatch):
-    find, told = (
-        importlib.util.find_spec,
-        "this verb needs ibis, which is not installed",
-    )
+    find = importlib.util.find_spec
+    told = "this verb needs ibis, which is not installed"
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda n, *_: None if n == "ibis" else find(n)
     )
@@ -158,7 +156,7 @@ def test_an_own_table_is_shown_column_by_column_and_names_are_spelt():
     plan = TablePlan(
         label="y_true", positive="1", attributes=("sex",), outcome="benefit"
     )
-    table = cli_train.account_table(read_table(frame, plan, name="mine"))
+    table = account_table(read_table(frame, plan, name="mine"))
     assert table.title == "Columns of mine"
     assert table.rows == (
         ("y_true", "label", "2", "0", "positive is 1"),

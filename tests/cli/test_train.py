@@ -53,7 +53,8 @@ def of_tree(engine=None, **settings):
 
 
 def test_an_own_table_gets_a_release_per_attribute(tmp_path):
-    attributes, out = ("--attribute", "sex", "--attribute", "race"), tmp_path / "out"
+    attributes = ("--attribute", "sex", "--attribute", "race")
+    out = tmp_path / "out"
     people = write_people(tmp_path / "loans.csv")
     words = (
         "--people",
@@ -110,7 +111,8 @@ def test_a_benchmark_gives_what_python_gives_by_default(tmp_path):
 
     passed(*RACE, *of_tree(engine={"keep_scores": True}, max_depth=2), "-o", tmp_path)
     compas = load("compas")
-    race, tree = compas.attribute("race"), DecisionTreeClassifier(max_depth=2)
+    race = compas.attribute("race")
+    tree = DecisionTreeClassifier(max_depth=2)
     made = pcer.release_from_estimator(
         make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), tree),
         np.array(compas.features),
@@ -194,7 +196,7 @@ def here(tmp_path, monkeypatch):
 
 
 def test_a_sweep_of_modules_gives_a_release_like_every_other(here):
-    """Its scores are those of ``train_seeds``, and no other module goes on in its folder."""
+    """Scores are those of ``train_seeds``; no other module resumes in its folder."""
     done = passed(*COMPAS, *mine(keep_scores=True), "-o", "out")
     assert "next: pcer audit out" in done.stdout
     assert str(here) not in sys.path
@@ -227,7 +229,8 @@ def test_a_sweep_of_modules_gives_a_release_like_every_other(here):
 
 
 def check_scores(folder: Path) -> None:
-    make_net, compas = importlib.import_module("nets_for_pcer").make_net, load("compas")
+    make_net = importlib.import_module("nets_for_pcer").make_net
+    compas = load("compas")
     rows = {seed: split(compas, seed=seed).train for seed in range(3)}
     found = train_seeds(
         TrainingData.of(compas.features, compas.labels, rows, allow_missing=True),
@@ -249,17 +252,16 @@ def check_scores(folder: Path) -> None:
 @pytest.mark.usefixtures("here")
 def test_stopped_and_gone_on_with_it_ends_in_the_same_bytes(monkeypatch):
     """After two of six models; the other four are trained, and no more."""
-    save, train_one = (
-        Mock(wraps=sweep_module.save_block),
-        Mock(wraps=blocks.train_module),
-    )
+    save = Mock(wraps=sweep_module.save_block)
+    train_one = Mock(wraps=blocks.train_module)
     monkeypatch.setattr(sweep_module, "save_block", save)
     monkeypatch.setattr(blocks, "train_module", train_one)
     save.side_effect = [DEFAULT, DEFAULT, OutputError("the disk is full.")]
     assert (
         "the disk is full" in passed(*COMPAS, *mine(), "-o", "stopped", code=2).stderr
     )
-    save.side_effect, texts = None, set()
+    save.side_effect = None
+    texts = set()
     for folder, n in (("stopped", 4), ("whole", 6)):
         train_one.reset_mock()
         passed(*COMPAS, *mine(), "-o", folder)

@@ -1,4 +1,4 @@
-"""Two releases: who is matched with whom, errors of changes by loops, alarms and finds by draws."""
+"""Two releases: what is matched, errors of changes by loops, alarms by draws."""
 
 import json
 import math
@@ -24,28 +24,11 @@ from pcer.measuring.contrasts import (
 from pcer.measuring.exposure import Exposed
 from pcer.measuring.variances import people_part
 from pcer.release.file import Release
-from pcer.release.reading import parse_release
+from tests.deciding.changed import WORLD, edited
 from tests.pages import many_groups, with_models
 from tests.worlds.two_models import TwoModels, draw_both
 
 ROOT = Path(__file__).parents[2]
-WORLD = TwoModels(people=(400, 700), old=(0.05, 0.05), new=(0.05, 0.2), n_splits=10)
-
-
-@pytest.fixture(scope="module")
-def both() -> tuple[Release, Release]:
-    return draw_both(WORLD, np.random.default_rng(3))
-
-
-@pytest.fixture(scope="module")
-def changes(both) -> pcer.Changes:
-    return pcer.compare(*both)
-
-
-def edited(release: Release, edit) -> Release:
-    tree = json.loads(release.to_json())
-    edit(tree)
-    return parse_release(tree, file="edited")
 
 
 def test_a_planted_worsening_is_found_named_and_the_other_way_round_improved(
@@ -64,7 +47,8 @@ def test_a_planted_worsening_is_found_named_and_the_other_way_round_improved(
         assert row.change <= row.most
     assert changes.old.release_sha256 == both[0].sha256
     assert changes.new.title == both[1].title
-    back, same = pcer.compare(both[1], both[0]), pcer.compare(both[0], both[0])
+    back = pcer.compare(both[1], both[0])
+    same = pcer.compare(both[0], both[0])
     assert (back.verdict, same.verdict) == (
         ChangeVerdict.IMPROVED,
         ChangeVerdict.SAME_RELEASE,
@@ -87,52 +71,51 @@ def test_a_planted_worsening_is_found_named_and_the_other_way_round_improved(
     )
 
 
+def give_fewer(tree, n: int) -> None:
+    """In every split n fewer of g1 are positive of either label: as often right."""
+    for run in tree["runs"]:
+        test = run["groups"]["g1"]["test"]
+        for cell, change in (("tp", -n), ("fn", n), ("fp", -n), ("tn", n)):
+            test[cell] += change
+
+
+def variance_of_rates(rates, group: int, n_tested: float, *, is_same: bool) -> float:
+    """For the change of one group's rate; ``rates`` are (release, group)."""
+    n = WORLD.people[group]
+    n_worth = 1 / (1 / n + (1 / n_tested - 1 / n) / WORLD.n_splits)
+    old, new = (binomial(rate[group], n_worth) for rate in rates)
+    if not is_same:
+        return old + new
+    middle = sum(rate[group] for rate in rates) / 2
+    least = []
+    for rate in rates:
+        positive = sum(r * k for r, k in zip(rate, WORLD.people, strict=True))
+        least.append(max(rate[group], positive / sum(WORLD.people), middle))
+    s, t = least
+    correlation = math.sqrt(s * t / ((1 - s) * (1 - t)))
+    return old + new + 2 * correlation * math.sqrt(old * new)
+
+
 def test_an_outcome_gap_that_grows_is_worse_and_its_error_is_the_slow_one(both):
     """Rates of the same people: worst case, that the new model gives it to others."""
-
-    def turn(tree, n):
-        for run in tree["runs"]:
-            test = run["groups"]["g1"]["test"]
-            for cell, change in (
-                ("tp", -n),
-                ("fn", n),
-                ("fp", -n),
-                ("tn", n),
-            ):  # as often right
-                test[cell] += change
-
-    old, new = both[0], edited(both[0], lambda tree: turn(tree, 20))
+    old = both[0]
+    new = edited(both[0], lambda tree: give_fewer(tree, 20))
     other = edited(new, lambda tree: tree.update(provenance={}))
     for later, is_same in ((new, True), (other, False)):
         ((row,),) = (setting.outcomes for setting in pcer.compare(old, later).settings)
         budgets = [pcer.audit(each).budgets[0] for each in (old, later)]
         rates = [[at.groups[g].benefit.mean for g in ("g0", "g1")] for at in budgets]
-        gaps, variance = [a - b for a, b in rates], 0.0
-        for g in (0, 1):
-            n, tested = WORLD.people[g], budgets[0].groups[f"g{g}"].n_test
-            n_worth = 1 / (1 / n + (1 / tested - 1 / n) / WORLD.n_splits)
-            sides = [binomial(rate[g], n_worth) for rate in rates]
-            pooled = [
-                sum(r * k for r, k in zip(rate, WORLD.people, strict=True))
-                for rate in rates
-            ]
-            middle = sum(rate[g] for rate in rates) / 2
-            s, t = (
-                max(r[g], p / sum(WORLD.people), middle)
-                for r, p in zip(rates, pooled, strict=True)
+        gaps = [a - b for a, b in rates]
+        variance = sum(
+            variance_of_rates(
+                rates, g, budgets[0].groups[f"g{g}"].n_test, is_same=is_same
             )
-            others = (
-                2
-                * math.sqrt(s * t / ((1 - s) * (1 - t)))
-                * math.sqrt(sides[0] * sides[1])
-            )
-            variance += sum(sides) + is_same * others
-        assert [row.old, row.new, row.change] == pytest.approx(
-            [*gaps, abs(gaps[1]) - abs(gaps[0])]
+            for g in (0, 1)
         )
-        assert row.standard_error**2 == pytest.approx(
-            variance, rel=0.01
-        )  # sizes vary by split
+        change = abs(gaps[1]) - abs(gaps[0])
+        assert [row.old, row.new, row.change] == pytest.approx([*gaps, change])
+        # Sizes vary by split.
+        assert row.standard_error**2 == pytest.approx(variance, rel=0.01)
         p_worse = 2 * stats.norm.sf((gaps[1] - gaps[0]) / math.sqrt(variance))
         assert row.p_worse_alone == pytest.approx(p_worse, rel=0.1)
     found = pcer.compare(old, other)
@@ -141,36 +124,6 @@ def test_an_outcome_gap_that_grows_is_worse_and_its_error_is_the_slow_one(both):
         "Worse: the outcome gap between g0 and g1 grew from"
     )
     assert "No change shown: exposure rose by at most" in found.headline
-
-
-def test_a_trend_compares_the_last_with_the_first_and_describes_the_rest(both, changes):
-    found = pcer.trend([both[0], both[1], both[0], both[1]])
-    assert (found.change, found.positions, len(found.versions)) == (changes, [0] * 4, 4)
-    assert pcer.trend([both[0], both[1], both[0]]).change.verdict == "same_release"
-    assert found.versions[:2] == [pcer.audit(release) for release in both]
-    assert found.settings[1] is found.versions[1].budgets[0]
-    tree = json.loads(found.to_json())
-    jsonschema.Draft202012Validator(pcer.Trend.file_schema()).validate(tree)
-    published = json.loads(
-        (ROOT / "docs" / "schemas" / "trend.schema.json").read_text()
-    )
-    assert published == pcer.Trend.file_schema()
-    several = many_groups(["a", "b"])
-    least, named = pcer.trend([several] * 2), pcer.trend([several] * 2, setting="1")
-    assert [each.settings[0].epsilon for each in (least, named)] == [None, 1.0]
-    forest = pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
-    fewer = edited(forest, lambda tree: tree.update(runs=tree["runs"][:12]))
-    mixed = pcer.trend([forest, fewer])  # RMIA is stronger with more splits
-    assert (
-        {each.cost for each in mixed.versions} == {mixed.cost} == {"paired_confidence"}
-    )
-    for releases, more in (
-        ([forest], {}),
-        ([several] * 2, {"setting": "7"}),
-        ([several, forest], {}),
-    ):
-        with pytest.raises(pcer.InputError):
-            pcer.trend(releases, **more)
 
 
 def test_holm_and_upper_bounds_count_every_setting_group_and_pair(both, changes):
@@ -317,30 +270,43 @@ def without_runs(tree, n=None):
 
 
 def people_by_loops(tree, group: str) -> float:
-    """What people add to the variance, of one group, without the rest of the records' error."""
+    """What one group's people add to the variance, without other errors of records."""
     of_runs = [
         run["groups"][group]["exposure"]["lira_advantage"] for run in tree["runs"]
     ]
     (row,) = (row for row in tree["pooled_exposure"] if row["group"] == group)
-    n, of_one = (
-        len(of_runs),
-        sum(run["standard_error"] ** 2 for run in of_runs) / len(of_runs),
-    )
+    n = len(of_runs)
+    of_one = sum(run["standard_error"] ** 2 for run in of_runs) / len(of_runs)
     return max(row["null_error"] ** 2 - of_one / n, 0.0) / (1 - 1 / n)
+
+
+def lira_by_run(tree, group: str) -> list[float]:
+    rows = [run["groups"][group]["exposure"] for run in tree["runs"]]
+    return [row["lira_advantage"]["value"] for row in rows]
+
+
+def variance_by_loops(trees, group: str) -> float:
+    """For the change of one group's exposure: the spread over splits, and people."""
+    runs = [lira_by_run(tree, group) for tree in trees]
+    changes = [new - old for old, new in zip(*runs, strict=True)]
+    change = sum(changes) / 10
+    of_splits = sum((one - change) ** 2 for one in changes) / 9 / 10
+    old, new = (sum(values) / 10 for values in runs)
+    s, t = (max(x, (old + new) / 2, 0.0) / 0.5 for x in (old, new))
+    people = [people_by_loops(tree, group) for tree in trees]
+    apart = [tree["pooled_exposure"][0]["separation"] for tree in trees]
+    p, q = ((1 + x) * own for x, own in zip(apart, people, strict=True))
+    others = 2 * min(1.0, math.sqrt(s * t / ((1 - s) * (1 - t)))) * math.sqrt(p * q)
+    return of_splits + max(p + q + others, 2 * sum(people))
 
 
 def test_lira_is_paired_on_the_same_splits_and_its_errors_are_the_slow_ones(by_lira):
     found = pcer.compare(*by_lira)
-    (setting,), trees = (
-        found.settings,
-        [json.loads(release.to_json()) for release in by_lira],
-    )
-    assert (found.cost, setting.n_paired, found.verdict) == (
-        "lira_advantage",
-        10,
-        "worse",
-    )
+    (setting,) = found.settings
+    assert (found.cost, setting.n_paired) == ("lira_advantage", 10)
+    assert found.verdict == "worse"
     assert "share 10 splits, which are compared one by one" in " ".join(found.account)
+    trees = [json.loads(release.to_json()) for release in by_lira]
     audits = [
         pcer.audit(release, cost="lira_advantage").budgets[0] for release in by_lira
     ]
@@ -348,30 +314,11 @@ def test_lira_is_paired_on_the_same_splits_and_its_errors_are_the_slow_ones(by_l
     added = {row.groups[0]: row.standard_error for row in apart.groups}
     for row in setting.groups:
         (name,) = row.groups
-        runs = [
-            [
-                run["groups"][name]["exposure"]["lira_advantage"]["value"]
-                for run in tree["runs"]
-            ]
-            for tree in trees
-        ]
-        changes = [new - old for old, new in zip(*runs, strict=True)]
-        change = sum(changes) / 10
-        of_splits = sum((one - change) ** 2 for one in changes) / 9 / 10
-        separation = [
-            next(x["separation"] for x in t["pooled_exposure"]) for t in trees
-        ]
-        people = [people_by_loops(tree, name) for tree in trees]
-        old, new = (sum(values) / 10 for values in runs)
-        s, t = (max(x, (old + new) / 2, 0.0) / 0.5 for x in (old, new))
-        p, q = ((1 + x) * own for x, own in zip(separation, people, strict=True))
-        others = 2 * min(1.0, math.sqrt(s * t / ((1 - s) * (1 - t)))) * math.sqrt(p * q)
-        variance = of_splits + max(p + q + others, 2 * sum(people))
+        variance = variance_by_loops(trees, name)
         assert row.standard_error**2 == pytest.approx(variance, rel=1e-9)
         assert row.standard_error < added[name]
-        assert [row.old, row.new] == pytest.approx(
-            [x.groups[name].cost.value for x in audits]
-        )
+        costs = [at.groups[name].cost.value for at in audits]
+        assert [row.old, row.new] == pytest.approx(costs)
 
 
 @pytest.mark.parametrize(
@@ -416,17 +363,15 @@ def test_settings_that_are_not_paired_are_counted(by_lira):
 
 
 def test_attacks_that_are_not_calibrated_are_not_paired():
-    """By splits alone the loss attack's AUC misses what records change about each other."""
+    """By splits alone a loss attack's AUC misses what records change in each other."""
     world = replace(WORLD, attack="auc_advantage")
     (setting,) = pcer.compare(*draw_both(world, np.random.default_rng(6))).settings
     assert setting.n_paired is None
 
 
 def test_an_audit_takes_one_number_of_lira_over_all_splits(by_lira):
-    releases, plan = (
-        (by_lira[1], edited(by_lira[1], without_runs)),
-        pcer.Plan(resamples=9),
-    )
+    releases = (by_lira[1], edited(by_lira[1], without_runs))
+    plan = pcer.Plan(resamples=9)
     one, other = (pcer.audit(x, plan).to_json().replace(x.sha256, "") for x in releases)
     assert one == other
     bare = edited(
@@ -450,7 +395,8 @@ def test_lira_of_two_models_alike_alarms_seldom(remembered):
         remembered=remembered,
         n_splits=10,
     )
-    world, n_alarms = replace(world, attack="lira_advantage"), 0
+    world = replace(world, attack="lira_advantage")
+    n_alarms = 0
     for draw in range(120):
         both = draw_both(world, np.random.default_rng([8, draw]))
         with suppress(pcer.InputError):  # one in a hundred looks too unbalanced
@@ -503,9 +449,12 @@ def test_paired_changes_are_the_slow_ones():
         changes = [NEW[s, g] - OLD[s, g] for s in range(10)]
         change = sum(changes) / 10
         split_error = sum((one - change) ** 2 for one in changes) / 9 / 10
-        old, new = OLD[:, g].mean(), NEW[:, g].mean()
-        s, t = max(old, (old + new) / 2, 0.0), max(new, (old + new) / 2, 0.0)
-        p, q = binomial(s, PEOPLE[g]), binomial(t, PEOPLE[g])
+        old = OLD[:, g].mean()
+        new = NEW[:, g].mean()
+        s = max(old, (old + new) / 2, 0.0)
+        t = max(new, (old + new) / 2, 0.0)
+        p = binomial(s, PEOPLE[g])
+        q = binomial(t, PEOPLE[g])
         others = 2 * math.sqrt(s * t / ((1 - s) * (1 - t))) * math.sqrt(p * q)
         variance = split_error + p + q + others
         student = stats.t(9 * (variance / split_error) ** 2)
@@ -534,7 +483,8 @@ def test_without_pairing_the_errors_add_and_are_normal():
 
 
 def test_what_records_change_about_each_other_counts_in_groups_and_not_in_pairs():
-    plain, mutual = two(paired=False), two(paired=False, of_records=1e-2)
+    plain = two(paired=False)
+    mutual = two(paired=False, of_records=1e-2)
     assert group_rows(mutual, tail=0.05).standard_error ** 2 == pytest.approx(
         np.full(2, 4e-2)
     )
@@ -551,15 +501,18 @@ def test_a_pair_takes_what_its_splits_share_only_once():
         group_rows(one, tail=0.05).standard_error for one in (moved, steady)
     )
     assert (after > 1.2 * still).all()
-    found, before = pair_of(moved), pair_of(steady)
+    found = pair_of(moved)
+    before = pair_of(steady)
     assert found.change == pytest.approx(before.change)
     assert found.standard_error == pytest.approx(before.standard_error)
 
 
 def normal(old, new) -> Rows:
-    """Differences of known error: 1 each, so that change and sum have a variance of 2."""
-    old, new = np.atleast_1d(old), np.atleast_1d(new)
-    variance, freedom = np.full(len(old), 2.0), np.full(len(old), np.inf)
+    """Differences with an error of 1: change and sum have a variance of 2."""
+    old = np.atleast_1d(old)
+    new = np.atleast_1d(new)
+    variance = np.full(len(old), 2.0)
+    freedom = np.full(len(old), np.inf)
     change, total = (
         Contrast(value, variance, freedom) for value in (new - old, new + old)
     )

@@ -71,8 +71,10 @@ def measured(
 @pytest.mark.parametrize("n_splits", [1, 10])
 @pytest.mark.parametrize(("exposure", "right"), [(0.0, 0.8), (0.1, 0.87)])
 def test_variances_of_one_exposure(n_splits, exposure, right):
-    """Of 10,000, 7,000 trained on: 80 + 10 in 100 right in training and 80 in test are 87."""
-    design, n, z = planned(n_splits=n_splits), 10_000 * n_splits, 2.0
+    """Of 10,000, 7,000 trained on: 80 + 10 of 100 right in training, 80 in test: 87."""
+    design = planned(n_splits=n_splits)
+    n = 10_000 * n_splits
+    z = 2.0
     tested, actual = design.error.variances(design, (0,), np.array([exposure]), z)
     train = 0.8 + exposure
     assert actual == pytest.approx((train * (1 - train) / 0.7 + 0.8 * 0.2 / 0.3) / n)
@@ -96,7 +98,8 @@ def test_variances_of_a_difference_hold_splits_and_people():
     n = np.array([3_000.0, 9_000.0])
     for n_splits in (1, 5):
         design = planned(people=n, n_splits=n_splits)
-        exposure, train = np.array([0.02, 0.06]), np.array([0.82, 0.86])
+        exposure = np.array([0.02, 0.06])
+        train = np.array([0.82, 0.86])
         tested, actual = design.error.variances(design, (0, 1), exposure, 2.0)
         one_split = (train * (1 - train) / 0.7 + 0.8 * 0.2 / 0.3) / n
         people = (1 - 1 / n_splits) * exposure * (1 - exposure) / n
@@ -239,7 +242,7 @@ def from_sizes() -> pcer.Outlook:
 
 
 def hardest(design: Design) -> float:
-    """The smallest difference that shows in both directions: by trying a grid of amounts."""
+    """The smallest difference that shows in both directions, by a grid of amounts."""
     for amount in np.arange(0.0005, 0.3, 0.0005):
         if (
             min(
@@ -277,10 +280,8 @@ def test_from_sizes_it_is_the_planners_answer(from_sizes):
 @pytest.mark.parametrize("cost", ["lira_advantage", "paired_gap", "paired_confidence"])
 def test_an_attack_is_planned_with_the_errors_of_its_audit(cost):
     release = pcer.read_release(FOREST)
-    found, (budget,) = (
-        pcer.detectable(release, cost=cost),
-        pcer.audit(release, cost=cost).budgets,
-    )
+    found = pcer.detectable(release, cost=cost)
+    (budget,) = pcer.audit(release, cost=cost).budgets
     assert found.cost == cost
     assert found.pairs[0].smallest == pytest.approx(
         budget.pairs[0].exposure.difference.detectable, rel=1e-3
@@ -406,13 +407,13 @@ def test_bad_input_is_one_sentence(of, options, error, names):
 
 @pytest.mark.parametrize("design", [planned(people=(3_000, 1), n_splits=5), planned()])
 def test_an_exposure_is_found_as_often_as_predicted(design):
-    rng, n_studies, people = np.random.default_rng(1), 1_500, int(design.people[0])
+    rng = np.random.default_rng(1)
+    n_studies = 1_500
+    people = int(design.people[0])
     known = round(0.9 * smallest(design, FIRST) * people)
-    right, trained, shape = (
-        people * 8 // 10,
-        people * 7 // 10,
-        (1, design.n_splits, n_studies),
-    )
+    right = people * 8 // 10
+    trained = people * 7 // 10
+    shape = (1, design.n_splits, n_studies)
     right_in = rng.hypergeometric(right, people - right, trained, shape)
     known_in = rng.hypergeometric(known, people - right - known, trained - right_in)
     counts = (people, trained, right + known_in, right_in + known_in)

@@ -1,11 +1,14 @@
-"""The command line: its verbs, with that of the study, and its exit codes."""
+"""The command line: its verbs, with that of the study, and its exit codes.
+
+Called by ``pcer`` and ``python -m pcer``. To add a verb: a function, and its row in
+``VERBS`` with an example.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
-from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, NoReturn
 
@@ -13,17 +16,17 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
-from pcer.cli import audit, compare, progress, release, train
+from pcer.cli import audit, compare, progress, receipt, release, train
 from pcer.cli.options import optional
-from pcer.cli.outputs import UNUSABLE
+from pcer.cli.outputs import ExitCode
 from pcer.cli.process import Stopped, listen, require_width, steady, what_lacks
 from pcer.cli.progress import QUIET
 from pcer.errors import InputError, PcerError
 
 STUDY = "reproduce"
 NO_STUDY = (
-    "pcer reproduce comes with the study, which is not installed; in a clone of pcer run: "
-    'pip install ".[train]" ./studies'
+    "pcer reproduce comes with the study, which is not installed; in a clone of pcer "
+    'run: pip install ".[train]" ./studies'
 )
 
 
@@ -33,28 +36,33 @@ class VerbGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Names in the order of the help page."""
         names = super().list_commands(ctx)
-        at = names.index("demo") if "demo" in names else len(names)
-        return [*names[:at], STUDY, *names[at:]]
+        position = names.index("demo") if "demo" in names else len(names)
+        return [*names[:position], STUDY, *names[position:]]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A verb by name, which is quiet where it is asked to be; None where there is none."""
-        verb = (
-            self._study() if cmd_name == STUDY else super().get_command(ctx, cmd_name)
-        )
+        """A verb by name, which takes ``--quiet``, too; None where there is none."""
+        if cmd_name == STUDY:
+            verb = self._study()
+        else:
+            verb = super().get_command(ctx, cmd_name)
         quiet = [option for option in self.params if option.name == "quiet"]
         if verb is not None and verb.params[-1:] != quiet:
             verb.params += quiet
         return verb
 
     def _study(self) -> Any:
+        """The study's own verb; one that refuses where the study is not installed."""
         study = typer.Typer(add_completion=False)
-        if points := entry_points(group="pcer.verbs", name=STUDY):
-            points[STUDY].load()(study)
+        points = entry_points(group="pcer.verbs", name=STUDY)
+        if points:
+            register = points[STUDY].load()
+            register(study)
         else:
             takes_anything = {"ignore_unknown_options": True, "allow_extra_args": True}
-            study.command(
+            refusing = study.command(
                 STUDY, help=escape(NO_STUDY), context_settings=takes_anything
-            )(_refuse)
+            )
+            refusing(_refuse)
         return typer.main.get_command(study)
 
 
@@ -63,35 +71,74 @@ def _refuse() -> NoReturn:
 
 
 class Verb(TyperCommand):
-    """A verb whose help has the common options first, and defaults that are slow to import."""
+    """A verb whose help has the common options first.
+
+    It also shows defaults that are slow to import.
+    """
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Sort the options and look their defaults up, then write the help."""
-        module, *names = SETTINGS.get(str(self.name), ("pcer",))
-        kinds = [getattr(import_module(module), name) for name in names]
-        defaults = {
-            field.name: field.default for kind in kinds for field in fields(kind)
-        }
+        settings_of = SETTINGS.get(str(self.name))
+        defaults = {} if settings_of is None else _defaults(settings_of())
         options: list[Any] = [
-            one for one in self.params if one.param_type_name == "option"
+            parameter
+            for parameter in self.params
+            if parameter.param_type_name == "option"
         ]
-        for n, option in enumerate(options):
-            default = defaults.get(str(option.name), MISSING)
-            option.default = option.default if default is MISSING else default
-            panel = option.rich_help_panel or "More options"
-            option.rich_help_panel = None if n < MOST_COMMON else panel
+        for option in options:
+            if option.name in defaults:
+                option.default = defaults[option.name]
+        for option in options[:MOST_COMMON]:
+            option.rich_help_panel = None
+        for option in options[MOST_COMMON:]:
+            option.rich_help_panel = option.rich_help_panel or "More options"
         super().format_help(ctx, formatter)
 
 
-FOREST, LOGISTIC = (
-    f"examples/compas-{name}.release.json" for name in ("forest", "logistic")
-)
+def _defaults(kinds: Iterable[Any]) -> dict[str, Any]:
+    """The defaults of settings classes by the names of their fields."""
+    defaults = {}
+    for kind in kinds:
+        for field in fields(kind):
+            if field.default is not MISSING:
+                defaults[field.name] = field.default
+    return defaults
+
+
+def _settings_of_release() -> list[Any]:
+    from pcer.tables import PredictionColumns, ReleaseFacts  # slow to import
+
+    return [PredictionColumns, ReleaseFacts]
+
+
+def _settings_of_train() -> list[Any]:
+    from pcer.train import EngineFlags, TrainConfig  # slow to import
+
+    return [TrainConfig, EngineFlags]
+
+
+# The settings that the options of a verb fill.
+SETTINGS: dict[str, Callable[[], list[Any]]] = {
+    "release": _settings_of_release,
+    "train": _settings_of_train,
+}
+
+
+FOREST = "examples/compas-forest.release.json"
+LOGISTIC = "examples/compas-logistic.release.json"
 # Every verb in the order of the help page, with an example that runs in a clone of
 # pcer.
 VERBS: dict[Callable[..., None], str] = {
-    compare.plan: "plan --groups Women=1200,Men=3400 --accuracy 0.8 --splits 20 --target 0.01",
-    train.train: "train compas --attribute race --budgets none,1 --seeds 8 --receipts held -o out",
-    release.release: "release loans.csv --attribute sex --outcome benefit --split-kind random",
+    compare.plan: (
+        "plan --groups Women=1200,Men=3400 --accuracy 0.8 --splits 20 --target 0.01"
+    ),
+    train.train: (
+        "train compas --attribute race --budgets none,1 --seeds 8 --receipts held "
+        "-o out"
+    ),
+    release.release: (
+        "release loans.csv --attribute sex --outcome benefit --split-kind random"
+    ),
     audit.audit: f"audit {FOREST} --html report.html",
     compare.compare: f"compare {LOGISTIC} {FOREST}",
     compare.trend: f"trend {LOGISTIC} {FOREST} --html trend.html",
@@ -100,15 +147,41 @@ VERBS: dict[Callable[..., None], str] = {
     train.demo: "demo --seeds 10",
     release.datasets: "datasets",
     audit.schema: "schema release > release.schema.json",
-    train.receipt: "receipt out --record 1234",
+    receipt.receipt: "receipt out --record 1234",
     audit.version: "version",
+}
+# Help texts that are too long for the first line of a docstring.
+HELP: dict[Callable[..., None], str] = {
+    compare.compare: (
+        "Is the new model worse: higher exposure, or a larger gap between groups? "
+        "Exit 1 if so."
+    ),
+    compare.trend: (
+        "Versions of one model: both answers of each. Exit 1 if the last is worse than "
+        "the first."
+    ),
+    compare.recommend: (
+        "Which setting to train: the most accurate one that holds your limits. Exit 1 "
+        "if none does."
+    ),
+    audit.audit: (
+        "Audit a release: who is easier to recognise, who is worse served, and how "
+        "sure."
+    ),
+    release.release: (
+        "Make a release per protected attribute from a table of predictions of any "
+        "size."
+    ),
+    release.datasets: (
+        "List the benchmark datasets: sizes, licences, cautions, and which are on this "
+        "machine."
+    ),
 }
 MORE = ("datasets", "schema", "receipt", "version")  # verbs that are listed apart
 # What an argument that the library asks for is called here.
 FLAGS = {"positive_label": "--positive", "limits": "--largest-exposure 52"}
-MOST_COMMON = (
-    5  # options that a help page shows first: the first of the verb's function
-)
+# Options that a help page shows first: the first of the verb's function.
+MOST_COMMON = 5
 QUIETLY = {
     "default": False,
     "expose_value": False,
@@ -119,30 +192,31 @@ START = """A release file?     pcer audit m.release.json --html report.html
 A model or a table? pcer train --help; pcer release --help
 Nothing yet?        pcer demo, or pcer plan --help
 Every verb:         pcer --help"""
-# By verb, the module and the settings that its options fill.
-SETTINGS = {
-    "release": ("pcer.tables", "PredictionColumns", "ReleaseFacts"),
-    "train": ("pcer.train", "TrainConfig", "EngineFlags"),
-}
 
 
 def made_of(verbs: Mapping[Callable[..., None], str]) -> typer.Typer:
     """The command line of verbs with their examples."""
-    made = typer.Typer(
+    command_line = typer.Typer(
         name="pcer",
         cls=VerbGroup,
-        help="Audit who pays for privacy: who is easier to recognise, who is worse served, and "
-        "whether the data can tell.",
+        help=(
+            "Audit who pays for privacy: who is easier to recognise, who is worse "
+            "served, and whether the data can tell."
+        ),
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
     )
-    made.callback(invoke_without_command=True)(_start)
+    command_line.callback(invoke_without_command=True)(_start)
     for verb, example in verbs.items():
         panel = "More" if verb.__name__ in MORE else None
-        made.command(
-            epilog=f"Example: pcer {example}", cls=Verb, rich_help_panel=panel
-        )(verb)
-    return made
+        add = command_line.command(
+            help=HELP.get(verb),
+            epilog=f"Example: pcer {example}",
+            cls=Verb,
+            rich_help_panel=panel,
+        )
+        add(verb)
+    return command_line
 
 
 def _start(
@@ -160,7 +234,7 @@ app = made_of(VERBS)
 
 
 def main() -> None:
-    """Run the command line; an error of pcer, or a signal, is one sentence and an exit code."""
+    """Run the command line; an error or a signal is one sentence and an exit code."""
     sys.stdout = steady(sys.stdout)
     sys.stderr = steady(sys.stderr)
     require_width()
@@ -168,23 +242,37 @@ def main() -> None:
     try:
         listen()
         sys.exit(app(prog_name="pcer", standalone_mode=False))
-    except PcerError as error:
-        flag = FLAGS.get(error.field or "")
-        sentence = str(error) + ("" if flag is None else f" Here that is {flag}.")
     except Stopped as stopped:
         stopped.tell()
         sys.exit(stopped.exit_code)
     except Exception as error:
-        if hasattr(error, "format_message"):  # of the parser
-            told = " ".join(error.format_message().split())
-            ctx = getattr(error, "ctx", None)
-            example = ctx and told.startswith("Missing") and ctx.command.epilog
-            hint = example or f"Help: {ctx.command_path if ctx else app.info.name} -h"
-            sentence = f"{told.replace('Value error, ', '').rstrip('.')} ({hint})."
-        elif (lacking := what_lacks(error)) is None:
+        sentence = _sentence_of(error)
+        if sentence is None:
             raise
-        else:
-            free = "free some, raise the limit (ulimit), or ask for less at once"
-            sentence = f"this machine gives no more {lacking}; {free}."
     progress.say(f"pcer: {sentence}", err=True)
-    sys.exit(UNUSABLE)
+    sys.exit(ExitCode.UNUSABLE)
+
+
+def _sentence_of(error: Exception) -> str | None:
+    """What a user is told of an error; None of one that is a mistake of pcer's."""
+    if isinstance(error, PcerError):
+        flag = FLAGS.get(error.field or "")
+        return str(error) if flag is None else f"{error} Here that is {flag}."
+    if hasattr(error, "format_message"):  # of the parser
+        return _parser_sentence(error)
+    lack = what_lacks(error)
+    if lack is None:
+        return None
+    remedy = "free some, raise the limit (ulimit), or ask for less at once"
+    return f"this machine gives no more {lack}; {remedy}."
+
+
+def _parser_sentence(error: Any) -> str:
+    """The parser's message, and an example of the verb or where its help is."""
+    message = " ".join(error.format_message().split())
+    context = getattr(error, "ctx", None)
+    path = app.info.name if context is None else context.command_path
+    hint = f"Help: {path} -h"
+    if context is not None and message.startswith("Missing"):
+        hint = context.command.epilog or hint
+    return f"{message.replace('Value error, ', '').rstrip('.')} ({hint})."

@@ -1,16 +1,17 @@
-"""The auditor's verbs: ``pcer audit``, ``verify``, ``schema`` and ``version``."""
+"""The auditor's verbs: ``pcer audit``, ``verify``, ``schema`` and ``version``.
+
+To add a format: a place among the options of ``audit``, and its row in ``renderers``.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from importlib import import_module
-from itertools import chain, repeat
+from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import typer
 
@@ -22,7 +23,7 @@ from pcer.cli import options as options_module
 from pcer.cli import outputs as outputs_module
 from pcer.cli import progress
 from pcer.cli.options import ALLOW_LARGE, Files, Given, Texts, optional, place
-from pcer.cli.outputs import Outputs
+from pcer.cli.outputs import ExitCode, Outputs
 from pcer.errors import InputError
 from pcer.files import as_shown, many_objects, parse_record, read_regular, read_text
 from pcer.measuring.evidence import Tested
@@ -116,26 +117,43 @@ def audit(
     ),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
-    """Audit a release: who is easier to recognise, who is worse served, and how sure."""
-    plan = _plan(locals())
-    view = _view(locals())
+    """Audit releases: who is easier to recognise, who is worse served."""
+    asked = {
+        "benefit": benefit,
+        "cost": cost,
+        "floor": floor,
+        "floors": _floors(floors),
+        "resamples": resamples,
+        "reference_group": reference_group,
+        "margin": margin,
+        "rng": rng,
+    }
+    policy = _policy(policy_file, is_strict=strict)
+    plan = parse_plan(asked, file="the options").model_copy(update={"policy": policy})
+    view = _view(summary=summary, paper=paper, full=full)
     files = release_files(releases)
-    places = {"json": json_path, "markdown": markdown, "latex": latex, "junit": junit}
-    places |= {"html": html, "opinion": opinion, "metrics": metrics, "card": card}
-    outputs = Outputs(files, **places, figures=figures)
-    wanted = parse_record(
-        Policy, {"fail_on": fail_on or []}, file="the options"
-    ).fail_on
+    outputs = Outputs(
+        files,
+        json=json_path,
+        markdown=markdown,
+        latex=latex,
+        junit=junit,
+        html=html,
+        opinion=opinion,
+        metrics=metrics,
+        card=card,
+        figures=figures,
+    )
+    options = {"fail_on": fail_on or []}
+    statements = parse_record(Policy, options, file="the options").fail_on
     with many_objects():
-        audits, read, beside = audit_all(files, plan, allow_large or [], family or [])
-        also = [
-            [setting_line(each, name) for name in settings or []] for each in audits
-        ]
-        outputs.write(renderers(audits, read, beside, wanted, view, also))
+        audited = audit_all(files, plan, allow_large or [], family or [])
+        printed = Printed(view, _setting_lines(audited.audits, settings or []))
+        outputs.write(renderers(audited, statements, printed))
     if not outputs.uses_stdout:
-        print_audits(audits, view, also)
+        print_audits(audited.audits, printed.view, printed.lines)
         outputs.print_places()
-    _exit_if_met(audits, wanted)
+    _exit_if_met(audited.audits, statements)
 
 
 def verify(
@@ -160,22 +178,22 @@ def verify(
     if plan_sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", plan_sha256):
         what = "--plan-sha256 takes the 64 hexadecimal digits of a plan"
         raise InputError(f"{what}, not {plan_sha256!r}.")
-    named, beside = (
-        read_releases(release_files(files or []), allow_large or [])
-        for files in (releases, family)
-    )
-    if difference := _difference(
-        audit_file, named, beside, plan_sha256, is_page=is_page
-    ):
+    named = read_releases(release_files(releases or []), allow_large or [])
+    beside = read_releases(release_files(family or []), allow_large or [])
+    recompute = _report_recomputed if is_page else _audits_recomputed
+    difference = recompute(audit_file, named, beside, plan_sha256)
+    if difference:
         progress.say(f"{audit_file} differs {difference}.")
-        raise typer.Exit(outputs_module.MET)
+        raise typer.Exit(ExitCode.FINDING)
     progress.say(f"{audit_file}: {AGREES[is_page]}")
 
 
 def _is_page(file: Path) -> bool:
     """Whether a file is a report by its name; otherwise it must be an audit."""
-    is_page = (ending := file.suffix.lower()) in (".html", ".htm")
-    if not is_page and ending != ".json":  # a browser would show an unchecked page
+    ending = file.suffix.lower()
+    is_page = ending in (".html", ".htm")
+    # A browser would show an unchecked page.
+    if not is_page and ending != ".json":
         raise InputError(
             f"{file} must be called *.json, or *.html for a report; rename it."
         )
@@ -192,14 +210,8 @@ def schema(
     ] = typer.Argument(help="The file format."),
 ) -> None:
     """Print the JSON Schema of a file format."""
-    outputs_module.give(
-        {
-            outputs_module.STDOUT: json.dumps(
-                SCHEMAS[which](), indent=2, ensure_ascii=False
-            )
-            + "\n"
-        }
-    )
+    text = json.dumps(SCHEMAS[which](), indent=2, ensure_ascii=False) + "\n"
+    outputs_module.give({outputs_module.STDOUT: text})
 
 
 def version() -> None:
@@ -207,15 +219,33 @@ def version() -> None:
     typer.echo(f"pcer {__version__}")
 
 
+class Audited(NamedTuple):
+    """Audits, their releases, and those that were judged together with them."""
+
+    audits: list[Audit]
+    releases: list[Release]
+    family: list[Release]
+
+
+class Printed(NamedTuple):
+    """What is printed of audits, and in Markdown."""
+
+    view: View = "short"
+    lines: Sequence[Sequence[str]] = ()  # of each audit, after its headline
+
+
+BRIEFLY = Printed()
+
+
 def audit_all(
     files: list[Path],
     plan: Plan,
     allow_large: Sequence[Path] = (),
     family: Sequence[Path] = (),
-) -> tuple[list[Audit], list[Release], list[Release]]:
-    """Audits, releases, family; all files are read first, so that a bad one fails early."""
+) -> Audited:
+    """Audit releases; all files are read first, so that a bad one fails early."""
     paths = [*files, *family]
-    total = len(files)
+    n_files = len(files)
     releases = read_releases(paths, allow_large)
     tested: list[Tested] = []
     audits: list[Audit] = []
@@ -224,138 +254,157 @@ def audit_all(
             state.tell(f"testing {path.name}", done=len(tested), total=len(paths))
             with options_module.about(path):
                 tested.append(run_tests(release, plan))
-        for path, audited in zip(
-            files, judge_tested(tested[:total], tested[total:]), strict=True
-        ):
+        judged = judge_tested(tested[:n_files], tested[n_files:])
+        for path, audited in zip(files, judged, strict=True):
             audits.append(audited)
-            state.tell(f"auditing {path.name}", done=len(audits), total=total)
-    return audits, releases[:total], releases[total:]
+            state.tell(f"auditing {path.name}", done=len(audits), total=n_files)
+    return Audited(audits, releases[:n_files], releases[n_files:])
 
 
 def read_releases(files: Sequence[Path], allow_large: Sequence[Path]) -> list[Release]:
     """Releases, each within the limits unless it is allowed by name."""
     large = {path.resolve() for path in allow_large}
-    return [
-        read_release(path, limits=None if path.resolve() in large else LIMITS)
-        for path in files
-    ]
+    releases = []
+    for path in files:
+        limits = None if path.resolve() in large else LIMITS
+        releases.append(read_release(path, limits=limits))
+    return releases
 
 
 def renderers(
-    audits: list[Audit],
-    releases: list[Release],
-    family: list[Release],
-    wanted: Sequence[str] = (),
-    view: View = "short",
-    also: Sequence[Sequence[str]] = (),
+    audited: Audited, statements: Sequence[str] = (), printed: Printed = BRIEFLY
 ) -> dict[str, Callable[[], Any]]:
     """What makes the content of every output of an audit, by its option."""
+    audits, releases, family = audited
+    in_markdown: View = "brief" if printed.view == "short" else printed.view
+    in_latex: View = "paper" if printed.view == "paper" else "full"
     return {
-        "json": lambda: result_json(
-            audits[0].to_tree()
-            if len(audits) == 1
-            else [audit.to_tree() for audit in audits]
-        ),
-        "markdown": lambda: report.to_markdown_page(
-            audits, "brief" if view == "short" else view, also
-        ),
-        "latex": lambda: report.to_latex_tables(
-            audits, "paper" if view == "paper" else "full"
-        ),
-        "junit": lambda: report.to_junit(audits, wanted),
+        "json": lambda: _json(audits),
+        "markdown": lambda: report.to_markdown_page(audits, in_markdown, printed.lines),
+        "latex": lambda: report.to_latex_tables(audits, in_latex),
+        "junit": lambda: report.to_junit(audits, statements),
         "html": lambda: report.to_report(audits, releases, family),
         "metrics": lambda: result_json(by_release(audits)),
-        "card": lambda: import_module("pcer.integrations.card").to_card(*audits),
+        "card": lambda: _card(audits),
         "opinion": lambda: report.to_opinion(audits),
-        "figures": lambda: outputs_module.drawing("draw_figures", audits, releases),
+        "figures": lambda: _pictures(audits, releases),
     }
+
+
+def _json(audits: Sequence[Audit]) -> str:
+    """One audit as an object, several as an array."""
+    trees = [audit.to_tree() for audit in audits]
+    return result_json(trees[0] if len(trees) == 1 else trees)
+
+
+def _card(audits: Sequence[Audit]) -> str:
+    from pcer.integrations.card import to_card  # slow to import
+
+    return to_card(*audits)
+
+
+def _pictures(audits: list[Audit], releases: list[Release]) -> dict[str, bytes]:
+    from pcer.report.figures import draw_figures  # slow to import
+
+    return draw_figures(audits, releases)
 
 
 def print_audits(
     audits: Sequence[Audit], view: View = "short", also: Sequence[Sequence[str]] = ()
 ) -> None:
-    """A view of each audit, with lines ``also``; a table of several; or a summary of each."""
+    """A view of each audit, with lines ``also``, and a table of several."""
     audits = as_shown([*audits])
-    for audited, more in zip(audits, also or repeat(()), strict=False):
+    no_lines: list[Sequence[str]] = [()] * len(audits)
+    for audited, lines in zip(audits, also or no_lines, strict=True):
         if view == "summary":
-            typer.echo(" ".join([summary_line(audited), *more]))
+            typer.echo(" ".join([summary_line(audited), *lines]))
         else:
-            progress.show(view_of(audited, view, more))
+            progress.show(view_of(audited, view, lines))
     if len(audits) > 1 and view in ("short", "full"):
         progress.show([summary_table(audits)])
     if view == "short":
         progress.note(MORE, err=False, wraps=True)
 
 
-def _view(options: Mapping[str, Any]) -> View:
+def _setting_lines(audits: Sequence[Audit], names: Sequence[str]) -> list[list[str]]:
+    """For each audit, the answers of the settings that are asked for by name."""
+    lines = []
+    for audited in audits:
+        lines.append([setting_line(audited, name) for name in names])
+    return lines
+
+
+def _view(*, summary: bool, paper: bool, full: bool) -> View:
     """The view that is asked for."""
-    views: tuple[View, ...] = ("summary", "paper", "full")
-    view, *more = [view for view in views if options[view]] or ["short"]
-    if more:
+    if summary + paper + full > 1:
         raise InputError(
             "--summary, --paper and --full exclude each other; choose one."
         )
-    return view
+    if summary:
+        return "summary"
+    if paper:
+        return "paper"
+    return "full" if full else "short"
 
 
-def _plan(options: Mapping[str, Any]) -> Plan:
-    """The plan of the options that are called like its fields."""
-    numbers = "numbers with commas between"
-    grid = options_module.parse_list(
-        options["floors"], float, option="--floors", what=numbers
-    )
-    file = options["policy_file"]
+def _floors(text: str) -> list[float]:
+    """The grid of Algorithm 1."""
+    what = "numbers with commas between"
+    return options_module.parse_list(text, float, option="--floors", what=what)
+
+
+def _policy(file: Path | None, *, is_strict: bool) -> Policy | None:
+    """The policy of a file, made strict where the option says so."""
     policy = None if file is None else auditing.read_policy(file)
-    if options["strict"]:
-        policy = (policy or Policy()).model_copy(update={"strict": True})
-    fields = {name: options[name] for name in Plan.model_fields if name in options}
-    plan = parse_plan({**fields, "floors": grid}, file="the options")
-    return plan.model_copy(update={"policy": policy})
+    if is_strict:
+        return (policy or Policy()).model_copy(update={"strict": True})
+    return policy
 
 
-def _difference(
-    file: Path,
-    named: list[Release],
-    family: list[Release],
-    digest: Given,
-    *,
-    is_page: bool,
+def _report_recomputed(
+    file: Path, named: list[Release], family: list[Release], digest: Given
 ) -> str | None:
-    """Print digests for comparison, then recompute."""
-    if is_page:
-        plan, *carried = read_payload(read_text(file), file=str(file))
-        plans = [plan]
-        releases = [*chain(*carried)]
-        verified = partial(report.verify_report, file)
-    else:
-        trees = auditing.read_audit(file)
-        plans = [parse_plan(tree.get("plan"), file=f"{file}: plan") for tree in trees]
-        releases = named + family
-        verified = partial(report.verify_audits, trees)
+    """The first difference of a report from a fresh one of the releases in it."""
+    plan, *carried = read_payload(read_text(file), file=str(file))
+    _say_digests(file, [*chain(*carried)], [plan])
+    with many_objects(), progress.working("Recomputing"):
+        return report.verify_report(file, named, family=family, plan_sha256=digest)
+
+
+def _audits_recomputed(
+    file: Path, named: list[Release], family: list[Release], digest: Given
+) -> str | None:
+    """The first difference of a file of audits from fresh ones of these releases."""
+    trees = auditing.read_audit(file)
+    plans = [parse_plan(tree.get("plan"), file=f"{file}: plan") for tree in trees]
+    _say_digests(file, named + family, plans)
+    with many_objects(), progress.working("Recomputing"):
+        return report.verify_audits(trees, named, family=family, plan_sha256=digest)
+
+
+def _say_digests(
+    file: Path, releases: Sequence[Release], plans: Sequence[Plan]
+) -> None:
+    """Print what a reader may compare with digests from elsewhere."""
     progress.say(f"SHA-256 {hashlib.sha256(read_regular(file)).hexdigest()}  {file}")
     for release in releases:
         progress.say(f"SHA-256 {release.sha256}  {release.title}")
-    for plan_digest in dict.fromkeys(plan.sha256 for plan in plans):
-        progress.say(f"SHA-256 {plan_digest}  the plan")
-    with many_objects(), progress.working("Recomputing"):
-        return verified(named, family=family, plan_sha256=digest)
+    for digest in dict.fromkeys(plan.sha256 for plan in plans):
+        progress.say(f"SHA-256 {digest}  the plan")
 
 
-def _exit_if_met(audits: list[Audit], wanted: list[str]) -> None:
-    named = [(subject_name(audited), audited) for audited in audits]
-    met = [
-        f"{name}: {asked}"
-        for name, a in named
-        for asked in wanted
-        if asked in a.statements()
-    ]
-    notes = ["--fail-on is met: " + "; ".join(met) + "."] if met else []
-    notes += [
-        f"policy, {name}: {rule.sentence}"
-        for name, a in named
-        for rule in a.broken_rules
-    ]
+def _exit_if_met(audits: Sequence[Audit], statements: Sequence[str]) -> None:
+    """Exit with a finding where a statement holds or a rule of the policy is broken."""
+    met = []
+    broken = []
+    for audited in audits:
+        name = subject_name(audited)
+        holding = audited.statements()
+        met += [f"{name}: {asked}" for asked in statements if asked in holding]
+        broken += [f"policy, {name}: {rule.sentence}" for rule in audited.broken_rules]
+    notes = [f"--fail-on is met: {'; '.join(met)}."] if met else []
+    notes += broken
     for note in notes:
         progress.note(f"pcer: {note}")
     if notes:
-        raise typer.Exit(outputs_module.MET)
+        raise typer.Exit(ExitCode.FINDING)

@@ -1,9 +1,11 @@
-"""The verbs before training and between settings and versions: ``pcer plan`` and more."""
+"""The verbs that help to choose: ``pcer plan``, ``compare``, ``trend``, ``recommend``.
+
+Each reads releases, asks one function of ``pcer.deciding``, and shows or writes the
+answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,10 @@ import typer
 
 from pcer.auditing.policy import read_policy
 from pcer.cli import options as options_module
-from pcer.cli import outputs as outputs_module
 from pcer.cli import progress
 from pcer.cli.audit import read_releases
 from pcer.cli.options import ALLOW_LARGE, Files, Given, Texts, optional, place
-from pcer.cli.outputs import Outputs
-from pcer.deciding import candidates
+from pcer.cli.outputs import ExitCode, Outputs
 from pcer.deciding import compare as compare_module
 from pcer.deciding import recommend as recommend_module
 from pcer.deciding import trend as trend_module
@@ -49,18 +49,21 @@ def compare(
     junit: Given = place("JUnit XML for CI."),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
-    """Is the new model worse: higher exposure, or a larger gap between groups? Exit 1 if so."""
-    old, new = files = [release_file(old), release_file(new)]
-    outputs = Outputs(files, json=json_path, junit=junit)
-    before, after = read_releases(files, allow_large or [])
+    """Is the new model worse: higher exposure, or a larger gap between groups?"""
+    old = release_file(old)
+    new = release_file(new)
+    outputs = Outputs([old, new], json=json_path, junit=junit)
+    before, after = read_releases([old, new], allow_large or [])
     with options_module.about(f"{old} and {new}"):
-        found = compare_module.compare(before, after, cost=cost, settings=setting)
+        changes = compare_module.compare(before, after, cost=cost, settings=setting)
     outputs.give(
-        change_view(found), json=found.to_json, junit=lambda: changes_to_junit(found)
+        change_view(changes),
+        json=changes.to_json,
+        junit=lambda: changes_to_junit(changes),
     )
-    if found.verdict is ChangeVerdict.WORSE:
+    if changes.verdict is ChangeVerdict.WORSE:
         progress.note(f"pcer: {new} is worse than {old}.")
-        raise typer.Exit(outputs_module.MET)
+        raise typer.Exit(ExitCode.FINDING)
 
 
 def recommend(
@@ -92,21 +95,28 @@ def recommend(
 
     Exit 1 if none does.
     """
-    limits = {
-        name: value for name, value in locals().items() if name in candidates.LIMITS
-    }
     files = release_files(releases)
-    named = None if policy is None else read_policy(policy)
+    limits = None if policy is None else read_policy(policy)
     outputs = Outputs(files, json=json_path, html=html)
     read = read_releases(files, allow_large or [])
     with options_module.about(", ".join(map(str, files))):
-        found = recommend_module.recommend(read, policy=named, **limits)
+        recommended = recommend_module.recommend(
+            read,
+            policy=limits,
+            largest_exposure=largest_exposure,
+            largest_difference=largest_difference,
+            largest_outcome_gap=largest_outcome_gap,
+            most_spent=most_spent,
+            least_accuracy=least_accuracy,
+        )
     outputs.give(
-        choice_view(found), json=found.to_json, html=lambda: to_choice_page(found)
+        choice_view(recommended),
+        json=recommended.to_json,
+        html=lambda: to_choice_page(recommended),
     )
-    if found.choice is None:
+    if recommended.choice is None:
         progress.note("pcer: no setting is shown to hold every limit.")
-        raise typer.Exit(outputs_module.MET)
+        raise typer.Exit(ExitCode.FINDING)
 
 
 def trend(
@@ -125,16 +135,19 @@ def trend(
 
     Exit 1 if the last is worse than the first.
     """
-    outputs = Outputs(
-        releases := [*map(release_file, releases)], json=json_path, html=html
-    )
-    read = read_releases(releases, allow_large or [])
+    files = [release_file(path) for path in releases]
+    outputs = Outputs(files, json=json_path, html=html)
+    read = read_releases(files, allow_large or [])
     with progress.working("Auditing"):
-        found = trend_module.trend(read, cost=cost, setting=setting)
-    outputs.give(trend_view(found), json=found.to_json, html=lambda: trend_page(found))
-    if found.change.verdict is ChangeVerdict.WORSE:
-        progress.note(f"pcer: {releases[-1]} is worse than {releases[0]}.")
-        raise typer.Exit(outputs_module.MET)
+        versions = trend_module.trend(read, cost=cost, setting=setting)
+    outputs.give(
+        trend_view(versions),
+        json=versions.to_json,
+        html=lambda: trend_page(versions),
+    )
+    if versions.change.verdict is ChangeVerdict.WORSE:
+        progress.note(f"pcer: {files[-1]} is worse than {files[0]}.")
+        raise typer.Exit(ExitCode.FINDING)
 
 
 def plan(
@@ -169,42 +182,49 @@ def plan(
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
     """Before training: how small an exposure or difference an audit could show."""
-    given = locals() | {"release": release and release_file(release)}
-    outputs = Outputs(filter(None, [given["release"]]), json=json_path, figures=figures)
-    found = _outlook(given)
-    pictures = partial(outputs_module.drawing, "draw_outlook", found)
-    outputs.give(outlook_view(found), json=found.to_json, figures=pictures)
-
-
-def _outlook(options: Mapping[str, Any]) -> Outlook:
-    release = options["release"]
-    groups = options["groups"]
-    accuracy = options["accuracy"]
-    names = (
-        "test_size",
-        "n_splits",
-        "n_settings",
-        "cost",
-        "exposure",
-        "target",
-        "setting",
-    )
-    asked = {name: options[name] for name in names}
-    if accuracy is not None:  # one number, or one for each group
-        try:
-            asked["accuracy"] = float(accuracy)
-        except ValueError:
-            asked["accuracy"] = options_module.parse_named(
-                accuracy, float, option="--accuracy"
-            )
-    if (release is None) == (groups is None):
+    file = None if release is None else release_file(release)
+    outputs = Outputs([] if file is None else [file], json=json_path, figures=figures)
+    asked: dict[str, Any] = {
+        "accuracy": _accuracy(accuracy),
+        "test_size": test_size,
+        "n_splits": n_splits,
+        "n_settings": n_settings,
+        "cost": cost,
+        "exposure": exposure,
+        "target": target,
+        "setting": setting,
+    }
+    if (file is None) == (groups is None):
         raise InputError(
-            "pcer plan needs either a release or --groups, such as --groups Women=1200,Men=3400."
+            "pcer plan needs either a release or --groups, such as --groups "
+            "Women=1200,Men=3400."
         )
-    if release is None:
-        return detectable(
-            options_module.parse_named(groups, int, option="--groups"), **asked
-        )
-    (earlier,) = read_releases([release], options["allow_large"] or [])
-    with options_module.about(release):
-        return detectable(earlier, **asked)
+    if file is None:
+        sizes = options_module.parse_named(groups, int, option="--groups")
+        outlook = detectable(sizes, **asked)
+    else:
+        (earlier,) = read_releases([file], allow_large or [])
+        with options_module.about(file):
+            outlook = detectable(earlier, **asked)
+    outputs.give(
+        outlook_view(outlook),
+        json=outlook.to_json,
+        figures=lambda: _drawn(outlook),
+    )
+
+
+def _accuracy(text: str | None) -> float | dict[str, Any] | None:
+    """One number, or one for each group."""
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return options_module.parse_named(text, float, option="--accuracy")
+
+
+def _drawn(outlook: Outlook) -> dict[str, bytes]:
+    """The curve over splits, in three formats."""
+    from pcer.report.figures import draw_outlook  # slow to import
+
+    return draw_outlook(outlook)

@@ -1,4 +1,11 @@
-"""How do options of a verb become settings?"""
+"""How do options of a verb become settings?
+
+Shared by the verbs: kinds of options, texts that hold lists, and run files
+(``--config``), whose keys are settings that few runs need.
+
+To add a setting: a field of its settings class, and either an option of the verb that
+is called like it or a key of a run file here.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +16,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
-from pydantic import Field, create_model
+from pydantic import Field
 
 from pcer.errors import InputError, PcerError, not_installed
 from pcer.files import Record, parse_record, read_toml
@@ -22,29 +28,65 @@ from pcer.release.disclosure import Disclosure
 
 TABLES = ("duckdb", "ibis", "pooch", "pyarrow")
 TRAINING = ("torch", "dp_accounting", "joblib", "opacus", "pyarrow", "sklearn")
-# The kind of every key by table; ``docs/training.md`` says what each means.
-KEYS: dict[str, dict[str, Any]] = {
-    "train": {
-        **dict.fromkeys(("dp_delta", "sample_rate", "budget_per_person"), float),
-        **dict.fromkeys(("n_steps", "divisor", "refresh_every"), int),
-        **dict.fromkeys(("accountant", "adjacency"), str),
-        "settings": dict[str, Any],
-    },
-    "engine": {
-        **dict.fromkeys(("jobs", "block_size"), int),
-        **dict.fromkeys(("engine", "address"), str),
-        "keep_scores": bool,
-    },
-    "table": {
-        **dict.fromkeys(("drop", "categories", "missing", "identifiers"), list[str]),
-        "max_categories": int,
-    },
-    "disclosure": {
-        **dict.fromkeys(("public_data", "certain_cells"), bool),
-        "least_people": int,
-    },
+
+
+class TrainKeys(Record):
+    """Table ``[train]`` of a run file; ``docs/training.md`` explains every key."""
+
+    dp_delta: float | None = None
+    sample_rate: float | None = None
+    budget_per_person: float | None = None
+    n_steps: int | None = None
+    divisor: int | None = None
+    refresh_every: int | None = None
+    accountant: str | None = None
+    adjacency: str | None = None
+    settings: dict[str, Any] | None = None
+
+
+class EngineKeys(Record):
+    """Table ``[engine]``."""
+
+    jobs: int | None = None
+    block_size: int | None = None
+    engine: str | None = None
+    address: str | None = None
+    keep_scores: bool | None = None
+
+
+class TableKeys(Record):
+    """Table ``[table]``, of a person's own table."""
+
+    drop: list[str] | None = None
+    categories: list[str] | None = None
+    missing: list[str] | None = None
+    identifiers: list[str] | None = None
+    max_categories: int | None = None
+
+
+class DisclosureKeys(Record):
+    """Table ``[disclosure]``."""
+
+    public_data: bool | None = None
+    certain_cells: bool | None = None
+    least_people: int | None = None
+
+
+class RunFile(Record):
+    """A run file: settings that few runs need, by table."""
+
+    train: TrainKeys = Field(default_factory=TrainKeys)
+    engine: EngineKeys = Field(default_factory=EngineKeys)
+    table: TableKeys = Field(default_factory=TableKeys)
+    disclosure: DisclosureKeys = Field(default_factory=DisclosureKeys)
+
+
+TABLE_OF: dict[str, str] = {
+    **dict.fromkeys(TrainKeys.model_fields, "train"),
+    **dict.fromkeys(EngineKeys.model_fields, "engine"),
+    **dict.fromkeys(TableKeys.model_fields, "table"),
+    **dict.fromkeys(DisclosureKeys.model_fields, "disclosure"),
 }
-TABLE_OF = {key: table for table, keys in KEYS.items() for key in keys}
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -73,7 +115,10 @@ ALLOW_LARGE = optional(
 def require_packages(
     names: Iterable[str], extra: str = "train", by: str = "this verb"
 ) -> None:
-    """Raise InputError, with the command to type, unless the packages of an extra are installed."""
+    """Raise InputError unless the packages of an extra are installed.
+
+    The sentence has the command to type.
+    """
     for name in names:
         if importlib.util.find_spec(name) is None:
             raise not_installed(name, extra=extra, needed_by=by)
@@ -98,22 +143,25 @@ def parse_list(
         raise InputError(f"{option} must be {what}, not {text!r}.") from None
 
 
+EXAMPLES_OF_PAIRS = {int: "Women=1200,Men=3400", float: "Women=0.8,Men=0.9"}
+
+
 def parse_named(text: str | None, kind: type, *, option: str) -> dict[str, Any]:
-    """``NAME=VALUE`` with commas between; the last = counts, so that names may have one."""
-    found: dict[str, Any] = {}
+    """``NAME=VALUE`` with commas between; a name may itself hold an ``=``."""
+    values: dict[str, Any] = {}
     for part in text.split(",") if text else ():
         name, _, value = map(str.strip, part.rpartition("="))
         try:
-            if not (name and value) or name in found:
+            if not (name and value) or name in values:
                 raise ValueError
-            found[name] = kind(value)
+            values[name] = kind(value)
         except ValueError:
-            examples = {int: "Women=1200,Men=3400", float: "Women=0.8,Men=0.9"}
-            such = examples.get(kind, "1=White,2=Black")
+            example = EXAMPLES_OF_PAIRS.get(kind, "1=White,2=Black")
             raise InputError(
-                f"{option} must be pairs such as {such}, every group once, but {part!r} is not one."
+                f"{option} must be pairs such as {example}, every group once, but "
+                f"{part!r} is not one."
             ) from None
-    return found
+    return values
 
 
 # Options of the verbs that write releases; names of groups become a mapping.
@@ -127,22 +175,16 @@ GROUP_NAMES: dict[str, Any] = {
     "metavar": "GROUP=NAME,...",
     "callback": lambda text: parse_named(text, str, option="--group-names"),
 }
-_record: Any = partial(create_model, __base__=Record)
-RUN_TABLES = {
-    table: _record(table, **{key: (kind | None, None) for key, kind in keys.items()})
-    for table, keys in KEYS.items()
-}
-RunFile = _record(
-    "RunFile",
-    **{t: (kind, Field(default_factory=kind)) for t, kind in RUN_TABLES.items()},
-)
 
 
 def read_config(path: Path | None) -> dict[str, Any]:
     """The settings of a run file by key, None where it does not give one."""
     tree = {} if path is None else read_toml(path, see="docs/training.md")
-    found = parse_record(RunFile, tree, file=str(path))
-    return {key: value for _, table in found for key, value in table}
+    run_file = parse_record(RunFile, tree, file=str(path))
+    values: dict[str, Any] = {}
+    for _, table in run_file:
+        values |= dict(table)
+    return values
 
 
 def spelling(name: str, options: Mapping[str, Any]) -> str:
@@ -155,26 +197,43 @@ def spelling(name: str, options: Mapping[str, Any]) -> str:
 def from_options(
     kind: type[Settings], options: Mapping[str, Any], **named: Any
 ) -> Settings:
-    """A settings object from options named like its fields, unless None, and from ``named``."""
-    given = {field.name: options.get(field.name) for field in fields(kind)}
-    plain = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+    """A settings object from the options that are called like its fields.
+
+    What is None keeps its default. ``named`` are fields that are no options, or that
+    replace them. An error about a value of the run file names the file and the table.
+    """
+    values: dict[str, Any] = {}
+    for field in fields(kind):
+        value = options.get(field.name)
+        if value is not None:
+            values[field.name] = tuple(value) if isinstance(value, list) else value
     try:
-        return kind(**{name: v for name, v in plain.items() if v is not None} | named)
+        return kind(**values | named)
     except ValueError as error:
-        for key, table in TABLE_OF.items() if options.get("config") else ():
-            if options[key] is not None and re.search(rf"\b{key}\b", str(error)):
-                raise InputError(f"{options['config']} [{table}]: {error}") from None
-        raise InputError(str(error)) from None
+        place = _place_in_run_file(str(error), options)
+        raise InputError(f"{place}{error}") from None
+
+
+def _place_in_run_file(sentence: str, options: Mapping[str, Any]) -> str:
+    """The table of the run file that an error is about; empty if it is about none."""
+    file = options.get("config")
+    if not file:
+        return ""
+    for key, table in TABLE_OF.items():
+        if options[key] is not None and re.search(rf"\b{key}\b", sentence):
+            return f"{file} [{table}]: "
+    return ""
 
 
 def unanswered(
     source: str, faults: Iterable[str], more: Sequence[str], field: str
 ) -> InputError:
-    """All that stands in the way, and the user's command with arguments that would do."""
-    command = (
-        f" For example: {shlex.join(['pcer', *sys.argv[1:], *more])}" if more else ""
-    )
-    return InputError(f"{source}: {' '.join(faults)}{command}", field=field)
+    """All that stands in the way, and the user's command with what would do."""
+    sentence = f"{source}: {' '.join(faults)}"
+    if more:
+        command = shlex.join(["pcer", *sys.argv[1:], *more])
+        sentence += f" For example: {command}"
+    return InputError(sentence, field=field)
 
 
 def disclosure_rule(options: Mapping[str, Any], **named: Any) -> Disclosure:

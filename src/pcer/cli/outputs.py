@@ -1,10 +1,16 @@
-"""Where do results go, and with which exit code?"""
+"""Where do results go, and with which exit code?
+
+Used by every verb that writes a result: files are written together or not at all, and
+at most one result goes to standard output.
+
+To add an output: an option of the verb that names a place, and what renders it.
+"""
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +23,25 @@ from pcer.errors import OutputError
 from pcer.files import make_folder, write_files
 from pcer.report.table import Lines, Table
 
-# Exit codes: passed; audited and --fail-on met, or verify differs; input cannot be
-# used.
-PASSED, MET, UNUSABLE = range(3)
-STDOUT, FIGURES = "-", "figures"
+STDOUT = "-"
+FIGURES = "figures"  # the option that names a folder, for several pictures
+# What is printed of the places that are written, by option.
+PLACES = {"html": "Report", "opinion": "Opinion", FIGURES: "Figures"}
+
+
+class ExitCode(IntEnum):
+    """What a script learns from a verb that ended by itself."""
+
+    PASSED = 0
+    FINDING = 1  # --fail-on or a policy is met, a model is worse, verify differs, ...
+    UNUSABLE = 2  # what was given cannot be used
 
 
 class Outputs:
-    """Where results go, by option: files that are written together, and at most one on stdout.
+    """Where results go, by option.
 
-    Refuses to write two results to one place, over an input, or to a closed stdout.
+    Files are written together, and at most one result goes to stdout. Refuses to write
+    two results to one place, over an input, or to a closed stdout.
     """
 
     def __init__(self, inputs: Iterable[Path] = (), **paths: str | None) -> None:
@@ -41,37 +56,29 @@ class Outputs:
             for path in inputs
         }
         for name, path in self.paths.items():
-            if path == STDOUT and name == FIGURES:
-                raise OutputError(
-                    "--figures needs a folder; stdout can hold one file only."
-                )
-            if (ending := Path(path).suffix.lower()) in (".docx", ".pdf"):
-                raise OutputError(
-                    f"--{name} writes no {ending}; convert a *.md or an *.html file."
-                )
+            _require_kind(name, path)
             place = Path(path) if path == STDOUT else Path(path).resolve()
             if place in taken:
                 raise OutputError(f"--{name} {path} {taken[place]}.")
             taken[place] = "is given twice; choose two places"
 
     def write(self, render: Mapping[str, Callable[[], Any]]) -> None:
-        """Render what is asked for, then write all or nothing; figures are contents by name."""
+        """Render what is asked for, then write all or nothing.
+
+        Figures are several contents, by the names of their files.
+        """
         folder = self.paths.get(FIGURES)
         with folder_for(folder):
             with working("Rendering"):
-                made = {name: render[name]() for name in self.paths}
-            pictures = made.pop(FIGURES, {})
-            files = {self.paths[name]: content for name, content in made.items()}
-            give(
-                files
-                | {
-                    str(Path(folder or "", name)): data
-                    for name, data in pictures.items()
-                }
-            )
+                rendered = {name: render[name]() for name in self.paths}
+            pictures = rendered.pop(FIGURES, {})
+            files = {self.paths[name]: text for name, text in rendered.items()}
+            for file_name, picture in pictures.items():
+                files[str(Path(folder or "", file_name))] = picture
+            give(files)
 
     def give(self, view: Iterable[Lines | Table], **render: Callable[[], Any]) -> None:
-        """Write, and where nothing goes to stdout show what was found, and where the files are."""
+        """Write; where nothing goes to stdout, show the result and the places, too."""
         self.write(render)
         if not self.uses_stdout:
             show(view)
@@ -79,18 +86,20 @@ class Outputs:
 
     def print_places(self) -> None:
         """Print where the report and the figures are."""
-        for name, what in (
-            ("html", "Report"),
-            ("opinion", "Opinion"),
-            (FIGURES, "Figures"),
-        ):
+        for name, what in PLACES.items():
             if name in self.paths:
                 say(f"{what}: {self.paths[name]}")
 
 
-def drawing(name: str, *of: Any) -> dict[str, bytes]:
-    """Call a function of ``pcer.report.figures``, which is slow to import."""
-    return dict(getattr(importlib.import_module("pcer.report.figures"), name)(*of))
+def _require_kind(name: str, path: str) -> None:
+    """Raise OutputError where an option cannot write to such a place."""
+    if path == STDOUT and name == FIGURES:
+        raise OutputError("--figures needs a folder; stdout can hold one file only.")
+    ending = Path(path).suffix.lower()
+    if ending in (".docx", ".pdf"):
+        raise OutputError(
+            f"--{name} writes no {ending}; convert a *.md or an *.html file."
+        )
 
 
 def give(contents: Mapping[str, str | bytes]) -> None:

@@ -65,24 +65,26 @@ class Stopped(BaseException):
         """Say on stderr, once, that we were stopped and what is kept."""
         if not self._is_shown:
             self._is_shown = True
-            kept = (
-                f"; {self.kept}; run the same command again to resume"
-                if self.kept
-                else ""
-            )
-            print(shown(f"pcer: stopped{kept}."), file=sys.stderr, flush=True)
+            sentence = "pcer: stopped"
+            if self.kept:
+                sentence += f"; {self.kept}; run the same command again to resume"
+            print(shown(f"{sentence}."), file=sys.stderr, flush=True)
 
 
 def listen() -> None:
-    """Handle the signals from now on; one that was ignored at the start (nohup) stays ignored."""
+    """Handle the signals from now on.
+
+    One that was ignored at the start, as by nohup, stays ignored.
+    """
     for number in SIGNALS:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _stop)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    for each in SIGNALS:  # it often comes twice: to us and to our group
-        signal.signal(each, signal.SIG_IGN)
+    # It often comes twice: to us and to our group.
+    for other in SIGNALS:
+        signal.signal(other, signal.SIG_IGN)
     stopped = Stopped(number, KEPT[-1]() if KEPT else "")
     backstop = threading.Timer(GRACE_SECONDS, _leave, [stopped])
     backstop.daemon = True
@@ -110,14 +112,17 @@ class _Pipe(io.FileIO):
                 self.is_gone = True
                 if error.errno not in PIPE_CLOSED:
                     raise OutputError(
-                        f"standard output cannot be written ({error.strerror}); name a file on a "
-                        "disk with room."
+                        f"standard output cannot be written ({error.strerror}); name "
+                        "a file on a disk with room."
                     ) from None
         return memoryview(data).nbytes
 
 
 def steady(stream: TextIO | None) -> TextIO:
-    """Wrap stdout or stderr so that writing cannot fail; a closed stream drops everything."""
+    """Wrap stdout or stderr so that writing cannot fail.
+
+    A stream that is closed drops everything.
+    """
     if stream is None:
         return open(os.devnull, "w", encoding="utf-8")
     if not isinstance(stream, io.TextIOWrapper) or stream not in (
@@ -157,7 +162,9 @@ def require_stdout() -> None:
 
 
 def what_lacks(error: BaseException) -> str | None:
-    """What the machine ran out of, if that is what an error says; every library says it otherwise.
+    """What the machine ran out of, if that is what an error says; else None.
+
+    Every library says it in other words.
 
     >>> what_lacks(OSError(24, "Too many open files"))
     'open files'
@@ -165,4 +172,7 @@ def what_lacks(error: BaseException) -> str | None:
     if isinstance(error, MemoryError):
         return "memory"
     text = f"{type(error).__name__} {error} {error.__cause__}".lower()
-    return next((what for what, words in LACKS.items() if re.search(words, text)), None)
+    for what, words in LACKS.items():
+        if re.search(words, text):
+            return what
+    return None

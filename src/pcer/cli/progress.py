@@ -1,4 +1,8 @@
-"""How are work and notes shown on stderr?"""
+"""How are work and notes shown on stderr, and results on stdout?
+
+Used by every verb, and by the study's. Everything that is printed goes through here, so
+that names from files are safe to display and ``--quiet`` is heeded.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +31,12 @@ from pcer.report.table import Lines, Table
 if TYPE_CHECKING:
     from pcer.train import EngineFlags
 
-COUNTED = (
-    52  # columns of a progress line besides what it is doing: bar, count, unit, times
-)
+# Columns of a progress line besides what it is doing: bar, count, unit, times.
+COUNTED = 52
 SPEED_SECONDS = 600.0  # window of the speed estimate
-COLOURS = {
-    "red": "bold red",
-    "amber": "yellow",
-    "blue": "blue",
-    "grey": "dim",
-}  # of verdicts
+# Of verdicts, by how severe they are.
+COLOURS = {"red": "bold red", "amber": "yellow", "blue": "blue", "grey": "dim"}
+QUIET = ContextVar("QUIET", default=False)  # no progress and no notes: --quiet
 
 
 def say(sentence: str, *, err: bool = False) -> None:
@@ -44,13 +44,12 @@ def say(sentence: str, *, err: bool = False) -> None:
     typer.echo(shown(sentence), err=err)
 
 
-QUIET = ContextVar("QUIET", default=False)  # no progress and no notes: --quiet
-
-
 def note(sentence: str, *, err: bool = True, wraps: bool = False) -> None:
-    """Print one line, or wrap it, on stderr unless it is a hint, where notes are wanted."""
+    """Print one line unless notes are unwanted; hints go to stdout, not to stderr."""
+    if QUIET.get():
+        return
     lines = wrapped(sentence, columns()).split("\n") if wraps else [sentence]
-    for line in () if QUIET.get() else lines:
+    for line in lines:
         say(line, err=err)
 
 
@@ -137,12 +136,15 @@ class Display(bars.Progress):
     def counter(
         self, name: str, *, doing: str = "training"
     ) -> Callable[[int, int], None]:
-        """A callback for (models done, models in all); the first call is what was found."""
+        """A callback for (models done, models in all).
+
+        Its first call says how many were there before.
+        """
 
         def count(done: int, total: int) -> None:
-            what = doing if done < total else "attacking and counting"
+            work = doing if done < total else "attacking and counting"
             found = done if self.found is None else self.found
-            self.tell(f"{what} {name}", done=done, total=total, found=found)
+            self.tell(f"{work} {name}", done=done, total=total, found=found)
 
         return count
 
@@ -154,12 +156,11 @@ class Display(bars.Progress):
 
     def kept(self) -> str:
         """What the folder keeps; empty where there is no folder."""
-        which = (
-            "finished models"
-            if self.found is None
-            else f"{self.done} of {self.total} models"
-        )
-        return f"{which} are kept in {self._kept_in}" if self._kept_in else ""
+        if self._kept_in is None:
+            return ""
+        if self.found is None:
+            return f"finished models are kept in {self._kept_in}"
+        return f"{self.done} of {self.total} models are kept in {self._kept_in}"
 
 
 def log_run(folder: Path, what: str, state: Display, flags: EngineFlags) -> None:
@@ -167,10 +168,12 @@ def log_run(folder: Path, what: str, state: Display, flags: EngineFlags) -> None
     import torch
 
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - state.seconds))
-    line = (
-        f"{when} {what}: {state.total} models, {state.found or 0} of them found trained, in "
-        f"{state.seconds:.1f} s; {flags.engine}, {flags.device}, {flags.n_processes} processes, "
-        f"python {platform.python_version()}, torch {torch.__version__}, pcer {__version__}\n"
+    models = f"{state.total} models, {state.found or 0} of them found trained"
+    engine = f"{flags.engine}, {flags.device}, {flags.n_processes} processes"
+    versions = (
+        f"python {platform.python_version()}, torch {torch.__version__}, "
+        f"pcer {__version__}"
     )
+    line = f"{when} {what}: {models}, in {state.seconds:.1f} s; {engine}, {versions}\n"
     with suppress(OSError), (folder / "run.log").open("a", encoding="utf-8") as stream:
         stream.write(line)

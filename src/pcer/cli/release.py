@@ -1,4 +1,8 @@
-"""The trainer's verbs on data: ``pcer release`` and ``pcer datasets``."""
+"""The trainer's verbs on data: ``pcer release`` and ``pcer datasets``.
+
+Options of ``pcer release`` are called like the fields of ``PredictionColumns`` and
+``ReleaseFacts`` that they fill. To add one: a field there and an option here.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +35,9 @@ from pcer.report.formats.terminal import wrapped
 from pcer.report.table import Lines, Table
 from pcer.store.secret import SECRET_BYTES, keep_secret, read_secret, state_folder
 
+ATTRIBUTES_HELP = (
+    "Column of a protected attribute, or several crossed ('sex & race'); repeatable."
+)
 PUBLIC_HELP = "Anybody may have the records: exact tables of groups of any size."
 LEAST_PEOPLE_HELP = "Of one group, label and part; smaller groups are joined."
 CERTAIN_CELLS_HELP = (
@@ -39,8 +46,13 @@ CERTAIN_CELLS_HELP = (
 # What is asked where an option is missing, and columns that are likely to answer it.
 QUESTION = {
     "attributes": "which column divides the people into groups (--attribute)?",
-    "outcome": "is a positive prediction good or bad for the person (--outcome benefit or harm)?",
-    "split_kind": "were train and test drawn at random (--split-kind random or other)?",
+    "outcome": (
+        "is a positive prediction good or bad for the person "
+        "(--outcome benefit or harm)?"
+    ),
+    "split_kind": (
+        "were train and test drawn at random (--split-kind random or other)?"
+    ),
     "y_true": "which column holds the true labels (--label)?",
     "y_pred": "which column holds the predicted labels (--prediction; or --score)?",
     "split": "which column says train or test (--split)?",
@@ -50,19 +62,19 @@ LIKELY = {
     "y_pred": ("prediction", "predicted", "pred", "yhat", "y_hat"),
     "split": ("part", "set", "subset", "fold", "partition"),
 }
-NO_ANSWER = {"y_pred": None}  # where a score is given instead
+LIKELY_CHOICE = {"outcome": "benefit", "split_kind": "random"}
+# Where the name of an option is not that of its field.
+FLAGS = {"attributes": "--attribute", "y_true": "--label", "y_pred": "--prediction"}
 CAUTION = (
-    "These are records of real people who did not consent to this use, some of them about "
-    "decisions over their lives. Use them to examine methods, never to judge a person."
+    "These are records of real people who did not consent to this use, some of them "
+    "about decisions over their lives. Use them to examine methods, never to judge a "
+    "person."
 )
 
 
 def release(
     table: str = typer.Argument(help="CSV or Parquet file, or a pattern in quotes."),
-    attributes: Texts = optional(
-        "Column of a protected attribute, or several crossed ('sex & race'); repeatable.",
-        "--attribute",
-    ),
+    attributes: Texts = optional(ATTRIBUTES_HELP, "--attribute"),
     outcome: Outcome | None = optional(
         "Is a positive prediction good or bad for the person?"
     ),
@@ -112,61 +124,101 @@ def release(
         "Folder, or a .json file; - is stdout.", "--out", "-o", default="."
     ),
 ) -> None:
-    """Make a release per protected attribute from a table of predictions of any size."""
+    """Make a release per protected attribute from a table of predictions."""
     options_module.require_packages(options_module.TABLES)
     from pcer.tables import PredictionColumns, ReleaseFacts, releases_from_table
 
-    _require_answers(table, options := locals())
-    options |= {
-        "dataset": dataset or _stem(table),
-        "groups": groups and groups.split(","),
+    columns = {
+        "attributes": attributes,
+        "y_true": y_true,
+        "y_pred": y_pred,
+        "y_score": y_score,
+        "threshold": threshold,
+        "split": split,
+        "epsilon": epsilon,
+        "seed": seed,
+        "split_id": split_id,
+        "membership_score": membership_score,
+        "loss": loss,
+        "record_id": record_id,
     }
-    columns = from_options(
-        PredictionColumns, options, **({} if y_score is None else NO_ANSWER)
-    )
+    facts = {
+        "outcome": outcome,
+        "split_kind": split_kind,
+        "dataset": dataset or _stem(table),
+        "positive_label": positive_label,
+        "groups": groups.split(",") if groups else groups,
+        "group_names": group_names,
+        "people": people,
+        "positive_means": positive_means,
+        "mechanism": mechanism,
+        "dp_delta": dp_delta,
+        "notes": notes,
+    }
+    _require_answers(table, columns | facts, backend)
+    # A score stands instead of predicted labels.
+    instead: dict[str, Any] = {} if y_score is None else {"y_pred": None}
+    read = from_options(PredictionColumns, columns, **instead)
     secret = given_secret(secret_file, is_needed=not public_data)
-    disclosure = disclosure_rule(options, secret=secret)
-    facts = from_options(ReleaseFacts, options, disclosure=disclosure)
-    paths = _paths(attributes or [], options["dataset"], out)
-    beside = (
-        [] if public_data or out == outputs.STDOUT else releases_beside(paths.values())
+    disclosure = disclosure_rule(
+        {
+            "public_data": public_data,
+            "least_people": least_people,
+            "certain_cells": certain_cells,
+        },
+        secret=secret,
     )
+    said = from_options(ReleaseFacts, facts, disclosure=disclosure)
+    paths = _paths(attributes or [], said.dataset, out)
+    are_alone = public_data or out == outputs.STDOUT
+    beside = [] if are_alone else releases_beside(paths.values())
     with progress.working("Counting") as status:
-        how: Any = {
-            "backend": backend,
-            "on_step": lambda doing: status.update(doing.capitalize()),
-        }
-        made = releases_from_table(table, columns, facts, beside=beside, **how)
-    _write(made, paths, out)
+        releases = releases_from_table(
+            table,
+            read,
+            said,
+            backend=backend,
+            beside=beside,
+            on_step=lambda doing: status.update(doing.capitalize()),
+        )
+    _write(releases, paths, out)
 
 
-def _require_answers(table: str, options: Mapping[str, Any]) -> None:
+def _require_answers(
+    table: str, answers: Mapping[str, Any], backend: str | None
+) -> None:
     """Ask at once for all that is missing, and for columns that are not there."""
-    from pcer.data.own_table import ATTRIBUTES
     from pcer.tables.source import open_predictions
 
-    columns = [*open_predictions(table, backend=options["backend"])[0].columns]
-    there = {*columns} if options["y_score"] is None else {*columns, "y_pred"}
-    if asked := [name for name in QUESTION if not options[name] and name not in there]:
-        likely = {
-            name: next(
-                (column for column in columns if column.lower() in names), "COLUMN"
-            )
-            for name, names in (LIKELY | {"attributes": ATTRIBUTES}).items()
-        } | {"outcome": "benefit", "split_kind": "random"}
-        flags = {
-            "attributes": "--attribute",
-            "y_true": "--label",
-            "y_pred": "--prediction",
-        }
-        given = ((flags.get(n, f"--{n.replace('_', '-')}"), likely[n]) for n in asked)
-        raise options_module.unanswered(
-            table, map(QUESTION.__getitem__, asked), [*chain(*given)], asked[0]
-        )
+    predictions, *_ = open_predictions(table, backend=backend)
+    columns = [*predictions.columns]
+    there = {*columns} if answers["y_score"] is None else {*columns, "y_pred"}
+    missing = [name for name in QUESTION if not answers[name] and name not in there]
+    if not missing:
+        return
+    arguments: list[str] = []
+    for name in missing:
+        flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
+        arguments += [flag, _likely(name, columns)]
+    questions = [QUESTION[name] for name in missing]
+    raise options_module.unanswered(table, questions, arguments, missing[0])
+
+
+def _likely(name: str, columns: Iterable[str]) -> str:
+    """An answer to a question that would do: often a column, by what it is called."""
+    from pcer.data.own_table import ATTRIBUTES
+
+    if name in LIKELY_CHOICE:
+        return LIKELY_CHOICE[name]
+    usual = ATTRIBUTES if name == "attributes" else LIKELY[name]
+    for column in columns:
+        if column.lower() in usual:
+            return column
+    return "COLUMN"
 
 
 def datasets(json_path: Given = place("The list as JSON.", "--json")) -> None:
-    """List the benchmark datasets: sizes, licences, cautions, and which are on this machine."""
+    """List the benchmark datasets, with their licences and cautions."""
     options_module.require_packages(options_module.TABLES)
     from pcer.data import describe_datasets
 
@@ -177,34 +229,34 @@ def datasets(json_path: Given = place("The list as JSON.", "--json")) -> None:
     _show_datasets(rows)
 
 
-def _show_datasets(rows: Sequence[Mapping[str, Any]]) -> None:
-    cells = []
-    for row in rows:
-        n_records = f"{row['n_records']:,}" if row["n_records"] else "not known yet"
-        groups = "\n".join(
-            f"{name}: {len(groups)}" for name, groups in row["attributes"].items()
-        )
-        cells.append(
+def _show_datasets(datasets: Sequence[Mapping[str, Any]]) -> None:
+    """A table of the datasets, then source, licence and caution of each."""
+    rows = []
+    notes = []
+    for dataset in datasets:
+        n_records = dataset["n_records"]
+        groups = [
+            f"{name}: {len(groups)}" for name, groups in dataset["attributes"].items()
+        ]
+        rows.append(
             (
-                row["name"],
-                row["title"],
-                n_records,
-                groups,
-                row["outcome"],
-                row["at_hand"],
+                dataset["name"],
+                dataset["title"],
+                f"{n_records:,}" if n_records else "not known yet",
+                "\n".join(groups),
+                dataset["outcome"],
+                dataset["at_hand"],
             )
         )
+        about = [
+            f"{dataset['source']}.",
+            f"Licence: {dataset['licence']}.",
+            dataset["caution"],
+        ]
+        notes.append(Lines(dataset["name"], about))
     heads = ("name", "task", "records", "attributes: groups", "outcome", "where")
-    about = (
-        Lines(
-            row["name"],
-            [f"{row['source']}.", f"Licence: {row['licence']}.", row["caution"]],
-        )
-        for row in rows
-    )
-    progress.show(
-        [Table("Benchmark datasets", heads, tuple(cells), n_labels=2), *about]
-    )
+    table = Table("Benchmark datasets", heads, tuple(rows), n_labels=2)
+    progress.show([table, *notes])
     typer.echo(wrapped(CAUTION, progress.columns()))
     typer.echo('In Python: pcer.data.load("compas").')
 
@@ -217,7 +269,10 @@ def _stem(table: str) -> str:
 
 
 def given_secret(file: Path | None, *, is_needed: bool) -> bytes:
-    """The secret of a file; else the user's own for tables, made once, where one is needed."""
+    """The secret of a file; else, where one is needed, the user's own for tables.
+
+    That one is made once and kept.
+    """
     path = file or state_folder() / "tables.secret"
     if file is None and not is_needed:
         return b""
@@ -237,23 +292,27 @@ def _paths(attributes: Sequence[str], dataset: str, out: str) -> dict[str, Path]
     return {name: Path(out, file_name(dataset, name)) for name in attributes}
 
 
-def _write(made: Mapping[str, Release], paths: Mapping[str, Path], out: str) -> None:
+def _write(
+    releases: Mapping[str, Release], paths: Mapping[str, Path], out: str
+) -> None:
     """Write all releases or none, and say on stderr what is in them."""
     is_file = Path(out) in paths.values()
+    contents = {
+        str(paths[name]): release.to_json() for name, release in releases.items()
+    }
     with outputs.folder_for(None if is_file else out, parents=True):
-        outputs.give(
-            {str(paths[name]): release.to_json() for name, release in made.items()}
-        )
-    for name, release in made.items():
+        outputs.give(contents)
+    for name, release in releases.items():
         if out != outputs.STDOUT:
             groups = ", ".join(release.subject.groups)
             progress.note(f"{paths[name]}: {release.title}, groups {groups}.")
-    note_not_written(made.values())
+    note_not_written(releases.values())
 
 
 def note_not_written(releases: Iterable[Release]) -> None:
     """Say which attributes have no release, and why."""
-    for reason in {r: 0 for each in releases for r in each.not_written.values()}:
+    reasons = chain.from_iterable(each.not_written.values() for each in releases)
+    for reason in dict.fromkeys(reasons):
         progress.note(f"pcer: not written: {reason}")
 
 

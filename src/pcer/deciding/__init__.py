@@ -1,4 +1,4 @@
-"""What follows for a choice: comparisons, trends, plans before training, recommendations."""
+"""What follows for a choice: comparisons, trends, plans, recommendations."""
 
 from __future__ import annotations
 

@@ -1,24 +1,45 @@
-"""Is the new model worse than the old one?"""
+"""Is the new model worse than the old one?
+
+Called by ``pcer.compare`` and ``pcer compare``; ``trend`` compares the last of several
+versions with the first.
+
+Two releases of the same attribute and groups are compared setting by setting: whose
+exposure rose, and which gap of exposures or outcomes grew, beyond chance; and how large
+a change could have been missed. Every change is about people like these. Of the same
+splits the error is estimated from how the changes vary over splits (Student's t).
+Counts do not say whether both models memorise the same people, so others are assumed
+(``measuring/contrasts``). ``python -m benchmarks.alarms comparisons`` counts false
+alarms.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import chain
 from os import PathLike
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from pcer.auditing.record import Result
 from pcer.auditing.sentences.telling import Axis
-from pcer.errors import InputError
+from pcer.deciding.matching import (
+    Wanted,
+    matched_settings,
+    require_alike,
+    usable_inflation,
+)
 from pcer.files import Record
 from pcer.measuring import measure
-from pcer.measuring.checks.arrays import Facts, is_random, stated_epsilon
-from pcer.measuring.checks.table import check_release
+from pcer.measuring.checks.arrays import (
+    Facts,
+    SplitName,
+    stated_epsilon,
+)
 from pcer.measuring.choose_attacks import Match, choose_attack
 from pcer.measuring.contrasts import ChangedRows, changed_rows, joined
+from pcer.measuring.measure import number
 from pcer.measuring.plan import Plan
 from pcer.metrics import FloatArray, IntArray
 from pcer.release import attack_kinds
@@ -28,20 +49,18 @@ from pcer.release.panel import Panel, panels
 from pcer.release.reading import release_at
 from pcer.statistics import SIGNIFICANCE, holm
 from pcer.wording import (
+    SettingName,
     capital,
-    in_setting,
     listed,
     say,
-    setting_called,
-    setting_name,
-    short_setting,
 )
 
 MOST_NAMED: Final = 3  # changes that a headline names
 # Difference of the shares trained on from which on the account mentions it.
 SHARES_DIFFER: Final = 0.01
+# A split by its name and the sizes of the groups' training parts.
+SplitOfSizes = tuple[SplitName, tuple[int | None, ...]]
 Given = Release | str | PathLike[str]  # a release, its path, or a folder that has one
-Wanted = str | float | Sequence[str | float] | None  # settings as users name them
 
 
 class ChangeVerdict(StrEnum):
@@ -55,14 +74,14 @@ class ChangeVerdict(StrEnum):
     @property
     def words(self) -> str:
         """The verdict as it is printed."""
-        is_open = self is ChangeVerdict.CANNOT_BE_TOLD
-        return "no change shown" if is_open else self.value.replace("_", " ")
+        if self is ChangeVerdict.CANNOT_BE_TOLD:
+            return "no change shown"
+        return self.value.replace("_", " ")
 
     @classmethod
     def strongest(cls, verdicts: Iterable[ChangeVerdict]) -> ChangeVerdict:
         """Worse before improved, and that before no change shown."""
-        given = set(verdicts)
-        return next(verdict for verdict in cls if verdict in given)
+        return min(verdicts, key=[*cls].index)
 
 
 class ComparedRelease(Record):
@@ -74,14 +93,24 @@ class ComparedRelease(Record):
 
 
 class ComparedSetting(Record):
-    """A model and a budget; None is a model without a name, or without differential privacy."""
+    """A model and its epsilon.
+
+    None stands for a model without a name, or one without differential privacy.
+    """
 
     model: str | None
     epsilon: float | None
 
+    @property
+    def name(self) -> SettingName:
+        """The setting's name in print."""
+        return SettingName(self.model, self.epsilon)
+
 
 class Change(Record):
-    """One group's exposure, or the difference of two (first minus second), for people like these.
+    """One number for people like these, old and new.
+
+    The exposure of one group, or the difference of two groups, first minus second.
 
     Attributes:
         axis: exposure; or outcomes, of which only differences are tested.
@@ -128,9 +157,8 @@ class SettingChange(Record):
     @property
     def name(self) -> str:
         """The setting; of two different ones, both."""
-        old, new = (
-            setting_name(side.model, side.epsilon) for side in (self.old, self.new)
-        )
+        old = self.old.name.full
+        new = self.new.name.full
         return new if old == new else f"{old} → {new}"
 
     @property
@@ -202,282 +230,280 @@ def compare(
     require_alike(old, new)
     matches, left_out = matched_settings(panels(old), panels(new), settings)
     proxy = choose_attack(matches, cost)
-    inflation = (
-        usable_inflation(old, "the old release"),
-        usable_inflation(new, "the new release"),
-    )
-    before, after = (
-        ComparedRelease(
-            title=each.title,
-            release_sha256=each.sha256,
-            data_digest=each.provenance.data_digest,
-        )
-        for each in (old, new)
-    )
-    same_people = (
-        before.data_digest is not None and before.data_digest == after.data_digest
-    )
-    compared = []
-    for match in matches:
-        measured = [
-            measure.measure_panel(panel, Plan(), proxy.name, inflation=clumps)
-            for panel, clumps in zip(match, inflation, strict=True)
-        ]
-        common = _common_splits(match, (old, new)) if same_people else None
-        compared.append(changed_rows(measured, common, n_settings=len(matches)))
-    changes = _setting_changes(matches, compared)
+    changes = _setting_changes(matches, _compared(old, new, matches, proxy))
     verdict = ChangeVerdict.strongest(setting.verdict for setting in changes)
     if old.sha256 == new.sha256 and all(each.old == each.new for each in changes):
         verdict = ChangeVerdict.SAME_RELEASE
-    shares = [
-        each.n_train.mean() / (each.n_train + each.n_test).mean() for each in matches[0]
-    ]
+    same_people = _has_same_people(old, new)
     return Changes(
-        old=before,
-        new=after,
+        old=_compared_release(old),
+        new=_compared_release(new),
         attribute=old.subject.attribute,
         cost=proxy.name,
         same_people=same_people,
         verdict=verdict,
         headline=_headline(verdict, changes, proxy),
-        account=list(_account(changes, proxy, same_people, shares)),
+        account=[
+            *_account_of_errors(changes, proxy, same_people=same_people),
+            *_account_of_shares(matches[0]),
+        ],
         settings=changes,
         left_out=left_out,
     )
 
 
-def require_alike(old: Release, new: Release) -> None:
-    """Raise InputError unless both are of one attribute, its groups and one outcome."""
-    for what in ("attribute", "groups", "outcome"):
-        before, after = (getattr(release.subject, what) for release in (old, new))
-        if what == "groups":
-            before, after = (listed(sorted(names)) for names in (before, after))
-        if before != after:
-            raise InputError(
-                f"two releases are compared group by group, but their {what} differ: the old one "
-                f"has {before}, the new one {after}.",
-                field=what,
+def _has_same_people(old: Release, new: Release) -> bool:
+    """Whether both releases say that they are of the same records."""
+    digest = old.provenance.data_digest
+    return digest is not None and digest == new.provenance.data_digest
+
+
+def _compared_release(release: Release) -> ComparedRelease:
+    return ComparedRelease(
+        title=release.title,
+        release_sha256=release.sha256,
+        data_digest=release.provenance.data_digest,
+    )
+
+
+def _compared(
+    old: Release, new: Release, matches: Sequence[Match], proxy: Proxy
+) -> list[ChangedRows]:
+    """Every match measured by one attack in both releases, and its changes."""
+    old_inflation = usable_inflation(old, "the old release")
+    new_inflation = usable_inflation(new, "the new release")
+    same_people = _has_same_people(old, new)
+    compared = []
+    for match in matches:
+        measured = [
+            measure.measure_panel(panel, Plan(), proxy.name, inflation=inflation)
+            for panel, inflation in zip(
+                match, (old_inflation, new_inflation), strict=True
             )
-
-
-def usable_inflation(release: Release, name: str) -> FloatArray | None:
-    """Variance inflation by clustered records; refuses a release that no test can use."""
-    if not is_random(release):
-        raise InputError(
-            f"{name} does not say that its splits are random (training.split_kind), which every "
-            "test needs."
-        )
-    if against := [
-        finding for finding in check_release(release) if finding.caps_verdict
-    ]:
-        raise InputError(
-            f"the counts of {name} contradict what it says of its splits, so that nothing can "
-            f"be compared: {against[0].sentence}"
-        )
-    return release.kept(Facts).inflation
-
-
-def matched_settings(
-    old: Sequence[Panel], new: Sequence[Panel], settings: Wanted
-) -> tuple[list[Match], list[str]]:
-    """Settings beside each other, and names of those left out; a name may itself hold an =."""
-    sides = [
-        {short_setting(p.model, stated_epsilon(p)): p for p in side}
-        for side in (old, new)
-    ]
-    has = (listed([repr(name) for name in side]) for side in sides)
-    here = "the old one has {}, the new one {}".format(*has)
-    if settings is None and len(old) == len(new) == 1:
-        return [(old[0], new[0])], []
-    keys = [
-        [(each.model, stated_epsilon(each)) for each in side] for side in (old, new)
-    ]
-    asked = [settings] if isinstance(settings, str | int | float) else settings
-    left_out = list[str]()
-    if asked is None:
-        asked = [name for name in sides[0] if name in sides[1]]
-        for which, side in zip(("old", "new"), sides, strict=True):
-            left_out += [f"{which}: {name}" for name in side if name not in asked]
-    if not asked:
-        raise InputError(
-            f"no setting is in both releases: {here}; name two that belong together, such as 'A=B'."
-        )
-    found = list[Match]()
-    for text in map(str, asked):
-        halves = (
-            (text[: at.start()], text[at.end() :]) for at in re.finditer("=", text)
-        )
-        places = (map(setting_called, both, keys) for both in [(text, text), *halves])
-        present = [
-            (old[a], new[b]) for a, b in places if a is not None and b is not None
         ]
-        if not present:
-            raise InputError(
-                f"the setting {text!r} is not in both releases: {here}; write one of them, or "
-                "'A=B' for A of the old and B of the new."
-            )
-        found += present[:1]
-    return found, left_out
+        common = _common_splits(match, old, new) if same_people else None
+        rows = changed_rows(measured, common, n_settings=len(matches))
+        compared.append(rows)
+    return compared
 
 
 def _common_splits(
-    match: Match, releases: tuple[Release, Release]
+    match: Match, old: Release, new: Release
 ) -> tuple[IntArray, IntArray]:
-    """Positions, in the old setting and in the new, of the splits of the same name and sizes."""
-    sides = []
-    for panel, release in zip(match, releases, strict=True):
-        runs = next(
-            each.runs for each in release.kept(Facts).settings if each.panel is panel
-        )
-        sides.append(
-            {
-                (
-                    run.split,
-                    *(run.groups[name].train.n for name in match[0].group_names),
-                ): split
-                for run, split in zip(runs, panel.split, strict=True)
-                if run.split is not None
-            }
-        )
-    old, new = sides
-    common = [split for split in old if split in new]
-    return np.array([old[k] for k in common]), np.array([new[k] for k in common])
+    """Positions, old and new, of the splits that both have by name and sizes."""
+    groups = match[0].group_names
+    old_splits = _positions_of_splits(match[0], old, groups)
+    new_splits = _positions_of_splits(match[1], new, groups)
+    common = [split for split in old_splits if split in new_splits]
+    in_old = np.array([old_splits[split] for split in common])
+    in_new = np.array([new_splits[split] for split in common])
+    return in_old, in_new
+
+
+def _positions_of_splits(
+    panel: Panel, release: Release, groups: Sequence[str]
+) -> dict[SplitOfSizes, int]:
+    """Splits of one setting by their name and the sizes of their training parts."""
+    (runs,) = (
+        setting.runs
+        for setting in release.kept(Facts).settings
+        if setting.panel is panel
+    )
+    positions: dict[SplitOfSizes, int] = {}
+    for run, position in zip(runs, panel.split.tolist(), strict=True):
+        if run.split is not None:
+            sizes = tuple(run.groups[name].train.n for name in groups)
+            positions[run.split, sizes] = position
+    return positions
 
 
 def _setting_changes(
     matches: Sequence[Match], compared: Sequence[ChangedRows]
 ) -> list[SettingChange]:
-    """Every number, the p-values adjusted over all settings, groups, pairs and both axes."""
-    columns = joined([changed.rows for changed in compared])._asdict()
-    columns |= {
-        name: holm(columns[f"{name}_alone"]) for name in ("p_worse", "p_improved")
-    }
-    shown = np.where(
-        columns["p_improved"] <= SIGNIFICANCE, "improved", "cannot_be_told"
-    )
-    verdicts = map(
-        ChangeVerdict, np.where(columns["p_worse"] <= SIGNIFICANCE, "worse", shown)
-    )
-    numbers = zip(
-        *(map(measure.number, column) for column in columns.values()), strict=True
-    )
-    fields = (dict(zip(columns, row, strict=True)) for row in numbers)
+    """Every number, p-values adjusted over all settings, groups, pairs and axes."""
+    columns = joined([setting.rows for setting in compared])._asdict()
+    for name in ("p_worse", "p_improved"):
+        columns[name] = holm(columns[f"{name}_alone"])
+    rows = _rows_with_verdicts(columns)
     changes = []
-    for (old, new), (_, n_paired) in zip(matches, compared, strict=True):
-        names = old.group_names
-        pairs = [(names[i], names[j]) for i, j in measure.pairs_of((old,), Plan())]
-        about: list[tuple[Axis, tuple[str, ...]]] = [
-            ("exposure", (name,)) for name in names
-        ]
-        about += [(axis, pair) for axis in get_args(Axis) for pair in pairs]
-        rows = [
-            Change(axis=axis, groups=groups, verdict=next(verdicts), **next(fields))
-            for axis, groups in about
-        ]
-        changes.append(
-            SettingChange(
-                old=ComparedSetting(model=old.model, epsilon=stated_epsilon(old)),
-                new=ComparedSetting(model=new.model, epsilon=stated_epsilon(new)),
-                n_paired=n_paired,
-                groups=rows[: len(names)],
-                pairs=rows[len(names) : -len(pairs)],
-                outcomes=rows[-len(pairs) :],
-                verdict=ChangeVerdict.strongest(row.verdict for row in rows),
-            )
-        )
+    for match, setting in zip(matches, compared, strict=True):
+        changes.append(_setting_change(match, setting.n_paired, rows))
     return changes
+
+
+def _rows_with_verdicts(columns: Mapping[str, FloatArray]) -> Iterator[dict[str, Any]]:
+    """The numbers and the verdict of each change in turn, as fields of ``Change``."""
+    for numbers in zip(*columns.values(), strict=True):
+        row: dict[str, Any] = dict(zip(columns, map(number, numbers), strict=True))
+        row["verdict"] = _verdict(row["p_worse"], row["p_improved"])
+        yield row
+
+
+def _verdict(p_worse: float | None, p_improved: float | None) -> ChangeVerdict:
+    """What the adjusted p-values of one change show."""
+    if p_worse is not None and p_worse <= SIGNIFICANCE:
+        return ChangeVerdict.WORSE
+    if p_improved is not None and p_improved <= SIGNIFICANCE:
+        return ChangeVerdict.IMPROVED
+    return ChangeVerdict.CANNOT_BE_TOLD
+
+
+def _setting_change(
+    match: Match, n_paired: int | None, rows: Iterator[dict[str, Any]]
+) -> SettingChange:
+    """One setting's changes, which are the next of all: groups, pairs, outcomes."""
+    old, new = match
+    names = old.group_names
+    positions = measure.pairs_of((old,), Plan())
+    pairs = [(names[first], names[second]) for first, second in positions]
+    of_groups = [_change("exposure", (name,), next(rows)) for name in names]
+    of_pairs = [_change("exposure", pair, next(rows)) for pair in pairs]
+    of_outcomes = [_change("outcomes", pair, next(rows)) for pair in pairs]
+    changes = [*of_groups, *of_pairs, *of_outcomes]
+    return SettingChange(
+        old=ComparedSetting(model=old.model, epsilon=stated_epsilon(old)),
+        new=ComparedSetting(model=new.model, epsilon=stated_epsilon(new)),
+        n_paired=n_paired,
+        groups=of_groups,
+        pairs=of_pairs,
+        outcomes=of_outcomes,
+        verdict=ChangeVerdict.strongest(change.verdict for change in changes),
+    )
+
+
+def _change(axis: Axis, groups: tuple[str, ...], row: Mapping[str, Any]) -> Change:
+    return Change(axis=axis, groups=groups, **row)
 
 
 def _headline(
     verdict: ChangeVerdict, settings: Sequence[SettingChange], cost: Proxy
 ) -> str:
-    """What changed on each axis, the worse one first; or the most that may be missed."""
+    """What changed on each axis, the worse first; or the most that may be missed."""
     if verdict is ChangeVerdict.SAME_RELEASE:
         return say("compare", "same_release")
-    found: list[tuple[int, str]] = []
-    for axis in get_args(Axis):
-        rows = [
-            (each, row) for each in settings for row in each.rows if row.axis == axis
-        ]
-        told = ChangeVerdict.strongest(row.verdict for _, row in rows)
-        several = len(settings) > 1
-        sentence = _missed(settings, cost, axis)
-        if told is not ChangeVerdict.CANNOT_BE_TOLD:
-            at = [
-                worded(row, each.new, cost, several)
-                for each, row in rows
-                if row.verdict is told
-            ]
-            more = f"; and {len(at) - MOST_NAMED} more" if len(at) > MOST_NAMED else ""
-            sentence = f"{capital(told.words)}: {'; '.join(at[:MOST_NAMED])}{more}."
-        found.append(([*ChangeVerdict].index(told), sentence))
-    return " ".join(sentence for _, sentence in sorted(found, key=lambda each: each[0]))
+    severity = [*ChangeVerdict].index
+    by_axis = [_axis_headline(axis, settings, cost) for axis in get_args(Axis)]
+    by_axis.sort(key=lambda headline: severity(headline.verdict))
+    return " ".join(headline.sentence for headline in by_axis)
 
 
-def _account(
-    settings: Sequence[SettingChange],
-    cost: Proxy,
-    same_people: bool,
-    train_shares: Sequence[float],
-) -> Iterator[str]:
-    """What it rests on, in sentences; ``train_shares`` of the records of old and new models."""
-    if any(setting.verdict is not ChangeVerdict.CANNOT_BE_TOLD for setting in settings):
-        yield _missed(settings, cost, "exposure", "In all settings")
-    yield say("compare", "measured", attack=cost.phrase)
-    paired = [setting.n_paired for setting in settings if setting.n_paired is not None]
-    shared = "splits" if paired else "people" if same_people else "nothing"
-    yield say("compare", shared, n=min(paired, default=0))
-    if paired and len(paired) < len(settings):
-        yield say("compare", "not_all", n=len(paired), of=len(settings))
-    old, new = train_shares
-    if abs(old - new) > SHARES_DIFFER:
-        yield say("compare", "shares", old=f"{100 * old:.0f}", new=f"{100 * new:.0f}")
+class _AxisHeadline(NamedTuple):
+    """The strongest verdict on one axis, and its sentence."""
+
+    verdict: ChangeVerdict
+    sentence: str
+
+
+def _axis_headline(
+    axis: Axis, settings: Sequence[SettingChange], cost: Proxy
+) -> _AxisHeadline:
+    """What changed on one axis, a few changes by name; or what may have been missed."""
+    verdicts = []
+    for setting in settings:
+        verdicts += [row.verdict for row in setting.rows if row.axis == axis]
+    verdict = ChangeVerdict.strongest(verdicts)
+    if verdict is ChangeVerdict.CANNOT_BE_TOLD:
+        if axis == "exposure":
+            return _AxisHeadline(verdict, _missed_exposure(settings, cost))
+        return _AxisHeadline(verdict, _missed_outcomes(settings))
+    changes = []
+    for setting in settings:
+        for row in setting.rows:
+            if row.axis == axis and row.verdict is verdict:
+                changes.append(worded(row, setting.new, cost, len(settings) > 1))
+    sentence = f"{capital(verdict.words)}: {'; '.join(changes[:MOST_NAMED])}"
+    if len(changes) > MOST_NAMED:
+        sentence += f"; and {len(changes) - MOST_NAMED} more"
+    return _AxisHeadline(verdict, f"{sentence}.")
 
 
 def worded(row: Change, at: ComparedSetting, cost: Proxy, several: bool) -> str:
-    """One change: an exposure that rose or fell, or a difference that grew or shrank."""
+    """One change: an exposure that rose or fell, or a difference that grew or shrank.
+
+    Where ``several`` settings are compared, the sentence names the setting ``at``.
+    """
     old = row.old or 0.0
     new = row.new or 0.0
+    groups = listed(row.groups)
+    where = f" {at.name.in_sentence}" if several else ""
     scale = cost.scale if row.axis == "exposure" else attack_kinds.ACCURACY
-    where = f" {in_setting(at.model, at.epsilon)}" if several else ""
-    facts = {
-        "groups": listed(row.groups),
-        "where": where,
-        "unit": scale.said + scale.coin,
-    }
     if len(row.groups) == 1:
-        sizes = {"old": scale.hundredths(old), "new": scale.hundredths(new)}
-        return say("compare", "rose" if new > old else "fell", **facts, **sizes)
-    sizes = {"old": scale.difference(abs(old)), "new": scale.difference(abs(new))}
-    facts |= {"unit": scale.points, "what": say("compare", f"the_{row.axis}")}
-    return say("compare", "grew" if abs(new) > abs(old) else "shrank", **facts, **sizes)
-
-
-def _missed(
-    settings: Sequence[SettingChange],
-    cost: Proxy,
-    axis: Axis,
-    start: str = "No change shown",
-) -> str:
-    """By how much exposure may have risen, and differences may have grown."""
-    risen, grown, gaps = (
-        [
-            row.most
-            for setting in settings
-            for row in getattr(setting, kind)
-            if row.most is not None
-        ]
-        for kind in ("groups", "pairs", "outcomes")
-    )
-    if axis == "outcomes":
-        amount = attack_kinds.ACCURACY.difference(max(gaps, default=0.0))
         return say(
-            "compare", "missed_outcomes" if gaps else "no_outcomes", grown=amount
+            "compare",
+            "rose" if new > old else "fell",
+            groups=groups,
+            where=where,
+            old=scale.hundredths(old),
+            new=scale.hundredths(new),
+            unit=scale.said + scale.coin,
         )
-    if not risen:
-        return say("compare", "too_few")
-    most, apart = (
-        cost.scale.difference(max(each, default=0.0)) for each in (risen, grown)
+    return say(
+        "compare",
+        "grew" if abs(new) > abs(old) else "shrank",
+        what=say("compare", f"the_{row.axis}"),
+        groups=groups,
+        where=where,
+        old=scale.difference(abs(old)),
+        new=scale.difference(abs(new)),
+        unit=scale.points,
     )
-    facts = {"start": start, "risen": most, "grown": apart, "unit": cost.scale.points}
-    return say("compare", "missed" if grown else "missed_groups", **facts)
+
+
+def _missed_exposure(
+    settings: Sequence[SettingChange], cost: Proxy, start: str = "No change shown"
+) -> str:
+    """By how much exposure may have risen, and its differences may have grown."""
+    risen = _largest(setting.groups for setting in settings)
+    grown = _largest(setting.pairs for setting in settings)
+    if risen is None:
+        return say("compare", "too_few")
+    scale = cost.scale
+    return say(
+        "compare",
+        "missed_groups" if grown is None else "missed",
+        start=start,
+        risen=scale.difference(risen),
+        grown=scale.difference(0.0 if grown is None else grown),
+        unit=scale.points,
+    )
+
+
+def _missed_outcomes(settings: Sequence[SettingChange]) -> str:
+    """By how much outcome gaps may have grown."""
+    grown = _largest(setting.outcomes for setting in settings)
+    if grown is None:
+        return say("compare", "no_outcomes")
+    return say(
+        "compare", "missed_outcomes", grown=attack_kinds.ACCURACY.difference(grown)
+    )
+
+
+def _largest(by_setting: Iterable[Sequence[Change]]) -> float | None:
+    """The most that any of these may have grown; None where no bound is known."""
+    known = [row.most for row in chain(*by_setting) if row.most is not None]
+    return max(known, default=None)
+
+
+def _account_of_errors(
+    settings: Sequence[SettingChange], cost: Proxy, *, same_people: bool
+) -> Iterator[str]:
+    """What was measured how, and which error the changes have."""
+    if any(setting.verdict is not ChangeVerdict.CANNOT_BE_TOLD for setting in settings):
+        yield _missed_exposure(settings, cost, "In all settings")
+    yield say("compare", "measured", attack=cost.phrase)
+    paired = [setting.n_paired for setting in settings if setting.n_paired is not None]
+    if not paired:
+        yield say("compare", "people" if same_people else "nothing")
+        return
+    yield say("compare", "splits", n=min(paired))
+    if len(paired) < len(settings):
+        yield say("compare", "not_all", n=len(paired), of=len(settings))
+
+
+def _account_of_shares(match: Match) -> Iterator[str]:
+    """That old and new models were trained on different shares of the records."""
+    old, new = (
+        panel.n_train.mean() / (panel.n_train + panel.n_test).mean() for panel in match
+    )
+    if abs(old - new) > SHARES_DIFFER:
+        yield say("compare", "shares", old=f"{100 * old:.0f}", new=f"{100 * new:.0f}")

@@ -1,12 +1,23 @@
-"""What could an audit show, before anything is trained?"""
+"""What could an audit show, before anything is trained?
+
+Called by ``pcer.detectable`` and ``pcer plan``, with sizes of groups or an earlier
+release.
+
+A planned study is a ``Design`` (``measuring/power``): so many people, so many splits,
+and the error of the exposure. Two questions have two errors, as in the audit. "Is
+anything memorised about these records?" meets the error of splits only where the
+exposure comes from counts, and that error falls with every further split. "Do the
+groups differ?" is about people like these, which adds an error that only more people
+lower. Power is that of the audit's tests, at the first step of Holm over its family.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -19,7 +30,8 @@ from pcer.files import Record
 from pcer.measuring import choose_attacks, measure
 from pcer.measuring.checks.arrays import Facts, is_random, stated_epsilon
 from pcer.measuring.evidence import decide
-from pcer.measuring.exposure import Pair
+from pcer.measuring.exposure import Exposed, Pair
+from pcer.measuring.measure import Measured
 from pcer.measuring.pair_tests import attack_tests
 from pcer.measuring.plan import SHARPEST, Plan
 from pcer.measuring.power import (
@@ -34,22 +46,26 @@ from pcer.measuring.power import (
     smallest,
     splits_for,
 )
+from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import GAP, attack_named
 from pcer.release.file import Release
-from pcer.release.panel import panels
+from pcer.release.panel import Panel, panels
 from pcer.release.reading import release_at
 from pcer.wording import setting_called
 
 ACCURACY: Final = 0.8
 TEST_SIZE: Final = 0.3
 N_SPLITS: Final = 20
+GROUPS_IN_TITLE: Final = 4
 SPLIT_GRID: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 # An exposure or a difference; None where none would be shown.
 Amount = Annotated[float, Field(ge=0)] | None
 
 
 class OutlookRow(Record):
-    """What could be shown of one group's exposure, or of a difference, whichever is the larger.
+    """What could be shown of one group's exposure, or of the difference of two.
+
+    A difference must show whichever of the two is the more exposed.
 
     Attributes:
         groups: one name, or the two of a pair.
@@ -73,7 +89,10 @@ class OutlookRow(Record):
 
 
 class OutlookPoint(Record):
-    """What would be shown with so many splits: exposures by group, differences as the pairs are."""
+    """What would be shown with so many splits.
+
+    Exposures are by group, differences in the order of the pairs.
+    """
 
     n_splits: int
     exposure: dict[str, Amount]
@@ -81,7 +100,7 @@ class OutlookPoint(Record):
 
 
 class Outlook(Result, ShownOutlook):
-    """The result of ``pcer.detectable``: what could be shown, and what a target would take.
+    """The result of ``pcer.detectable``: what could be shown, what a target takes.
 
     Attributes:
         release_sha256: of the earlier release that it was made from; None: from sizes
@@ -114,15 +133,16 @@ class Outlook(Result, ShownOutlook):
     @property
     def title(self) -> str:
         """What would be audited."""
-        n = self.n_splits
-        of = f" of {self.subject}" if self.subject else ""
+        splits = "split" if self.n_splits == 1 else "splits"
+        subject = f" of {self.subject}" if self.subject else ""
         people = ", ".join(
-            f"{row.groups[0]} {row.n_people[0]:,.0f}" for row in self.groups[:4]
+            f"{row.groups[0]} {row.n_people[0]:,.0f}"
+            for row in self.groups[:GROUPS_IN_TITLE]
         )
-        more = (
-            f" and {len(self.groups) - 4} more groups" if len(self.groups) > 4 else ""
-        )
-        return f"What {n:,} split{'s' if n > 1 else ''}{of} could show: {people}{more}"
+        n_more = len(self.groups) - GROUPS_IN_TITLE
+        if n_more > 0:
+            people += f" and {n_more} more groups"
+        return f"What {self.n_splits:,} {splits}{subject} could show: {people}"
 
 
 def detectable(
@@ -166,41 +186,100 @@ def detectable(
     >>> round(detectable(sizes, n_splits=20).groups[0].smallest, 4)
     0.0156
     """
-    for name, n in (("n_splits", n_splits), ("n_settings", n_settings)):
-        if n is not None and not (type(n) is int and 1 <= n <= MOST_PEOPLE):
-            raise InputError(
-                f"{name} must be a whole number from 1 to 10^15, not {n!r:.60}."
-            )
+    _require_count(n_splits=n_splits, n_settings=n_settings)
     _require_share(test_size=test_size, target=target, exposure=exposure)
     if isinstance(of, Release | str | PathLike):
         if accuracy is not None or test_size is not None:
             raise InputError(
                 "a release has its own accuracies and test size; leave yours out."
             )
-        design, bases, about = _of_release(release_at(of), cost, setting, n_settings)
+        planned = _of_release(release_at(of), cost, setting, n_settings)
     else:
         if setting is not None:
             raise InputError(
                 "setting chooses among those of a release; sizes have none."
             )
-        given = ACCURACY if accuracy is None else accuracy
-        design, bases, about = _of_sizes(
-            of, given, test_size or TEST_SIZE, cost, n_settings or 1
+        planned = _of_sizes(
+            of,
+            accuracy=ACCURACY if accuracy is None else accuracy,
+            test_size=test_size or TEST_SIZE,
+            cost=cost,
+            n_settings=n_settings or 1,
         )
+    if n_splits is not None:
+        design = replace(planned.design, n_splits=n_splits)
+        planned = planned._replace(design=design)
     if exposure is not None:
-        bases = dict.fromkeys(bases, exposure)
-    return _outlook(
-        replace(design, n_splits=n_splits or design.n_splits), bases, target, about
-    )
+        bases = dict.fromkeys(planned.bases, exposure)
+        planned = planned._replace(bases=bases)
+    return _outlook(planned, target)
 
 
-# With the lower exposure of each pair, and further fields of ``Outlook``.
-Planned = tuple[Design, dict[Pair, float], dict[str, Any]]
+class _Planned(NamedTuple):
+    """A study that is planned."""
+
+    design: Design
+    bases: dict[Pair, float]  # the lower exposure of each pair
+    about: dict[str, Any]  # further fields of ``Outlook``
+
+
+def _require_count(**arguments: Any) -> None:
+    """Raise InputError unless every argument is None or a whole number from 1 on."""
+    for name, n in arguments.items():
+        if n is not None and not (type(n) is int and 1 <= n <= MOST_PEOPLE):
+            raise InputError(
+                f"{name} must be a whole number from 1 to 10^15, not {n!r:.60}."
+            )
+
+
+def _require_share(**arguments: Any) -> None:
+    """Raise InputError unless every argument is None or between 0 and 1.
+
+    Only an exposure may be 0.
+    """
+    for name, value in arguments.items():
+        lowest = 0.0 if name == "exposure" else math.ulp(0.0)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (is_number and lowest <= value < 1):
+            raise InputError(f"{name} must be a number between 0 and 1, not {value!r}.")
 
 
 def _of_sizes(
-    groups: Any, accuracy: Any, test_size: float, cost: str | None, n_settings: int
-) -> Planned:
+    groups: Any, *, accuracy: Any, test_size: float, cost: str | None, n_settings: int
+) -> _Planned:
+    """A study of the overfitting gap, whose error follows from sizes and accuracies."""
+    _require_sizes(groups)
+    if cost is not None and attack_named(cost) not in (SHARPEST, GAP.name):
+        raise InputError(
+            f"sizes alone tell what the {GAP.name} can show, but not what {cost!r} "
+            "can; give a release of a few splits that carries it."
+        )
+    names = [*map(str, groups)]
+    people = np.array([*groups.values()], dtype=np.float64)
+    n_groups = len(names)
+    reference = 0 if n_groups == 2 else int(np.argmax(people))
+    bases = {(reference, g): 0.0 for g in range(n_groups) if g != reference}
+    design = Design(
+        group_names=tuple(names),
+        people=people,
+        n_splits=N_SPLITS,
+        n_tests=(n_settings * n_groups, n_settings * len(bases)),
+        error=CountsError(
+            accuracy=_accuracy_by_group(accuracy, names), train_share=1 - test_size
+        ),
+    )
+    about = {
+        "release_sha256": None,
+        "subject": None,
+        "setting": None,
+        "cost": GAP.name,
+        "n_settings": n_settings,
+    }
+    return _Planned(design, bases, about)
+
+
+def _require_sizes(groups: Any) -> None:
+    """Raise InputError unless it names two groups or more with their people."""
     if not isinstance(groups, Mapping) or len(groups) < 2:
         raise InputError(
             "groups must name at least two groups with their people, such as "
@@ -213,34 +292,21 @@ def _of_sizes(
                 f"group {str(name)!r} must have a whole number of people, at least "
                 f"{FEWEST_PEOPLE}, not {n!r}."
             )
-    if cost is not None and attack_named(cost) not in (SHARPEST, GAP.name):
+
+
+def _accuracy_by_group(accuracy: Any, names: Sequence[str]) -> FloatArray:
+    """(group,) one accuracy for all groups, or that of each."""
+    by_name = accuracy
+    if not isinstance(accuracy, Mapping):
+        by_name = dict.fromkeys(names, accuracy)
+    named = [*map(str, by_name)]
+    if set(named) != set(names):
         raise InputError(
-            f"sizes alone tell what the {GAP.name} can show, but not what {cost!r} can; give a "
-            "release of a few splits that carries it."
+            f"accuracy must be one number, or one for each of {', '.join(names)}; "
+            f"it names {', '.join(named) or 'none'}."
         )
-    names = [*map(str, groups)]
-    people = np.array([*groups.values()], dtype=np.float64)
-    given = (
-        accuracy if isinstance(accuracy, Mapping) else dict.fromkeys(names, accuracy)
-    )
-    if set(map(str, given)) != set(names):
-        raise InputError(
-            f"accuracy must be one number, or one for each of {', '.join(names)}; it names "
-            f"{', '.join(map(str, given)) or 'none'}."
-        )
-    _require_share(**{f"accuracy of {name}": value for name, value in given.items()})
-    right = np.array([float(given[name]) for name in names])
-    reference = 0 if len(people) == 2 else int(np.argmax(people))
-    bases = {(reference, g): 0.0 for g in range(len(people)) if g != reference}
-    design = Design(
-        group_names=tuple(names),
-        people=people,
-        n_splits=N_SPLITS,
-        n_tests=(n_settings * len(people), n_settings * len(bases)),
-        error=CountsError(accuracy=right, train_share=1 - test_size),
-    )
-    about = dict.fromkeys(("release_sha256", "subject", "setting"))
-    return design, bases, about | {"cost": GAP.name, "n_settings": n_settings}
+    _require_share(**{f"accuracy of {name}": share for name, share in by_name.items()})
+    return np.array([float(by_name[name]) for name in names])
 
 
 def _of_release(
@@ -248,7 +314,8 @@ def _of_release(
     cost: str | None,
     setting: str | float | None,
     n_settings: int | None,
-) -> Planned:
+) -> _Planned:
+    """A study like an earlier one, by its strongest attack or the one that is named."""
     by_setting = panels(release)
     plan = measure.require_available(
         by_setting, Plan(cost=SHARPEST if cost is None else cost)
@@ -257,24 +324,15 @@ def _of_release(
         raise InputError(
             "the release does not say that its splits are random, so none can plan."
         )
-    facts = release.kept(Facts)
-    names = [each.name for each in facts.settings]
-    keys = [(panel.model, stated_epsilon(panel)) for panel in by_setting]
-    chosen = 0 if setting is None else setting_called(setting, keys)
-    if chosen is None:
-        raise InputError(
-            f"the release has no setting {setting!r}; it has {', '.join(names)}."
-        )
-    pairs = measure.pairs_of(by_setting, plan)
+    names = [facts.name for facts in release.kept(Facts).settings]
+    chosen = _chosen_setting(by_setting, setting, names)
     attacks = choose_attacks.deciding_attacks(by_setting, plan)
-    by_cost = measure.measure_costs(by_setting, plan, inflation=facts.inflation)
-    measured = [by_cost[attack] for attack in attacks]
-    if n_settings is not None:
+    measured = _measured(release, plan, attacks)
+    pairs = measure.pairs_of(by_setting, plan)
+    if n_settings is None:
+        n_tests = _tests_of_audit(release, measured, pairs)
+    else:
         n_tests = n_settings * len(release.subject.groups), n_settings * len(pairs)
-    else:  # the family of the audit's tests
-        tests = [attack_tests(each, pairs, random=True) for each in measured]
-        evidence = decide(tests, pairs, outcome=release.subject.outcome)
-        n_tests = evidence.n_cost_tests, evidence.n_pair_tests
     first = measured[0][chosen]
     design = design_of_measured(first, [len(attacks) * n for n in n_tests])
     if design is None or first.exposed is None:
@@ -282,7 +340,6 @@ def _of_release(
         raise PlanError(
             f"{attacks[0]} of this release cannot be planned with: {reason}."
         )
-    value = np.maximum(first.exposed.value, 0.0)
     about = {
         "release_sha256": release.sha256,
         "subject": f"{release.subject.dataset} ({release.subject.attribute})",
@@ -290,82 +347,121 @@ def _of_release(
         "cost": attacks[0],
         "n_settings": n_settings or len(names),
     }
-    return design, {(i, j): float(min(value[i], value[j])) for i, j in pairs}, about
+    return _Planned(design, _lower_exposures(first.exposed, pairs), about)
 
 
-def _require_share(**given: Any) -> None:
-    for name, value in given.items():
-        lowest = 0.0 if name == "exposure" else math.ulp(0.0)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (is_number and lowest <= value < 1):
-            raise InputError(f"{name} must be a number between 0 and 1, not {value!r}.")
+def _lower_exposures(exposed: Exposed, pairs: Iterable[Pair]) -> dict[Pair, float]:
+    """The exposure of the less exposed group of each pair, at least 0."""
+    value = np.maximum(exposed.value, 0.0)
+    return {(i, j): float(min(value[i], value[j])) for i, j in pairs}
 
 
-def _outlook(
-    design: Design,
-    bases: Mapping[Pair, float],
-    target: float | None,
-    about: Mapping[str, Any],
-) -> Outlook:
+def _chosen_setting(
+    by_setting: Sequence[Panel], setting: str | float | None, names: Sequence[str]
+) -> int:
+    """Position of the setting that is named; the first where none is."""
+    if setting is None:
+        return 0
+    keys = [(panel.model, stated_epsilon(panel)) for panel in by_setting]
+    chosen = setting_called(setting, keys)
+    if chosen is None:
+        raise InputError(
+            f"the release has no setting {setting!r}; it has {', '.join(names)}."
+        )
+    return chosen
+
+
+def _measured(
+    release: Release, plan: Plan, attacks: Sequence[str]
+) -> list[list[Measured]]:
+    """Every setting by each of these attacks."""
+    inflation = release.kept(Facts).inflation
+    by_cost = measure.measure_costs(panels(release), plan, inflation=inflation)
+    return [by_cost[attack] for attack in attacks]
+
+
+def _tests_of_audit(
+    release: Release, measured: Sequence[Sequence[Measured]], pairs: tuple[Pair, ...]
+) -> tuple[int, int]:
+    """How many exposures and how many differences the release's audit tests."""
+    tests = [attack_tests(by_setting, pairs, random=True) for by_setting in measured]
+    evidence = decide(tests, pairs, outcome=release.subject.outcome)
+    return evidence.n_cost_tests, evidence.n_pair_tests
+
+
+def _outlook(planned: _Planned, target: float | None) -> Outlook:
+    """What the study could show, and what the target would take."""
+    design = planned.design
     names = design.group_names
-    exposures = [Question(groups=(g,)) for g in range(len(names))]
+    exposures = [Question(groups=(group,)) for group in range(len(names))]
     differences = [
-        _hardest(
-            design,
-            [Question(groups=groups, base=base) for groups in (pair, pair[::-1])],
-        )
-        for pair, base in bases.items()
+        _harder_direction(design, pair, base) for pair, base in planned.bases.items()
     ]
-    rows = []
-    for groups, question in zip(
-        [*((g,) for g in range(len(names))), *bases],
-        exposures + differences,
-        strict=True,
-    ):
-        needed = None if target is None else people_for(design, question, target)
-        rows.append(
-            OutlookRow(
-                groups=tuple(names[g] for g in groups),
-                n_people=tuple(design.people[[*groups]].tolist()),
-                base=question.base,
-                smallest=shown_amount(design, question),
-                limit=shown_amount(replace(design, n_splits=math.inf), question),
-                splits_for_target=None
-                if target is None
-                else splits_for(design, question, target),
-                people_for_target=None
-                if needed is None
-                else tuple(needed[[*groups]].tolist()),
-            )
-        )
-    curve = [
-        replace(design, n_splits=n) for n in sorted({*SPLIT_GRID, int(design.n_splits)})
-    ]
+    hardest = [_hardest(design, exposures), _hardest(design, differences)]
     return Outlook(
         n_splits=int(design.n_splits),
         target=target,
-        groups=rows[: len(names)],
-        pairs=rows[len(names) :],
-        over_splits=[
-            OutlookPoint(
-                n_splits=int(at.n_splits),
-                exposure={
-                    names[g]: shown_amount(at, question)
-                    for g, question in enumerate(exposures)
-                },
-                difference=[shown_amount(at, question) for question in differences],
-            )
-            for at in curve
+        groups=[_row(design, each, each.groups, target) for each in exposures],
+        pairs=[
+            _row(design, question, pair, target)
+            for question, pair in zip(differences, planned.bases, strict=True)
         ],
-        sentences=[
-            advice(design, _hardest(design, questions), target=target)
-            for questions in (exposures, differences)
-        ],
-        **about,
+        over_splits=_curve(design, exposures, differences),
+        sentences=[advice(design, question, target=target) for question in hardest],
+        **planned.about,
     )
+
+
+def _row(
+    design: Design, question: Question, groups: tuple[int, ...], target: float | None
+) -> OutlookRow:
+    """What could be shown of a group or a pair, named in the order of ``groups``."""
+    endless = replace(design, n_splits=math.inf)
+    splits = None
+    people = None
+    if target is not None:
+        splits = splits_for(design, question, target)
+        needed = people_for(design, question, target)
+        people = None if needed is None else tuple(needed[[*groups]].tolist())
+    return OutlookRow(
+        groups=tuple(design.group_names[group] for group in groups),
+        n_people=tuple(design.people[[*groups]].tolist()),
+        base=question.base,
+        smallest=shown_amount(design, question),
+        limit=shown_amount(endless, question),
+        splits_for_target=splits,
+        people_for_target=people,
+    )
+
+
+def _curve(
+    design: Design, exposures: Sequence[Question], differences: Sequence[Question]
+) -> list[OutlookPoint]:
+    """What would be shown with the splits of the grid and those of the design."""
+    points = []
+    for n_splits in sorted({*SPLIT_GRID, int(design.n_splits)}):
+        planned = replace(design, n_splits=n_splits)
+        shown = [shown_amount(planned, question) for question in exposures]
+        point = OutlookPoint(
+            n_splits=n_splits,
+            exposure=dict(zip(design.group_names, shown, strict=True)),
+            difference=[shown_amount(planned, question) for question in differences],
+        )
+        points.append(point)
+    return points
+
+
+def _harder_direction(design: Design, pair: Pair, base: float) -> Question:
+    """The question of a pair, for whichever more exposed group is harder to show."""
+    directions = [Question(groups=groups, base=base) for groups in (pair, pair[::-1])]
+    return _hardest(design, directions)
 
 
 def _hardest(design: Design, questions: Sequence[Question]) -> Question:
-    return max(
-        questions, key=lambda asked: np.nan_to_num(smallest(design, asked), nan=np.inf)
-    )
+    """The question that shows only the largest amounts, or none at all."""
+
+    def difficulty(question: Question) -> float:
+        amount = smallest(design, question)
+        return math.inf if math.isnan(amount) else amount
+
+    return max(questions, key=difficulty)

@@ -1,23 +1,39 @@
-"""Which setting should be trained?"""
+"""Which setting holds the user's limits and should be trained?
+
+Called by ``pcer.recommend`` and ``pcer recommend``.
+
+A setting holds where each bound is inside its limit, at 5% over the settings: all must
+hold, so groups and limits need no correction. It breaks where some bound is outside the
+other way, at 5% over settings, groups (or pairs, where these are asked for and more)
+and limits (one of exposure counts for each deciding attack); else it is open. Point
+estimates are never compared with a limit: ``python -m benchmarks.planner choices``
+counts how often either is wrong.
+
+The numbers and their bounds are in ``candidates``, what they show of one setting in
+``answers``, the price of choosing in ``price``.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pcer.auditing.audit import Path
 from pcer.auditing.record import Result
+from pcer.deciding.answers import SettingAnswer, answer_setting
 from pcer.deciding.candidates import (
+    ACCURACY,
     DIFFERENCE,
     EXPOSURE,
     LIMITS,
     OUTCOMES,
     SPENT,
+    UNKNOWN_MARGIN,
     Candidate,
     Checked,
     Levels,
-    SettingAnswer,
+    Margin,
     answer_of,
     candidates,
 )
@@ -34,9 +50,8 @@ from pcer.release.reading import releases_at
 from pcer.statistics import SIGNIFICANCE
 from pcer.wording import listed, say
 
-TIE_ERRORS: Final = (
-    1.64  # of the paired difference: settings that are nearer to the best are tied
-)
+# Errors of the paired difference: settings that are nearer to the best are tied.
+TIE_ERRORS: Final = 1.64
 
 
 class Recommendation(Result):
@@ -63,9 +78,13 @@ class Recommendation(Result):
     @property
     def title(self) -> str:
         """How many settings hold, break and are open."""
-        given = [str(setting.answer) for setting in self.settings]
-        n_hold, n_break, n_open = map(given.count, ("holds", "breaks", "open"))
-        return f"Which of {len(given)} settings? Hold: {n_hold}, break: {n_break}, open: {n_open}"
+        n_settings = len(self.settings)
+        answers = [setting.answer for setting in self.settings]
+        n_hold = answers.count("holds")
+        n_break = answers.count("breaks")
+        n_open = answers.count("open")
+        counts = f"Hold: {n_hold}, break: {n_break}, open: {n_open}"
+        return f"Which of {n_settings} settings? {counts}"
 
 
 def recommend(
@@ -78,11 +97,11 @@ def recommend(
     most_spent: float | None = None,
     least_accuracy: float | None = None,
 ) -> Recommendation:
-    """Say which setting to train: the most accurate of those whose bounds hold every limit.
+    """Say which setting to train: the most accurate of those that hold every limit.
 
-    Settings that are not shown to be less accurate are tied with it. Of these the one
-    with the smallest epsilon is chosen, then the one whose people spend least, then the
-    most accurate.
+    A setting holds a limit where all its bounds are inside. Settings that are not shown
+    to be less accurate are tied with it. Of these the one with the smallest epsilon is
+    chosen, then the one whose people spend least, then the most accurate.
 
     Args:
         releases: of one attribute of the same records, or their paths; two or more
@@ -100,137 +119,235 @@ def recommend(
     Raises:
         InputError: no limit, one that no release can answer, or a single setting.
     """
-    limits = (
-        largest_exposure,
-        largest_difference,
-        largest_outcome_gap,
-        most_spent,
-        least_accuracy,
+    limits = _limits(
+        policy,
+        {
+            EXPOSURE: largest_exposure,
+            DIFFERENCE: largest_difference,
+            OUTCOMES: largest_outcome_gap,
+            SPENT: most_spent,
+            ACCURACY: least_accuracy,
+        },
     )
-    given = {name: x for name, x in zip(LIMITS, limits, strict=True) if x is not None}
-    own = parse_record(Policy, given, file="the limits").model_dump(include={*given})
-    asked = Policy(**dict(policy or {})).model_dump(
-        include={*LIMITS}, exclude_none=True
+    settings = candidates([*releases_at(releases)])
+    levels = _levels(settings, limits)
+    numbers = [held_against(limits, setting.numbers(levels)) for setting in settings]
+    _require_answerable(limits, numbers)
+    answers = [
+        answer_setting(setting, of_setting, levels)
+        for setting, of_setting in zip(settings, numbers, strict=True)
+    ]
+    choice = _concluded(settings, numbers)
+    chosen = answers[choice.position]
+    compared = ComparedSetting(model=chosen.model, epsilon=chosen.epsilon)
+    return Recommendation(
+        choice=compared if choice.tied else None,
+        settings=answers,
+        nearest=None if choice.tied else compared,
+        limits=limits,
+        cost=levels.attacks[0],
+        headline=_headline(choice, settings, answers),
+        account=_account(choice, settings, levels.attacks),
+        price=price_of(settings),
+        release_sha256=[*dict.fromkeys(each.release.sha256 for each in settings)],
     )
-    if not (asked := asked | own):
+
+
+def _limits(
+    policy: Policy | None, arguments: Mapping[str, float | None]
+) -> dict[str, float]:
+    """The limits of the policy, replaced by those named in the call; one at least."""
+    named = {name: limit for name, limit in arguments.items() if limit is not None}
+    checked = parse_record(Policy, named, file="the limits")
+    of_call = checked.model_dump(include={*named})
+    whole_policy = Policy() if policy is None else Policy(**dict(policy))
+    of_policy = whole_policy.model_dump(include={*LIMITS}, exclude_none=True)
+    limits = of_policy | of_call
+    if not limits:
         raise InputError(
             "name a limit to choose by, such as largest_exposure=52.", field="limits"
         )
-    settings = candidates([*releases_at(releases)])
-    attacks = choose_attacks.deciding_attacks([each.panel for each in settings], Plan())
+    return limits
+
+
+def _levels(settings: Sequence[Candidate], limits: Iterable[str]) -> Levels:
+    """Chances of an error, divided over all bounds that could hold or break in error.
+
+    Two groups are one pair, but count as two.
+    """
+    attacks = choose_attacks.deciding_attacks(
+        [setting.panel for setting in settings], Plan()
+    )
+    n_attacks = len(attacks)
     n_groups = len(settings[0].panel.group_names)
     n_pairs = max(n_groups, math.comb(n_groups, 2))
-    k = len(attacks)
-    n_cells = {EXPOSURE: k * n_groups, DIFFERENCE: k * n_pairs, OUTCOMES: n_pairs}
-    n_breaks = len(settings) * sum(n_cells.get(name, n_groups) for name in asked)
-    levels = Levels(SIGNIFICANCE / len(settings), SIGNIFICANCE / n_breaks, attacks)
-    numbers = [held_against(asked, each.numbers(levels)) for each in settings]
-    for name in asked:
-        if all(x.upper is None for row in numbers for x in row if x.what == name):
-            lacks = say("recommend", f"lacks_{name}")
-            raise InputError(f"no release can answer {name}; {lacks}.", field=name)
-    answers = [
-        each.answered(row, levels) for each, row in zip(settings, numbers, strict=True)
-    ]
-    return _concluded(settings, answers, asked, attacks)
+    n_bounds = {
+        EXPOSURE: n_attacks * n_groups,
+        DIFFERENCE: n_attacks * n_pairs,
+        OUTCOMES: n_pairs,
+        SPENT: n_groups,
+        ACCURACY: n_groups,
+    }
+    n_breaks = len(settings) * sum(n_bounds[name] for name in limits)
+    return Levels(
+        hold=SIGNIFICANCE / len(settings),
+        breaks=SIGNIFICANCE / n_breaks,
+        attacks=attacks,
+    )
 
 
 def held_against(
     limits: Mapping[str, float], numbers: Iterable[Checked]
 ) -> list[Checked]:
     """The numbers of a setting beside the limits."""
-    return [x.model_copy(update={"limit": limits.get(x.what)}) for x in numbers]
+    return [
+        checked.model_copy(update={"limit": limits.get(checked.what)})
+        for checked in numbers
+    ]
+
+
+def _require_answerable(
+    limits: Iterable[str], numbers: Sequence[Sequence[Checked]]
+) -> None:
+    """Raise InputError where no setting has a bound that a limit is about."""
+    bounded = set()
+    for of_setting in numbers:
+        bounded |= {each.what for each in of_setting if each.upper is not None}
+    for name in limits:
+        if name not in bounded:
+            lack = say("recommend", f"lacks_{name}")
+            raise InputError(f"no release can answer {name}; {lack}.", field=name)
 
 
 def largest_number(
     numbers: Sequence[Checked], what: str, attack: str | None = None
 ) -> Checked | None:
     """The number of one kind with the largest value; None where none is known."""
-    own = [
-        x
-        for x in numbers
-        if (x.what, x.attack) == (what, attack) and x.value is not None
+    known = [
+        checked
+        for checked in numbers
+        if (checked.what, checked.attack) == (what, attack)
+        and checked.value is not None
     ]
-    return max(own, key=lambda x: x.value or 0.0, default=None)
+    return max(known, key=lambda checked: checked.value or 0.0, default=None)
 
 
-def preference(
-    setting: Candidate, numbers: Sequence[Checked]
-) -> tuple[float, float, float]:
-    """What decides among tied settings, the lowest first: epsilon, spent, then accuracy."""
+class Preference(NamedTuple):
+    """What decides among tied settings, the lowest first."""
+
+    epsilon: float
+    spent: float
+    minus_accuracy: float
+
+
+def preference(setting: Candidate, numbers: Sequence[Checked]) -> Preference:
+    """A setting's rank among tied ones; what is spent is its epsilon where unknown."""
+    epsilon = math.inf if setting.epsilon is None else setting.epsilon
     spent = largest_number(numbers, SPENT)
-    epsilon = setting.epsilon or math.inf
-    return (
-        epsilon,
-        epsilon if spent is None else spent.value or 0.0,
-        -setting.versus().value[0],
+    return Preference(
+        epsilon=epsilon,
+        spent=epsilon if spent is None else spent.value or 0.0,
+        minus_accuracy=-setting.mean_accuracy().value[0],
     )
 
 
 def choose(
     settings: Sequence[Candidate], numbers: Sequence[Sequence[Checked]]
 ) -> list[int]:
-    """Positions of settings that hold and are tied with the most accurate, the choice first."""
-    holding = [k for k, own in enumerate(numbers) if answer_of(own) == "holds"]
-    best = max(holding, key=lambda k: settings[k].versus().value[0], default=0)
-    behind = {k: settings[best].versus(settings[k]) for k in holding}
-    tied = [
-        k
-        for k, x in behind.items()
-        if x.value[0] <= TIE_ERRORS * math.sqrt(x.variance[0])
+    """Positions of the settings that hold and are tied with the most accurate.
+
+    The choice comes first.
+    """
+    holding = [
+        position
+        for position, of_setting in enumerate(numbers)
+        if answer_of(of_setting) == "holds"
     ]
+    if not holding:
+        return []
+    best = max(holding, key=lambda k: settings[k].mean_accuracy().value[0])
+    tied = []
+    for position in holding:
+        behind = settings[best].accuracy_above(settings[position])
+        if behind.value[0] <= TIE_ERRORS * math.sqrt(behind.variance[0]):
+            tied.append(position)
     return sorted(tied, key=lambda k: preference(settings[k], numbers[k]))
 
 
+class _Choice(NamedTuple):
+    """The setting that is chosen, or comes nearest, and why it among tied ones."""
+
+    position: int
+    tied: list[int]  # the choice first; empty where none holds
+    tie_break: str = ""  # see ``_tie_break``; without a tie none
+
+
 def _concluded(
-    settings: Sequence[Candidate],
-    answers: list[SettingAnswer],
-    limits: dict[str, float],
-    attacks: Sequence[str],
-) -> Recommendation:
-    """The choice among settings that hold, or the nearest; and the price."""
-    account = list[str]()
-    tied = choose(settings, [each.numbers for each in answers])
+    settings: Sequence[Candidate], numbers: Sequence[Sequence[Checked]]
+) -> _Choice:
+    """The choice among settings that hold; where none does, the nearest."""
+    tied = choose(settings, numbers)
+    if not tied:
+        nearest = max(range(len(numbers)), key=lambda k: _nearness(numbers[k]))
+        return _Choice(nearest, tied)
+    if len(tied) == 1:
+        return _Choice(tied[0], tied)
+    first, second = (preference(settings[k], numbers[k]) for k in tied[:2])
+    return _Choice(tied[0], tied, _tie_break(first, second))
 
-    def inside(
-        k: int,
-    ) -> tuple[float, float]:  # what is not known is neither near nor far
-        own = [x for x in answers[k].numbers if x.limit is not None]
-        known = (x.inside for x in own if (x.value, x.answer) != (None, "open"))
-        return min(known, default=(-math.inf, -math.inf))
 
-    at, form = (
-        (tied[0], "chosen") if tied else (max(range(len(answers)), key=inside), "none")
-    )
-    told = answers[at]
-    why = answers[at].sentence
-    if len(tied) > 1:
-        first, second = (preference(settings[k], answers[k].numbers) for k in tied[:2])
-        reason = (
-            "epsilon"
-            if first[0] < second[0]
-            else "spent"
-            if first[1] < second[1]
-            else "right"
-        )
-        form = "tied"
-        why = say("recommend", f"tied_{reason}")
-    if tied and at > 0:
-        lower = settings[0].versus(settings[at])
-        end = math.ceil(100 * (lower.value + lower.half_width(1 - CONFIDENCE))[0]) / 100
-        size = f"{abs(end):g} point{'s' * (abs(end) != 1)}"
-        facts = {"points": size, "first": answers[0].name}
-        account.append(say("recommend", "lower" if end > 0 else "higher", **facts))
-    phrases = listed([proxy_named(attack).phrase for attack in attacks])
-    setting = ComparedSetting(model=told.model, epsilon=told.epsilon)
-    return Recommendation(
-        choice=setting if tied else None,
-        settings=answers,
-        nearest=None if tied else setting,
-        limits=limits,
-        cost=attacks[0],
-        headline=say("recommend", form, name=told.name, n=len(tied), why=why),
-        account=[*account, say("recommend", "about", attacks=phrases)],
-        price=price_of(settings),
-        release_sha256=[*dict.fromkeys(each.release.sha256 for each in settings)],
+def _nearness(numbers: Sequence[Checked]) -> Margin:
+    """The least margin of a setting; what is not known is neither near nor far."""
+    known = []
+    for checked in numbers:
+        is_unknown = checked.value is None and checked.answer == "open"
+        if checked.limit is not None and not is_unknown:
+            known.append(checked.inside)
+    return min(known, default=UNKNOWN_MARGIN)
+
+
+def _tie_break(first: Preference, second: Preference) -> str:
+    """What sets the choice apart from the next of the tied settings."""
+    if first.epsilon < second.epsilon:
+        return "epsilon"
+    return "spent" if first.spent < second.spent else "right"
+
+
+def _headline(
+    choice: _Choice, settings: Sequence[Candidate], answers: Sequence[SettingAnswer]
+) -> str:
+    """Which setting to train, and why; or which comes nearest."""
+    name = settings[choice.position].name.full
+    if not choice.tied:
+        why = answers[choice.position].sentence
+        return say("recommend", "none", name=name, why=why)
+    if len(choice.tied) == 1:
+        return say("recommend", "chosen", name=name)
+    why = say("recommend", f"tied_{choice.tie_break}")
+    return say("recommend", "tied", name=name, n=len(choice.tied), why=why)
+
+
+def _account(
+    choice: _Choice, settings: Sequence[Candidate], attacks: Sequence[str]
+) -> list[str]:
+    """What is given up, and what the numbers are about."""
+    account = []
+    if choice.tied and choice.position > 0:
+        account.append(_beside_first(settings[0], settings[choice.position]))
+    phrases = [proxy_named(attack).phrase for attack in attacks]
+    account.append(say("recommend", "about", attacks=listed(phrases)))
+    return account
+
+
+def _beside_first(first: Candidate, chosen: Candidate) -> str:
+    """By how much the choice is less accurate than the first setting, at most."""
+    lower = first.accuracy_above(chosen)
+    most = (lower.value + lower.half_width(1 - CONFIDENCE))[0]
+    rounded_up = math.ceil(100 * most) / 100
+    unit = "point" if abs(rounded_up) == 1 else "points"
+    return say(
+        "recommend",
+        "lower" if rounded_up > 0 else "higher",
+        points=f"{abs(rounded_up):g} {unit}",
+        first=first.name.full,
     )

@@ -1,10 +1,13 @@
-"""Is the last of several versions worse than the first?"""
+"""Is the last of several versions worse than the first?
+
+Called by ``pcer.trend`` and ``pcer trend``. Every version is audited, in the setting
+that all of them have; only the last is tested against the first, by ``compare``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import chain
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 from pcer.auditing.audit import audit
 from pcer.auditing.record import Audit, BudgetResult, Result
@@ -12,15 +15,13 @@ from pcer.deciding.compare import (
     Changes,
     Given,
     compare,
-    matched_settings,
-    require_alike,
 )
+from pcer.deciding.matching import matched_settings, name_of, require_alike
 from pcer.errors import InputError
-from pcer.measuring.checks.arrays import stated_epsilon
-from pcer.measuring.choose_attacks import choose_attack
+from pcer.measuring.choose_attacks import Match, choose_attack
+from pcer.release.file import Release
 from pcer.release.panel import Panel, panels
 from pcer.release.reading import release_at
-from pcer.wording import short_setting
 
 
 class Trend(Result):
@@ -51,7 +52,8 @@ class Trend(Result):
         """How many versions of what, and the verdict."""
         of = self.change.old.title
         setting = self.change.settings[0].name
-        return f"{len(self.versions)} versions of {of}, {setting}: {self.change.verdict.words}"
+        verdict = self.change.verdict.words
+        return f"{len(self.versions)} versions of {of}, {setting}: {verdict}"
 
 
 def trend(
@@ -72,34 +74,67 @@ def trend(
         InputError: they cannot be compared; one sentence says why.
         PlanError: the attack is not in all.
     """
-    lists = (each if isinstance(each, list | tuple) else [each] for each in releases)
-    given = [release_at(each) for each in chain(*lists)]
-    if len(given) < 2:
+    versions = _versions(releases)
+    match = _setting_in_all(versions, setting)
+    proxy = choose_attack([match], cost)
+    change = compare(
+        versions[0], versions[-1], cost=proxy.name, settings=_both_names(match)
+    )
+    positions = [
+        panels(version).index(panel)
+        for version, panel in zip(versions, match, strict=True)
+    ]
+    return Trend(
+        cost=proxy.name,
+        change=change,
+        versions=_audits(versions, proxy.name),
+        positions=positions,
+    )
+
+
+def _versions(arguments: Iterable[Any]) -> list[Release]:
+    """The releases, two or more, whether they come one by one or in lists."""
+    versions: list[Release] = []
+    for argument in arguments:
+        if isinstance(argument, list | tuple):
+            versions += map(release_at, argument)
+        else:
+            versions.append(release_at(argument))
+    if len(versions) < 2:
         raise InputError(
             "a trend needs two or more releases, the oldest first.", field="releases"
         )
-    (first, *later) = given
-    found = dict[Panel, list[Panel]]()
-    for each in later:
-        require_alike(first, each)
-        for old, new in matched_settings(panels(first), panels(each), setting)[0]:
-            found.setdefault(old, [old]).append(new)
-    in_all = [tuple(match) for match in found.values() if len(match) == len(given)]
+    return versions
+
+
+def _setting_in_all(versions: Sequence[Release], setting: str | float | None) -> Match:
+    """The least private setting that all have, or the one of that name, in each."""
+    first, *later = versions
+    matches: dict[Panel, list[Panel]] = {}
+    for version in later:
+        require_alike(first, version)
+        pairs, _ = matched_settings(panels(first), panels(version), setting)
+        for old, new in pairs:
+            matches.setdefault(old, [old]).append(new)
+    in_all = [match for match in matches.values() if len(match) == len(versions)]
     if not in_all:
         raise InputError(
             "no setting is in all releases; compare two of them.", field="setting"
         )
-    match = max(in_all, key=lambda match: match[0].epsilon)
-    names = [short_setting(panel.model, stated_epsilon(panel)) for panel in match]
-    both = f"{names[0]}={names[-1]}"
-    proxy = choose_attack([match], cost)
-    change = compare(first, later[-1], cost=proxy.name, settings=both)
-    audits = [audit(release) for release in given]
-    if {each.cost for each in audits} != {
-        proxy.name
-    }:  # numbers of another attack tell no trend
-        audits = [audit(release, cost=proxy.name) for release in given]
-    positions = [
-        panels(each).index(panel) for each, panel in zip(given, match, strict=True)
-    ]
-    return Trend(cost=proxy.name, change=change, versions=audits, positions=positions)
+    least_private: list[Panel] = max(in_all, key=lambda match: match[0].epsilon)
+    return tuple(least_private)
+
+
+def _both_names(match: Match) -> str:
+    """The setting as ``compare`` takes it: its name in the first and in the last."""
+    names = [name_of(panel).short for panel in match]
+    return f"{names[0]}={names[-1]}"
+
+
+def _audits(versions: Sequence[Release], cost: str) -> list[Audit]:
+    """The audit of each; by this attack, unless each audit takes it by itself."""
+    audits = [audit(version) for version in versions]
+    if all(audited.cost == cost for audited in audits):
+        return audits
+    # Numbers of another attack tell no trend.
+    return [audit(version, cost=cost) for version in versions]

@@ -1,0 +1,135 @@
+"""Which settings of two releases belong together, and can they be compared at all?
+
+Called by ``compare`` and ``trend``, and by ``candidates`` for releases to choose among.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pcer.errors import InputError
+from pcer.measuring.checks.arrays import Facts, is_random, stated_epsilon
+from pcer.measuring.checks.table import check_release
+from pcer.measuring.choose_attacks import Match
+from pcer.metrics import FloatArray
+from pcer.release.file import Release
+from pcer.release.panel import Panel
+from pcer.wording import SettingName, listed, setting_called
+
+Wanted = str | float | Sequence[str | float] | None  # settings as users name them
+
+
+def require_alike(old: Release, new: Release) -> None:
+    """Raise InputError unless both are of one attribute, its groups and one outcome."""
+    before = _subject(old)
+    after = _subject(new)
+    for field in before:
+        if before[field] != after[field]:
+            raise InputError(
+                "two releases are compared group by group, but their "
+                f"{field} differ: the old one has {before[field]}, the new one "
+                f"{after[field]}.",
+                field=field,
+            )
+
+
+def _subject(release: Release) -> dict[str, str]:
+    """What two releases must share to be compared, by field."""
+    subject = release.subject
+    return {
+        "attribute": subject.attribute,
+        "groups": listed(sorted(subject.groups)),
+        "outcome": subject.outcome,
+    }
+
+
+def usable_inflation(release: Release, name: str) -> FloatArray | None:
+    """Variance inflation by clustered records, (group,); None where it is not known.
+
+    Raises InputError for a release that no test can use: its splits are not random, or
+    its counts contradict what it says of them.
+    """
+    if not is_random(release):
+        raise InputError(
+            f"{name} does not say that its splits are random (training.split_kind), "
+            "which every test needs."
+        )
+    contradictions = [
+        finding for finding in check_release(release) if finding.caps_verdict
+    ]
+    if contradictions:
+        raise InputError(
+            f"the counts of {name} contradict what it says of its splits, so that "
+            f"nothing can be compared: {contradictions[0].sentence}"
+        )
+    return release.kept(Facts).inflation
+
+
+def matched_settings(
+    old: Sequence[Panel], new: Sequence[Panel], settings: Wanted
+) -> tuple[list[Match], list[str]]:
+    """Settings beside each other, and names of those that only one release has."""
+    if settings is None and len(old) == len(new) == 1:
+        return [(old[0], new[0])], []
+    old_names = _short_names(old)
+    new_names = _short_names(new)
+    left_out: list[str] = []
+    if settings is None:
+        wanted = [name for name in old_names if name in new_names]
+        left_out += [f"old: {name}" for name in old_names if name not in wanted]
+        left_out += [f"new: {name}" for name in new_names if name not in wanted]
+    elif isinstance(settings, str | int | float):
+        wanted = [str(settings)]
+    else:
+        wanted = [*map(str, settings)]
+    there = f"the old one has {_quoted(old_names)}, the new one {_quoted(new_names)}"
+    if not wanted:
+        raise InputError(
+            f"no setting is in both releases: {there}; name two that belong together, "
+            "such as 'A=B'."
+        )
+    matches = []
+    for text in wanted:
+        match = _match_called(text, old, new)
+        if match is None:
+            raise InputError(
+                f"the setting {text!r} is not in both releases: {there}; write one of "
+                "them, or 'A=B' for A of the old and B of the new."
+            )
+        matches.append(match)
+    return matches, left_out
+
+
+def _match_called(
+    text: str, old: Sequence[Panel], new: Sequence[Panel]
+) -> Match | None:
+    """The setting of that name in both, or A and B of "A=B".
+
+    A name may itself hold an "=", so every one of them may be where A ends.
+    """
+    readings = [(text, text)]
+    for sign in re.finditer("=", text):
+        readings.append((text[: sign.start()], text[sign.end() :]))
+    old_settings = [name_of(panel) for panel in old]
+    new_settings = [name_of(panel) for panel in new]
+    for name_in_old, name_in_new in readings:
+        old_position = setting_called(name_in_old, old_settings)
+        new_position = setting_called(name_in_new, new_settings)
+        if old_position is not None and new_position is not None:
+            return old[old_position], new[new_position]
+    return None
+
+
+def name_of(panel: Panel) -> SettingName:
+    """The name of a release's setting in print."""
+    return SettingName(panel.model, stated_epsilon(panel))
+
+
+def _short_names(panels: Sequence[Panel]) -> list[str]:
+    """What a user may call the settings, each name once."""
+    return [*dict.fromkeys(name_of(panel).short for panel in panels)]
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return listed([repr(name) for name in names])
