@@ -35,7 +35,7 @@ class Outputs:
         if self.uses_stdout:
             require_stdout()
         if FIGURES in self.paths:
-            require_packages(("altair", "vl_convert"), FIGURES, by="--figures")
+            require_packages(("vl_convert",), FIGURES, by="--figures")
         taken = {
             path.resolve(): "would overwrite a release; choose another"
             for path in inputs
@@ -89,8 +89,9 @@ class Outputs:
 
 
 def drawing(name: str, *of: Any) -> dict[str, bytes]:
-    """Call a function of ``pcer.report.figures``, which is slow to import."""
-    return dict(getattr(importlib.import_module("pcer.report.figures"), name)(*of))
+    """Call a function of ``pcer.report.pictures.charts``, which is slow to import."""
+    charts = importlib.import_module("pcer.report.pictures.charts")
+    return dict(getattr(charts, name)(*of))
 
 
 def give(contents: Mapping[str, str | bytes]) -> None:
