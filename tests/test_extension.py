@@ -4,7 +4,6 @@ import dataclasses
 import operator
 from typing import Annotated
 
-import altair as alt
 import numpy as np
 import pytest
 import torch
@@ -22,7 +21,10 @@ from pcer.data.task import DatasetTask, GroupRule, Number
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import PROXIES, Proxy
 from pcer.release.file import Release
-from pcer.report.figures import CHARTS, Drawing, draw_figures
+from pcer.report.pictures.axis import ink
+from pcer.report.pictures.charts import CHARTS, draw_figures
+from pcer.report.pictures.figure1 import settings_axis
+from pcer.report.pictures.panels import Chart, Mark, Panel, joined, number_axis
 from pcer.train import engine as fleets
 from pcer.train import train_seeds
 from pcer.train.devices import choose_device
@@ -80,18 +82,21 @@ def test_a_cost_is_a_row_and_a_function(monkeypatch, plain_release):
 
 
 def test_a_chart_is_a_function_and_a_line(monkeypatch, plain_release):
-    def my_chart(audit: pcer.Audit, release: Release) -> Drawing:
-        rows = [
-            {"epsilon": str(s.epsilon), "gap": s.accuracy.mean} for s in audit.budgets
+    def my_chart(audit: pcer.Audit, release: Release) -> Chart:
+        marks = [
+            Mark(place, setting.accuracy.mean or 0.0, ink("series-0"))
+            for place, setting in enumerate(audit.budgets)
         ]
-        base = alt.Chart(alt.NamedData("rows")).encode(x="epsilon:N", y="gap:Q")
-        return base.mark_line() + base.mark_point(), rows, "Accuracy over the budgets"
+        up = number_axis("accuracy", [mark.y for mark in marks])
+        panel = Panel(settings_axis(audit), up, curves=[joined(marks)], marks=marks)
+        return Chart("Accuracy over the settings", [panel])
 
     monkeypatch.setitem(CHARTS, "mine", my_chart)
     release = pcer.release.parse_release(plain_release, file="toy")
     audit = pcer.audit(release, pcer.Plan(resamples=100, null_draws=50))
     assert "compas-race-mine.svg" in draw_figures([audit], [release])
-    assert audit.plot("mine").to_dict()["datasets"]["rows"]
+    svg = audit.plot("mine")._repr_svg_()
+    assert svg.count('class="pcer-mark"') == len(audit.budgets)
 
 
 def test_a_verb_is_a_function_and_a_line():

@@ -54,7 +54,7 @@ class ShownOutlook(Shown):
     """An outlook, which also draws its curve."""
 
     def plot(self) -> Any:
-        """The curve over splits as an Altair chart."""
+        """The curve over splits, a picture as ``Audit.plot`` returns."""
         from pcer.report import to_chart
 
         return to_chart(cast("Any", self), "outlook")
@@ -114,8 +114,12 @@ class ShownAudit(Shown):
     def plot(self, name: str | None = None) -> Any:
         """The finding's picture, which shows itself and has ``save(path)``.
 
-        With a name one of the charts, which are Altair's and need the extra
-        ``figures``; an unknown name lists them.
+        A picture is an SVG. It saves as ``*.svg``, and with the extra ``figures`` as
+        ``*.png`` and ``*.pdf``.
+
+        Args:
+            name: "figure1" (the paper's, by the gap) or "costs" (exposure by every
+                attack) instead; an unknown name lists them.
         """
         from pcer.report import to_chart
 

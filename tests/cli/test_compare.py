@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pcer
+from pcer.report.pictures.outlook import outlook_chart
 from pcer.report.show import trend_page
 from tests.commands import GOOD, run
 from tests.pages import HOSTILE, Html, many_groups
@@ -162,14 +163,19 @@ def test_the_picture_is_drawn_in_three_formats_and_in_a_notebook(tmp_path):
         words in svg for words in ("exposure, Women", "smallest that would be shown")
     )
     found = pcer.detectable({"women": 1_200, "men": 3_400})
-    spec = found.plot().to_dict()  # Altair checks it against Vega-Lite's schema
-    rows = spec["datasets"]["outlook"]
-    points = [row for row in rows if row["line"] == "exposure, men"]
-    assert [row["splits"] for row in points] == [
-        one.n_splits for one in found.over_splits
-    ]
-    amounts = [one.exposure["men"] for one in found.over_splits]
-    assert [row["amount"] for row in points] == pytest.approx(amounts)
-    many = pcer.detectable({f"group {k}": 900 + k for k in range(9)})
-    lines = {row["line"] for row in many.plot().to_dict()["datasets"]["outlook"]}
-    assert lines == {"exposure, in every group", "difference, between any two"}
+    assert found.plot()._repr_svg_().startswith("<svg")
+    chart = outlook_chart(found)
+    (panel,) = chart.panels
+    names = [key.text for key in chart.keys]
+    assert names == ["exposure, women", "exposure, men", "difference, women and men"]
+    splits, amounts = zip(*panel.curves[1].points, strict=True)
+    assert list(splits) == [point.n_splits for point in found.over_splits]
+    men = [100 * (point.exposure["men"] or 0.0) for point in found.over_splits]
+    assert amounts == pytest.approx(men)
+    assert [rule.x for rule in panel.rules] == [found.n_splits]
+    # No line needs colour: differences are broken, and marks have shapes.
+    assert [bool(curve.dash) for curve in panel.curves] == [False, False, True]
+    assert len({key.shape for key in chart.keys}) == len(chart.keys)
+    many = outlook_chart(pcer.detectable({f"group {k}": 900 + k for k in range(9)}))
+    names = [key.text for key in many.keys]
+    assert names == ["exposure, in every group", "difference, between any two"]

@@ -20,7 +20,7 @@ from pcer.report import (
     to_report,
     verify_report,
 )
-from pcer.report.figures import draw_figures
+from pcer.report.pictures.charts import draw_figures
 from tests.commands import passed, refusal, write_rows
 from tests.pages import renamed
 from tests.release.test_file import release_of

@@ -13,7 +13,10 @@ from pcer.report.formats.junit import changes_to_junit
 from pcer.report.formats.terminal import terminal_text
 from pcer.report.pictures.choice import choice_svg
 from pcer.report.pictures.exposure import finding_svg
+from pcer.report.pictures.figure1 import figure1
 from pcer.report.pictures.floors import floors_svg
+from pcer.report.pictures.outlook import outlook_chart
+from pcer.report.pictures.panels import chart_svg
 from pcer.report.tables.decisions import (
     change_view,
     choice_view,
@@ -74,6 +77,8 @@ def outputs() -> dict[str, str]:
         "page.html": to_report([small], small.sources[:1]),
         "finding.svg": finding_svg(audit),
         "floors.svg": floors_svg(audit),
+        "figure1.svg": chart_svg(figure1(small, small.sources[0])),
+        "outlook.svg": chart_svg(outlook_chart(sizes)),
         "notebook.html": small._repr_html_() + "\n" + small.sources[0]._repr_html_(),
         "release.txt": f"{small.sources[0]}\n",
         "compare.txt": text(change_view(changes)),

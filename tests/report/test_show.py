@@ -81,7 +81,7 @@ def test_looking_at_nothing_loads_nothing():
         "repr(audit)\n"
         "assert 'pcer.report' not in sys.modules\n"
         "audit._repr_html_()\n"
-        "heavy = {'pcer.report', 'pcer.attacks', 'torch', 'pandas', 'altair'}\n"
+        "heavy = {'pcer.report', 'pcer.attacks', 'torch', 'pandas', 'vl_convert'}\n"
         "loaded = heavy & set(sys.modules)\n"
         "assert loaded == {'pcer.report'}, loaded\n"
     )

@@ -13,7 +13,7 @@ import pcer_studies
 from pcer.cli.app import app
 from pcer_studies import BUDGETS, CONFIGURATIONS, Study
 from pcer_studies.__main__ import main
-from pcer_studies.tables.figure import figure_spec
+from pcer_studies.tables.figure import DISPARITY, figure_chart
 from pcer_studies.tables.folder import study_files
 from pcer_studies.tables.layout import paper_tables
 from tests.worlds.studies import SHIPPED, shipped_study, study_of, tree_of, write_study
@@ -41,19 +41,20 @@ def test_a_complete_study_is_read_in_the_papers_order_and_figure_one_draws_its_a
     assert study.audit("compas", "race") == pcer.audit(release, cost="overfitting_gap")
     other = study.audit("compas", "race", cost="auc_advantage")
     assert other == pcer.audit(release, pcer.Plan(cost="auc_advantage"))
-    spec = figure_spec(study)
-    titles = [panel["title"] for panel in spec["hconcat"]]
-    assert titles == ["(a) Adult (race)", "(b) COMPAS (race)"]
-    rows = spec["datasets"]["panel-b"]
-    assert len(rows) == 2 * len(BUDGETS)
+    panels = figure_chart(study).panels
+    assert [panel.title for panel in panels] == [
+        "(a) Adult (race)",
+        "(b) COMPAS (race)",
+    ]
+    marks = panels[1].marks
+    assert len(marks) == 2 * len(BUDGETS)
+    parity, disparity = marks[0], marks[len(BUDGETS)]
     budget = study.audit("compas", "race").budgets[0]
-    assert (rows[0]["budget"], rows[0]["mean"]) == (
-        "0.1",
-        budget.demographic_parity_gap.mean,
-    )
-    assert (rows[1]["low"], rows[1]["high"]) == budget.pairs[0].pcer_disparity.ci
+    assert panels[1].across.labels[0] == "0.1"
+    assert parity.y == budget.demographic_parity_gap.mean
+    assert disparity.ends == budget.pairs[0].pcer_disparity.ci
     resolved = budget.verdict is not pcer.Verdict.NONE_DETECTED
-    assert (rows[1]["series"] == "PCER disparity (right axis)") is resolved
+    assert (disparity.shape == DISPARITY.shape) is resolved
 
 
 def turned(where: str, name: str, value) -> dict:

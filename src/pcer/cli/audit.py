@@ -304,7 +304,7 @@ def _card(audits: Sequence[Audit]) -> str:
 
 
 def _pictures(audits: list[Audit], releases: list[Release]) -> dict[str, bytes]:
-    from pcer.report.figures import draw_figures  # slow to import
+    from pcer.report.pictures.charts import draw_figures  # slow to import
 
     return draw_figures(audits, releases)
 

@@ -225,6 +225,6 @@ def _accuracy(text: str | None) -> float | dict[str, Any] | None:
 
 def _drawn(outlook: Outlook) -> dict[str, bytes]:
     """The curve over splits, in three formats."""
-    from pcer.report.figures import draw_outlook  # slow to import
+    from pcer.report.pictures.charts import draw_outlook  # slow to import
 
     return draw_outlook(outlook)

@@ -50,7 +50,7 @@ class Outputs:
         if self.uses_stdout:
             require_stdout()
         if FIGURES in self.paths:
-            require_packages(("altair", "vl_convert"), FIGURES, by="--figures")
+            require_packages(("vl_convert",), FIGURES, by="--figures")
         taken = {
             path.resolve(): "would overwrite a release; choose another"
             for path in inputs

@@ -37,9 +37,11 @@ from pcer.report.formats.html import to_html
 from pcer.report.formats.latex import to_latex_tables
 from pcer.report.formats.terminal import terminal_text
 from pcer.report.page import to_report
+from pcer.report.pictures import charts
 from pcer.report.pictures.axis import PALETTE, environment
 from pcer.report.pictures.choice import choice_svg
 from pcer.report.pictures.exposure import finding_svg
+from pcer.report.pictures.picture import Picture
 from pcer.report.table import Lines, Table, isolated
 from pcer.report.tables.background import isolate_names
 from pcer.report.tables.decisions import (
@@ -154,46 +156,13 @@ class PaperView:
         return to_latex_tables([self.audit], "paper")
 
 
-class Picture:
-    """The finding's picture, an SVG: displays itself, and needs no other package."""
-
-    def __init__(self, audit: Audit) -> None:
-        self.title = audit.title
-        self._svg = finding_svg(as_shown(audit))
-
-    def __repr__(self) -> str:
-        return f"<Picture: {self.title}; save('finding.svg') writes it>"
-
-    def _repr_svg_(self) -> str:
-        return self._svg
-
-    _repr_html_ = _repr_svg_
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as ``*.svg``."""
-        name = os.fspath(path)
-        if not name.lower().endswith(".svg"):
-            raise InputError(
-                f"{name}: the picture is an SVG; name it *.svg.", field="path"
-            )
-        write_files({path: self._svg})
-
-
-def to_chart(audit: Audit | Outlook, name: str | None) -> Any:
-    """The finding's picture, or one chart as an Altair chart, with its rows in it."""
-    if name is None and isinstance(audit, Audit):
-        return Picture(audit)
-    from pcer.report import figures
-
+def to_chart(audit: Audit | Outlook, name: str | None) -> Picture:
+    """The finding's picture, one chart by its name, or an outlook's curve."""
     if isinstance(audit, Outlook):
-        return figures.spec_chart(figures.outlook_spec(audit))
-    release, _ = _sources(audit)
-    spec = figures.chart_spec(audit, release, str(name))
-    if spec is None:
-        raise InputError(
-            f"this audit has nothing to draw for {name!r}: no exposure is known."
-        )
-    return figures.spec_chart(spec)
+        return charts.outlook_picture(audit)
+    if name is None:
+        return charts.finding_picture(audit)
+    return charts.chart_picture(audit, _sources(audit)[0], name)
 
 
 def save_page(audit: Audit, path: str | os.PathLike[str]) -> None:

@@ -1,1 +1,1 @@
-"""How is an audit drawn? One file for each picture; ``axis`` has what they share."""
+"""How is an audit drawn? A file for each picture; ``charts`` lists those by name."""

@@ -201,9 +201,13 @@ def exposure_amount(proxy: Proxy, cost: float) -> str:
 def look(audit: Audit, name: str) -> Drawn:
     """A group's colour and shape, in every picture, card and notebook."""
     position = audit.subject.groups.index(name)
-    colour = f"series-{position % N_SERIES}"
     shape = SHAPES[position % len(SHAPES)]
-    return {"colour": f"var(--{colour}, {LIGHT[colour]})", "shape": shape}
+    return {"colour": ink(f"series-{position % N_SERIES}"), "shape": shape}
+
+
+def ink(role: str) -> str:
+    """The colour of a role: the page's own, and outside a page the light one."""
+    return f"var(--{role}, {LIGHT[role]})"
 
 
 def short_name(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pcer.deciding.candidates import ACCURACY, EXPOSURE
 from pcer.deciding.recommend import Recommendation, largest_number
-from pcer.report.pictures.axis import LIGHT, Drawn, environment, round_step
+from pcer.report.pictures.axis import Drawn, environment, ink, round_step
 from pcer.report.table import isolated
 from pcer.report.tables.decisions import LOOKS, value_and_error
 from pcer.statistics import interval_quantile
@@ -85,7 +85,7 @@ def choice_svg(found: Recommendation) -> str:
         up=up,
         limits=limits,
         z=z,
-        keys=[(name, shape, _ink(colour)) for name, (shape, colour) in LOOKS.items()],
+        keys=[(name, shape, ink(colour)) for name, (shape, colour) in LOOKS.items()],
         size=(width, HEIGHT, TOP),
         width=LEFT + 2 * (WIDTH + GAP),
         words=templates()["recommend"],
@@ -102,7 +102,7 @@ def _marks_by_kind(found: Recommendation) -> dict[str, list[Drawn]]:
             "name": f"{isolated(setting.name)}, {setting.answer}",
             "shape": shape,
             "y": value_and_error(setting.numbers[-1]),
-            "colour": _ink(colour),
+            "colour": ink(colour),
         }
         largest = largest_number(setting.numbers, EXPOSURE, found.cost)
         exposed = value_and_error(largest)
@@ -125,7 +125,3 @@ def _values(
     if limit is not None:
         values.append(limit)
     return values
-
-
-def _ink(colour: str) -> str:
-    return f"var(--{colour}, {LIGHT[colour]})"

@@ -1,7 +1,7 @@
 """How are the findings drawn? Every verdict, found beside allowed, gaps over noise.
 
-Called by ``findings``. Each figure has its rows (plain data) and a chart that draws
-them. To add a figure: both, and a row in ``finding_figures``.
+Called by ``findings``. To add a figure: a function that returns its chart, or None
+where there is nothing to draw, and a row in ``finding_figures``.
 """
 
 from __future__ import annotations
@@ -9,33 +9,61 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
 
 from pcer.measuring.verdict import Verdict
-from pcer.report.figures import Spec, complete, drawn, legend, series
-from pcer.report.pictures.axis import LIGHT
-from pcer_studies.claims.facts import GapRow, SettingRow, standing_out_from
+from pcer.report.pictures.axis import CIRCLE, DOWN, LIGHT, N_SERIES, SQUARE, ink
+from pcer.report.pictures.panels import (
+    CROSS,
+    INK,
+    Chart,
+    Key,
+    Mark,
+    NameAxis,
+    NumberAxis,
+    Panel,
+    Rule,
+    Shade,
+    bent_around_zero,
+    beside,
+    chart_svg,
+)
+from pcer.report.pictures.picture import printable_svg
+from pcer.wording import decimals
+from pcer_studies.claims.facts import (
+    GapRow,
+    GroupCell,
+    SettingRow,
+    standing_out_from,
+)
 from pcer_studies.claims.noise import CLIPPED_MEAN, CLIPPED_STD
 from pcer_studies.protocol import BUDGETS, CONFIGURATIONS, SEEDS, budget_label
 
-if TYPE_CHECKING:
-    import altair as alt
-
-ChartRow = dict[str, Any]
 FIGURES = "figures"
 """Folder of the figures, beside the page."""
 NORMAL_95 = 1.96
 TITLE = "AUC − ½"
 BUDGET_LABELS = [budget_label(epsilon) for epsilon in sorted(BUDGETS)]
-GAP_PANEL = {"width": 190, "height": 110}
-ALLOWED_PANEL = {"width": 210, "height": 150}
-MATRIX_CELL = 76
+BUDGETS_TITLE = "privacy budget ε"
+COLUMNS = 2
+PANEL_HEIGHT = 110
+MATRIX_WIDTH = 620
 ROW_HEIGHT = 26
-PUBLISHED = "published"
-OURS = "ours"
-SIGNAL = {True: "told from chance", False: "within chance"}
+CELL_GAP = 0.02
+"""Between the cells of the matrix, as a share of a cell."""
+GAP_TICKS = (0.5, 1, 2, 5, 10, 20, 40)
 LOWEST_RATIO = 0.5
 """Where the axis of gaps begins, at least."""
+HEADROOM = 1.2
+"""Where that axis ends, as a multiple of the largest."""
+EXPOSURE_TICKS = (0, 0.01, 0.03, 0.1, 0.3)
+LOWEST_EXPOSURE = -0.01
+HIGHEST_EXPOSURE = 0.5
+CHOSEN_DASH = "2 2"
+# How far apart the two marks of a budget stand, as a share of its room.
+SPREAD = 0.44
+PUBLISHED = "published"
+OURS = "ours"
+SOURCE_INKS = {PUBLISHED: ink("series-0"), OURS: ink("series-1")}
 VERDICT_COLOURS = {
     Verdict.DOUBLE_DISADVANTAGE: "#7a1f3d",
     Verdict.EXPOSURE_DIFFERS: "#b3475f",
@@ -44,7 +72,7 @@ VERDICT_COLOURS = {
     Verdict.NO_DIFFERENCE_SHOWN: LIGHT["band"],
     Verdict.FLOOR_DOMINATED: LIGHT["series-4"],
     Verdict.NONE_DETECTED: LIGHT["shade"],
-    Verdict.INSUFFICIENT_DATA: "white",
+    Verdict.INSUFFICIENT_DATA: "#ffffff",
 }
 GROUPS = [*dict.fromkeys(chain.from_iterable(one.groups for one in CONFIGURATIONS))]
 EASIER = "▲"
@@ -57,16 +85,15 @@ def finding_figures(
     gaps: Sequence[GapRow], settings: Sequence[SettingRow]
 ) -> dict[str, bytes]:
     """SVG files by name; a figure without rows is left out."""
-    figures = (
-        ("findings-verdicts.svg", verdict_cells(settings), _verdict_spec),
-        ("findings-allowed.svg", allowed_points(settings), _allowed_spec),
-        ("findings-gaps.svg", gap_points(gaps), _gap_spec),
-    )
+    charts = {
+        "findings-verdicts.svg": _verdict_chart(settings),
+        "findings-allowed.svg": _allowed_chart(settings),
+        "findings-gaps.svg": _gap_chart(gaps),
+    }
     drawings = {}
-    for name, rows, make_spec in figures:
-        if rows:
-            spec = complete(make_spec(rows), {"rows": rows})
-            drawings[name] = drawn(spec)["svg"]
+    for name, chart in charts.items():
+        if chart is not None:
+            drawings[name] = printable_svg(chart_svg(chart)).encode()
     return drawings
 
 
@@ -80,70 +107,41 @@ def has_allowed(row: SettingRow) -> bool:
     )
 
 
-# The rows of each figure.
-
-
-def gap_points(gaps: Sequence[GapRow]) -> list[ChartRow]:
-    """Two rows per gap, published and ours, each over its noise level if it has one."""
-    points = []
-    for row in gaps:
-        gap = row.published
-        if gap.noise_level:
-            ratio = gap.value / gap.noise_level
-            points.append(_gap_point(row, PUBLISHED, ratio, gap.stands_out))
-        if row.noise_level:
-            ratio = row.gap / row.noise_level
-            points.append(_gap_point(row, OURS, ratio, row.resolved))
-    return points
-
-
-def _gap_point(row: GapRow, source: str, ratio: float, is_signal: bool) -> ChartRow:
-    return {
-        "budget": budget_label(row.epsilon),
-        "panel": f"{row.configuration.name}: {row.group}",
-        "source": source,
-        "ratio": ratio,
-        "signal": SIGNAL[is_signal],
-    }
-
-
-def allowed_points(settings: Sequence[SettingRow]) -> list[ChartRow]:
-    """Two rows per group and private setting: what was found, and what is allowed."""
-    points = []
-    for row in settings:
-        if not has_allowed(row):
-            continue
-        for place, group in enumerate(row.groups):
-            shared = {
-                "budget": budget_label(row.epsilon),
-                "panel": row.title,
-                "group": group.name,
-                "place": place,
-            }
-            half_width = NORMAL_95 * group.error
-            interval = {
-                "low": group.found - half_width,
-                "high": group.found + half_width,
-            }
-            points.append({**shared, "kind": FOUND, "value": group.found, **interval})
-            points.append({**shared, "kind": ALLOWED, "value": group.allowed})
-    return points
-
-
-def verdict_cells(settings: Sequence[SettingRow]) -> list[ChartRow]:
-    """One row per setting: the verdict and both answers.
-
-    The drawing names the fields to screen readers.
-    """
-    return [
-        {
-            "budget": budget_label(row.epsilon),
-            "setting": row.title,
-            "verdict": row.verdict.words,
-            "told": _answers(row),
-        }
-        for row in settings
-    ]
+def _verdict_chart(rows: Sequence[SettingRow]) -> Chart | None:
+    """A cell for every setting: its verdict, and who is easier and worse served."""
+    if not rows:
+        return None
+    titles = list(dict.fromkeys(row.title for row in rows))
+    cells = []
+    for row in rows:
+        across = BUDGET_LABELS.index(budget_label(row.epsilon))
+        up = len(titles) - 1 - titles.index(row.title)
+        half = 0.5 - CELL_GAP
+        cell = Shade(
+            x=(across - half, across + half),
+            y=(up - half, up + half),
+            colour=VERDICT_COLOURS[row.verdict],
+            opacity=1,
+            text=_answers(row),
+            ink="#ffffff" if row.verdict.is_alarm else LIGHT["ink"],
+            title=f"{row.title}, {budget_label(row.epsilon)}: {row.verdict.words}",
+        )
+        cells.append(cell)
+    panel = Panel(
+        across=NameAxis(BUDGETS_TITLE, tuple(BUDGET_LABELS)),
+        up=NameAxis("", tuple(reversed(titles))),
+        shades=cells,
+        has_grid=False,
+    )
+    occurring = {row.verdict for row in rows}
+    keys = []
+    for verdict, colour in VERDICT_COLOURS.items():
+        if verdict in occurring:
+            keys.append(Key(verdict.words, colour, SQUARE))
+    height = ROW_HEIGHT * len(titles)
+    return Chart(
+        "The verdict in every setting", [panel], keys, width=MATRIX_WIDTH, height=height
+    )
 
 
 def _answers(row: SettingRow) -> str:
@@ -160,174 +158,139 @@ def _answers(row: SettingRow) -> str:
     return " ".join(answers)
 
 
-# The chart of each figure.
-
-
-def _gap_spec(rows: Sequence[ChartRow]) -> Spec:
-    import altair as alt
-
-    ratios = [row["ratio"] for row in rows]
-    ends = [min(LOWEST_RATIO, *ratios), max(ratios) * 1.2]
-    y = alt.Y(
-        "ratio:Q",
-        title="mean gap ÷ noise level",
-        scale=alt.Scale(type="log", domain=ends, nice=False),
-        axis=alt.Axis(values=[0.5, 1, 2, 5, 10, 20, 40], format="~g"),
-    )
-    sources = [PUBLISHED, OURS]
-    colour = alt.Color("source:N", title=None, scale=series(sources), legend=legend())
-    points = (
-        alt.Chart()
-        .mark_point(style="mean", size=40)
-        .encode(
-            x=_budgets(),
-            xOffset=alt.XOffset("source:N", sort=sources),
-            y=y,
-            color=colour,
-            shape=_signal_shape(),
-        )
-    )
-    layers = alt.layer(
-        *_noise_marks(n_gaps=len(rows) // 2), points, data=alt.NamedData("rows")
-    )
+def _allowed_chart(settings: Sequence[SettingRow]) -> Chart | None:
+    """A panel for each attribute: what was found in each group, and what is allowed."""
+    rows = [row for row in settings if has_allowed(row)]
+    if not rows:
+        return None
     panels = []
-    for configuration in CONFIGURATIONS:
-        panels += [f"{configuration.name}: {name}" for name in configuration.groups]
-    return _facets(layers, panels, columns=4, size=GAP_PANEL)
+    for title in dict.fromkeys(row.title for row in rows):
+        of_title = [row for row in rows if row.title == title]
+        panels.append(_allowed_panel(title, of_title))
+    names = set()
+    for row in rows:
+        names |= {group.name for group in row.groups}
+    keys = [Key(name, _group_ink(name)) for name in GROUPS if name in names]
+    keys += [Key(FOUND, INK, CIRCLE), Key(ALLOWED, INK, DOWN)]
+    return Chart(
+        "Exposure found and allowed", panels, keys, columns=COLUMNS, height=PANEL_HEIGHT
+    )
 
 
-def _noise_marks(n_gaps: int) -> list[alt.Chart]:
-    """Where means lie if nothing is memorised, and from where a gap stands out."""
-    import altair as alt
-
-    half_width = NORMAL_95 * CLIPPED_STD / CLIPPED_MEAN / len(SEEDS) ** 0.5
-    once = alt.Chart().transform_aggregate(n="count()")
-    return [
-        once.mark_rect(style="shade").encode(
-            y=alt.datum(1 - half_width), y2=alt.datum(1 + half_width)
+def _allowed_panel(title: str, rows: Sequence[SettingRow]) -> Panel:
+    labels = [label for label in BUDGET_LABELS if label != budget_label(math.inf)]
+    marks = []
+    for row in rows:
+        place = labels.index(budget_label(row.epsilon))
+        for group, shift in zip(row.groups, beside(2, SPREAD), strict=True):
+            marks += _allowed_marks(row, group, place + shift)
+    return Panel(
+        across=NameAxis(BUDGETS_TITLE, tuple(labels)),
+        up=NumberAxis(
+            TITLE,
+            LOWEST_EXPOSURE,
+            HIGHEST_EXPOSURE,
+            EXPOSURE_TICKS,
+            bend=bent_around_zero(0.01),
         ),
-        once.mark_rule(style="zero").encode(y=alt.datum(1)),
-        once.mark_rule(style="chosen").encode(y=alt.datum(standing_out_from(n_gaps))),
+        title=title,
+        rules=[Rule(y=0)],
+        marks=marks,
+    )
+
+
+def _allowed_marks(row: SettingRow, group: GroupCell, x: float) -> list[Mark]:
+    """What LiRA finds in a group, and what the training allows."""
+    where = f"{budget_label(row.epsilon)}, {group.name}"
+    colour = _group_ink(group.name)
+    half_width = NORMAL_95 * group.error
+    found = Mark(
+        x,
+        group.found,
+        colour,
+        ends=(group.found - half_width, group.found + half_width),
+        title=f"{where}, {FOUND}: {decimals(group.found, 4)}",
+    )
+    allowed = group.allowed or 0.0
+    title = f"{where}, {ALLOWED}: {decimals(allowed, 4)}"
+    return [found, Mark(x, allowed, colour, DOWN, title=title)]
+
+
+def _group_ink(name: str) -> str:
+    return ink(f"series-{GROUPS.index(name) % N_SERIES}")
+
+
+def _gap_chart(rows: Sequence[GapRow]) -> Chart | None:
+    """A panel for each group: every gap over its noise level, published and ours."""
+    marks_by_panel = _gap_marks(rows)
+    ratios = [mark.y for mark in chain.from_iterable(marks_by_panel.values())]
+    if not ratios:
+        return None
+    high = HEADROOM * max(ratios)
+    ticks = tuple(tick for tick in GAP_TICKS if tick <= high)
+    up = NumberAxis(
+        "mean gap ÷ noise level", LOWEST_RATIO, high, ticks, bend=math.log10
+    )
+    stands_out = standing_out_from(len(ratios) // 2)
+    panels = []
+    for title, marks in marks_by_panel.items():
+        panels.append(_gap_panel(title, up, marks, stands_out))
+    keys = [
+        Key(f"{PUBLISHED} (left)", SOURCE_INKS[PUBLISHED]),
+        Key(f"{OURS} (right)", SOURCE_INKS[OURS]),
+        Key("told from chance", INK, CIRCLE),
+        Key("within chance", INK, CROSS),
     ]
-
-
-def _signal_shape() -> alt.Shape:
-    """A circle for what is told from chance, a cross for what is not."""
-    import altair as alt
-
-    scale = alt.Scale(domain=list(SIGNAL.values()), range=["circle", "cross"])
-    return alt.Shape("signal:N", title=None, scale=scale, legend=legend())
-
-
-def _allowed_spec(rows: Sequence[ChartRow]) -> Spec:
-    import altair as alt
-
-    x = _budgets()
-    offset = alt.XOffset("place:N")
-    names = {row["group"] for row in rows}
-    colours = series([name for name in GROUPS if name in names])
-    colour = alt.Color("group:N", title=None, scale=colours, legend=legend())
-    kinds = alt.Scale(domain=[FOUND, ALLOWED], range=["circle", "triangle-down"])
-    kind = alt.Shape("kind:N", title=None, scale=kinds, legend=legend())
-    zero = (
-        alt.Chart()
-        .transform_aggregate(n="count()")
-        .mark_rule(style="zero")
-        .encode(y=alt.datum(0))
+    return Chart(
+        "Mean gaps over their noise level",
+        panels,
+        keys,
+        columns=COLUMNS,
+        height=PANEL_HEIGHT,
     )
-    intervals = (
-        alt.Chart()
-        .transform_filter(f"datum.kind === '{FOUND}'")
-        .mark_rule(style="interval")
-        .encode(x=x, xOffset=offset, y=_exposure("low"), y2="high:Q", color=colour)
+
+
+def _gap_marks(rows: Sequence[GapRow]) -> dict[str, list[Mark]]:
+    """By panel two marks a gap, of those that have a noise level."""
+    left, right = beside(2, SPREAD)
+    marks: dict[str, list[Mark]] = {}
+    for row in rows:
+        panel = marks.setdefault(f"{row.configuration.name}: {row.group}", [])
+        printed = row.published
+        if printed.noise_level:
+            ratio = printed.value / printed.noise_level
+            panel.append(_gap_mark(row, PUBLISHED, ratio, left, printed.stands_out))
+        if row.noise_level:
+            ratio = row.gap / row.noise_level
+            panel.append(_gap_mark(row, OURS, ratio, right, row.resolved))
+    return marks
+
+
+def _gap_mark(
+    row: GapRow, source: str, ratio: float, shift: float, is_signal: bool
+) -> Mark:
+    """One gap; a ratio below the axis lies at its lower end."""
+    budget = budget_label(row.epsilon)
+    return Mark(
+        x=BUDGET_LABELS.index(budget) + shift,
+        y=max(ratio, LOWEST_RATIO),
+        colour=SOURCE_INKS[source],
+        shape=CIRCLE if is_signal else CROSS,
+        title=f"{budget}, {source}: {decimals(ratio, 2)}",
     )
-    points = (
-        alt.Chart()
-        .mark_point(style="mean", size=46)
-        .encode(x=x, xOffset=offset, y=_exposure("value"), color=colour, shape=kind)
+
+
+def _gap_panel(
+    title: str, up: NumberAxis, marks: Sequence[Mark], stands_out: float
+) -> Panel:
+    """Where means lie if nothing is memorised, and from where a gap stands out."""
+    half_width = NORMAL_95 * CLIPPED_STD / CLIPPED_MEAN / len(SEEDS) ** 0.5
+    return Panel(
+        across=NameAxis(BUDGETS_TITLE, tuple(BUDGET_LABELS)),
+        up=up,
+        title=title,
+        shades=[Shade(y=(1 - half_width, 1 + half_width))],
+        rules=[Rule(y=1), Rule(y=stands_out, dash=CHOSEN_DASH)],
+        marks=marks,
+        has_grid=False,
     )
-    layers = alt.layer(zero, intervals, points, data=alt.NamedData("rows"))
-    panels = list(dict.fromkeys(row["panel"] for row in rows))
-    return _facets(layers, panels, columns=3, size=ALLOWED_PANEL)
-
-
-def _exposure(field: str) -> alt.Y:
-    """A field of the rows on the axis of exposures."""
-    import altair as alt
-
-    scale = alt.Scale(type="symlog", constant=0.01, domain=[-0.01, 0.5], clamp=True)
-    axis = alt.Axis(
-        values=[0, 0.01, 0.03, 0.1, 0.3, 0.5], format="~g", labelOverlap=False
-    )
-    return alt.Y(f"{field}:Q", title=TITLE, scale=scale, axis=axis)
-
-
-def _verdict_spec(rows: Sequence[ChartRow]) -> Spec:
-    import altair as alt
-
-    titles = list(dict.fromkeys(row["setting"] for row in rows))
-    y = alt.Y("setting:N", title=None, sort=titles, axis=alt.Axis(labelLimit=260))
-    cells = (
-        alt.Chart()
-        .mark_rect(stroke="white", strokeWidth=2)
-        .encode(x=_budgets(), y=y, color=_verdict_colour(rows))
-    )
-    answers = (
-        alt.Chart()
-        .mark_text(fontSize=12)
-        .encode(x=_budgets(), y=y, text="told:N", color=_ink())
-    )
-    layers = alt.layer(cells, answers, data=alt.NamedData("rows"))
-    size = {"width": MATRIX_CELL * len(BUDGETS), "height": ROW_HEIGHT * len(titles)}
-    return _bare(layers.properties(**size))
-
-
-def _verdict_colour(rows: Sequence[ChartRow]) -> alt.Color:
-    """The colour of each verdict that the rows have."""
-    import altair as alt
-
-    verdicts = {row["verdict"] for row in rows}
-    colours = {
-        verdict.words: colour
-        for verdict, colour in VERDICT_COLOURS.items()
-        if verdict.words in verdicts
-    }
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color("verdict:N", title=None, scale=scale, legend=legend())
-
-
-def _ink() -> Any:
-    """White on an alarm, which is dark, and dark on any other verdict."""
-    import altair as alt
-
-    alarms = [verdict for verdict in Verdict if verdict.is_alarm]
-    test = " || ".join(f"datum.verdict === '{verdict.words}'" for verdict in alarms)
-    return alt.condition(test, alt.value("white"), alt.value("#1b2733"))
-
-
-def _budgets() -> alt.X:
-    import altair as alt
-
-    axis = alt.Axis(labelAngle=0, labelOverlap=False)
-    return alt.X("budget:N", title="privacy budget ε", sort=BUDGET_LABELS, axis=axis)
-
-
-def _facets(
-    layers: alt.LayerChart | alt.FacetChart,
-    names: Sequence[str],
-    *,
-    columns: int,
-    size: dict[str, int],
-) -> Spec:
-    """A panel for every name, in this order."""
-    import altair as alt
-
-    facet = alt.Facet("panel:N", title=None, sort=list(names))
-    return _bare(layers.properties(**size).facet(facet=facet, columns=columns))
-
-
-def _bare(chart: alt.LayerChart | alt.FacetChart) -> Spec:
-    """A chart as plain data, without what every figure has in common."""
-    spec: Spec = chart.to_dict(validate=False)
-    common = ("config", "$schema")
-    return {key: value for key, value in spec.items() if key not in common}
