@@ -64,7 +64,7 @@ def files_of(stem: str, svg: str) -> dict[str, bytes]:
 
 
 def printable_svg(svg: str) -> str:
-    """The same in plain light colours on white, for programs that know no style sheets.
+    """A picture in plain light colours on white, for programs without style sheets.
 
     >>> printable_svg('<title>a</title><path fill="var(--ink, #1f2933)"/>')
     '<title>a</title><path fill="#1f2933"/>'
