@@ -16,16 +16,15 @@ from sklearn.metrics import roc_auc_score
 import pcer
 from pcer.attacks import (
     BudgetScores,
-    attack,
     attack_models,
     exposure_from_scores,
     exposure_rows,
+    scorers,
 )
-from pcer.attacks.attack import MODEL_ATTACKS
 from pcer.attacks.exposure_rows import weaker_notes, with_costs
 from pcer.attacks.single import auc_advantage, confidence_of
 from pcer.errors import InputError
-from pcer.release.attack_kinds import AUC, BY_SHADOWS, PROXIES, Basis, Proxy
+from pcer.release.attack_kinds import PROXIES, Basis
 from pcer.release.build import Counted, CountedRun, ReleaseFacts, RunKey, build_release
 from pcer.release.file import Release
 from pcer.report.tables.tests import resolution_table
@@ -106,11 +105,13 @@ def test_runs_are_those_of_each_groups_records_alone(views):
         }
         for (g, name), s in itertools.product(enumerate(one.group_names), (0, 7)):
             own, rows = one.group == g, attacked.runs[s][name]
-            loss, inside = np.logaddexp(0, -logit[s])[own], one.member[s, own]
+            inside = one.member[s, own]
             order = ranked(logit[s, own], inside)
-            expected = {
-                cost: attack(order, loss) for cost, attack in MODEL_ATTACKS.items()
-            }
+            expected = {}
+            for scorer in scorers.ATTACKS:
+                if scorer.scores is scorers.true_label_logits:
+                    result = scorer.statistic(order, logit[s, own])
+                    expected[scorer.kind.name] = result
             for cost, scores in everybodys.items():
                 expected[cost] = auc_advantage(
                     ranked(scores[s, own], inside), scores[s]
@@ -188,7 +189,7 @@ def test_models_of_the_targets_own_split_are_no_shadow_models():
 @pytest.mark.parametrize("block", [2048, 999])
 def test_pooled_rows_are_those_of_each_groups_records_alone(views, block, monkeypatch):
     """A log odds of 0 predicts the positive label; LiRA's scores are made of everybody."""
-    monkeypatch.setattr(attack, "BLOCK", block)
+    monkeypatch.setattr(scorers, "BLOCK", block)
     logit = (views[0].logits * (2.0 * views[0].labels - 1)).astype(np.float64)
     everybodys = lira_scores(logit, views[0].member)
     for one, attacked in zip(views, attack_models(views), strict=True):
@@ -255,20 +256,10 @@ def test_processes_and_other_attributes_change_no_row(monkeypatch):
                 assert found == expected
 
 
-def test_a_new_cost_of_every_run_is_not_called_missing(monkeypatch):
-    """A row and a function, as CONTRIBUTING shows: nothing else has to know of it."""
-    mine = Proxy("auc_again", "mine", AUC, Basis.MODEL)
-    monkeypatch.setattr(exposure_rows, "MEASURED", (*exposure_rows.MEASURED, mine))
-    monkeypatch.setitem(MODEL_ATTACKS, mine.name, MODEL_ATTACKS["auc_advantage"])
+def test_an_attack_that_too_few_splits_allow_is_called_missing():
     scores = sweep(np.random.default_rng(0), n_models=2, n_records=60)
-    found = attack_models([scores])
-    missing = exposure_rows.not_computed([scores], found)
-    assert mine.name not in missing
+    missing = exposure_rows.not_computed([scores], attack_models([scores]))
     assert missing["lira_advantage"] == "it needs at least 8 splits, and there are 2"
-    rows = {(row.proxy, row.group): row.value for row in found[0].rows}
-    assert (
-        rows[mine.name, "a"] == rows["auc_advantage", "a"]
-    )  # it has parts: it is averaged, too
 
 
 def test_no_coin_and_costs_from_elsewhere():
@@ -308,7 +299,8 @@ def test_what_is_measured_is_what_the_registry_lists():
         {name for name, one in PROXIES.items() if one.basis is basis}
         for basis in (Basis.MODEL, Basis.MODELS)
     )
-    assert per_run == of_one | {proxy.name for proxy in BY_SHADOWS}
+    calibrated = {name for name, one in PROXIES.items() if one.is_calibrated}
+    assert per_run == of_one | calibrated
     assert {row.proxy for row in found.rows} - of_one == of_several
 
 

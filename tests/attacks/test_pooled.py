@@ -68,8 +68,13 @@ def test_pooled_threshold_against_a_loop(seed):
     loss = np.round(rng.exponential(size=member.shape) * (1 - 0.5 * member), 2) + 0.01
     whole = one_group(20)
     cost = RankedPool([whole], 4)
+
+    def threshold(ranks, losses):
+        return loss_threshold(ranks, losses[ranks.order])
+
     for model, (row, inside) in enumerate(zip(loss, member, strict=True)):
-        cost.add(model, {whole: [ranked(-row, inside)]}, loss_threshold, row)
+        order = ranked(-row, inside)
+        cost.add(model, {whole: [order]}, threshold, row)
     both = [slow.threshold_parts(*one) for one in zip(loss, member, strict=True)]
     values, parts = zip(*both, strict=True)
     found = cost.exposures(whole)

@@ -24,7 +24,8 @@ def auc(score, member):
 
 
 def threshold(loss, member):
-    return single.loss_threshold(ranked(-loss, member), loss)
+    order = ranked(-loss, member)
+    return single.loss_threshold(order, loss[order.order])
 
 
 @given(SCORES)

@@ -13,14 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pcer.attacks.attack import (
-    LIRA,
-    PAIRED,
-    Attacked,
-    BudgetScores,
-    attack_models,
-    pooled_row,
-)
+from pcer.attacks.attack import Attacked, attack_models, pooled_row
 from pcer.attacks.lira import LEAST_MODELS
 from pcer.attacks.placebo import (
     CHECKING,
@@ -30,9 +23,18 @@ from pcer.attacks.placebo import (
     one_by_one,
 )
 from pcer.attacks.pooled import clustered_auc
+from pcer.attacks.scorers import BudgetScores
 from pcer.attacks.sums import Divisions
 from pcer.errors import InputError
-from pcer.release.attack_kinds import AUC_ADVANTAGE, PROXIES, RATE, Basis, Proxy
+from pcer.release.attack_kinds import (
+    AUC_ADVANTAGE,
+    LIRA,
+    PAIRED_GAP,
+    PROXIES,
+    RATE,
+    Basis,
+    Proxy,
+)
 from pcer.release.build import (
     Counted,
     CountedRun,
@@ -47,14 +49,6 @@ from pcer.release.small_groups import Attribute
 from pcer.wording import setting_name
 
 PLACEBO = "placebo"  # the name of the made-up-groups check in ``not_computed``
-AUC = AUC_ADVANTAGE.name
-# Attacks that every release should have; TPR at a small FPR needs thousands of people
-# in a group.
-MEASURED = tuple(
-    proxy
-    for proxy in PROXIES.values()
-    if proxy.basis in (Basis.MODEL, Basis.MODELS) and proxy.scale is not RATE
-)
 # LiRA must be weaker than the loss attack by this many errors before a note says so
 WEAKER = 3.0
 MOST_NAMED = 5  # groups and settings that a note names
@@ -174,15 +168,25 @@ def not_computed(
     for setting, result in zip(settings, attacked, strict=True):
         of_runs = (found.keys() for run in result.runs for found in run.values())
         carried = set(result.exposure).union(*of_runs)
-        for proxy in MEASURED:
+        for proxy in _expected():
             if proxy.name not in carried and proxy.name not in reasons:
                 which = "" if setting.model is None else f"{setting.model}: "
                 reasons[proxy.name] = which + _reason(setting, proxy)
     return reasons
 
 
+def _expected() -> list[Proxy]:
+    """Attacks that every release should have.
+
+    TPR at a small FPR is not among them: it needs thousands of people in a group.
+    """
+    of_scores = (Basis.MODEL, Basis.MODELS)
+    kinds = [kind for kind in PROXIES.values() if kind.basis in of_scores]
+    return [kind for kind in kinds if kind.scale is not RATE]
+
+
 def _reason(setting: BudgetScores, proxy: Proxy) -> str:
-    if not setting.has_probabilities and proxy.name != PAIRED[0]:
+    if not setting.has_probabilities and proxy is not PAIRED_GAP:
         return (
             "the models give no probabilities (predict_proba, y_score), and other scores are not "
             "comparable between models"
@@ -200,9 +204,9 @@ def weaker_notes(
     """A note where LiRA is weaker than the plain loss attack by more than 3 errors."""
     weaker = []
     for setting, result in zip(settings, attacked, strict=True):
-        if not {LIRA, AUC} <= result.exposure.keys():
+        if not {LIRA.name, AUC_ADVANTAGE.name} <= result.exposure.keys():
             continue
-        short = result.exposure[AUC] - result.exposure[LIRA]
+        short = result.exposure[AUC_ADVANTAGE.name] - result.exposure[LIRA.name]
         for k, name in enumerate(setting.group_names):
             own = short[setting.group == k]
             if len(own) < 2 or not np.isfinite(own).all():

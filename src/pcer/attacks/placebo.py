@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pcer.attacks.attack import Attacked, BudgetScores
+from pcer.attacks.attack import Attacked
 from pcer.attacks.permutation import DRAWS, SEED, permutation_tests
+from pcer.attacks.scorers import BudgetScores
 from pcer.attacks.sums import Divisions
 from pcer.measuring.measure import number
 from pcer.measuring.plan import Plan

@@ -175,18 +175,17 @@ class RankedPool(Pool):
         self,
         model: int,
         ranked: dict[Groups, list[Ranked]],
-        attack: Attack,
+        statistic: Attack,
         score: FloatArray,
     ) -> dict[Groups, list[Advantage | None]]:
-        """Add one model's ranks; returns the attack's result in each group."""
+        """Add one model's ranks of this pool's divisions; returns results by group."""
         is_scored = ~np.isnan(score)
         self.is_scored |= is_scored
         self.is_complete &= is_scored
-        found = {
-            groups: [attack(ranks, score) for ranks in own]
-            for groups, own in ranked.items()
-        }
-        for groups, advantages in found.items():
+        results = {}
+        for groups in self.found:
+            advantages = [statistic(ranks, score) for ranks in ranked[groups]]
+            results[groups] = advantages
             parts = self._parts[groups][model % len(self._parts[groups])]
             for k, advantage in enumerate(advantages):
                 if advantage is not None and advantage.parts is not None:
@@ -195,7 +194,7 @@ class RankedPool(Pool):
                         advantage.variance,
                     )
                     parts[ranked[groups][k].order] += advantage.parts
-        return found
+        return results
 
     def numbers(self, groups: Groups) -> tuple[FloatArray, FloatArray]:
         """Means over the models that give a value."""

@@ -92,6 +92,7 @@ def rank(
     score: FloatArray, member: BoolArray, divisions: Sequence[Groups]
 ) -> dict[Groups, list[Ranked]]:
     """For each division and group, the ranks of the records whose score is not NaN."""
+    score = np.asarray(score, dtype=np.float64)
     order, ascending = stable_order(score)
     has_ties = (ascending[1:] == ascending[:-1]).any()
     found: dict[Groups, list[Ranked]] = {groups: [] for groups in divisions}
