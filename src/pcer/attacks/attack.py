@@ -165,9 +165,11 @@ def _paired_pools(models: BudgetScores) -> tuple[dict[str, PairedPool], FloatArr
 def _ranked_pools(
     models: BudgetScores, views: Sequence[View]
 ) -> tuple[dict[Scorer, RankedPool], list[list[ModelResults]]]:
-    """Attacks that rank records, over all models; and by attribute those of one model."""
+    """Attacks that rank records: over all models, and by attribute and model."""
     pools: dict[Scorer, RankedPool] = {}
-    of_models: list[list[ModelResults]] = [[{} for _ in models.member] for _ in views]
+    of_models: list[list[ModelResults]] = []
+    for _ in views:
+        of_models.append([{} for _ in models.member])
     for scores_of, scorers in scorers_by_scores(models):
         scores = scores_of(models)
         if scores is None:
@@ -190,7 +192,7 @@ def _ranked_pools(
 def _empty_pool(
     scorer: Scorer, models: BudgetScores, views: Sequence[View]
 ) -> RankedPool:
-    """A pool for the real groups, for all placebo groups at once, and for exact ones."""
+    """A pool for real groups, for all placebo groups at once, and for exact ones."""
     divisions = [view.groups for view in views]
     whole = []
     for view in views:

@@ -2,11 +2,12 @@
 
 ``attack.attack_models`` runs every row of ATTACKS: it takes the row's scores for all
 models of a setting, ranks the records of each group within each model, and calls the
-row's statistic with the ranks. Paired attacks compare models instead of ranking records,
-and are in ``attack``.
+row's statistic with the ranks. Paired attacks compare models instead of ranking
+records, and are in ``attack``.
 
-To add an attack: a row in ``release/attack_kinds`` (its name, its scale, what it needs),
-and a row of ATTACKS. Its scores may be of any float type; they are ranked as float64.
+To add an attack: a row in ``release/attack_kinds`` (its name, its scale, what it
+needs), and a row of ATTACKS. Its scores may be of any float type; they are ranked as
+float64.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ class BudgetScores:
         self._require_codes()
         if not np.isfinite(self.logits).all():
             raise ValueError(
-                "logits must be finite; a probability of exactly 0 or 1 has no log odds."
+                "logits must be finite; a probability of exactly 0 or 1 has no log "
+                "odds."
             )
         if self.member.dtype != np.bool_:
             raise ValueError("member must be boolean; convert it with member == 1.")
@@ -205,7 +207,7 @@ def lira_scores(setting: BudgetScores) -> FloatArray:
 
 
 def lira_scored(setting: BudgetScores) -> BoolArray:
-    """(record,) whether, for every target, some other models have it in and some out."""
+    """(record,) whether every target has other models with it in, and with it out."""
     first_of_split = np.unique(setting.split, return_index=True)[1]
     n_in = setting.member[first_of_split].sum(axis=0)
     return np.asarray((n_in > 1) & (n_in < setting.n_splits - 1))

@@ -1,7 +1,8 @@
 """What does an attack find in one group by one model?
 
-Pure functions of that group's records: the statistics of ``scorers.ATTACKS``. Higher scores mean more likely a member. Every advantage is signed and 0 at chance.
-Errors describe the luck of the split; they are never 0 unless the value is.
+Pure functions of that group's records: the statistics of ``scorers.ATTACKS``. Higher
+scores mean more likely a member. Every advantage is signed and 0 at chance. Errors
+describe the luck of the split; they are never 0 unless the value is.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class Advantage(NamedTuple):
         )
 
 
-# A result from one model's ranks of one group, and (record,) scores of everybody; or None.
+# A result, or None, from one model's ranks of one group and everybody's (record,)
+# scores.
 Attack = Callable[[Ranked, FloatArray], Advantage | None]
 
 
@@ -85,7 +87,7 @@ def confidence_of(scaled_logit: FloatArray) -> FloatArray:
 
 
 def log_odds(probability: FloatArray) -> FloatArray:
-    """Log odds of a probability; 0 and 1 count as the nearest number that differs from them.
+    """Log odds of a probability; 0 and 1 count as the nearest other number.
 
     >>> log_odds(np.array([0.5, 0.75])).round(6)
     array([0.      , 1.098612])
@@ -122,15 +124,15 @@ def loss_attack(ranked: Ranked, scaled_logit: FloatArray) -> Advantage:
 
 
 def loss_threshold(ranked: Ranked, falling: FloatArray) -> Advantage:
-    """Balanced accuracy minus 1/2 of Yeom et al.: member if the loss is at most the mean's.
+    """Balanced accuracy minus 1/2 of Yeom et al.: a member has at most the mean loss.
 
-    With TPR the share of members whose loss is at most the threshold t, the mean loss of
-    members, and FPR that of the others, the advantage is (TPR - FPR)/2, and its variance
-    (TPR (1 - TPR)/n_members + FPR (1 - FPR)/n_nonmembers)/4.
+    With TPR the share of members whose loss is at most the threshold t, the mean loss
+    of members, and FPR that of the others, the advantage is (TPR - FPR)/2, and its
+    variance (TPR (1 - TPR)/n_members + FPR (1 - FPR)/n_nonmembers)/4.
 
     The paper claims that the advantage is at most the overfitting gap (Proposition 1),
-    which does not hold in general: a model that is right about everyone but confident on
-    members only has gap 0, and the attack finds everybody.
+    which does not hold in general: a model that is right about everyone but confident
+    on members only has gap 0, and the attack finds everybody.
 
     Args:
         ranked: the records of one group, the largest loss first.
@@ -256,10 +258,10 @@ def tpr_excess(
     """Share of members above a threshold that few others exceed, beyond chance.
 
     The threshold is the score of a non-member that at most ``fpr`` of the n others
-    exceed. With k others above it, chance is (k + 1)/(n + 1), and the value TPR - chance.
-    Its error allows for few of them: the slope of a concave curve at the threshold is at
-    most s = TPR/FPR (and at least 1), so the variance is that of TPR plus s^2 times that
-    of chance. None with too few others.
+    exceed. With k others above it, chance is (k + 1)/(n + 1), and the value TPR -
+    chance. Its error allows for few of them: the slope of a concave curve at the
+    threshold is at most s = TPR/FPR (and at least 1), so the variance is that of TPR
+    plus s^2 times that of chance. None with too few others.
     """
     n_members = ranked.n_members
     n_nonmembers = ranked.n_nonmembers
