@@ -39,6 +39,8 @@ from pcer.release.records import Exposure, PooledExposure
 SHARED = ("logits", "labels", "member", "predicted", "reference")
 # One model's results, by attack and group; None where there is none.
 ModelResults = dict[str, list[single.Advantage | None]]
+# The same by attack, division and group.
+Found = dict[Scorer, dict[Groups, list[single.Advantage | None]]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,9 +120,11 @@ def attack_models(
     """
     _require_same_models(scores)
     views = []
-    for view, placebos in zip(scores, coins or [None] * len(scores), strict=True):
-        groups = Groups(view.group, len(view.group_names))
-        views.append(View(view, groups, placebos))
+    for of_attribute, placebos in zip(
+        scores, coins or [None] * len(scores), strict=True
+    ):
+        groups = Groups(of_attribute.group, len(of_attribute.group_names))
+        views.append(View(of_attribute, groups, placebos))
 
     paired, luck = _paired_pools(scores[0])
     ranked, of_models = _ranked_pools(scores[0], views)
@@ -178,15 +182,24 @@ def _ranked_pools(
         for model in range(len(models.member)):
             found = _add_model(added, models, scores, model)
             for view, results in zip(views, of_models, strict=True):
-                for scorer, by_division in found.items():
-                    results[model][scorer.kind.name] = by_division[view.groups]
-        for scorer, pool in added.items():
-            if scorer.scored is not None:
-                pool.is_complete = scorer.scored(models)
-        pools |= added
-    return {
-        scorer: pool for scorer, pool in pools.items() if pool.has_values
-    }, of_models
+                results[model] |= _results_of(view, found)
+        pools |= _with_values(added, models)
+    return pools, of_models
+
+
+def _results_of(view: View, found: Found) -> ModelResults:
+    """One model's results for the groups of one attribute, by attack."""
+    return {scorer.kind.name: found[scorer][view.groups] for scorer in found}
+
+
+def _with_values(
+    pools: Mapping[Scorer, RankedPool], models: BudgetScores
+) -> dict[Scorer, RankedPool]:
+    """The filled pools that have a value for some group."""
+    for scorer, pool in pools.items():
+        if scorer.scored is not None:
+            pool.is_complete = scorer.scored(models)
+    return {scorer: pool for scorer, pool in pools.items() if pool.has_values}
 
 
 def _empty_pool(
@@ -208,7 +221,7 @@ def _add_model(
     models: BudgetScores,
     scores: FloatArray,
     model: int,
-) -> dict[Scorer, dict[Groups, list[single.Advantage | None]]]:
+) -> Found:
     """Rank one model's records once for attacks that share their scores."""
     divisions: dict[Groups, None] = {}
     for pool in pools.values():
@@ -264,18 +277,8 @@ def _exposures(
 def _rows(view: View, pools: Pools, benefit: Rate) -> list[PooledExposure]:
     """Rows of ``pooled_exposure``, group by group."""
     scores = view.scores
-    by_name = pools.by_name
-    found = {}
-    for name, pool in by_name.items():
-        found[name] = pool.exposures(view.groups, benefit)
-    if len(scores.member) == 1:
-        for scorer in pools.ranked:
-            if scorer.is_error_at_least_chance:
-                name = scorer.kind.name
-                found[name] = _with_chance_errors(found[name], scores, view.groups)
-
+    found = _pooled_exposures(view, pools, benefit)
     separation = pooled.separation(pools.luck, view.groups)
-    n_excluded = {name: pool.n_excluded(view.groups) for name, pool in by_name.items()}
     rows = []
     for k, group in enumerate(scores.group_names):
         for name, exposures in found.items():
@@ -287,11 +290,27 @@ def _rows(view: View, pools: Pools, benefit: Rate) -> list[PooledExposure]:
                     epsilon=scores.released_epsilon,
                     group=group,
                     proxy=name,
-                    n_excluded=int(n_excluded[name][k]),
+                    n_excluded=int(pools.by_name[name].n_excluded(view.groups)[k]),
                     separation=number(separation[k]),
                 )
                 rows.append(row)
     return rows
+
+
+def _pooled_exposures(
+    view: View, pools: Pools, benefit: Rate
+) -> dict[str, PooledExposures]:
+    """By attack, the exposures of one attribute's groups over all models."""
+    scores = view.scores
+    found = {}
+    for name, pool in pools.by_name.items():
+        found[name] = pool.exposures(view.groups, benefit)
+    if len(scores.member) == 1:
+        for scorer in pools.ranked:
+            if scorer.is_error_at_least_chance:
+                name = scorer.kind.name
+                found[name] = _with_chance_errors(found[name], scores, view.groups)
+    return found
 
 
 def _with_chance_errors(
@@ -332,7 +351,7 @@ def _exact(
 def pooled_row(exposures: PooledExposures, k: int, **key: Any) -> PooledExposure:
     """The exposure of group ``k`` as a row of a release; ``key`` names its fields."""
     return PooledExposure(
-        value=number(exposures.value[k]),
+        value=float(exposures.value[k]),
         standard_error=number(exposures.standard_error[k]),
         null_error=number(exposures.null_error[k]),
         benefit_covariance=number(exposures.benefit_covariance[k]),

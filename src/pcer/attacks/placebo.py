@@ -158,13 +158,10 @@ def check_with_coins(
     permutations = _permutation_tasks(first, attacked, pairs, n_permutations)
     audits = _alarm_tasks(attacked, coins, pairs, outcome)
     results = list(run([*permutations, *audits]))
-    n = len(pairs)
-    checks = Checks(
-        among=results[:n], within_labels=results[n : 2 * n], alarms=results[2 * n :]
-    )
+    checks = Checks.of(results, len(pairs))
 
     rows = []
-    for s, a, p in np.ndindex(len(settings), len(attacks), n):
+    for s, a, p in np.ndindex(len(settings), len(attacks), len(pairs)):
         setting = settings[s]
         attack = attacks[a]
         if attack not in attacked[s].exposure:
@@ -198,6 +195,15 @@ class Checks(NamedTuple):
     among: Sequence[Permutations]  # by pair, groups drawn among everybody
     within_labels: Sequence[Permutations]  # by pair, groups drawn within labels
     alarms: Sequence[dict[str, IntArray]]  # by attack: (setting, pair) counts by field
+
+    @classmethod
+    def of(cls, results: Sequence[Any], n_pairs: int) -> Checks:
+        """Results in the order of the tasks, see the two functions that make these."""
+        return cls(
+            among=results[:n_pairs],
+            within_labels=results[n_pairs : 2 * n_pairs],
+            alarms=results[2 * n_pairs :],
+        )
 
     def numbers(self, setting: int, attack: int, pair: int) -> dict[str, Any]:
         """The fields of ``Placebo`` of one setting, attack and pair, by position."""
@@ -234,7 +240,7 @@ def _permutation_tasks(
     of_settings = []
     for result in attacked:
         of_settings.append([result.exposure.get(name, nothing) for name in attacks])
-    exposure = np.array(of_settings)
+    exposure: FloatArray = np.array(of_settings)
     benefit = np.array([result.benefit for result in attacked])
     tasks: list[Task] = []
     for strata in (None, first.labels):

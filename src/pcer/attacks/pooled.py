@@ -75,6 +75,15 @@ class Rate(NamedTuple):
 NO_RATE = Rate(np.full((1, 1), np.nan), np.zeros(1))
 
 
+class Moments(NamedTuple):
+    """(set,) what the influences of a set's records say of its value."""
+
+    n: FloatArray  # records
+    mean: FloatArray  # influence
+    of_records: FloatArray  # variance of the value
+    covariance: FloatArray  # of the value with the benefit
+
+
 class Pool(ABC):
     """Collects one attack over all models of a setting."""
 
@@ -116,8 +125,25 @@ class Pool(ABC):
             benefit: of ``sets.whole``.
         """
         base, influence = self.numbers(sets.whole)
+        n, mean, of_records, covariance = self._moments(sets, influence, benefit)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = base if sets is sets.whole else base + mean
+            people = people_variance(of_records, *self._of_models(sets, n, value))
+            least = np.abs(value) / n
+            error = np.maximum(np.sqrt(people), least)
+            null_error = np.maximum(np.sqrt(of_records), least)
+        has_error = (n > 1) & ~np.isnan(value)
+        return PooledExposures(
+            value=value,
+            standard_error=np.where(has_error, error, np.nan),
+            null_error=np.where(has_error, null_error, np.nan),
+            benefit_covariance=np.where(has_error, covariance, np.nan),
+            n_records=n,
+        )
+
+    def _moments(self, sets: Sets, influence: FloatArray, benefit: Rate) -> Moments:
         is_known = self.is_scored & sets.inside
-        moments = np.stack(
+        rows = np.stack(
             [
                 is_known,
                 influence,
@@ -126,25 +152,13 @@ class Pool(ABC):
                 is_known * benefit.own,
             ]
         )
-        n, total, squares, products, of_benefit = sets.sums(moments)
+        n, total, squares, products, of_benefit = sets.sums(rows)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = total / n
-            value = base if sets is sets.whole else base + mean
             of_records = np.maximum(squares / n - mean**2, 0.0) / (n - 1)
             covariance = (products - mean * of_benefit) / sets.sizes / (n - 1)
             covariance = np.where(np.isnan(benefit.value), np.nan, covariance)
-            people = people_variance(of_records, *self._of_models(sets, n, value))
-            least = np.abs(value) / n
-            error = np.maximum(np.sqrt(people), least)
-            null_error = np.maximum(np.sqrt(of_records), least)
-            has_error = (n > 1) & ~np.isnan(value)
-        return PooledExposures(
-            value=value,
-            standard_error=np.where(has_error, error, np.nan),
-            null_error=np.where(has_error, null_error, np.nan),
-            benefit_covariance=np.where(has_error, covariance, np.nan),
-            n_records=n,
-        )
+        return Moments(n, mean, of_records, covariance)
 
 
 def people_variance(
@@ -316,26 +330,42 @@ class PairedPool(Pool):
         return value, np.where(is_known, distances, 0.0)
 
     def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
-        # A model is part of the means that it is measured from: one that adds x to all
-        # its records and nothing to the others stands out by x (1 - (1 + share trained
-        # on)/models) only, with one degree of freedom less. Both are corrected.
         n_models = self._models.shape[1]
         if len(self._contrasts):
             contrasts = sets.sums(self._contrasts).reshape(3, 4, -1, len(n))
             return Variances(*of_few(contrasts, n_models), n_models)
+        return self._of_many(sets, n, value)
+
+    def _of_many(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
+        """The same where there are enough models to hold each against their mean."""
+        n_models = self._models.shape[1]
         base, influence = self.numbers(sets.whole)
         rows = np.stack([*self._squares, self._squares[1] * influence])
-        kind = np.float32 if isinstance(sets, Divisions) else np.float64
-        sums = sets.sums(rows, *self._models.astype(kind, copy=False))
+        sums = self._sums(sets, rows)
         squares, moved_squares, share_in, moved_distances = sums[:4]
-        added, moved = np.split(sums[4:], 2)
         moved_differences = moved_distances + base * moved_squares
-
-        visible = 1 - (1 + share_in / n) / n_models
-        weight = n_models / (n_models - 1) / visible**2 / n**2
-        of_both = squares + value**2 * moved_squares - 2 * value * moved_differences
+        added, moved = np.split(sums[4:], 2)
         of_models = ((added - value * moved) ** 2).sum(axis=0)
+        of_both = squares + value**2 * moved_squares - 2 * value * moved_differences
+        weight = _weight(share_in / n, n_models) / n**2
         return Variances(weight * of_models, weight * of_both, n_models)
+
+    def _sums(self, sets: Sets, rows: FloatArray) -> FloatArray:
+        """(row, set) sums of rows, of models' parts and of their shifts."""
+        kind = np.float32 if isinstance(sets, Divisions) else np.float64
+        return sets.sums(rows, *self._models.astype(kind, copy=False))
+
+
+def _weight(share_in: FloatArray, n_models: int) -> FloatArray:
+    """What the squares of models' parts in a mean are multiplied by.
+
+    A model is part of the means that it is measured from: one that adds x to all its
+    records and nothing to the others stands out by x (1 - (1 + share_in)/n_models)
+    only, with one degree of freedom less. Both are corrected. ``share_in`` is the share
+    of models trained on a record.
+    """
+    visible = 1 - (1 + share_in) / n_models
+    return np.asarray(n_models / (n_models - 1) / visible**2)
 
 
 def _sums_of_squares(values: FloatArray) -> FloatArray:

@@ -131,7 +131,7 @@ class BudgetScores:
         return None if math.isinf(self.epsilon) else self.epsilon
 
 
-Scores = Callable[[BudgetScores], npt.NDArray[np.floating[Any]] | None]
+Scores = Callable[[BudgetScores], FloatArray | None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -194,7 +194,7 @@ def lira_scores(setting: BudgetScores) -> FloatArray:
 
     n_in = lira.of_others(setting.member, setting.split)
     n_out = lira.of_others(~setting.member, setting.split)
-    scores = np.empty_like(standing)
+    scores: FloatArray = np.empty(standing.shape)
     for target, member in enumerate(setting.member):
         has_both = (n_in[target] > 0) & (n_out[target] > 0)
         if has_both[member].any() and has_both[~member].any():

@@ -182,7 +182,8 @@ def _plain(value: Any) -> Any:
 
 def _attacks(release: Release) -> set[str]:
     """Names of all attacks that the file mentions."""
-    names = {row.proxy for row in (*release.pooled_exposure, *release.placebo)}
+    names = {row.proxy for row in release.pooled_exposure}
+    names |= {row.proxy for row in release.placebo}
     for run in release.runs:
         for group in run.groups.values():
             names |= group.exposure.keys()

@@ -142,7 +142,10 @@ class Run(Record):
 
 
 class PooledExposure(Record):
-    """An attack's result whose error cannot be combined from single runs (paired, LiRA)."""
+    """An attack's result over all models of a setting (paired, LiRA).
+
+    Its error cannot be combined from single runs.
+    """
 
     model: Name | None = None
     epsilon: Epsilon | None
@@ -158,11 +161,12 @@ class PooledExposure(Record):
 
 
 class Placebo(Record):
-    """The made-up-groups check of one setting, attack and pair: how far an alarm can be trusted.
+    """The made-up-groups check of one setting, attack and pair of groups.
 
-    Draws are placebo groups of the same sizes, audited like the real ones; p-values are
-    those of the real groups among permutations, of everybody or among people with the
-    same label, adjusted over settings and attacks.
+    It says how far an alarm can be trusted. Draws are placebo groups of the same sizes,
+    audited like the real ones; p-values are those of the real groups among
+    permutations, of everybody or among people with the same label, adjusted over
+    settings and attacks.
     """
 
     model: Name | None = None
