@@ -42,7 +42,8 @@ FACTS = ReleaseFacts(**MADE, data_digest="0" * 64)
 
 def counted(settings, attribute="x") -> Counted:
     """Confusion counts of all models of all settings."""
-    runs, first = [], settings[0]
+    runs = []
+    first = settings[0]
     for one in settings:
         rows = one.group >= 0
         for seed, (answer, inside) in enumerate(
@@ -83,7 +84,7 @@ def remembered(*, shift=(0.0, 1.0), seed=0, **changes) -> BudgetScores:
 
 @pytest.fixture(scope="module")
 def views() -> list[BudgetScores]:
-    """Two attributes; a few records are in no group, some always train, logits have ties."""
+    """Two attributes; few records have no group, some always train; with ties."""
     rng = np.random.default_rng(0)
     first = sweep(rng, n_models=10, n_records=5_000, shift=0.3, missing=0.3)
     first.member[:, :20] = True
@@ -104,7 +105,8 @@ def test_runs_are_those_of_each_groups_records_alone(views):
             "rmia_advantage": rmia_scores(confidence_of(logit), one.member),
         }
         for (g, name), s in itertools.product(enumerate(one.group_names), (0, 7)):
-            own, rows = one.group == g, attacked.runs[s][name]
+            own = one.group == g
+            rows = attacked.runs[s][name]
             inside = one.member[s, own]
             order = ranked(logit[s, own], inside)
             expected = {}
@@ -133,7 +135,8 @@ def test_runs_are_those_of_each_groups_records_alone(views):
 
 def several_seeds(n_seeds, rng, *, n_splits=8, n=600) -> BudgetScores:
     """Models of one split resemble each other; membership plays no part in any."""
-    labels, group = rng.integers(0, 2, n), np.arange(n) % 2
+    labels = rng.integers(0, 2, n)
+    group = np.arange(n) % 2
     split = np.repeat(np.arange(n_splits), n_seeds)
     inside = np.array([rng.permutation(n) < 0.7 * n for _ in range(n_splits)])
     luck = rng.normal(size=(n_splits, n)) + rng.normal(size=n)
@@ -188,7 +191,7 @@ def test_models_of_the_targets_own_split_are_no_shadow_models():
 
 @pytest.mark.parametrize("block", [2048, 999])
 def test_pooled_rows_are_those_of_each_groups_records_alone(views, block, monkeypatch):
-    """A log odds of 0 predicts the positive label; LiRA's scores are made of everybody."""
+    """Log odds of 0 predict the positive label; LiRA's scores are everybody's."""
     monkeypatch.setattr(scorers, "BLOCK", block)
     logit = (views[0].logits * (2.0 * views[0].labels - 1)).astype(np.float64)
     everybodys = lira_scores(logit, views[0].member)
@@ -197,7 +200,8 @@ def test_pooled_rows_are_those_of_each_groups_records_alone(views, block, monkey
         assert (one.logits == 0).any()
         for g, name in enumerate(one.group_names):
             own = one.group == g
-            member, confidence = one.member[:, own], confidence_of(logit[:, own])
+            member = one.member[:, own]
+            confidence = confidence_of(logit[:, own])
             is_right = (one.logits >= 0) == (one.labels == 1)
             offline = lira_scores(logit[:, own], member, form=Form.OFFLINE)
             expected = {
@@ -248,7 +252,8 @@ def test_processes_and_other_attributes_change_no_row(monkeypatch):
         (alone,) = with_costs([table], [[own[a]] for own in settings], FACTS)
         for other in (shared[a], alone):
             for name in ("pooled", "placebo", "not_computed", "notes", "runs"):
-                found, expected = getattr(other, name), getattr(together[a], name)
+                found = getattr(other, name)
+                expected = getattr(together[a], name)
                 if name == "runs":
                     found, expected = (
                         [run.exposure for run in runs] for runs in (found, expected)
@@ -305,7 +310,7 @@ def test_what_is_measured_is_what_the_registry_lists():
 
 
 def test_where_lira_finds_less_than_the_loss_attack_is_said():
-    """Nobody's difference can be seen in the noise of one group, and everybody's loss can."""
+    """In one group's noise no difference can be seen, and everybody's loss can."""
     rng = np.random.default_rng(5)
     scores = sweep(rng, n_models=12, n_records=800, shift=0.5, epsilon=0.5)
     assert weaker_notes([scores], attack_models([scores])) == []
@@ -319,7 +324,8 @@ def test_where_lira_finds_less_than_the_loss_attack_is_said():
     scores = replace(scores, logits=logits)
     (note,) = weaker_notes([scores], attack_models([scores]))
     assert note.startswith(
-        "LiRA finds less than the plain loss attack and understates exposure of 'b' at ε = 0.5 (by "
+        "LiRA finds less than the plain loss attack and understates exposure of 'b' at "
+        "ε = 0.5 (by "
     )
 
 
@@ -343,7 +349,7 @@ def test_bring_your_own_scores(library):
 
 
 def test_bring_your_own_scores_of_many_models():
-    """A long table of every model's scores gives the clustered numbers of the sweep itself."""
+    """A long table of every model's scores gives the clustered numbers of the sweep."""
     scores = remembered(epsilon=2.0)
     model, record = np.indices(scores.member.shape)
     names = np.array([*scores.group_names, None], dtype=object)[scores.group]

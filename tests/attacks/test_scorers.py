@@ -1,4 +1,4 @@
-"""An attack is two rows, whatever it scores records by: nothing else has to know of it."""
+"""An attack is two rows, whatever it scores by: nothing else has to know of it."""
 
 import numpy as np
 import pytest
