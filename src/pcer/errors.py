@@ -13,16 +13,12 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any
 
 # Invisible but harmless: names in many scripts, and many emoji, contain them.
 JOINERS = "\u200c\u200d"
 LONGEST_CODE = 60  # characters of a value in a call
 LONGEST_SENTENCE = 2_000  # characters of a message; a file may hold a name of millions
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-# By function and its unknown arguments: sentences, by argument, with what to do.
-Remedies = Callable[[str, Mapping[str, Any]], Mapping[str, str]]
 
 
 def shown(text: str, *, keep: str = "") -> str:

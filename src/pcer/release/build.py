@@ -307,7 +307,10 @@ def _published(rule: Disclosure, counted: Counted, file: str) -> Published:
     tables = np.array([run.cells for run in counted.runs], dtype=np.int64)
     tables = tables.reshape(shape)
     people = tables.sum(axis=(-2, -1) if counted.only_sizes else -1)
-    if not rule.public_data and people.min(initial=rule.least_people) < rule.least_people:
+    if (
+        not rule.public_data
+        and people.min(initial=rule.least_people) < rule.least_people
+    ):
         raise InputError(
             f"{file}: attribute {counted.attribute!r} has a group with fewer than "
             f"{rule.least_people} people of one label in training or in test; join it "
@@ -466,9 +469,10 @@ def _widened(error: float | None, step: float) -> float | None:
 
 def data_digest(content: bytes, facts: ReleaseFacts) -> str | None:
     """Digest of the records of a release: keyed, unless they are public."""
-    if not facts.disclosure.secret and not facts.disclosure.public_data:
+    rule = facts.disclosure
+    if not rule.secret and not rule.public_data:
         return None
-    return ":".join(_keyed(content, facts.disclosure.secret))
+    return ":".join(_keyed(content, rule.secret))
 
 
 def split_names(trained: Iterable[Iterable[str]], facts: ReleaseFacts) -> list[str]:
@@ -485,8 +489,9 @@ def split_names(trained: Iterable[Iterable[str]], facts: ReleaseFacts) -> list[s
     >>> split_names([["b", "a"], ["c"], ["a", "b"]], facts)
     ['split 1', 'split 2', 'split 1']
     """
-    keyed = [_keyed("\n".join(sorted(ids)).encode(), facts.disclosure.secret) for ids in trained]
-    if facts.disclosure.public_data or facts.disclosure.secret:
+    rule = facts.disclosure
+    keyed = [_keyed("\n".join(sorted(ids)).encode(), rule.secret) for ids in trained]
+    if rule.public_data or rule.secret:
         return [f"{method}:{digest[:16]}" for method, digest in keyed]
     distinct = dict.fromkeys(keyed)
     number = {digest: n for n, digest in enumerate(distinct, start=1)}
