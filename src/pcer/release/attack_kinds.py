@@ -267,7 +267,6 @@ REFERENCE = Proxy(
 PROXIES: dict[str, Proxy] = {
     row.name: row for row in tuple(globals().values()) if isinstance(row, Proxy)
 }
-BY_SHADOWS = tuple(row for row in PROXIES.values() if row.is_calibrated)
 
 
 def attack_named(text: str, carried: Collection[str] = ()) -> str:
