@@ -337,7 +337,7 @@ class PairedPool(Pool):
         return self._of_many(sets, n, value)
 
     def _of_many(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
-        """The same where there are enough models to hold each against their mean."""
+        """Variances where there are enough models to hold each against their mean."""
         n_models = self._models.shape[1]
         base, influence = self.numbers(sets.whole)
         rows = np.stack([*self._squares, self._squares[1] * influence])
