@@ -38,7 +38,6 @@ import numpy as np
 from benchmarks import RESULTS as FOLDER
 from benchmarks import parser_of, run_verb
 from pcer.attacks import BudgetScores, attack_models
-from pcer.attacks.attack import BLOCK
 from pcer.attacks.lira import (
     Others,
     offline_ratio,
@@ -49,6 +48,7 @@ from pcer.attacks.lira import (
     variance_of,
 )
 from pcer.attacks.pooled import clustered_auc
+from pcer.attacks.scorers import BLOCK
 from pcer.attacks.single import confidence_of, true_label_logit
 from pcer.metrics import BoolArray, FloatArray, quotient
 from pcer.statistics import SIGNIFICANCE, holm, upper_p

@@ -1,4 +1,4 @@
-"""Other people's words: what is spelt out, and which names a reader cannot tell apart."""
+"""Other people's words: what is spelt out, and which names look the same."""
 
 import math
 import pickle

@@ -11,8 +11,8 @@ import typer
 from typer.testing import CliRunner
 
 import pcer
-from pcer.attacks import BudgetScores, attack_models
-from pcer.attacks.attack import MODEL_ATTACKS
+from pcer.attacks import BudgetScores, attack_models, scorers
+from pcer.attacks.scorers import Scorer
 from pcer.attacks.single import Advantage
 from pcer.cli import app as command_line
 from pcer.data import benchmarks, load
@@ -56,11 +56,16 @@ def test_a_dataset_is_a_literal_and_a_line(tmp_path, monkeypatch):
     assert dataset.attribute("sex").group_names == ("women", "men")
 
 
-def test_a_cost_is_a_row_and_a_function(monkeypatch, plain_release):
+def test_an_attack_is_two_rows(monkeypatch, plain_release):
     mine = Proxy("my_advantage", "mine", attack_kinds.AUC, attack_kinds.Basis.MODEL)
     monkeypatch.setitem(PROXIES, mine.name, mine)
     found = Advantage(value=0.25, standard_error=0.01, n_members=20, n_nonmembers=10)
-    monkeypatch.setitem(MODEL_ATTACKS, mine.name, lambda ranked, loss: found)
+    row = Scorer(
+        kind=mine,
+        scores=scorers.true_label_logits,
+        statistic=lambda ranked, score: found,
+    )
+    monkeypatch.setattr(scorers, "ATTACKS", (*scorers.ATTACKS, row))
     rng = np.random.default_rng(0)
     scores = BudgetScores(
         logits=rng.normal(size=(1, 60)).astype(np.float32),

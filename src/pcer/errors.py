@@ -1,5 +1,6 @@
-"""The errors pcer raises, the checks of arguments that raise them, and safe display of names.
+"""Which errors does pcer raise, and how is text from others printed safely?
 
+Every room raises these errors, and checks arguments with the ``require_`` functions.
 Every message is one sentence that names the file or argument, the field and the remedy.
 Text that others may have written (names of files, fields, columns, groups) goes through
 ``shown``.
@@ -12,16 +13,12 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any
 
 # Invisible but harmless: names in many scripts, and many emoji, contain them.
 JOINERS = "\u200c\u200d"
 LONGEST_CODE = 60  # characters of a value in a call
 LONGEST_SENTENCE = 2_000  # characters of a message; a file may hold a name of millions
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-# By function and its unknown arguments: sentences, by argument, with what to do.
-Remedies = Callable[[str, Mapping[str, Any]], Mapping[str, str]]
 
 
 def shown(text: str, *, keep: str = "") -> str:
@@ -36,14 +33,11 @@ def shown(text: str, *, keep: str = "") -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    unseen = [
-        letter for letter in set(text) - {*JOINERS, *keep} if not _is_seen(letter)
-    ]
-    return (
-        text.translate({ord(letter): spelt(letter) for letter in unseen})
-        if unseen
-        else text
-    )
+    letters = set(text) - {*JOINERS, *keep}
+    unseen = [letter for letter in letters if not _is_seen(letter)]
+    if not unseen:
+        return text
+    return text.translate({ord(letter): spelt(letter) for letter in unseen})
 
 
 def clipped(text: str, longest: int = 60) -> str:
@@ -52,16 +46,16 @@ def clipped(text: str, longest: int = 60) -> str:
 
 
 def spelt(character: str) -> str:
-    """A character by its number, as JSON writes it: those beyond 16 bits as two halves."""
-    return re.sub(
-        "....", r"\\u\g<0>", character.encode("utf-16-be", "surrogatepass").hex()
-    )
+    """A character by its number, as JSON writes it: beyond 16 bits as two halves."""
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return re.sub("....", r"\\u\g<0>", units)
 
 
 def alike(name: str) -> str:
-    """A name as a reader sees it: equal for two that look the same, empty if nothing is visible.
+    """A name as a reader sees it: equal for two that look the same.
 
-    NFKC in lower case, without invisible characters, spaces collapsed.
+    It is in NFKC and lower case, without invisible characters, with single spaces; it
+    is empty if nothing is visible.
     """
     if not (name.isascii() and name.isprintable()):  # fast path: almost all names
         name = unicodedata.normalize("NFKC", "".join(filter(_is_seen, name))).casefold()
@@ -85,7 +79,7 @@ def _is_seen(character: str) -> bool:
 
 
 class PcerError(Exception):
-    """Anything pcer refuses; the command line prints it as one sentence and exits with 2.
+    """Anything pcer refuses; the command line prints one sentence and exits with 2.
 
     Attributes:
         field: the argument, option or path to a field of a file (``runs[3].seed``) that
@@ -137,23 +131,24 @@ def not_installed(name: str, *, extra: str, needed_by: str) -> InputError:
 
 def require_positive(**arguments: float) -> None:
     """Raise InputError unless every named argument is a finite number above 0."""
-    _require("be a finite number above 0", lambda v: 0 < v < math.inf, arguments)
+    _require("be a finite number above 0", lambda n: 0 < n < math.inf, arguments)
 
 
 def require_open_unit(**arguments: float) -> None:
     """Raise InputError unless every named argument lies strictly between 0 and 1."""
-    _require("lie strictly between 0 and 1", lambda v: 0 < v < 1, arguments)
+    _require("lie strictly between 0 and 1", lambda n: 0 < n < 1, arguments)
 
 
 def require_at_least(minimum: int, **arguments: int) -> None:
-    """Raise InputError unless every named argument is an integer of at least ``minimum``."""
+    """Raise InputError unless every named argument is an int, ``minimum`` or more."""
     rule = f"be a whole number of at least {minimum}"
-    _require(rule, lambda v: type(v) is int and v >= minimum, arguments)
+    _require(rule, lambda n: type(n) is int and n >= minimum, arguments)
 
 
 def _require(
     rule: str, holds: Callable[[Any], bool], arguments: Mapping[str, float]
 ) -> None:
+    """Raise InputError about the first named argument for which the rule fails."""
     for name, value in arguments.items():
         with suppress(TypeError):  # of what is no number
             if holds(value):

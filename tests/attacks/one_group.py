@@ -32,7 +32,8 @@ def first_of(found: PooledExposures, **more) -> SimpleNamespace:
 
 def paired_cost(values, member) -> SimpleNamespace:
     """Mean of the paired differences; both arguments are (model, record)."""
-    pool, whole = PairedPool(*values.shape), one_group(values.shape[1])
+    pool = PairedPool(*values.shape)
+    whole = one_group(values.shape[1])
     pool.add(slice(None), values, Sides(member))
     return first_of(pool.exposures(whole), n_excluded=pool.n_excluded(whole)[0])
 
@@ -46,7 +47,7 @@ def pooled_auc(scores, member) -> SimpleNamespace:
 def sweep(
     rng, *, n_models=10, n_records=300, n_groups=2, shift=1.0, missing=0.0, **changes
 ) -> BudgetScores:
-    """Models whose records of group k are remembered by ``shift`` (one number, or by group)."""
+    """Models that remember records of group k by ``shift``, one number or by group."""
     labels = rng.integers(0, 2, n_records)
     group = rng.integers(0, n_groups, n_records)
     member = splits(labels, n_models, rng)

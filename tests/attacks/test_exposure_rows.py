@@ -16,16 +16,15 @@ from sklearn.metrics import roc_auc_score
 import pcer
 from pcer.attacks import (
     BudgetScores,
-    attack,
     attack_models,
     exposure_from_scores,
     exposure_rows,
+    scorers,
 )
-from pcer.attacks.attack import MODEL_ATTACKS
 from pcer.attacks.exposure_rows import weaker_notes, with_costs
 from pcer.attacks.single import auc_advantage, confidence_of
 from pcer.errors import InputError
-from pcer.release.attack_kinds import AUC, BY_SHADOWS, PROXIES, Basis, Proxy
+from pcer.release.attack_kinds import PROXIES, Basis
 from pcer.release.build import Counted, CountedRun, ReleaseFacts, RunKey, build_release
 from pcer.release.file import Release
 from pcer.report.tables.tests import resolution_table
@@ -43,7 +42,8 @@ FACTS = ReleaseFacts(**MADE, data_digest="0" * 64)
 
 def counted(settings, attribute="x") -> Counted:
     """Confusion counts of all models of all settings."""
-    runs, first = [], settings[0]
+    runs = []
+    first = settings[0]
     for one in settings:
         rows = one.group >= 0
         for seed, (answer, inside) in enumerate(
@@ -84,7 +84,7 @@ def remembered(*, shift=(0.0, 1.0), seed=0, **changes) -> BudgetScores:
 
 @pytest.fixture(scope="module")
 def views() -> list[BudgetScores]:
-    """Two attributes; a few records are in no group, some always train, logits have ties."""
+    """Two attributes; few records have no group, some always train; with ties."""
     rng = np.random.default_rng(0)
     first = sweep(rng, n_models=10, n_records=5_000, shift=0.3, missing=0.3)
     first.member[:, :20] = True
@@ -105,12 +105,15 @@ def test_runs_are_those_of_each_groups_records_alone(views):
             "rmia_advantage": rmia_scores(confidence_of(logit), one.member),
         }
         for (g, name), s in itertools.product(enumerate(one.group_names), (0, 7)):
-            own, rows = one.group == g, attacked.runs[s][name]
-            loss, inside = np.logaddexp(0, -logit[s])[own], one.member[s, own]
+            own = one.group == g
+            rows = attacked.runs[s][name]
+            inside = one.member[s, own]
             order = ranked(logit[s, own], inside)
-            expected = {
-                cost: attack(order, loss) for cost, attack in MODEL_ATTACKS.items()
-            }
+            expected = {}
+            for scorer in scorers.ATTACKS:
+                if scorer.scores is scorers.true_label_logits:
+                    result = scorer.statistic(order, logit[s, own])
+                    expected[scorer.kind.name] = result
             for cost, scores in everybodys.items():
                 expected[cost] = auc_advantage(
                     ranked(scores[s, own], inside), scores[s]
@@ -132,7 +135,8 @@ def test_runs_are_those_of_each_groups_records_alone(views):
 
 def several_seeds(n_seeds, rng, *, n_splits=8, n=600) -> BudgetScores:
     """Models of one split resemble each other; membership plays no part in any."""
-    labels, group = rng.integers(0, 2, n), np.arange(n) % 2
+    labels = rng.integers(0, 2, n)
+    group = np.arange(n) % 2
     split = np.repeat(np.arange(n_splits), n_seeds)
     inside = np.array([rng.permutation(n) < 0.7 * n for _ in range(n_splits)])
     luck = rng.normal(size=(n_splits, n)) + rng.normal(size=n)
@@ -187,8 +191,8 @@ def test_models_of_the_targets_own_split_are_no_shadow_models():
 
 @pytest.mark.parametrize("block", [2048, 999])
 def test_pooled_rows_are_those_of_each_groups_records_alone(views, block, monkeypatch):
-    """A log odds of 0 predicts the positive label; LiRA's scores are made of everybody."""
-    monkeypatch.setattr(attack, "BLOCK", block)
+    """Log odds of 0 predict the positive label; LiRA's scores are everybody's."""
+    monkeypatch.setattr(scorers, "BLOCK", block)
     logit = (views[0].logits * (2.0 * views[0].labels - 1)).astype(np.float64)
     everybodys = lira_scores(logit, views[0].member)
     for one, attacked in zip(views, attack_models(views), strict=True):
@@ -196,7 +200,8 @@ def test_pooled_rows_are_those_of_each_groups_records_alone(views, block, monkey
         assert (one.logits == 0).any()
         for g, name in enumerate(one.group_names):
             own = one.group == g
-            member, confidence = one.member[:, own], confidence_of(logit[:, own])
+            member = one.member[:, own]
+            confidence = confidence_of(logit[:, own])
             is_right = (one.logits >= 0) == (one.labels == 1)
             offline = lira_scores(logit[:, own], member, form=Form.OFFLINE)
             expected = {
@@ -247,7 +252,8 @@ def test_processes_and_other_attributes_change_no_row(monkeypatch):
         (alone,) = with_costs([table], [[own[a]] for own in settings], FACTS)
         for other in (shared[a], alone):
             for name in ("pooled", "placebo", "not_computed", "notes", "runs"):
-                found, expected = getattr(other, name), getattr(together[a], name)
+                found = getattr(other, name)
+                expected = getattr(together[a], name)
                 if name == "runs":
                     found, expected = (
                         [run.exposure for run in runs] for runs in (found, expected)
@@ -255,20 +261,10 @@ def test_processes_and_other_attributes_change_no_row(monkeypatch):
                 assert found == expected
 
 
-def test_a_new_cost_of_every_run_is_not_called_missing(monkeypatch):
-    """A row and a function, as CONTRIBUTING shows: nothing else has to know of it."""
-    mine = Proxy("auc_again", "mine", AUC, Basis.MODEL)
-    monkeypatch.setattr(exposure_rows, "MEASURED", (*exposure_rows.MEASURED, mine))
-    monkeypatch.setitem(MODEL_ATTACKS, mine.name, MODEL_ATTACKS["auc_advantage"])
+def test_an_attack_that_too_few_splits_allow_is_called_missing():
     scores = sweep(np.random.default_rng(0), n_models=2, n_records=60)
-    found = attack_models([scores])
-    missing = exposure_rows.not_computed([scores], found)
-    assert mine.name not in missing
+    missing = exposure_rows.not_computed([scores], attack_models([scores]))
     assert missing["lira_advantage"] == "it needs at least 8 splits, and there are 2"
-    rows = {(row.proxy, row.group): row.value for row in found[0].rows}
-    assert (
-        rows[mine.name, "a"] == rows["auc_advantage", "a"]
-    )  # it has parts: it is averaged, too
 
 
 def test_no_coin_and_costs_from_elsewhere():
@@ -308,12 +304,13 @@ def test_what_is_measured_is_what_the_registry_lists():
         {name for name, one in PROXIES.items() if one.basis is basis}
         for basis in (Basis.MODEL, Basis.MODELS)
     )
-    assert per_run == of_one | {proxy.name for proxy in BY_SHADOWS}
+    calibrated = {name for name, one in PROXIES.items() if one.is_calibrated}
+    assert per_run == of_one | calibrated
     assert {row.proxy for row in found.rows} - of_one == of_several
 
 
 def test_where_lira_finds_less_than_the_loss_attack_is_said():
-    """Nobody's difference can be seen in the noise of one group, and everybody's loss can."""
+    """In one group's noise no difference can be seen, and everybody's loss can."""
     rng = np.random.default_rng(5)
     scores = sweep(rng, n_models=12, n_records=800, shift=0.5, epsilon=0.5)
     assert weaker_notes([scores], attack_models([scores])) == []
@@ -327,7 +324,8 @@ def test_where_lira_finds_less_than_the_loss_attack_is_said():
     scores = replace(scores, logits=logits)
     (note,) = weaker_notes([scores], attack_models([scores]))
     assert note.startswith(
-        "LiRA finds less than the plain loss attack and understates exposure of 'b' at ε = 0.5 (by "
+        "LiRA finds less than the plain loss attack and understates exposure of 'b' at "
+        "ε = 0.5 (by "
     )
 
 
@@ -351,7 +349,7 @@ def test_bring_your_own_scores(library):
 
 
 def test_bring_your_own_scores_of_many_models():
-    """A long table of every model's scores gives the clustered numbers of the sweep itself."""
+    """A long table of every model's scores gives the clustered numbers of the sweep."""
     scores = remembered(epsilon=2.0)
     model, record = np.indices(scores.member.shape)
     names = np.array([*scores.group_names, None], dtype=object)[scores.group]

@@ -1,4 +1,4 @@
-"""Short forms of ``benchmarks.fleet_bias``: a population that is known, so that the truth is."""
+"""Short forms of ``benchmarks.fleet_bias``: the population is known."""
 
 import math
 
@@ -20,7 +20,10 @@ def world(request):
 
 @pytest.mark.slow
 def test_who_does_not_know_the_others_finds_less_but_not_below_the_bound(world):
-    """The lead is at least sqrt(1 - share in training) of the fleet's; training noise closes it."""
+    """The lead is at least sqrt(1 - share in training) of the fleet's.
+
+    Training noise closes it.
+    """
     name, told = world
     bound = math.sqrt(1 - fleet_bias.SHARE)
     for group in ("a", "b"):

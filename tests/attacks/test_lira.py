@@ -1,4 +1,4 @@
-"""LiRA and RMIA against loops, the closed form, leaks of the target, and the honest-error bar."""
+"""LiRA and RMIA against loops, the closed form, leaks of the target, honest errors."""
 
 import math
 from functools import partial
@@ -40,7 +40,7 @@ def test_lira_and_rmia_against_a_loop(shift):
 
 @pytest.mark.parametrize("form", TWINS)
 def test_a_target_is_scored_without_its_own_membership(form):
-    """Turning the target's own membership of a record over changes no score of that target."""
+    """The target's own membership of a record changes no score of that target."""
     logit, member = small_sweep(n_models=12)
     turned = member.copy()
     turned[3] = ~turned[3]
@@ -53,10 +53,8 @@ def test_records_that_others_never_had_in_or_out_are_not_guessed():
     member[:, 0] = True  # never out
     member[:, 1] = False  # never in
     member[:, 2] = np.arange(8) == 5  # in only for model 5: without it, never in
-    scores, ratios = (
-        lira_scores(logit, member),
-        rmia_scores(confidence_of(logit), member),
-    )
+    scores = lira_scores(logit, member)
+    ratios = rmia_scores(confidence_of(logit), member)
     assert (scores[:, [0, 1]] == 0).all()
     assert scores[5, 2] == 0
     assert (np.delete(scores[:, 2], 5) != 0).all()
@@ -70,7 +68,7 @@ def test_records_that_others_never_had_in_or_out_are_not_guessed():
 
 @pytest.mark.parametrize("form", TWINS)
 def test_a_known_shift_gives_the_closed_form(form):
-    """Equal Gaussians shifted by 1: with many models every form nears Phi(1 / sqrt 2)."""
+    """Equal Gaussians shifted by 1: with many models all forms near Phi(1 / sqrt 2)."""
     rng = np.random.default_rng(5)
     member = rng.random((300, 150)) < 0.5
     logit = scaled_logits(member, rng, shift=1.0, wander=0.0)
@@ -88,13 +86,15 @@ ATTACKS = (
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_honest_errors_if_nothing_is_memorised(attack):
-    """Fixed-size splits within labels, moods shared by records, a group of half the records.
+    """Splits of fixed size within labels, moods shared by records, two equal groups.
 
     The centre is chance (a leak of the target would move it), intervals cover it as
     they should, and the seed-to-seed error would be too small for the ratio with
     estimated differences.
     """
-    rng, labels, z = np.random.default_rng(11), np.arange(240) % 2, []
+    rng = np.random.default_rng(11)
+    labels = np.arange(240) % 2
+    z = []
     for _ in range(120):
         member = splits(labels, 16, rng)[:, :120]
         logit = scaled_logits(member, rng, shift=0.0, labels=labels[:120])
@@ -107,7 +107,9 @@ def test_honest_errors_if_nothing_is_memorised(attack):
 @pytest.mark.slow
 def test_the_seed_to_seed_error_is_too_small_for_the_plain_ratio():
     rng = np.random.default_rng(12)
-    naive, clustered, values = [], [], []
+    naive = []
+    clustered = []
+    values = []
     for _ in range(120):
         member = splits(np.zeros(100, dtype=int), 16, rng)
         scores = lira_scores(

@@ -50,9 +50,11 @@ def test_draws_come_near_all_divisions(seed):
 def test_wheels_and_shuffles_give_the_same_p(within, monkeypatch):
     """Both count draws of the same divisions: their shares differ by luck alone."""
     rng = np.random.default_rng(14)
-    exposure, group = rng.exponential(size=(2, 2, 1_500)), (rng.random(1_500) < 0.3) * 1
+    exposure = rng.exponential(size=(2, 2, 1_500))
+    group = (rng.random(1_500) < 0.3) * 1
     benefit = (rng.random((2, 1_500)) < 0.4).astype(float)
-    strata, p = rng.integers(0, 2, 1_500) if within else None, []
+    strata = rng.integers(0, 2, 1_500) if within else None
+    p = []
     for shuffled in (0, 1_500):
         monkeypatch.setattr(permutation, "SHUFFLED", shuffled)
         how = {"n_draws": 1_999, "strata": strata}
@@ -63,7 +65,7 @@ def test_wheels_and_shuffles_give_the_same_p(within, monkeypatch):
 
 
 def mixed(rng, *, planted=0.0):
-    """Exposure and benefit follow the label alone, and the groups differ in their labels."""
+    """Exposure and benefit follow the label alone, and groups differ in labels."""
     group = np.repeat([0, 1], 100)
     labels = (rng.random(200) < np.where(group == 1, 0.8, 0.2)).astype(np.int64)
     exposure = labels + planted * group + 0.3 * rng.normal(size=200)
@@ -88,7 +90,8 @@ def test_a_mix_of_labels_is_not_a_difference_beyond_it():
 
 def test_what_cannot_be_told():
     rng = np.random.default_rng(9)
-    exposure, benefit = rng.normal(size=(2, 2, 30)), rng.random((2, 30))
+    exposure = rng.normal(size=(2, 2, 30))
+    benefit = rng.random((2, 30))
     exposure[1, 0] = np.nan
     tiny = permutation_tests(exposure, benefit, np.arange(30) // 29, (0, 1), n_draws=9)
     assert np.isnan(tiny.exposure).all()

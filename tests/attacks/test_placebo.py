@@ -1,4 +1,4 @@
-"""Coin flips through the audit's own tests: against loops, deterministic, and seldom alarmed."""
+"""Made-up groups in the audit's tests: against loops, deterministic, seldom alarms."""
 
 import itertools
 import math
@@ -52,13 +52,15 @@ def checked(settings, coins=None, **how):
 
 @pytest.mark.parametrize("shift", [2.5, 6.0])
 def test_alarms_are_those_of_each_placebo_grouping_alone(shift):
-    """Real groups differ in benefit, so that a coin that decides exposures can be doubly unkind."""
+    """Real groups differ in benefit: placebo exposures can be a double disadvantage."""
     settings = two_settings(
         np.random.default_rng(3), n_records=160, n_models=9, shift=shift
     )
     for one in settings:  # group b gets fewer positives
         one.logits[:, one.group == 1] -= 1.0
-    coins, panels, beside = drawn(settings[0], 25), [], []
+    coins = drawn(settings[0], 25)
+    panels = []
+    beside = []
     for one in settings:
         panel = exact_panel(one, coins.codes)
         mixed = {
@@ -71,7 +73,9 @@ def test_alarms_are_those_of_each_placebo_grouping_alone(shift):
     rows = {(row.epsilon, row.proxy): row for row in found}
     n_alarms = 0
     for cost in EXACT:
-        how, counts, n_any = {"cost": cost, "outcome": "benefit"}, {}, 0
+        how = {"cost": cost, "outcome": "benefit"}
+        counts = {}
+        n_any = 0
         for pair in ((k, k + 1) for k in range(0, 50, 2)):
             alone, real = (
                 alarms(seen, (pair,), Plan(), **how) for seen in (panels, beside)
@@ -99,13 +103,12 @@ def test_alarms_are_those_of_each_placebo_grouping_alone(shift):
 
 def test_p_values_are_those_of_permutation_tests():
     settings = two_settings(np.random.default_rng(2), n_groups=3, n_models=9)
-    coins, scores = drawn(settings[0], 5), settings[0]
+    coins = drawn(settings[0], 5)
+    scores = settings[0]
     attacked = [attack_models([one], [coins])[0] for one in settings]
     exposure = np.array([list(one.exposure.values()) for one in attacked])
-    benefit, costs = (
-        np.array([one.benefit for one in attacked]),
-        list(attacked[0].exposure),
-    )
+    benefit = np.array([one.benefit for one in attacked])
+    costs = list(attacked[0].exposure)
     rows = checked(settings, coins, n_permutations=199)
     pairs = pairs_of_groups(scores.group, 3)
     places = [
@@ -128,7 +131,7 @@ def test_p_values_are_those_of_permutation_tests():
 
 
 def test_first_order_is_held_against_the_exact_attack():
-    """Against attacks on each of the first placebo groupings; of exact costs nothing is said."""
+    """Against attacks on each of the first placebo groupings; not for exact attacks."""
     scores = sweep(np.random.default_rng(9), n_records=240, n_models=9, n_groups=3)
     coins = drawn(scores, 6, n_exact=4)
     views = [replace(scores, group=row.astype(np.int64)) for row in coins.codes[:4]]
@@ -230,7 +233,8 @@ def test_counts_against_a_loop(threshold):
     for part, table in enumerate((panel.train, panel.test)):
         for s, k in np.ndindex(20, 6):
             inside = (coins.codes[k // 2] == k % 2) & (scores.member[s] == (part == 0))
-            yes, said = scores.labels == 1, predicted[s]
+            yes = scores.labels == 1
+            said = predicted[s]
             cells = (yes & said, ~yes & said, ~yes & ~said, yes & ~said)
             assert [x[s, k] for x in table] == [(inside & cell).sum() for cell in cells]
 
@@ -254,7 +258,7 @@ def test_paired_costs_are_those_of_each_division(missing, n_models):
 
 
 def test_everybody_as_one_group_is_exact():
-    """What first order leaves out is what a group has of its own: everybody has nothing."""
+    """First order leaves out what sets a group apart: for everybody, nothing."""
     scores = with_luck(np.random.default_rng(4))
     codes = np.zeros((2, 300), dtype=np.int16)
     codes[1, 0] = 1
@@ -271,7 +275,7 @@ def test_everybody_as_one_group_is_exact():
 
 
 def test_ranked_costs_are_right_to_first_order():
-    """Far below an error off, errors right on average, and so are differences of two groups."""
+    """Values far below an error off, errors right on average; differences likewise."""
     scores = with_luck(np.random.default_rng(5), n_records=900)
     exact, found = exact_and_quick(scores, drawn(scores, 12))
     for cost in RANKED:

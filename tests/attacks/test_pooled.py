@@ -1,4 +1,4 @@
-"""Costs over all models against loops and derivatives, and their errors under known truth."""
+"""Exposures over all models against loops and derivatives; errors under known truth."""
 
 import math
 from dataclasses import replace
@@ -68,8 +68,13 @@ def test_pooled_threshold_against_a_loop(seed):
     loss = np.round(rng.exponential(size=member.shape) * (1 - 0.5 * member), 2) + 0.01
     whole = one_group(20)
     cost = RankedPool([whole], 4)
+
+    def threshold(ranks, losses):
+        return loss_threshold(ranks, losses[ranks.order])
+
     for model, (row, inside) in enumerate(zip(loss, member, strict=True)):
-        cost.add(model, {whole: [ranked(-row, inside)]}, loss_threshold, row)
+        order = ranked(-row, inside)
+        cost.add(model, {whole: [order]}, threshold, row)
     both = [slow.threshold_parts(*one) for one in zip(loss, member, strict=True)]
     values, parts = zip(*both, strict=True)
     found = cost.exposures(whole)
@@ -82,10 +87,8 @@ def test_one_model_has_the_error_of_delong():
     rng = np.random.default_rng(4)
     member = rng.random(300) < 0.7
     score = rng.normal(size=300) + member
-    alone, pooled = (
-        auc_advantage(ranked(score, member)),
-        pooled_auc(score[None], member[None]),
-    )
+    alone = auc_advantage(ranked(score, member))
+    pooled = pooled_auc(score[None], member[None])
     assert pooled.value == alone.value
     assert pooled.standard_error == pytest.approx(
         alone.standard_error * math.sqrt(300 / 299)
@@ -126,7 +129,7 @@ def test_paired_costs_against_a_loop(n_models, seed):
 
 
 def test_paired_costs_of_nobody_of_one_and_of_all():
-    """Records never in or never out are counted and not guessed; certainty has an error."""
+    """Records never in or out are counted, not guessed; certainty has an error."""
     found = paired_cost(
         np.ones((2, 3)), np.array([[True, True, False], [True, False, False]])
     )
@@ -186,7 +189,8 @@ def test_separation_against_a_loop(seed):
 
 def test_separation_is_not_measured_of_few_models_nor_of_what_never_varies():
     """Training on a record itself is no luck: it is what exposure measures."""
-    rng, group = np.random.default_rng(3), np.arange(60) % 2
+    rng = np.random.default_rng(3)
+    group = np.arange(60) % 2
     member = rng.random((20, 60)) < 0.5
     values = rng.normal(size=member.shape)
     assert np.isnan(separated(values[:4], member[:4], group)).all()
@@ -206,7 +210,7 @@ def predictions(seed):
 
 
 def audited_rates(weight, predicted, labels, member, chosen):
-    """Mean over models of the positive rate and of what an audit computes from counts."""
+    """Means over models of the positive rate and of what audits compute from counts."""
     both = []
     for one, inside in zip(predicted, member, strict=True):
         cells = [
@@ -240,9 +244,10 @@ def test_rates_are_those_of_an_audit(seed):
 
 
 def test_parts_of_rates_are_derivatives_up_to_degrees_of_freedom():
-    """With many records beside one another the degrees of freedom make no difference."""
+    """With many records the degrees of freedom make no difference."""
     *given, codes = (np.repeat(one, 30, axis=-1) for one in predictions(3))
-    found, chosen = record_rates(*given, Groups(codes, 2)), codes == 1
+    found = record_rates(*given, Groups(codes, 2))
+    chosen = codes == 1
     for r in np.flatnonzero(chosen)[::197]:
         for which, rate in enumerate(found):
             expected = slow.derivative(
@@ -278,8 +283,10 @@ def test_what_one_model_with_references_folds_and_bare_answers_can_tell():
     beyond = rng.normal(size=one.logits.shape)
     found = rows_of(replace(one, reference=beyond))
     for k, name in enumerate("ab"):
-        own, row = one.group == k, found["reference_advantage", name]
-        n_in, n_out = one.member[0, own].sum(), (~one.member[0, own]).sum()
+        own = one.group == k
+        row = found["reference_advantage", name]
+        n_in = one.member[0, own].sum()
+        n_out = (~one.member[0, own]).sum()
         chance = math.sqrt((n_in + n_out + 1) / (12 * n_in * n_out))
         plain = pooled_auc(beyond[:, own], one.member[:, own])
         assert row.value == plain.value

@@ -1,4 +1,4 @@
-"""LiRA where probabilities reach 0 or 1: trees, nearest neighbours and lookup tables."""
+"""LiRA where probabilities reach 0 or 1: trees, nearest neighbours, lookup tables."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def small_fleet(name, *, n=90, n_models=10, seed=0) -> Fleet:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", MODELS)
 def test_lira_equals_the_form_in_the_docs(name, dtype):
-    """Values and errors of both groups; scores are made without looking at the groups."""
+    """Values and errors of both groups; scores are made without looking at groups."""
     made = small_fleet(name)
     scores = scores_of(made, dtype=dtype)
     found = rows_of(scores)
@@ -43,11 +43,9 @@ def test_lira_equals_the_form_in_the_docs(name, dtype):
     assert np.isinf(score).any() or name in ("smooth", "15 nearest")
     for k, group in enumerate(scores.group_names):
         own = made.group == k
-        member, row, value = (
-            made.member[:, own],
-            found[LIRA, group],
-            advantage(score, made, k),
-        )
+        member = made.member[:, own]
+        row = found[LIRA, group]
+        value = advantage(score, made, k)
         assert row.value == pytest.approx(value, abs=1e-6)
         error = max(slow.clustered_error(score[:, own], member), abs(value) / own.sum())
         assert row.standard_error == pytest.approx(error, rel=1e-6)
@@ -68,7 +66,7 @@ def n_unknown(member) -> int:
 
 
 def test_log_odds_that_models_give_themselves_are_never_cut():
-    """A network may be as sure as it likes; only probabilities are cut, and only LiRA's."""
+    """Networks may be as sure as they like: only LiRA's probabilities are cut."""
     made = small_fleet("forest")
     as_logits, as_probabilities = (
         rows_of(scores_of(made, from_probabilities=known)) for known in (False, True)
@@ -87,7 +85,8 @@ def test_log_odds_that_models_give_themselves_are_never_cut():
 @pytest.mark.slow
 def test_people_with_three_records_are_called_the_more_exposed():
     """All records of a person are in training, or none is, and the audit is told so."""
-    rng, clumps = np.random.default_rng(0), np.array([1.0, 3.0])
+    rng = np.random.default_rng(0)
+    clumps = np.array([1.0, 3.0])
     for _ in range(2):
         drawn = people(rng, 500, apart=0.5, n_features=5)
         copied = People(

@@ -1,4 +1,4 @@
-"""Attacks on single models: independent oracles, hand-made cases, closed forms, coverage."""
+"""Attacks on single models: other programs, hand-made cases, closed forms, coverage."""
 
 import math
 
@@ -24,7 +24,8 @@ def auc(score, member):
 
 
 def threshold(loss, member):
-    return single.loss_threshold(ranked(-loss, member), loss)
+    order = ranked(-loss, member)
+    return single.loss_threshold(order, loss[order.order])
 
 
 @given(SCORES)
@@ -32,10 +33,8 @@ def test_auc_and_delong_against_the_textbook(rows):
     score, member = (np.array(column) for column in zip(*rows, strict=True))
     found = auc(score, member)
     assert found.value + 0.5 == pytest.approx(roc_auc_score(member, score), abs=1e-12)
-    expected, smaller = (
-        slow.auc_parts(score, member),
-        min(found.n_members, found.n_nonmembers),
-    )
+    expected = slow.auc_parts(score, member)
+    smaller = min(found.n_members, found.n_nonmembers)
     delong = math.sqrt(sum(part**2 for part in expected))
     least = abs(found.value) / smaller
     assert found.standard_error == pytest.approx(max(delong, least), abs=1e-12)
@@ -56,7 +55,7 @@ def test_the_threshold_is_the_mean_training_loss_and_not_the_best(rows):
 
 
 def test_proposition_1_does_not_hold():
-    """All correct, confident on members only: gap 0, and the threshold attack finds everybody."""
+    """All right, confident on members only: gap 0, but the attack finds everybody."""
     member = np.arange(100) < 70
     loss = single.loss_of(np.where(member, 5.3, 0.1))
     found = threshold(loss, member)
@@ -65,7 +64,8 @@ def test_proposition_1_does_not_hold():
 
 
 def test_attacks_at_chance_are_centred_and_their_errors_honest():
-    rng, member = np.random.default_rng(2), np.arange(2_400) < 1_400
+    rng = np.random.default_rng(2)
+    member = np.arange(2_400) < 1_400
     found = [
         threshold(rng.exponential(size=300), rng.permutation(300) < 210)
         for _ in range(800)
@@ -82,7 +82,8 @@ def test_attacks_at_chance_are_centred_and_their_errors_honest():
 
 
 def test_losses_and_confidences_are_those_of_the_true_label():
-    logits, labels = np.array([-2.0, 0.3, 40.0, -750.0]), np.array([1, 0, 1, 0])
+    logits = np.array([-2.0, 0.3, 40.0, -750.0])
+    labels = np.array([1, 0, 1, 0])
     logit = single.true_label_logit(logits, labels)
     chance = 1 / (1 + np.exp(-logits[:3]))
     expected = [
@@ -96,14 +97,14 @@ def test_losses_and_confidences_are_those_of_the_true_label():
 
 
 def hand_made(n_nonmembers, moved=0.0):
-    """Non-members score 1 to n; of ten members three lie above all of them, one at ``moved``."""
+    """Non-members score 1 to n; of ten members three lie above, one at ``moved``."""
     rest = [moved, *[0.0] * 6, *[1e9] * 3]
     score = np.concatenate([np.arange(1.0, n_nonmembers + 1), rest])
     return ranked(score, np.arange(len(score)) >= n_nonmembers)
 
 
 def test_tpr_excess_by_hand():
-    """Just above the 990th of 1,000 counts, level with it does not; ten non-members lie above."""
+    """Above the 990th of 1,000 counts, level with it does not: ten others lie above."""
     for moved, caught in ((0.0, 0.3), (990.5, 0.4), (990.0, 0.3)):
         found = single.tpr_excess(hand_made(1_000, moved), fpr=0.01)
         assert found.value == pytest.approx(caught - 11 / 1_001)

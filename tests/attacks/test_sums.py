@@ -1,4 +1,4 @@
-"""Sums over sets of records: right, and the same bits in whatever order they are taken."""
+"""Sums over sets of records: right, and the same bits in whatever order."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,8 @@ def test_sums_against_plain_ones(n_records):
 
 def test_the_order_of_adding_changes_no_bit(monkeypatch):
     rng = np.random.default_rng(1)
-    rows, sets = rng.normal(size=(3, 3_000)), rng.random((70, 3_000)) < 0.3
+    rows = rng.normal(size=(3, 3_000))
+    sets = rng.random((70, 3_000)) < 0.3
     exact = ExactSums(rows)
     expected = exact.raw(sets)
     assert (expected + exact.raw(~sets) == exact.total).all()
@@ -40,7 +41,8 @@ def test_divisions_against_a_loop():
     rng = np.random.default_rng(0)
     codes = placebo_groupings(rng.integers(-1, 3, 200), 4, rng)
     divisions = Divisions(codes, 3)
-    numbers, flags = rng.normal(size=(2, 200)), rng.random((3, 200)) < 0.5
+    numbers = rng.normal(size=(2, 200))
+    flags = rng.random((3, 200)) < 0.5
     found = divisions.sums(numbers, flags)
     for d, g in np.ndindex(4, 3):
         chosen = codes[d] == g
@@ -76,14 +78,15 @@ def test_the_largest_numbers_of_many_records_are_exact():
 
 
 def test_draws_are_divisions_of_the_same_size_and_never_the_real_one(monkeypatch):
-    """As good as never among shuffles: a difference that none has gets the smallest p there is."""
+    """A difference that no shuffle has gets the smallest p-value there is."""
     rng = np.random.default_rng(2)
     inside = rng.random(400) < 0.3
     found = turned_sums(np.eye(400, dtype=np.float32), inside, 500, rng)
     assert np.isin(found, (0, 1)).all()
     assert (found.sum(axis=1) == inside.sum()).all()
     assert len(np.unique(found, axis=0)) > 490
-    inside, sizes = np.arange(1_001) < 300, set[int]()
+    inside = np.arange(1_001) < 300
+    sizes = set[int]()
     monkeypatch.setattr(
         sums, "all_turns", lambda *one: sizes.add(len(one[1])) or all_turns(*one)
     )
@@ -96,7 +99,8 @@ def test_draws_are_divisions_of_the_same_size_and_never_the_real_one(monkeypatch
 def test_every_record_and_every_two_are_drawn_as_often():
     """As often as among all subsets of that size, whoever is in the group in truth."""
     rng = np.random.default_rng(3)
-    inside, n_times = np.arange(40) < 12, 40_000
+    inside = np.arange(40) < 12
+    n_times = 40_000
     found = turned_sums(np.eye(40, dtype=np.float32), inside, n_times, rng)
     together = (found.T @ found / n_times)[np.triu_indices(40, 1)]
     for seen, chance in ((found.mean(axis=0), 12 / 40), (together, 12 / 40 * 11 / 39)):

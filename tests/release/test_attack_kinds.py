@@ -1,4 +1,4 @@
-"""The registry of costs: complete, documented, and no name means anything by its spelling."""
+"""The attacks: complete, documented, and no name means anything by its spelling."""
 
 import re
 from pathlib import Path
@@ -57,7 +57,8 @@ def test_what_the_docs_say_of_a_cost_is_what_its_row_says():
     }
     assert lines.keys() & PROXIES.keys()
     for name in lines.keys() & PROXIES.keys():
-        proxy, (found, scale, *_) = PROXIES[name], lines[name].split(" | ")
+        proxy = PROXIES[name]
+        (found, scale, *_) = lines[name].split(" | ")
         assert found.split(", ")[0] == places.get(proxy.basis, "per model")
         assert scale == proxy.scale.unit.replace("1/2", "½")
 

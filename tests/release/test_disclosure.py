@@ -1,4 +1,4 @@
-"""What counts give away, against an attacker who tries every table that fits the release."""
+"""What counts reveal, against an attacker who tries every table that fits."""
 
 import itertools
 
@@ -13,14 +13,12 @@ from pcer.release.disclosure import (
 
 
 def released(table: np.ndarray, detail: Detail) -> tuple[int, ...]:
-    """What a reader knows of one group in one model, (part, label, predicted) counts; and labels.
+    """What readers know of one group's (part, label, predicted) counts, and its labels.
 
     Those are in the exact tables of other models of the split.
     """
-    labels, right = (
-        table.sum(axis=2).ravel().tolist(),
-        table.trace(axis1=1, axis2=2).tolist(),
-    )
+    labels = table.sum(axis=2).ravel().tolist()
+    right = table.trace(axis1=1, axis2=2).tolist()
     positive = int(table[1, :, 1].sum())
     return {
         Detail.COUNTS: tuple(table.ravel().tolist()),
@@ -31,7 +29,7 @@ def released(table: np.ndarray, detail: Detail) -> tuple[int, ...]:
 
 
 def test_a_reader_who_knows_the_rule_is_certain_of_nobody():
-    """Slow and obvious: every pair of tables that gets the same detail and looks the same."""
+    """Slow and obvious: all pairs of tables with the same detail that look the same."""
     parts = [[[4 - fp, fp], [fn, 5 - fn]] for fp in range(5) for fn in range(6)]
     pairs = np.array([*itertools.product(parts, parts)])
     detail = [Detail(level) for level in coarsened(pairs[:, :, None])[:, 0]]

@@ -73,8 +73,10 @@ def example(schema: dict[str, Any], form: str) -> Any:
 
 def full_release(form: str = "counts") -> dict[str, Any]:
     """A release that has every field of the format; no two places share an object."""
-    tree, groups = example(SCHEMA, form), ["one", "two"]
-    tree["version"], tree["subject"]["groups"] = 3, groups
+    tree = example(SCHEMA, form)
+    groups = ["one", "two"]
+    tree["version"] = 3
+    tree["subject"]["groups"] = groups
     (tables,) = tree["runs"][0]["groups"].values()
     tree["runs"][0]["groups"] = dict.fromkeys(groups, tables)
     tree["placebo"][0]["groups"] = groups
@@ -269,12 +271,13 @@ FIELDS = {name for record in RECORDS for name in record.get("properties", {})}
 
 @pytest.mark.parametrize("form", FORMS)
 def test_errors_name_fields_keys_and_positions_and_nothing_else(form):
-    """Every bad value in every place: no class, no form, no word of the validator in a path."""
+    """Every bad value in every place: no path has a word of the validator."""
     whole = full_release(form)
     assert refused(whole) is None
     others = {"accuracy", "positive_rate", "n"} if form == "counts" else set(CELLS)
     assert FIELDS - names_in(whole) == others
-    known, n_errors = names_in(whole) | FIELDS, 0
+    known = names_in(whole) | FIELDS
+    n_errors = 0
     others = [place for place in places(whole) if form == "counts" or "groups" in place]
     for place, bad in itertools.product(others, BAD_VALUES):
         error = refused(put(whole, place, bad))
@@ -284,7 +287,8 @@ def test_errors_name_fields_keys_and_positions_and_nothing_else(form):
         ):  # fine; or the format, the version, or two places that do not fit
             continue
         n_errors += 1
-        path, where = found[1], field_path(place)
+        path = found[1]
+        where = field_path(place)
         assert set(re.sub(r"\[\d+\]", "", path).split(".")) <= known | names_in(bad), (
             place,
             bad,
@@ -295,7 +299,8 @@ def test_errors_name_fields_keys_and_positions_and_nothing_else(form):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_errors_name_what_is_missing_or_unknown(form):
-    whole, missing = full_release(form), set()
+    whole = full_release(form)
+    missing = set()
     mappings = {
         "groups",
         "exposure",
@@ -413,7 +418,8 @@ SMALL = Limits(
     }.items(),
 )
 def test_every_limit_is_named_and_can_be_lifted(limit, shape):
-    tree, wider = release_of(**shape), replace(SMALL, n_exposures=9)
+    tree = release_of(**shape)
+    wider = replace(SMALL, n_exposures=9)
     error = refused(tree, limits=SMALL if limit == "n_exposures" else wider)
     assert error.field == limit
     assert "allow it by name" in str(error)

@@ -46,7 +46,8 @@ def test_a_copy_with_other_runs_has_arrays_and_a_digest_of_its_own(release, deep
 
 def test_arrays_by_hand_that_nobody_alters():
     release = pcer.read_release(ROOT / "tests" / "releases" / "counts.release.json")
-    (first, *_), run = panels(release), release.runs[0]
+    (first, *_) = panels(release)
+    run = release.runs[0]
     tables = [run.groups[name] for name in release.subject.groups]
     row = first.seeds.index(run.seed)
     assert first.epsilon == run.budget

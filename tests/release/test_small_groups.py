@@ -1,4 +1,4 @@
-"""Nobody is found in a small group, nor by subtracting one released table from another."""
+"""Nobody is found in a small group, nor by subtracting one table from another."""
 
 import itertools
 
@@ -29,7 +29,7 @@ MOST_ATOMS = 5  # of one table that are looked for: the rarest stand anywhere
 
 
 def models(people: np.ndarray) -> list[Model]:
-    """Of (split, part, atom, label) counts; each atom is a record that stands for many people."""
+    """Of (split, part, atom, label) counts; an atom is one record for many."""
     part, atom, label = (axis.ravel() for axis in np.indices(people.shape[1:]))
     return [Model(atom, part, label == 1, own.ravel()) for own in people]
 
@@ -56,8 +56,10 @@ def alone(sizes: np.ndarray, **rule: bool) -> Regrouping:
     return regroup(Disclosure(**rule), [letters], models(sizes))[0]
 
 
-LARGE, SMALL = (90, 90, 40, 40), (3, 3, 3, 3)
-MIDDLE, NEXT = (80, 70, 30, 30), (50, 50, 20, 20)
+LARGE = (90, 90, 40, 40)
+SMALL = (3, 3, 3, 3)
+MIDDLE = (80, 70, 30, 30)
+NEXT = (50, 50, 20, 20)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,8 @@ def test_every_split_counts_and_a_note_says_why():
     found = alone(sizes)
     assert found.names == ("B", "A + 1 small group")
     assert found.note == (
-        "Small groups were joined, so that neither this table nor several together are about fewer "
+        "Small groups were joined, so that neither this table nor several together are "
+        "about fewer "
         "than 10 people of one label in training or in test."
     )
     with pytest.raises(InputError) as caught:
@@ -127,7 +130,7 @@ def test_what_is_released_rests_on_enough_people():
 
 
 def told(released, counts, least: int) -> set[int]:
-    """Slow and obvious: sizes of all sets of atoms without which the tables have a lower rank.
+    """Slow and obvious: sizes of all sets of atoms without which the rank is lower.
 
     Some combination of tables is then 0 on all other atoms, so that it is about these
     alone.
@@ -137,7 +140,8 @@ def told(released, counts, least: int) -> set[int]:
         [row == code for row in rows for code in np.unique(row)], dtype=float
     )
     cells = np.moveaxis(counts, 2, 3).reshape(-1, counts.shape[2])
-    found, rank = set[int](), np.linalg.matrix_rank(inside)
+    found = set[int]()
+    rank = np.linalg.matrix_rank(inside)
     for atoms in itertools.product((False, True), repeat=counts.shape[2]):
         sizes = cells @ np.array(atoms)
         if (
@@ -155,10 +159,8 @@ def told_before(*attributes: Attribute, counts: np.ndarray) -> set[int]:
 
 def test_a_crossing_less_its_margin_is_one_person() -> None:
     # Of the men 1 has no race, so men less the crossings of men are one person.
-    sex, race = (
-        attribute("sex", [0, 0, 1, 1, 1]),
-        attribute("race", [0, 1, 0, 1, NOBODY]),
-    )
+    sex = attribute("sex", [0, 0, 1, 1, 1])
+    race = attribute("race", [0, 1, 0, 1, NOBODY])
     both = attribute("both", [0, 1, 2, 3, NOBODY])
     counts = even(20, 30, 20, 30, 1)
     assert told_before(sex, both, counts=counts) == {1}
@@ -188,8 +190,10 @@ def test_two_groups_and_few_without_one_cannot_be_released() -> None:
 
 def test_what_a_coarse_table_hides_is_not_had_from_another_attribute() -> None:
     rng = np.random.default_rng(1)
-    race, sex = rng.choice(["a", "b", "c"], 900), rng.choice(["f", "m"], 900)
-    label, part = rng.random(900) < 0.5, np.where(rng.random(900) < 0.7, *SPLITS)
+    race = rng.choice(["a", "b", "c"], 900)
+    sex = rng.choice(["f", "m"], 900)
+    label = rng.random(900) < 0.5
+    part = np.where(rng.random(900) < 0.7, *SPLITS)
     is_right = (rng.random(900) < 0.75) | (
         (race == "c") & (part == "train")
     )  # no error there
@@ -215,7 +219,8 @@ def test_what_a_coarse_table_hides_is_not_had_from_another_attribute() -> None:
 
 def test_the_attribute_named_last_gives_way_first() -> None:
     # Each attribute alone is large, but group b2 is a0 less two people.
-    first, second = attribute("a", [0, 0, 1, 1]), attribute("b", [0, 1, 1, 2])
+    first = attribute("a", [0, 0, 1, 1])
+    second = attribute("b", [0, 1, 1, 2])
     counts = even(30, 2, 40, 30)
     assert told_before(first, second, counts=counts) == {2}
     for attributes in ([first, second], [second, first]):
@@ -226,7 +231,8 @@ def test_the_attribute_named_last_gives_way_first() -> None:
 
 
 def test_what_is_not_written_says_why() -> None:
-    first, second = attribute("a", [0, 0, 1]), attribute("b", [0, 1, 1])
+    first = attribute("a", [0, 0, 1])
+    second = attribute("b", [0, 1, 1])
     released = regroup(RULE, [first, second], models(even(30, 2, 40)))
     assert released[1].names == ()
     assert released[1].note.startswith("attribute 'b': fewer than two groups are left")
@@ -258,7 +264,8 @@ def test_no_combination_of_released_tables_is_small() -> None:
 def test_a_difference_of_two_people_is_not_released() -> None:
     # X has no region and ward 0; R alone has ward 2, which is joined: r0 + r1 - w0 is R
     # less X.
-    region, ward = attribute("r", [0, 1, 2, NOBODY, 0]), attribute("w", [0, 0, 1, 0, 2])
+    region = attribute("r", [0, 1, 2, NOBODY, 0])
+    ward = attribute("w", [0, 0, 1, 0, 2])
     counts = even(30, 40, 20, 1, 1)
     released = regroup(RULE, [region, ward], models(counts))
     assert released[0].names == ("r0", "r1")
@@ -282,7 +289,8 @@ def test_a_difference_of_two_people_is_not_released() -> None:
     ],
 )
 def test_combinations_with_any_coefficients_are_found(codes, shares, people) -> None:
-    rows, shares = np.array(codes), np.array(shares)
+    rows = np.array(codes)
+    shares = np.array(shares)
     space = orth(
         np.array([1.0 * (row == k) for row in rows for k in np.unique(row)]).T
     ).T
@@ -302,7 +310,7 @@ def test_a_search_that_runs_out_of_time_is_refused(monkeypatch) -> None:
 
 
 def table(rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Two to four attributes with rare values and missing ones; 70 of 100 of a label train."""
+    """Two to four attributes with rare and missing values; 70% of a label train."""
     n = int(rng.integers(400, 1_500))
     columns = {}
     for name in "abcd"[: rng.integers(2, 5)]:
@@ -335,7 +343,9 @@ def certain(made: dict[str, pcer.Release], data: dict) -> int:
         int
     )
     n_atoms = len(n)
-    rows, bounds, empty = [], [], np.zeros(n_atoms, dtype=bool)
+    rows = []
+    bounds = []
+    empty = np.zeros(n_atoms, dtype=bool)
     place = np.arange(8 * n_atoms).reshape(n_atoms, 8)  # by part, label and answer
     for a in range(n_atoms):
         rows.append(place[a])
@@ -359,7 +369,8 @@ def certain(made: dict[str, pcer.Release], data: dict) -> int:
         (np.ones(len(row)), (row, column)), shape=(len(rows), place.size)
     ).tocsr()
     equal = LinearConstraint(matrix, bounds, bounds)
-    found, sides = 0, np.array([[0, 1, 2, 3], [0, 1, 4, 5], [0, 2, 4, 6]])
+    found = 0
+    sides = np.array([[0, 1, 2, 3], [0, 1, 4, 5], [0, 2, 4, 6]])
     sides = np.concatenate([sides, 7 - sides])
     possible = np.zeros((n_atoms, len(sides)), dtype=bool)  # in some table that fits
     for a in np.flatnonzero((n < 10) & ~empty)[:MOST_ATOMS]:
@@ -376,7 +387,7 @@ def certain(made: dict[str, pcer.Release], data: dict) -> int:
 
 
 def released_blocks(release, name, data) -> dict[str, list[int]]:
-    """Which values each released group holds; found by its size, as joined ones have no names."""
+    """The values of each released group, found by size: joined ones have no names."""
     column = np.array([-1 if v is None else v for v in data["features"][name]])
     values = np.unique(column[column >= 0]).tolist()
     tables = {

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pcer.attacks.attack import BudgetScores, attack_models
+from pcer.attacks.attack import attack_models
 from pcer.attacks.exposure_rows import count_models, exposure_from_scores, with_costs
 from pcer.attacks.permutation import permutation_tests
 from pcer.attacks.placebo import check_with_coins, draw_coins, placebo_groupings
+from pcer.attacks.scorers import BudgetScores
 from pcer.attacks.single import beyond_reference, log_odds
 from pcer.attacks.sums import Divisions
 

@@ -1,7 +1,12 @@
-"""All attacks on the models of one setting, for the groups of several attributes at once.
+"""How exposed are groups, by every attack on the models of one setting?
 
-Losses, paired differences and the scores of LiRA and RMIA do not depend on groups. They
-are computed once; only ranks and sums are taken group by group.
+``exposure_rows`` calls ``attack_models`` for every setting, with the groups of several
+attributes at once: losses, paired differences and the scores of LiRA and RMIA do not
+depend on groups. They are computed once; only ranks and sums are taken group by group.
+
+Two kinds of attack are run. Those that rank records within a model are rows of ATTACKS
+in ``scorers``, which says how to add one. Paired attacks compare models with a record
+and models without it.
 """
 
 from __future__ import annotations
@@ -9,165 +14,96 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from pcer.attacks import lira, pooled, single
+from pcer.attacks import pooled, single
 from pcer.attacks.pooled import PairedPool, Pool, RankedPool, Rate
 from pcer.attacks.ranking import rank
+from pcer.attacks.scorers import (
+    BudgetScores,
+    Scorer,
+    record_blocks,
+    scorers_by_scores,
+    true_label_confidence,
+)
 from pcer.attacks.sums import Divisions, Groups
 from pcer.measuring.measure import number
-from pcer.metrics import (
-    BoolArray,
-    Counts,
-    FloatArray,
-    IntArray,
-    accuracy,
-    positive_rate,
-)
-from pcer.release import attack_kinds
+from pcer.metrics import BoolArray, Counts, FloatArray, accuracy, positive_rate
+from pcer.release.attack_kinds import GAP, PAIRED_CONFIDENCE, PAIRED_GAP
 from pcer.release.panel import Panel, PooledExposures
 from pcer.release.records import Exposure, PooledExposure
 
-PAIRED = attack_kinds.PAIRED_GAP.name, attack_kinds.PAIRED_CONFIDENCE.name
-LIRA = attack_kinds.LIRA.name
-OFFLINE = attack_kinds.LIRA_OFFLINE.name
-RMIA = attack_kinds.RMIA.name
-CALIBRATED = {proxy.name for proxy in attack_kinds.BY_SHADOWS}
-EXACTLY = LIRA, RMIA  # attacks that the first placebo groupings also meet exactly
-REFERENCE = attack_kinds.REFERENCE.name
-# records whose models are compared at a time: memory does not grow with their number
-BLOCK = 2048
-# By attack, its result from one model's ranking of one group and its losses; None where
-# there is none. Results with ``parts`` (each record's influence) are also averaged over
-# the models.
-MODEL_ATTACKS: dict[str, single.Attack] = {
-    attack_kinds.THRESHOLD.name: single.loss_threshold,
-    attack_kinds.AUC_ADVANTAGE.name: single.auc_advantage,
-    attack_kinds.TPR_AT_1_PERCENT.name: lambda ranked, loss: single.tpr_excess(
-        ranked, fpr=0.01
-    ),
-    attack_kinds.TPR_AT_01_PERCENT.name: lambda ranked, loss: single.tpr_excess(
-        ranked, fpr=0.001
-    ),
-}
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BudgetScores:
-    """Scores of every record by all models of one setting, checked once.
-
-    Attributes:
-        logits: (seed, record) log odds of label 1, which is predicted from 0 on.
-        labels: (record,) 0 or 1.
-        member: (seed, record) whether the seed's model was trained on the record.
-        group: (record,) position in ``group_names``; -1 where the group is not known.
-        group_names: the groups, in the order of the release.
-        predicted: (seed, record) whether label 1 is predicted, where that does not
-            follow from the log odds.
-        reference: (seed, record) log odds of the true label minus those of reference
-            models that never saw the record; None where there are none.
-        from_probabilities: whether the log odds are ``log_odds`` of probabilities, some
-            of which may be exactly 0 or 1: LiRA cuts those, and never log odds that
-            models give directly.
-        has_probabilities: whether the log odds mean anything beyond their sign; if not,
-            only the paired gap can be measured.
-        epsilon: the setting's budget; infinite without differential privacy.
-        model: the model's name; None where there is only one.
-    """
-
-    logits: npt.NDArray[np.floating[Any]]
-    labels: IntArray
-    member: BoolArray
-    group: IntArray
-    group_names: tuple[str, ...]
-    predicted: BoolArray | None = None
-    reference: FloatArray | None = None
-    from_probabilities: bool = False
-    has_probabilities: bool = True
-    epsilon: float = math.inf
-    model: str | None = None
-
-    def __post_init__(self) -> None:
-        shape = self.logits.shape
-        n = self.labels.size
-        if self.logits.ndim != 2 or shape[1] != n or self.member.shape != shape:
-            raise ValueError(
-                f"logits and member must both be (seed, record) over the {n} records of labels, "
-                f"but their shapes are {shape} and {self.member.shape}; transpose or select them."
-            )
-        beyond = np.zeros(shape) if self.reference is None else self.reference
-        answers = self.answers
-        codes = self.group
-        must = {
-            "group must hold a position in group_names, or -1, for each record.": (
-                codes.shape == (n,) and codes.max(initial=-1) < len(self.group_names)
-            ),
-            "labels must be 0 and 1; compare them with the positive label first.": (
-                np.isin(self.labels, (0, 1)).all()
-            ),
-            "logits must be finite; a probability of exactly 0 or 1 has no log odds.": (
-                np.isfinite(self.logits).all()
-            ),
-            "member must be boolean; convert it with member == 1.": self.member.dtype
-            == np.bool_,
-            "reference must be finite and (seed, record), as logits are.": (
-                beyond.shape == shape and np.isfinite(beyond).all()
-            ),
-            "predicted must be boolean and (seed, record), as member is.": (
-                answers.shape == shape and answers.dtype == np.bool_
-            ),
-        }
-        for sentence, holds in must.items():
-            if not holds:
-                raise ValueError(sentence)
-
-    @property
-    def answers(self) -> BoolArray:
-        """(seed, record) whether label 1 is predicted."""
-        return (
-            np.asarray(self.logits >= 0) if self.predicted is None else self.predicted
-        )
-
-    @cached_property
-    def split(self) -> IntArray:
-        """(seed,) the same number for models that were trained on the same records."""
-        codes: dict[bytes, int] = {}
-        return np.array(
-            [codes.setdefault(row.tobytes(), len(codes)) for row in self.member]
-        )
-
-    @property
-    def n_splits(self) -> int:
-        """Number of distinct splits."""
-        return int(self.split.max(initial=-1)) + 1
-
-    @property
-    def released_epsilon(self) -> float | None:
-        """The epsilon as a release writes it: None without differential privacy."""
-        return None if math.isinf(self.epsilon) else self.epsilon
+# What all views of the same models share.
+SHARED = ("logits", "labels", "member", "predicted", "reference")
+# One model's results, by attack and group; None where there is none.
+ModelResults = dict[str, list[single.Advantage | None]]
+# The same by attack, division and group.
+Found = dict[Scorer, dict[Groups, list[single.Advantage | None]]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Attacked:
-    """Results of all attacks on the models of one setting, for the groups of one attribute."""
+    """Results of all attacks on one setting's models, for the groups of one attribute.
 
-    runs: list[dict[str, dict[str, Exposure]]]  # by model, group and proxy
-    rows: list[PooledExposure]  # over all models
-    # By attack, (record,) numbers whose group means are the exposures; then the same
-    # for the positive rate on test records. NaN for records of no group. They never
-    # leave the trainer.
+    Attributes:
+        runs: by model, group and attack.
+        rows: over all models.
+        exposure: by attack, (record,) numbers whose group means are the exposures; NaN
+            for records of no group. They never leave the trainer.
+        benefit: the same for the positive rate on test records.
+        positive_rate: (model, group) on test records.
+        coins: what an audit would see of placebo groups, one after the other.
+        exact: by attack that is tried exactly, the first placebo groupings attacked as
+            the real one.
+    """
+
+    runs: list[dict[str, dict[str, Exposure]]]
+    rows: list[PooledExposure]
     exposure: dict[str, FloatArray]
     benefit: FloatArray
-    positive_rate: FloatArray  # (model, group) on test records
-    coins: Panel | None = (
-        None  # what an audit would see of placebo groups, one after the other
-    )
-    # By attack, LiRA and RMIA, each of the first placebo groupings attacked exactly.
+    positive_rate: FloatArray
+    coins: Panel | None = None
     exact: Mapping[str, Sequence[PooledExposures]] = field(default_factory=dict)
+
+
+class View(NamedTuple):
+    """The groups of one attribute, real and made-up."""
+
+    scores: BudgetScores
+    groups: Groups
+    placebos: Divisions | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pools:
+    """Every attack over all models of a setting, for every attribute.
+
+    Attributes:
+        ranked: attacks that rank records, with a value for some group.
+        paired: paired attacks, by name.
+        luck: (model, record) see ``pooled.luck_of``.
+    """
+
+    ranked: dict[Scorer, RankedPool]
+    paired: dict[str, PairedPool]
+    luck: FloatArray
+
+    @property
+    def plain(self) -> dict[str, Pool]:
+        """Attacks whose models do not calibrate each other, by name."""
+        of_single: dict[str, Pool] = {}
+        for scorer, pool in self.ranked.items():
+            if not scorer.kind.is_calibrated:
+                of_single[scorer.kind.name] = pool
+        return of_single
+
+    @property
+    def by_name(self) -> dict[str, Pool]:
+        """All attacks: plain ones first, then paired ones, then calibrated ones."""
+        ranked = {scorer.kind.name: pool for scorer, pool in self.ranked.items()}
+        return {**self.plain, **self.paired, **ranked}
 
 
 def attack_models(
@@ -182,240 +118,258 @@ def attack_models(
         scores: one for each attribute; all but the groups are the same arrays.
         coins: for each attribute placebo groupings to attack as well, or None.
     """
-    models = scores[0]
-    coins = list(coins) or [None] * len(scores)
-    shared = ("logits", "labels", "member", "predicted", "reference")
-    if any(
-        getattr(view, name) is not getattr(models, name)
-        for view in scores
-        for name in shared
+    _require_same_models(scores)
+    views = []
+    for of_attribute, placebos in zip(
+        scores, coins or [None] * len(scores), strict=True
     ):
-        raise ValueError("All views must share their logits, labels and membership.")
-    divisions = [Groups(view.group, len(view.group_names)) for view in scores]
-    paired, luck, calibrated = _several_models(models)
-    runs, ranked = _ranked_pools(
-        models, calibrated, divisions, [flips for flips in coins if flips]
-    )
-    of_runs = {name: pool for name, pool in ranked.items() if name not in CALIBRATED}
-    pools: dict[str, Pool] = {**of_runs, **paired, **ranked}
+        groups = Groups(of_attribute.group, len(of_attribute.group_names))
+        views.append(View(of_attribute, groups, placebos))
+
+    paired, luck = _paired_pools(scores[0])
+    ranked, of_models = _ranked_pools(scores[0], views)
+    pools = Pools(ranked=ranked, paired=paired, luck=luck)
     attacked = []
-    for a, (view, groups, flips) in enumerate(
-        zip(scores, divisions, coins, strict=True)
-    ):
-        benefit, gap = pooled.record_rates(
-            models.answers, models.labels, models.member, groups
-        )
-        rows = _rows(view, groups, pools, benefit, pooled.separation(luck, groups))
-        rows.sort(key=lambda row: row.proxy not in of_runs)
-        carried = {row.proxy for row in rows}
-        shares = {
-            name: pool.by_record(groups)
-            for name, pool in pools.items()
-            if name in carried
-        }
-        exact = flips.exact if flips else []
-        attacked.append(
-            Attacked(
-                runs=[_exposures(view.group_names, run) for run in runs[a]],
-                rows=rows,
-                exposure={
-                    attack_kinds.GAP.name: groups.by_record(gap.value, gap.own),
-                    **shares,
-                },
-                benefit=groups.by_record(benefit.value, benefit.own),
-                positive_rate=benefit.by_model,
-                coins=coin_panel(models, flips, pools) if flips else None,
-                exact={
-                    name: [pools[name].exposures(division) for division in exact]
-                    for name in EXACTLY
-                    if exact and name in pools
-                },
-            )
-        )
+    for view, results in zip(views, of_models, strict=True):
+        attacked.append(_attacked(view, pools, results))
     return attacked
 
 
-ModelFound = dict[
-    str, list[single.Advantage | None]
-]  # one model's results, by attack and group
+def _require_same_models(scores: Sequence[BudgetScores]) -> None:
+    first = scores[0]
+    for view in scores:
+        if any(getattr(view, name) is not getattr(first, name) for name in SHARED):
+            raise ValueError(
+                "All views must share their logits, labels and membership."
+            )
 
 
-def _several_models(
-    models: BudgetScores,
-) -> tuple[dict[str, PairedPool], FloatArray, dict[str, FloatArray]]:
-    """Paired attacks, luck of models (``luck_of``), scores by attack (model, record), if any."""
+def _paired_pools(models: BudgetScores) -> tuple[dict[str, PairedPool], FloatArray]:
+    """The paired attacks that the models allow, and the models' luck."""
     shape = models.member.shape
-    answers = models.answers
-    names = PAIRED[: (1 + models.has_probabilities) if shape[0] > 1 else 0]
-    paired = {name: PairedPool(*shape) for name in names}
+    pools = {}
+    if len(models.member) > 1:
+        pools[PAIRED_GAP.name] = PairedPool(*shape)
+        if models.has_probabilities:
+            pools[PAIRED_CONFIDENCE.name] = PairedPool(*shape)
+
     luck = np.empty(shape)
-    is_calibrated = models.has_probabilities and models.n_splits >= lira.LEAST_MODELS
-    standing, difference, offline, rmia = np.empty((4, *shape))
-    largest = (
-        lira.largest_log_odds(models.logits) if models.from_probabilities else math.inf
-    )
-    for first in range(0, shape[1], BLOCK):
-        block = slice(first, first + BLOCK)
-        member = models.member[:, block]
-        labels = models.labels[block]
-        logit = single.true_label_logit(models.logits[:, block], labels)
-        confidence = single.confidence_of(logit)
-        sides = pooled.Sides(member)
-        is_right = answers[:, block] == (labels == 1)
-        for pool, values in zip(paired.values(), (is_right, confidence), strict=False):
-            pool.add(block, values, sides)
+    answers = models.answers
+    for block in record_blocks(len(models.labels)):
+        sides = pooled.Sides(models.member[:, block])
+        confidence = true_label_confidence(models, block)
+        is_right = answers[:, block] == (models.labels[block] == 1)
+        values = {PAIRED_GAP.name: is_right, PAIRED_CONFIDENCE.name: confidence}
+        for name, pool in pools.items():
+            pool.add(block, values[name], sides)
         luck[:, block] = pooled.luck_of(confidence, sides)
-        if is_calibrated:
-            cut = logit if math.isinf(largest) else np.clip(logit, -largest, largest)
-            others = lira.other_models(cut, member, models.split)
-            standing[:, block], difference[:, block] = lira.ratio_parts(cut, others)
-            offline[:, block] = lira.offline_ratio(cut, others)
-            others = lira.other_models(confidence, member, models.split)
-            rmia[:, block] = lira.rmia_ratio(confidence, others)
-    if not is_calibrated:
-        return paired, luck, {}
-    inside, outside = (
-        lira.of_others(x, models.split) for x in (models.member, ~models.member)
-    )
-    for target, (n_in, n_out) in enumerate(zip(inside, outside, strict=True)):
-        member = models.member[target]
-        has_both = (n_in > 0) & (n_out > 0)
-        if has_both[member].any() and has_both[~member].any():
-            parts = standing[target], difference[target]
-            standing[target] = lira.shrunk_ratio(*parts, n_in, n_out)
-        else:  # folds: the other models reveal who was out
-            standing[target] = np.nan
-    return paired, luck, {LIRA: standing, OFFLINE: offline, RMIA: rmia}
+    return pools, luck
 
 
 def _ranked_pools(
+    models: BudgetScores, views: Sequence[View]
+) -> tuple[dict[Scorer, RankedPool], list[list[ModelResults]]]:
+    """Attacks that rank records: over all models, and by attribute and model."""
+    pools: dict[Scorer, RankedPool] = {}
+    of_models: list[list[ModelResults]] = []
+    for _ in views:
+        of_models.append([{} for _ in models.member])
+    for scores_of, scorers in scorers_by_scores(models):
+        scores = scores_of(models)
+        if scores is None:
+            continue
+        added = {scorer: _empty_pool(scorer, models, views) for scorer in scorers}
+        for model in range(len(models.member)):
+            found = _add_model(added, models, scores, model)
+            for view, results in zip(views, of_models, strict=True):
+                results[model] |= _results_of(view, found)
+        pools |= _with_values(added, models)
+    return pools, of_models
+
+
+def _results_of(view: View, found: Found) -> ModelResults:
+    """One model's results for the groups of one attribute, by attack."""
+    return {scorer.kind.name: found[scorer][view.groups] for scorer in found}
+
+
+def _with_values(
+    pools: Mapping[Scorer, RankedPool], models: BudgetScores
+) -> dict[Scorer, RankedPool]:
+    """The filled pools that have a value for some group."""
+    for scorer, pool in pools.items():
+        if scorer.scored is not None:
+            pool.is_complete = scorer.scored(models)
+    return {scorer: pool for scorer, pool in pools.items() if pool.has_values}
+
+
+def _empty_pool(
+    scorer: Scorer, models: BudgetScores, views: Sequence[View]
+) -> RankedPool:
+    """A pool for real groups, for all placebo groups at once, and for exact ones."""
+    divisions = [view.groups for view in views]
+    whole = []
+    for view in views:
+        if view.placebos is not None:
+            whole.append(view.placebos.whole)
+            if scorer.kind.is_tried_exactly:
+                divisions += view.placebos.exact
+    return RankedPool(divisions, len(models.member), whole)
+
+
+def _add_model(
+    pools: Mapping[Scorer, RankedPool],
     models: BudgetScores,
-    calibrated: Mapping[str, FloatArray],
-    divisions: Sequence[Groups],
-    coins: Sequence[Divisions],
-) -> tuple[list[list[ModelFound]], dict[str, RankedPool]]:
-    """For every attribute the results of single models, and the means over models."""
-    # Scores (model, record) to rank records by, each with the attacks that use the
-    # ranks.
-    columns: list[tuple[list[str], FloatArray]] = []
-    if models.has_probabilities:
-        columns.append(
-            ([*MODEL_ATTACKS], single.true_label_logit(models.logits, models.labels))
-        )
-        if models.reference is not None:
-            columns.append(([REFERENCE], models.reference))
-    columns += [([name], scores) for name, scores in calibrated.items()]
-    n_models = len(models.member)
-    whole = [flips.whole for flips in coins]
-    every = [*divisions, *(division for flips in coins for division in flips.exact)]
-    pools = {
-        name: RankedPool(every if name in EXACTLY else divisions, n_models, whole)
-        for names, _ in columns
-        for name in names
-    }
-    runs: list[list[ModelFound]] = [[] for _ in divisions]
-    for model, member in enumerate(models.member):
-        found: dict[str, dict[Groups, list[single.Advantage | None]]] = {}
-        for names, scores in columns:
-            ranked = rank(scores[model], member, [*pools[names[0]].found])
-            is_loss = names[0] in MODEL_ATTACKS
-            of_scores = (
-                single.reference_advantage
-                if REFERENCE in names
-                else single.auc_advantage
-            )
-            score = single.loss_of(scores[model]) if is_loss else scores[model]
-            for name in names:
-                attack = MODEL_ATTACKS.get(name, of_scores)
-                found[name] = pools[name].add(model, ranked, attack, score)
-        for run, groups in zip(runs, divisions, strict=True):
-            run.append({name: own[groups] for name, own in found.items()})
-    if (
-        LIRA in pools
-    ):  # no ratio where a target's other models all had the record in, or all out
-        n_in = models.member[np.unique(models.split, return_index=True)[1]].sum(axis=0)
-        pools[LIRA].is_complete = (n_in > 1) & (n_in < models.n_splits - 1)
-    return runs, {name: pool for name, pool in pools.items() if pool.has_values}
+    scores: FloatArray,
+    model: int,
+) -> Found:
+    """Rank one model's records once for attacks that share their scores."""
+    divisions: dict[Groups, None] = {}
+    for pool in pools.values():
+        divisions |= dict.fromkeys(pool.found)
+    ranked = rank(scores[model], models.member[model], list(divisions))
+    found = {}
+    for scorer, pool in pools.items():
+        found[scorer] = pool.add(model, ranked, scorer.statistic, scores[model])
+    return found
+
+
+def _attacked(view: View, pools: Pools, of_models: Sequence[ModelResults]) -> Attacked:
+    """The results of all attacks for the groups of one attribute."""
+    models = view.scores
+    groups = view.groups
+    benefit, gap = pooled.record_rates(
+        models.answers, models.labels, models.member, groups
+    )
+    rows = _rows(view, pools, benefit)
+    rows.sort(key=lambda row: row.proxy not in pools.plain)
+    carried = {row.proxy for row in rows}
+
+    exposure = {GAP.name: groups.by_record(gap.value, gap.own)}
+    for name, pool in pools.by_name.items():
+        if name in carried:
+            exposure[name] = pool.by_record(groups)
+    coins = None
+    if view.placebos is not None:
+        coins = coin_panel(models, view.placebos, pools.by_name)
+    return Attacked(
+        runs=[_exposures(models.group_names, results) for results in of_models],
+        rows=rows,
+        exposure=exposure,
+        benefit=groups.by_record(benefit.value, benefit.own),
+        positive_rate=benefit.by_model,
+        coins=coins,
+        exact=_exact(pools, view.placebos),
+    )
 
 
 def _exposures(
-    group_names: Sequence[str], found: ModelFound
+    group_names: Sequence[str], results: ModelResults
 ) -> dict[str, dict[str, Exposure]]:
-    """One model's ``exposure`` of a release, by group and proxy."""
-    return {
-        group: {
-            name: advantage.exposure()
-            for name, of_groups in found.items()
-            if (advantage := of_groups[k]) is not None
-            and math.isfinite(advantage.value)
-        }
-        for k, group in enumerate(group_names)
-    }
+    """One model's ``exposure`` of a release, by group and attack."""
+    by_group: dict[str, dict[str, Exposure]] = {name: {} for name in group_names}
+    for attack, advantages in results.items():
+        for name, advantage in zip(group_names, advantages, strict=True):
+            if advantage is not None and math.isfinite(advantage.value):
+                by_group[name][attack] = advantage.exposure()
+    return by_group
 
 
-def _rows(
-    scores: BudgetScores,
-    groups: Groups,
-    pools: Mapping[str, Pool],
-    benefit: Rate,
-    apart: FloatArray,
-) -> list[PooledExposure]:
+def _rows(view: View, pools: Pools, benefit: Rate) -> list[PooledExposure]:
     """Rows of ``pooled_exposure``, group by group."""
-    found = {name: pool.exposures(groups, benefit) for name, pool in pools.items()}
-    if REFERENCE in found and len(scores.member) == 1:  # see ``reference_advantage``
-        sides = groups.sums(scores.member, ~scores.member).T
-        least = [
-            single.error_at_chance(*both) if both.all() else math.nan for both in sides
-        ]
-        errors = found[REFERENCE].standard_error, found[REFERENCE].null_error
-        error, null = np.maximum(errors, least)
-        found[REFERENCE] = replace(
-            found[REFERENCE], standard_error=error, null_error=null
-        )
-    return [
-        pooled_row(
-            costs,
-            k,
-            model=scores.model,
-            epsilon=scores.released_epsilon,
-            group=group,
-            proxy=name,
-            n_excluded=int(pools[name].n_excluded(groups)[k]),
-            separation=number(apart[k]),
-        )
-        for k, group in enumerate(scores.group_names)
-        for name, costs in found.items()
-        if math.isfinite(costs.value[k])
-    ]
+    scores = view.scores
+    found = _pooled_exposures(view, pools, benefit)
+    separation = pooled.separation(pools.luck, view.groups)
+    rows = []
+    for k, group in enumerate(scores.group_names):
+        for name, exposures in found.items():
+            if math.isfinite(exposures.value[k]):
+                row = pooled_row(
+                    exposures,
+                    k,
+                    model=scores.model,
+                    epsilon=scores.released_epsilon,
+                    group=group,
+                    proxy=name,
+                    n_excluded=int(pools.by_name[name].n_excluded(view.groups)[k]),
+                    separation=number(separation[k]),
+                )
+                rows.append(row)
+    return rows
 
 
-def pooled_row(costs: PooledExposures, k: int, **key: Any) -> PooledExposure:
-    """The exposure of group ``k`` as a row of a release; ``key`` names group and setting."""
-    names = ("value", "standard_error", "null_error", "benefit_covariance")
-    numbers: dict[str, Any] = {name: number(getattr(costs, name)[k]) for name in names}
-    return PooledExposure(**numbers, **key, n_records=int(costs.n_records[k]))
+def _pooled_exposures(
+    view: View, pools: Pools, benefit: Rate
+) -> dict[str, PooledExposures]:
+    """By attack, the exposures of one attribute's groups over all models."""
+    scores = view.scores
+    found = {}
+    for name, pool in pools.by_name.items():
+        found[name] = pool.exposures(view.groups, benefit)
+    if len(scores.member) == 1:
+        for scorer in pools.ranked:
+            if scorer.is_error_at_least_chance:
+                name = scorer.kind.name
+                found[name] = _with_chance_errors(found[name], scores, view.groups)
+    return found
+
+
+def _with_chance_errors(
+    exposures: PooledExposures, scores: BudgetScores, groups: Groups
+) -> PooledExposures:
+    """One model's exposures, with errors of at least those of an AUC at chance.
+
+    See ``single.reference_advantage``.
+    """
+    least = []
+    for n_members, n_nonmembers in groups.sums(scores.member, ~scores.member).T:
+        has_both = n_members > 0 and n_nonmembers > 0
+        error = (
+            single.error_at_chance(n_members, n_nonmembers) if has_both else math.nan
+        )
+        least.append(error)
+    return replace(
+        exposures,
+        standard_error=np.maximum(exposures.standard_error, least),
+        null_error=np.maximum(exposures.null_error, least),
+    )
+
+
+def _exact(
+    pools: Pools, placebos: Divisions | None
+) -> dict[str, list[PooledExposures]]:
+    """By attack that is tried exactly, the first placebo groupings attacked alone."""
+    if placebos is None or not placebos.exact:
+        return {}
+    exact = {}
+    for scorer, pool in pools.ranked.items():
+        if scorer.kind.is_tried_exactly:
+            name = scorer.kind.name
+            exact[name] = [pool.exposures(division) for division in placebos.exact]
+    return exact
+
+
+def pooled_row(exposures: PooledExposures, k: int, **key: Any) -> PooledExposure:
+    """The exposure of group ``k`` as a row of a release; ``key`` names its fields."""
+    return PooledExposure(
+        value=float(exposures.value[k]),
+        standard_error=number(exposures.standard_error[k]),
+        null_error=number(exposures.null_error[k]),
+        benefit_covariance=number(exposures.benefit_covariance[k]),
+        n_records=int(exposures.n_records[k]),
+        **key,
+    )
 
 
 def coin_panel(
     models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]
 ) -> Panel:
     """What an audit would see of all placebo groups, one after the other."""
-    positive = models.labels == 1
-    answers = models.answers
-    cells = (
-        answers & positive,
-        answers & ~positive,
-        ~(answers | positive),
-        ~answers & positive,
-    )
-    train, test = (
-        Counts(*coins.sums(*(side & cell for cell in cells)).reshape(4, len(side), -1))
-        for side in (models.member, ~models.member)
-    )
+    train = _counts(models, models.member, coins)
+    test = _counts(models, ~models.member, coins)
     benefit, _ = pooled.record_rates(
         models.answers, models.labels, models.member, coins.whole
     )
-    found = {name: cost.exposures(coins, benefit) for name, cost in costs.items()}
+    exposures = {name: pool.exposures(coins, benefit) for name, pool in costs.items()}
     return Panel(
         epsilon=models.epsilon,
         model=models.model,
@@ -431,6 +385,20 @@ def coin_panel(
         n_test=test.n,
         exposure={},
         pooled={
-            name: cost for name, cost in found.items() if np.isfinite(cost.value).any()
+            name: one for name, one in exposures.items() if np.isfinite(one.value).any()
         },
     )
+
+
+def _counts(models: BudgetScores, side: BoolArray, coins: Divisions) -> Counts:
+    """Confusion counts (model, placebo group) of each model's records on one side."""
+    answers = models.answers
+    positive = models.labels == 1
+    cells = (
+        answers & positive,
+        answers & ~positive,
+        ~(answers | positive),
+        ~answers & positive,
+    )
+    sums = coins.sums(*(side & cell for cell in cells))
+    return Counts(*sums.reshape(len(cells), len(side), -1))

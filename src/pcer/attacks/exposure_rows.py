@@ -1,7 +1,7 @@
-"""The one way from models' scores to the exposure rows of a release, for any kind of model.
+"""How do models' scores become the exposure rows of a release, for any kind of model?
 
-Sweeps, fitted estimators, predictions and tables all come here, so that all give the
-same attacks.
+Sweeps, fitted estimators, predictions and tables all come here (``with_costs``), so
+that all give the same attacks, and anybody's own scores (``exposure_from_scores``).
 """
 
 from __future__ import annotations
@@ -9,30 +9,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from pcer.attacks.attack import (
-    LIRA,
-    PAIRED,
-    Attacked,
-    BudgetScores,
-    attack_models,
-    pooled_row,
-)
+from pcer.attacks.attack import Attacked, attack_models, pooled_row
 from pcer.attacks.lira import LEAST_MODELS
 from pcer.attacks.placebo import (
     CHECKING,
+    Drawn,
     TaskRunner,
     check_with_coins,
     draw_coins,
     one_by_one,
 )
 from pcer.attacks.pooled import clustered_auc
-from pcer.attacks.sums import Divisions
+from pcer.attacks.scorers import BudgetScores
 from pcer.errors import InputError
-from pcer.release.attack_kinds import AUC_ADVANTAGE, PROXIES, RATE, Basis, Proxy
+from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.release.attack_kinds import (
+    AUC_ADVANTAGE,
+    LIRA,
+    PAIRED_GAP,
+    PROXIES,
+    RATE,
+    Basis,
+    Proxy,
+)
 from pcer.release.build import (
     Counted,
     CountedRun,
@@ -42,22 +45,16 @@ from pcer.release.build import (
     count_entries,
 )
 from pcer.release.columns import column_of, named_columns, numbers_of, required_column
-from pcer.release.records import PooledExposure
+from pcer.release.records import Exposure, PooledExposure
 from pcer.release.small_groups import Attribute
 from pcer.wording import setting_name
 
 PLACEBO = "placebo"  # the name of the made-up-groups check in ``not_computed``
-AUC = AUC_ADVANTAGE.name
-# Attacks that every release should have; TPR at a small FPR needs thousands of people
-# in a group.
-MEASURED = tuple(
-    proxy
-    for proxy in PROXIES.values()
-    if proxy.basis in (Basis.MODEL, Basis.MODELS) and proxy.scale is not RATE
-)
-# LiRA must be weaker than the loss attack by this many errors before a note says so
+# LiRA must be weaker than the loss attack by this many errors before a note says so.
 WEAKER = 3.0
 MOST_NAMED = 5  # groups and settings that a note names
+
+Result = TypeVar("Result")
 
 
 def count_models(
@@ -65,7 +62,10 @@ def count_models(
     settings: Sequence[BudgetScores],
     models: Sequence[tuple[int, str]],
 ) -> Counted:
-    """Counts of every setting's models, which have these seeds and splits; one at a time."""
+    """Counts of every setting's models, which have these seeds and splits.
+
+    One model is counted at a time.
+    """
     runs: list[CountedRun] = []
     for scores in settings:
         positive = scores.labels == 1
@@ -73,12 +73,13 @@ def count_models(
         for model, member, predicted in zip(
             models, scores.member, answers, strict=True
         ):
-            key = RunKey(scores.released_epsilon, *model, scores.model)
-            split = np.where(member, 0, 1)
-            run = np.zeros_like(scores.labels)
             entries = Entries(
-                run=run, split=split, positive=positive, predicted=predicted
+                run=np.zeros_like(scores.labels),
+                split=np.where(member, 0, 1),
+                positive=positive,
+                predicted=predicted,
             )
+            key = RunKey(scores.released_epsilon, *model, scores.model)
             counted = count_entries(entries, [key], attribute)
             runs += counted.runs
     return replace(counted, runs=tuple(runs))
@@ -94,7 +95,7 @@ def with_costs(
     run: TaskRunner = one_by_one,
     on_step: Callable[[str], None] = lambda doing: None,
 ) -> list[Counted]:
-    """Add to the counts every attack that the models allow, and the made-up-groups check.
+    """Add to the counts every attack that models allow, and the made-up-groups check.
 
     Args:
         counted: by attribute; runs in the order of the settings, and of the models of
@@ -108,62 +109,71 @@ def with_costs(
         on_step: called with the name of each step after the attacks.
     """
     by_attribute = [*zip(*settings, strict=True)]
-    drawn: list[tuple[Divisions | None, str]] = [(None, "")] * len(counted)
-    if facts.split_kind == "random":
-        drawn = [
-            (None, no_coin) if no_coin else draw_coins(views) for views in by_attribute
-        ]
-    coins = [flips for flips, _ in drawn]
-    found = list(run([(attack_models, (views, coins)) for views in settings]))
+    drawn = [_drawn(views, facts, no_coin) for views in by_attribute]
+    coins = [one.coins for one in drawn]
+    attacked = list(run([(attack_models, (views, coins)) for views in settings]))
     on_step(CHECKING)
+
     released = []
-    for own, scores, whole, (flips, reason) in zip(
-        counted, by_attribute, zip(*found, strict=True), drawn, strict=True
+    for own, views, results, one in zip(
+        counted, by_attribute, zip(*attacked, strict=True), drawn, strict=True
     ):
-        absent = not_computed(scores, whole)
-        attacked = [
-            replace(
-                setting,
-                runs=[
-                    {
-                        g: {k: x for k, x in of.items() if k not in without}
-                        for g, of in own.items()
-                    }
-                    for own in setting.runs
-                ],
-                rows=[row for row in setting.rows if row.proxy not in without],
-                exposure={
-                    k: x for k, x in setting.exposure.items() if k not in without
-                },
-            )
-            for setting in whole
-        ]
+        absent = not_computed(views, results)
+        if one.reason:
+            absent[PLACEBO] = one.reason
+        remaining = [_left(result, without) for result in results]
         placebo = []
-        if flips is not None:
+        if one.coins is not None:
             placebo = check_with_coins(
-                scores, attacked, flips, outcome=facts.outcome, run=run
+                views, remaining, one.coins, outcome=facts.outcome, run=run
             )
-        exposures = (exposure for setting in attacked for exposure in setting.runs)
-        few = {
-            f"LiRA and RMIA need at least {LEAST_MODELS} splits per budget and there are "
-            f"{view.n_splits}; they were not run.": None
-            for view in scores
-            if view.n_splits < LEAST_MODELS
-        }
-        released.append(
-            replace(
-                own,
-                runs=tuple(
-                    replace(model, exposure=exposure)
-                    for model, exposure in zip(own.runs, exposures, strict=True)
-                ),
-                pooled=[row for setting in attacked for row in setting.rows],
-                placebo=placebo,
-                not_computed=absent | ({PLACEBO: reason} if reason else {}),
-                notes=[*own.notes, *few, *weaker_notes(scores, attacked)],
-            )
-        )
+        notes = [*few_split_notes(views), *weaker_notes(views, remaining)]
+        whole = replace(own, placebo=placebo, not_computed=absent)
+        released.append(_with_results(whole, remaining, notes))
     return released
+
+
+def _drawn(views: Sequence[BudgetScores], facts: ReleaseFacts, no_coin: str) -> Drawn:
+    """Placebo groupings of one attribute, where the splits are random."""
+    if facts.split_kind != "random":
+        return Drawn(None, "")
+    if no_coin:
+        return Drawn(None, no_coin)
+    return draw_coins(views)
+
+
+def _left(attacked: Attacked, without: Collection[str]) -> Attacked:
+    """The results of one setting, without those of some attacks."""
+    runs = []
+    for by_group in attacked.runs:
+        runs.append({name: _less(found, without) for name, found in by_group.items()})
+    return replace(
+        attacked,
+        runs=runs,
+        rows=[row for row in attacked.rows if row.proxy not in without],
+        exposure=_less(attacked.exposure, without),
+    )
+
+
+def _less(by_attack: dict[str, Result], without: Collection[str]) -> dict[str, Result]:
+    return {name: one for name, one in by_attack.items() if name not in without}
+
+
+def _with_results(
+    counted: Counted, attacked: Sequence[Attacked], notes: Sequence[str]
+) -> Counted:
+    """The counts with what attacks found; runs are by setting, then by model."""
+    exposures: list[dict[str, dict[str, Exposure]]] = []
+    rows: list[PooledExposure] = []
+    for setting in attacked:
+        exposures += setting.runs
+        rows += setting.rows
+    runs = []
+    for run, exposure in zip(counted.runs, exposures, strict=True):
+        runs.append(replace(run, exposure=exposure))
+    return replace(
+        counted, runs=tuple(runs), pooled=rows, notes=[*counted.notes, *notes]
+    )
 
 
 def not_computed(
@@ -172,54 +182,87 @@ def not_computed(
     """By attack, why some setting does not have it."""
     reasons: dict[str, str] = {}
     for setting, result in zip(settings, attacked, strict=True):
-        of_runs = (found.keys() for run in result.runs for found in run.values())
-        carried = set(result.exposure).union(*of_runs)
-        for proxy in MEASURED:
-            if proxy.name not in carried and proxy.name not in reasons:
-                which = "" if setting.model is None else f"{setting.model}: "
-                reasons[proxy.name] = which + _reason(setting, proxy)
+        carried = set(result.exposure)
+        for by_group in result.runs:
+            carried.update(*by_group.values())
+        which = "" if setting.model is None else f"{setting.model}: "
+        for kind in _expected():
+            if kind.name not in carried and kind.name not in reasons:
+                reasons[kind.name] = which + _reason(setting, kind)
     return reasons
 
 
-def _reason(setting: BudgetScores, proxy: Proxy) -> str:
-    if not setting.has_probabilities and proxy.name != PAIRED[0]:
+def _expected() -> list[Proxy]:
+    """Attacks that every release should have.
+
+    TPR at a small FPR is not among them: it needs thousands of people in a group.
+    """
+    of_scores = (Basis.MODEL, Basis.MODELS)
+    kinds = [kind for kind in PROXIES.values() if kind.basis in of_scores]
+    return [kind for kind in kinds if kind.scale is not RATE]
+
+
+def _reason(setting: BudgetScores, kind: Proxy) -> str:
+    """Why a setting has no such attack."""
+    if not setting.has_probabilities and kind is not PAIRED_GAP:
         return (
-            "the models give no probabilities (predict_proba, y_score), and other scores are not "
-            "comparable between models"
+            "the models give no probabilities (predict_proba, y_score), and other "
+            "scores are not comparable between models"
         )
-    if setting.n_splits < proxy.least_models:
-        return f"it needs at least {proxy.least_models} splits, and there are {setting.n_splits}"
+    if setting.n_splits < kind.least_models:
+        return (
+            f"it needs at least {kind.least_models} splits, and there are "
+            f"{setting.n_splits}"
+        )
     return (
         "no group has records that enough models trained on and enough others held out"
     )
+
+
+def few_split_notes(settings: Sequence[BudgetScores]) -> list[str]:
+    """A note for each number of splits that is too small for LiRA and RMIA."""
+    few = {view.n_splits: None for view in settings if view.n_splits < LEAST_MODELS}
+    return [
+        f"LiRA and RMIA need at least {LEAST_MODELS} splits per budget and there are "
+        f"{n}; they were not run."
+        for n in few
+    ]
 
 
 def weaker_notes(
     settings: Sequence[BudgetScores], attacked: Sequence[Attacked]
 ) -> list[str]:
     """A note where LiRA is weaker than the plain loss attack by more than 3 errors."""
-    weaker = []
+    weaker: list[str] = []
     for setting, result in zip(settings, attacked, strict=True):
-        if not {LIRA, AUC} <= result.exposure.keys():
-            continue
-        short = result.exposure[AUC] - result.exposure[LIRA]
-        for k, name in enumerate(setting.group_names):
-            own = short[setting.group == k]
-            if len(own) < 2 or not np.isfinite(own).all():
-                continue
-            error = own.std(ddof=1) / math.sqrt(len(own))
-            if own.mean() > WEAKER * error:
-                where = setting_name(setting.model, setting.released_epsilon)
-                weaker.append(
-                    f"{name!r} at {where} (by {own.mean():.3f} ± {error:.3f})"
-                )
+        exposure = result.exposure
+        if LIRA.name in exposure and AUC_ADVANTAGE.name in exposure:
+            difference = exposure[AUC_ADVANTAGE.name] - exposure[LIRA.name]
+            weaker += _weaker_groups(setting, difference)
     if not weaker:
         return []
-    more = f" and {len(weaker) - MOST_NAMED} more" if len(weaker) > MOST_NAMED else ""
+    named = "; ".join(weaker[:MOST_NAMED])
+    if len(weaker) > MOST_NAMED:
+        named += f" and {len(weaker) - MOST_NAMED} more"
     return [
         "LiRA finds less than the plain loss attack and understates exposure of "
-        f"{'; '.join(weaker[:MOST_NAMED])}{more}."
+        f"{named}."
     ]
+
+
+def _weaker_groups(setting: BudgetScores, difference: FloatArray) -> list[str]:
+    """Groups of one setting whose mean (record,) difference is far above its error."""
+    weaker = []
+    for k, name in enumerate(setting.group_names):
+        of_group = difference[setting.group == k]
+        if len(of_group) < 2 or not np.isfinite(of_group).all():
+            continue
+        mean = of_group.mean()
+        error = of_group.std(ddof=1) / math.sqrt(len(of_group))
+        if mean > WEAKER * error:
+            where = setting_name(setting.model, setting.released_epsilon)
+            weaker.append(f"{name!r} at {where} (by {mean:.3f} ± {error:.3f})")
+    return weaker
 
 
 def exposure_from_scores(
@@ -239,25 +282,58 @@ def exposure_from_scores(
         epsilon: the budget; infinite without differential privacy.
         proxy: the name of the attack in the release.
 
-    >>> table = {"record": "abcd", "group": "xxyy", "member": [1, 0, 1, 0], "score": [3, 1, 2, 1]}
+    >>> table = {"record": "abcd", "group": "xxyy", "member": [1, 0, 1, 0]}
+    >>> table["score"] = [3, 1, 2, 1]
     >>> [row.value for row in exposure_from_scores(table, epsilon=1.0, proxy="mine")]
     [0.5, 0.5]
     """
+    rows = _score_rows(table)
+    released = []
+    for k, name in enumerate(rows.group_names):
+        scores, member = _by_model(rows, rows.group == k)
+        exposures = clustered_auc(scores, member)
+        if not math.isfinite(exposures.value[0]):
+            continue
+        row = pooled_row(
+            exposures,
+            0,
+            epsilon=None if math.isinf(epsilon) else epsilon,
+            group=name,
+            proxy=proxy,
+            n_excluded=int(np.isnan(scores).any(axis=0).sum()),
+        )
+        released.append(row)
+    return released
+
+
+class ScoreRows(NamedTuple):
+    """A long table of scores: a row for each record and model, arrays over the row."""
+
+    record: IntArray
+    group: IntArray  # -1 for none
+    group_names: list[str]
+    member: FloatArray  # 1 for those that the model was trained on, else 0
+    score: FloatArray
+    model: IntArray
+
+
+def _score_rows(table: Any) -> ScoreRows:
+    """The columns of a user's table of scores, checked."""
     columns = named_columns(table, None)
     for name in ("record", "group", "member", "score"):
         if name not in columns:
             raise InputError(
-                f"The table of scores has no column {name!r}; it has {', '.join(columns)}: rename "
-                "it."
+                f"The table of scores has no column {name!r}; it has "
+                f"{', '.join(columns)}: rename it."
             )
     record = required_column(columns["record"], name="record").codes
     group = column_of(columns["group"], "group")
-    score, member = (
-        numbers_of(columns[x], len(record), name=x) for x in ("score", "member")
-    )
+    score = numbers_of(columns["score"], len(record), name="score")
+    member = numbers_of(columns["member"], len(record), name="member")
     model = np.zeros(len(record), dtype=np.int64)
     if "model" in columns:
         model = required_column(columns["model"], name="model").codes
+
     lengths = {len(column) for column in (record, group.codes, score, member, model)}
     if len(lengths) > 1:
         raise InputError(
@@ -271,29 +347,20 @@ def exposure_from_scores(
         raise InputError(
             "member must be True or False (1 or 0) for every record; recode it."
         )
-    rows = []
-    for k, name in enumerate(group.names):
-        chosen = group.codes == k
-        models, row = np.unique(model[chosen], return_inverse=True)
-        records, place = np.unique(record[chosen], return_inverse=True)
-        scores = np.full((len(models), len(records)), np.nan)
-        inside = np.zeros(scores.shape, dtype=bool)
-        scores[row, place] = score[chosen]
-        inside[row, place] = member[chosen] == 1
-        if int(np.isfinite(scores).sum()) < int(chosen.sum()):
-            raise InputError(
-                "A record appears twice for one model; give every model its own name in a column "
-                "model."
-            )
-        found = clustered_auc(scores, inside)
-        n_excluded = int(np.isnan(scores).any(axis=0).sum())
-        if math.isfinite(found.value[0]):
-            budget = None if math.isinf(epsilon) else epsilon
-            key = {
-                "epsilon": budget,
-                "group": name,
-                "proxy": proxy,
-                "n_excluded": n_excluded,
-            }
-            rows.append(pooled_row(found, 0, **key))
-    return rows
+    return ScoreRows(record, group.codes, group.names, member, score, model)
+
+
+def _by_model(rows: ScoreRows, chosen: BoolArray) -> tuple[FloatArray, BoolArray]:
+    """(model, record) scores of the chosen rows, NaN where none is; and members."""
+    models, row = np.unique(rows.model[chosen], return_inverse=True)
+    records, place = np.unique(rows.record[chosen], return_inverse=True)
+    scores = np.full((len(models), len(records)), np.nan)
+    member = np.zeros(scores.shape, dtype=bool)
+    scores[row, place] = rows.score[chosen]
+    member[row, place] = rows.member[chosen] == 1
+    if int(np.isfinite(scores).sum()) < int(chosen.sum()):
+        raise InputError(
+            "A record appears twice for one model; give every model its own name in a "
+            "column model."
+        )
+    return scores, member

@@ -1,9 +1,10 @@
-"""LiRA and RMIA, with the other models of the sweep as shadow models.
+"""LiRA and RMIA: how do a setting's other models calibrate a record's score?
 
-To attack one target model, everything (means, variances, exclusions) comes from the
-other models of the setting: anything that includes the target leaks its membership into
-the score. Sums over all models minus the target's value give that in one pass. No score
-depends on groups.
+``scorers`` calls these functions for blocks of records. The other models of the sweep
+are the shadow models. To attack one target model, everything (means, variances,
+exclusions) comes from the other models of the setting: anything that includes the
+target leaks its membership into the score. Sums over all models minus the target's
+value give that in one pass. No score depends on groups.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from pcer.metrics import BoolArray, FloatArray, IntArray, quotient
 from pcer.release import attack_kinds
 
 LEAST_MODELS = attack_kinds.LIRA.least_models
-ROUNDING = (
-    1e-12  # a sum of squares below this share of its terms is rounding, not spread
-)
+# A sum of squares below this share of its terms is rounding, not spread.
+ROUNDING = 1e-12
 EQUAL = 1e-9  # relative distance of scores that count as equal
-SINGLE_PRECISION = 1e-6  # relative error of log odds that were kept in single precision
+# Relative error of log odds that were kept in single precision.
+SINGLE_PRECISION = 1e-6
 TRIMMED = 0.05  # share of records trimmed at either end for the typical difference
 DECIMALS = 6  # of a score; scores that differ by less share a rank
 # Quantile of the distances from 0 or 1: twice the distance at which probabilities are
@@ -33,13 +34,17 @@ CUT_WITHOUT = 0.02  # the same where every probability is 0 or 1
 
 
 class Others(NamedTuple):
-    """Counts, means and spreads of the other models' scores, as arrays (target, record)."""
+    """What the other models of a target score: arrays (target, record).
+
+    ``in`` are those that were trained on the record, ``out`` the rest; ``squares`` are
+    sums of squared deviations from the mean.
+    """
 
     n_in: FloatArray
     n_out: FloatArray
     mean_in: FloatArray
     mean_out: FloatArray
-    squares_in: FloatArray  # sum of squared deviations from ``mean_in``
+    squares_in: FloatArray
     squares_out: FloatArray
 
     @property
@@ -50,21 +55,24 @@ class Others(NamedTuple):
 
 
 def rmia_ratio(confidence: FloatArray, others: Others) -> FloatArray:
-    """Ratio of the target's probability to the other models' average, in and out weighted alike."""
-    # Zarifzadeh et al. rank it among other records: the AUC within one model is the
-    # same.
+    """The target's probability over the other models' average.
+
+    p / ((mean_in + mean_out)/2): in and out weigh alike. Zarifzadeh et al. rank this
+    ratio among other records; the AUC within one model is the same.
+    """
     return quotient(confidence, (others.mean_in + others.mean_out) / 2)
 
 
 def largest_log_odds(values: npt.NDArray[np.floating[Any]]) -> float:
-    """Where LiRA cuts the log odds of one setting's probabilities; infinite if none is 0 or 1.
+    """Where LiRA cuts the log odds of one setting's probabilities.
+
+    A large number in place of a 1's log odds would dominate a record's variance: all
+    are cut to those of [h/2, 1 - h/2], with h the 1% quantile of distances from 0 or 1
+    of those neither 0 nor 1. Infinite if none is 0 or 1.
 
     >>> round(largest_log_odds(log_odds(np.array([0.0, 0.5, 1.0]))), 6)
     1.098612
     """
-    # A large number in place of a 1's log odds would dominate a record's variance: all
-    # are cut to [h/2, 1 - h/2], h being the 1% quantile of distances from 0 or 1 of
-    # those neither 0 nor 1.
     from scipy.special import expit
 
     size = np.abs(values)
@@ -77,17 +85,22 @@ def largest_log_odds(values: npt.NDArray[np.floating[Any]]) -> float:
 
 
 def other_models(values: FloatArray, member: BoolArray, split: IntArray) -> Others:
-    """Counts, means and squared deviations over models of other splits; NaN where there are none.
+    """Counts, means and squared deviations over models of other splits.
 
-    Models of the target's own split resemble it where it had a record in: they would
-    leak that.
+    Means are NaN where there is no such model. Models of the target's own split
+    resemble it where it had a record in: they would leak that.
     """
     centred = values - values[0]  # a shift per record: constant scores become exactly 0
-    n_in, mean_in, squares_in = _without_own(centred, member, split)
-    n_out, mean_out, squares_out = _without_own(centred, ~member, split)
+    inside = _without_own(centred, member, split)
+    outside = _without_own(centred, ~member, split)
     shift = values - centred
     return Others(
-        n_in, n_out, mean_in + shift, mean_out + shift, squares_in, squares_out
+        n_in=inside.n,
+        n_out=outside.n,
+        mean_in=inside.mean + shift,
+        mean_out=outside.mean + shift,
+        squares_in=inside.squares,
+        squares_out=outside.squares,
     )
 
 
@@ -95,40 +108,62 @@ def of_others(values: npt.NDArray[Any], split: IntArray) -> FloatArray:
     """(model, record) sums over the models of other splits."""
     if len(np.unique(split)) == len(split):
         return np.asarray(np.subtract(values.sum(axis=0), values, dtype=np.float64))
-    return np.array(
-        [values[split != own].sum(axis=0) for own in split], dtype=np.float64
-    )
+    sums = [values[split != of_target].sum(axis=0) for of_target in split]
+    return np.array(sums, dtype=np.float64)
 
 
-def _without_own(
-    values: FloatArray, chosen: BoolArray, split: IntArray
-) -> tuple[FloatArray, ...]:
-    """Count, mean and squared deviations of the chosen models of other splits."""
-    own = values * chosen
+class Side(NamedTuple):
+    """Count, mean and squared deviations (target, record) of some other models."""
+
+    n: FloatArray
+    mean: FloatArray
+    squares: FloatArray
+
+
+def _without_own(values: FloatArray, chosen: BoolArray, split: IntArray) -> Side:
+    """The chosen models of other splits."""
+    of_chosen = values * chosen
     n = of_others(chosen, split)
-    mean = quotient(of_others(own, split), n)
-    own *= own
-    squares = of_others(own, split)
+    mean = quotient(of_others(of_chosen, split), n)
+    of_chosen *= of_chosen
+    squares = of_others(of_chosen, split)
     rounding = ROUNDING * squares.max(axis=0)
     squares -= n * mean**2
-    return n, mean, np.where(squares > rounding, squares, 0.0)
+    return Side(n, mean, np.where(squares > rounding, squares, 0.0))
 
 
-def ratio_parts(values: FloatArray, others: Others) -> tuple[FloatArray, FloatArray]:
-    """The target's position, and the difference between in and out, both in deviations."""
-    # The difference is NaN where the others do not vary, or all had the record in, or
-    # all out. The position then is the score: infinite where in and out are two
-    # different constants, else 0.
-    n_in, n_out, inside, outside = others[:4]
+class RatioParts(NamedTuple):
+    """What a record's log likelihood ratio is made of: arrays (target, record)."""
+
+    standing: FloatArray
+    difference: FloatArray
+
+
+def ratio_parts(values: FloatArray, others: Others) -> RatioParts:
+    """The target's position, and the difference between in and out, both in deviations.
+
+    With the other models' common deviation s, the difference is d = (mean_in -
+    mean_out)/s, and the position z = (value - m)/s, where m is their overall mean. The
+    difference is NaN where the others do not vary, or all had the record in, or all
+    out. The position then is the score itself: infinite where in and out are two
+    different constants, else 0.
+    """
+    n_in, n_out, mean_in, mean_out = others[:4]
     deviation = others.deviation
-    difference = (inside - outside) / deviation
-    standing = (values - (n_in * inside + n_out * outside) / (n_in + n_out)) / deviation
-    apart = inside - outside
-    beyond = values - (inside + outside) / 2
-    largest = np.abs(values) + np.abs(inside) + np.abs(outside)
+    apart = mean_in - mean_out
+    difference = apart / deviation
+    mean = (n_in * mean_in + n_out * mean_out) / (n_in + n_out)
+    standing = (values - mean) / deviation
+    certain = _certain(values, apart, others)
+    return RatioParts(np.where(np.isnan(difference), certain, standing), difference)
+
+
+def _certain(values: FloatArray, apart: FloatArray, others: Others) -> FloatArray:
+    """The score where in and out are constants: infinite, above 0 on the side of in."""
+    beyond = values - (others.mean_in + others.mean_out) / 2
+    largest = np.abs(values) + np.abs(others.mean_in) + np.abs(others.mean_out)
     differs = np.minimum(np.abs(apart), np.abs(beyond)) > EQUAL * largest  # not of NaN
-    certain = np.where(differs, np.copysign(np.inf, apart * beyond), 0.0)
-    return np.where(np.isnan(difference), certain, standing), difference
+    return np.where(differs, np.copysign(np.inf, apart * beyond), 0.0)
 
 
 def shrunk_ratio(
@@ -137,14 +172,16 @@ def shrunk_ratio(
     n_in: npt.NDArray[Any],
     n_out: npt.NDArray[Any],
 ) -> FloatArray:
-    """Log likelihood ratio over the typical difference of each target, from ``ratio_parts``."""
-    # With tens of models a record's difference is mostly noise, and the plain ratio
-    # spends its power on guessing its sign. The prior gives differences a mean and a
-    # spread equal to their typical size over all records, noise removed; with many
-    # models the plain ratio remains.
-    noise = quotient(np.ones(1), n_in) + quotient(
-        np.ones(1), n_out
-    )  # variance of noise
+    """Log likelihood ratio over the typical difference of each target.
+
+    With tens of models a record's difference is mostly noise, and the plain ratio
+    spends its power on guessing its sign. The prior gives differences a mean and a
+    spread equal to their typical size D over all records, noise removed. With z and d
+    of ``ratio_parts``, the variance of noise v = 1/n_in + 1/n_out and the weight w = (D
+    d + v)/(D^2 + v), the score is w (z - D w (1/2 - n_in/(n_in + n_out))). With many
+    models the plain ratio remains.
+    """
+    noise = quotient(np.ones(1), n_in) + quotient(np.ones(1), n_out)
     # Over an estimated deviation a difference is Student's: its variance grows by this
     # factor.
     freedom = n_in + n_out - 2
@@ -157,28 +194,34 @@ def shrunk_ratio(
 
 
 def typical_difference(surplus: FloatArray) -> float:
-    """Root of the mean surplus over records, trimmed by 5% at either end; 0 if negative."""
+    """Root of the mean surplus over records, trimmed by 5% at either end.
+
+    0 if the mean is negative, or there is nothing finite.
+    """
     finite = surplus[np.isfinite(surplus)]
     n = len(finite)
-    n_cut = int(TRIMMED * len(finite))
     if not n:
         return 0.0
+    n_cut = int(TRIMMED * n)
     middle = np.partition(finite, (n_cut, n - 1 - n_cut))[n_cut : n - n_cut]
     return math.sqrt(max(middle.mean(), 0.0))
 
 
 def offline_ratio(values: FloatArray, others: Others) -> FloatArray:
-    """How far the target lies above the other models without the record, in deviations."""
-    # Infinite where two or more of these agree exactly and the target does not; 0 where
-    # it does.
+    """How far the target lies above the other models without the record, in deviations.
+
+    Infinite where two or more of these agree exactly and the target does not; 0 where
+    it does.
+    """
     deviation = np.sqrt(variance_of(others.squares_out, others.n_out))
-    score = np.asarray((values - others.mean_out) / deviation)
-    alike = np.isnan(score) & (others.n_out > 1)
     beyond = values - others.mean_out
+    score = np.asarray(beyond / deviation)
+    do_agree = np.isnan(score) & (others.n_out > 1)
     differs = np.abs(beyond) > EQUAL * (np.abs(values) + np.abs(others.mean_out))
-    return np.where(alike, np.where(differs, np.copysign(np.inf, beyond), 0.0), score)
+    certain = np.where(differs, np.copysign(np.inf, beyond), 0.0)
+    return np.where(do_agree, certain, score)
 
 
 def variance_of(squares: FloatArray, n: FloatArray) -> FloatArray:
-    """Sample variance from squared deviations; NaN where there is none, or no spread."""
+    """Sample variance from squared deviations; NaN without any, or without spread."""
     return quotient(squares, np.where(squares > 0, n - 1, 0))

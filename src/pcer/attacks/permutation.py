@@ -1,7 +1,8 @@
-"""Permutation tests: do two groups differ by more than randomly drawn groups of the same records?
+"""Do two groups differ by more than randomly drawn groups of the same records?
 
-If an attribute has nothing to do with memorisation or outcomes, every division of the
-same records into groups of these sizes is as likely as the real one.
+``placebo`` calls ``permutation_tests`` for every pair of groups. If an attribute has
+nothing to do with memorisation or outcomes, every division of the same records into
+groups of these sizes is as likely as the real one.
 
 Each record has one number per setting and attack, whose group mean is the exposure that
 is audited (``Groups.by_record``), and one for the benefit. Differences are studentised,
@@ -29,7 +30,7 @@ ROUNDING = 1e-12  # relative spread below which numbers count as constant
 
 
 class Permutations(NamedTuple):
-    """Adjusted p-values (setting, cost) of a pair (i, j); NaN where a test cannot be made."""
+    """Adjusted p-values (setting, attack) of a pair of groups; NaN without a test."""
 
     exposure: FloatArray
     cross_product: FloatArray
@@ -62,114 +63,179 @@ def permutation_tests(
         seed: of the draws.
     """
     if min(int((group == side).sum()) for side in pair) < 2:
-        return Permutations(*np.full((2, *exposure.shape[:2]), np.nan))
+        nothing = np.full(exposure.shape[:2], np.nan)
+        return Permutations(nothing, nothing)
+    records = _pair_of(group, pair, strata)
+    exposure = exposure[..., records.rows]
+    benefit = benefit[..., records.rows]
+    is_given = np.asarray(np.isfinite(exposure + benefit[:, None]).all(axis=-1))
+    exposure = _levelled(np.where(is_given[..., None], exposure, 0.0), records.strata)
+    benefit = _levelled(np.nan_to_num(benefit), records.strata)
+    centre = Centre(exposure.mean(axis=-1), benefit.mean(axis=-1))
+    exact = _exact_sums(exposure, benefit, centre)
+
+    entropy = np.random.SeedSequence(seed, spawn_key=pair)
+    rng = np.random.Generator(np.random.PCG64(entropy))
+    sums = _drawn_sums(exact, records, n_draws, rng)
+    n = int(records.is_first.sum())
+    distances = []
+    for start in range(0, len(sums), BLOCK):
+        distances.append(_distances(exact, centre, sums[start : start + BLOCK], n))
+    by_statistic = np.concatenate(distances).reshape(len(sums), 2, -1)
+
+    shape = is_given.shape
+    family = is_given.ravel()
+    return Permutations(
+        exposure=step_down(by_statistic[:, 0], family).reshape(shape),
+        cross_product=step_down(by_statistic[:, 1], family).reshape(shape),
+    )
+
+
+class PairRecords(NamedTuple):
+    """The records of two groups; those of one stratum are adjacent."""
+
+    rows: IntArray  # which of all records
+    is_first: BoolArray  # whether it is in the first group
+    strata: list[slice]
+
+
+class Centre(NamedTuple):
+    """Mean numbers of all records of a pair."""
+
+    exposure: FloatArray  # (setting, attack)
+    benefit: FloatArray  # (setting,)
+
+
+def _pair_of(
+    group: IntArray, pair: tuple[int, int], strata: IntArray | None
+) -> PairRecords:
     rows = np.flatnonzero(np.isin(group, pair))
     levels = np.zeros(len(rows), dtype=np.int64) if strata is None else strata[rows]
-    order = np.argsort(levels, kind="stable")  # records of one stratum are adjacent
+    order = np.argsort(levels, kind="stable")
     rows = rows[order]
     levels = levels[order]
-    ends = np.append(np.flatnonzero(np.diff(levels)) + 1, len(rows))
-    parts = [slice(*both) for both in zip([0, *ends[:-1]], ends, strict=True)]
-    first = np.equal(group[rows], pair[0])
-    exposure = exposure[..., rows]
-    benefit = benefit[..., rows]
-    is_given = np.asarray(np.isfinite(exposure + benefit[:, None]).all(axis=-1))
-    exposure = _levelled(np.where(is_given[..., None], exposure, 0.0), parts)
-    benefit = _levelled(np.nan_to_num(benefit), parts)
-    centre = exposure.mean(axis=-1), benefit.mean(axis=-1)
-    e = _centred(exposure, centre[0]).reshape(-1, len(rows))
-    b = _centred(benefit, centre[1])
-    exact = ExactSums(e, e**2, e * np.repeat(b, exposure.shape[1], axis=0), b, b**2)
-    rng = np.random.Generator(
-        np.random.PCG64(np.random.SeedSequence(seed, spawn_key=pair))
-    )
-    sums = np.zeros((1 + n_draws, len(exact.total)))
-    sums[0] = exact.raw(first[None])[0]
-    for part in parts:
-        inside = first[part]
-        if len(inside) > SHUFFLED:
-            sums[1:] += turned_sums(exact.columns[part], inside, n_draws, rng)
-        else:
-            subsets = rng.permuted(np.tile(inside, (n_draws, 1)), axis=1)
-            sums[1:] += exact.raw(subsets, part)
-    blocks = (sums[at : at + BLOCK] for at in range(0, len(sums), BLOCK))
-    n = int(first.sum())
-    distances = np.concatenate(
-        [_distances(exact, centre, block, n) for block in blocks]
-    )
-    flat = distances.reshape(len(distances), 2, -1)
-    adjusted = (step_down(flat[:, k], is_given.ravel()) for k in range(2))
-    return Permutations(*(p.reshape(is_given.shape) for p in adjusted))
+    ends = np.append(np.flatnonzero(np.diff(levels)) + 1, len(rows)).tolist()
+    parts = [slice(*ends_of) for ends_of in zip([0, *ends[:-1]], ends, strict=True)]
+    return PairRecords(rows, np.equal(group[rows], pair[0]), parts)
 
 
-def _levelled(values: FloatArray, parts: list[slice]) -> FloatArray:
+def _levelled(values: FloatArray, strata: list[slice]) -> FloatArray:
     """Shift every stratum to the overall mean."""
-    if len(parts) == 1:
+    if len(strata) == 1:
         return values
-    out = values.copy()
+    shifted = values.copy()
     mean = values.mean(axis=-1, keepdims=True)
-    for part in parts:
-        out[..., part] += mean - values[..., part].mean(axis=-1, keepdims=True)
-    return out
+    for part in strata:
+        shifted[..., part] += mean - values[..., part].mean(axis=-1, keepdims=True)
+    return shifted
 
 
-def _distances(
-    exact: ExactSums, centre: tuple[FloatArray, FloatArray], sums: FloatArray, n: int
-) -> FloatArray:
-    """(draw, statistic, setting, attack) studentised difference of ``n`` records from the rest."""
-    sides = (sums, n), (exact.total - sums, len(exact.columns) - n)
-    both = (_means(exact.scaled(part) / size, size, *centre) for part, size in sides)
-    c, c_variance, r, r_variance, covariance = zip(*both, strict=True)
-    variance = np.zeros(c[0].shape)  # of R_i c_j - R_j c_i
-    for own, other in ((0, 1), (1, 0)):
-        variance += c[other] ** 2 * r_variance[own]
-        variance += r[other] ** 2 * c_variance[own]
-        variance -= 2 * c[other] * r[other] * covariance[own]
-    pairs = (
-        (c[0] - c[1], c_variance[0] + c_variance[1]),
-        (r[0] * c[1] - r[1] * c[0], variance),
-    )
-    return np.stack([_in_errors(*pair) for pair in pairs], axis=1)
-
-
-def _means(
-    means: FloatArray, n: int, exposure: FloatArray, benefit: FloatArray
-) -> tuple[FloatArray, ...]:
-    """Mean exposure and its variance, mean benefit and its variance, covariance of both."""
-    # ``means`` are those of distances from the centres ``exposure`` and ``benefit``,
-    # and of their products; results are (draw, setting, cost), those of the benefit the
-    # same for all costs.
-    ends = np.cumsum([exposure.size] * 3 + [len(benefit)])
-    *of_costs, b, b2 = np.split(means, ends, axis=1)
-    e, e2, eb = (part.reshape(-1, *exposure.shape) for part in of_costs)
-    b = b[..., None]
-    b2 = b2[..., None]
-    return (
-        exposure + e,
-        np.maximum(e2 - e**2, 0.0) / (n - 1),
-        benefit[:, None] + b,
-        np.maximum(b2 - b**2, 0.0) / (n - 1),
-        (eb - e * b) / (n - 1),
-    )
+def _exact_sums(exposure: FloatArray, benefit: FloatArray, centre: Centre) -> ExactSums:
+    """Sums of e, e^2, e b, b and b^2, distances from the centre, over any records."""
+    n_attacks = exposure.shape[1]
+    e = _centred(exposure, centre.exposure).reshape(-1, exposure.shape[-1])
+    b = _centred(benefit, centre.benefit)
+    return ExactSums(e, e**2, e * np.repeat(b, n_attacks, axis=0), b, b**2)
 
 
 def _centred(values: FloatArray, mean: FloatArray) -> FloatArray:
     """Distances from the mean; exactly 0 throughout where they are only rounding."""
-    out = values - mean[..., None]
-    varies = np.abs(out).max(axis=-1) > ROUNDING * np.abs(values).max(axis=-1)
-    return np.where(varies[..., None], out, 0.0)
+    distances = values - mean[..., None]
+    varies = np.abs(distances).max(axis=-1) > ROUNDING * np.abs(values).max(axis=-1)
+    return np.where(varies[..., None], distances, 0.0)
+
+
+def _drawn_sums(
+    exact: ExactSums, records: PairRecords, n_draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """(draw, column) sums over the first group: the real one, then those drawn."""
+    sums = np.zeros((1 + n_draws, len(exact.total)))
+    sums[0] = exact.raw(records.is_first[None])[0]
+    for part in records.strata:
+        is_first = records.is_first[part]
+        if len(is_first) > SHUFFLED:
+            sums[1:] += turned_sums(exact.columns[part], is_first, n_draws, rng)
+        else:
+            subsets = rng.permuted(np.tile(is_first, (n_draws, 1)), axis=1)
+            sums[1:] += exact.raw(subsets, part)
+    return sums
+
+
+class Means(NamedTuple):
+    """One side's mean exposure and benefit, variances and covariance of both means.
+
+    Arrays are (draw, setting, attack), or alike for all attacks.
+    """
+
+    exposure: FloatArray
+    exposure_variance: FloatArray
+    benefit: FloatArray
+    benefit_variance: FloatArray
+    covariance: FloatArray
+
+
+def _distances(
+    exact: ExactSums, centre: Centre, sums: FloatArray, n: int
+) -> FloatArray:
+    """(draw, statistic, setting, attack) studentised differences of two groups.
+
+    ``sums`` are those of ``n`` records, which are compared with the rest. With mean
+    exposures c and mean benefits r of the two sides, the statistics are c_0 - c_1 and
+    r_0 c_1 - r_1 c_0, over the roots of their variances. To first order the variance of
+    the second is, summed over the sides i with the other side j, c_j^2 var(r_i) + r_j^2
+    var(c_i) - 2 c_j r_j cov(r_i, c_i).
+    """
+    n_rest = len(exact.columns) - n
+    of_rest = exact.total - sums
+    first = _means(exact.scaled(sums) / n, n, centre)
+    second = _means(exact.scaled(of_rest) / n_rest, n_rest, centre)
+
+    variance = np.zeros(first.exposure.shape)
+    for side, other in ((first, second), (second, first)):
+        variance += other.exposure**2 * side.benefit_variance
+        variance += other.benefit**2 * side.exposure_variance
+        variance -= 2 * other.exposure * other.benefit * side.covariance
+    difference = _in_errors(
+        first.exposure - second.exposure,
+        first.exposure_variance + second.exposure_variance,
+    )
+    cross_product = _in_errors(
+        first.benefit * second.exposure - second.benefit * first.exposure, variance
+    )
+    return np.stack([difference, cross_product], axis=1)
+
+
+def _means(means: FloatArray, n: int, centre: Centre) -> Means:
+    """Means and variances from (draw, column) means of what ``_exact_sums`` sums."""
+    ends = np.cumsum([centre.exposure.size] * 3 + [len(centre.benefit)])
+    *of_attacks, b, b_squared = np.split(means, ends, axis=1)
+    shape = (-1, *centre.exposure.shape)
+    e, e_squared, product = (part.reshape(shape) for part in of_attacks)
+    b = b[..., None]
+    b_squared = b_squared[..., None]
+    return Means(
+        exposure=centre.exposure + e,
+        exposure_variance=np.maximum(e_squared - e**2, 0.0) / (n - 1),
+        benefit=centre.benefit[:, None] + b,
+        benefit_variance=np.maximum(b_squared - b**2, 0.0) / (n - 1),
+        covariance=(product - e * b) / (n - 1),
+    )
 
 
 def _in_errors(difference: FloatArray, variance: FloatArray) -> FloatArray:
-    """Absolute difference over its error; 0 where both are 0, infinite where only the error is."""
-    distance = quotient(
-        np.abs(difference), np.sqrt(np.maximum(variance, 0.0)), otherwise=np.inf
-    )
+    """Absolute difference over its error; 0 over 0 is 0, others over 0 infinite."""
+    error = np.sqrt(np.maximum(variance, 0.0))
+    distance = quotient(np.abs(difference), error, otherwise=np.inf)
     return np.where(difference == 0, 0.0, distance)
 
 
 def step_down(distances: FloatArray, is_given: BoolArray) -> FloatArray:
-    """Adjusted p-values of a family by the step-down maximum of Westfall and Young."""
+    """Adjusted p-values of a family by the step-down maximum of Westfall and Young.
+
+    Args:
+        distances: (draw, test) statistics, the first draw being the real one.
+        is_given: (test,) which tests there are; others get NaN.
+    """
     adjusted = np.full(len(is_given), np.nan)
     family = np.flatnonzero(is_given)
     order = family[np.argsort(distances[0, family], kind="stable")]  # the nearest first

@@ -1,4 +1,7 @@
-"""Rows of ``placebo``: how often made-up groups raise an alarm, and permutation tests.
+"""How often do made-up groups raise an alarm, and what do permutation tests say?
+
+``exposure_rows`` draws placebo groupings (``draw_coins``), has them attacked with the
+real one, and gets the rows of ``placebo`` from ``check_with_coins``.
 
 Two hundred placebo groupings of the same sizes are drawn at random, and each goes
 through the audit's tests, for every setting and attack. Since they mean nothing, every
@@ -13,27 +16,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pcer.attacks.attack import Attacked, BudgetScores
-from pcer.attacks.permutation import DRAWS, SEED, permutation_tests
+from pcer.attacks.attack import Attacked
+from pcer.attacks.permutation import DRAWS, SEED, Permutations, permutation_tests
+from pcer.attacks.scorers import BudgetScores
 from pcer.attacks.sums import Divisions
 from pcer.measuring.measure import number
 from pcer.measuring.plan import Plan
 from pcer.measuring.refutations import alarms
-from pcer.metrics import FloatArray, IntArray
+from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.panel import Panel
 from pcer.release.records import Outcome, Placebo
 
-# Placebo groupings that are audited, and the fewest from which a count is released.
-PLACEBOS, LEAST_PLACEBOS = 200, 100
+PLACEBOS = 200  # placebo groupings that are audited
+LEAST_PLACEBOS = 100  # the fewest from which a count is released
 MOST_ENTRIES = 400_000  # records times groups less one: beyond that nothing is checked
-# Placebo groupings that are also attacked exactly, to see how far first order is off;
-# or none.
-FEWEST_EXACT, MOST_EXACT = 5, 20
+# Placebo groupings that are also attacked exactly, to see how far first order is off:
+# so many at least and at most, or none.
+FEWEST_EXACT = 5
+MOST_EXACT = 20
 # Records times models times settings times such groupings, at most: each costs about a
 # hundredth of a sweep.
 EXACT_ENTRIES = 2_000_000
@@ -52,7 +58,7 @@ def one_by_one(tasks: Sequence[Task]) -> Iterator[Any]:
 def placebo_groupings(
     codes: IntArray, n: int, rng: np.random.Generator
 ) -> npt.NDArray[np.int16]:
-    """(division, record) ``n`` placebo groupings with groups of the same sizes as in codes.
+    """(division, record) ``n`` placebo groupings; groups have the sizes as in codes.
 
     >>> placebo_groupings(np.array([0, 0, 1, -1]), 2, np.random.default_rng(4)).tolist()
     [[0, 0, 1, -1], [1, 0, 0, -1]]
@@ -64,9 +70,14 @@ def placebo_groupings(
     return drawn
 
 
-def draw_coins(
-    scores: Sequence[BudgetScores], *, n_draws: int = PLACEBOS
-) -> tuple[Divisions | None, str]:
+class Drawn(NamedTuple):
+    """Placebo groupings, or None and the reason."""
+
+    coins: Divisions | None
+    reason: str
+
+
+def draw_coins(scores: Sequence[BudgetScores], *, n_draws: int = PLACEBOS) -> Drawn:
     """Placebo groupings that could have been released, or None and the reason.
 
     Scores are of every setting, all beside the same attribute. A release has no group
@@ -77,33 +88,48 @@ def draw_coins(
     group = scores[0].group
     n_groups = len(scores[0].group_names)
     if len(group) * (n_groups - 1) > MOST_ENTRIES:
-        return None, (
-            f"made-up groups are checked for up to {MOST_ENTRIES:,} records times groups less one; "
-            f"there are {len(group):,} times {n_groups - 1}"
+        return Drawn(
+            None,
+            f"made-up groups are checked for up to {MOST_ENTRIES:,} records times "
+            f"groups less one; there are {len(group):,} times {n_groups - 1}",
         )
-    splits = np.array(
-        [*{row.tobytes(): row for view in scores for row in view.member}.values()]
-    )
+
+    splits = _distinct_splits(scores)
     rng = np.random.default_rng(SEED)
-    kept = np.zeros((0, len(group)), dtype=np.int16)
+    codes = np.zeros((0, len(group)), dtype=np.int16)
     for _ in range(MOST_TRIES):
         divisions = Divisions(placebo_groupings(group, n_draws, rng), n_groups)
-        trained = divisions.sums(splits)
-        is_whole = ((trained > 0) & (trained < divisions.sizes)).all(axis=0)
-        kept = np.concatenate(
-            [kept, divisions.codes[is_whole.reshape(-1, n_groups).all(axis=1)]]
-        )
-        if len(kept) >= n_draws:
+        codes = np.concatenate([codes, divisions.codes[_is_whole(divisions, splits)]])
+        if len(codes) >= n_draws:
             break
-    if len(kept) < min(n_draws, LEAST_PLACEBOS):
-        return (
+    if len(codes) < min(n_draws, LEAST_PLACEBOS):
+        return Drawn(
             None,
-            "some group is too small: made-up groups of its size miss a part of some split",
+            "some group is too small: made-up groups of its size miss a part of some "
+            "split",
         )
-    n_exact = min(MOST_EXACT, EXACT_ENTRIES // sum(view.member.size for view in scores))
-    return Divisions(
-        kept[:n_draws], n_groups, n_exact if n_exact >= FEWEST_EXACT else 0
-    ), ""
+
+    n_entries = sum(view.member.size for view in scores)
+    n_exact = min(MOST_EXACT, EXACT_ENTRIES // n_entries)
+    if n_exact < FEWEST_EXACT:
+        n_exact = 0
+    return Drawn(Divisions(codes[:n_draws], n_groups, n_exact), "")
+
+
+def _distinct_splits(scores: Sequence[BudgetScores]) -> BoolArray:
+    """(split, record) who is trained on, in every split of any setting."""
+    splits = {}
+    for view in scores:
+        for member in view.member:
+            splits[member.tobytes()] = member
+    return np.array(list(splits.values()))
+
+
+def _is_whole(divisions: Divisions, splits: BoolArray) -> BoolArray:
+    """(division,) whether every group has records in both parts of every split."""
+    trained = divisions.sums(splits)
+    has_both = ((trained > 0) & (trained < divisions.sizes)).all(axis=0)
+    return np.asarray(has_both.reshape(-1, divisions.n_groups).all(axis=1))
 
 
 def check_with_coins(
@@ -128,121 +154,196 @@ def check_with_coins(
     """
     first = settings[0]
     pairs = pairs_of_groups(first.group, len(first.group_names))
-    costs = list(dict.fromkeys(cost for found in attacked for cost in found.exposure))
-    nothing = np.full(len(first.group), np.nan)
-    exposure = np.array(
-        [[each.exposure.get(cost, nothing) for cost in costs] for each in attacked]
-    )
-    benefit = np.array([found.benefit for found in attacked])
-    starts = range(0, len(coins) * coins.n_groups, coins.n_groups)
-    families = tuple((start + i, start + j) for start in starts for i, j in pairs)
-    tasks: list[Task] = [
-        (
-            permutation_tests,
-            (exposure, benefit, first.group, pair, n_permutations, strata),
-        )
-        for pair in pairs
-        for strata in (None, first.labels)
-    ]
-    rates = [found.positive_rate for found in attacked]
-    for cost in costs:
-        panels = [found.coins for found in attacked if found.coins is not None]
-        tasks.append(
-            (_count_alarms, (panels, rates, families, cost, outcome, len(coins)))
-        )
-    results = list(run(tasks))
+    attacks = _attacks(attacked)
+    permutations = _permutation_tasks(first, attacked, pairs, n_permutations)
+    audits = _alarm_tasks(attacked, coins, pairs, outcome)
+    results = list(run([*permutations, *audits]))
+    checks = Checks.of(results, len(pairs))
+
     rows = []
-    for s, c, p in np.ndindex(len(settings), len(costs), len(pairs)):
+    for s, a, p in np.ndindex(len(settings), len(attacks), len(pairs)):
         setting = settings[s]
-        found = attacked[s]
-        cost = costs[c]
-        if cost not in found.exposure:
+        attack = attacks[a]
+        if attack not in attacked[s].exposure:
             continue
-        among, within, counts = *results[2 * p : 2 * p + 2], results[2 * len(pairs) + c]
-        n_exact, difference = _against_exact(found, cost, coins.n_groups, pairs[p])
-        rows.append(
-            Placebo(
-                model=setting.model,
-                epsilon=setting.released_epsilon,
-                proxy=cost,
-                groups=[setting.group_names[k] for k in pairs[p]],
-                n_draws=len(coins),
-                p_value=number(among.cross_product[s, c]),
-                p_value_within_labels=number(within.cross_product[s, c]),
-                n_permutations=n_permutations,
-                exposure_p_value=number(among.exposure[s, c]),
-                exposure_p_value_within_labels=number(within.exposure[s, c]),
-                n_exact=n_exact,
-                exact_difference=difference,
-                **{name: int(count[s, p]) for name, count in counts.items()},
-            )
+        exact = _against_exact(attacked[s], attack, coins.n_groups, pairs[p])
+        row = Placebo(
+            model=setting.model,
+            epsilon=setting.released_epsilon,
+            proxy=attack,
+            groups=[setting.group_names[k] for k in pairs[p]],
+            n_draws=len(coins),
+            n_permutations=n_permutations,
+            n_exact=exact.n,
+            exact_difference=exact.difference,
+            **checks.numbers(s, a, p),
         )
+        rows.append(row)
     return rows
 
 
 def pairs_of_groups(group: IntArray, n_groups: int) -> list[GroupPair]:
-    """Pairs of groups that an audit compares: each with the largest; two in their order."""
+    """Pairs that an audit compares: each group with the largest; two in their order."""
     sizes = np.bincount(group[group >= 0], minlength=n_groups)
     reference = 0 if n_groups == 2 else int(np.argmax(sizes))
     return [(reference, other) for other in range(n_groups) if other != reference]
+
+
+class Checks(NamedTuple):
+    """What all tasks of one attribute found."""
+
+    among: Sequence[Permutations]  # by pair, groups drawn among everybody
+    within_labels: Sequence[Permutations]  # by pair, groups drawn within labels
+    alarms: Sequence[dict[str, IntArray]]  # by attack: (setting, pair) counts by field
+
+    @classmethod
+    def of(cls, results: Sequence[Any], n_pairs: int) -> Checks:
+        """Results in the order of the tasks, see the two functions that make these."""
+        return cls(
+            among=results[:n_pairs],
+            within_labels=results[n_pairs : 2 * n_pairs],
+            alarms=results[2 * n_pairs :],
+        )
+
+    def numbers(self, setting: int, attack: int, pair: int) -> dict[str, Any]:
+        """The fields of ``Placebo`` of one setting, attack and pair, by position."""
+        among = self.among[pair]
+        within = self.within_labels[pair]
+        place = (setting, attack)
+        counts = self.alarms[attack]
+        return {
+            "p_value": number(among.cross_product[place]),
+            "p_value_within_labels": number(within.cross_product[place]),
+            "exposure_p_value": number(among.exposure[place]),
+            "exposure_p_value_within_labels": number(within.exposure[place]),
+            **{name: int(count[setting, pair]) for name, count in counts.items()},
+        }
+
+
+def _attacks(attacked: Sequence[Attacked]) -> list[str]:
+    """Names of the attacks that any setting has."""
+    names: dict[str, None] = {}
+    for result in attacked:
+        names |= dict.fromkeys(result.exposure)
+    return list(names)
+
+
+def _permutation_tasks(
+    first: BudgetScores,
+    attacked: Sequence[Attacked],
+    pairs: Sequence[GroupPair],
+    n_permutations: int,
+) -> list[Task]:
+    """Permutation tests of every pair among everybody, then of every pair by label."""
+    nothing = np.full(len(first.group), np.nan)
+    attacks = _attacks(attacked)
+    of_settings = []
+    for result in attacked:
+        of_settings.append([result.exposure.get(name, nothing) for name in attacks])
+    exposure: FloatArray = np.array(of_settings)
+    benefit = np.array([result.benefit for result in attacked])
+    tasks: list[Task] = []
+    for strata in (None, first.labels):
+        for pair in pairs:
+            arguments = (exposure, benefit, first.group, pair, n_permutations, strata)
+            tasks.append((permutation_tests, arguments))
+    return tasks
+
+
+def _alarm_tasks(
+    attacked: Sequence[Attacked],
+    coins: Divisions,
+    pairs: Sequence[GroupPair],
+    outcome: Outcome,
+) -> list[Task]:
+    """Audits of all placebo groupings, an attack after the other."""
+    families = []
+    for start in range(0, len(coins) * coins.n_groups, coins.n_groups):
+        families += [(start + first, start + second) for first, second in pairs]
+    rates = [result.positive_rate for result in attacked]
+    panels = [result.coins for result in attacked if result.coins is not None]
+    tasks: list[Task] = []
+    for name in _attacks(attacked):
+        arguments = (panels, rates, tuple(families), name, outcome, len(coins))
+        tasks.append((_count_alarms, arguments))
+    return tasks
 
 
 def _count_alarms(
     panels: Sequence[Panel],
     rates: Sequence[FloatArray],
     families: tuple[GroupPair, ...],
-    cost: str,
+    attack: str,
     outcome: Outcome,
     n_draws: int,
 ) -> dict[str, IntArray]:
-    """(setting, pair) how many placebo groupings raise each alarm, by one attack."""
-    with_coins = [
-        replace(panel, pooled={cost: panel.pooled[cost]}, train=None, test=None)
-        if cost in panel.pooled
-        else replace(panel, pooled={})
-        for panel in panels
-    ]
-    with_real_benefits = [
-        replace(panel, positive_rate=np.tile(rate, n_draws))
-        for panel, rate in zip(with_coins, rates, strict=True)
-    ]
-    coin, real = (
-        alarms(seen, families, Plan(), cost=cost, outcome=outcome, n_families=n_draws)
-        for seen in (with_coins, with_real_benefits)
-    )
-    alarmed = {
-        "n_exposure": coin.exposures_differ,
-        "n_ratio": coin.ratios_differ,
-        "n_double": real.double >= 0,
+    """(setting, pair) how many placebo groupings raise each alarm, by one attack.
+
+    ``families`` are the pairs of all groupings, one grouping after the other; ``rates``
+    are the (model, group) positive rates of the real groups.
+    """
+    with_coins = [_only(panel, attack) for panel in panels]
+    with_real_benefits = []
+    for panel, rate in zip(with_coins, rates, strict=True):
+        with_real_benefits.append(replace(panel, positive_rate=np.tile(rate, n_draws)))
+    alarms_of = partial(alarms, cost=attack, outcome=outcome, n_families=n_draws)
+    coin = alarms_of(with_coins, families, Plan())
+    real = alarms_of(with_real_benefits, families, Plan())
+
+    shape = (len(panels), n_draws, len(families) // n_draws)
+    either = coin.exposures_differ | coin.ratios_differ
+    n_any = either.reshape(shape).any(axis=(0, 2)).sum()
+    n_ratio = coin.ratios_differ.reshape(shape).sum(axis=1)
+    return {
+        "n_exposure": coin.exposures_differ.reshape(shape).sum(axis=1),
+        "n_ratio": n_ratio,
+        "n_double": (real.double >= 0).reshape(shape).sum(axis=1),
+        "n_any": np.full_like(n_ratio, n_any),
     }
-    shape = len(panels), n_draws, len(families) // n_draws
-    either = (
-        (coin.exposures_differ | coin.ratios_differ).reshape(shape).any(axis=(0, 2))
-    )
-    counts = {name: found.reshape(shape).sum(axis=1) for name, found in alarmed.items()}
-    return counts | {"n_any": np.full_like(counts["n_ratio"], either.sum())}
+
+
+def _only(panel: Panel, attack: str) -> Panel:
+    """A panel of placebo groups with one attack's exposures, if it has them."""
+    if attack not in panel.pooled:
+        return replace(panel, pooled={})
+    pooled = {attack: panel.pooled[attack]}
+    return replace(panel, pooled=pooled, train=None, test=None)
+
+
+class AgainstExact(NamedTuple):
+    """How far first-order numbers of placebo groupings are from exact ones."""
+
+    n: int | None  # groupings that were attacked exactly; None for none
+    difference: float | None  # root mean square, in errors
 
 
 def _against_exact(
-    attacked: Attacked, cost: str, n_groups: int, pair: GroupPair
-) -> tuple[int | None, float | None]:
-    """Number of exactly attacked groupings, and the root mean square error of first order."""
-    if attacked.coins is None or cost not in attacked.exact:
-        return None, None
-    exact = attacked.exact[cost]
-    quick = attacked.coins.pooled[cost]
-    (i, j) = pair
-    quickly = np.stack([quick.value, quick.standard_error]).reshape(2, -1, n_groups)
-    exactly = np.stack(
-        [[division.value, division.standard_error] for division in exact], axis=1
+    attacked: Attacked, attack: str, n_groups: int, pair: GroupPair
+) -> AgainstExact:
+    """Differences of a pair over their errors, to first order and exactly."""
+    if attacked.coins is None or attack not in attacked.exact:
+        return AgainstExact(None, None)
+    exact = attacked.exact[attack]
+    quick = attacked.coins.pooled[attack]
+    values = np.stack([division.value for division in exact])
+    errors = np.stack([division.standard_error for division in exact])
+    in_full = _in_errors(values, errors, pair)
+    first_order = _in_errors(
+        quick.value.reshape(-1, n_groups)[: len(exact)],
+        quick.standard_error.reshape(-1, n_groups)[: len(exact)],
+        pair,
     )
-    value, error = np.stack(
-        [quickly[:, : len(exact)], exactly], axis=1
-    )  # (way, division, group)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        first, in_full = (value[..., j] - value[..., i]) / np.hypot(
-            error[..., i], error[..., j]
-        )
-        off = first - in_full
+    with np.errstate(invalid="ignore"):
+        off = first_order - in_full
     off = off[np.isfinite(off)]
-    return (len(off), float(np.sqrt((off**2).mean()))) if off.size else (None, None)
+    if not off.size:
+        return AgainstExact(None, None)
+    return AgainstExact(len(off), float(np.sqrt((off**2).mean())))
+
+
+def _in_errors(value: FloatArray, error: FloatArray, pair: GroupPair) -> FloatArray:
+    """(division,) difference of a pair of groups, over its error."""
+    first, second = pair
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_both = np.hypot(error[:, first], error[:, second])
+        return np.asarray((value[:, second] - value[:, first]) / of_both)

@@ -1,14 +1,14 @@
-"""One attack over all models of a setting: a group's exposure, its error, each record's influence.
+"""What does one attack find over all models of a setting, and with which errors?
 
-A pooled exposure is about people like these, so its error has two parts. Records: a
-record is in all models, so its influence is summed over them before it is squared.
-Models: one that memorises more exposes all of its records; variation between models
-beyond their records is added and never subtracted (two-way clusters, after Cameron,
-Gelbach and Miller), with Student's correction for few models (``people_variance``). If
-nothing is memorised, only records count (``null_error``). A record's influence on the
-exposure and on its group's benefit gives their covariance. Training on one record
-changes predictions for others, which no error here contains; whether two groups share
-that is measured (``separation``).
+``attack`` fills a pool for every attack. A pooled exposure is about people like these,
+so its error has two parts. Records: a record is in all models, so its influence is
+summed over them before it is squared. Models: one that memorises more exposes all of
+its records; variation between models beyond their records is added and never subtracted
+(two-way clusters, after Cameron, Gelbach and Miller), with Student's correction for few
+models (``people_variance``). If nothing is memorised, only records count
+(``null_error``). A record's influence on the exposure and on its group's benefit gives
+their covariance. Training on one record changes predictions for others, which no error
+here contains; whether two groups share that is measured (``separation``).
 
 Placebo groups are not attacked one by one: every number is (nearly) a sum over a
 group's records, and sums over many groups are one product (``Divisions``). Paired
@@ -44,15 +44,23 @@ UNMEASURED = 0.4  # separation where models say too little to measure it
 LABEL, SIDE, PREDICTION = 1, 2, 3
 # By label and prediction, whether the prediction is correct.
 RIGHT = np.array([[True, False], [False, True]])
-Sets = (
-    Groups | Divisions
-)  # groups of one division, or of many placebo groupings in sequence
-# (set,) variances by models and by both, and the number of models behind them.
-Variances = tuple[FloatArray, FloatArray, IntArray | int]
+# Groups of one division, or of many placebo groupings in sequence.
+Sets = Groups | Divisions
+
+
+class Variances(NamedTuple):
+    """(set,) variances of values, from differences between models."""
+
+    of_models: FloatArray
+    of_both: FloatArray  # what both models and records count
+    n_models: IntArray | int  # models behind them
 
 
 class Rate(NamedTuple):
-    """(model, group) rates, NaN where unknown; each record's influence on its group's mean."""
+    """(model, group) rates, NaN where unknown, and (record,) influences.
+
+    A record's influence is on its group's mean over the models.
+    """
 
     by_model: FloatArray
     own: FloatArray
@@ -63,9 +71,17 @@ class Rate(NamedTuple):
         return np.asarray(self.by_model.mean(axis=0))
 
 
-NO_RATE = Rate(
-    np.full((1, 1), np.nan), np.zeros(1)
-)  # a benefit without a known covariance
+# A benefit without a known covariance.
+NO_RATE = Rate(np.full((1, 1), np.nan), np.zeros(1))
+
+
+class Moments(NamedTuple):
+    """(set,) what the influences of a set's records say of its value."""
+
+    n: FloatArray  # records
+    mean: FloatArray  # influence
+    of_records: FloatArray  # variance of the value
+    covariance: FloatArray  # of the value with the benefit
 
 
 class Pool(ABC):
@@ -80,7 +96,7 @@ class Pool(ABC):
 
     @abstractmethod
     def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
-        """Variances of the values of sets of ``n`` records, from differences between models."""
+        """Variances of values of sets of ``n`` records, from differences of models."""
 
     def n_scored(self, groups: Groups) -> FloatArray:
         """(group,) records that some model scores."""
@@ -92,39 +108,57 @@ class Pool(ABC):
 
     def by_record(self, groups: Groups) -> FloatArray:
         """(record,) numbers with the groups' values as means."""
-        value, own = self.numbers(groups)
-        return groups.by_record(
-            value, own * quotient(groups.sizes, self.n_scored(groups))[groups.codes]
-        )
+        value, influence = self.numbers(groups)
+        scale = quotient(groups.sizes, self.n_scored(groups))
+        return groups.by_record(value, influence * scale[groups.codes])
 
     def exposures(self, sets: Sets, benefit: Rate = NO_RATE) -> PooledExposures:
-        """The exposure of every set, with errors for normal intervals; none for a single record.
+        """The exposure of every set, with errors for normal intervals.
 
-        No error is below that of one record at chance. ``benefit`` is that of
-        ``sets.whole``.
+        With n records whose influences are x, and influences y on the benefit, the
+        variance by records is (mean(x^2) - mean(x)^2)/(n - 1), and the covariance with
+        the benefit (sum(x y) - mean(x) sum(y))/size/(n - 1). No error is below that of
+        one record at chance, |value|/n; a single record has none.
+
+        Args:
+            sets: groups, or placebo groups.
+            benefit: of ``sets.whole``.
         """
-        (base, own) = self.numbers(sets.whole)
-        is_known = self.is_scored & sets.inside
-        moments = np.stack(
-            [is_known, own, own**2, own * benefit.own, is_known * benefit.own]
+        base, influence = self.numbers(sets.whole)
+        n, mean, of_records, covariance = self._moments(sets, influence, benefit)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = base if sets is sets.whole else base + mean
+            people = people_variance(of_records, *self._of_models(sets, n, value))
+            least = np.abs(value) / n
+            error = np.maximum(np.sqrt(people), least)
+            null_error = np.maximum(np.sqrt(of_records), least)
+        has_error = (n > 1) & ~np.isnan(value)
+        return PooledExposures(
+            value=value,
+            standard_error=np.where(has_error, error, np.nan),
+            null_error=np.where(has_error, null_error, np.nan),
+            benefit_covariance=np.where(has_error, covariance, np.nan),
+            n_records=n,
         )
-        n, total, squares, products, of_benefit = sets.sums(moments)
+
+    def _moments(self, sets: Sets, influence: FloatArray, benefit: Rate) -> Moments:
+        is_known = self.is_scored & sets.inside
+        rows = np.stack(
+            [
+                is_known,
+                influence,
+                influence**2,
+                influence * benefit.own,
+                is_known * benefit.own,
+            ]
+        )
+        n, total, squares, products, of_benefit = sets.sums(rows)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = total / n
-            value = base if sets is sets.whole else base + mean
-            has_error = (n > 1) & ~np.isnan(value)
             of_records = np.maximum(squares / n - mean**2, 0.0) / (n - 1)
             covariance = (products - mean * of_benefit) / sets.sizes / (n - 1)
             covariance = np.where(np.isnan(benefit.value), np.nan, covariance)
-            people = people_variance(of_records, *self._of_models(sets, n, value))
-            errors = (
-                np.maximum(np.sqrt(x), np.abs(value) / n) for x in (people, of_records)
-            )
-        error, null, both = (
-            np.where(has_error, x, np.nan) for x in (*errors, covariance)
-        )
-        beside = {"null_error": null, "benefit_covariance": both, "n_records": n}
-        return PooledExposures(value=value, standard_error=error, **beside)
+        return Moments(n, mean, of_records, covariance)
 
 
 def people_variance(
@@ -133,10 +167,12 @@ def people_variance(
     of_both: FloatArray,
     n_models: IntArray | int,
 ) -> FloatArray:
-    """Variance by records and models, less what both count; never below that of records."""
-    # The models' part comes from few models, so it is weighted by the square of
-    # Student's quantile over the normal one: intervals then cover at least as often as
-    # they claim (Banerjee 1960).
+    """Variance by records and models, less what both count; at least that by records.
+
+    max(r, r - b + w m), with r by records, m by models and b by both. The models' part
+    comes from few models, so its weight w is the square of Student's quantile over the
+    normal one: intervals then cover at least as often as they claim (Banerjee 1960).
+    """
     several = np.atleast_1d(n_models)
     normal = interval_quantile(1 - SIGNIFICANCE)
     student = scipy.special.stdtrit(np.maximum(several - 1, 1), 1 - SIGNIFICANCE / 2)
@@ -145,24 +181,28 @@ def people_variance(
 
 
 class RankedPool(Pool):
-    """An attack that ranks records within each model; influences in ``whole`` are for placebos."""
+    """An attack that ranks records within each model.
+
+    Attributes:
+        found: by division, values and variances (2, model, group).
+        is_scored: (record,) whether some model scores it.
+        is_complete: (record,) whether every model does.
+    """
 
     def __init__(
         self, divisions: Sequence[Groups], n_models: int, whole: Sequence[Groups] = ()
     ) -> None:
+        """Divisions to attack, and everybody in placebo groupings as one group."""
         n = len(divisions[0].codes)
-        # by division: value and variance by model and group; influence of records over
-        # all models
-        self.found = {
-            sets: np.full((2, n_models, sets.n), np.nan)
-            for sets in (*divisions, *whole)
-        }
-        self._parts: dict[Groups, npt.NDArray[Any]] = {
-            sets: np.zeros((1, n)) for sets in divisions
-        }
-        self._parts |= {
-            sets: np.zeros((n_models, n), dtype=np.float32) for sets in whole
-        }
+        self.found: dict[Groups, FloatArray] = {}
+        for groups in (*divisions, *whole):
+            self.found[groups] = np.full((2, n_models, groups.n), np.nan)
+        # Influences of records: summed over all models, and for placebos of each model.
+        self._parts: dict[Groups, npt.NDArray[Any]] = {}
+        for groups in divisions:
+            self._parts[groups] = np.zeros((1, n))
+        for groups in whole:
+            self._parts[groups] = np.zeros((n_models, n), dtype=np.float32)
         self.is_scored = np.zeros(n, dtype=bool)
         self.is_complete = np.ones(n, dtype=bool)
 
@@ -175,18 +215,17 @@ class RankedPool(Pool):
         self,
         model: int,
         ranked: dict[Groups, list[Ranked]],
-        attack: Attack,
+        statistic: Attack,
         score: FloatArray,
     ) -> dict[Groups, list[Advantage | None]]:
-        """Add one model's ranks; returns the attack's result in each group."""
+        """Add one model's ranks of this pool's divisions; returns results by group."""
         is_scored = ~np.isnan(score)
         self.is_scored |= is_scored
         self.is_complete &= is_scored
-        found = {
-            groups: [attack(ranks, score) for ranks in own]
-            for groups, own in ranked.items()
-        }
-        for groups, advantages in found.items():
+        results = {}
+        for groups in self.found:
+            advantages = [statistic(ranks, score) for ranks in ranked[groups]]
+            results[groups] = advantages
             parts = self._parts[groups][model % len(self._parts[groups])]
             for k, advantage in enumerate(advantages):
                 if advantage is not None and advantage.parts is not None:
@@ -195,7 +234,7 @@ class RankedPool(Pool):
                         advantage.variance,
                     )
                     parts[ranked[groups][k].order] += advantage.parts
-        return found
+        return results
 
     def numbers(self, groups: Groups) -> tuple[FloatArray, FloatArray]:
         """Means over the models that give a value."""
@@ -203,9 +242,8 @@ class RankedPool(Pool):
         parts = self._parts[groups].sum(axis=0, dtype=np.float64)
         n_models = np.isfinite(values).sum(axis=0)
         scale = self.n_scored(groups) / np.maximum(n_models, 1)
-        return quotient(np.nansum(values, axis=0), n_models), scale[
-            groups.codes
-        ] * parts
+        mean = quotient(np.nansum(values, axis=0), n_models)
+        return mean, scale[groups.codes] * parts
 
     def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
         by_model, variances = self.found[sets.whole]
@@ -216,12 +254,15 @@ class RankedPool(Pool):
         spread = (by_model - np.nansum(by_model, axis=0) / n_models) ** 2
         of_models = np.nansum(spread, axis=0) / (n_models - 1) / n_models
         of_both = np.nansum(variances, axis=0) * share / n_models**2
-        both = (np.where(n_models > 1, x, 0.0) for x in (of_models, of_both))
-        return *both, n_models
+        return Variances(
+            of_models=np.where(n_models > 1, of_models, 0.0),
+            of_both=np.where(n_models > 1, of_both, 0.0),
+            n_models=n_models,
+        )
 
 
 def clustered_auc(scores: FloatArray, member: BoolArray) -> PooledExposures:
-    """AUC minus 1/2 of one group, averaged over models, with an error clustered by record."""
+    """AUC minus 1/2 of one group, averaged over models; errors clustered by record."""
     everybody = Groups(np.zeros(scores.shape[1], dtype=np.int64), 1)
     pool = RankedPool([everybody], len(scores))
     for model, (score, inside) in enumerate(zip(scores, member, strict=True)):
@@ -239,24 +280,25 @@ class Sides:
         self.are_both = (n_in > 0) & (n_out > 0)
         self.n_in = np.maximum(n_in, 1)
         self.n_out = np.maximum(n_out, 1)
-        self.weights = np.where(
-            member, self.are_both / self.n_in, self.are_both / -self.n_out
-        )
+        of_members = self.are_both / self.n_in
+        of_others = self.are_both / -self.n_out
+        self.weights = np.where(member, of_members, of_others)
         self.moved = self.weights * (member - n_in / len(member))
 
 
 class PairedPool(Pool):
-    """Paired attacks: each record in models with it, minus in models without it; in blocks."""
+    """Paired attacks: each record in models with it, minus in models without it.
 
-    # A model's part in a difference is measured from the record's mean over all models,
-    # so that a shift of all its scores does not count. Records always in, or never,
-    # have no difference.
+    A model's part in a difference is measured from the record's mean over all models,
+    so that a shift of all its scores does not count. Records always in, or never, have
+    no difference.
+    """
 
     def __init__(self, n_models: int, n_records: int) -> None:
         n_pairs = math.comb(n_models, 2) if n_models < FEW_MODELS else 0
         self.is_scored = self.is_complete = np.zeros(n_records, dtype=bool)
         self._differences = np.zeros(n_records)
-        # squares of the models' parts and shifts; the share trained on
+        # Squares of the models' parts and shifts; the share of models trained on it.
         self._squares = np.zeros((3, n_records))
         self._models = np.empty((2, n_models, n_records))  # each one's part, and shift
         self._contrasts = np.zeros((12 * n_pairs, n_records))
@@ -265,14 +307,16 @@ class PairedPool(Pool):
         """Add some records; ``values`` are (model, record)."""
         total_in = (values * sides.member).sum(axis=0)
         total_out = (values * ~sides.member).sum(axis=0)
-        added = self._models[0, :, block]
-        self._models[1, :, block] = sides.moved
-        np.subtract(values, (total_in + total_out) / len(values), out=added)
-        added *= sides.weights
-        squares = (np.einsum("mr,mr->r", x, x) for x in (added, sides.moved))
         self.is_scored[block] = sides.are_both
         self._differences[block] = total_in / sides.n_in - total_out / sides.n_out
-        self._squares[:, block] = *squares, sides.are_both * sides.n_in / len(values)
+
+        added = self._models[0, :, block]
+        np.subtract(values, (total_in + total_out) / len(values), out=added)
+        added *= sides.weights
+        self._models[1, :, block] = sides.moved
+        self._squares[0, block] = _sums_of_squares(added)
+        self._squares[1, block] = _sums_of_squares(sides.moved)
+        self._squares[2, block] = sides.are_both * sides.n_in / len(values)
         if len(self._contrasts):
             contrasts = contrast_moments(values, sides.member)
             self._contrasts[:, block] = contrasts.reshape(-1, len(total_in))
@@ -282,51 +326,75 @@ class PairedPool(Pool):
         is_known = self.is_scored & groups.inside
         n, total = groups.sums(np.stack([is_known, is_known * self._differences]))
         value = quotient(total, n)
-        return value, np.where(is_known, self._differences - value[groups.codes], 0.0)
+        distances = self._differences - value[groups.codes]
+        return value, np.where(is_known, distances, 0.0)
 
     def _of_models(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
-        # A model is part of the means that it is measured from: one that adds x to all
-        # its records and nothing to the others stands out by x (1 - (1 + share trained
-        # on)/models) only, with one degree of freedom less. Both are corrected.
         n_models = self._models.shape[1]
         if len(self._contrasts):
             contrasts = sets.sums(self._contrasts).reshape(3, 4, -1, len(n))
-            return *of_few(contrasts, n_models), n_models
-        base, own = self.numbers(sets.whole)
-        rows = np.stack([*self._squares, self._squares[1] * own])
-        kind = np.float32 if isinstance(sets, Divisions) else np.float64
-        sums = sets.sums(rows, *self._models.astype(kind, copy=False))
+            return Variances(*of_few(contrasts, n_models), n_models)
+        return self._of_many(sets, n, value)
+
+    def _of_many(self, sets: Sets, n: FloatArray, value: FloatArray) -> Variances:
+        """Variances where there are enough models to hold each against their mean."""
+        n_models = self._models.shape[1]
+        base, influence = self.numbers(sets.whole)
+        rows = np.stack([*self._squares, self._squares[1] * influence])
+        sums = self._sums(sets, rows)
         squares, moved_squares, share_in, moved_distances = sums[:4]
-        added, moved = np.split(sums[4:], 2)
         moved_differences = moved_distances + base * moved_squares
-        weight = (
-            n_models / (n_models - 1) / (1 - (1 + share_in / n) / n_models) ** 2 / n**2
-        )
+        added, moved = np.split(sums[4:], 2)
+        of_models = ((added - value * moved) ** 2).sum(axis=0)
         of_both = squares + value**2 * moved_squares - 2 * value * moved_differences
-        return (
-            weight * ((added - value * moved) ** 2).sum(axis=0),
-            weight * of_both,
-            n_models,
-        )
+        weight = _weight(share_in / n, n_models) / n**2
+        return Variances(weight * of_models, weight * of_both, n_models)
+
+    def _sums(self, sets: Sets, rows: FloatArray) -> FloatArray:
+        """(row, set) sums of rows, of models' parts and of their shifts."""
+        kind = np.float32 if isinstance(sets, Divisions) else np.float64
+        return sets.sums(rows, *self._models.astype(kind, copy=False))
+
+
+def _weight(share_in: FloatArray, n_models: int) -> FloatArray:
+    """What the squares of models' parts in a mean are multiplied by.
+
+    A model is part of the means that it is measured from: one that adds x to all its
+    records and nothing to the others stands out by x (1 - (1 + share_in)/n_models)
+    only, with one degree of freedom less. Both are corrected. ``share_in`` is the share
+    of models trained on a record.
+    """
+    visible = 1 - (1 + share_in) / n_models
+    return np.asarray(n_models / (n_models - 1) / visible**2)
+
+
+def _sums_of_squares(values: FloatArray) -> FloatArray:
+    """(record,) sums of squares over the models."""
+    return np.asarray(np.einsum("mr,mr->r", values, values))
 
 
 def contrast_moments(values: FloatArray | BoolArray, member: BoolArray) -> FloatArray:
-    """(moment, kind, two models, record) counts, sums and squares of differences of two models."""
+    """Counts, sums and squares of differences of two models, record by record.
+
+    The result is (moment, kind, two models, record). The kind is 0 where neither model
+    trained on the record, 1 or 2 where only the first or the second did, 3 where both.
+    """
     first, second = np.triu_indices(len(values), 1)
     contrast = values[first].astype(np.float64) - values[second]
-    kind = (
-        member[first] + 2 * member[second]
-    )  # 0: neither trained on it; 1, 2: one did; 3: both
+    kind = member[first] + 2 * member[second]
     chosen = np.equal(kind, np.arange(4)[:, None, None])
     return np.stack([chosen, chosen * contrast, chosen * contrast**2])
 
 
 def of_few(contrasts: FloatArray, n_models: int) -> tuple[FloatArray, FloatArray]:
-    """Variance of a mean paired difference from few models: by models, and by both."""
-    # Of two models the one that memorises more scores records that both trained on
-    # higher, and no higher those that neither did. Where there are not two of each
-    # kind, records of one model are compared with those of the other, which counts
-    # shifts of all scores as well.
+    """Variance of a mean paired difference from few models: by models, and by both.
+
+    Of two models the one that memorises more scores records that both trained on
+    higher, and no higher those that neither did. Where there are not two of each kind,
+    records of one model are compared with those of the other, which counts shifts of
+    all scores as well. ``contrasts`` are sums of ``contrast_moments`` over the records
+    of sets: (moment, kind, two models, set).
+    """
     n, total, squares = contrasts
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / n
@@ -335,45 +403,62 @@ def of_few(contrasts: FloatArray, n_models: int) -> tuple[FloatArray, FloatArray
     is_measured = apart | (np.minimum(n[1], n[2]) >= 2)
     contrast = np.where(apart, mean[3] - mean[0], mean[1] + mean[2])
     noise = np.where(apart, variance[3] + variance[0], variance[1] + variance[2])
-    both = np.where(is_measured, [contrast**2, noise], 0.0).mean(axis=1) / (
-        2 * n_models
-    )
-    return both[0], both[1]
+    both = np.where(is_measured, [contrast**2, noise], 0.0).mean(axis=1)
+    of_models, of_both = both / (2 * n_models)
+    return of_models, of_both
 
 
 def separation(luck: FloatArray, groups: Groups) -> FloatArray:
-    """(group,) from 0 (luck is shared) to 1 (it stays within groups); NaN if not measured."""
-    # A training record changes predictions for its neighbours. That moves a whole
-    # group's exposure, and cancels in a difference of groups only as far as both share
-    # it. Scores of records that share luck vary together, so the mean squared
-    # covariance of records, beyond that of independent ones, is compared within and
-    # between groups: every group with the largest, which gets the highest value.
-    # Sampling error shrinks it to ``UNMEASURED`` (a prior with spread 1).
-    n_models = len(luck)
-    if n_models < FEW_MODELS or groups.n < 2:
+    """(group,) from 0 (luck is shared) to 1 (it stays in groups); NaN if not measured.
+
+    A training record changes predictions for its neighbours. That moves a whole group's
+    exposure, and cancels in a difference of groups only as far as both share it. Scores
+    of records that share luck vary together, so the mean squared covariance of records,
+    beyond that of independent ones, is compared within and between groups: every group
+    with the largest, which gets the highest value. Sampling error shrinks it to
+    ``UNMEASURED`` (a prior with spread 1).
+
+    With B[g, h] the mean squared covariance of records of groups g and h, beyond that
+    of independent ones and relative to it, and m_g the effective number of records of
+    g, W = (m_g B[g, g] + m_l B[l, l])/(m_g + m_l) is that within g and the largest
+    group l, and v = 8/(m_g + m_l)^2 + 2/(m_g m_l) the variance of W - B[l, g]. The
+    separation is (W (W - B[l, g]) + UNMEASURED v)/(W^2 + v), cut to [0, 1].
+
+    Args:
+        luck: (model, record) see ``luck_of``.
+        groups: the groups of the records.
+    """
+    if len(luck) < FEW_MODELS or groups.n < 2:
         return np.full(groups.n, np.nan)
-    members = [luck[:, groups.codes == k] for k in range(groups.n)]
-    products = np.array([own @ own.T for own in members])
-    of_records = np.einsum("mr,mr->r", luck, luck)
-    variances, squares = groups.sums(np.stack([of_records, of_records**2]))
-    # no pairs of one record
     largest = int(np.argmax(groups.sizes))
+    beyond, size = _shared_luck(luck, groups)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        both = size + size[largest]
+        within = size * np.diag(beyond) + size[largest] * beyond[largest, largest]
+        within = np.maximum(within / both, 0.0)
+        noise = 8 / both**2 + 2 / (size * size[largest])
+        apart = within * (within - beyond[largest]) + UNMEASURED * noise
+        shares = np.asarray(np.clip(apart / (within**2 + noise), 0.0, 1.0))
+    shares[largest] = np.nan
+    shares[largest] = np.fmax.reduce(shares)
+    return shares
+
+
+def _shared_luck(luck: FloatArray, groups: Groups) -> tuple[FloatArray, FloatArray]:
+    """(group, group) mean squared covariance of records, beyond independent ones.
+
+    It is relative to that of independent records, and no record is paired with itself.
+    Also (group,) effective numbers of records.
+    """
+    members = [luck[:, groups.codes == k] for k in range(groups.n)]
+    products = np.array([of_group @ of_group.T for of_group in members])
+    of_records = _sums_of_squares(luck)
+    variances, squares = groups.sums(np.stack([of_records, of_records**2]))
     same = np.diag(squares)
     pairs = np.einsum("gst,hst->gh", products, products) - same
     with np.errstate(divide="ignore", invalid="ignore"):
-        beyond = pairs / ((np.outer(variances, variances) - same) / (n_models - 1)) - 1
-        worth = variances**2 / squares  # effective number of records
-        both = worth + worth[largest]
-        within = worth * np.diag(beyond) + worth[largest] * beyond[largest, largest]
-        within = np.maximum(within / both, 0.0)
-        noise = 8 / both**2 + 2 / (
-            worth * worth[largest]
-        )  # variance of within - between
-        apart = within * (within - beyond[largest]) + UNMEASURED * noise
-        found = np.asarray(np.clip(apart / (within**2 + noise), 0.0, 1.0))
-    found[largest] = np.nan
-    found[largest] = np.fmax.reduce(found)
-    return found
+        independent = (np.outer(variances, variances) - same) / (len(luck) - 1)
+        return pairs / independent - 1, variances**2 / squares
 
 
 def luck_of(values: FloatArray, sides: Sides) -> FloatArray:
@@ -387,12 +472,15 @@ def luck_of(values: FloatArray, sides: Sides) -> FloatArray:
 def record_rates(
     predicted: BoolArray, labels: IntArray, member: BoolArray, groups: Groups
 ) -> tuple[Rate, Rate]:
-    """Benefit (positive rate on test records) and gap of groups, and each record's influence."""
-    # The gap is training minus test accuracy, less the effect of the mix of labels, as
-    # in an audit. Within a model a record's influence depends on its group, label, side
-    # and prediction only.
+    """Benefit (positive rate on test records) and gap of groups, with influences.
+
+    The gap is training minus test accuracy, less the effect of the mix of labels, as in
+    an audit. Within a model a record's influence depends on its group, label, side and
+    prediction only: on its cell.
+    """
+    n_models = len(member)
     cells = 4 * (2 * groups.places.astype(np.int64) + labels)
-    values = np.zeros((2, len(member), groups.n + 1))
+    values = np.zeros((2, n_models, groups.n + 1))
     parts = np.zeros((2, len(labels)))
     for model, (positive, trained) in enumerate(zip(predicted, member, strict=True)):
         cell = cells + (2 * trained + positive)
@@ -400,31 +488,34 @@ def record_rates(
         for k, rate in enumerate((_benefit, _gap)):
             values[k, model], table = rate(counts.astype(np.float64))
             parts[k] += table.ravel()[cell]
-    own = np.where(
-        groups.inside, parts * (groups.sizes[groups.codes] / len(member)), 0.0
-    )
-    benefit, gap = (
-        Rate(value[:, :-1], part) for value, part in zip(values, own, strict=True)
-    )
-    return benefit, gap
+    scale = groups.sizes[groups.codes] / n_models
+    of_benefit, of_gap = np.where(groups.inside, parts * scale, 0.0)
+    benefit, gap = values[:, :, :-1]
+    return Rate(benefit, of_benefit), Rate(gap, of_gap)
 
 
 def _benefit(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(group,) positive rate on test records, and the influence of a record of each cell."""
+    """(group,) positive rate on test records, and the influence of each cell's records.
+
+    The rate is p = n_positive/n; a record's influence (prediction - p)/n, times
+    ``_freedom``.
+    """
     held_out = counts[:, :, 0].sum(axis=LABEL)
     n = held_out.sum(axis=1)
     rate = quotient(held_out[:, 1], n)
+    influence = (np.arange(2) - rate[:, None]) * _freedom(n)[:, None]
     table = np.zeros(counts.shape)
-    own = (np.arange(2) - rate[:, None]) * _freedom(n)[:, None]
-    table[:, :, 0] = quotient(own, n[:, None])[:, None]
+    table[:, :, 0] = quotient(influence, n[:, None])[:, None]
     return rate, table
 
 
 def _gap(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(group,) accuracy difference less the luck of labels, and each cell's influence on it."""
-    # The value is U (1/n_train + 1/n_test), where U counts correct training records
-    # beyond what the accuracy of their label gives; the influence is its derivative by
-    # a record's weight.
+    """(group,) accuracy difference less the luck of labels, and each cell's influence.
+
+    The value is U (1/n_train + 1/n_test), where U counts correct training records
+    beyond what the accuracy of their label gives; the influence is its derivative by a
+    record's weight.
+    """
     n = counts.sum(axis=PREDICTION)
     right = (counts * RIGHT[:, None]).sum(axis=PREDICTION)
     accuracy = np.nan_to_num(quotient(right.sum(axis=SIDE), n.sum(axis=SIDE)))
@@ -432,16 +523,17 @@ def _gap(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     sizes = n.sum(axis=LABEL)
     over = quotient(np.ones(2), sizes)
     both = over.sum(axis=1)
-    other_side = quotient(
-        n[:, :, ::-1] * np.array([-1, 1]), n.sum(axis=SIDE)[..., None]
-    )
+
+    other_n = n[:, :, ::-1] * np.array([-1, 1])
+    other_side = quotient(other_n, n.sum(axis=SIDE)[..., None])
     cell = np.nan_to_num(quotient(right, n))
-    own = (RIGHT[:, None] - cell[..., None]) * _freedom(n)[..., None]
-    own += (cell - accuracy[..., None])[..., None]
-    own *= (other_side * both[:, None, None])[..., None]
-    return surplus * both, own - (surplus[:, None] * over**2)[:, None, :, None]
+    influence = (RIGHT[:, None] - cell[..., None]) * _freedom(n)[..., None]
+    influence += (cell - accuracy[..., None])[..., None]
+    influence *= (other_side * both[:, None, None])[..., None]
+    of_sizes = (surplus[:, None] * over**2)[:, None, :, None]
+    return surplus * both, influence - of_sizes
 
 
 def _freedom(n: FloatArray) -> FloatArray:
-    """Correction for the degree of freedom that a mean takes from ``n`` deviations from it."""
+    """Root of n/(n - 1): a mean takes a degree of freedom from ``n`` deviations."""
     return np.sqrt(n / np.maximum(n - 1, 1))

@@ -1,7 +1,8 @@
-"""Attacks on one group by one model: pure functions of that group's records.
+"""What does an attack find in one group by one model?
 
-Higher scores mean more likely a member. Every advantage is signed and 0 at chance.
-Errors describe the luck of the split; they are never 0 unless the value is.
+Pure functions of that group's records: the statistics of ``scorers.ATTACKS``. Higher
+scores mean more likely a member. Every advantage is signed and 0 at chance. Errors
+describe the luck of the split; they are never 0 unless the value is.
 """
 
 from __future__ import annotations
@@ -29,28 +30,40 @@ TAIL_NONMEMBERS = 10
 
 
 class Advantage(NamedTuple):
-    """One attack on one group of one model."""
+    """One attack on one group of one model.
 
-    value: float  # NaN where members, or others, are missing
-    standard_error: float | None  # None with fewer than two on a side
+    Attributes:
+        value: NaN where members, or others, are missing.
+        standard_error: None with fewer than two on a side.
+        n_members: records that the model was trained on.
+        n_nonmembers: the others.
+        parts: each record's influence on the value, in the order of the ranks; they sum
+            to 0 on each side, their squares to the variance. None for attacks that are
+            not averaged over models.
+        variance: over new samples of records; NaN with fewer than two on a side.
+    """
+
+    value: float
+    standard_error: float | None
     n_members: int
     n_nonmembers: int
-    # Each record's influence on the value, in the order of the ranks; they sum to 0 on
-    # each side, their squares to the variance. None for attacks that are not averaged
-    # over models.
     parts: FloatArray | None = None
-    variance: float = (
-        math.nan
-    )  # over new samples of records; NaN with fewer than two on a side
+    variance: float = math.nan
 
     def exposure(self, n_excluded: int | None = None) -> Exposure:
         """As a release has it."""
-        own = {name: getattr(self, name) for name in self._fields[:4]}
-        return Exposure(**own, n_excluded=n_excluded)
+        error = self.standard_error
+        return Exposure(
+            value=float(self.value),
+            standard_error=None if error is None else float(error),
+            n_members=self.n_members,
+            n_nonmembers=self.n_nonmembers,
+            n_excluded=n_excluded,
+        )
 
 
-# An attack's result from one model's ranking of one group and its losses or scores; or
-# None.
+# A result, or None, from one model's ranks of one group and everybody's (record,)
+# scores.
 Attack = Callable[[Ranked, FloatArray], Advantage | None]
 
 
@@ -74,7 +87,7 @@ def confidence_of(scaled_logit: FloatArray) -> FloatArray:
 
 
 def log_odds(probability: FloatArray) -> FloatArray:
-    """Log odds of a probability; 0 and 1 count as the nearest number that differs from them.
+    """Log odds of a probability; 0 and 1 count as the nearest other number.
 
     >>> log_odds(np.array([0.5, 0.75])).round(6)
     array([0.      , 1.098612])
@@ -86,7 +99,7 @@ def log_odds(probability: FloatArray) -> FloatArray:
 def beyond_reference(
     scaled_logit: FloatArray, reference: FloatArray, is_positive: BoolArray
 ) -> FloatArray:
-    """Log odds of the true label minus those of reference models that never saw the record.
+    """Log odds of the true label beyond those of models that never saw the record.
 
     Records that are easy for every model would look like members; subtracting what the
     references say removes that (offline LiRA's mean, on RMIA's average of
@@ -105,12 +118,25 @@ def beyond_reference(
     return np.asarray(scaled_logit - np.where(is_positive, usual, -usual))
 
 
-def loss_threshold(ranked: Ranked, loss: FloatArray) -> Advantage:
-    """Balanced accuracy minus 1/2 of Yeom et al.: member if the loss is at most the mean's.
+def loss_attack(ranked: Ranked, scaled_logit: FloatArray) -> Advantage:
+    """``loss_threshold`` from (record,) log odds of the true label."""
+    return loss_threshold(ranked, loss_of(scaled_logit[ranked.order]))
 
-    The paper claims that it is at most the overfitting gap (Proposition 1), which does
-    not hold in general: a model that is right about everyone but confident on members
-    only has gap 0, and the attack finds everybody.
+
+def loss_threshold(ranked: Ranked, falling: FloatArray) -> Advantage:
+    """Balanced accuracy minus 1/2 of Yeom et al.: a member has at most the mean loss.
+
+    With TPR the share of members whose loss is at most the threshold t, the mean loss
+    of members, and FPR that of the others, the advantage is (TPR - FPR)/2, and its
+    variance (TPR (1 - TPR)/n_members + FPR (1 - FPR)/n_nonmembers)/4.
+
+    The paper claims that the advantage is at most the overfitting gap (Proposition 1),
+    which does not hold in general: a model that is right about everyone but confident
+    on members only has gap 0, and the attack finds everybody.
+
+    Args:
+        ranked: the records of one group, the largest loss first.
+        falling: their losses, in the order of the ranks.
     """
     # A record's influence is its own guess and, for a member, how it moves the
     # threshold: its loss moves the mean by (loss - mean)/n, and the mean the advantage
@@ -119,40 +145,36 @@ def loss_threshold(ranked: Ranked, loss: FloatArray) -> Advantage:
     n_nonmembers = ranked.n_nonmembers
     if ranked.is_onesided:
         return Advantage(math.nan, None, n_members, n_nonmembers)
-    falling = loss[ranked.order]
     threshold = float((falling * ranked.member).sum()) / n_members
     n_guessed = _n_within(falling, threshold)
-    caught, false = _shares(ranked, n_guessed)
-    error = (
-        math.sqrt(
-            _share_variance(caught, n_members) + _share_variance(false, n_nonmembers)
-        )
-        / 2
-    )
+    tpr, fpr = _shares(ranked, n_guessed)
+    variance = _share_variance(tpr, n_members) + _share_variance(fpr, n_nonmembers)
+
     guessed = np.zeros(len(falling))
     guessed[len(guessed) - n_guessed :] = 1.0
-    of_members = (guessed - caught) / (2 * n_members)
+    of_members = (guessed - tpr) / (2 * n_members)
     slope = _slope(ranked, falling, threshold)
     if slope:
         of_members += slope * (falling - threshold) / n_members
-    parts = np.where(
-        ranked.member > 0, of_members, (false - guessed) / (2 * n_nonmembers)
-    )
-    return _with_errors(ranked, (caught - false) / 2, parts, error)
+    of_nonmembers = (fpr - guessed) / (2 * n_nonmembers)
+    parts = np.where(ranked.member > 0, of_members, of_nonmembers)
+    return _with_errors(ranked, (tpr - fpr) / 2, parts, math.sqrt(variance) / 2)
 
 
 def _slope(ranked: Ranked, falling: FloatArray, threshold: float) -> float:
-    """Slope of the advantage at the threshold, from a window that narrows with more records."""
-    spread = (
-        float((((falling - threshold) ** 2) * ranked.member).sum()) / ranked.n_members
-    )
+    """Slope of the advantage at the threshold, from a window around it.
+
+    The window narrows with more records, by Silverman's rate.
+    """
+    squares = ((falling - threshold) ** 2) * ranked.member
+    spread = float(squares.sum()) / ranked.n_members
     width = math.sqrt(spread) * float(len(falling)) ** WINDOW_POWER
     if not width > 0:
         return 0.0
-    low, high = (
-        _shares(ranked, _n_within(falling, threshold + w)) for w in (-width, width)
-    )
-    return float(((high[0] - high[1]) - (low[0] - low[1])) / (4 * width))
+    low = _shares(ranked, _n_within(falling, threshold - width))
+    high = _shares(ranked, _n_within(falling, threshold + width))
+    rise = (high.members - high.nonmembers) - (low.members - low.nonmembers)
+    return float(rise / (4 * width))
 
 
 def _n_within(falling: FloatArray, threshold: float) -> int:
@@ -161,14 +183,25 @@ def _n_within(falling: FloatArray, threshold: float) -> int:
     return int(np.searchsorted(falling[::-1], within, side="right"))
 
 
-def _shares(ranked: Ranked, n_guessed: int) -> tuple[float, float]:
+class Shares(NamedTuple):
+    """Shares of the members, and of the others, that an attacker takes for members."""
+
+    members: float
+    nonmembers: float
+
+
+def _shares(ranked: Ranked, n_guessed: int) -> Shares:
     """Shares of the members and of the others among the last ranks."""
     members, nonmembers = ranked.above(len(ranked.order) - n_guessed)
-    return members / ranked.n_members, nonmembers / ranked.n_nonmembers
+    return Shares(members / ranked.n_members, nonmembers / ranked.n_nonmembers)
 
 
 def auc_advantage(ranked: Ranked, score: FloatArray | None = None) -> Advantage:
-    """AUC minus 1/2 (the ranks are enough), error by DeLong, DeLong and Clarke-Pearson."""
+    """AUC minus 1/2 (the ranks are enough).
+
+    The error is that of DeLong, DeLong and Clarke-Pearson, from each record's influence
+    on the AUC (``Ranked.parts``).
+    """
     if ranked.is_onesided:
         return Advantage(math.nan, None, ranked.n_members, ranked.n_nonmembers)
     return _with_errors(ranked, ranked.auc - 0.5, ranked.parts())
@@ -177,20 +210,29 @@ def auc_advantage(ranked: Ranked, score: FloatArray | None = None) -> Advantage:
 def _with_errors(
     ranked: Ranked, value: float, parts: FloatArray, error: float | None = None
 ) -> Advantage:
-    """An advantage; its error is that of the parts unless one is given."""
-    members, nonmembers = sides = ranked.n_members, ranked.n_nonmembers
-    if min(sides) < 2:
-        return Advantage(value, None, *sides, parts)
+    """An advantage; its error is that of the parts unless one is given.
+
+    The variance is the sum over members of parts^2 x n_members/(n_members - 1), and the
+    same of the others; the parts that are returned have that factor's root.
+    """
+    n_members = ranked.n_members
+    n_nonmembers = ranked.n_nonmembers
+    fewest = min(n_members, n_nonmembers)
+    if fewest < 2:
+        return Advantage(value, None, n_members, n_nonmembers, parts)
     squares = parts**2
     of_members = float((squares * ranked.member).sum())
     of_nonmembers = float(squares.sum()) - of_members
-    variance = of_members * members / (members - 1)
-    variance += of_nonmembers * nonmembers / (nonmembers - 1)
-    scale, other = (math.sqrt(n / (n - 1)) for n in sides)
+    variance = of_members * n_members / (n_members - 1)
+    variance += of_nonmembers * n_nonmembers / (n_nonmembers - 1)
+
+    scale = math.sqrt(n_members / (n_members - 1))
+    other = math.sqrt(n_nonmembers / (n_nonmembers - 1))
     parts = parts * ((scale - other) * ranked.member + other)
-    found = math.sqrt(variance) if error is None else error
-    least = abs(value) / min(sides)  # the effect of one record at chance: never 0
-    return Advantage(value, max(found, least), *sides, parts, variance)
+    if error is None:
+        error = math.sqrt(variance)
+    least = abs(value) / fewest  # the effect of one record at chance: never 0
+    return Advantage(value, max(error, least), n_members, n_nonmembers, parts, variance)
 
 
 def error_at_chance(n_members: int, n_nonmembers: int) -> float:
@@ -199,7 +241,10 @@ def error_at_chance(n_members: int, n_nonmembers: int) -> float:
 
 
 def reference_advantage(ranked: Ranked, score: FloatArray) -> Advantage:
-    """AUC minus 1/2 of one model, with at least the error at chance: DeLong's can be too small."""
+    """AUC minus 1/2 of one model, with at least the error at chance.
+
+    DeLong's error can be too small.
+    """
     found = auc_advantage(ranked)
     if found.standard_error is None:
         return found
@@ -207,11 +252,17 @@ def reference_advantage(ranked: Ranked, score: FloatArray) -> Advantage:
     return found._replace(standard_error=max(found.standard_error, least))
 
 
-def tpr_excess(ranked: Ranked, *, fpr: float) -> Advantage | None:
-    """Share of members above a threshold that at most ``fpr`` of others exceed, beyond chance."""
-    # The threshold is a non-member's score: chance is (k + 1)/(n + 1) with k of n
-    # others above it. The error allows for few of them: the slope of a concave curve
-    # there is at most TPR/FPR.
+def tpr_excess(
+    ranked: Ranked, score: FloatArray | None = None, *, fpr: float
+) -> Advantage | None:
+    """Share of members above a threshold that few others exceed, beyond chance.
+
+    The threshold is the score of a non-member that at most ``fpr`` of the n others
+    exceed. With k others above it, chance is (k + 1)/(n + 1), and the value TPR -
+    chance. Its error allows for few of them: the slope of a concave curve at the
+    threshold is at most s = TPR/FPR (and at least 1), so the variance is that of TPR
+    plus s^2 times that of chance. None with too few others.
+    """
     n_members = ranked.n_members
     n_nonmembers = ranked.n_nonmembers
     if n_members == 0 or n_nonmembers < TAIL_NONMEMBERS / fpr:
@@ -221,9 +272,8 @@ def tpr_excess(ranked: Ranked, *, fpr: float) -> Advantage | None:
     tpr = members / n_members
     chance = (nonmembers + 1) / (n_nonmembers + 1)
     slope = max(1.0, tpr / chance)
-    variance = _share_variance(tpr, n_members) + slope**2 * _share_variance(
-        chance, n_nonmembers
-    )
+    of_chance = _share_variance(chance, n_nonmembers)
+    variance = _share_variance(tpr, n_members) + slope**2 * of_chance
     return Advantage(tpr - chance, math.sqrt(variance), n_members, n_nonmembers)
 
 

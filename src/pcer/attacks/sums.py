@@ -1,4 +1,9 @@
-"""Sums over groups of records, for many divisions at once, exact in any order of adding."""
+"""What are the sums over groups of records, for many divisions at once?
+
+``Groups`` are one division, for the numbers of real groups. ``Divisions`` are hundreds
+of placebo groupings, whose sums are one matrix product of whole numbers: exact in any
+order of adding (``ExactSums``).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,8 @@ WHOLE = 24
 TILE = 64  # records added as float32: sums of so many 18-bit numbers are exact
 # Sets, and tiles of records, that are summed at once: too small for BLAS to share among
 # cores, which on a busy machine would mostly wait for each other.
-SETS, TILES = 32, 64
+SETS = 32
+TILES = 64
 FILLED = 4096  # records scaled at a time: few enough for the cache
 WHEEL_COLUMNS = 32  # columns that are transformed at once
 TURNS_USED = 4  # one turn of a wheel in so many is used, at most
@@ -26,10 +32,10 @@ TURNS_USED = 4  # one turn of a wheel in so many is used, at most
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """A division of the records: (record,) a group's number, -1 for none; and how many groups."""
+    """A division of the records into groups."""
 
-    codes: IntArray
-    n: int
+    codes: IntArray  # (record,) a group's number, -1 for none
+    n: int  # how many groups
 
     def __eq__(self, other: object) -> bool:
         """Whether both divide the records in the same way."""
@@ -55,13 +61,13 @@ class Groups:
 
     @cached_property
     def places(self) -> npt.NDArray[Any]:
-        """(record,) a group's number as a small integer, the last for none: quick to sort by."""
-        return np.where(self.inside, self.codes, self.n).astype(
-            np.min_scalar_type(self.n)
-        )
+        """(record,) a group's number, ``n`` for none; a small type is quick to sort."""
+        places = np.where(self.inside, self.codes, self.n)
+        return places.astype(np.min_scalar_type(self.n))
 
     @cached_property
     def _chosen(self) -> FloatArray:
+        """(record, group) 1 where the record is in the group, else 0."""
         return np.equal(self.codes[:, None], np.arange(self.n)).astype(np.float64)
 
     @cached_property
@@ -73,11 +79,13 @@ class Groups:
         """(row, group) sums over the records of each; rows are blocks (row, record)."""
         return np.concatenate([block @ self._chosen for block in rows])
 
-    def by_record(self, value: FloatArray, own: FloatArray) -> FloatArray:
-        """(record,) numbers with the groups' values as means; NaN for records of no group."""
-        # Their deviation over the root of the group's size is the record part of the
-        # value's error.
-        return np.where(self.inside, value[self.codes] + own, np.nan)
+    def by_record(self, value: FloatArray, influence: FloatArray) -> FloatArray:
+        """(record,) numbers with the groups' values as means; NaN without a group.
+
+        Their deviation over the root of the group's size is the record part of the
+        value's error.
+        """
+        return np.where(self.inside, value[self.codes] + influence, np.nan)
 
 
 class ExactSums:
@@ -90,7 +98,7 @@ class ExactSums:
 
     def __init__(self, *rows: npt.NDArray[Any]) -> None:
         ends = np.cumsum([len(block) for block in rows])
-        # (record, row) the whole numbers, in units of each row's own
+        # (record, row) the whole numbers, in the unit of each row.
         self.columns = np.zeros((rows[0].shape[1], ends[-1]), dtype=np.float32)
         parts = np.split(self.columns, ends[:-1], axis=1)
         powers = [_fill(part, block) for part, block in zip(parts, rows, strict=True)]
@@ -98,21 +106,20 @@ class ExactSums:
         self.total = self.columns.sum(axis=0, dtype=np.float64)
 
     def raw(self, chosen: BoolArray, records: slice = slice(None)) -> FloatArray:
-        """(set, row) sums in units of each row's own; ``chosen`` is (set, record)."""
+        """(set, row) sums in the unit of each row; ``chosen`` is (set, record)."""
         columns = np.pad(self.columns[records], ((0, -chosen.shape[1] % TILE), (0, 0)))
         tiles = columns.reshape(-1, TILE, columns.shape[1])
-        out = np.zeros((len(chosen), columns.shape[1]))
-        for sets in (
-            slice(first, first + SETS) for first in range(0, len(chosen), SETS)
-        ):
+        sums = np.zeros((len(chosen), columns.shape[1]))
+        for start in range(0, len(chosen), SETS):
+            sets = slice(start, start + SETS)
             for first in range(0, len(tiles), TILES):
                 some = tiles[first : first + TILES]
-                own = chosen[sets, first * TILE : (first + TILES) * TILE]
-                inside = np.zeros((len(own), len(some) * TILE), dtype=np.float32)
-                inside[:, : own.shape[1]] = own
-                by_tile = inside.reshape(len(own), -1, TILE).transpose(1, 0, 2) @ some
-                out[sets] += by_tile.sum(axis=0, dtype=np.float64)
-        return out
+                part = chosen[sets, first * TILE : (first + TILES) * TILE]
+                inside = np.zeros((len(part), len(some) * TILE), dtype=np.float32)
+                inside[:, : part.shape[1]] = part
+                by_tile = inside.reshape(len(part), -1, TILE).transpose(1, 0, 2) @ some
+                sums[sets] += by_tile.sum(axis=0, dtype=np.float64)
+        return sums
 
     def scaled(self, raw: FloatArray) -> FloatArray:
         """Sums in the units that the rows were given in."""
@@ -120,7 +127,7 @@ class ExactSums:
 
 
 def _fill(columns: npt.NDArray[np.float32], rows: npt.NDArray[Any]) -> IntArray:
-    """Fill columns with rows as whole numbers whose sums are exact; returns the powers of 2."""
+    """Fill columns with rows as whole numbers; returns the powers of 2 that scale."""
     if rows.dtype == np.bool_:
         columns[:] = rows.T
         return np.zeros(len(rows), dtype=np.int64)
@@ -136,7 +143,7 @@ def _fill(columns: npt.NDArray[np.float32], rows: npt.NDArray[Any]) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Divisions:
-    """Several divisions of the same records, their groups numbered consecutively as sets.
+    """Several divisions of the same records; their groups, in sequence, are sets.
 
     Args:
         codes: (division, record) a group's number; -1 for none, the same records in
@@ -181,22 +188,18 @@ class Divisions:
     def _chosen(self) -> BoolArray:
         """(set, record) membership in every group of every division except its last."""
         names = np.arange(self.n_groups - 1, dtype=self.codes.dtype)[:, None]
-        return np.asarray(
-            np.equal(self.codes[:, None], names).reshape(-1, self.codes.shape[1])
-        )
+        chosen = np.equal(self.codes[:, None], names)
+        return np.asarray(chosen.reshape(-1, self.codes.shape[1]))
 
     def sums(self, *rows: npt.NDArray[Any]) -> FloatArray:
         """(row, set) sums over the records of every set; see ``ExactSums``."""
         inside = self.inside
-        n_groups = self.n_groups
-        exact = ExactSums(
-            *(block if inside.all() else block * inside for block in rows)
-        )
-        raw = exact.raw(self._chosen).reshape(len(self), n_groups - 1, -1)
+        blocks = rows if inside.all() else [block * inside for block in rows]
+        exact = ExactSums(*blocks)
+        raw = exact.raw(self._chosen).reshape(len(self), self.n_groups - 1, -1)
         last = exact.total - raw.sum(axis=1)  # whole numbers: exact as well
-        every = np.concatenate([raw, last[:, None]], axis=1).reshape(
-            len(self) * n_groups, -1
-        )
+        every = np.concatenate([raw, last[:, None]], axis=1)
+        every = every.reshape(len(self) * self.n_groups, -1)
         return np.asarray(exact.scaled(every).T)
 
 
@@ -206,13 +209,21 @@ def turned_sums(
     n_draws: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """(draw, column) exact sums over the first of two groups, redrawn by rotating wheels."""
-    # Records are laid on a wheel in random order; a rotation gives every record the
-    # group of another. Rotations are a group of permutations, so a test against random
-    # ones is as exact as one against random permutations (Hemerik and Goeman, Exact
-    # testing with random permutations, TEST 27, 2018). All sums of whole numbers of at
-    # most 2 to the 18 are one exact convolution. Rotations of one wheel depend on each
-    # other, so at most a quarter of them are used.
+    """(draw, column) exact sums over the first of two groups, redrawn by wheels.
+
+    Records are laid on a wheel in random order; a rotation gives every record the group
+    of another. Rotations are a group of permutations, so a test against random ones is
+    as exact as one against random permutations (Hemerik and Goeman, Exact testing with
+    random permutations, TEST 27, 2018). All sums of whole numbers of at most 2 to the
+    18 are one exact convolution. Rotations of one wheel depend on each other, so at
+    most a quarter of them are used.
+
+    Args:
+        columns: (record, column) whole numbers.
+        inside: (record,) who is in the first group.
+        n_draws: how often groups are drawn.
+        rng: draws the orders and the rotations.
+    """
     drawn = np.zeros((n_draws, columns.shape[1]))
     most = max(1, len(inside) // TURNS_USED)
     for first in range(0, n_draws, most):
@@ -228,15 +239,13 @@ def turned_sums(
 
 def _turns(size: int, n: int, rng: np.random.Generator) -> IntArray:
     """Rotations of one wheel, never by 0; of a large one each at most once."""
-    return (
-        1 + rng.choice(size - 1, n, replace=False)
-        if size > n
-        else rng.integers(0, size, n)
-    )
+    if size > n:
+        return 1 + rng.choice(size - 1, n, replace=False)
+    return rng.integers(0, size, n)
 
 
 def wheel_sizes(n: int) -> list[int]:
-    """Sizes of one large wheel and small ones for the rest, whose transforms are fast."""
+    """Sizes of one large wheel, and small ones for the rest, with fast transforms."""
     sizes: list[int] = []
     while n > sum(sizes):
         sizes.append(fft.prev_fast_len(n - sum(sizes), real=True))
@@ -244,7 +253,7 @@ def wheel_sizes(n: int) -> list[int]:
 
 
 def all_turns(columns: npt.NDArray[np.float32], inside: BoolArray) -> FloatArray:
-    """(rotation, column) sums over the records that a rotation puts into the first group."""
+    """(rotation, column) sums over the records that it puts into the first group."""
     places = fft.rfft(inside.astype(np.float64))
     values = fft.rfft(columns.T.astype(np.float64))
     sums = fft.irfft(np.conj(values) * places, n=len(inside))

@@ -1,36 +1,30 @@
 """Which attacks decide, which are missing, and which do two releases share?
 
 The audit and the planner call ``deciding_attacks`` and ``stronger_attacks``; the
-comparison of releases and the trend call ``choose_attack``. An attack that may decide
-belongs to one of two kinds; to add one: its place in ``ADVANTAGES`` or ``PAIRED``,
-strongest first.
+comparison of releases and the trend call ``choose_attack``. An attack decides by its
+``strength`` in ``release/attack_kinds``; to add one: its row there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Final
 
 from pcer.errors import PlanError
 from pcer.measuring.evidence import Tested
 from pcer.measuring.measure import measure_panel
 from pcer.measuring.plan import SHARPEST, Plan
 from pcer.release import attack_kinds
-from pcer.release.attack_kinds import GAP, Proxy, attack_named, proxy_named
+from pcer.release.attack_kinds import (
+    GAP,
+    PROXIES,
+    Basis,
+    Proxy,
+    attack_named,
+    proxy_named,
+)
 from pcer.release.panel import Panel, carried_costs
 
-# Attacks that may decide, strongest first: one of each kind. An advantage near its
-# ceiling cannot show differences, and a paired attack misses weak ones that concern
-# everybody.
-ADVANTAGES: Final = (
-    attack_kinds.RMIA,
-    attack_kinds.LIRA,
-    attack_kinds.REFERENCE,
-    attack_kinds.AUC_ADVANTAGE,
-)
-PAIRED: Final = (attack_kinds.PAIRED_CONFIDENCE, attack_kinds.PAIRED_GAP)
-MOST_MISSING: Final = 2  # of each kind, attacks that a release is told it lacks
 Match = tuple[Panel, ...]  # a setting of the old release beside one of the new
 
 
@@ -44,14 +38,31 @@ def deciding_attacks(panels: Sequence[Panel], plan: Plan) -> tuple[str, ...]:
         return (plan.cost,)
     carried = carried_costs(panels)
     own = [proxy_named(name) for name in carried if name.endswith(attack_kinds.OWN)]
-    advantages = (*ADVANTAGES[:-1], *own, ADVANTAGES[-1])
     strongest = []
-    for kinds in (advantages, PAIRED):
-        for proxy in kinds:
+    for proxies in _both_kinds([*PROXIES.values(), *own]):
+        for proxy in proxies:
             if is_carried(panels, plan, proxy):
                 strongest.append(proxy.name)
                 break
     return tuple(strongest) or (GAP.name,)
+
+
+def _by_strength(proxies: Iterable[Proxy]) -> list[Proxy]:
+    """Attacks that may decide, strongest first."""
+    able = [proxy for proxy in proxies if proxy.strength]
+    return sorted(able, key=lambda proxy: -proxy.strength)
+
+
+def _both_kinds(proxies: Iterable[Proxy]) -> tuple[list[Proxy], list[Proxy]]:
+    """Advantages over a coin, and paired attacks, each strongest first.
+
+    One of each kind decides: an advantage near its ceiling cannot show differences, and
+    a paired attack misses weak ones that concern everybody.
+    """
+    ordered = _by_strength(proxies)
+    advantages = [proxy for proxy in ordered if proxy.scale.is_advantage]
+    paired = [proxy for proxy in ordered if not proxy.scale.is_advantage]
+    return advantages, paired
 
 
 def is_carried(panels: Iterable[Panel], plan: Plan, cost: Proxy) -> bool:
@@ -68,15 +79,17 @@ def is_carried(panels: Iterable[Panel], plan: Plan, cost: Proxy) -> bool:
 def stronger_attacks(tested: Tested) -> list[tuple[Proxy, str | None]]:
     """Attacks stronger than those that decide, for which there are splits enough.
 
-    Beside each stands why the release has not computed it, None if it does not say.
+    Only those that more splits make possible; others need reference models. Beside each
+    stands why the release has not computed it, None if it does not say.
     """
     if tested.plan.cost != SHARPEST:
         return []
     n_splits = min(panel.n_splits for panel in tested.panels)
     not_computed = tested.release.not_computed
     missing = []
-    for kinds in (ADVANTAGES, PAIRED):
-        for proxy in kinds[:MOST_MISSING]:
+    of_splits = [proxy for proxy in PROXIES.values() if proxy.basis is Basis.MODELS]
+    for proxies in _both_kinds(of_splits):
+        for proxy in proxies:
             if proxy.name in tested.attacks:
                 break
             if n_splits >= proxy.least_models:
@@ -102,7 +115,7 @@ def choose_attack(matches: Sequence[Match], cost: str | None) -> Proxy:
                 f"release {n} of {len(sides)} does not carry {named.name}, with an "
                 "error, for every setting and group; name an attack that all have."
             )
-    if named in attack_kinds.BY_SHADOWS and not as_many:
+    if named.is_calibrated and not as_many:
         raise PlanError(
             f"{named.name} calibrates each record by the other models, and the "
             "releases have different numbers of them: more splits make a stronger "
@@ -117,8 +130,8 @@ def _have_as_many_models(match: Match) -> bool:
 
 
 def _strongest_shared(sides: Sequence[Match], *, as_many: bool) -> Proxy:
-    for proxy in (*ADVANTAGES[:2], *PAIRED, *ADVANTAGES[2:]):
-        is_fair = as_many or proxy not in attack_kinds.BY_SHADOWS
+    for proxy in _by_strength(PROXIES.values()):
+        is_fair = as_many or not proxy.is_calibrated
         if is_fair and all(is_carried(side, Plan(), proxy) for side in sides):
             return proxy
     return GAP

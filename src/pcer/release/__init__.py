@@ -1,4 +1,9 @@
-"""The release file that a trainer hands to an auditor, its attacks, and its numbers as arrays."""
+"""The release file that a trainer hands to an auditor: building, reading, arrays.
+
+``records`` and ``file`` say what is in it, ``build`` makes one, ``reading`` reads one,
+``panel`` gives its numbers as arrays. ``attack_kinds`` lists the attacks;
+``disclosure`` and ``small_groups`` decide what a release may reveal.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Which attacks are there: name, scale, what each needs, and its words for people?"""
+"""Which attacks are there: name, scale, what each needs, and its words for people?
+
+``attacks`` asks this file what to run, ``measuring`` which attack decides, and every
+output how to name an attack and write its amounts. A release may carry other attacks,
+from any tool: those get the same tests, and general words (``proxy_named``). What the
+paper calls privacy cost is exposure here; files and options keep the name ``cost``.
+
+To add an attack: a row below, and a row of ``ATTACKS`` in ``attacks/scorers`` that
+measures it. ``docs/attacks.md`` explains each attack.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +20,8 @@ from enum import StrEnum
 from pcer.errors import alike
 from pcer.wording import two_digits
 
+SMALLEST_PRINTED = 0.05  # a smaller amount is printed as 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
@@ -18,35 +29,51 @@ class Scale:
 
     Texts have places for ``{label}``, the attack's name, ``{found}``, amounts by group,
     and ``{amount}``, one amount.
+
+    Attributes:
+        unit: the name of the unit.
+        full: a sentence with the amounts of groups.
+        said: what follows an amount.
+        points: what follows a difference of amounts.
+        coin: how often a coin would be right.
+        column: the head of a column of a table.
+        counted: the title of a picture's axis.
+        most: a clause with the largest amount that the data allow.
+        is_advantage: whether it is an advantage over a coin, which is written as right
+            answers of 100.
+        largest: the largest exposure that there can be.
+        per_unit: what an exposure of 1 is written as: 100 hundredths, or its own unit.
+        per_success: what an exposure of 1 adds to an attacker's 50 right answers of
+            100: all of an advantage, half of a difference of rates; None where the unit
+            says nothing about an attacker.
     """
 
     unit: str
     full: str = "exposure measured by {label} is {found} hundredths"
-    said: str = "hundredths"  # follows an amount
-    points: str = "hundredths"  # follows a difference
-    coin: str = ""  # how often a coin would be right
+    said: str = "hundredths"
+    points: str = "hundredths"
+    coin: str = ""
     column: str = "exposure,\nhundredths"
     counted: str = "Exposure ({label}), in hundredths"
     most: str = "exposure is at most {amount} hundredths in any group"
-    is_advantage: bool = False  # over a coin: written as right answers of 100
+    is_advantage: bool = False
     largest: float = math.inf
-    per_unit: float = (
-        100.0  # what an exposure of 1 is written as: 100 hundredths, or its own unit
-    )
-    # What an exposure of 1 adds to an attacker's 50 right answers of 100: all of an
-    # advantage, half of a difference of rates; None where the unit says nothing about
-    # an attacker.
+    per_unit: float = 100.0
     per_success: float | None = None
 
     def hundredths(self, cost: float) -> str:
-        """An exposure in hundredths or its own unit; of an attacker, how often of 100 it is right.
+        """An exposure as it is printed: in hundredths, or in its own unit.
+
+        An advantage is printed as how often of 100 the attacker is right.
 
         >>> AUC.hundredths(0.026), ACCURACY.hundredths(0.0091)
         ('52.6', '0.91')
         """
         if self.is_advantage:
             return f"{50 + 100 * cost:z.1f}"
-        return self.difference(cost) if abs(self.per_unit * cost) >= 0.05 else "0"
+        if abs(self.per_unit * cost) < SMALLEST_PRINTED:
+            return "0"
+        return self.difference(cost)
 
     def difference(self, cost: float) -> str:
         """A difference of exposures, or an exposure in its own unit."""
@@ -54,15 +81,18 @@ class Scale:
 
 
 def _advantage(unit: str, question: str) -> Scale:
+    """The scale of an attacker who answers a question more often right than a coin."""
+    attacker = f"an attacker who is asked {question}"
+    most = "the attacker is right at most {amount} of 100 times in any group"
     return Scale(
         unit=unit,
-        full=f"an attacker who is asked {question} is right {{found}} of 100 times (coin: 50)",
+        full=f"{attacker} is right {{found}} of 100 times (coin: 50)",
         said="of 100",
         points="points",
         coin=" (coin: 50)",
         column="attacker right,\nof 100",
         counted="Attacker right, of 100 (coin: 50)",
-        most="the attacker is right at most {amount} of 100 times in any group (coin: 50)",
+        most=f"{most} (coin: 50)",
         is_advantage=True,
         largest=0.5,
         per_success=100.0,
@@ -70,7 +100,9 @@ def _advantage(unit: str, question: str) -> Scale:
 
 
 def _gain(rates: str, what: str, which: str = "") -> Scale:
+    """The scale of what training on a person adds to ``what`` of the model on them."""
     gains = "being in the training data adds"
+    at_most = f"{gains} at most {{amount}} points of {what}"
     return Scale(
         unit=f"difference of {rates}",
         full=f"{gains} {{found}} points of {what}{which}",
@@ -78,7 +110,7 @@ def _gain(rates: str, what: str, which: str = "") -> Scale:
         points="points",
         column=f"{what} gained,\npoints",
         counted=f"What {gains} to {what}{which}, in points",
-        most=f"if the model memorises, {gains} at most {{amount}} points of {what} in any group",
+        most=f"if the model memorises, {at_most} in any group",
         largest=1.0,
         per_success=50.0,
     )
@@ -109,7 +141,10 @@ class Basis(StrEnum):
 
     COUNTS = "the counts, or the rates and sizes, that every release holds"
     MODEL = "every record's score by each model"
-    MODELS = "every record's score by at least {n} models of a budget, each with its own split"
+    MODELS = (
+        "every record's score by at least {n} models of a budget, each with its own "
+        "split"
+    )
     REFERENCE = (
         "every record's score by the model and by reference models that never saw it"
     )
@@ -119,25 +154,46 @@ class Basis(StrEnum):
 
 # Models of one budget that paired attacks need, and attacks whose models calibrate each
 # other: with fewer too many records have nobody in, or nobody out, among the others.
-PAIR, SHADOWS = 2, 8
+PAIR = 2
+SHADOWS = 8
 OWN = "_auc_advantage"  # follows the name of a user's own attack whose AUC was measured
+OWN_STRENGTH = 20  # of such an attack, which is taken to be better than the plain loss
 
 
 @dataclass(frozen=True)
 class Proxy:
-    """One way to measure exposure: signed, 0 at chance."""
+    """One way to measure exposure: signed, 0 at chance.
 
-    name: str  # in files and on the command line
-    phrase: str  # as part of a sentence
+    Attributes:
+        name: in files and on the command line.
+        phrase: as part of a sentence.
+        scale: the unit of its exposures.
+        basis: what it is run on.
+        least_models: how many models of a budget, each with its own split, it needs.
+        floor: the smallest exposure that counts in a ratio, whatever smaller one a plan
+            names.
+        called: in tables that have little room, where that is less than the label.
+        strength: where an audit chooses, the carried attack of the highest strength
+            decides; 0 for one that is never chosen. One advantage and one other attack
+            decide together: an advantage near its ceiling cannot show differences, and
+            a paired attack misses weak ones that concern everybody.
+        is_calibrated: whether a setting's other models calibrate each record. Such
+            models are not independent, so audits take one number over all of them, and
+            only those of as many models are comparable.
+        is_tried_exactly: whether the first placebo groupings are attacked exactly, too,
+            to see how far the first-order numbers of the others are off.
+    """
+
+    name: str
+    phrase: str
     scale: Scale
     basis: Basis
-    least_models: int = 1  # of one budget, that it needs
-    floor: float = (
-        0.0  # smallest that counts in a ratio, whatever smaller one a plan names
-    )
-    called: str = (
-        ""  # in tables that have little room, where that is less than the label
-    )
+    least_models: int = 1
+    floor: float = 0.0
+    called: str = ""
+    strength: int = 0
+    is_calibrated: bool = False
+    is_tried_exactly: bool = False
 
     @property
     def label(self) -> str:
@@ -159,26 +215,54 @@ GAP = Proxy(
     "overfitting_gap", "the overfitting gap", ACCURACY, Basis.COUNTS, called="gap"
 )
 THRESHOLD = Proxy("attack_advantage", "the threshold attack", BALANCED, Basis.MODEL)
-AUC_ADVANTAGE = Proxy("auc_advantage", "the AUC", AUC, Basis.MODEL)
+AUC_ADVANTAGE = Proxy("auc_advantage", "the AUC", AUC, Basis.MODEL, strength=10)
 TPR_AT_1_PERCENT = Proxy("tpr_excess_at_1_percent", "TPR at 1% FPR", RATE, Basis.MODEL)
 TPR_AT_01_PERCENT = Proxy(
     "tpr_excess_at_0.1_percent", "TPR at 0.1% FPR", RATE, Basis.MODEL
 )
-PAIRED_GAP = Proxy("paired_gap", "the paired gap", ACCURACY, Basis.MODELS, PAIR)
-PAIRED_CONFIDENCE = Proxy(
-    "paired_confidence", "paired confidence", PROBABILITY, Basis.MODELS, PAIR
+PAIRED_GAP = Proxy(
+    "paired_gap", "the paired gap", ACCURACY, Basis.MODELS, PAIR, strength=40
 )
-LIRA = Proxy("lira_advantage", "LiRA", AUC, Basis.MODELS, SHADOWS)
+PAIRED_CONFIDENCE = Proxy(
+    "paired_confidence",
+    "paired confidence",
+    PROBABILITY,
+    Basis.MODELS,
+    PAIR,
+    strength=50,
+)
+LIRA = Proxy(
+    "lira_advantage",
+    "LiRA",
+    AUC,
+    Basis.MODELS,
+    SHADOWS,
+    strength=60,
+    is_calibrated=True,
+    is_tried_exactly=True,
+)
 LIRA_OFFLINE = Proxy(
-    "lira_offline_advantage", "offline LiRA", AUC, Basis.MODELS, SHADOWS
+    "lira_offline_advantage",
+    "offline LiRA",
+    AUC,
+    Basis.MODELS,
+    SHADOWS,
+    is_calibrated=True,
 )
 SPENT = Proxy("spent_epsilon", "the spent epsilon", EPSILON, Basis.TRAINING, floor=0.01)
-RMIA = Proxy("rmia_advantage", "RMIA", AUC, Basis.MODELS, SHADOWS)
-REFERENCE = Proxy("reference_advantage", "the reference attack", AUC, Basis.REFERENCE)
-# Attacks that calibrate each record by a setting's other models. Their models are not
-# independent, so audits take one number over all of them, and only those of as many
-# models are comparable.
-BY_SHADOWS = (LIRA, LIRA_OFFLINE, RMIA)
+RMIA = Proxy(
+    "rmia_advantage",
+    "RMIA",
+    AUC,
+    Basis.MODELS,
+    SHADOWS,
+    strength=70,
+    is_calibrated=True,
+    is_tried_exactly=True,
+)
+REFERENCE = Proxy(
+    "reference_advantage", "the reference attack", AUC, Basis.REFERENCE, strength=30
+)
 # Every row above, by name.
 PROXIES: dict[str, Proxy] = {
     row.name: row for row in tuple(globals().values()) if isinstance(row, Proxy)
@@ -186,7 +270,7 @@ PROXIES: dict[str, Proxy] = {
 
 
 def attack_named(text: str, carried: Collection[str] = ()) -> str:
-    """The attack that a user calls so, by its name in files; what is not known stays as it is.
+    """The name in files of the attack that a user means; unknown names stay.
 
     Any name that outputs print will do, in capitals or not: "LiRA", "gap", "paired
     confidence".
@@ -195,22 +279,29 @@ def attack_named(text: str, carried: Collection[str] = ()) -> str:
         text: as the user writes it.
         carried: names of further attacks, such as those that a release carries.
 
-    >>> attack_named("LiRA"), attack_named("Gap"), attack_named("My attack", ["my_attack"])
-    ('lira_advantage', 'overfitting_gap', 'my_attack')
+    >>> attack_named("LiRA"), attack_named("Gap")
+    ('lira_advantage', 'overfitting_gap')
+    >>> attack_named("My attack", ["my_attack"])
+    'my_attack'
     """
     if text in PROXIES or text in carried:
         return text
     names: dict[str, str] = {}
-    for own in map(proxy_named, (*PROXIES, *carried)):
-        for form in (
-            own.name,
-            own.phrase,
-            own.label,
-            own.short,
-            own.label.removesuffix(" attack"),
-        ):
-            names.setdefault(alike(re.sub("[_-]", " ", form)), own.name)
-    return names.get(alike(re.sub("[_-]", " ", text)), text)
+    for name in (*PROXIES, *carried):
+        for form in _forms(proxy_named(name)):
+            names.setdefault(_folded(form), name)
+    return names.get(_folded(text), text)
+
+
+def _forms(kind: Proxy) -> tuple[str, ...]:
+    """The names by which outputs and people call an attack."""
+    bare = kind.label.removesuffix(" attack")
+    return kind.name, kind.phrase, kind.label, kind.short, bare
+
+
+def _folded(text: str) -> str:
+    """A name without what people leave out or vary: capitals, hyphens, underscores."""
+    return alike(re.sub("[_-]", " ", text))
 
 
 def proxy_named(name: str) -> Proxy:
@@ -219,8 +310,9 @@ def proxy_named(name: str) -> Proxy:
     >>> proxy_named("lira_advantage").short, proxy_named("their_attack").label
     ('LiRA', 'their attack')
     """
-    scale = AUC if name.endswith(OWN) else UNKNOWN
-    other = Proxy(
-        name, name.removesuffix(OWN).replace("_", " "), scale, Basis.ELSEWHERE
-    )
-    return PROXIES.get(name, other)
+    if name in PROXIES:
+        return PROXIES[name]
+    phrase = name.removesuffix(OWN).replace("_", " ")
+    if name.endswith(OWN):
+        return Proxy(name, phrase, AUC, Basis.ELSEWHERE, strength=OWN_STRENGTH)
+    return Proxy(name, phrase, UNKNOWN, Basis.ELSEWHERE)

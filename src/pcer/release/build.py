@@ -1,8 +1,12 @@
-"""The only builder of releases, from counts and facts beside them.
+"""How does a release come from counts, and facts beside them?
 
-Predictions, tables and sweeps are counted per model, split and group and handed over
-here. So all of them can write the same releases, and the rules about what may be
-published have one place.
+This is the only builder of releases. Predictions, tables, estimators and sweeps are
+counted per model, split and group (``count_entries``) and handed to ``build_release``.
+So all of them write the same releases, and the rules about what may be published have
+one place.
+
+To add a fact that is written as it is: a field of ``ReleaseFacts``, its name in STATED
+or a field of ``Training`` in ``records``, and a line in ``docs/format.md``.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import hashlib
 import hmac
 import math
 import subprocess
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -22,7 +26,7 @@ from pcer._version import __version__
 from pcer.errors import InputError, require_open_unit
 from pcer.metrics import BoolArray, IntArray
 from pcer.release import disclosure
-from pcer.release.attack_kinds import BY_SHADOWS, proxy_named
+from pcer.release.attack_kinds import proxy_named
 from pcer.release.columns import SPLITS
 from pcer.release.disclosure import Detail, Disclosure
 from pcer.release.file import FORMAT, VERSION, Release
@@ -63,14 +67,13 @@ def source_state(package: Path = PACKAGE) -> tuple[str | None, bool | None]:
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(package), *arguments]
-        return subprocess.run(
-            command, capture_output=True, text=True, check=True
-        ).stdout.strip()
+        result = subprocess.run(command, capture_output=True, text=True, check=True)
+        return result.stdout.strip()
 
     try:
-        own = git("ls-files", "--full-name", "--error-unmatch", "--", "__init__.py")
+        init = git("ls-files", "--full-name", "--error-unmatch", "--", "__init__.py")
         is_pcer = 'name = "pcer"' in git("show", "HEAD:pyproject.toml").splitlines()
-        if not is_pcer or own != "src/pcer/__init__.py":
+        if not is_pcer or init != "src/pcer/__init__.py":
             return None, None
         status = git("status", "--porcelain", "--untracked-files=no", "--", ".")
         return git("rev-parse", "HEAD"), bool(status)
@@ -80,89 +83,129 @@ def source_state(package: Path = PACKAGE) -> tuple[str | None, bool | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseFacts:
-    """Facts beside the counts; most of them are written into the release as they are."""
+    """Facts beside the counts; most of them are written into the release as they are.
+
+    Attributes:
+        dataset: what the records are of.
+        outcome: whether a positive prediction is a benefit or a harm.
+        split_kind: how the splits were drawn; every test of exposure rests on it.
+        disclosure: what may be published about few people.
+        people: who the records are about, a plural noun such as "defendants".
+        positive_means: what is predicted of them: "are predicted to be charged again".
+        positive_label: the label that counts as positive.
+        groups: of the only attribute, in the order wanted.
+        group_names: for readers, by group.
+        unit_of_privacy: whom a budget protects, such as "record".
+        mechanism: how the models were trained, such as "dp-sgd".
+        unit_of_split: such as "person" where one has many records.
+        effective_units: by group, the effective number of such units.
+        stratified_by: what the splits keep the shares of.
+        config: settings of the training.
+        joint_privacy: epsilon of releasing all models together.
+        dp_delta: of every model with a budget.
+        data_digest: of the records, see ``data_digest``.
+        not_written: attributes without a release, with the reason.
+        source: the commit that pcer runs from, see ``source_state``.
+        notes: further sentences for readers.
+    """
 
     dataset: str
     outcome: Outcome
-    split_kind: SplitKind  # every test of exposure rests on it
+    split_kind: SplitKind
     disclosure: Disclosure = field(default_factory=Disclosure)
-    people: str | None = None  # a plural noun, such as "defendants"
-    positive_means: str | None = None  # of people: "are predicted to be charged again"
+    people: str | None = None
+    positive_means: str | None = None
     positive_label: str | int | float | bool | None = None
-    groups: Sequence[Any] | None = None  # of the only attribute, in the order wanted
-    group_names: Mapping[Any, str] = field(
-        default_factory=dict
-    )  # for readers, by group
-    unit_of_privacy: str | None = None  # whom a budget protects, such as "record"
-    mechanism: str = "unknown"  # how the models were trained, such as "dp-sgd"
-    unit_of_split: str | None = None  # such as "person" where one has many records
-    effective_units: dict[str, float] | None = (
-        None  # by group, effective number of units
-    )
+    groups: Sequence[Any] | None = None
+    group_names: Mapping[Any, str] = field(default_factory=dict)
+    unit_of_privacy: str | None = None
+    mechanism: str = "unknown"
+    unit_of_split: str | None = None
+    effective_units: dict[str, float] | None = None
     stratified_by: StratifiedBy | None = None
     config: dict[str, Any] | None = None
-    joint_privacy: Any = None  # epsilon of releasing all models together
-    dp_delta: float | None = None  # of every model with a budget
+    joint_privacy: Any = None
+    dp_delta: float | None = None
     data_digest: str | None = None
-    not_written: Mapping[str, str] = field(
-        default_factory=dict
-    )  # attributes, with the reason
-    source: tuple[str | None, bool | None] = (None, None)  # see ``source_state``
+    not_written: Mapping[str, str] = field(default_factory=dict)
+    source: tuple[str | None, bool | None] = (None, None)
     notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.dp_delta is not None:
             require_open_unit(dp_delta=self.dp_delta)
         require_phrases(people=self.people, positive_means=self.positive_means)
-        for name, choices in (("split_kind", SplitKind), ("outcome", Outcome)):
-            value = getattr(self, name)
-            allowed = get_args(choices)
-            if value not in allowed:
-                raise InputError(
-                    f"{name} must be {allowed[0]!r} or {allowed[1]!r}, not {value!r}.",
-                    field=name,
-                )
+        _require_choice("split_kind", self.split_kind, get_args(SplitKind))
+        _require_choice("outcome", self.outcome, get_args(Outcome))
+
+
+def _require_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value in allowed:
+        return
+    first, second = allowed
+    raise InputError(
+        f"{name} must be {first!r} or {second!r}, not {value!r}.", field=name
+    )
 
 
 class RunKey(NamedTuple):
-    """One model: its budget (None without DP), its seed, its split's name, its training rule's."""
+    """Which model a run is of."""
 
-    epsilon: float | None
+    epsilon: float | None  # its budget; None without differential privacy
     seed: int
-    split: str | None = None
-    model: str | None = None
+    split: str | None = None  # the name of its split
+    model: str | None = None  # the name of its model or training rule
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CountedRun:
-    """One model's counts for one protected attribute, and what is known of the model."""
+    """One model's counts for one protected attribute, and what is known of the model.
+
+    Attributes:
+        key: which model.
+        cells: (split, group, cell) counts, as in SPLITS and CELLS.
+        exposure: by group and attack.
+        noise_multiplier: of its training.
+        epsilon_by_accountant: what it spent, by the name of the accountant.
+    """
 
     key: RunKey
-    cells: IntArray  # (split, group, cell) as in SPLITS and CELLS
-    exposure: Mapping[str, Mapping[str, Exposure]] = field(
-        default_factory=dict
-    )  # by group, cost
+    cells: IntArray
+    exposure: Mapping[str, Mapping[str, Exposure]] = field(default_factory=dict)
     noise_multiplier: float | None = None
     epsilon_by_accountant: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Counted:
-    """All models' counts for one protected attribute, and what attacks found."""
+    """All models' counts for one protected attribute, and what attacks found.
+
+    Attributes:
+        attribute: its name.
+        groups: in the order of every run's cells.
+        runs: one for each model.
+        n_records: the most that any run has, in a group or not.
+        n_missing_group: the most that are in no group in any run.
+        placebo: rows of the made-up-groups check.
+        pooled: rows of attacks over all models of a setting.
+        bounds: rows of what groups spent in training.
+        not_computed: by attack or check, why it is missing.
+        notes: written after those of the facts.
+        only_sizes: whether nothing was predicted: the cells of a group's part then hold
+            one number only, its size.
+    """
 
     attribute: str
-    groups: tuple[str, ...]  # as ordered in every run's cells
+    groups: tuple[str, ...]
     runs: tuple[CountedRun, ...]
-    n_records: int  # the most that any run has, in a group or not
-    n_missing_group: int = 0  # the most that are in no group in any run
+    n_records: int
+    n_missing_group: int = 0
     placebo: Sequence[Placebo] = ()
     pooled: Sequence[PooledExposure] = ()
     bounds: Sequence[Bound] = ()
     not_computed: Mapping[str, str] = field(default_factory=dict)
-    notes: Sequence[str] = ()  # after those of the facts
-    only_sizes: bool = (
-        False  # nothing was predicted: all cells of a group's part are one number
-    )
+    notes: Sequence[str] = ()
+    only_sizes: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -180,24 +223,43 @@ def count_entries(
     entries: Entries, keys: Sequence[RunKey], attribute: Attribute
 ) -> Counted:
     """Counts of every model (of ``keys``) by split, group, label and answer."""
-    name, groups, codes, note = attribute
-    shape = (len(keys), len(SPLITS), 1 + len(groups), len(CELLS))  # first: in no group
+    # The first place of the group's axis is for records in no group.
+    shape = (len(keys), len(SPLITS), 1 + len(attribute.groups), len(CELLS))
+    group = 1 + attribute.codes
     cell = 2 * entries.positive.astype(np.int64) + entries.predicted
-    index = np.ravel_multi_index((entries.run, entries.split, 1 + codes, cell), shape)
+    index = np.ravel_multi_index((entries.run, entries.split, group, cell), shape)
     counts = np.zeros(shape, dtype=np.int64)
     np.add.at(counts.reshape(-1), index, 1 if entries.n is None else entries.n)
+
+    notes = []
     left_out = int(counts[:, :, 0].sum(axis=(1, 2)).max())
-    missing = f"{left_out:,} records with a missing or unlisted {name} are in no group's table."
+    if left_out:
+        notes.append(
+            f"{left_out:,} records with a missing or unlisted {attribute.name} are in "
+            "no group's table."
+        )
+    if attribute.note:
+        notes.append(attribute.note)
+    runs = zip(keys, counts, strict=True)
     return Counted(
-        attribute=name,
-        groups=groups,
-        runs=tuple(
-            CountedRun(key=k, cells=c[:, 1:]) for k, c in zip(keys, counts, strict=True)
-        ),
+        attribute=attribute.name,
+        groups=attribute.groups,
+        runs=tuple(CountedRun(key=key, cells=cells[:, 1:]) for key, cells in runs),
         n_records=int(counts.sum(axis=(1, 2, 3)).max()),
         n_missing_group=left_out,
-        notes=[*filter(None, (missing if left_out else "", note))],
+        notes=notes,
     )
+
+
+class Published(NamedTuple):
+    """All models' tables, and how much of each may be published."""
+
+    tables: IntArray  # (model, split, group, label, predicted) counts
+    detail: IntArray  # (model, group) a ``Detail``
+    # Whether attacks that a setting's other models calibrate may be published of single
+    # models: those tell of the others' members, those of coarse tables among them.
+    has_calibrated: bool
+    only_sizes: bool
 
 
 def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Release:
@@ -205,67 +267,19 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
 
     Errors call the source of the counts ``file``; they name the field and the remedy.
     """
-    if len(counted.groups) < 2:
-        has = f"{counted.attribute!r} has {'one group only' if counted.groups else 'no group'}"
-        raise InputError(
-            f"{file}: attribute {has}; an audit needs at least two.", field="groups"
-        )
-    rule = facts.disclosure
-    cells = np.array([run.cells for run in counted.runs], dtype=np.int64)
-    # (model, split, group, label, predicted)
-    tables = cells.reshape(len(counted.runs), len(SPLITS), len(counted.groups), 2, 2)
-    people = tables.sum(axis=(-2, -1) if counted.only_sizes else -1)
-    if (
-        not rule.public_data
-        and people.min(initial=rule.least_people) < rule.least_people
-    ):
-        raise InputError(
-            f"{file}: attribute {counted.attribute!r} has a group with fewer than "
-            f"{rule.least_people} people of one label in training or in test; join it with "
-            "another, or say that the data are public.",
-            field="least_people",
-        )
-    detail = np.zeros((len(counted.runs), len(counted.groups)), dtype=np.int64)
-    if not rule.certain_cells and not counted.only_sizes:
-        detail = disclosure.coarsened(tables)
-    # LiRA of one model tells of the others' members, those of coarse tables among them.
-    without = [] if rule.certain_cells else [proxy.name for proxy in BY_SHADOWS]
-    is_told = (detail == Detail.COUNTS) & ~counted.only_sizes
-    told = np.where(is_told[:, None, :, None, None], tables, 0)
-    memberships = disclosure.given_away(told)
-    coarse = disclosure.coarsening_note(detail, counted.groups)
-    public = (
-        "Public data: exact tables of groups of any size are released."
-        if rule.public_data
-        else ""
-    )
+    _require_two_groups(counted, file)
+    published = _published(facts.disclosure, counted, file)
     tree = {
         "format": FORMAT,
         "version": VERSION,
-        "subject": {
-            **{name: getattr(facts, name) for name in STATED},
-            **{name: getattr(counted, name) for name in COUNTED},
-            "groups": list(counted.groups),
-            "notes": [*facts.notes, *counted.notes, *filter(None, (public, coarse))],
-        },
+        "subject": _subject(facts, counted, published),
         "training": {name: getattr(facts, name) for name in Training.model_fields},
-        "runs": [
-            _run(run, counted, facts.dp_delta, detail[index], without)
-            for index, run in enumerate(counted.runs)
-        ],
-        "pooled_exposure": _pooled(counted, tables, detail),
+        "runs": _runs(facts, counted, published),
+        "pooled_exposure": _rounded_rows(counted, published),
         "bounds": list(counted.bounds),
         "not_computed": dict(counted.not_computed),
         "placebo": list(counted.placebo),
-        "disclosure": {
-            "public_data": rule.public_data,
-            "least_people": None if rule.public_data else rule.least_people,
-            "small_groups": None if rule.public_data else "join",
-            "memberships": int(memberships.sum()),
-            "most_in_one_model": int(memberships.max(initial=0)),
-            "n_coarse_tables": int((detail > Detail.COUNTS).sum()),
-            "not_written": dict(facts.not_written),
-        },
+        "disclosure": _disclosure(facts, published),
         "provenance": {
             "pcer_version": __version__,
             "source_commit": facts.source[0],
@@ -276,102 +290,211 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
     return parse_release(tree, file=file, limits=None)  # limits are the reader's
 
 
-def _run(
-    run: CountedRun,
-    counted: Counted,
-    dp_delta: float | None,
-    detail: IntArray,
-    without: Collection[str],
+def _require_two_groups(counted: Counted, file: str) -> None:
+    if len(counted.groups) >= 2:
+        return
+    what = "one group only" if counted.groups else "no group"
+    raise InputError(
+        f"{file}: attribute {counted.attribute!r} has {what}; an audit needs at least "
+        "two.",
+        field="groups",
+    )
+
+
+def _published(rule: Disclosure, counted: Counted, file: str) -> Published:
+    """What the rule allows to publish; InputError where a group is too small for it."""
+    shape = (len(counted.runs), len(SPLITS), len(counted.groups), 2, 2)
+    tables = np.array([run.cells for run in counted.runs], dtype=np.int64)
+    tables = tables.reshape(shape)
+    people = tables.sum(axis=(-2, -1) if counted.only_sizes else -1)
+    if (
+        not rule.public_data
+        and people.min(initial=rule.least_people) < rule.least_people
+    ):
+        raise InputError(
+            f"{file}: attribute {counted.attribute!r} has a group with fewer than "
+            f"{rule.least_people} people of one label in training or in test; join it "
+            "with another, or say that the data are public.",
+            field="least_people",
+        )
+
+    detail = np.zeros((len(counted.runs), len(counted.groups)), dtype=np.int64)
+    if not rule.certain_cells and not counted.only_sizes:
+        detail = disclosure.coarsened(tables)
+    return Published(tables, detail, rule.certain_cells, counted.only_sizes)
+
+
+def _subject(
+    facts: ReleaseFacts, counted: Counted, published: Published
 ) -> dict[str, Any]:
-    """One model, with as much of each group's tables as is released, without some attacks."""
-
-    def table(split: int, group: int) -> dict[str, Any]:
-        cells = dict(zip(CELLS, run.cells[split, group].tolist(), strict=True))
-        n = sum(cells.values())
-        shown: dict[str, Any] = {"n": n}
-        if detail[group] == Detail.COUNTS:
-            return shown if counted.only_sizes else cells
-        if detail[group] == Detail.ACCURACY:
-            shown["accuracy"] = (cells["tp"] + cells["tn"]) / n
-        if SPLITS[split] == "test" and detail[group] < Detail.SIZES:
-            shown["positive_rate"] = (cells["tp"] + cells["fp"]) / n
-        return shown
-
-    def exposure(group: int, name: str) -> dict[str, Exposure]:
-        own = {} if detail[group] else run.exposure.get(name, {})
-        return {cost: found for cost, found in own.items() if cost not in without}
-
+    notes = [*facts.notes, *counted.notes]
+    if facts.disclosure.public_data:
+        notes.append("Public data: exact tables of groups of any size are released.")
+    coarse = disclosure.coarsening_note(published.detail, counted.groups)
+    if coarse:
+        notes.append(coarse)
+    stated = {name: getattr(facts, name) for name in STATED}
+    from_counts = {name: getattr(counted, name) for name in COUNTED}
     return {
-        "model": run.key.model,
-        "epsilon": run.key.epsilon,
-        "epsilon_by_accountant": dict(run.epsilon_by_accountant) or None,
-        "dp_delta": None if run.key.epsilon is None else dp_delta,
-        "noise_multiplier": run.noise_multiplier,
-        "seed": run.key.seed,
-        "split": run.key.split,
-        "groups": {
-            name: {part: table(split, g) for split, part in enumerate(SPLITS)}
-            | {"exposure": exposure(g, name)}
-            for g, name in enumerate(counted.groups)
-        },
+        **stated,
+        **from_counts,
+        "groups": list(counted.groups),
+        "notes": notes,
     }
 
 
-def _pooled(
-    counted: Counted, tables: IntArray, detail: IntArray
-) -> list[PooledExposure]:
-    """Exposures over all models, rounded where they would reveal a coarse table; none of one model.
+def _disclosure(facts: ReleaseFacts, published: Published) -> dict[str, Any]:
+    """What the file reveals about single people, and which rule it was written by."""
+    rule = facts.disclosure
+    tables = published.tables
+    is_exact = (published.detail == Detail.COUNTS) & (not published.only_sizes)
+    exact = np.where(is_exact[:, None, :, None, None], tables, 0)
+    memberships = disclosure.given_away(exact)
+    return {
+        "public_data": rule.public_data,
+        "least_people": None if rule.public_data else rule.least_people,
+        "small_groups": None if rule.public_data else "join",
+        "memberships": int(memberships.sum()),
+        "most_in_one_model": int(memberships.max(initial=0)),
+        "n_coarse_tables": int((published.detail > Detail.COUNTS).sum()),
+        "not_written": dict(facts.not_written),
+    }
 
-    A step is what one person in one model can change. Errors grow by a whole step,
-    twice the rounding, so that no bound or test gets sharper; a missing covariance is
-    the worst case.
+
+def _runs(
+    facts: ReleaseFacts, counted: Counted, published: Published
+) -> list[dict[str, Any]]:
+    """Every model, with as much of each group's tables as is published."""
+    runs = []
+    for run, detail in zip(counted.runs, published.detail.tolist(), strict=True):
+        runs.append(
+            {
+                "model": run.key.model,
+                "epsilon": run.key.epsilon,
+                "epsilon_by_accountant": dict(run.epsilon_by_accountant) or None,
+                "dp_delta": None if run.key.epsilon is None else facts.dp_delta,
+                "noise_multiplier": run.noise_multiplier,
+                "seed": run.key.seed,
+                "split": run.key.split,
+                "groups": _groups(run, counted.groups, detail, published),
+            }
+        )
+    return runs
+
+
+def _groups(
+    run: CountedRun, names: tuple[str, ...], detail: list[int], published: Published
+) -> dict[str, dict[str, Any]]:
+    """One model's groups: tables of both parts, and exposures where these are exact."""
+    groups = {}
+    for group, name in enumerate(names):
+        tables: dict[str, Any] = {}
+        for split, part in enumerate(SPLITS):
+            cells = run.cells[split, group].tolist()
+            tables[part] = _table(cells, part, detail[group], published.only_sizes)
+        is_exact = detail[group] == Detail.COUNTS
+        tables["exposure"] = _exposure(run, name, published) if is_exact else {}
+        groups[name] = tables
+    return groups
+
+
+def _table(
+    counts: list[int], part: str, detail: int, only_sizes: bool
+) -> dict[str, Any]:
+    """One group's table in one part of one model, with as much as is published."""
+    cells = dict(zip(CELLS, counts, strict=True))
+    n = sum(counts)
+    if detail == Detail.COUNTS:
+        return {"n": n} if only_sizes else cells
+    rates: dict[str, Any] = {"n": n}
+    if detail == Detail.ACCURACY:
+        rates["accuracy"] = (cells["tp"] + cells["tn"]) / n
+    if part == "test" and detail < Detail.SIZES:
+        rates["positive_rate"] = (cells["tp"] + cells["fp"]) / n
+    return rates
+
+
+def _exposure(run: CountedRun, group: str, published: Published) -> dict[str, Exposure]:
+    """By attack, what may be published of one group of one model."""
+    exposure = run.exposure.get(group, {})
+    if published.has_calibrated:
+        return dict(exposure)
+    names = [name for name in exposure if not proxy_named(name).is_calibrated]
+    return {name: exposure[name] for name in names}
+
+
+def _rounded_rows(counted: Counted, published: Published) -> list[PooledExposure]:
+    """Exposures over all models, rounded where they would reveal a coarse table.
+
+    Those over one model with a coarse table are left out.
     """
+    keys = [run.key for run in counted.runs]
     rows = []
     for row in counted.pooled:
-        g = counted.groups.index(row.group)
+        group = counted.groups.index(row.group)
         setting = (row.model, row.epsilon)
-        own = np.array(
-            [(run.key.model, run.key.epsilon) == setting for run in counted.runs]
-        )
-        people = tables[own & (detail[:, g] > Detail.COUNTS), :, g].sum(axis=(2, 3))
-        if not people.size:
+        in_setting = np.array([(key.model, key.epsilon) == setting for key in keys])
+        is_coarse = in_setting & (published.detail[:, group] > Detail.COUNTS)
+        if not is_coarse.any():
             rows.append(row)
-        elif own.sum() > 1:
-            step = 1 / float(people.min() * own.sum())
-            largest = proxy_named(row.proxy).scale.largest
-            changed = {
-                "value": min(max(step * round(row.value / step), -largest), largest)
-            }
-            for name in ("standard_error", "null_error"):
-                if (error := getattr(row, name)) is not None:
-                    changed[name] = step / 2 * math.ceil(2 * error / step + 2)
-            rows.append(row.model_copy(update={**changed, "benefit_covariance": None}))
+            continue
+        n_models = in_setting.sum()
+        if n_models > 1:
+            people = published.tables[is_coarse, :, group].sum(axis=(2, 3))
+            step = 1 / float(people.min() * n_models)
+            rows.append(_rounded(row, step))
     return rows
+
+
+def _rounded(row: PooledExposure, step: float) -> PooledExposure:
+    """A row rounded to whole steps; a step is what one person in one model can change.
+
+    Errors grow by a whole step, twice the rounding, so that no bound or test gets
+    sharper; a missing covariance is the worst case.
+    """
+    largest = proxy_named(row.proxy).scale.largest
+    value = step * round(row.value / step)
+    changed = {
+        "value": min(max(value, -largest), largest),
+        "standard_error": _widened(row.standard_error, step),
+        "null_error": _widened(row.null_error, step),
+        "benefit_covariance": None,
+    }
+    return row.model_copy(update=changed)
+
+
+def _widened(error: float | None, step: float) -> float | None:
+    return None if error is None else step / 2 * math.ceil(2 * error / step + 2)
 
 
 def data_digest(content: bytes, facts: ReleaseFacts) -> str | None:
     """Digest of the records of a release: keyed, unless they are public."""
-    is_named = facts.disclosure.secret or facts.disclosure.public_data
-    return ":".join(_keyed(content, facts.disclosure.secret)) if is_named else None
+    rule = facts.disclosure
+    if not rule.secret and not rule.public_data:
+        return None
+    return ":".join(_keyed(content, rule.secret))
 
 
 def split_names(trained: Iterable[Iterable[str]], facts: ReleaseFacts) -> list[str]:
-    """Names of splits, from the ids of their training records, that reveal nothing about these.
+    """Names of splits that reveal nothing about their training records.
 
     Digests of public records, and keyed digests, are published. Others, which would
     allow guessing the last id, become numbers in the order in which splits first occur.
+
+    Args:
+        trained: the ids of each split's training records.
+        facts: whether records are public, and the secret that keys digests.
 
     >>> facts = ReleaseFacts(dataset="toy", outcome="harm", split_kind="random")
     >>> split_names([["b", "a"], ["c"], ["a", "b"]], facts)
     ['split 1', 'split 2', 'split 1']
     """
-    keyed = [
-        _keyed("\n".join(sorted(own)).encode(), facts.disclosure.secret)
-        for own in trained
-    ]
-    if facts.disclosure.public_data or facts.disclosure.secret:
+    rule = facts.disclosure
+    keyed = [_keyed("\n".join(sorted(ids)).encode(), rule.secret) for ids in trained]
+    if rule.public_data or rule.secret:
         return [f"{method}:{digest[:16]}" for method, digest in keyed]
-    number = {digest: k for k, digest in enumerate(dict.fromkeys(keyed), start=1)}
+    distinct = dict.fromkeys(keyed)
+    number = {digest: n for n, digest in enumerate(distinct, start=1)}
     return [f"split {number[digest]}" for digest in keyed]
 
 

@@ -1,4 +1,8 @@
-"""Columns of any dataframe library, converted to numpy arrays and codes."""
+"""How do columns of any dataframe library become numpy arrays and codes?
+
+Everything that takes a user's data (``models``, ``tables``, ``data``) converts it here,
+once. A column of names becomes ``Coded``: whole numbers into sorted names.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,6 +23,8 @@ from pcer.release.disclosure import LEAST_PEOPLE
 
 SPLITS = ("train", "test")
 CROSSING = " & "  # between the parts of a crossed name
+# The labels of which the second is positive without being named.
+USUAL_LABELS = (("0", "1"), ("False", "True"))
 
 
 @dataclass(frozen=True)
@@ -37,22 +44,27 @@ def columns_of(table: Any) -> dict[str, Any] | None:
     if not nw.dependencies.is_into_dataframe(table):
         return None
     frame = nw.from_native(table, eager_only=True)
-    return {
-        text_of(name): frame[:, k].to_native() for k, name in enumerate(frame.columns)
-    }
+    columns = {}
+    for position, name in enumerate(frame.columns):
+        columns[text_of(name)] = frame[:, position].to_native()
+    return columns
 
 
 def named_columns(features: Any, attribute: str | None) -> dict[str, Any]:
-    """Attributes by name, from a dataframe, a dict, a column or an array; "group" without one."""
-    if (columns := columns_of(features)) is not None:
+    """Attributes by name, from a dataframe, a dict, a column or an array.
+
+    What has no name of its own is called ``attribute``, or else "group"; several
+    columns of an array are numbered.
+    """
+    columns = columns_of(features)
+    if columns is not None:
         return columns
     name = str(attribute or getattr(features, "name", None) or "group")
     if getattr(features, "ndim", 1) != 2:
         return {name: features}
-    several = features.shape[1] > 1
-    return {
-        f"{name} {k + 1}" if several else name: own for k, own in enumerate(features.T)
-    }
+    if features.shape[1] == 1:
+        return {name: features[:, 0]}
+    return {f"{name} {n}": column for n, column in enumerate(features.T, start=1)}
 
 
 def attribute_views(
@@ -70,24 +82,30 @@ def cross(columns: list[Coded]) -> Coded:
     """Groups of one attribute, or of several crossed; missing in one is missing."""
     crossed = columns[0]
     for other in columns[1:]:
-        if len(crossed.codes) != len(other.codes):
-            raise InputError(
-                "sensitive_features must have one length.", field="sensitive_features"
-            )
-        is_gap = (crossed.codes < 0) | (other.codes < 0)
-        codes = np.where(is_gap, -1, crossed.codes * len(other.names) + other.codes)
-        used = np.unique(codes[~is_gap])
-        names = [CROSSING.join((a, b)) for a in crossed.names for b in other.names]
-        codes = np.where(is_gap, -1, np.searchsorted(used, codes))
-        crossed = Coded([names[code] for code in used], codes)
+        crossed = _crossed(crossed, other)
     return crossed
 
 
+def _crossed(first: Coded, second: Coded) -> Coded:
+    """Two columns crossed: the combinations that occur, in the order of their names."""
+    if len(first.codes) != len(second.codes):
+        raise InputError(
+            "sensitive_features must have one length.", field="sensitive_features"
+        )
+    is_gap = (first.codes < 0) | (second.codes < 0)
+    whole = np.where(is_gap, -1, first.codes * len(second.names) + second.codes)
+    used = np.unique(whole[~is_gap])
+    codes = np.where(is_gap, -1, np.searchsorted(used, whole))
+    pairs = list(product(first.names, second.names))
+    return Coded([CROSSING.join(pairs[code]) for code in used], codes)
+
+
 def required_column(values: Any, *, name: str, n: IntArray | None = None) -> Coded:
-    """A column in which nothing may be missing; each row may stand for ``n`` records."""
+    """A column in which nothing may be missing; a row may stand for ``n`` records."""
     column = column_of(values, name)
     is_gap = column.codes < 0
-    if gaps := int(is_gap.sum() if n is None else n[is_gap].sum()):
+    gaps = int(is_gap.sum() if n is None else n[is_gap].sum())
+    if gaps:
         raise InputError(
             f"{name} is missing in {gaps:,} records; leave them out or fill them in.",
             field=name,
@@ -104,15 +122,14 @@ def column_of(values: Any, name: str) -> Coded:
     texts = [text_of(v.item() if isinstance(v, np.generic) else v) for v in distinct]
     names = sorted(set(texts))
     position = {text: index for index, text in enumerate(names)}
+    code_of_distinct = np.array([position[text] for text in texts], dtype=np.int64)
     codes = np.full(len(array), -1, dtype=np.int64)
-    codes[~missing] = np.array([position[text] for text in texts], dtype=np.int64)[
-        inverse
-    ]
+    codes[~missing] = code_of_distinct[inverse]
     return Coded(names, codes)
 
 
 def _distinct(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
-    """Distinct values and the code of each row; objects, which may not sort, in given order."""
+    """Distinct values and each row's code; objects, which may not sort, as given."""
     if array.dtype == object:
         return array, np.arange(len(array))
     return np.unique(array, return_inverse=True)
@@ -123,35 +140,15 @@ def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], BoolArray]:
     import narwhals as nw
 
     if nw.dependencies.is_into_series(values):
-        series = nw.from_native(values, series_only=True)
-        missing = series.is_null().to_numpy()
-        if (
-            missing.any() and series.dtype.is_integer()
-        ):  # a gap would turn all into floats
-            series = series.fill_null(0)
-        array = series.to_numpy()
+        array, missing = _of_series(nw.from_native(values, series_only=True))
     else:
-        items = values.to_pylist() if hasattr(values, "to_pylist") else values
-        items = (
-            np.asarray(items) if hasattr(items, "__array__") else items
-        )  # torch, jax
-        try:
-            array = (
-                items
-                if isinstance(items, np.ndarray)
-                else np.fromiter(items, dtype=object)
-            )
-        except TypeError:
-            raise InputError(
-                f"{name} must be one column, a value for each record, no {type(values).__name__}.",
-                field=name,
-            ) from None
-        array = array.reshape(len(array)) if array.shape[1:] == (1,) else array
+        array = _of_items(values, name)
         missing = np.zeros(array.shape, dtype=bool)
     if array.ndim != 1:
-        fault = f"{name} must be one column, but has shape {array.shape}"
         raise InputError(
-            f"{fault}; choose one of them, such as {name}[:, 1].", field=name
+            f"{name} must be one column, but has shape {array.shape}; choose one of "
+            f"them, such as {name}[:, 1].",
+            field=name,
         )
     if array.dtype.kind == "f":
         missing = missing | np.isnan(array)
@@ -159,6 +156,31 @@ def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], BoolArray]:
         gaps = [v is None or (isinstance(v, float) and math.isnan(v)) for v in array]
         missing = missing | np.array(gaps, dtype=bool)
     return array, np.asarray(missing, dtype=bool)
+
+
+def _of_series(series: Any) -> tuple[npt.NDArray[Any], BoolArray]:
+    """The values of a dataframe's column, and where they are null."""
+    missing = series.is_null().to_numpy()
+    if missing.any() and series.dtype.is_integer():
+        series = series.fill_null(0)  # a gap would turn all into floats
+    return series.to_numpy(), missing
+
+
+def _of_items(values: Any, name: str) -> npt.NDArray[Any]:
+    """The values of a list, array or tensor; one column of a table loses its axis."""
+    items = values.to_pylist() if hasattr(values, "to_pylist") else values
+    if hasattr(items, "__array__"):  # torch, jax
+        items = np.asarray(items)
+    try:
+        is_array = isinstance(items, np.ndarray)
+        array = items if is_array else np.fromiter(items, dtype=object)
+    except TypeError:
+        raise InputError(
+            f"{name} must be one column, a value for each record, no "
+            f"{type(values).__name__}.",
+            field=name,
+        ) from None
+    return array.reshape(len(array)) if array.shape[1:] == (1,) else array
 
 
 def numbers_of(value: Any, n: int, *, name: str) -> FloatArray:
@@ -171,15 +193,16 @@ def numbers_of(value: Any, n: int, *, name: str) -> FloatArray:
 
 
 def seeds_of(value: Any, n: int) -> IntArray:
-    """A column of seeds, or one seed for all ``n`` records, none missing; see ``seed_of``."""
+    """A column of seeds, or one for all ``n`` records; none may be missing."""
     array, missing = values_of(spread(value, n), name="seed")
     if missing.any():
         raise InputError(
             f"seed is missing in {int(missing.sum()):,} records; number the models.",
             field="seed",
         )
-    values, inverse = _distinct(array)
-    return np.array([seed_of(seed) for seed in values], dtype=np.int64)[inverse]
+    distinct, inverse = _distinct(array)
+    seeds = np.array([seed_of(seed) for seed in distinct], dtype=np.int64)
+    return np.asarray(seeds[inverse])
 
 
 def seed_of(value: object) -> int:
@@ -187,8 +210,8 @@ def seed_of(value: object) -> int:
 
     | given | taken as |
     |---|---|
-    | a whole number, or its text | itself, from -2^63 to 2^63 - 1, which is what a release holds |
-    | a float that is whole | itself while floats are exact (64 bits: below 2^53); then refused |
+    | a whole number, or its text | itself, from -2^63 to 2^63 - 1, as in a release |
+    | a float that is whole | itself while floats are exact (64 bits: below 2^53) |
     | anything else | refused |
 
     >>> seed_of(2**60 + 1) - 2**60
@@ -206,8 +229,8 @@ def seed_of(value: object) -> int:
             if number == number.to_integral_value() and least <= number <= most:
                 return int(number)
     raise InputError(
-        "seed must hold whole numbers from -2^63 to 2^63 - 1, as floating-point numbers only "
-        "while these are exact; number the models from 0.",
+        "seed must hold whole numbers from -2^63 to 2^63 - 1, as floating-point "
+        "numbers only while these are exact; number the models from 0.",
         field="seed",
     )
 
@@ -221,7 +244,7 @@ def spread(value: Any, n: int) -> Any:
 
 
 def text_of(value: object) -> str:
-    """A value's name: whole floats as integers, since pandas stores a gappy 1 as 1.0."""
+    """A value's name: whole floats as integers, since pandas makes 1.0 of a gappy 1."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
@@ -234,30 +257,43 @@ def positive_name(
     where: str,
     n: Sequence[int] | IntArray = (),
 ) -> str:
-    """Which of the sorted labels, of ``n`` records each, is positive; unless named, 1 or True.
+    """Which of the sorted labels is positive; unless named, 1 or True.
+
+    Args:
+        values: the labels.
+        positive: the label that the user names; None without one.
+        where: the argument or column with the labels, which errors name.
+        n: how many records each label has. Labels are shown only where all have enough.
 
     >>> positive_name(["bad", "fair", "good"], "good", where="y")
     'good'
     """
     if positive is None:
-        for pair in (("0", "1"), ("False", "True")):
+        for pair in USUAL_LABELS:
             if set(values) <= set(pair):
                 return pair[1]
     else:
         name = text_of(positive)
         if set(values) <= {"False", "True"}:
-            name = (
-                name.capitalize()
-            )  # databases and people write booleans in small letters
+            # Databases and people write booleans in small letters.
+            name = name.capitalize()
         if name in values or len(values) < 2:
             return name
+
     what = f"{len(values):,} different labels"
     fix = " the positive one"
     if len(values) == len(n) == 2 and min(n) >= LEAST_PEOPLE:
-        what = "{!r} and {!r}".format(*values)
-        fix = "{1!r} or {0!r}".format(*values)
-    what += "" if positive is None else f", not {text_of(positive)!r}"
-    reason = f"contain{'s' * (' and ' not in where)} {what}; pass positive_label={fix}"
+        first, second = values
+        what = f"{first!r} and {second!r}"
+        fix = f"{second!r} or {first!r}"
+    if positive is not None:
+        what += f", not {text_of(positive)!r}"
+    raise _positive_is_not_known(where, what, fix)
+
+
+def _positive_is_not_known(where: str, what: str, fix: str) -> InputError:
+    contain = "contain" if " and " in where else "contains"
+    sentence = f"{where} {contain} {what}; pass positive_label={fix}"
     if where != "y":  # where there may be scores
-        reason += "; probabilities go into y_score"
-    raise InputError(f"{where} {reason}.", field="positive_label")
+        sentence += "; probabilities go into y_score"
+    return InputError(f"{sentence}.", field="positive_label")

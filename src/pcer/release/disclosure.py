@@ -1,6 +1,8 @@
-"""What exact counts reveal about one person, and the rules that prevent it.
+"""What do exact counts reveal about one person, and which rules prevent it?
 
-Two leaks exist at any epsilon, because counts of training records are outside it:
+``build`` applies the rules to every release, and ``auditing`` reports what a file
+discloses. Two leaks exist at any epsilon, because counts of training records are
+outside it:
 
 * **Small cells** are about few people: ``small_groups`` joins groups before anything is
   counted.
@@ -18,10 +20,9 @@ import numpy as np
 from pcer.errors import require_at_least
 from pcer.metrics import BoolArray, IntArray
 
-LEAST_PEOPLE = (
-    10  # of one group, one label and one part, as in disclosure-control practice
-)
-# people of a kind in either part; with 1 a coarser table would reveal an empty cell
+# People of one group, one label and one part, as in disclosure-control practice.
+LEAST_PEOPLE = 10
+# People of a kind in either part; with 1 a coarser table would reveal an empty cell.
 LEAST_ROOM = 2
 
 
@@ -60,9 +61,7 @@ class Detail(IntEnum):
     """How much of one group's table in one model is released, most first."""
 
     COUNTS = 0  # all four cells of both parts
-    ACCURACY = (
-        1  # right and wrong in both parts, and the positive rate of the test part
-    )
+    ACCURACY = 1  # right and wrong in both parts; the positive rate of the test part
     POSITIVE_RATE = 2  # sizes, and the positive rate of the test part
     SIZES = 3  # how many people there are, and nothing else
 
@@ -75,42 +74,45 @@ def given_away(tables: IntArray) -> IntArray:
     room for such a person in one of the two parts. Tables are (model, part, group,
     label, predicted) counts.
     """
-    people = np.where((tables[:, 0] > 0) != (tables[:, 1] > 0), tables.sum(axis=1), 0)
+    is_certain = (tables[:, 0] > 0) != (tables[:, 1] > 0)
+    people = np.where(is_certain, tables.sum(axis=1), 0)
     return np.asarray(people.sum(axis=(1, 2, 3)))
 
 
 def coarsened(tables: IntArray) -> IntArray:
-    """(model, group) the most detail that reveals no membership, not even by its choice."""
-    most = np.full((tables.shape[0], tables.shape[2]), int(Detail.SIZES))
+    """(model, group) the most detail that reveals no membership, even by its choice."""
+    chosen = np.full((tables.shape[0], tables.shape[2]), int(Detail.SIZES))
     for level in reversed(Detail):
-        is_told: BoolArray = np.any(_most(tables, level) < LEAST_ROOM, axis=1)
+        room = _most_room(tables, level)
+        is_revealed: BoolArray = np.any(room < LEAST_ROOM, axis=1)
         if level is Detail.COUNTS:  # an empty cell in both parts reveals nobody
-            is_told &= tables.sum(axis=1) > 0
-        most = np.where(is_told.any(axis=(2, 3)), most, int(level))
-    return most
+            is_revealed &= tables.sum(axis=1) > 0
+        chosen = np.where(is_revealed.any(axis=(2, 3)), chosen, int(level))
+    return chosen
 
 
 def coarsening_note(detail: IntArray, names: tuple[str, ...]) -> str:
     """Which tables were coarsened, and the consequence; empty where none was."""
-    n_coarse = dict(
-        zip(names, (detail > Detail.COUNTS).sum(axis=0).tolist(), strict=True)
+    n_coarse = (detail > Detail.COUNTS).sum(axis=0).tolist()
+    where = []
+    for name, n in zip(names, n_coarse, strict=True):
+        if n:
+            where.append(f"{name} in {n} of {len(detail)} models")
+    if not where:
+        return ""
+    return (
+        "To reveal no membership with certainty, tables are coarser here: "
+        f"{'; '.join(where)}. Without accuracies no gap is audited; such tables have "
+        "no exposures, and exposures over several models are rounded, with wider "
+        "errors."
     )
-    where = "; ".join(
-        f"{name} in {n} of {len(detail)} models" for name, n in n_coarse.items() if n
-    )
-    note = (
-        f"To reveal no membership with certainty, tables are coarser here: {where}. "
-        "Without accuracies no gap is audited; such tables have no exposures, and exposures over "
-        "several models are rounded, with wider errors."
-    )
-    return note if where else ""
 
 
-def _most(tables: IntArray, level: Detail) -> IntArray:
-    """(model, part, group, label, predicted) the most people that the release leaves room for.
+def _most_room(tables: IntArray, level: Detail) -> IntArray:
+    """The most people of each kind that a release of this detail leaves room for.
 
-    Labels of either part count as known: exact tables of other models of the split
-    reveal them.
+    Both arrays are (model, part, group, label, predicted). Labels of either part count
+    as known: exact tables of other models of the split reveal them.
     """
     if level is Detail.COUNTS:
         return tables

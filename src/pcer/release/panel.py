@@ -1,6 +1,8 @@
-"""A release as arrays: one panel per setting, ordered (seed, group).
+"""What are a release's numbers as arrays? One panel for each setting.
 
-A setting is a model and a budget: models by name, unnamed first, and budgets ascending.
+Everything that computes (``measuring``, ``paper``, ``auditing``) starts from panels. A
+setting is a model and a budget. Panels are ordered by model, unnamed first, then by
+budget; their arrays by seed and group.
 """
 
 from __future__ import annotations
@@ -14,15 +16,20 @@ from typing import Any
 import numpy as np
 
 from pcer.metrics import Counts, FloatArray, IntArray
-from pcer.release.attack_kinds import BY_SHADOWS, SPENT
-from pcer.release.columns import SPLITS
+from pcer.release.attack_kinds import SPENT, proxy_named
 from pcer.release.file import Release
-from pcer.release.records import Confusion, PooledExposure, Run
+from pcer.release.records import (
+    Confusion,
+    Exposure,
+    GroupTables,
+    PooledExposure,
+    Run,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Exposures:
-    """One attack's exposures: signed values and standard errors, NaN where not released."""
+    """One attack's signed exposures and standard errors; NaN where not released."""
 
     value: FloatArray
     standard_error: FloatArray
@@ -30,27 +37,43 @@ class Exposures:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PooledExposures(Exposures):
-    """One attack's exposures over all models of a setting: arrays over the group."""
+    """One attack's exposures over all models of a setting: arrays over the group.
 
-    null_error: FloatArray  # if nothing were memorised
-    benefit_covariance: FloatArray  # with the positive rate
-    n_records: FloatArray  # behind the value
-    # Share of the luck of training records that groups do not share; 0 where not
-    # released.
+    Attributes:
+        null_error: the standard error if nothing were memorised.
+        benefit_covariance: covariance with the group's positive rate.
+        n_records: records behind the value.
+        separation: share of the luck of training records that groups do not share; 0
+            where not released.
+    """
+
+    null_error: FloatArray
+    benefit_covariance: FloatArray
+    n_records: FloatArray
     separation: FloatArray | float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Panel:
-    """All runs of one setting. Arrays are (seed, group) unless said otherwise."""
+    """All runs of one setting. Arrays are (seed, group) unless said otherwise.
+
+    Attributes:
+        split: (seed,) which of the setting's distinct splits each run used, from 0.
+        train: counts of the training split, NaN where a table has no counts; None where
+            no table of the release has.
+        test: the same of the test split.
+        exposure: by attack, exposures of single models.
+        pooled: by attack, exposures over all models: arrays over the group alone.
+        model: name of the model or training rule.
+        shadowed: exposures of single models by attacks that ``pooled`` has and that the
+            setting's other models calibrate: for comparisons, never for audits.
+    """
 
     epsilon: float
     seeds: tuple[int, ...]
     group_names: tuple[str, ...]
-    split: (
-        IntArray  # (seed,) which of the setting's distinct splits each run used, from 0
-    )
-    train: Counts | None  # NaN where a table has no counts; None where none has
+    split: IntArray
+    train: Counts | None
     test: Counts | None
     train_accuracy: FloatArray
     test_accuracy: FloatArray
@@ -58,10 +81,8 @@ class Panel:
     n_train: FloatArray
     n_test: FloatArray
     exposure: dict[str, Exposures]
-    pooled: dict[str, PooledExposures]  # by proxy, arrays over the group alone
-    model: str | None = None  # name of the model or training rule
-    # LiRA and RMIA of single models where ``pooled`` has them: for comparisons, never
-    # for audits.
+    pooled: dict[str, PooledExposures]
+    model: str | None = None
     shadowed: dict[str, Exposures] = field(default_factory=dict)
 
     @property
@@ -90,109 +111,144 @@ def panels(release: Release) -> tuple[Panel, ...]:
 
 
 def carried_costs(panels: Iterable[Panel]) -> list[str]:
-    """Names of the attacks that a release carries besides the gap, which is in its counts."""
-    return sorted(
-        {name for panel in panels for name in (*panel.exposure, *panel.pooled)}
-    )
+    """Names of the attacks that a release carries, except the gap (from its counts)."""
+    names: set[str] = set()
+    for panel in panels:
+        names |= panel.exposure.keys() | panel.pooled.keys()
+    return sorted(names)
 
 
 def _panels(release: Release) -> tuple[Panel, ...]:
     runs = sorted(release.runs, key=lambda run: (run.model or "", run.budget, run.seed))
-    settings = groupby(runs, key=lambda run: (run.model, run.epsilon))
-    rows: dict[tuple[str | None, float | None], list[PooledExposure]] = {}
-    for row in (*release.pooled_exposure, *_spent(release)):
-        rows.setdefault((row.model, row.epsilon), []).append(row)
-    return tuple(
-        _panel(release, [*own], rows.get(setting, [])) for setting, own in settings
-    )
+    pooled: dict[tuple[str | None, float | None], list[PooledExposure]] = {}
+    for row in (*release.pooled_exposure, *_mean_receipts(release)):
+        pooled.setdefault((row.model, row.epsilon), []).append(row)
+
+    names = tuple(release.subject.groups)
+    has_counts = _has_counts(release)
+    made = []
+    for setting, of_setting in groupby(runs, key=lambda run: (run.model, run.epsilon)):
+        rows = pooled.get(setting, [])
+        made.append(_panel(names, list(of_setting), rows, has_counts=has_counts))
+    return tuple(made)
 
 
-def _spent(release: Release) -> list[PooledExposure]:
+def _mean_receipts(release: Release) -> list[PooledExposure]:
     """Mean receipts of groups, as rows like those of attacks."""
     shared = {"model", "epsilon", "group", "standard_error", "n_records"}
-    return [
-        PooledExposure(
-            proxy=SPENT.name, value=row.mean, **row.model_dump(include=shared)
-        )
-        for row in release.bounds
-        if (row.kind, row.label) == ("receipt", None)
-    ]
+    rows = []
+    for bound in release.bounds:
+        if bound.kind == "receipt" and bound.label is None:
+            key = bound.model_dump(include=shared)
+            rows.append(PooledExposure(proxy=SPENT.name, value=bound.mean, **key))
+    return rows
 
 
-def _panel(release: Release, runs: list[Run], pooled: list[PooledExposure]) -> Panel:
-    names = tuple(release.subject.groups)
-    whole = (run.groups.values() for run in release.runs)
-    parts = (
-        part for groups in whole for own in groups for part in (own.train, own.test)
-    )
-    has_counts = any(isinstance(part, Confusion) for part in parts)
-    tables = [[run.groups[name] for name in names] for run in runs]
-    train, test = (
-        [[getattr(g, part) for g in row] for row in tables] for part in SPLITS
-    )
-    split_codes: dict[
-        tuple[str, str], int
-    ] = {}  # runs without an id count as one split
-    splits = [(type(run.split).__name__, str(run.split)) for run in runs]
-    measured = sorted(
-        {cost for row in tables for group in row for cost in group.exposure}
-    )
-    by_attack = {
-        cost: [[g.exposure.get(cost) for g in row] for row in tables]
-        for cost in measured
-    }
-    found = {
-        cost: Exposures(**_arrays(own, ("value", "standard_error")))
-        for cost, own in by_attack.items()
-    }
-    in_rows = {row.proxy for row in pooled}  # what has no row keeps its old meaning
-    shadowed = {
-        x.name: found.pop(x.name)
-        for x in BY_SHADOWS
-        if x.name in found.keys() & in_rows
-    }
-    by_key = {(row.proxy, row.group): row for row in pooled}
+def _has_counts(release: Release) -> bool:
+    """Whether any table of any model is a confusion table."""
+    for run in release.runs:
+        for tables in run.groups.values():
+            if Confusion in (type(tables.train), type(tables.test)):
+                return True
+    return False
+
+
+def _panel(
+    names: tuple[str, ...],
+    runs: list[Run],
+    rows: list[PooledExposure],
+    *,
+    has_counts: bool,
+) -> Panel:
+    """The panel of one setting: its runs, by seed, and its rows over all models."""
+    tables = []
+    train = []
+    test = []
+    for run in runs:
+        groups = [run.groups[name] for name in names]
+        tables.append(groups)
+        train.append([group.train for group in groups])
+        test.append([group.test for group in groups])
+
+    of_models = _exposures(tables)
+    attacks = sorted({row.proxy for row in rows})
+    shadowed = {}
+    for name in attacks:
+        if name in of_models and proxy_named(name).is_calibrated:
+            shadowed[name] = of_models.pop(name)
+
+    pooled = {name: _pooled(rows, name, names) for name in attacks}
     return Panel(
         epsilon=runs[0].budget,
         seeds=tuple(run.seed for run in runs),
         group_names=names,
-        split=np.array(
-            [split_codes.setdefault(s, len(split_codes)) for s in splits], np.int64
-        ),
-        train=Counts(*_arrays(train, Counts._fields).values()) if has_counts else None,
-        test=Counts(*_arrays(test, Counts._fields).values()) if has_counts else None,
+        split=_split_codes(runs),
+        train=_counts(train) if has_counts else None,
+        test=_counts(test) if has_counts else None,
         train_accuracy=_array(train, "accuracy"),
         test_accuracy=_array(test, "accuracy"),
         positive_rate=_array(test, "positive_rate"),
         n_train=_array(train, "n"),
         n_test=_array(test, "n"),
-        exposure=found,
-        pooled={
-            cost: _pooled([by_key.get((cost, name)) for name in names])
-            for cost in sorted(in_rows)
-        },
+        exposure=of_models,
+        pooled=pooled,
         model=runs[0].model,
         shadowed=shadowed,
     )
 
 
-def _pooled(rows: list[PooledExposure | None]) -> PooledExposures:
-    arrays = _arrays([rows], [each.name for each in fields(PooledExposures)])
-    by_group = {name: array[0] for name, array in arrays.items()}
-    return PooledExposures(
-        **by_group | {"separation": np.nan_to_num(by_group["separation"])}
+def _exposures(tables: list[list[GroupTables]]) -> dict[str, Exposures]:
+    """By attack, the exposures of single models: of the groups of every run."""
+    attacks: set[str] = set()
+    for run in tables:
+        attacks.update(*(group.exposure for group in run))
+    return {name: _exposures_by(name, tables) for name in sorted(attacks)}
+
+
+def _exposures_by(attack: str, tables: list[list[GroupTables]]) -> Exposures:
+    rows: list[list[Exposure | None]] = []
+    for run in tables:
+        rows.append([group.exposure.get(attack) for group in run])
+    return Exposures(
+        value=_array(rows, "value"), standard_error=_array(rows, "standard_error")
     )
 
 
-def _arrays(
-    records: Sequence[Sequence[Any]], names: Iterable[str]
-) -> dict[str, FloatArray]:
-    return {name: _array(records, name) for name in names}
+def _split_codes(runs: list[Run]) -> IntArray:
+    """(seed,) a number for each distinct split; runs without an id count as one split.
+
+    A split named 1 and one named "1" are two.
+    """
+    codes: dict[tuple[type, str], int] = {}
+    of_runs = []
+    for run in runs:
+        key = (type(run.split), str(run.split))
+        of_runs.append(codes.setdefault(key, len(codes)))
+    return np.array(of_runs, np.int64)
+
+
+def _counts(tables: Sequence[Sequence[Any]]) -> Counts:
+    return Counts(*(_array(tables, name) for name in Counts._fields))
+
+
+def _pooled(
+    rows: list[PooledExposure], attack: str, names: tuple[str, ...]
+) -> PooledExposures:
+    """One attack's rows as arrays over the groups; NaN for a group without a row."""
+    by_group = {row.group: row for row in rows if row.proxy == attack}
+    in_order = [by_group.get(name) for name in names]
+    arrays = {}
+    for of_pool in fields(PooledExposures):
+        arrays[of_pool.name] = _array([in_order], of_pool.name)[0]
+    arrays["separation"] = np.nan_to_num(arrays["separation"])
+    return PooledExposures(**arrays)
 
 
 def _array(records: Sequence[Sequence[Any]], name: str) -> FloatArray:
     """(seed, group) numbers of one field; NaN where there is none."""
-    numbers = [[getattr(record, name, None) for record in row] for row in records]
+    numbers = []
+    for row in records:
+        numbers.append([getattr(record, name, None) for record in row])
     array = np.array(numbers, dtype=np.float64)
     array.flags.writeable = False  # every audit of the release sees the same
     return array

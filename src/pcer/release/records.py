@@ -1,4 +1,11 @@
-"""What is in a release file? The records of ``docs/format.md``, checked when they are made."""
+"""What are the parts of a release file? The records of ``docs/format.md``.
+
+``file.Release`` puts them together; each is checked when it is made. Records hold
+groups by name, and the counts or rates of groups: nothing is about one person.
+
+To add a field: an optional one here, so that older files can still be read, and a line
+in ``docs/format.md``.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +29,8 @@ _UNSEEN = r"\s\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
 # One line of text with something to see: a name ends up in terminals and reports.
 _NAME = rf"^[^{_LINE}]*[^{_LINE}{_UNSEEN}][^{_LINE}]*$"
 Name = Annotated[str, Field(max_length=200, pattern=_NAME)]
-LONGEST_PHRASE = 80  # characters of what stands within a sentence
+# Characters of what stands within a sentence.
+LONGEST_PHRASE = 80
 Phrase = Annotated[str, Field(max_length=LONGEST_PHRASE, pattern=_NAME)]
 Note = Annotated[str, Field(max_length=2_000, pattern=rf"^[^{_LINE}]*$")]
 Epsilon = Annotated[float, Field(gt=0)]
@@ -86,6 +94,7 @@ class Exposure(Record):
 
 
 def _form(value: Any) -> str:
+    """Which form a table has: "counts" if it has any field of a confusion table."""
     fields = value if isinstance(value, dict) else getattr(value, "__dict__", {})
     return "rates" if Confusion.model_fields.keys().isdisjoint(fields) else "counts"
 
@@ -133,7 +142,10 @@ class Run(Record):
 
 
 class PooledExposure(Record):
-    """An attack's result whose error cannot be combined from single runs (paired, LiRA)."""
+    """An attack's result over all models of a setting (paired, LiRA).
+
+    Its error cannot be combined from single runs.
+    """
 
     model: Name | None = None
     epsilon: Epsilon | None
@@ -149,11 +161,12 @@ class PooledExposure(Record):
 
 
 class Placebo(Record):
-    """The made-up-groups check of one setting, attack and pair: how far an alarm can be trusted.
+    """The made-up-groups check of one setting, attack and pair of groups.
 
-    Draws are placebo groups of the same sizes, audited like the real ones; p-values are
-    those of the real groups among permutations, of everybody or among people with the
-    same label, adjusted over settings and attacks.
+    It says how far an alarm can be trusted. Draws are placebo groups of the same sizes,
+    audited like the real ones; p-values are those of the real groups among
+    permutations, of everybody or among people with the same label, adjusted over
+    settings and attacks.
     """
 
     model: Name | None = None
@@ -162,23 +175,21 @@ class Placebo(Record):
     groups: Annotated[list[Name], Field(min_length=2, max_length=2)]
     n_draws: Count
     n_shown: Count | None = None  # what versions before 3 call n_ratio
-    n_double: Count  # of the draws: alarms of a double disadvantage
+    n_double: Count  # draws with an alarm of a double disadvantage
     p_value: Rate | None = None
     p_value_within_labels: Rate | None = None
     n_permutations: Count | None = None  # within labels perhaps fewer
-    n_exposure: Count | None = (
-        None  # draws with different exposures, the larger one detected
-    )
-    n_ratio: Count | None = None  # draws with different ratios
-    n_any: Count | None = (
-        None  # draws with either, by this proxy in any setting and pair
-    )
+    # Draws with different exposures, the larger one detected; with different ratios;
+    # and with either, by this attack in any setting and pair.
+    n_exposure: Count | None = None
+    n_ratio: Count | None = None
+    n_any: Count | None = None
     exposure_p_value: Rate | None = None
     exposure_p_value_within_labels: Rate | None = None
-    n_exact: Count | None = (
-        None  # draws also attacked exactly; others are taken to first order
-    )
-    exact_difference: CostError | None = None  # root mean square difference, in errors
+    # Draws also attacked exactly (others are taken to first order), and their root mean
+    # square difference, in errors.
+    n_exact: Count | None = None
+    exact_difference: CostError | None = None
 
 
 class Bound(Record):
@@ -202,11 +213,11 @@ class Bound(Record):
     quantiles: dict[Name, CostError] = Field(default_factory=dict)
     n_records: Count | None = None
     nominal: CostError | None = None  # the promise by the same accountant
-    # AUC minus 1/2 of an attacker who sees every step, by Gaussian privacy: an estimate
+    # AUC minus 1/2 of an attacker who sees every step, by Gaussian privacy: an
+    # estimate.
     allowed_advantage: Annotated[float, Field(ge=0, le=0.5)] | None = None
-    exact: bool | None = (
-        None  # no noise was added to these statistics of training records
-    )
+    # Whether no noise was added to these statistics of training records.
+    exact: bool | None = None
 
 
 class Disclosed(Record):
@@ -234,9 +245,7 @@ class Subject(Record):
     groups: Annotated[list[Name], Field(min_length=2)]
     outcome: Outcome
     people: Phrase | None = None  # a plural noun: "defendants"
-    positive_means: Phrase | None = (
-        None  # of people: "are predicted to be charged again"
-    )
+    positive_means: Phrase | None = None  # such as "are predicted to be charged again"
     positive_label: str | Seed | float | bool | None = None
     unit_of_privacy: Name | None = None
     n_records: Count | None = None
@@ -245,13 +254,11 @@ class Subject(Record):
 
     @model_validator(mode="after")
     def _names_are_distinct(self) -> Subject:
+        field = "subject.groups"
         for name, n in Counter(self.groups).items():
             if n > 1:
-                refuse(
-                    "subject.groups",
-                    f"groups must be distinct, but {name!r} appears twice",
-                )
-        check_names(self.groups, "groups", field="subject.groups")
+                refuse(field, f"groups must be distinct, but {name!r} appears twice")
+        check_names(self.groups, "groups", field=field)
         return self
 
 
@@ -277,27 +284,32 @@ class Provenance(Record):
 
 
 def require_phrases(**phrases: str | None) -> None:
-    """Raise InputError unless each one that is given may stand within a sentence about people."""
+    """Raise InputError unless every given phrase may stand within a sentence."""
     for field, text in phrases.items():
-        if text is not None and (
-            len(text) > LONGEST_PHRASE or not re.fullmatch(_NAME, text)
-        ):
-            reason = f"must be one line of at most {LONGEST_PHRASE} characters that can be seen"
-            refuse(field, f"{field} {reason}, not {text!r}.")
-
-
-def refuse(field: str, sentence: str) -> NoReturn:
-    """Raise InputError about a field of the file."""
-    raise InputError(sentence, field=field)
+        if text is None:
+            continue
+        if len(text) > LONGEST_PHRASE or not re.fullmatch(_NAME, text):
+            refuse(
+                field,
+                f"{field} must be one line of at most {LONGEST_PHRASE} characters that "
+                f"can be seen, not {text!r}.",
+            )
 
 
 def check_names(names: list[str], what: str, *, field: str) -> None:
-    """Names that a reader can see, and tell from each other."""
+    """Raise InputError unless a reader can see all names, and tell them apart."""
     for name in names:
         if not alike(name):
             refuse(
                 field,
                 f"{what}: {name!r} shows nothing; give it a name that can be seen",
             )
-    if two := confusable(names):
-        refuse(field, f"{what}: {two[0]!r} and {two[1]!r} read alike; name them apart")
+    pair = confusable(names)
+    if pair is not None:
+        first, second = pair
+        refuse(field, f"{what}: {first!r} and {second!r} read alike; name them apart")
+
+
+def refuse(field: str, sentence: str) -> NoReturn:
+    """Raise InputError about a field of the file."""
+    raise InputError(sentence, field=field)

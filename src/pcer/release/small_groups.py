@@ -1,4 +1,6 @@
-"""Groups that are too small to be released, alone or by subtracting one table from another.
+"""Which groups are too small to be released, alone or by subtracting tables?
+
+``models`` and ``sweep`` ask ``allowed_groups`` before anything is counted.
 
 Anyone who knows a person's group, label and prediction can guess membership well where
 few people share them. So groups with few people of one label in one part are joined
@@ -27,17 +29,19 @@ from pcer.release.reading import read_release
 from pcer.release.records import require_phrases
 
 NOBODY = -1  # the group of records that are in none
-LONGEST_NAME = (
-    80  # characters of a joined group's name; a longer one says how many it joins
-)
-LARGEST_SHARE = (
-    3  # of an atom in a combination, if the smallest has 1; more takes minutes
-)
+# Characters of a joined group's name; in place of a longer one stands how many it
+# joins.
+LONGEST_NAME = 80
+# Of an atom in a combination, if the smallest has 1; more takes minutes.
+LARGEST_SHARE = 3
 ZERO = 1e-6  # what is smaller is rounding: sums of groups are whole numbers
 SECONDS = 20.0  # for one search; what takes longer is refused
 INFEASIBLE = 2  # the solver's status if there is no such set
 REMEDY = "add people, join groups, release fewer attributes, or declare public_data"
-HIDDEN = "attribute {!r} beside others shows what coarse tables hide; release one, or a crossing."
+HIDDEN = (
+    "attribute {!r} beside others shows what coarse tables hide; release one, or a "
+    "crossing."
+)
 
 
 class Attribute(NamedTuple):
@@ -52,7 +56,7 @@ class Attribute(NamedTuple):
 def attribute_of(
     name: str, columns: list[Coded], wanted: Sequence[Any] | None
 ) -> Attribute:
-    """Groups of one column, or of several crossed: those wanted, in their order, or all."""
+    """Groups of one column, or of several crossed: those wanted, in order, or all."""
     crossed = cross(columns)
     groups = tuple(sorted(crossed.names) if wanted is None else map(text_of, wanted))
     position = {group: index for index, group in enumerate(groups)}
@@ -63,35 +67,53 @@ def attribute_of(
 def renamed(
     attributes: Sequence[Attribute], names: Mapping[Any, str]
 ) -> list[Attribute]:
-    """Attributes with readers' names of groups, by group or ``attribute:group``; others stay.
+    """Attributes with readers' names of groups; groups without one stay.
+
+    Args:
+        attributes: with groups as the data call them.
+        names: readers' names, by group or ``attribute:group``.
 
     Raises:
         InputError: a key that is no group, or one of several; two groups that would
             read alike.
     """
-    given = {text_of(group): name for group, name in names.items()}
-    made = []
-    used = {(own.name, group) for own in attributes for group in own.groups}
-    for key, name in given.items():
+    by_key = {text_of(key): name for key, name in names.items()}
+    for key, name in by_key.items():
         require_phrases(group_names=name)
-        if (n := sum(key in (group, f"{own}:{group}") for own, group in used)) != 1:
-            fault = (
-                "several attributes have; write ATTRIBUTE:GROUP"
-                if n
-                else "there is not"
-            )
-            raise InputError(
-                f"group_names has a group {key!r} that {fault}.", field="group_names"
-            )
-    for own in attributes:
-        groups = tuple(
-            given.get(f"{own.name}:{g}", given.get(g, g)) for g in own.groups
+        _require_one_group(key, attributes)
+    return [_renamed(attribute, by_key) for attribute in attributes]
+
+
+def _require_one_group(key: str, attributes: Sequence[Attribute]) -> None:
+    """Raise InputError unless a key (``group``, ``attribute:group``) is one group."""
+    meant: set[tuple[str, str]] = set()
+    for attribute in attributes:
+        for group in attribute.groups:
+            if key in (group, f"{attribute.name}:{group}"):
+                meant.add((attribute.name, group))
+    if len(meant) == 1:
+        return
+    fault = "there is not"
+    if meant:
+        fault = "several attributes have; write ATTRIBUTE:GROUP"
+    raise InputError(
+        f"group_names has a group {key!r} that {fault}.", field="group_names"
+    )
+
+
+def _renamed(attribute: Attribute, names: Mapping[str, str]) -> Attribute:
+    """One attribute with readers' names; the key with the attribute goes first."""
+    groups = []
+    for group in attribute.groups:
+        name = names.get(group, group)
+        groups.append(names.get(f"{attribute.name}:{group}", name))
+    if names and len({*map(alike, groups)}) < len(groups):
+        raise InputError(
+            f"group_names gives two groups of {attribute.name!r} one name; name them "
+            "apart.",
+            field="group_names",
         )
-        if given and len({*map(alike, groups)}) < len(groups):
-            fault = f"gives two groups of {own.name!r} one name; name them apart"
-            raise InputError(f"group_names {fault}.", field="group_names")
-        made.append(own._replace(groups=groups))
-    return made
+    return attribute._replace(groups=tuple(groups))
 
 
 class Model(NamedTuple):
@@ -118,30 +140,49 @@ def allowed_groups(
     *,
     names: Mapping[Any, str] | None = None,
 ) -> Allowed:
-    """The groups of each attribute that may be released, by readers' names; InputError: of none.
+    """The groups of each attribute that may be released, by readers' names.
 
-    ``beside`` are existing releases of the same records, whose attributes take
-    precedence.
+    Args:
+        rule: what may be revealed about few people.
+        attributes: first those of ``beside``, in this order, then new ones.
+        models: which records each model has in training and in test.
+        beside: existing releases of the same records, which stay as they are.
+        names: readers' names of groups, see ``renamed``.
+
+    Raises:
+        InputError: no new attribute may be released, or a release of ``beside`` has
+            other groups.
     """
-    coarse = [
-        r for r in beside if r.disclosure is not None and r.disclosure.n_coarse_tables
-    ]
-    n = len(attributes) if rule.certain_cells and not coarse else max(1, len(beside))
-    found = regroup(rule, renamed(attributes, names or {})[:n], models)
-    for release, own in zip(beside, found, strict=False):
-        if set(own.names) != set(release.subject.groups):
-            raise InputError(
-                f"a release by {own.attribute.name!r} of the same people is there, not with the "
-                "groups that these records give; write both by one command, or to another folder.",
-                field="out",
-            )
-    new = found[len(beside) :]
-    left_out = {own.attribute.name: own.note for own in new if not own.is_written}
-    left_out |= {own.name: HIDDEN.format(own.name) for own in attributes[n:]}
+    # Where tables are coarse, only one attribute is safe: others show what they hide.
+    is_coarse = not rule.certain_cells or any(map(_has_coarse_tables, beside))
+    n = max(1, len(beside)) if is_coarse else len(attributes)
+    regroupings = regroup(rule, renamed(attributes, names or {})[:n], models)
+    for release, old in zip(beside, regroupings, strict=False):
+        _require_same_groups(release, old)
+
+    new = regroupings[len(beside) :]
+    left_out = {one.attribute.name: one.note for one in new if not one.is_written}
+    for attribute in attributes[n:]:
+        left_out[attribute.name] = HIDDEN.format(attribute.name)
     if len(left_out) == len(attributes) - len(beside):
         reason, *_ = left_out.values()
         raise InputError(reason, field="least_people" if new else "certain_cells")
-    return Allowed([own.released for own in new if own.is_written], left_out)
+    return Allowed([one.released for one in new if one.is_written], left_out)
+
+
+def _has_coarse_tables(release: Release) -> bool:
+    return release.disclosure is not None and bool(release.disclosure.n_coarse_tables)
+
+
+def _require_same_groups(release: Release, regrouping: Regrouping) -> None:
+    if set(regrouping.names) == set(release.subject.groups):
+        return
+    raise InputError(
+        f"a release by {regrouping.attribute.name!r} of the same people is there, not "
+        "with the groups that these records give; write both by one command, or to "
+        "another folder.",
+        field="out",
+    )
 
 
 def releases_beside(paths: Collection[Path]) -> list[Release]:
@@ -171,23 +212,24 @@ def same_people(
             same.append(release)
         elif release.subject.dataset == dataset:
             raise InputError(
-                f"the folder holds a release of {dataset!r} by {release.subject.attribute!r} that "
-                "this one cannot be checked with, and tables of both may reveal few people; name "
-                "all attributes in one command, or choose another folder for other people.",
+                f"the folder holds a release of {dataset!r} by "
+                f"{release.subject.attribute!r} that this one cannot be checked with, "
+                "and tables of both may reveal few people; name all attributes in one "
+                "command, or choose another folder for other people.",
                 field="out",
             )
     return same
 
 
 def require_no_others(paths: Collection[Path], dataset: str) -> None:
-    """Raise InputError if a folder holds releases of the same private data at other paths."""
+    """Raise InputError if a folder holds other releases of the same private data."""
     same_people(releases_beside(paths), dataset, None)
 
 
 def regroup(
     rule: Disclosure, attributes: Sequence[Attribute], models: Iterable[Model]
 ) -> list[Regrouping]:
-    """Join groups until no released table, and no combination of them, is about few people.
+    """Join groups until no table, and no combination of tables, is about few people.
 
     In each attribute small groups are joined, with the next smallest while they are too
     few. Then, while a combination of tables is about too few people, its smallest group
@@ -198,40 +240,59 @@ def regroup(
         InputError: fewer than two groups of the first attribute are left; others have a
             note.
     """
-    if rule.public_data or any(
-        len(a.groups) < 2 for a in attributes
-    ):  # the builder refuses these
+    has_one_group = any(len(attribute.groups) < 2 for attribute in attributes)
+    if rule.public_data or has_one_group:  # the builder refuses one group
         nobody = np.zeros((1, 2, 0, 2), dtype=np.int64)
-        return [Regrouping(a, a.codes[:0], nobody, 0) for a in attributes]
-    shape = [1 + len(a.groups) for a in attributes]
-    whole = np.ravel_multi_index([a.codes + 1 for a in attributes], shape)
-    atoms, atom = np.unique(whole, return_inverse=True)
-    n = len(atoms)
+        return [Regrouping(one, one.codes[:0], nobody, 0) for one in attributes]
+
+    people, codes = _by_atom(attributes, models)
     least = rule.least_people
-    cells = (
-        (model, (model.part * n + atom[model.rows]) * 2 + model.positive)
-        for model in models
-    )
-    counts = [np.bincount(cell, model.n, minlength=4 * n) for model, cell in cells]
-    people = np.array(counts, dtype=np.int64).reshape(
-        -1, 2, n, 2
-    )  # (model, part, atom, label)
-    codes = [own - 1 for own in np.unravel_index(atoms, shape)]
-    tables = [
-        Regrouping(*own, people, least) for own in zip(attributes, codes, strict=True)
-    ]
-    while found := _found([t for t in tables if t.is_written], people, least):
-        table, inside = found
-        table.join(inside)
-    if not tables[0].is_written:
-        raise InputError(tables[0].note, field="least_people")
-    return tables
+    regroupings = []
+    for attribute, of_atoms in zip(attributes, codes, strict=True):
+        regroupings.append(Regrouping(attribute, of_atoms, people, least))
+
+    while True:
+        written = [one for one in regroupings if one.is_written]
+        small = _small_combination(written, people, least)
+        if small is None:
+            break
+        small.last.join(small.atoms)
+    if not regroupings[0].is_written:
+        raise InputError(regroupings[0].note, field="least_people")
+    return regroupings
+
+
+def _by_atom(
+    attributes: Sequence[Attribute], models: Iterable[Model]
+) -> tuple[IntArray, list[IntArray]]:
+    """(model, part, atom, label) people; and of each attribute, the atoms' groups."""
+    shape = [1 + len(attribute.groups) for attribute in attributes]
+    places = [attribute.codes + 1 for attribute in attributes]
+    atoms, atom = np.unique(np.ravel_multi_index(places, shape), return_inverse=True)
+    n = len(atoms)
+    counts = []
+    for model in models:
+        cell = (model.part * n + atom[model.rows]) * 2 + model.positive
+        counts.append(np.bincount(cell, model.n, minlength=4 * n))
+    people = np.array(counts, dtype=np.int64).reshape(-1, 2, n, 2)
+    return people, [place - 1 for place in np.unravel_index(atoms, shape)]
 
 
 class Regrouping:
-    """An attribute whose groups are joined into blocks; that of people in no group is hidden.
+    """An attribute whose small groups are joined into blocks.
 
-    ``codes`` and ``people`` are by atom. Where ``least`` is 0 no block is joined.
+    The block of people in no group is hidden: it is not written.
+
+    Attributes:
+        attribute: with all its groups.
+        codes: (atom,) the group of each atom.
+        least: the fewest people of one label in one part; where it is 0 no block is
+            joined.
+        people: (model, part, group, label) people, last those in no group.
+        size: (group,) people in all.
+        is_small: (group,) whether some table of the group is about too few.
+        block: (group,) the block of each group, numbered by one of its groups: the
+            last place is of people in no group, and its block is hidden.
     """
 
     def __init__(
@@ -241,28 +302,33 @@ class Regrouping:
         self.codes = codes
         self.least = least
         n = len(attribute.groups)
-        groups = (*range(n), NOBODY)
-        self.people = np.stack(
-            [people[:, :, codes == g].sum(axis=2) for g in groups], axis=2
-        )
+        of_groups = [people[:, :, codes == g].sum(axis=2) for g in (*range(n), NOBODY)]
+        self.people = np.stack(of_groups, axis=2)
         self.size = self.people.sum(axis=(0, 1, 3))
         self.is_small = self.people.min(axis=(0, 1, 3)) < least
         self.is_small[n] &= self.size[n] > 0
-        self.block = np.arange(
-            n + 1
-        )  # (group,) the last for people in none; n is hidden
-        taken = np.flatnonzero(self.is_small).tolist()
-        others = [g for g in self._by_size() if g not in taken]
-        while taken and others and self.people[:, :, taken].sum(axis=2).min() < least:
-            taken.append(others.pop(0))
-        self.block[taken] = max(taken, default=0)
+        self.block = np.arange(n + 1)
+        self._join_small()
+
+    def _join_small(self) -> None:
+        """Join all small groups, with the next smallest while they are too few."""
+        joined = np.flatnonzero(self.is_small).tolist()
+        others = [group for group in self._by_size() if group not in joined]
+        while joined and others and self._fewest(joined) < self.least:
+            joined.append(others.pop(0))
+        self.block[joined] = max(joined, default=0)
+
+    def _fewest(self, groups: list[int]) -> int:
+        """The fewest people of one label in one part, in these groups together."""
+        return int(self.people[:, :, groups].sum(axis=2).min())
 
     def _by_size(self) -> list[int]:
+        """Blocks with the fewest people first; that of nobody is no block."""
         blocks = np.unique(self.block if self.size[-1] else self.block[:-1]).tolist()
         return sorted(blocks, key=lambda block: self.size[self.block == block].sum())
 
     def join(self, atoms: BoolArray) -> None:
-        """Join the smallest block with people in ``atoms`` with the next smallest of all."""
+        """Join the smallest block with people in ``atoms`` with the next smallest."""
         order = self._by_size()
         concerned = self.block[self.codes[atoms]]
         first = next(block for block in order if block in concerned)
@@ -274,7 +340,7 @@ class Regrouping:
         """Groups of every block that is written; joined ones come last."""
         blocks = [b for b in np.unique(self.block) if b != len(self.attribute.groups)]
         members = [np.flatnonzero(self.block == block).tolist() for block in blocks]
-        return sorted(members, key=lambda own: (len(own) > 1, own))
+        return sorted(members, key=lambda groups: (len(groups) > 1, groups))
 
     @property
     def is_written(self) -> bool:
@@ -290,8 +356,9 @@ class Regrouping:
     def place(self) -> IntArray:
         """(group,) position in the names; NOBODY for groups that are not written."""
         place = np.full(len(self.attribute.groups), NOBODY)
-        for position, own in enumerate(self.members if self.is_written else ()):
-            place[own] = position
+        if self.is_written:
+            for position, groups in enumerate(self.members):
+                place[groups] = position
         return place
 
     @property
@@ -302,64 +369,93 @@ class Regrouping:
 
     @property
     def note(self) -> str:
-        """What was joined and why, without a value of the column; empty where nothing was."""
+        """What was joined and why, without a value of the column; else empty."""
         few = f"fewer than {self.least} people of one label in training or in test"
         if not self.is_written:
-            without = "leave out the records that have no value of it, " * bool(
-                self.is_small[-1]
-            )
+            remedy = REMEDY
+            if self.is_small[-1]:
+                remedy = f"leave out the records that have no value of it, {REMEDY}"
             return (
-                f"attribute {self.attribute.name!r}: fewer than two groups are left when no table "
-                f"or combination of tables may be about {few}; {without}{REMEDY}."
+                f"attribute {self.attribute.name!r}: fewer than two groups are left "
+                "when no table or combination of tables may be about "
+                f"{few}; {remedy}."
             )
         if len(self.members) == len(self.attribute.groups):
             return ""
-        left_out = " or left out" if NOBODY in self.place else ""
+        joined = "joined or left out" if NOBODY in self.place else "joined"
         return (
-            f"Small groups were joined{left_out}, so that neither this table nor several together "
-            f"are about {few}."
+            f"Small groups were {joined}, so that neither this table nor several "
+            f"together are about {few}."
         )
 
     def _name(self, members: list[int]) -> str:
+        """The name of a written block: its groups, without names of small ones."""
         groups = self.attribute.groups
         if len(members) == 1:
             return groups[members[0]]
-        large = [groups[g] for g in members if not self.is_small[g]]
-        small = (
-            [f"{n} small group{'s' * (n > 1)}"]
-            if (n := len(members) - len(large))
-            else []
-        )
-        name = " + ".join([*large, *small])
+        parts = [groups[g] for g in members if not self.is_small[g]]
+        n_small = len(members) - len(parts)
+        if n_small == 1:
+            parts.append("1 small group")
+        elif n_small > 1:
+            parts.append(f"{n_small} small groups")
+        name = " + ".join(parts)
         if len(name) > LONGEST_NAME:
             name = f"{len(members)} groups together"
         return f"{name} (joined)" if name in groups else name
 
 
-def _found(
-    tables: Sequence[Regrouping], people: IntArray, least: int
-) -> tuple[Regrouping, BoolArray] | None:
-    """Atoms (atom,) that a combination of tables is about, and the last attribute it needs."""
-    from scipy.linalg import orth
+class SmallCombination(NamedTuple):
+    """A combination of released tables that is about too few people."""
 
+    last: Regrouping  # the last attribute that it needs
+    atoms: BoolArray  # (atom,) whom it is about
+
+
+def _small_combination(
+    tables: Sequence[Regrouping], people: IntArray, least: int
+) -> SmallCombination | None:
+    """A combination of one model's tables that is about too few people of one label."""
     if len(tables) < 2:
         return None
-    own = np.array([table.block[table.codes] for table in tables])
-    own, place = np.unique(
-        own, axis=1, return_inverse=True
-    )  # atoms that are now alike are one
-    inside = [1.0 * (np.unique(blocks)[:, None] == blocks) for blocks in own]
-    spaces = [
-        orth(np.concatenate(inside[: k + 1]).T).T for k in range(len(own))
-    ]  # of the first
-    cells = np.moveaxis(people, 2, 3).reshape(-1, people.shape[2])
-    cells = np.array([np.bincount(place.ravel(), n) for n in np.unique(cells, axis=0)])
-    space = contracted(spaces[-1], cells.min(axis=0), least)
-    for n in cells if len(space) else ():
-        if (found := combination(space, n, least)) is not None:
-            needed = (np.allclose(found @ each.T @ each, found) for each in spaces)
-            return tables[[*needed].index(True)], np.abs(found[place.ravel()]) > ZERO
+    # Atoms that are in the same blocks of every attribute count as one.
+    blocks = np.array([table.block[table.codes] for table in tables])
+    blocks, kind = np.unique(blocks, axis=1, return_inverse=True)
+    kind = kind.ravel()
+    spaces = _spaces(blocks)
+    by_cell = np.moveaxis(people, 2, 3).reshape(-1, people.shape[2])
+    by_cell = np.unique(by_cell, axis=0)
+    counts = np.array([np.bincount(kind, of_atoms) for of_atoms in by_cell])
+
+    space = contracted(spaces[-1], counts.min(axis=0), least)
+    if not len(space):
+        return None
+    for n in counts:
+        small = combination(space, n, least)
+        if small is not None:
+            last = _first_that_spans(spaces, small)
+            return SmallCombination(tables[last], np.abs(small[kind]) > ZERO)
     return None
+
+
+def _spaces(blocks: IntArray) -> list[FloatArray]:
+    """For the first attributes, one more each: a basis (rank, atom) of their tables."""
+    from scipy.linalg import orth
+
+    tables = []
+    spaces = []
+    for of_attribute in blocks:
+        tables.append(1.0 * (np.unique(of_attribute)[:, None] == of_attribute))
+        spaces.append(orth(np.concatenate(tables).T).T)
+    return spaces
+
+
+def _first_that_spans(spaces: list[FloatArray], combined: FloatArray) -> int:
+    """Position of the first space that contains the combination; the last one does."""
+    for position, space in enumerate(spaces):
+        if np.allclose(combined @ space.T @ space, combined):
+            return position
+    raise ValueError("the combination is of none of the spaces")
 
 
 def _without(space: FloatArray, atoms: BoolArray) -> FloatArray:
@@ -381,9 +477,10 @@ def contracted(space: FloatArray, people: IntArray, least: int) -> FloatArray:
     while len(space):
         left = np.where(np.abs(space).max(axis=0) > ZERO, np.minimum(people, least), 0)
         for _ in range(least - 1):
-            if not len(there := np.flatnonzero(left)):
+            there = np.flatnonzero(left)
+            if not len(there):
                 break
-            # the most people first, since all that is left over counts
+            # The most people first, since all that is left over counts.
             sizes, order = qr(space[:, there] * left[there], mode="r", pivoting=True)
             rank = (np.abs(np.diagonal(sizes)) > ZERO).sum()
             left[there[order[:rank]]] -= 1
@@ -394,38 +491,60 @@ def contracted(space: FloatArray, people: IntArray, least: int) -> FloatArray:
 
 
 def combination(space: FloatArray, people: IntArray, least: int) -> FloatArray | None:
-    """A combination (atom,) of groups about fewer than ``least`` people; None if there is none.
+    """A combination (atom,) of groups about fewer than ``least`` people, or None.
 
     It is about all in atoms where it is not 0, on either side: "these less those"
     reveals one of few people as a sum does. One about nobody counts: its people are
     then known to be elsewhere.
 
-    An integer program searches what ``contracted`` leaves of the space (rank, atom): on
-    each atom 0, or 1 to ``LARGEST_SHARE`` with either sign. For two attributes, whose
-    matrix is totally unimodular, -1, 0 and 1 suffice; where one combination is left, or
-    none, its coefficients do not matter. Else one of three tables or more may be
-    overlooked if some atom counts more than three times as much as another.
+    Args:
+        space: (rank, atom) a basis of all combinations.
+        people: (atom,) how many people there are.
+        least: the fewest whom a combination may be about.
+    """
+    space = contracted(space, people, least)
+    some = people > 0
+    about_nobody = _without(space, some)
+    if len(about_nobody):
+        return np.asarray(about_nobody[0])
+    if not len(space):
+        return None
+    if len(space) == 1:
+        is_small = people[np.abs(space[0]) > ZERO].sum() < least
+        return np.asarray(space[0]) if is_small else None
+
+    some &= np.abs(space).max(axis=0) > ZERO
+    is_inside = _searched(space[:, some], people[some], least)
+    if is_inside is None:
+        return None
+    some[some] = ~is_inside
+    return np.asarray(_without(space, some)[0])
+
+
+def _searched(space: FloatArray, people: IntArray, least: int) -> BoolArray | None:
+    """(atom,) whom a combination about fewer than ``least`` people is about, or None.
+
+    An integer program searches the combinations y = x space: on each atom y is 0, or 1
+    to ``LARGEST_SHARE`` with either sign. For two attributes, whose matrix is totally
+    unimodular, -1, 0 and 1 suffice; where one combination is left, or none, its
+    coefficients do not matter. Else one of three tables or more may be overlooked if
+    some atom counts more than three times as much as another.
+
+    The variables are, by atom, whether it is in the combination with a positive sign
+    (p) and with a negative one (q), both 0 or 1, and the coefficients x. With M =
+    ``LARGEST_SHARE``, what must hold is M p - q >= y, M q - p >= -y, p + q <= 1; at
+    least one atom in all; and fewer than ``least`` people, as few as possible.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    space = contracted(space, people, least)
-    some = people > 0
-    found = _without(space, some)  # about nobody
-    if len(space) == 1 and people[np.abs(space[0]) > ZERO].sum() < least:
-        found = space
-    if len(found) or len(space) < 2:
-        return np.asarray(found[0]) if len(found) else None
-    some &= np.abs(space).max(axis=0) > ZERO
-    shares = space[:, some].T
-    n = int(some.sum())
+    rank, n = space.shape
+    shares = space.T
     one = np.eye(n)
     none = np.zeros_like(shares)
     most = LARGEST_SHARE * np.eye(n)
-    is_atom = np.repeat(
-        [1, 0], [2 * n, len(space)]
-    )  # in it with one sign, and with the other
-    counted = np.concatenate([people[some], people[some], none[0]])
     signs = np.block([[most, -one, -shares], [-one, most, shares], [-one, -one, none]])
+    is_atom = np.repeat([1, 0], [2 * n, rank])
+    counted = np.concatenate([people, people, none[0]])
     few = LinearConstraint(np.stack([is_atom, counted]), [1, 0], [np.inf, least - 1])
     answer = milp(
         counted,
@@ -434,11 +553,8 @@ def combination(space: FloatArray, people: IntArray, least: int) -> FloatArray |
         constraints=[LinearConstraint(signs, np.repeat([0, 0, -1], n), np.inf), few],
         options={"time_limit": SECONDS},
     )
-    if answer.x is None and answer.status == INFEASIBLE:
+    if answer.x is not None:
+        return np.asarray(answer.x[: 2 * n].reshape(2, n).sum(axis=0) >= 0.5)
+    if answer.status == INFEASIBLE:
         return None
-    if answer.x is None:  # out of time
-        raise InputError(
-            f"too many groups to check what subtraction reveals; {REMEDY}."
-        )
-    some[some] = answer.x[: 2 * n].reshape(2, n).sum(axis=0) < 0.5
-    return np.asarray(_without(space, some)[0])
+    raise InputError(f"too many groups to check what subtraction reveals; {REMEDY}.")

@@ -1,0 +1,95 @@
+"""An attack is two rows, whatever it scores by: nothing else has to know of it."""
+
+import numpy as np
+import pytest
+
+from pcer.attacks import attack_models, draw_coins, exposure_rows, scorers
+from pcer.attacks.scorers import BudgetScores, Scorer
+from pcer.attacks.single import Advantage, auc_advantage, true_label_logit
+from pcer.release import attack_kinds
+from pcer.release.attack_kinds import AUC, PROXIES, Basis, Proxy
+from tests.attacks.one_group import sweep
+
+PLAIN = Proxy("plain_advantage", "plain", AUC, Basis.MODEL)
+CALIBRATED = Proxy(
+    "calibrated_advantage",
+    "calibrated",
+    AUC,
+    Basis.MODELS,
+    attack_kinds.SHADOWS,
+    is_calibrated=True,
+    is_tried_exactly=True,
+)
+
+
+def plain_scores(setting: BudgetScores):
+    """The log odds of the true label, in single precision."""
+    return true_label_logit(setting.logits, setting.labels).astype(np.float32)
+
+
+def calibrated_scores(setting: BudgetScores):
+    """The same, beyond the average of the other models."""
+    own = plain_scores(setting)
+    others = (own.sum(axis=0) - own) / np.float32(len(own) - 1)
+    return own - others
+
+
+def own_statistic(ranked, score) -> Advantage:
+    """An AUC in single precision, from the scores that it is given."""
+    assert score.dtype == np.float32
+    found = auc_advantage(ranked, score)
+    return found._replace(
+        value=np.float32(found.value), parts=found.parts.astype(np.float32)
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "scores_of"),
+    [(PLAIN, plain_scores), (CALIBRATED, calibrated_scores)],
+    ids=["plain", "calibrated"],
+)
+def test_an_attack_is_two_rows_and_works_in_single_precision(
+    kind, scores_of, monkeypatch
+):
+    row = Scorer(kind=kind, scores=scores_of, statistic=own_statistic)
+    monkeypatch.setitem(PROXIES, kind.name, kind)
+    monkeypatch.setattr(scorers, "ATTACKS", (*scorers.ATTACKS, row))
+    setting = sweep(np.random.default_rng(0), n_models=8, n_records=300)
+    coins, _ = draw_coins([setting])
+
+    (attacked,) = attack_models([setting], [coins])
+
+    assert {"a", "b"} == {row.group for row in attacked.rows if row.proxy == kind.name}
+    assert attacked.runs[3]["a"][kind.name].value > 0
+    assert np.isfinite(attacked.exposure[kind.name]).all()
+    of_placebos = attacked.coins.pooled[kind.name]
+    assert np.isfinite(of_placebos.value).all()
+    assert np.isfinite(of_placebos.standard_error).all()
+    assert (kind.name in attacked.exact) == kind.is_tried_exactly
+    assert kind.name not in exposure_rows.not_computed([setting], [attacked])
+
+
+def test_an_attack_with_the_statistic_of_another_gives_its_numbers(monkeypatch):
+    of_logits = {"scores": plain_scores, "statistic": auc_advantage}
+    row = Scorer(kind=PLAIN, **of_logits)
+    monkeypatch.setitem(PROXIES, PLAIN.name, PLAIN)
+    monkeypatch.setattr(scorers, "ATTACKS", (*scorers.ATTACKS, row))
+    setting = sweep(np.random.default_rng(0), n_models=2, n_records=60)
+
+    (attacked,) = attack_models([setting])
+
+    values = {(row.proxy, row.group): row.value for row in attacked.rows}
+    assert values[PLAIN.name, "a"] == values["auc_advantage", "a"]
+
+
+def test_an_attack_whose_models_are_too_few_is_not_run(monkeypatch):
+    row = Scorer(kind=CALIBRATED, scores=calibrated_scores, statistic=own_statistic)
+    monkeypatch.setitem(PROXIES, CALIBRATED.name, CALIBRATED)
+    monkeypatch.setattr(scorers, "ATTACKS", (*scorers.ATTACKS, row))
+    setting = sweep(np.random.default_rng(0), n_models=7, n_records=60)
+
+    (attacked,) = attack_models([setting])
+
+    assert CALIBRATED.name not in attacked.exposure
+    missing = exposure_rows.not_computed([setting], [attacked])
+    assert missing[CALIBRATED.name].startswith("it needs at least 8 splits")
