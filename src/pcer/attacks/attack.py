@@ -19,7 +19,7 @@ from pcer.attacks import lira, pooled, single
 from pcer.attacks.pooled import PairedPool, Pool, RankedPool, Rate
 from pcer.attacks.ranking import rank
 from pcer.attacks.sums import Divisions, Groups
-from pcer.measuring.measure import number
+from pcer.measuring.measure import finite_or_none
 from pcer.metrics import (
     BoolArray,
     Counts,
@@ -381,7 +381,7 @@ def _rows(
             group=group,
             proxy=name,
             n_excluded=int(pools[name].n_excluded(groups)[k]),
-            separation=number(apart[k]),
+            separation=finite_or_none(apart[k]),
         )
         for k, group in enumerate(scores.group_names)
         for name, costs in found.items()
@@ -392,7 +392,9 @@ def _rows(
 def pooled_row(costs: PooledExposures, k: int, **key: Any) -> PooledExposure:
     """The exposure of group ``k`` as a row of a release; ``key`` names group and setting."""
     names = ("value", "standard_error", "null_error", "benefit_covariance")
-    numbers: dict[str, Any] = {name: number(getattr(costs, name)[k]) for name in names}
+    numbers: dict[str, Any] = {
+        name: finite_or_none(getattr(costs, name)[k]) for name in names
+    }
     return PooledExposure(**numbers, **key, n_records=int(costs.n_records[k]))
 
 

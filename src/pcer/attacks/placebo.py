@@ -21,7 +21,7 @@ import numpy.typing as npt
 from pcer.attacks.attack import Attacked, BudgetScores
 from pcer.attacks.permutation import DRAWS, SEED, permutation_tests
 from pcer.attacks.sums import Divisions
-from pcer.measuring.measure import number
+from pcer.measuring.measure import finite_or_none
 from pcer.measuring.plan import Plan
 from pcer.measuring.refutations import alarms
 from pcer.metrics import FloatArray, IntArray
@@ -167,11 +167,11 @@ def check_with_coins(
                 proxy=cost,
                 groups=[setting.group_names[k] for k in pairs[p]],
                 n_draws=len(coins),
-                p_value=number(among.cross_product[s, c]),
-                p_value_within_labels=number(within.cross_product[s, c]),
+                p_value=finite_or_none(among.cross_product[s, c]),
+                p_value_within_labels=finite_or_none(within.cross_product[s, c]),
                 n_permutations=n_permutations,
-                exposure_p_value=number(among.exposure[s, c]),
-                exposure_p_value_within_labels=number(within.exposure[s, c]),
+                exposure_p_value=finite_or_none(among.exposure[s, c]),
+                exposure_p_value_within_labels=finite_or_none(within.exposure[s, c]),
                 n_exact=n_exact,
                 exact_difference=difference,
                 **{name: int(count[s, p]) for name, count in counts.items()},
@@ -213,7 +213,7 @@ def _count_alarms(
     alarmed = {
         "n_exposure": coin.exposures_differ,
         "n_ratio": coin.ratios_differ,
-        "n_double": real.double >= 0,
+        "n_double": real.double_disadvantage >= 0,
     }
     shape = len(panels), n_draws, len(families) // n_draws
     either = (
