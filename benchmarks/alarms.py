@@ -213,7 +213,11 @@ def power(
         drawn = draw_null(planted(cost, n_splits, n_settings), rng)
         found = evidence_of(drawn, AUDIT_PLAN)
         exact = exact_resolved(drawn)
-        alarm = found.exposures_differ | found.ratios_differ | (found.double >= 0)
+        alarm = (
+            found.exposures_differ
+            | found.ratios_differ
+            | (found.double_disadvantage >= 0)
+        )
         rows.append(
             (
                 found.resolved[:, 0].mean(),
@@ -303,7 +307,7 @@ def put_to(drawn: NullRelease, plan: Plan) -> Found:
         plan,
         cost=GAP.name,
         outcome=drawn.outcome,
-        inflation=drawn.inflation,
+        variance_inflation=drawn.variance_inflation,
     )
     return _any([found])
 
@@ -322,7 +326,9 @@ def evidence_of(drawn: NullRelease, plan: Plan) -> Evidence:
     """Every test of an audit of the counts."""
     by_setting = drawn.panels()
     measured = [
-        measure_panel(panel, plan, GAP.name, inflation=drawn.inflation)
+        measure_panel(
+            panel, plan, GAP.name, variance_inflation=drawn.variance_inflation
+        )
         for panel in by_setting
     ]
     pairs = pairs_of(by_setting, plan)
@@ -335,7 +341,9 @@ def _any(found: Sequence[Alarms | Evidence]) -> Found:
     return Found(
         exposure_differs=any(bool(one.exposures_differ.any()) for one in found),
         ratio_differs=any(bool(one.ratios_differ.any()) for one in found),
-        double_disadvantage=any(bool((one.double >= 0).any()) for one in found),
+        double_disadvantage=any(
+            bool((one.double_disadvantage >= 0).any()) for one in found
+        ),
         outcomes_differ=any(bool(one.benefits_differ.any()) for one in found),
     )
 
@@ -955,7 +963,7 @@ def count_alarms(
         )
         counted["exposure"] += int(found.exposures_differ.sum())
         counted["ratio"] += int(found.ratios_differ.sum())
-        counted["double"] += int((found.double >= 0).sum())
+        counted["double"] += int((found.double_disadvantage >= 0).sum())
         counted["outcomes"] += int(found.benefits_differ.sum())
     return counted
 

@@ -65,7 +65,7 @@ from pcer.measuring.exact import (
 )
 from pcer.measuring.exposure import MUTUAL
 from pcer.measuring.pair_tests import PairTests, compare_pairs
-from pcer.measuring.variances import limit_quantile
+from pcer.measuring.variances import bonferroni_z
 from pcer.metrics import Counts
 from pcer.statistics import holm, interval_quantile
 
@@ -187,7 +187,7 @@ def covered(tables: Tables, truth: Sequence[float]) -> Shares:
         _share(one.upper_limit(level=0.95, n_limits=m) < costs - TINY)
         for m in (1, DOZEN)
     ]
-    at_most = np.abs(exposure.value) + limit_quantile() * exposure.error
+    at_most = np.abs(exposure.value) + bonferroni_z() * exposure.error
     return Shares(
         interval=_share(np.abs(value - costs) <= INTERVAL * error + TINY),
         limit=1 - fails[0],

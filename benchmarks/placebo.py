@@ -191,7 +191,9 @@ def cells_of(
                     n_families=n_flips,
                 )
                 alarm = (
-                    found.exposures_differ | found.ratios_differ | (found.double >= 0)
+                    found.exposures_differ
+                    | found.ratios_differ
+                    | (found.double_disadvantage >= 0)
                 )
                 yield Cell(name, n_splits, share, cost, int(alarm.sum()), n_flips)
                 if (

@@ -166,7 +166,7 @@ def audited(panel: Panel) -> Draw:
     exposed = [measured[attack].exposed for attack in ATTACKS]
     return Draw(
         value=np.array([one.value for one in exposed]),
-        alone=np.array([np.sqrt(one.alone) for one in exposed]),
+        alone=np.array([np.sqrt(one.interval_variance) for one in exposed]),
         difference_error=np.array(
             [tests[attack][1].exposure.error.item() for attack in ATTACKS]
         ),
@@ -175,7 +175,7 @@ def audited(panel: Panel) -> Draw:
                 [
                     one.exposures_differ.item(),
                     one.ratios_differ.item(),
-                    one.double.item() >= 0,
+                    one.double_disadvantage.item() >= 0,
                 ]
                 for one in found
             ]

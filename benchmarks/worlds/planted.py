@@ -165,7 +165,7 @@ def audit_once(world: World, seed: tuple[int, ...]) -> Counter:
         differs = bool(found.exposures_differ[0, 0])
         counted[name, f"group {found.more_exposed[0, 0]}"] += differs
         counted[name, "ratio"] += bool(found.ratios_differ[0, 0])
-        counted[name, "double"] += bool(found.double[0, 0] >= 0)
+        counted[name, "double"] += bool(found.double_disadvantage[0, 0] >= 0)
         counted[name, "both"] += differs and bool(found.benefits_differ[0, 0])
         counted[name, "contradicted"] += bool(found.contradicted[0, 0])
     return counted

@@ -97,7 +97,7 @@ def test_people_with_three_records_are_called_the_more_exposed():
         )
         panel = exact_panel(scores, scores.group[None])
         for cost in ("auc_advantage", "rmia_advantage", "paired_confidence", LIRA):
-            how = {"cost": cost, "outcome": "harm", "inflation": clumps}
+            how = {"cost": cost, "outcome": "harm", "variance_inflation": clumps}
             assert alarms([panel], ((0, 1),), Plan(), **how).exposures_differ[0, 0], (
                 cost
             )

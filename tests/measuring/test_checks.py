@@ -13,7 +13,7 @@ from scipy import stats
 from sklearn.tree import DecisionTreeClassifier
 
 import pcer
-from pcer.measuring.checks.arrays import LEVEL, Facts, Finding
+from pcer.measuring.checks.arrays import LEVEL, Finding, ReleaseArrays
 from pcer.measuring.checks.logic import missing_numbers, not_whole
 from pcer.measuring.checks.table import (
     CHECKS,
@@ -346,10 +346,14 @@ def test_chances_are_hypergeometric():
 
 def test_clumps_inflate_by_records_per_unit_if_their_number_is_known():
     assert (
-        FALSE_CASES["units with one number"]().release().kept(Facts).inflation is None
+        FALSE_CASES["units with one number"]()
+        .release()
+        .kept(ReleaseArrays)
+        .variance_inflation
+        is None
     )
     known = TRUE_CASES["units with their number"]().release()
-    assert known.kept(Facts).inflation.tolist() == [2, 2]
+    assert known.kept(ReleaseArrays).variance_inflation.tolist() == [2, 2]
 
 
 def test_a_series_has_at_least_half_of_its_numbers():

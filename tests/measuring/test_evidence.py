@@ -15,7 +15,7 @@ from pcer.measuring.measure import measure_panel
 from pcer.measuring.pair_tests import attack_tests, compare_pairs
 from pcer.measuring.plan import Plan
 from pcer.measuring.refutations import alarms
-from pcer.measuring.variances import limit_quantile
+from pcer.measuring.variances import bonferroni_z
 from pcer.metrics import Counts
 from pcer.release.panel import PooledExposures
 from pcer.statistics import holm, two_sided_p, upper_p
@@ -88,7 +88,7 @@ def test_each_question_about_a_cost_over_all_models_has_its_own_error(
     assert one.exposed is not None
     assert one.memorised_p() == pytest.approx(stats.norm.sf([2.0, 5.0]))
     assert compare_pairs(one, ((0, 1),)).exposure.error ** 2 == pytest.approx(expected)
-    assert one.exposed.alone == pytest.approx([0.0004, 2 * 0.01**2])
+    assert one.exposed.interval_variance == pytest.approx([0.0004, 2 * 0.01**2])
     by_hand = [0.02 + 1.644854 * 0.02, 0.05 + 1.644854 * 0.01 * np.sqrt(2)]
     assert one.exposed.limit(z=1.644854) == pytest.approx(by_hand)
 
@@ -140,7 +140,7 @@ def test_both_disadvantages_must_be_the_same_groups():
         ([0.2, 0.5], -1, 1, 1),
     ):
         found = evidence(measured([0.01, 0.09], [1e-6, 1e-6], rates))
-        assert found.double.item() == double
+        assert found.double_disadvantage.item() == double
         assert least <= found.double_p.item() <= most
 
 
@@ -206,12 +206,14 @@ def test_alarms_are_those_of_the_audit():
         own = evidence(measured(costs[[*pair]], np.full(2, 1e-4), rates[[*pair]], 0.0))
         for name in ("exposures_differ", "benefits_differ", "ratios_differ"):
             assert getattr(found, name)[0, k] == getattr(own, name).item()
-        assert found.double[0, k] == (
-            -1 if own.double.item() < 0 else pair[own.double.item()]
+        assert found.double_disadvantage[0, k] == (
+            -1
+            if own.double_disadvantage.item() < 0
+            else pair[own.double_disadvantage.item()]
         )
         more_exposed = own.resolved[0, int(own.exposure.value.item() > 0)]
         assert more_exposed or not own.exposures_differ.item()
-    assert all(part.any() for part in (*found[:3], found.double >= 0))
+    assert all(part.any() for part in (*found[:3], found.double_disadvantage >= 0))
 
 
 # The most that a cost can be: a limit with the error that the limit itself would have
@@ -234,7 +236,7 @@ def beyond(cost: float, exposed: Exposed, g: int, z: float) -> float:
 @pytest.mark.parametrize("n_limits", [1, 12])
 def test_a_limit_is_where_its_own_error_puts_it(n_splits, n_limits):
     rng = np.random.default_rng(3)
-    z = limit_quantile(n_limits=n_limits)
+    z = bonferroni_z(n_limits=n_limits)
     population = certain(0.1)
     drawn = draw_people(population, [400], 5, rng)
     exposed = measured_tables(

@@ -44,12 +44,12 @@ def sum_of_squares(chances) -> float:
     return sum(p**2 for p in chances)
 
 
-def beyond(observed, total, good, sampled, inflation=1.0) -> np.ndarray:
+def beyond(observed, total, good, sampled, variance_inflation=1.0) -> np.ndarray:
     """Chances of so many positive labels in a group, one split for each number."""
     k, total, good, sampled = np.broadcast_arrays(observed, total, good, sampled)
     train = np.stack([sampled - k, k], axis=1)[:, None].astype(float)
     one = SplitCounts(train, np.stack([total - good, good], axis=1)[:, None] - train)
-    return label_chances(one, "nothing", np.array([inflation]))[0]
+    return label_chances(one, "nothing", np.array([variance_inflation]))[0]
 
 
 def slow_beyond(observed, total, good, sampled) -> float:
@@ -81,7 +81,7 @@ def test_chances_are_scipys_and_never_too_small(total, good, sampled, rel):
 def test_nothing_is_unlikely_where_nothing_varies_and_clumps_widen_what_chance_allows():
     assert beyond([0, 5, 0], [10, 10, 0], [0, 10, 0], [5, 5, 0]).tolist() == [1, 1, 1]
     (alone,) = beyond([380], 1000, 500, 700)
-    (clumped,) = beyond([380], 1000, 500, 700, inflation=4.0)
+    (clumped,) = beyond([380], 1000, 500, 700, variance_inflation=4.0)
     spread = 2 * stats.hypergeom(1000, 500, 700).std()
     assert clumped == pytest.approx(2 * stats.norm.sf(29.5 / spread))
     assert clumped > 100 * alone

@@ -115,8 +115,8 @@ def test_spreads_pooled_costs_and_limits_by_hand():
         assert variances.cost_in_tests(array(own), np.ravel(together)).tolist() == [
             expected
         ]
-    assert variances.limit_quantile() == pytest.approx(stats.norm.ppf(0.95))
-    ten = variances.limit_quantile(n_limits=10, confidence_level=0.9)
+    assert variances.bonferroni_z() == pytest.approx(stats.norm.ppf(0.95))
+    ten = variances.bonferroni_z(n_limits=10, confidence_level=0.9)
     assert ten == pytest.approx(stats.norm.ppf(0.99))
 
 

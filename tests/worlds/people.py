@@ -239,7 +239,7 @@ class NullRelease:
         return tuple(f"g{g}" for g in range(self.train.n.shape[-1]))
 
     @property
-    def inflation(self) -> np.ndarray | None:
+    def variance_inflation(self) -> np.ndarray | None:
         """(group,) by how much clumps multiply variances; None where there are none."""
         if self.effective_units is None:
             return None

@@ -29,7 +29,7 @@ from pcer.attacks.scorers import (
     true_label_confidence,
 )
 from pcer.attacks.sums import Divisions, Groups
-from pcer.measuring.measure import number
+from pcer.measuring.measure import finite_or_none
 from pcer.metrics import BoolArray, Counts, FloatArray, accuracy, positive_rate
 from pcer.release.attack_kinds import GAP, PAIRED_CONFIDENCE, PAIRED_GAP
 from pcer.release.panel import Panel, PooledExposures
@@ -291,7 +291,7 @@ def _rows(view: View, pools: Pools, benefit: Rate) -> list[PooledExposure]:
                     group=group,
                     proxy=name,
                     n_excluded=int(pools.by_name[name].n_excluded(view.groups)[k]),
-                    separation=number(separation[k]),
+                    separation=finite_or_none(separation[k]),
                 )
                 rows.append(row)
     return rows
@@ -352,9 +352,9 @@ def pooled_row(exposures: PooledExposures, k: int, **key: Any) -> PooledExposure
     """The exposure of group ``k`` as a row of a release; ``key`` names its fields."""
     return PooledExposure(
         value=float(exposures.value[k]),
-        standard_error=number(exposures.standard_error[k]),
-        null_error=number(exposures.null_error[k]),
-        benefit_covariance=number(exposures.benefit_covariance[k]),
+        standard_error=finite_or_none(exposures.standard_error[k]),
+        null_error=finite_or_none(exposures.null_error[k]),
+        benefit_covariance=finite_or_none(exposures.benefit_covariance[k]),
         n_records=int(exposures.n_records[k]),
         **key,
     )

@@ -26,7 +26,7 @@ from pcer.attacks.attack import Attacked
 from pcer.attacks.permutation import DRAWS, SEED, Permutations, permutation_tests
 from pcer.attacks.scorers import BudgetScores
 from pcer.attacks.sums import Divisions
-from pcer.measuring.measure import number
+from pcer.measuring.measure import finite_or_none
 from pcer.measuring.plan import Plan
 from pcer.measuring.refutations import alarms
 from pcer.metrics import BoolArray, FloatArray, IntArray
@@ -212,10 +212,10 @@ class Checks(NamedTuple):
         place = (setting, attack)
         counts = self.alarms[attack]
         return {
-            "p_value": number(among.cross_product[place]),
-            "p_value_within_labels": number(within.cross_product[place]),
-            "exposure_p_value": number(among.exposure[place]),
-            "exposure_p_value_within_labels": number(within.exposure[place]),
+            "p_value": finite_or_none(among.cross_product[place]),
+            "p_value_within_labels": finite_or_none(within.cross_product[place]),
+            "exposure_p_value": finite_or_none(among.exposure[place]),
+            "exposure_p_value_within_labels": finite_or_none(within.exposure[place]),
             **{name: int(count[setting, pair]) for name, count in counts.items()},
         }
 
@@ -297,7 +297,7 @@ def _count_alarms(
     return {
         "n_exposure": coin.exposures_differ.reshape(shape).sum(axis=1),
         "n_ratio": n_ratio,
-        "n_double": (real.double >= 0).reshape(shape).sum(axis=1),
+        "n_double": (real.double_disadvantage >= 0).reshape(shape).sum(axis=1),
         "n_any": np.full_like(n_ratio, n_any),
     }
 

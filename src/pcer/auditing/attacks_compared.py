@@ -18,7 +18,7 @@ from pcer import metrics, statistics
 from pcer.auditing.record import CostStory
 from pcer.measuring.choose_attacks import stronger_attacks
 from pcer.measuring.evidence import Evidence, Tested
-from pcer.measuring.measure import number
+from pcer.measuring.measure import finite_or_none
 from pcer.measuring.plan import SHARPEST
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.attack_kinds import GAP, LIRA, Proxy, proxy_named
@@ -155,7 +155,7 @@ def _story(
     first, second = np.array(tested.pairs, dtype=np.int64).T
     lower = np.where(evidence.cross.value > 0, second, first)
 
-    is_doubled = exposures_differ & (evidence.double >= 0)
+    is_doubled = exposures_differ & (evidence.double_disadvantage >= 0)
     is_detected = evidence.resolved & (evidence.cost_p <= levels.detection)
     names = tested.panels[0].group_names
     return CostStory(
@@ -164,10 +164,10 @@ def _story(
         n_resolved=int(evidence.resolved.sum()),
         more_exposed=_named(names, evidence.more_exposed[exposures_differ]),
         lower_ratio=_named(names, lower[ratios_differ]),
-        double_disadvantage=_named(names, evidence.double[is_doubled]),
-        p_value=number(smallest.exposure),
-        p_value_over_costs=number(over_attacks.exposure),
-        ratio_p_over_costs=number(over_attacks.ratio),
+        double_disadvantage=_named(names, evidence.double_disadvantage[is_doubled]),
+        p_value=finite_or_none(smallest.exposure),
+        p_value_over_costs=finite_or_none(over_attacks.exposure),
+        ratio_p_over_costs=finite_or_none(over_attacks.ratio),
         detected_in=_settings_with(is_detected),
         differs_in=_settings_with(differs),
     )

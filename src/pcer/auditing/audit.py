@@ -23,7 +23,7 @@ from pcer.auditing.sentences.advice import more_would_show
 from pcer.auditing.settings import setting_result
 from pcer.errors import InputError
 from pcer.measuring import choose_attacks, measure
-from pcer.measuring.checks.arrays import Facts, is_random
+from pcer.measuring.checks.arrays import ReleaseArrays, is_random
 from pcer.measuring.checks.table import check_release
 from pcer.measuring.evidence import Evidence, Tested
 from pcer.measuring.pair_tests import attack_tests
@@ -133,7 +133,9 @@ def run_tests(release: Release, plan: Plan) -> Tested:
     plan = measure.require_available(by_setting, plan)
     pairs = measure.pairs_of(by_setting, plan)
     measured = measure.measure_costs(
-        by_setting, plan, inflation=release.kept(Facts).inflation
+        by_setting,
+        plan,
+        variance_inflation=release.kept(ReleaseArrays).variance_inflation,
     )
     splits_are_random = is_random(release)
 
@@ -154,7 +156,7 @@ def run_tests(release: Release, plan: Plan) -> Tested:
             attack: attack_tests(settings, pairs, random=splits_are_random)
             for attack, settings in measured.items()
         },
-        chance=null_of,
+        draw_null=null_of,
     )
 
 

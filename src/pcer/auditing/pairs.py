@@ -20,9 +20,9 @@ from pcer import metrics, statistics
 from pcer.auditing import record
 from pcer.measuring.evidence import Evidence, Statement, Tested
 from pcer.measuring.exposure import Exposed, Pair, benefit_of, by_split
-from pcer.measuring.measure import Measured, number
+from pcer.measuring.measure import Measured, finite_or_none
 from pcer.measuring.pair_tests import PairDifference
-from pcer.measuring.variances import limit_quantile
+from pcer.measuring.variances import bonferroni_z
 from pcer.measuring.verdict import Verdict
 from pcer.metrics import FloatArray
 from pcer.paper.null import OVER_SPLITS
@@ -121,10 +121,10 @@ def _exposure(compared: ComparedPair) -> record.ExposureAnswer:
         answer=answer,
         group=group,
         attack=attack,
-        attack_difference=number(-by_attack + 0.0),  # + 0.0: no negative zero
+        attack_difference=finite_or_none(-by_attack + 0.0),  # + 0.0: no negative zero
         difference=_exposure_difference(compared),
-        p_value=number(p_value),
-        p_value_alone=number(evidence.exposure.p_alone[place]),
+        p_value=finite_or_none(p_value),
+        p_value_alone=finite_or_none(evidence.exposure.p_alone[place]),
         shown_by=shown_by,
         contradicted=bool(evidence.contradicted[place]),
         downgraded=compared.downgraded("exposure"),
@@ -155,8 +155,8 @@ def _outcomes(compared: ComparedPair) -> record.OutcomesAnswer:
         answer=answer,
         group=compared.name(worse) if differs else None,
         difference=_outcome_difference(compared),
-        p_value=number(benefit.p_value[place]),
-        p_value_alone=number(benefit.p_alone[place]),
+        p_value=finite_or_none(benefit.p_value[place]),
+        p_value_alone=finite_or_none(benefit.p_alone[place]),
         downgraded=compared.downgraded("outcomes"),
     )
 
@@ -165,11 +165,11 @@ def _double_disadvantage(compared: ComparedPair) -> record.DoubleDisadvantage:
     """Who is both easier to recognise and worse served?"""
     evidence = compared.evidence
     place = compared.place
-    group = int(evidence.double[place])
+    group = int(evidence.double_disadvantage[place])
     return record.DoubleDisadvantage(
         group=compared.name(group) if group >= 0 else None,
-        p_value=number(evidence.double_p[place]),
-        p_value_alone=number(evidence.double_p_alone[place]),
+        p_value=finite_or_none(evidence.double_p[place]),
+        p_value_alone=finite_or_none(evidence.double_p_alone[place]),
         downgraded=compared.downgraded("double"),
     )
 
@@ -195,10 +195,10 @@ def _ratio(compared: ComparedPair) -> record.RatioAnswer:
         group=compared.name(lower) if differs else None,
         attack=tested.cost,
         driven_by=_driver(compared, lower) if differs else None,
-        cross_product=number(cross.value[place]),
-        standard_error=number(cross.error[place]),
-        p_value=number(cross.p_value[place]),
-        p_value_alone=number(cross.p_alone[place]),
+        cross_product=finite_or_none(cross.value[place]),
+        standard_error=finite_or_none(cross.error[place]),
+        p_value=finite_or_none(cross.p_value[place]),
+        p_value_alone=finite_or_none(cross.p_alone[place]),
         downgraded=compared.downgraded("ratio"),
         placebo=tested.placebo(
             compared.setting_index, tested.cost, compared.pair_index
@@ -244,7 +244,9 @@ def _equivalence(compared: ComparedPair) -> record.Equivalence | None:
         return None
     p_value = compared.evidence.equal_p[compared.place]
     is_shown = bool(p_value <= SIGNIFICANCE) and compared.tested.contradiction is None
-    return record.Equivalence(margin=margin, p_value=number(p_value), shown=is_shown)
+    return record.Equivalence(
+        margin=margin, p_value=finite_or_none(p_value), shown=is_shown
+    )
 
 
 def _sign_limit(compared: ComparedPair) -> float | None:
@@ -284,8 +286,8 @@ def estimate_fields(
     Neither end of the interval is beyond ``largest``.
     """
     fields: dict[str, Any] = {
-        "value": number(value),
-        "standard_error": number(error),
+        "value": finite_or_none(value),
+        "standard_error": finite_or_none(error),
         "interval": None,
         "upper_bound": None,
         "upper_bound_pointwise": None,
@@ -295,8 +297,8 @@ def estimate_fields(
         low = float(max(-largest, value - half_width))
         high = float(min(largest, value + half_width))
         fields["interval"] = (low, high)
-        fields["upper_bound"] = number(limits.simultaneous)
-        fields["upper_bound_pointwise"] = number(limits.pointwise)
+        fields["upper_bound"] = finite_or_none(limits.simultaneous)
+        fields["upper_bound_pointwise"] = finite_or_none(limits.pointwise)
     return fields
 
 
@@ -342,14 +344,14 @@ def _difference(
 
     limits = []
     for n_limits in (1, n_compared):
-        z = limit_quantile(n_limits=n_limits, confidence_level=level)
+        z = bonferroni_z(n_limits=n_limits, confidence_level=level)
         limits.append(np.minimum(np.abs(value) + z * error, largest))
     smallest = statistics.detectable(
         error, n_tests=2 * n_compared * n_attacks, level=level_of_tests
     )
     return record.Difference(
         **estimate_fields(value, error, Limits(*limits), largest, level),
-        detectable=number(smallest),
+        detectable=finite_or_none(smallest),
     )
 
 
@@ -372,7 +374,7 @@ def pooled_disparities(
         ends: tuple[float, float] | None = None
         if ratio is not None:
             difference = ratio[:, first] - ratio[:, second]
-            value = number(difference[0])
+            value = finite_or_none(difference[0])
             ends = _interval(difference[1:], level=tested.plan.confidence_level)
         disparities.append(
             record.PooledDisparity(disparity=value, ci=ends, costs_resolved=resolved)

@@ -28,7 +28,7 @@ from pcer.measuring.evidence import Tested
 from pcer.measuring.measure import Measured
 from pcer.measuring.pair_tests import compare_pairs
 from pcer.measuring.plan import Policy
-from pcer.measuring.variances import limit_quantile
+from pcer.measuring.variances import bonferroni_z
 from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import attack_named, proxy_named
 from pcer.release.records import Run, TestTable, TrainTable
@@ -254,7 +254,7 @@ def exposure_bounds(audit: Audit, tested: Tested) -> list[Bound]:
     bounds = []
     for setting, measured in bounded:
         largest = measured.upper_limit(level=level, n_limits=n_limits)
-        known = np.where(measured.enough, largest, np.nan)
+        known = np.where(measured.has_enough_records, largest, np.nan)
         points = _points_of(measured)
         place = _place(setting, measured, audit)
         for name, exposure in zip(names, known, strict=True):
@@ -267,7 +267,7 @@ def difference_bounds(audit: Audit, tested: Tested) -> list[Bound]:
     pairs = _all_pairs(audit)
     names = _pair_names(audit)
     bounded = _bounded(audit, tested)
-    z = limit_quantile(
+    z = bonferroni_z(
         n_limits=len(bounded) * len(pairs),
         confidence_level=audit.plan.confidence_level,
     )
@@ -304,7 +304,7 @@ def outcome_bounds(audit: Audit, tested: Tested) -> list[Bound]:
     """By how many of 100 the outcomes of each pair may differ."""
     pairs = _all_pairs(audit)
     names = _pair_names(audit)
-    z = limit_quantile(
+    z = bonferroni_z(
         n_limits=len(audit.budgets) * len(pairs),
         confidence_level=audit.plan.confidence_level,
     )
@@ -323,7 +323,7 @@ def outcome_bounds(audit: Audit, tested: Tested) -> list[Bound]:
 
 def spent_bounds(audit: Audit, _: Tested) -> list[Bound]:
     """The mean epsilon of each group's receipts, at most what was promised."""
-    z = limit_quantile(
+    z = bonferroni_z(
         n_limits=len(audit.budgets) * len(audit.subject.groups),
         confidence_level=audit.plan.confidence_level,
     )

@@ -24,7 +24,7 @@ from pcer.auditing.pairs import (
 from pcer.measuring import measure
 from pcer.measuring.checks.arrays import stated_epsilon
 from pcer.measuring.evidence import Evidence, Tested
-from pcer.measuring.measure import Measured, number
+from pcer.measuring.measure import Measured, finite_or_none
 from pcer.measuring.verdict import strongest
 from pcer.paper import records
 from pcer.paper.null import Null
@@ -49,7 +49,7 @@ def setting_result(
     gap = tested.measured[GAP.name][setting_index]
     columns = seed_columns(main, gap, tested.pairs, tested.plan)
     summaries = summarise(columns, main, gap, tested.plan)
-    null: Null | None = tested.chance(setting_index)
+    null: Null | None = tested.draw_null(setting_index)
     pooled = pooled_disparities(tested, evidence, setting_index)
 
     pairs = []
@@ -123,7 +123,7 @@ def _cannot_tell(tested: Tested, evidence: Evidence, setting_index: int) -> str 
     if has_group and has_pair:
         return None
     names = measured.panel.group_names
-    few = [names[group] for group in np.flatnonzero(~measured.enough)]
+    few = [names[group] for group in np.flatnonzero(~measured.has_enough_records)]
     if not few:
         return say("reason", "nothing_varies")
     return say("reason", "too_few", names=", ".join(few), least=measure.LEAST_RECORDS)
@@ -150,8 +150,8 @@ def group_results(
         if np.isfinite(evidence.cost_p_alone[place]):
             detected_by = tested.attacks[evidence.detected_by[place]]
         groups[name] = record.GroupResult(
-            n_train=number(panel.n_train[:, group].mean()),
-            n_test=number(panel.n_test[:, group].mean()),
+            n_train=finite_or_none(panel.n_train[:, group].mean()),
+            n_test=finite_or_none(panel.n_test[:, group].mean()),
             positive_rate=summaries.positive_rate[group],
             true_rate=summaries.true_rate[group],
             true_positive_rate=summaries.true_positive_rate[group],
@@ -162,11 +162,11 @@ def group_results(
             cost=costs[group],
             noise_level=noise[group].level,
             detectable_cost=noise[group].detectable,
-            p_value=number(evidence.cost_p[place]),
-            p_value_alone=number(evidence.cost_p_alone[place]),
+            p_value=finite_or_none(evidence.cost_p[place]),
+            p_value_alone=finite_or_none(evidence.cost_p_alone[place]),
             detected_by=detected_by,
             resolved=bool(evidence.resolved[place]),
-            too_few=not bool(measured.enough[group]),
+            too_few=not bool(measured.has_enough_records[group]),
             null_gap=None if null is None else null.gaps[group],
             pcer=summaries.pcer[tested.cost][group],
             allowed=_allowed(bounds[name]),
@@ -178,14 +178,14 @@ def _costs(
     tested: Tested, evidence: Evidence, measured: Measured
 ) -> list[record.Estimate]:
     """Every group's exposure, with its error, interval and bounds."""
-    n_groups = len(measured.enough)
+    n_groups = len(measured.has_enough_records)
     values = np.full(n_groups, np.nan)
     errors = np.full(n_groups, np.nan)
     exposed = measured.exposed
     if exposed is not None:
-        is_known = measured.enough & np.isfinite(exposed.variance)
+        is_known = measured.has_enough_records & np.isfinite(exposed.variance)
         values = exposed.value
-        errors = np.where(is_known, np.sqrt(exposed.alone), np.nan)
+        errors = np.where(is_known, np.sqrt(exposed.interval_variance), np.nan)
 
     level = tested.plan.confidence_level
     largest = measured.proxy.scale.largest
@@ -216,18 +216,18 @@ def _noise(tested: Tested, evidence: Evidence, measured: Measured) -> list[Noise
     """
     exposed = measured.exposed
     if exposed is None:
-        return [Noise() for _ in measured.enough]
+        return [Noise() for _ in measured.has_enough_records]
     n_tests = len(tested.attacks) * evidence.n_cost_tests
     noise = []
     for has_enough, variance in zip(
-        measured.enough, exposed.null_variance, strict=True
+        measured.has_enough_records, exposed.null_variance, strict=True
     ):
         if not has_enough or not variance > 0:
             noise.append(Noise())
             continue
         level = math.sqrt(variance * exposed.n_splits / (2 * math.pi))
         smallest = statistics.detectable(np.sqrt(variance), n_tests=n_tests)
-        noise.append(Noise(level, number(smallest)))
+        noise.append(Noise(level, finite_or_none(smallest)))
     return noise
 
 

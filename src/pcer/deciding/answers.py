@@ -238,7 +238,7 @@ def _subject(number: Checked) -> str:
 def _lack(setting: Candidate, number: Checked) -> str:
     """Why a number is not known: too few people, or the release does not give it."""
     if number.attack is not None:
-        is_enough = setting.measured(number.attack).enough
+        is_enough = setting.measured(number.attack).has_enough_records
         if not is_enough.all():
             few = np.array(setting.panel.group_names)[~is_enough].tolist()
             least = measure.LEAST_RECORDS

@@ -27,9 +27,9 @@ from pcer.deciding.matching import usable_inflation
 from pcer.errors import InputError
 from pcer.files import Record
 from pcer.measuring import exposure, measure, variances
-from pcer.measuring.checks.arrays import Facts, Setting, SplitName
+from pcer.measuring.checks.arrays import ReleaseArrays, Setting, SplitName
 from pcer.measuring.contrasts import Contrast
-from pcer.measuring.measure import number
+from pcer.measuring.measure import finite_or_none
 from pcer.measuring.pair_tests import compare_pairs
 from pcer.measuring.plan import Plan
 from pcer.metrics import FloatArray
@@ -135,7 +135,7 @@ class Levels(NamedTuple):
 
 def normal_quantile(tail: float) -> float:
     """The z that a standard normal exceeds with the chance ``tail``."""
-    return variances.limit_quantile(confidence_level=1 - tail)
+    return variances.bonferroni_z(confidence_level=1 - tail)
 
 
 class Estimate(NamedTuple):
@@ -164,10 +164,10 @@ def _checked(
         what=what,
         groups=groups,
         attack=attack,
-        value=number(estimate.value),
-        standard_error=number(estimate.error),
-        lower=number(estimate.lower),
-        upper=number(estimate.upper),
+        value=finite_or_none(estimate.value),
+        standard_error=finite_or_none(estimate.error),
+        lower=finite_or_none(estimate.lower),
+        upper=finite_or_none(estimate.upper),
         limit=None,
     )
 
@@ -180,7 +180,7 @@ class Candidate:
     epsilon: float | None
     release: Release
     panel: Panel
-    inflation: FloatArray | None
+    variance_inflation: FloatArray | None
     accuracy: Mapping[SplitName, float]
 
     @property
@@ -211,7 +211,7 @@ class Candidate:
     def measured(self, attack: str) -> measure.Measured:
         """Exposure by one attack, and outcomes."""
         return measure.measure_panel(
-            self.panel, Plan(), attack, inflation=self.inflation
+            self.panel, Plan(), attack, variance_inflation=self.variance_inflation
         )
 
     def mean_accuracy(self) -> Contrast:
@@ -243,9 +243,9 @@ class Candidate:
         largest = measured.upper_limit(level=1 - levels.hold, n_limits=1)
         for group, name in enumerate(self.panel.group_names):
             estimate = UNKNOWN
-            if exposed is not None and measured.enough[group]:
+            if exposed is not None and measured.has_enough_records[group]:
                 value = 50 + points * exposed.value[group]
-                error = points * math.sqrt(exposed.alone[group])
+                error = points * math.sqrt(exposed.interval_variance[group])
                 lower = value - levels.z_break * error
                 upper = 50 + points * largest[group]
                 estimate = Estimate(value, error, lower, upper)
@@ -329,7 +329,7 @@ def candidates(releases: Sequence[Release]) -> list[Candidate]:
     """Settings in the order of the files; InputError unless all can be compared."""
     found: dict[SettingName, Candidate] = {}
     for release in releases:
-        inflation = usable_inflation(release, release.title)
+        variance_inflation = usable_inflation(release, release.title)
         _require_same_subject(releases[0], release)
         for name, setting in _settings_of(release).items():
             if name in found:
@@ -337,7 +337,9 @@ def candidates(releases: Sequence[Release]) -> list[Candidate]:
                     name, "is in two releases; give one another runs[].model"
                 )
             accuracy = _accuracy_by_split(name, setting)
-            found[name] = Candidate(*name, release, setting.panel, inflation, accuracy)
+            found[name] = Candidate(
+                *name, release, setting.panel, variance_inflation, accuracy
+            )
     if len(found) < 2:
         raise InputError(
             "there is one setting only; give several to choose among.", field="runs"
@@ -367,7 +369,7 @@ def _subject(release: Release) -> dict[str, str]:
 def _settings_of(release: Release) -> dict[SettingName, Setting]:
     """A release's settings by name, in the order in which its runs come."""
     settings = {}
-    for setting in release.kept(Facts).settings:
+    for setting in release.kept(ReleaseArrays).settings:
         name = SettingName(setting.panel.model, setting.runs[0].epsilon)
         settings[name] = setting
     names = dict.fromkeys(SettingName(run.model, run.epsilon) for run in release.runs)

@@ -33,13 +33,13 @@ from pcer.deciding.matching import (
 from pcer.files import Record
 from pcer.measuring import measure
 from pcer.measuring.checks.arrays import (
-    Facts,
+    ReleaseArrays,
     SplitName,
     stated_epsilon,
 )
 from pcer.measuring.choose_attacks import Match, choose_attack
 from pcer.measuring.contrasts import ChangedRows, changed_rows, joined
-from pcer.measuring.measure import number
+from pcer.measuring.measure import finite_or_none
 from pcer.measuring.plan import Plan
 from pcer.metrics import FloatArray, IntArray
 from pcer.release import attack_kinds
@@ -276,8 +276,10 @@ def _compared(
     compared = []
     for match in matches:
         measured = [
-            measure.measure_panel(panel, Plan(), proxy.name, inflation=inflation)
-            for panel, inflation in zip(
+            measure.measure_panel(
+                panel, Plan(), proxy.name, variance_inflation=variance_inflation
+            )
+            for panel, variance_inflation in zip(
                 match, (old_inflation, new_inflation), strict=True
             )
         ]
@@ -306,7 +308,7 @@ def _positions_of_splits(
     """Splits of one setting by their name and the sizes of their training parts."""
     (runs,) = (
         setting.runs
-        for setting in release.kept(Facts).settings
+        for setting in release.kept(ReleaseArrays).settings
         if setting.panel is panel
     )
     positions: dict[SplitOfSizes, int] = {}
@@ -334,7 +336,9 @@ def _setting_changes(
 def _rows_with_verdicts(columns: Mapping[str, FloatArray]) -> Iterator[dict[str, Any]]:
     """The numbers and the verdict of each change in turn, as fields of ``Change``."""
     for numbers in zip(*columns.values(), strict=True):
-        row: dict[str, Any] = dict(zip(columns, map(number, numbers), strict=True))
+        row: dict[str, Any] = dict(
+            zip(columns, map(finite_or_none, numbers), strict=True)
+        )
         row["verdict"] = _verdict(row["p_worse"], row["p_improved"])
         yield row
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from pcer.errors import InputError
-from pcer.measuring.checks.arrays import Facts, is_random, stated_epsilon
+from pcer.measuring.checks.arrays import ReleaseArrays, is_random, stated_epsilon
 from pcer.measuring.checks.table import check_release
 from pcer.measuring.choose_attacks import Match
 from pcer.metrics import FloatArray
@@ -45,7 +45,7 @@ def _subject(release: Release) -> dict[str, str]:
 
 
 def usable_inflation(release: Release, name: str) -> FloatArray | None:
-    """Variance inflation by clustered records, (group,); None where it is not known.
+    """Variance variance_inflation by clustered records, (group,); None where it is not known.
 
     Raises InputError for a release that no test can use: its splits are not random, or
     its counts contradict what it says of them.
@@ -63,7 +63,7 @@ def usable_inflation(release: Release, name: str) -> FloatArray | None:
             f"the counts of {name} contradict what it says of its splits, so that "
             f"nothing can be compared: {contradictions[0].sentence}"
         )
-    return release.kept(Facts).inflation
+    return release.kept(ReleaseArrays).variance_inflation
 
 
 def matched_settings(

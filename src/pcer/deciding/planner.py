@@ -28,7 +28,7 @@ from pcer.display import ShownOutlook
 from pcer.errors import InputError, PlanError
 from pcer.files import Record
 from pcer.measuring import choose_attacks, measure
-from pcer.measuring.checks.arrays import Facts, is_random, stated_epsilon
+from pcer.measuring.checks.arrays import ReleaseArrays, is_random, stated_epsilon
 from pcer.measuring.evidence import decide
 from pcer.measuring.exposure import Exposed, Pair
 from pcer.measuring.measure import Measured
@@ -324,7 +324,7 @@ def _of_release(
         raise InputError(
             "the release does not say that its splits are random, so none can plan."
         )
-    names = [facts.name for facts in release.kept(Facts).settings]
+    names = [facts.name for facts in release.kept(ReleaseArrays).settings]
     chosen = _chosen_setting(by_setting, setting, names)
     attacks = choose_attacks.deciding_attacks(by_setting, plan)
     measured = _measured(release, plan, attacks)
@@ -375,8 +375,10 @@ def _measured(
     release: Release, plan: Plan, attacks: Sequence[str]
 ) -> list[list[Measured]]:
     """Every setting by each of these attacks."""
-    inflation = release.kept(Facts).inflation
-    by_cost = measure.measure_costs(panels(release), plan, inflation=inflation)
+    variance_inflation = release.kept(ReleaseArrays).variance_inflation
+    by_cost = measure.measure_costs(
+        panels(release), plan, variance_inflation=variance_inflation
+    )
     return [by_cost[attack] for attack in attacks]
 
 

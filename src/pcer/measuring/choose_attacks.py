@@ -71,7 +71,7 @@ def is_carried(panels: Iterable[Panel], plan: Plan, cost: Proxy) -> bool:
         return True
     for panel in panels:
         measured = measure_panel(panel, plan, cost.name)
-        if measured.exposed is None or not measured.enough.any():
+        if measured.exposed is None or not measured.has_enough_records.any():
             return False
     return True
 

@@ -214,7 +214,7 @@ def changed_rows(
             pair_rows(served.only(pairs), tail=fails / n_pairs),
         ]
     )
-    enough = before.enough & after.enough[order]
+    enough = before.has_enough_records & after.has_enough_records[order]
     is_known = np.concatenate([enough, enough[pairs].all(axis=0), [True] * n_pairs])
     known_rows = Rows(*[np.where(is_known, column, np.nan) for column in rows])
     return ChangedRows(known_rows, both.old.n_splits if both.is_paired else None)

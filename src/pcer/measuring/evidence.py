@@ -99,7 +99,7 @@ class Evidence:
     exposures_differ: BoolArray
     benefits_differ: BoolArray
     ratios_differ: BoolArray
-    double: IntArray  # the doubly disadvantaged group, -1 for none
+    double_disadvantage: IntArray  # the doubly disadvantaged group, -1 for none
     # Of "equal within the margin", settings and pairs; NaN without a margin.
     equal_p: FloatArray
     # By setting, pair and statement: why it does not count though its p-value is small.
@@ -143,7 +143,7 @@ class Tested:
     measured: Mapping[str, Sequence[Measured]]
     tests: Mapping[str, AttackTests]
     # The null of a setting's gap and disparity; drawn once, when asked for.
-    chance: Callable[[int], Any]
+    draw_null: Callable[[int], Any]
 
     @property
     def cost(self) -> str:
@@ -182,7 +182,7 @@ class Tested:
             exposures_differ=np.zeros_like(evidence.exposures_differ),
             benefits_differ=np.zeros_like(evidence.benefits_differ),
             ratios_differ=np.zeros_like(evidence.ratios_differ),
-            double=np.full_like(evidence.double, -1),
+            double_disadvantage=np.full_like(evidence.double_disadvantage, -1),
         )
 
     def placebo(self, setting: int, attack: str, pair: int) -> PlaceboCheck | None:
@@ -279,7 +279,7 @@ def decide(
         exposures_differ=(exposure.p_value <= SIGNIFICANCE) & is_detected,
         benefits_differ=benefit.p_value <= SIGNIFICANCE,
         ratios_differ=(differences.ratio_p <= SIGNIFICANCE) & is_either_detected,
-        double=np.where(is_double, more_exposed, -1),
+        double_disadvantage=np.where(is_double, more_exposed, -1),
         equal_p=_equal_p(exposure, margin),
     )
 

@@ -291,13 +291,15 @@ def hidden_cost_limit(strata: Strata, *, confidence_level: float = 0.95) -> Floa
 # Spread over splits
 
 
-def dispersion(strata: Strata, *, inflation: FloatArray | float = 1.0) -> Dispersion:
+def dispersion(
+    strata: Strata, *, variance_inflation: FloatArray | float = 1.0
+) -> Dispersion:
     """Does the accuracy difference vary more over S splits than random ones allow?
 
     Of each split x = accuracy difference less what its mix of labels explains, with
     variance v given its totals (``_differences``). The statistic is
 
-        T = sum (x - mean x)^2 / (inflation max(mean v, mean u)):
+        T = sum (x - mean x)^2 / (variance_inflation max(mean v, mean u)):
 
     with memorisation the variance of x may exceed v, but not u, Neyman's bound for a
     random split. Its mean is at most S - 1. A chi-square stretched by ``_stretch``,
@@ -312,7 +314,7 @@ def dispersion(strata: Strata, *, inflation: FloatArray | float = 1.0) -> Disper
     n_splits = len(x)
     unit = np.maximum(differences.v.mean(axis=0), differences.u.mean(axis=0))
     squares = ((x - x.mean(axis=0)) ** 2).sum(axis=0)
-    statistic = _ratio(squares, unit * inflation)
+    statistic = _ratio(squares, unit * variance_inflation)
     half = quotient(0.5, _stretch(differences), otherwise=0.5)
     p = gammaincc((n_splits - 1) * half, statistic * half)
     error = x.std(axis=0, ddof=1) / np.sqrt(n_splits)

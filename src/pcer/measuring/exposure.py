@@ -102,7 +102,7 @@ class Exposed:
         return self.variance_at(self.value)
 
     @cached_property
-    def alone(self) -> FloatArray:
+    def interval_variance(self) -> FloatArray:
         """Variance in the interval of one group's value, with all of ``MUTUAL``."""
         return np.fmax(self.variance, MUTUAL * self.of_records)
 
@@ -128,7 +128,7 @@ class Exposed:
         more people wrong out of training, which adds to w.
         """
         start = np.maximum(self.value, 0.0)
-        variance = self.alone
+        variance = self.interval_variance
         more = np.zeros_like(self.value)
         for _ in range(LIMIT_STEPS):
             limit = start + z * np.sqrt(variance)
@@ -138,7 +138,7 @@ class Exposed:
                 )
                 more = wrong[0] - wrong[1]
             at_limit = self.variance_at(limit, more=np.maximum(more, 0.0))
-            variance = np.fmax(at_limit, self.alone)
+            variance = np.fmax(at_limit, self.interval_variance)
         return np.asarray(start + z * np.sqrt(variance))
 
     def only(self, groups: IntArray) -> Exposed:
@@ -228,7 +228,7 @@ def measure_exposure(
     panel: Panel,
     plan: Plan,
     proxy: Proxy,
-    inflation: FloatArray,
+    variance_inflation: FloatArray,
     enough: BoolArray,
 ) -> tuple[Exposed | None, str | None]:
     """What the tests of an attack need, or why there are none.
@@ -237,16 +237,16 @@ def measure_exposure(
         panel: one setting of a release.
         plan: names the benefit, whose covariance with the exposure is needed.
         proxy: the attack.
-        inflation: (group,) by how much clumps of records multiply a variance.
+        variance_inflation: (group,) by how much clumps of records multiply a variance.
         enough: (group,) whether its records suffice; others may lack numbers.
     """
     name = proxy.name
     if proxy.is_from_counts:
-        source = _from_counts(panel, plan, inflation)
+        source = _from_counts(panel, plan, variance_inflation)
     elif name in panel.pooled:
-        source = _over_all_models(panel, plan, name, inflation)
+        source = _over_all_models(panel, plan, name, variance_inflation)
     elif name in panel.exposure:
-        source = _of_every_run(panel, proxy, inflation)
+        source = _of_every_run(panel, proxy, variance_inflation)
     else:
         source = f"{name} is not released for this setting"
     if isinstance(source, str):
@@ -256,8 +256,8 @@ def measure_exposure(
         per_split=source.per_split,
         null_variance=source.one_split_null / len(source.per_split),
         one_split=source.one_split,
-        n=panel.mean_n / inflation,
-        n_test=panel.n_test.mean(axis=0) / inflation,
+        n=panel.mean_n / variance_inflation,
+        n_test=panel.n_test.mean(axis=0) / variance_inflation,
         people=source.people,
         covariance=source.covariance,
         is_counted=proxy.is_from_counts,
@@ -270,7 +270,9 @@ def measure_exposure(
     return exposed, None
 
 
-def _from_counts(panel: Panel, plan: Plan, inflation: FloatArray) -> _Source | str:
+def _from_counts(
+    panel: Panel, plan: Plan, variance_inflation: FloatArray
+) -> _Source | str:
     """The gap less the luck of the split; w = max(v, u)."""
     train_accuracy = panel.train_accuracy
     test_accuracy = panel.test_accuracy
@@ -280,33 +282,33 @@ def _from_counts(panel: Panel, plan: Plan, inflation: FloatArray) -> _Source | s
         return "some group's accuracy is withheld in some model"
 
     luck, luck_variance = variances.split_luck(strata_of(panel))
-    v = by_split(luck_variance, panel.split).mean(axis=0) * inflation
+    v = by_split(luck_variance, panel.split).mean(axis=0) * variance_inflation
     by_run = variances.record_variance(
         train_accuracy,
         test_accuracy,
-        panel.n_train / inflation,
-        panel.n_test / inflation,
+        panel.n_train / variance_inflation,
+        panel.n_test / variance_inflation,
     )
     u = by_split(by_run, panel.split).mean(axis=0)
     difference = metrics.accuracy_difference(train_accuracy, test_accuracy)
-    covariance = np.full(len(inflation), np.nan)
+    covariance = np.full(len(variance_inflation), np.nan)
     if panel.test is not None:
         benefit = benefit_of(panel, plan).rate
         is_rate = plan.benefit == "positive_rate"
         both = variances.split_covariance(panel.test, benefit, is_rate=is_rate)
-        covariance = both.mean(axis=0) * inflation
+        covariance = both.mean(axis=0) * variance_inflation
     return _Source(
         per_split=by_split(difference - luck, panel.split),
         one_split=np.maximum(v, u),
         one_split_null=v,
         people=variances.people_part,
         covariance=covariance,
-        of_records=np.full(len(inflation), np.nan),
+        of_records=np.full(len(variance_inflation), np.nan),
     )
 
 
 def _over_all_models(
-    panel: Panel, plan: Plan, name: str, inflation: FloatArray
+    panel: Panel, plan: Plan, name: str, variance_inflation: FloatArray
 ) -> _Source:
     """A value over all models, with the error that the release gives.
 
@@ -314,12 +316,12 @@ def _over_all_models(
     share that (``separation``), what records change about each other.
     """
     pooled = panel.pooled[name]
-    of_records = pooled.null_error**2 * inflation
+    of_records = pooled.null_error**2 * variance_inflation
     least = (1 + (MUTUAL - 1) * pooled.separation) * of_records
-    one_split = np.fmax(pooled.standard_error**2 * inflation, least)
-    covariance = np.full(len(inflation), np.nan)
+    one_split = np.fmax(pooled.standard_error**2 * variance_inflation, least)
+    covariance = np.full(len(variance_inflation), np.nan)
     if plan.benefit == "positive_rate":  # the release gives no other covariance
-        covariance = pooled.benefit_covariance * inflation
+        covariance = pooled.benefit_covariance * variance_inflation
     return _Source(
         per_split=pooled.value[None],
         one_split=one_split,
@@ -330,16 +332,18 @@ def _over_all_models(
     )
 
 
-def _of_every_run(panel: Panel, proxy: Proxy, inflation: FloatArray) -> _Source:
+def _of_every_run(
+    panel: Panel, proxy: Proxy, variance_inflation: FloatArray
+) -> _Source:
     """Values of runs; nulls vary at least as much as the values do over splits."""
     exposure = panel.exposure[proxy.name]
     per_split = by_split(exposure.value, panel.split)
     squared_error = by_split(exposure.standard_error**2, panel.split)
-    one_split = squared_error.mean(axis=0) * inflation
+    one_split = squared_error.mean(axis=0) * variance_inflation
     one_split_null = one_split
     if len(per_split) > 1:
         one_split_null = np.maximum(one_split, per_split.var(axis=0, ddof=1))
-    unknown = np.full(len(inflation), np.nan)
+    unknown = np.full(len(variance_inflation), np.nan)
     return _Source(
         per_split=per_split,
         one_split=one_split,

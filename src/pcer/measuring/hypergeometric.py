@@ -89,28 +89,28 @@ def n_fold_sets(counts: SplitCounts) -> int:
 # One count, and the mix of labels and groups
 
 
-def upper_tails(strata: Strata, inflation: FloatArray) -> FloatArray:
+def upper_tails(strata: Strata, variance_inflation: FloatArray) -> FloatArray:
     """Chance (group,) of so many hits, or more, by a random split.
 
     NaN where nothing can vary. Exact; of clumps by a normal, half a count off for
     continuity.
     """
     memorised = exact.memorised(strata)
-    error = np.sqrt(memorised.variance * inflation)
+    error = np.sqrt(memorised.variance * variance_inflation)
     clumped = upper_p(memorised.excess - 0.5, error)
-    is_clumped = (inflation > 1) & (memorised.variance > 0)
+    is_clumped = (variance_inflation > 1) & (memorised.variance > 0)
     return np.where(is_clumped, clumped, memorised.p_value)
 
 
-def lower_tails(strata: Strata, inflation: FloatArray) -> FloatArray:
+def lower_tails(strata: Strata, variance_inflation: FloatArray) -> FloatArray:
     """Chance (group,) of so few hits: of so many correct records out of training."""
     total, trained, correct, hits = strata
     out_of_training = Strata(total, total - trained, correct, correct - hits)
-    return upper_tails(out_of_training, inflation)
+    return upper_tails(out_of_training, variance_inflation)
 
 
 def label_chances(
-    counts: SplitCounts, strata: StratifiedBy, inflation: FloatArray
+    counts: SplitCounts, strata: StratifiedBy, variance_inflation: FloatArray
 ) -> list[FloatArray]:
     """Per group the chances of its label mix in every split; 1 where nothing can vary.
 
@@ -122,11 +122,11 @@ def label_chances(
     Args:
         counts: of every split.
         strata: what splits are balanced on.
-        inflation: (group,) by how much clumps of records multiply a variance.
+        variance_inflation: (group,) by how much clumps of records multiply a variance.
     """
     by_label = strata == "label"
     axis = 1 if by_label else 2
-    clumps = inflation.max() if by_label else inflation[:, None]
+    clumps = variance_inflation.max() if by_label else variance_inflation[:, None]
     cells = np.broadcast_arrays(
         counts.total.sum(axis=axis, keepdims=True),
         counts.train.sum(axis=axis, keepdims=True),
@@ -249,19 +249,19 @@ def repeats(counts: SplitCounts) -> dict[int, int]:
 
 
 def chance_of_repeats(
-    counts: SplitCounts, strata: StratifiedBy, inflation: FloatArray
+    counts: SplitCounts, strata: StratifiedBy, variance_inflation: FloatArray
 ) -> float:
     """Chance of so many repeats among different random splits; at most this.
 
     The smaller of two bounds counts: that of any pair alike, and that of a chain, in
     which a split meets the likeliest table. Clumps that fall together leave fewer ways
-    to cut a group: its numbers are divided by their inflation. Folds follow from each
-    other, so of these any repeat is likely.
+    to cut a group: its numbers are divided by ``variance_inflation``. Folds follow from
+    each other, so of these any repeat is likely.
     """
     n_repeats = len(repeats(counts))
     if not n_repeats or n_fold_sets(counts):
         return 1.0
-    parts = [np.rint(part / inflation[None, :, None]) for part in counts]
+    parts = [np.rint(part / variance_inflation[None, :, None]) for part in counts]
     clumps = SplitCounts(*parts)
     several = _comparable(counts, strata)
     likeliest = 0.0

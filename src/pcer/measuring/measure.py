@@ -56,13 +56,17 @@ class Measured:
     # Of the gap, what each split's first run gets right; None where something is
     # withheld.
     strata: Strata | None
-    inflation: FloatArray  # (group,) by how much clumps of records multiply a variance
+    variance_inflation: (
+        FloatArray  # (group,) by how much clumps of records multiply a variance
+    )
     received: FloatArray  # (split, group) benefit
     received_variance: FloatArray  # (group,) of the mean benefit, for people like these
     # (group,) the part of it that no number of splits lowers.
     received_lasting: FloatArray
     exposed: Exposed | None
-    enough: BoolArray  # (group,) whether its records suffice for this attack
+    has_enough_records: (
+        BoolArray  # (group,) whether its records suffice for this attack
+    )
     reason: str | None  # why there is no estimate
 
     def is_below_floor(self, groups: Pair) -> bool:
@@ -89,12 +93,12 @@ class Measured:
             return None
 
         n_models = len(runs.value)
-        one_model = (runs.standard_error**2).mean(axis=0) * self.inflation
+        one_model = (runs.standard_error**2).mean(axis=0) * self.variance_inflation
         lasting = np.maximum(exposed.of_records - one_model / n_models, 0.0)
         people = lasting * n_models / (n_models - 1)
         is_same = np.isclose(runs.value.mean(axis=0), exposed.value)
         is_known = is_same & np.isfinite(people)
-        if not (is_known | ~self.enough).all():
+        if not (is_known | ~self.has_enough_records).all():
             return None
         mutual = 1 + (MUTUAL - 1) * panel.pooled[self.proxy.name].separation
         return replace(
@@ -110,7 +114,7 @@ class Measured:
         NaN where it is not known. Of counts by the exact test; where records come in
         clumps by the normal of its excess, whose variance the clumps multiply.
         """
-        chosen = np.arange(len(self.enough)) if groups is None else groups
+        chosen = np.arange(len(self.has_enough_records)) if groups is None else groups
         if self.exposed is None:
             return np.full(len(chosen), np.nan)
         if self.strata is None:
@@ -120,19 +124,19 @@ class Measured:
         else:
             parts = [part[..., chosen] for part in self.strata]
             memorised = exact.memorised(Strata(*parts))
-            inflation = self.inflation[chosen]
-            error = np.sqrt(memorised.variance * inflation)
+            variance_inflation = self.variance_inflation[chosen]
+            error = np.sqrt(memorised.variance * variance_inflation)
             normal_p = upper_p(memorised.excess, error)
-            is_exact = np.isnan(memorised.p_value) | (inflation == 1.0)
+            is_exact = np.isnan(memorised.p_value) | (variance_inflation == 1.0)
             clumped_p = np.maximum(normal_p, SMALLEST_P)
             p = np.where(is_exact, memorised.p_value, clumped_p)
-        return np.where(self.enough[chosen], p, np.nan)
+        return np.where(self.has_enough_records[chosen], p, np.nan)
 
     def upper_limit(self, *, level: float, n_limits: int) -> FloatArray:
         """Most that each group's exposure can be, all limits together at this level."""
         if self.exposed is None:
-            return np.full(len(self.enough), np.nan)
-        z = variances.limit_quantile(n_limits=n_limits, confidence_level=level)
+            return np.full(len(self.has_enough_records), np.nan)
+        z = variances.bonferroni_z(n_limits=n_limits, confidence_level=level)
         limit = self.exposed.limit(z=z)
         if self.strata is not None:  # where nothing can vary: at least what could hide
             one_level = 1 - (1 - level) / n_limits
@@ -142,7 +146,7 @@ class Measured:
 
 
 def measure_panel(
-    panel: Panel, plan: Plan, cost: str, *, inflation: FloatArray | None = None
+    panel: Panel, plan: Plan, cost: str, *, variance_inflation: FloatArray | None = None
 ) -> Measured:
     """Compute one attack's exposure of one setting, and the plan's benefit.
 
@@ -150,16 +154,17 @@ def measure_panel(
         panel: the setting.
         plan: names the benefit and the floor.
         cost: the attack's name.
-        inflation: (group,) by how much clumps of records multiply a variance; None: 1.
+        variance_inflation: (group,) by how much clumps of records multiply a variance;
+            None: not at all.
     """
     proxy = proxy_named(cost)
-    if inflation is None:
-        inflation = np.ones(len(panel.group_names))
+    if variance_inflation is None:
+        variance_inflation = np.ones(len(panel.group_names))
     enough = _has_enough_records(panel, cost)
     benefit = benefit_of(panel, plan)
-    received = _received(panel, benefit, inflation)
+    received = _received(panel, benefit, variance_inflation)
     costs = _costs(panel, proxy)
-    exposed, reason = measure_exposure(panel, plan, proxy, inflation, enough)
+    exposed, reason = measure_exposure(panel, plan, proxy, variance_inflation, enough)
     return Measured(
         panel=panel,
         proxy=proxy,
@@ -168,12 +173,12 @@ def measure_panel(
         cost=costs.value,
         is_pooled=costs.is_pooled,
         strata=_strata_of_splits(panel) if proxy.is_from_counts else None,
-        inflation=inflation,
+        variance_inflation=variance_inflation,
         received=received.per_split,
         received_variance=received.variance,
         received_lasting=received.lasting,
         exposed=exposed,
-        enough=enough,
+        has_enough_records=enough,
         reason=reason,
     )
 
@@ -195,9 +200,11 @@ class _Received(NamedTuple):
     lasting: FloatArray
 
 
-def _received(panel: Panel, benefit: Benefit, inflation: FloatArray) -> _Received:
-    n = benefit.n.mean(axis=0) / inflation
-    n_test = benefit.n_test.mean(axis=0) / inflation
+def _received(
+    panel: Panel, benefit: Benefit, variance_inflation: FloatArray
+) -> _Received:
+    n = benefit.n.mean(axis=0) / variance_inflation
+    n_test = benefit.n_test.mean(axis=0) / variance_inflation
     per_split = by_split(benefit.rate, panel.split)
     is_given = np.isfinite(per_split).all() and np.isfinite(n).all()
     if not (is_given and (n_test > 0).all()):
@@ -240,13 +247,14 @@ def _strata_of_splits(panel: Panel) -> Strata | None:
 
 
 def measure_costs(
-    panels: Sequence[Panel], plan: Plan, *, inflation: FloatArray | None = None
+    panels: Sequence[Panel], plan: Plan, *, variance_inflation: FloatArray | None = None
 ) -> dict[str, list[Measured]]:
     """Every attack that the release has, by name: one entry per setting."""
     measured = {}
     for cost in dict.fromkeys([GAP.name, *carried_costs(panels)]):
         measured[cost] = [
-            measure_panel(panel, plan, cost, inflation=inflation) for panel in panels
+            measure_panel(panel, plan, cost, variance_inflation=variance_inflation)
+            for panel in panels
         ]
     return measured
 
@@ -297,6 +305,6 @@ def pairs_of(panels: tuple[Panel, ...], plan: Plan) -> tuple[Pair, ...]:
     return tuple((reference, other) for other in others)
 
 
-def number(value: float | FloatArray) -> float | None:
+def finite_or_none(value: float | FloatArray) -> float | None:
     """A finite Python float, or None."""
     return float(value) if np.isfinite(value) else None

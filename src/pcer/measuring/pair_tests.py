@@ -110,7 +110,7 @@ def compare_pairs(measured: Measured, pairs: tuple[Pair, ...]) -> PairTests:
     exposures = _difference(cost[1] - cost[0], sides.cost_variance.sum(axis=0))
     cross = benefit[0] * cost[1] - benefit[1] * cost[0]
     crosses = _difference(cross, _cross_variance(measured, sides))
-    enough = np.asarray(measured.enough[groups].all(axis=0))
+    enough = np.asarray(measured.has_enough_records[groups].all(axis=0))
     return PairTests(_only(enough, exposures), benefits, _only(enough, crosses))
 
 

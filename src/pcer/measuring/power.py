@@ -240,9 +240,7 @@ class Question:
             n_tests = design.n_tests[0]
             level = SIGNIFICANCE
             exposure = np.array([amount])
-        z = variances.limit_quantile(
-            n_limits=max(1, n_tests), confidence_level=1 - level
-        )
+        z = variances.bonferroni_z(n_limits=max(1, n_tests), confidence_level=1 - level)
         variance = design.error.variances(design, self.groups, exposure, z)
         beyond = amount - z * math.sqrt(variance.tested)
         if variance.actual > 0:
@@ -306,7 +304,7 @@ def design_of_measured(measured: Measured, n_tests: Sequence[int]) -> Design | N
     """One setting and one attack as a study to repeat; None if it shows no errors."""
     panel = measured.panel
     exposed = measured.exposed
-    if exposed is None or not measured.enough.all():
+    if exposed is None or not measured.has_enough_records.all():
         return None
     if not (exposed.one_split > 0).all():
         return None

@@ -52,7 +52,7 @@ class Alarms(NamedTuple):
     exposures_differ: BoolArray
     benefits_differ: BoolArray
     ratios_differ: BoolArray
-    double: IntArray  # the doubly disadvantaged group, -1 for none
+    double_disadvantage: IntArray  # the doubly disadvantaged group, -1 for none
 
 
 class Place(NamedTuple):
@@ -82,7 +82,7 @@ def downgrade(
         "exposure": evidence.exposures_differ.copy(),
         "outcomes": evidence.benefits_differ.copy(),
         "ratio": evidence.ratios_differ.copy(),
-        "double": evidence.double >= 0,
+        "double": evidence.double_disadvantage >= 0,
     }
     reasons = dict[tuple[int, int, Statement], str]()
     for setting, pair in np.argwhere(np.any([*stands.values()], axis=0)).tolist():
@@ -99,7 +99,9 @@ def downgrade(
         exposures_differ=stands["exposure"],
         benefits_differ=stands["outcomes"],
         ratios_differ=stands["ratio"],
-        double=np.where(stands["double"], evidence.double, -1),
+        double_disadvantage=np.where(
+            stands["double"], evidence.double_disadvantage, -1
+        ),
         reasons=reasons,
     )
 
@@ -191,7 +193,7 @@ def alarms(
     cost: str,
     outcome: Outcome,
     n_families: int = 1,
-    inflation: FloatArray | None = None,
+    variance_inflation: FloatArray | None = None,
 ) -> Alarms:
     """What audits of many families of pairs would say by one attack: fast.
 
@@ -202,11 +204,12 @@ def alarms(
         cost: the attack's name.
         outcome: whether more of the benefit is good or bad for people.
         n_families: how many blocks there are; each is audited alone.
-        inflation: (group,) by how much clumps of records multiply a variance.
+        variance_inflation: (group,) by how much clumps of records multiply a variance.
     """
     outcome = plan.outcome_of(outcome)
     measured = [
-        measure_panel(panel, plan, cost, inflation=inflation) for panel in panels
+        measure_panel(panel, plan, cost, variance_inflation=variance_inflation)
+        for panel in panels
     ]
     tests = stacked_tests(measured, pairs)
     shape = tests.cross.value.shape
@@ -214,7 +217,7 @@ def alarms(
         exposures_differ=np.zeros(shape, dtype=np.bool_),
         benefits_differ=np.zeros(shape, dtype=np.bool_),
         ratios_differ=np.zeros(shape, dtype=np.bool_),
-        double=np.full(shape, -1),
+        double_disadvantage=np.full(shape, -1),
     )
     n_pairs = len(pairs) // n_families
     starts = range(0, len(pairs), n_pairs)
@@ -230,7 +233,7 @@ def alarms(
         )
         raised.exposures_differ[:, family] = found.exposures_differ
         raised.ratios_differ[:, family] = found.ratios_differ
-        raised.double[:, family] = found.double
+        raised.double_disadvantage[:, family] = found.double_disadvantage
     return raised
 
 
@@ -271,5 +274,7 @@ def _family_alarms(
         exposures_differ=found.exposures_differ,
         benefits_differ=found.benefits_differ,
         ratios_differ=found.ratios_differ,
-        double=np.where(found.double >= 0, groups[found.double], -1),
+        double_disadvantage=np.where(
+            found.double_disadvantage >= 0, groups[found.double_disadvantage], -1
+        ),
     )

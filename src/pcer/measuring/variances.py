@@ -174,7 +174,7 @@ def cross_variance(
     return np.asarray((plain + 2 * mixed).sum(axis=0))
 
 
-def limit_quantile(*, n_limits: int = 1, confidence_level: float = 0.95) -> float:
+def bonferroni_z(*, n_limits: int = 1, confidence_level: float = 0.95) -> float:
     """Quantile z of one-sided bounds that hold together (Bonferroni).
 
     The normal quantile at 1 - (1 - confidence_level) / n_limits.

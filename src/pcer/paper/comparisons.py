@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pcer import metrics
-from pcer.measuring.checks.arrays import Facts
+from pcer.measuring.checks.arrays import ReleaseArrays
 from pcer.measuring.measure import Measured, measure_costs
 from pcer.metrics import FloatArray
 from pcer.paper.algorithm1 import TIE_TOLERANCE, smallest, spread
@@ -226,8 +226,10 @@ def agreement(audit: Audit) -> list[ProxyAgreement]:
     pairs = []
     for pair in audit.budgets[0].pairs:
         pairs.append([names.index(name) for name in pair.groups])
-    inflation = release.kept(Facts).inflation
-    by_attack = measure_costs(panels(release), audit.plan, inflation=inflation)
+    variance_inflation = release.kept(ReleaseArrays).variance_inflation
+    by_attack = measure_costs(
+        panels(release), audit.plan, variance_inflation=variance_inflation
+    )
     gap = _over_settings(by_attack.pop(GAP.name), pairs)
     return [
         _agreement_of(name, _over_settings(by_attack[name], pairs), gap)

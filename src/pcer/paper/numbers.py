@@ -17,7 +17,7 @@ from pcer import metrics, statistics
 from pcer.measuring.checks.arrays import is_random
 from pcer.measuring.evidence import Tested
 from pcer.measuring.exposure import Pair
-from pcer.measuring.measure import Measured, number
+from pcer.measuring.measure import Measured, finite_or_none
 from pcer.measuring.plan import Plan
 from pcer.metrics import FloatArray
 from pcer.paper import records
@@ -193,7 +193,9 @@ def _summaries(
     n_seeds = len(values)
     mean = values.mean(axis=0)
     if n_seeds == 1:
-        return [records.Summary(mean=number(x), std=None, ci=None) for x in mean]
+        return [
+            records.Summary(mean=finite_or_none(x), std=None, ci=None) for x in mean
+        ]
     std = values.std(axis=0, ddof=1)
     panel = measured.panel
     rng = generator(
@@ -204,7 +206,9 @@ def _summaries(
     summaries = []
     for k in range(values.shape[1]):
         summary = records.Summary(
-            mean=number(mean[k]), std=number(std[k]), ci=interval_or_none(ends[:, k])
+            mean=finite_or_none(mean[k]),
+            std=finite_or_none(std[k]),
+            ci=interval_or_none(ends[:, k]),
         )
         summaries.append(summary)
     return summaries

@@ -24,7 +24,7 @@ from pcer.auditing.sentences.telling import (
     Telling,
     named_groups,
 )
-from pcer.measuring.checks.arrays import Facts
+from pcer.measuring.checks.arrays import ReleaseArrays
 from pcer.measuring.verdict import Verdict
 from pcer.release import Release
 from pcer.release.disclosure import LEAST_PEOPLE, given_away
@@ -165,7 +165,7 @@ def disclosed(release: Release) -> list[str]:
 
     None for public records, or for rates without counts.
     """
-    cells = release.kept(Facts).cells
+    cells = release.kept(ReleaseArrays).cells
     stated = release.disclosure
     if cells is None or (stated is not None and stated.public_data):
         return []

@@ -1,9 +1,9 @@
 """What does a release declare, and what are its counts, as arrays?
 
-``Facts`` is made once a release (``release.kept(Facts)``): the checks of ``logic`` look
-at it, and the audit takes effective numbers of units from it. ``Splits`` is what the
-checks of ``chance`` look at: the distinct splits of a release that says that they are
-random.
+``ReleaseArrays`` is made once a release (``release.kept(ReleaseArrays)``): the checks
+of ``logic`` look at it, and the audit takes effective numbers of units from it.
+``Splits`` is what the checks of ``chance`` look at: the distinct splits of a release
+that says that they are random.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Setting(NamedTuple):
     runs: list[Run]
 
 
-class Facts:
+class ReleaseArrays:
     """What a release declares, and its counts as arrays over the runs of all settings.
 
     Attributes:
@@ -83,8 +83,8 @@ class Facts:
         labelled: records by group and label, of these tables.
         protects_unit: whether the epsilon is that of the unit that splits exchange.
         effective_units: (group,) how many units the records are worth; None: not said.
-        inflation: (group,) records over effective units, which multiplies a variance;
-            None: not known.
+        variance_inflation: (group,) records over effective units, by which clumps
+            multiply a variance; None: not known.
     """
 
     def __init__(self, release: Release) -> None:
@@ -100,7 +100,7 @@ class Facts:
         self.labelled = None if self.cells is None else _labelled(self.cells)
         self.protects_unit = unit in protected
         self.effective_units = _effective_units(release)
-        self.inflation = _inflation(release, self.sizes, self.effective_units)
+        self.variance_inflation = _inflation(release, self.sizes, self.effective_units)
 
 
 def _settings(release: Release, by_setting: Sequence[Panel]) -> list[Setting]:
@@ -169,22 +169,22 @@ def _inflation(
     return np.asarray(np.maximum(1.0, records / effective_units))
 
 
-def named_cuts(facts: Facts) -> SplitCounts | None:
+def named_cuts(arrays: ReleaseArrays) -> SplitCounts | None:
     """Every split once, by name; runs without a name count as one split.
 
     By group and label if some run of each split gives its labels, else by group alone;
     None without sizes.
     """
-    by_name = facts.runs_by_split.values()
-    if facts.labelled is not None:
-        train = [_first_known(facts.labelled.train[runs]) for runs in by_name]
-        test = [_first_known(facts.labelled.test[runs]) for runs in by_name]
+    by_name = arrays.runs_by_split.values()
+    if arrays.labelled is not None:
+        train = [_first_known(arrays.labelled.train[runs]) for runs in by_name]
+        test = [_first_known(arrays.labelled.test[runs]) for runs in by_name]
         cuts = SplitCounts(np.stack(train), np.stack(test))
         if np.isfinite(cuts).all():
             return cuts
-    if facts.sizes is None:
+    if arrays.sizes is None:
         return None
-    return facts.sizes.only([runs[0] for runs in by_name])
+    return arrays.sizes.only([runs[0] for runs in by_name])
 
 
 def _first_known(table: FloatArray) -> FloatArray:
@@ -207,8 +207,8 @@ class Splits:
     Names that are, beyond chance, one split count once.
 
     Attributes:
-        facts: of the release.
-        inflation: (group,) by how much clumps of records multiply a variance.
+        arrays: of the release.
+        variance_inflation: (group,) by how much clumps of records multiply a variance.
         stratified_by: what splits are said to be balanced on.
         repeats_p: chance of so many splits that are an earlier one.
         repeats: splits that are, beyond chance, an earlier one; by position.
@@ -217,15 +217,17 @@ class Splits:
         measured: of every setting that has the accuracies.
     """
 
-    def __init__(self, facts: Facts, cuts: SplitCounts, inflation: FloatArray) -> None:
-        names = list(facts.runs_by_split)
-        self.facts = facts
-        self.inflation = inflation
+    def __init__(
+        self, arrays: ReleaseArrays, cuts: SplitCounts, variance_inflation: FloatArray
+    ) -> None:
+        names = list(arrays.runs_by_split)
+        self.arrays = arrays
+        self.variance_inflation = variance_inflation
         self.stratified_by: StratifiedBy = (
-            facts.release.training.stratified_by or "nothing"
+            arrays.release.training.stratified_by or "nothing"
         )
         chance = hypergeometric.chance_of_repeats(
-            cuts, _strata_of_repeats(cuts, self.stratified_by), inflation
+            cuts, _strata_of_repeats(cuts, self.stratified_by), variance_inflation
         )
         self.repeats_p = max(SMALLEST_P, chance)
         is_beyond_chance = self.repeats_p <= SHARE_OF_REPEATS * LEVEL
@@ -233,7 +235,7 @@ class Splits:
         left = [split for split in range(len(names)) if split not in self.repeats]
         self.names = [names[split] for split in left]
         self.cuts = cuts.only(left)
-        every = [_correct_records(setting) for setting in facts.settings]
+        every = [_correct_records(setting) for setting in arrays.settings]
         self.measured = [correct for correct in every if correct.splits]
 
 

@@ -54,7 +54,7 @@ def repeated_splits(splits: Splits, level: float) -> Iterator[Finding]:
     """Different random splits rarely cut every group and label alike."""
     if not splits.repeats or splits.repeats_p > level:
         return
-    names = list(splits.facts.runs_by_split)
+    names = list(splits.arrays.runs_by_split)
     n = len(splits.names)
     again, first = next(iter(splits.repeats.items()))
     sentence = say(
@@ -82,8 +82,10 @@ def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
     chances = []
     for correct, table in zip(splits.measured, tables, strict=True):
         n_labels = len(correct.strata.total)
-        inflation = np.tile(splits.inflation, n_labels)
-        chances.append(hypergeometric.chance_of_repeats(table, "group", inflation))
+        variance_inflation = np.tile(splits.variance_inflation, n_labels)
+        chances.append(
+            hypergeometric.chance_of_repeats(table, "group", variance_inflation)
+        )
     p_values = holm(np.array(chances))
     for setting in np.flatnonzero(p_values <= level):
         name, _, names = splits.measured[setting]
@@ -121,7 +123,7 @@ def balance(splits: Splits, level: float) -> Iterator[Finding]:
     are labels where records without a group, or without labels, may balance the others.
     """
     strata = splits.stratified_by
-    if splits.facts.release.training.unit_of_split not in (None, RECORD):
+    if splits.arrays.release.training.unit_of_split not in (None, RECORD):
         return
     if strata == "nothing":
         yield from _undeclared_balance(splits, level)
@@ -146,8 +148,8 @@ def balance(splits: Splits, level: float) -> Iterator[Finding]:
 
 def _n_missing(splits: Splits) -> int | None:
     """Records without a group; None where it is not known."""
-    subject = splits.facts.release.subject
-    sizes = splits.facts.sizes
+    subject = splits.arrays.release.subject
+    sizes = splits.arrays.sizes
     if subject.n_missing_group is not None:
         return subject.n_missing_group
     if subject.n_records is None or sizes is None:
@@ -167,7 +169,7 @@ def _undeclared_balance(splits: Splits, level: float) -> Iterator[Finding]:
     if not balanced:
         return
     p = max(p_values[strata] for strata in balanced)
-    is_denied = splits.facts.release.training.stratified_by is not None
+    is_denied = splits.arrays.release.training.stratified_by is not None
     sentence = say(
         "checks",
         "balance_denied" if is_denied else "balance_unsaid",
@@ -184,7 +186,7 @@ def _stratum_words(splits: Splits, stratum: int) -> str:
         return f"the {LABELS[stratum]}"
     n_labels = splits.cuts.train.shape[2] if splits.stratified_by == "both" else 1
     group, label = divmod(stratum, n_labels)
-    name = f"group {splits.facts.groups[group]!r}"
+    name = f"group {splits.arrays.groups[group]!r}"
     return name if n_labels == 1 else f"{name} with the {LABELS[label]}"
 
 
@@ -215,7 +217,7 @@ def _drifts(
     splits: Splits, level: float, cuts: SplitCounts, strata: StratifiedBy, form: str
 ) -> Iterator[Finding]:
     """Groups whose mix in training and in test is unlikely over all splits."""
-    chances = hypergeometric.label_chances(cuts, strata, splits.inflation)
+    chances = hypergeometric.label_chances(cuts, strata, splits.variance_inflation)
     independent = hypergeometric.n_fold_sets(splits.cuts) == 0
     combined = [
         hypergeometric.combine(of_group, independent=independent)
@@ -229,7 +231,7 @@ def _drifts(
         sentence = say(
             "checks",
             form,
-            group=splits.facts.groups[group],
+            group=splits.arrays.groups[group],
             split=split_words(splits.names[worst]),
             train=_percent(cuts.train[worst], group),
             test=_percent(cuts.test[worst], group),
@@ -260,9 +262,12 @@ def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
     """
     n_splits = len(splits.cuts.train)
     n_sets = hypergeometric.n_fold_sets(splits.cuts)
-    inflation = splits.inflation * (n_splits / (n_splits - n_sets))
+    variance_inflation = splits.variance_inflation * (n_splits / (n_splits - n_sets))
     several = [correct for correct in splits.measured if len(correct.splits) > 1]
-    spreads = [dispersion(each.strata, inflation=inflation) for each in several]
+    spreads = [
+        dispersion(each.strata, variance_inflation=variance_inflation)
+        for each in several
+    ]
     if not spreads:
         return
     is_plain = np.stack([spread.mean_p_value for spread in spreads]) < PLAIN_MEAN
@@ -274,9 +279,9 @@ def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
         sentence = say(
             "checks",
             "dispersion",
-            unit=splits.facts.release.training.unit_of_split or RECORD,
+            unit=splits.arrays.release.training.unit_of_split or RECORD,
             at=name,
-            group=splits.facts.groups[group],
+            group=splits.arrays.groups[group],
             n=strata.total.shape[1],
             chance=_chance(p),
         )
@@ -289,7 +294,7 @@ def below_zero(splits: Splits, level: float) -> Iterator[Finding]:
     Memorisation only raises them.
     """
     tails = [
-        hypergeometric.lower_tails(correct.strata, splits.inflation)
+        hypergeometric.lower_tails(correct.strata, splits.variance_inflation)
         for correct in splits.measured
     ]
     p_values = holm(np.array(tails))
@@ -301,7 +306,7 @@ def below_zero(splits: Splits, level: float) -> Iterator[Finding]:
         "checks",
         "below_zero",
         at=splits.measured[setting].setting,
-        group=splits.facts.groups[group],
+        group=splits.arrays.groups[group],
         chance=_chance(p),
     )
     yield Finding(sentence, p)
@@ -330,12 +335,12 @@ def impossible_attacks(splits: Splits, level: float) -> Iterator[Finding]:
 
     Attacks differ in strength, so that no other two contradict each other.
     """
-    facts = splits.facts
+    arrays = splits.arrays
     claims = list[_Claim]()
     exposures = _exposures(splits)
     for (attack, k), exposure in exposures.items():
         plain = exposures.get((AUC_ADVANTAGE.name, k))
-        claims += _claims(splits, facts.settings[k], attack, exposure, plain)
+        claims += _claims(splits, arrays.settings[k], attack, exposure, plain)
     excess = np.array([claim.excess for claim in claims])
     error = np.array([claim.error for claim in claims])
     p = upper_p(excess, np.maximum(error, SMALLEST_P))
@@ -345,7 +350,7 @@ def impossible_attacks(splits: Splits, level: float) -> Iterator[Finding]:
             "checks",
             "impossible",
             what=claims[row].words,
-            group=facts.groups[group],
+            group=arrays.groups[group],
             chance=_chance(p_values[row, group]),
         )
         yield Finding(sentence, p_values[row, group])
@@ -353,16 +358,20 @@ def impossible_attacks(splits: Splits, level: float) -> Iterator[Finding]:
 
 def _exposures(splits: Splits) -> dict[tuple[str, int], _Exposure]:
     """By attack and setting, where they are known; not those that training counted."""
-    panels = [setting.panel for setting in splits.facts.settings]
-    by_attack = measure_costs(panels, Plan(), inflation=splits.inflation)
+    panels = [setting.panel for setting in splits.arrays.settings]
+    by_attack = measure_costs(
+        panels, Plan(), variance_inflation=splits.variance_inflation
+    )
     by_attack.pop(SPENT.name, None)
     exposures = {}
     for attack, by_setting in by_attack.items():
         for k, measured in enumerate(by_setting):
             if measured.exposed is not None:
                 exposures[attack, k] = _Exposure(
-                    np.where(measured.enough, measured.exposed.value, np.nan),
-                    np.sqrt(measured.exposed.alone),
+                    np.where(
+                        measured.has_enough_records, measured.exposed.value, np.nan
+                    ),
+                    np.sqrt(measured.exposed.interval_variance),
                 )
     return exposures
 
@@ -385,7 +394,7 @@ def _claims(
         words = f"{finds} less than half of what the plain AUC of losses shows"
         excess = LEAST_LIRA * plain.value - value
         yield _Claim(words, excess, np.hypot(error, LEAST_LIRA * plain.error))
-    if proxy.scale in ADVANTAGES and splits.facts.protects_unit:
+    if proxy.scale in ADVANTAGES and splits.arrays.protects_unit:
         most = _most_allowed(splits, setting, proxy.scale)
         allowed = proxy.scale.hundredths(most)
         words = f"{finds} more than such an epsilon allows ({allowed} of 100)"
@@ -399,7 +408,7 @@ def _most_allowed(splits: Splits, setting: Setting, scale: attack_kinds.Scale) -
     replace one, else two. An AUC compares two people, who in splits balanced on labels
     need two exchanges if their labels differ.
     """
-    training = splits.facts.release.training
+    training = splits.arrays.release.training
     replaces = str((training.config or {}).get("adjacency")).startswith("replace")
     is_by_label = training.stratified_by not in ("nothing", "group")
     n_steps = 1 if replaces else 2

@@ -1,6 +1,6 @@
 """Which declarations of a release do its own numbers contradict for certain?
 
-Each check takes the ``Facts`` of a release and yields a ``Finding`` for each
+Each check takes the ``ReleaseArrays`` of a release and yields a ``Finding`` for each
 contradiction; no chance is involved. ``table`` lists the checks and says how to add
 one.
 """
@@ -17,8 +17,8 @@ import numpy as np
 from pcer.measuring.checks.arrays import (
     LABELS,
     RECORD,
-    Facts,
     Finding,
+    ReleaseArrays,
     Setting,
     is_random,
 )
@@ -47,10 +47,10 @@ MOST_NAMED: Final = 5  # things that are missing, in a sentence
 # Names and numbers
 
 
-def conflicting_names(facts: Facts) -> Iterator[Finding]:
+def conflicting_names(arrays: ReleaseArrays) -> Iterator[Finding]:
     """One name, two cuts: the same split cannot have both."""
-    tables = [table for table in (facts.labelled, facts.sizes) if table is not None]
-    for name, runs in facts.runs_by_split.items():
+    tables = [table for table in (arrays.labelled, arrays.sizes) if table is not None]
+    for name, runs in arrays.runs_by_split.items():
         n_cuts = 1
         for table in tables:
             cuts = np.stack(table, axis=1)[runs].reshape(len(runs), -1)
@@ -62,9 +62,9 @@ def conflicting_names(facts: Facts) -> Iterator[Finding]:
             yield Finding(sentence, caps_verdict=name is not None)
 
 
-def broken_numbers(facts: Facts) -> Iterator[Finding]:
+def broken_numbers(arrays: ReleaseArrays) -> Iterator[Finding]:
     """A share of n people is a whole number out of n."""
-    for name, panel, _ in facts.settings:
+    for name, panel, _ in arrays.settings:
         if panel.train is not None:
             continue  # of counts, rates are computed here
         rates = (
@@ -84,7 +84,7 @@ def broken_numbers(facts: Facts) -> Iterator[Finding]:
                 "broken_number",
                 at=name,
                 what=what,
-                group=facts.groups[group],
+                group=arrays.groups[group],
                 rate=rate,
                 people=people,
                 product=rate * people,
@@ -111,10 +111,10 @@ def not_whole(value: FloatArray, n: FloatArray) -> BoolArray:
     return np.asarray(is_known & (np.abs(value - np.rint(value * n) / n) > half_unit))
 
 
-def copied_tables(facts: Facts) -> Iterator[Finding]:
+def copied_tables(arrays: ReleaseArrays) -> Iterator[Finding]:
     """Different seeds, and different settings, that have the same tables throughout."""
     earlier: dict[bytes, Setting] = {}
-    for setting in facts.settings:
+    for setting in arrays.settings:
         name, panel, runs = setting
         cells = _rich_cells(setting)
         if cells is None:
@@ -150,14 +150,14 @@ def _rich_cells(setting: Setting) -> FloatArray | None:
 # Runs that are left out
 
 
-def missing_runs(facts: Facts) -> Iterator[Finding]:
+def missing_runs(arrays: ReleaseArrays) -> Iterator[Finding]:
     """Seeds and splits that are left out, and settings with fewer runs than others."""
-    for setting in facts.settings:
+    for setting in arrays.settings:
         yield from _missing_of_series(setting)
-    most = max(len(runs) for _, _, runs in facts.settings)
+    most = max(len(runs) for _, _, runs in arrays.settings)
     fewer = [
         f"{name} has {len(runs)}"
-        for name, _, runs in facts.settings
+        for name, _, runs in arrays.settings
         if len(runs) < most
     ]
     if fewer:
@@ -207,29 +207,29 @@ def split_numbers(runs: Sequence[Run]) -> list[int]:
 # Promises of an epsilon
 
 
-def broken_promises(facts: Facts) -> Iterator[Finding]:
+def broken_promises(arrays: ReleaseArrays) -> Iterator[Finding]:
     """Everything that contradicts an epsilon.
 
     None of it touches the tests of the audit.
     """
-    training = facts.release.training
+    training = arrays.release.training
     private = [
-        setting for setting in facts.settings if math.isfinite(setting.panel.epsilon)
+        setting for setting in arrays.settings if math.isfinite(setting.panel.epsilon)
     ]
     if private and training.mechanism == "none":
         yield Finding(say("checks", "no_mechanism", at=private[0].name))
-    if private and not facts.protects_unit:
+    if private and not arrays.protects_unit:
         unit = training.unit_of_split
         yield Finding(say("checks", "other_unit", at=private[0].name, unit=unit))
     for setting in private:
         delta = max(run.dp_delta or 0.0 for run in setting.runs)
-        yield from _too_little_noise(facts, setting, delta)
+        yield from _too_little_noise(arrays, setting, delta)
         yield from _more_spent(training, setting)
-        yield from _too_large_delta(facts, setting, delta)
+        yield from _too_large_delta(arrays, setting, delta)
 
 
 def _too_little_noise(
-    facts: Facts, setting: Setting, delta: float
+    arrays: ReleaseArrays, setting: Setting, delta: float
 ) -> Iterator[Finding]:
     """No noise, or less than one step of DP-SGD needs at the delta that is promised."""
     name, panel, runs = setting
@@ -242,7 +242,7 @@ def _too_little_noise(
     if noise == 0:
         yield Finding(say("checks", "no_noise", at=name))
         return
-    rate = _sample_rate(facts.release)
+    rate = _sample_rate(arrays.release)
     if not delta or panel.model is not None or rate is None:
         return
     needed = delta_of_one_step(panel.epsilon, noise, rate)
@@ -281,10 +281,12 @@ def _more_spent(training: Training, setting: Setting) -> Iterator[Finding]:
         yield Finding(sentence)
 
 
-def _too_large_delta(facts: Facts, setting: Setting, delta: float) -> Iterator[Finding]:
+def _too_large_delta(
+    arrays: ReleaseArrays, setting: Setting, delta: float
+) -> Iterator[Finding]:
     """A delta above one over the records that were trained on."""
     n_train = float(setting.panel.n_train.sum(axis=1).max())
-    people = n_train if math.isfinite(n_train) else facts.release.subject.n_records
+    people = n_train if math.isfinite(n_train) else arrays.release.subject.n_records
     if people and delta > (1 + ROUNDED) / people:
         sentence = say(
             "checks", "large_delta", at=setting.name, delta=delta, people=people
@@ -329,10 +331,10 @@ def delta_of_one_step(epsilon: float, noise: float, rate: float) -> float:
 # Made-up groups
 
 
-def far_placebos(facts: Facts) -> Iterator[Finding]:
+def far_placebos(arrays: ReleaseArrays) -> Iterator[Finding]:
     """Made-up groups whose quick attack is far from the exact one check no alarms."""
     checked = [
-        row for row in facts.release.placebo if (row.n_exact or 0) >= LEAST_EXACT
+        row for row in arrays.release.placebo if (row.n_exact or 0) >= LEAST_EXACT
     ]
     far = [row for row in checked if (row.exact_difference or 0.0) > MOST_OFF]
     if not far:
@@ -354,18 +356,18 @@ def far_placebos(facts: Facts) -> Iterator[Finding]:
 # Totals
 
 
-def changed_totals(facts: Facts) -> Iterator[Finding]:
+def changed_totals(arrays: ReleaseArrays) -> Iterator[Finding]:
     """One data set has one number of records, in all and of every group and label."""
-    sizes = facts.sizes
-    if sizes is None or not is_random(facts.release):
+    sizes = arrays.sizes
+    if sizes is None or not is_random(arrays.release):
         return
     n_by_run = sizes.total.sum(axis=(1, 2))
-    yield from _other_total(facts.release, n_by_run)
-    total = (facts.labelled or sizes).total
+    yield from _other_total(arrays.release, n_by_run)
+    total = (arrays.labelled or sizes).total
     for n in np.unique(n_by_run):
-        changed = _changed_size(facts, total[n_by_run == n])
+        changed = _changed_size(arrays, total[n_by_run == n])
         if changed is not None:
-            caps = _uses_every_record(facts.release, n_by_run)
+            caps = _uses_every_record(arrays.release, n_by_run)
             yield Finding(changed, caps_verdict=caps)
             return
 
@@ -386,7 +388,7 @@ def _other_total(release: Release, n_by_run: FloatArray) -> Iterator[Finding]:
         yield Finding(sentence)
 
 
-def _changed_size(facts: Facts, total: FloatArray) -> str | None:
+def _changed_size(arrays: ReleaseArrays, total: FloatArray) -> str | None:
     """A cell (run, group, label) that differs among runs of as many records.
 
     A run's unknown cells are never at fault.
@@ -400,7 +402,7 @@ def _changed_size(facts: Facts, total: FloatArray) -> str | None:
     return say(
         "checks",
         "changed_size",
-        group=facts.groups[group],
+        group=arrays.groups[group],
         what=f" with a {LABELS[label]}" if total.shape[2] > 1 else "",
         fewest=lowest[group, label],
         most=highest[group, label],
@@ -416,12 +418,12 @@ def _uses_every_record(release: Release, n_by_run: FloatArray) -> bool:
     return bool((n_by_run == n_records - missing).all())
 
 
-def unit_without_number(facts: Facts) -> Iterator[Finding]:
+def unit_without_number(arrays: ReleaseArrays) -> Iterator[Finding]:
     """Units that are not records need their effective number in every group."""
-    unit = facts.release.training.unit_of_split
-    sizes = facts.sizes
-    effective = facts.effective_units
-    if not is_random(facts.release) or unit in (None, RECORD) or sizes is None:
+    unit = arrays.release.training.unit_of_split
+    sizes = arrays.sizes
+    effective = arrays.effective_units
+    if not is_random(arrays.release) or unit in (None, RECORD) or sizes is None:
         return
     if effective is None:
         yield Finding(say("checks", "unknown_units", unit=unit))
@@ -432,7 +434,7 @@ def unit_without_number(facts: Facts) -> Iterator[Finding]:
             "checks",
             "many_units",
             unit=unit,
-            group=facts.groups[group],
+            group=arrays.groups[group],
             n=effective[group],
             records=records[group],
         )

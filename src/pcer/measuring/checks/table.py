@@ -1,7 +1,7 @@
 """Which checks are there, and what do they find in a release?
 
 The audit and the comparison of releases call ``check_release``. To add a check: a
-function in ``logic`` (of ``Facts``) or ``chance`` (of ``Splits`` and a level)
+function in ``logic`` (of ``ReleaseArrays``) or ``chance`` (of ``Splits`` and a level)
 that yields a ``Finding`` for each contradiction, its sentence in ``words.toml``, and a
 row of ``CHECKS``; shares of the level of all checks make 1.
 """
@@ -15,8 +15,8 @@ from pcer.files import Record
 from pcer.measuring.checks.arrays import (
     LEVEL,
     SHARE_OF_REPEATS,
-    Facts,
     Finding,
+    ReleaseArrays,
     Splits,
     is_random,
     named_cuts,
@@ -55,7 +55,7 @@ class Shares(NamedTuple):
 class Check(NamedTuple):
     """A name as in ``declarations[].check``, and a test.
 
-    The test takes ``Facts``; by chance it takes ``Splits`` and its level.
+    The test takes ``ReleaseArrays``; by chance it takes ``Splits`` and its level.
     """
 
     name: str
@@ -92,14 +92,18 @@ def check_release(release: Release) -> list[DeclarationFinding]:
     Logic is always checked; chance only where the split is declared random, sizes are
     released and the effective number of units is known, all at ``LEVEL`` together.
     """
-    facts = release.kept(Facts)
-    cuts = named_cuts(facts)
+    arrays = release.kept(ReleaseArrays)
+    cuts = named_cuts(arrays)
     splits = None
-    if is_random(release) and cuts is not None and facts.inflation is not None:
-        splits = Splits(facts, cuts, facts.inflation)
+    if (
+        is_random(release)
+        and cuts is not None
+        and arrays.variance_inflation is not None
+    ):
+        splits = Splits(arrays, cuts, arrays.variance_inflation)
     contradictions = list[Contradiction]()
     for check in CHECKS:
-        contradictions += _contradictions(check, facts, splits)
+        contradictions += _contradictions(check, arrays, splits)
     adjusted = adjusted_over_checks(contradictions)
     return [
         _declaration_finding(contradiction, p)
@@ -108,13 +112,13 @@ def check_release(release: Release) -> list[DeclarationFinding]:
 
 
 def _contradictions(
-    check: Check, facts: Facts, splits: Splits | None
+    check: Check, arrays: ReleaseArrays, splits: Splits | None
 ) -> list[Contradiction]:
     if check.shares is None:
-        return [Contradiction(check, finding, 1.0) for finding in check.test(facts)]
+        return [Contradiction(check, finding, 1.0) for finding in check.test(arrays)]
     if splits is None:
         return []
-    has_several = len(facts.runs_by_split) > 1
+    has_several = len(arrays.runs_by_split) > 1
     shares = check.shares
     share = shares.several_splits if has_several else shares.one_split
     findings = check.test(splits, share * LEVEL)

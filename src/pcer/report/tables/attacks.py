@@ -71,7 +71,7 @@ def cost_estimates(audit: Audit, release: Release) -> Iterator[AttackEstimate]:
                 continue
             for group_index in shown_groups(audit):
                 value = float(exposed.value[group_index])
-                half_width = z * float(np.sqrt(exposed.alone[group_index]))
+                half_width = z * float(np.sqrt(exposed.interval_variance[group_index]))
                 ends = (value - half_width, value + half_width)
                 yield AttackEstimate(
                     setting=label,
