@@ -206,12 +206,12 @@ def changed_rows(
     if common is not None and len(common[0]) >= LEAST_PAIRED:
         both = _paired(both, measured, common, order)
 
-    fails = (1 - CONFIDENCE) / n_settings
+    tail = (1 - CONFIDENCE) / n_settings
     rows = joined(
         [
-            group_rows(both, tail=fails / len(names)),
-            pair_rows(both.only(pairs), tail=fails / n_pairs),
-            pair_rows(served.only(pairs), tail=fails / n_pairs),
+            group_rows(both, tail=tail / len(names)),
+            pair_rows(both.only(pairs), tail=tail / n_pairs),
+            pair_rows(served.only(pairs), tail=tail / n_pairs),
         ]
     )
     enough = before.has_enough_records & after.has_enough_records[order]

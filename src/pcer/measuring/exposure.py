@@ -194,15 +194,15 @@ def strata_of(panel: Panel) -> Strata:
     hits = np.rint(panel.train_accuracy * panel.n_train)
     spared = np.rint(panel.test_accuracy * panel.n_test)
     total = panel.n_train + panel.n_test
-    of_rates = [total, panel.n_train, hits + spared, hits]
-    rates = Strata(*[np.asarray(part)[None] for part in of_rates])
+    parts = [total, panel.n_train, hits + spared, hits]
+    rates = Strata(*[np.asarray(part)[None] for part in parts])
     if panel.train is None or panel.test is None:
         return rates
     counts = exact.strata_of_counts(panel.train, panel.test)
     is_known = np.isfinite(counts.total).all(axis=0)
     one_empty_label = ((0, 0), (0, 1), (0, 0), (0, 0))
-    padded = np.pad(np.stack(rates), one_empty_label)
-    return Strata(*np.where(is_known, np.stack(counts), padded))
+    of_rates = np.pad(np.stack(rates), one_empty_label)
+    return Strata(*np.where(is_known, np.stack(counts), of_rates))
 
 
 def by_split(values: FloatArray, split: IntArray) -> FloatArray:

@@ -203,15 +203,14 @@ def _summaries(
     )
     draws = bootstrap_sums(values, resamples=plan.resamples, rng=rng) / n_seeds
     ends = percentile_interval(draws, confidence_level=plan.confidence_level)
-    summaries = []
-    for k in range(values.shape[1]):
-        summary = records.Summary(
+    return [
+        records.Summary(
             mean=finite_or_none(mean[k]),
             std=finite_or_none(std[k]),
             ci=interval_or_none(ends[:, k]),
         )
-        summaries.append(summary)
-    return summaries
+        for k in range(values.shape[1])
+    ]
 
 
 def _without_spread(summary: records.Summary) -> records.Summary:
@@ -244,9 +243,7 @@ def published_pair(
     attack = measured.proxy.name
     column = columns.attacks[attack].pairs[pair]
     summary = summaries.attacks[attack].pairs[pair]
-    is_split_at_random = is_random(tested.release)
-    n_seeds = len(measured.cost)
-    if not (measured.proxy.is_from_counts and n_seeds > 1 and is_split_at_random):
+    if not _is_held_against_null(measured, tested):
         null = None
     groups = tested.pairs[pair]
     floors = []
@@ -254,16 +251,21 @@ def published_pair(
         null_mean = None if null is None else float(null.disparity_by_floor[k, pair])
         row = _floor_row(measured, groups, floor, column, summary, null_mean)
         floors.append(row)
-    first, second = groups
     names = measured.panel.group_names
     picture = None if null is None else null.disparities[pair]
     return records.PublishedPair(
-        groups=(names[first], names[second]),
+        groups=(names[groups[0]], names[groups[1]]),
         pcer_disparity=_disparity(measured, column, summary, picture),
         normalised_disparity=summary.normalised,
         floors=floors,
         floor_slope=_slope(floors),
     )
+
+
+def _is_held_against_null(measured: Measured, tested: Tested) -> bool:
+    """Not one seed, nor records that were not split at random."""
+    has_several = len(measured.cost) > 1
+    return measured.proxy.is_from_counts and has_several and is_random(tested.release)
 
 
 def _disparity(

@@ -9,7 +9,7 @@ lists the checks and says how to add one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -78,24 +78,31 @@ def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
     """
     if splits.repeats or not splits.measured:
         return
-    tables = [_right_and_wrong(correct) for correct in splits.measured]
-    chances = []
-    for correct, table in zip(splits.measured, tables, strict=True):
-        n_labels = len(correct.strata.total)
-        variance_inflation = np.tile(splits.variance_inflation, n_labels)
-        chances.append(
-            hypergeometric.chance_of_repeats(table, "group", variance_inflation)
-        )
+    chances = [_chance_of_tables(splits, correct) for correct in splits.measured]
     p_values = holm(np.array(chances))
     for setting in np.flatnonzero(p_values <= level):
-        name, _, names = splits.measured[setting]
+        correct = splits.measured[setting]
         p = p_values[setting]
-        again, first = next(iter(hypergeometric.repeats(tables[setting]).items()))
-        alike = listed([split_words(names[split]) for split in (first, again)])
+        repeats = hypergeometric.repeats(_right_and_wrong(correct))
+        first_repeat = next(iter(repeats.items()))  # a split, and the earlier one
+        alike = [split_words(correct.splits[k]) for k in reversed(first_repeat)]
         sentence = say(
-            "checks", "repeated_tables", at=name, alike=alike, chance=_chance(p)
+            "checks",
+            "repeated_tables",
+            at=correct.setting,
+            alike=listed(alike),
+            chance=_chance(p),
         )
         yield Finding(sentence, p)
+
+
+def _chance_of_tables(splits: Splits, correct: CorrectRecords) -> float:
+    """Chance of so many equal tables in one setting."""
+    n_labels = len(correct.strata.total)
+    variance_inflation = np.tile(splits.variance_inflation, n_labels)
+    return hypergeometric.chance_of_repeats(
+        _right_and_wrong(correct), "group", variance_inflation
+    )
 
 
 def _right_and_wrong(correct: CorrectRecords) -> SplitCounts:
@@ -260,32 +267,36 @@ def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
     Models that memorise unequally vary more, too: a significant mean explains it. Folds
     of one set are negatively correlated: K of them vary K / (K - 1) times as much.
     """
-    n_splits = len(splits.cuts.train)
-    n_sets = hypergeometric.n_fold_sets(splits.cuts)
-    variance_inflation = splits.variance_inflation * (n_splits / (n_splits - n_sets))
     several = [correct for correct in splits.measured if len(correct.splits) > 1]
-    spreads = [
-        dispersion(each.strata, variance_inflation=variance_inflation)
-        for each in several
-    ]
-    if not spreads:
+    if not several:
         return
-    is_plain = np.stack([spread.mean_p_value for spread in spreads]) < PLAIN_MEAN
-    unexplained = np.stack([spread.p_value for spread in spreads])
-    p_values = holm(np.where(is_plain, 1, unexplained))
+    p_values = holm(_spread_p(splits, several))
     for setting, group in np.argwhere(p_values <= level):
-        name, strata, _ = several[setting]
+        correct = several[setting]
         p = p_values[setting, group]
         sentence = say(
             "checks",
             "dispersion",
             unit=splits.arrays.release.training.unit_of_split or RECORD,
-            at=name,
+            at=correct.setting,
             group=splits.arrays.groups[group],
-            n=strata.total.shape[1],
+            n=len(correct.splits),
             chance=_chance(p),
         )
         yield Finding(sentence, p)
+
+
+def _spread_p(splits: Splits, several: Sequence[CorrectRecords]) -> FloatArray:
+    """p-values (setting, group) of the spread; 1 where a plain mean explains it."""
+    n_splits = len(splits.cuts.train)
+    n_sets = hypergeometric.n_fold_sets(splits.cuts)
+    variance_inflation = splits.variance_inflation * (n_splits / (n_splits - n_sets))
+    p_values = []
+    for correct in several:
+        spread = dispersion(correct.strata, variance_inflation=variance_inflation)
+        is_plain = spread.mean_p_value < PLAIN_MEAN
+        p_values.append(np.where(is_plain, 1, spread.p_value))
+    return np.stack(p_values)
 
 
 def below_zero(splits: Splits, level: float) -> Iterator[Finding]:

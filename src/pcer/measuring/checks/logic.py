@@ -115,16 +115,16 @@ def copied_tables(arrays: ReleaseArrays) -> Iterator[Finding]:
     """Different seeds, and different settings, that have the same tables throughout."""
     earlier: dict[bytes, Setting] = {}
     for setting in arrays.settings:
-        name, panel, runs = setting
         cells = _rich_cells(setting)
         if cells is None:
             continue
+        name, panel, runs = setting
         of_first = lowest_seeds(panel.split)[panel.split]  # first run of a run's split
         if panel.n_splits < len(runs) and (cells == cells[:, of_first]).all():
             yield Finding(say("checks", "copied_seeds", at=name, n=len(runs)))
         first = earlier.setdefault(cells.tobytes(), setting)
-        has_same_seeds = first.panel.seeds == panel.seeds
-        if first is not setting and has_same_seeds and len(runs) > 1:
+        is_another = first is not setting and first.panel.seeds == panel.seeds
+        if is_another and len(runs) > 1:
             sentence = say(
                 "checks", "copied_settings", first=first.name, second=name, n=len(runs)
             )

@@ -148,19 +148,20 @@ def adjusted_over_checks(
     finding leaves its share to the others. None where logic decides.
     """
     weighted = dict[int, float]()  # by position
-    for k, (_, finding, share) in enumerate(contradictions):
-        if finding.p_value is not None:
-            weighted[k] = max(SMALLEST_P, finding.p_value) / share
+    for k, contradiction in enumerate(contradictions):
+        p = contradiction.finding.p_value
+        if p is not None:
+            weighted[k] = max(SMALLEST_P, p) / contradiction.share
     adjusted: list[float | None] = [None] * len(contradictions)
     left = 1.0
     largest = 0.0
     left_to = dict[str, float]()  # by check, the share that is left at its first step
     for k in sorted(weighted, key=lambda k: weighted[k]):
-        check, _, share = contradictions[k]
-        if check.name not in left_to:
-            left_to[check.name] = left
-            left = max(0.0, left - share)
-        largest = max(largest, min(1.0, weighted[k] * left_to[check.name]))
+        name = contradictions[k].check.name
+        if name not in left_to:
+            left_to[name] = left
+            left = max(0.0, left - contradictions[k].share)
+        largest = max(largest, min(1.0, weighted[k] * left_to[name]))
         adjusted[k] = largest
     return adjusted
 
