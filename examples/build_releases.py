@@ -5,7 +5,7 @@ nothing else. The forest is fitted by pcer, with every cost that its splits allo
 releases hold statistics only, no records. Run it with ProPublica's file (the copy
 without identities):
 
-    python examples/build_releases.py ../shared/data/compas-scores-two-years.deidentified.csv.gz
+    python examples/build_releases.py compas-scores-two-years.csv.gz
 """
 
 from __future__ import annotations

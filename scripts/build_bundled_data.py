@@ -43,7 +43,7 @@ COMPAS_COLUMNS = (
 
 
 def adult_rows(folder: Path) -> Iterable[dict[str, str]]:
-    """Every record of both Adult files, the full stop after the test file's labels removed."""
+    """Every record of both Adult files, without the full stop after test labels."""
     for name in ("adult.data.gz", "adult.test.gz"):
         with gzip.open(folder / name, "rt", encoding="utf-8", newline="") as stream:
             for fields in csv.reader(stream, skipinitialspace=True):

@@ -85,7 +85,7 @@ def count_models(
     return replace(counted, runs=tuple(runs))
 
 
-def with_costs(
+def with_costs(  # noqa: PLR0913 # front door of the room
     counted: Sequence[Counted],
     settings: Sequence[Sequence[BudgetScores]],
     facts: ReleaseFacts,

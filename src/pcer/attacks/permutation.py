@@ -36,7 +36,7 @@ class Permutations(NamedTuple):
     cross_product: FloatArray
 
 
-def permutation_tests(
+def permutation_tests(  # noqa: PLR0913 # a front door
     exposure: FloatArray,
     benefit: FloatArray,
     group: IntArray,

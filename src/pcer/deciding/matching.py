@@ -45,7 +45,7 @@ def _subject(release: Release) -> dict[str, str]:
 
 
 def usable_inflation(release: Release, name: str) -> FloatArray | None:
-    """Variance variance_inflation by clustered records, (group,); None where it is not known.
+    """Variance inflation (group,) by clustered records; None where not known.
 
     Raises InputError for a release that no test can use: its splits are not random, or
     its counts contradict what it says of them.

@@ -145,7 +145,7 @@ class Outlook(Result, ShownOutlook):
         return f"What {self.n_splits:,} {splits}{subject} could show: {people}"
 
 
-def detectable(
+def detectable(  # noqa: PLR0913 # a front door
     of: Mapping[str, int] | Release | str | PathLike[str],
     *,
     accuracy: float | Mapping[str, float] | None = None,

@@ -87,7 +87,7 @@ class Recommendation(Result):
         return f"Which of {n_settings} settings? {counts}"
 
 
-def recommend(
+def recommend(  # noqa: PLR0913 # a front door
     releases: Release | Path | Sequence[Release | Path],
     *,
     policy: Policy | None = None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["card", "mlflow"]
+__all__ = ["card", "mlflow"]  # noqa: F822 # modules, loaded when asked for
 
 
 def __getattr__(name: str) -> Any:

@@ -285,7 +285,7 @@ def decide(
 
 
 class _SmallestP(NamedTuple):
-    """Of every test the smallest p-value over the attacks."""
+    """The smallest p-value of every test over the attacks."""
 
     p_value: FloatArray  # adjusted for the whole audit
     p_alone: FloatArray  # adjusted over the attacks: times how many of them tested
@@ -345,7 +345,7 @@ def _differences(attacks: Sequence[AttackTests]) -> _Differences:
 
 
 class _Double(NamedTuple):
-    """Whether the same group is more exposed and worse off; arrays (setting, pair)."""
+    """Whether the more exposed group is worse served, too; arrays (setting, pair)."""
 
     p_value: FloatArray
     p_alone: FloatArray

@@ -71,7 +71,7 @@ class Strata(NamedTuple):
 
     @property
     def third_cumulant(self) -> FloatArray:
-        """Of the hits: variance (n - 2k) (n - 2t) / (n (n - 2))."""
+        """What skews the hits: (n - 2k) (n - 2t) / (n (n - 2))."""
         share = _ratio(self.total - 2 * self.trained, self.total)
         lean = (self.total - 2 * self.correct) * share
         return self.variance * _ratio(lean, self.total - 2)

@@ -49,7 +49,7 @@ CHANCE_SPREAD: Final = 0.6
 
 
 class Variances(NamedTuple):
-    """Of an exposure or a difference: what a test takes it for, and what it is."""
+    """What a test takes an exposure or a difference for, and what it is."""
 
     tested: float
     actual: float
@@ -109,7 +109,7 @@ class _OneSplit(NamedTuple):
     actual: FloatArray
 
     def over_splits(self, one_split: FloatArray, people: FloatArray) -> float:
-        """Of a difference: the sum over groups of w/S + (1 - 1/S) P."""
+        """The variance of a difference: the sum over groups of w/S + (1 - 1/S) P."""
         lasting = (1 - 1 / self.n_splits) * people
         return float((one_split / self.n_splits + lasting).sum())
 

@@ -185,7 +185,7 @@ def refutation(p_value: float | None, n_alarms: int | None, n_draws: int) -> str
     return None
 
 
-def alarms(
+def alarms(  # noqa: PLR0913 # front door of the room
     panels: Sequence[Panel],
     pairs: tuple[Pair, ...],
     plan: Plan,

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pcer.attacks.single import Advantage
 
 
-def release_from_predictions(
+def release_from_predictions(  # noqa: PLR0913 # a front door
     y_true: Any,
     y_pred: Any = None,
     *,
@@ -146,7 +146,7 @@ def release_from_predictions(
     return releases_of(rows, {name: [*columns]}, facts, file="predictions")[name]
 
 
-def releases_from_predictions(
+def releases_from_predictions(  # noqa: PLR0913 # a front door
     y_true: Any,
     y_pred: Any = None,
     *,

@@ -66,7 +66,7 @@ class SplitPlan:
         require_open_unit(test_size=self.test_size)
 
 
-def release_from_estimator(
+def release_from_estimator(  # noqa: PLR0913 # a front door
     estimator: Any,
     X: Any,
     y: Any,

@@ -44,7 +44,7 @@ OF_ANSWERS = (
 )
 
 
-def release_from_signals(
+def release_from_signals(  # noqa: PLR0913 # a front door
     signal: Any,
     reference_signal: Any,
     *,

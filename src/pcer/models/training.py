@@ -25,7 +25,7 @@ from pcer.release.records import Outcome
 Train = Callable[[Any, Any, int], Any]
 
 
-def release_from_training(
+def release_from_training(  # noqa: PLR0913 # a front door
     train: Train | Mapping[str, Train],
     X: Any,
     y: Any,

@@ -36,7 +36,7 @@ class PairQuantities(Generic[T]):
     disparity: dict[float, T]  # by floor: the attack's, and those of the grid
 
     def map(self, function: Callable[[T], U]) -> PairQuantities[U]:
-        """The same of every quantity, in the order of the fields."""
+        """Each quantity changed alike, in the order of the fields."""
         return PairQuantities(
             normalised=function(self.normalised),
             disparity={floor: function(x) for floor, x in self.disparity.items()},
@@ -51,7 +51,7 @@ class AttackQuantities(Generic[T]):
     pairs: list[PairQuantities[T]]
 
     def map(self, function: Callable[[T], U]) -> AttackQuantities[U]:
-        """The same of every quantity, in the order of the fields."""
+        """Each quantity changed alike, in the order of the fields."""
         return AttackQuantities(
             spread=function(self.spread),
             pairs=[pair.map(function) for pair in self.pairs],
@@ -80,7 +80,7 @@ class Quantities(Generic[T]):
     pcer: dict[str, list[T]]  # by attack
 
     def map(self, function: Callable[[T], U]) -> Quantities[U]:
-        """The same of every quantity, in the order of the fields."""
+        """Each quantity changed alike, in the order of the fields."""
 
         def by_group(quantities: list[T]) -> list[U]:
             return [function(quantity) for quantity in quantities]
@@ -189,7 +189,7 @@ def summarise(columns: Columns, main: Measured, gap: Measured, plan: Plan) -> Su
 def _summaries(
     values: FloatArray, measured: Measured, plan: Plan
 ) -> list[records.Summary]:
-    """Of every column of values (seed, column)."""
+    """Summaries of every column of values (seed, column)."""
     n_seeds = len(values)
     mean = values.mean(axis=0)
     if n_seeds == 1:

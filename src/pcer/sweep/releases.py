@@ -68,7 +68,7 @@ def allowed_attributes(sweep: Sweep, splits: Mapping[int, Split]) -> Allowed:
     return allowed_groups(_disclosure(sweep), attributes, models)
 
 
-def build_releases(
+def build_releases(  # noqa: PLR0913 # front door of the room
     sweep: Sweep,
     scores: Scores,
     splits: Mapping[int, Split],

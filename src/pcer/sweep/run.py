@@ -67,7 +67,7 @@ class Resumed(NamedTuple):
     versions: list[str]  # that several versions train the models; for releases, too
 
 
-def run_sweep(
+def run_sweep(  # noqa: PLR0913 # a front door
     sweep: Sweep,
     folder: Path,
     *,

@@ -185,7 +185,7 @@ class Watch:
             None without a filter.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 # what a fleet's tables are
         self,
         config: TrainConfig,
         private: Sequence[Model],

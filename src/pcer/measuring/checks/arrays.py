@@ -188,7 +188,7 @@ def named_cuts(arrays: ReleaseArrays) -> SplitCounts | None:
 
 
 def _first_known(table: FloatArray) -> FloatArray:
-    """Of runs of one split (run, group, label), each group's first whole row."""
+    """Each group's first whole row among runs of one split (run, group, label)."""
     first = np.isfinite(table).all(axis=2).argmax(axis=0)
     return np.asarray(table[first, np.arange(len(first))])
 
