@@ -53,8 +53,8 @@ def columns_of(table: Any) -> dict[str, Any] | None:
 def named_columns(features: Any, attribute: str | None) -> dict[str, Any]:
     """Attributes by name, from a dataframe, a dict, a column or an array.
 
-    What has no name of its own is called ``attribute``, or else "group"; several
-    columns of an array are numbered.
+    What has no name is called ``attribute``, or else "group"; several columns of an
+    array are numbered.
     """
     columns = columns_of(features)
     if columns is not None:
