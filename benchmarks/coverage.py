@@ -54,7 +54,7 @@ from benchmarks.lira import (
     splits_of,
 )
 from pcer import Plan, audit
-from pcer.attacks import BudgetScores, attack_models, log_odds
+from pcer.attacks import SettingScores, attack_models, log_odds
 from pcer.measuring import variances
 from pcer.measuring.exact import (
     PLAIN_MEAN,
@@ -574,7 +574,7 @@ def measure_draw(world: str, n: int, n_models: int, seed: int) -> dict[str, list
     """By cost, what one draw says of both groups."""
     drawn = WORLDS[world](np.random.default_rng([seed, n, n_models]), n, n_models)
     logits, labels, member, group = drawn
-    scores = BudgetScores(
+    scores = SettingScores(
         logits=logits, labels=labels, member=member, group=group, group_names=("a", "b")
     )
     (found,) = attack_models([scores])

@@ -50,7 +50,7 @@ from tests.worlds.sweeps import splits
 from benchmarks import mean_and_error
 from benchmarks.lira import lira_scores
 from benchmarks.personal import personal_alarms
-from pcer.attacks import BudgetScores, attack_models
+from pcer.attacks import SettingScores, attack_models
 from pcer.attacks.lira import Others, ratio_parts, shrunk_ratio
 from pcer.attacks.pooled import clustered_auc
 from pcer.metrics import BoolArray, FloatArray, IntArray
@@ -236,7 +236,7 @@ def group_costs(
     values: FloatArray, member: BoolArray, drawn: People
 ) -> dict[str, FloatArray]:
     """By cost, what pcer says of both groups."""
-    scores = BudgetScores(
+    scores = SettingScores(
         logits=values * (2 * drawn.labels - 1),
         labels=drawn.labels,
         member=member,

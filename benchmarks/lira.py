@@ -37,7 +37,7 @@ import numpy as np
 
 from benchmarks import RESULTS as FOLDER
 from benchmarks import parser_of, run_verb
-from pcer.attacks import BudgetScores, attack_models
+from pcer.attacks import SettingScores, attack_models
 from pcer.attacks.lira import (
     Others,
     offline_ratio,
@@ -179,9 +179,9 @@ def false_draws(n_seeds: int, *, rotations: int, fresh: int) -> dict[str, list[i
 
 def budget_scores(
     arrays: Arrays, attribute: str, member: np.ndarray, *, budget: int
-) -> BudgetScores:
+) -> SettingScores:
     """What an attack on one budget gets to see."""
-    return BudgetScores(
+    return SettingScores(
         logits=arrays["logits"][budget],
         labels=arrays["labels"],
         member=member,
@@ -629,7 +629,7 @@ def planted_models(part: str, n_seeds: int) -> dict[str, np.ndarray]:
 
 
 def exposures(arrays: dict[str, np.ndarray], rows: slice, kind: str):
-    scores = BudgetScores(
+    scores = SettingScores(
         logits=arrays["logits"][rows],
         labels=arrays["labels"],
         member=splits_of(arrays, rows, kind, 5),

@@ -28,8 +28,8 @@ from benchmarks import RESULTS as FOLDER
 from benchmarks import parser_of, write_results
 from benchmarks.lira import Arrays, read, train
 from pcer.attacks import (
-    BudgetScores,
     Divisions,
+    SettingScores,
     attack_models,
     exposure_rows,
     log_odds,
@@ -153,7 +153,7 @@ def models_of(name: str) -> Models:
         return kept["arr_0"], kept["arr_1"], kept["arr_2"]
 
 
-def panel_of(scores: BudgetScores, codes: np.ndarray, *, exact: bool) -> Panel:
+def panel_of(scores: SettingScores, codes: np.ndarray, *, exact: bool) -> Panel:
     """What an audit sees of every division."""
     if exact:
         return exact_panel(scores, codes)
@@ -167,7 +167,7 @@ def cells_of(
     for n_splits in splits:
         for share in SHARES:
             group = (np.arange(len(labels)) < share * len(labels)).astype(np.int64)
-            scores = BudgetScores(
+            scores = SettingScores(
                 logits=logits[:n_splits],
                 labels=labels,
                 member=member[:n_splits],
@@ -372,7 +372,7 @@ def flip(
     """By cost, p-values of the difference of exposures and of the cross product."""
     n = len(arrays["labels"])
     group = (np.random.default_rng(seed).permutation(n) < share * n).astype(np.int64)
-    scores = BudgetScores(
+    scores = SettingScores(
         logits=arrays["logits"][-1],
         labels=arrays["labels"],
         member=arrays["member"],

@@ -27,7 +27,7 @@ from tests.worlds.releases import panel_of
 
 from benchmarks import parser_of, run_verb, with_numbers, write_results
 from benchmarks.worlds.choosing import releases_in
-from pcer.attacks import BudgetScores, attack_models
+from pcer.attacks import SettingScores, attack_models
 from pcer.deciding.candidates import Candidate, Checked, Levels, answer_of, candidates
 from pcer.deciding.recommend import choose, held_against, recommend
 from pcer.errors import InputError
@@ -610,7 +610,7 @@ def drawn_study(world: DrawnWorld, rng: np.random.Generator) -> Panel:
         *(_tables(*map(np.float64, part)) for part in parts), epsilon=math.inf
     )
     labels = np.ones(n, dtype=np.int64)
-    scores = BudgetScores(
+    scores = SettingScores(
         logits=logits,
         labels=labels,
         member=member,

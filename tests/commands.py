@@ -20,7 +20,7 @@ import pytest
 
 from pcer.cli import main
 from pcer.cli.process import SIGNALS
-from pcer.errors import shown
+from pcer.errors import printable
 
 Done = subprocess.CompletedProcess[str]
 SAMPLES = Path(__file__).parent / "releases"
@@ -152,7 +152,9 @@ def refusal(*arguments: object) -> str:
     """The one sentence of a command that refuses, and writes nothing to stdout."""
     done = passed(*arguments, code=2)
     assert (done.stdout, done.stderr[:6], done.stderr[-1]) == ("", "pcer: ", "\n")
-    assert done.stderr[:-1] == shown(done.stderr[:-1])  # one line, and nothing unseen
+    assert done.stderr[:-1] == printable(
+        done.stderr[:-1]
+    )  # one line, and nothing unseen
     return done.stderr
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pcer import errors
-from pcer.errors import LONGEST_SENTENCE, InputError, alike, confusable, shown
+from pcer.errors import LONGEST_SENTENCE, InputError, confusable, normalised, printable
 
 
 @given(st.text(st.characters(codec=None), max_size=30))
@@ -24,15 +24,15 @@ def test_every_character_against_a_loop(text):
         units = letter.encode("utf-16-be", "surrogatepass")
         return "".join(f"\\u{units[k : k + 2].hex()}" for k in range(0, len(units), 2))
 
-    told = shown(text)
-    assert told == "".join(one(letter) for letter in text) == shown(told)
+    told = printable(text)
+    assert told == "".join(one(letter) for letter in text) == printable(told)
     told.encode("utf-8")
 
 
 def test_names_of_many_scripts_and_marks_of_our_own_stay():
     for name in ("نزن\u200cکن", "👩\u200d🔬", "זכר", "女性", "a\u00a0b", "\u3000x"):
-        assert shown(name) == name
-    assert shown("a\u00ad\nb\x1b", keep="\u00ad\n") == "a\u00ad\nb\\u001b"
+        assert printable(name) == name
+    assert printable("a\u00ad\nb\x1b", keep="\u00ad\n") == "a\u00ad\nb\\u001b"
     told = str(InputError("file \x1b]0;title\x07 " + "long " * 10_000))
     assert told.startswith(r"file \u001b]0;title\u0007 long")
     assert told.isprintable()
@@ -68,4 +68,4 @@ def test_names_that_read_alike(one, other):
     assert confusable(["x", one, other]) == (one, other)
     assert confusable(["x", one, "y"]) is None
     for blank in ("", " ", "\u3000", "\u200b", "\u202e", "\u00ad\u2066 "):
-        assert alike(blank) == ""
+        assert normalised(blank) == ""

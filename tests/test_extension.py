@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 import pcer
-from pcer.attacks import BudgetScores, attack_models, scorers
+from pcer.attacks import SettingScores, attack_models, scorers
 from pcer.attacks.scorers import Scorer
 from pcer.attacks.single import Advantage
 from pcer.cli import app as command_line
@@ -19,7 +19,7 @@ from pcer.data import benchmarks, load
 from pcer.data.fetch import DataFile
 from pcer.data.task import DatasetTask, GroupRule, Number
 from pcer.release import attack_kinds
-from pcer.release.attack_kinds import PROXIES, Proxy
+from pcer.release.attack_kinds import ATTACK_KINDS, AttackKind
 from pcer.release.file import Release
 from pcer.report.pictures.axis import ink
 from pcer.report.pictures.charts import CHARTS, draw_figures
@@ -57,8 +57,10 @@ def test_a_dataset_is_a_literal_and_a_line(tmp_path, monkeypatch):
 
 
 def test_an_attack_is_two_rows(monkeypatch, plain_release):
-    mine = Proxy("my_advantage", "mine", attack_kinds.AUC, attack_kinds.Basis.MODEL)
-    monkeypatch.setitem(PROXIES, mine.name, mine)
+    mine = AttackKind(
+        "my_advantage", "mine", attack_kinds.AUC, attack_kinds.Basis.MODEL
+    )
+    monkeypatch.setitem(ATTACK_KINDS, mine.name, mine)
     found = Advantage(value=0.25, standard_error=0.01, n_members=20, n_nonmembers=10)
     row = Scorer(
         kind=mine,
@@ -67,7 +69,7 @@ def test_an_attack_is_two_rows(monkeypatch, plain_release):
     )
     monkeypatch.setattr(scorers, "ATTACKS", (*scorers.ATTACKS, row))
     rng = np.random.default_rng(0)
-    scores = BudgetScores(
+    scores = SettingScores(
         logits=rng.normal(size=(1, 60)).astype(np.float32),
         labels=np.arange(60) % 2,
         member=rng.random((1, 60)) < 0.7,

@@ -98,7 +98,7 @@ TOOLBOX = [
 
 def attacks(folder: Path) -> Names:
     """Eight models of 300 people, and a stand-in for the toolbox; pcer's part runs for real."""
-    from pcer.attacks import BudgetScores, attack_models
+    from pcer.attacks import SettingScores, attack_models
     from tests.train_cases import make_data
 
     sys.modules |= dict.fromkeys(TOOLBOX, toolbox := MagicMock())
@@ -113,7 +113,7 @@ def attacks(folder: Path) -> Names:
         np.float32
     )
     names = {"logits": logits, "labels": labels, "member": member}
-    scores = BudgetScores(
+    scores = SettingScores(
         **names, group=codes, group_names=("Other", "African-American")
     )
     (found,) = attack_models([scores])

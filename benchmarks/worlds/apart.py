@@ -32,7 +32,7 @@ from tests.worlds.fleets import exact_panel
 from tests.worlds.sweeps import splits
 
 from pcer import Plan
-from pcer.attacks import BudgetScores, log_odds
+from pcer.attacks import SettingScores, log_odds
 from pcer.measuring.evidence import decide
 from pcer.measuring.measure import measure_panel
 from pcer.measuring.pair_tests import attack_tests
@@ -135,7 +135,7 @@ def draw_panel(world: World, rng: np.random.Generator) -> Panel:
             logits[s] = log_odds(model.predict_proba(features)[:, 1])
         else:
             logits[s] = 2 * model.decision_function(features)
-    scores = BudgetScores(
+    scores = SettingScores(
         logits=logits, labels=labels, member=member, group=group, group_names=("a", "b")
     )
     return exact_panel(scores, group[None])

@@ -185,7 +185,7 @@ def trained(
 
 def measured(study: Study, names: tuple[str, ...]) -> dict[str, FloatArray]:
     """Counts and deciding attacks of one study, as its release has them."""
-    from pcer.attacks import BudgetScores, attack_models
+    from pcer.attacks import SettingScores, attack_models
 
     counts = []
     pooled = []
@@ -201,7 +201,7 @@ def measured(study: Study, names: tuple[str, ...]) -> dict[str, FloatArray]:
                 for side in (study.member, ~study.member)
             ]
         )
-        scores = BudgetScores(
+        scores = SettingScores(
             logits=logits,
             labels=study.labels,
             member=study.member,

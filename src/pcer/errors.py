@@ -3,7 +3,7 @@
 Every room raises these errors, and checks arguments with the ``require_`` functions.
 Every message is one sentence that names the file or argument, the field and the remedy.
 Text that others may have written (names of files, fields, columns, groups) goes through
-``shown``.
+``printable``.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ LONGEST_CODE = 60  # characters of a value in a call
 LONGEST_SENTENCE = 2_000  # characters of a message; a file may hold a name of millions
 
 
-def shown(text: str, *, keep: str = "") -> str:
+def printable(text: str, *, keep: str = "") -> str:
     r"""Text from others, safe for any output: invisible characters are spelt out.
 
     Control characters, direction marks, line separators, lone surrogates and unassigned
     characters become ``\u`` and their number. Spaces, joiners and characters in
     ``keep`` stay.
 
-    >>> shown("a\x1b[31m \u202e b")
+    >>> printable("a\x1b[31m \u202e b")
     'a\\u001b[31m \\u202e b'
     """
     if text.isascii() and text.isprintable():
@@ -37,7 +37,7 @@ def shown(text: str, *, keep: str = "") -> str:
     unseen = [letter for letter in letters if not _is_seen(letter)]
     if not unseen:
         return text
-    return text.translate({ord(letter): spelt(letter) for letter in unseen})
+    return text.translate({ord(letter): escaped(letter) for letter in unseen})
 
 
 def clipped(text: str, longest: int = 60) -> str:
@@ -45,13 +45,13 @@ def clipped(text: str, longest: int = 60) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def spelt(character: str) -> str:
+def escaped(character: str) -> str:
     """A character by its number, as JSON writes it: beyond 16 bits as two halves."""
     units = character.encode("utf-16-be", "surrogatepass").hex()
     return re.sub("....", r"\\u\g<0>", units)
 
 
-def alike(name: str) -> str:
+def normalised(name: str) -> str:
     """A name as a reader sees it: equal for two that look the same.
 
     It is in NFKC and lower case, without invisible characters, with single spaces; it
@@ -67,7 +67,7 @@ def confusable(names: Iterable[str]) -> tuple[str, str] | None:
     """The first two names that look the same, or None."""
     seen: dict[str, str] = {}
     for name in names:
-        for form in {f"seen: {alike(name)}", f"shown: {shown(name)}"}:
+        for form in {f"seen: {normalised(name)}", f"shown: {printable(name)}"}:
             other = seen.setdefault(form, name)
             if other != name:
                 return other, name
@@ -87,7 +87,7 @@ class PcerError(Exception):
     """
 
     def __init__(self, sentence: object = "", *, field: str | None = None) -> None:
-        super().__init__(shown(clipped(str(sentence), LONGEST_SENTENCE)))
+        super().__init__(printable(clipped(str(sentence), LONGEST_SENTENCE)))
         self.field = field
 
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
-from pcer.errors import InputError, clipped, refused_as, shown
+from pcer.errors import InputError, clipped, printable, refused_as
 
 MAX_BYTES = 64_000_000
 # Numbers, texts, lists and objects of one file: each takes far more memory than its
@@ -123,20 +123,20 @@ def as_shown(value: AnyTree) -> AnyTree:
     tree: Any = value
     if type(tree) in (int, float, bool, NoneType):  # the check for a record is slow
         return value
-    printable: Any = tree
+    safe: Any = tree
     if type(tree) is str:
-        printable = shown(tree)
+        safe = printable(tree)
     elif isinstance(tree, Record):
-        printable = _record_as_shown(tree)
+        safe = _record_as_shown(tree)
     elif isinstance(tree, dict):
         parts = {as_shown(key): as_shown(part) for key, part in tree.items()}
         if any(tree.get(key) is not part for key, part in parts.items()):
-            printable = parts
+            safe = parts
     elif type(tree) in (list, tuple):
         items = type(tree)(map(as_shown, tree))
         if not all(map(operator.is_, items, tree)):
-            printable = items
-    result: AnyTree = printable
+            safe = items
+    result: AnyTree = safe
     return result
 
 
@@ -408,7 +408,7 @@ def field_path(location: Iterable[int | str]) -> str:
     path = ""
     for part in location:
         is_position = isinstance(part, int)
-        path += f"[{part}]" if is_position else f".{shown(clipped(str(part)))}"
+        path += f"[{part}]" if is_position else f".{printable(clipped(str(part)))}"
     return path.removeprefix(".")
 
 
@@ -424,7 +424,7 @@ def _quoted(value: object) -> str:
 def canonical_json(tree: Any) -> str:
     """The one text form of our files; invisible characters stand by their number."""
     text = json.dumps(tree, ensure_ascii=False, allow_nan=False, indent=1)
-    return shown(text, keep="\n") + "\n"
+    return printable(text, keep="\n") + "\n"
 
 
 def write_files(

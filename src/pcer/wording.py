@@ -15,7 +15,7 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from pcer.errors import alike
+from pcer.errors import normalised
 
 NOTHING = "–"
 
@@ -135,7 +135,7 @@ def _parts_of(name: SettingName) -> tuple[str, str]:
 
 def _plain_name(name: object) -> str:
     """A setting's name without what people write in different ways."""
-    text = re.sub(r"(ε|epsilon|eps)\s*=?\s*(?=[\d.e-]+$)", "", alike(str(name)))
+    text = re.sub(r"(ε|epsilon|eps)\s*=?\s*(?=[\d.e-]+$)", "", normalised(str(name)))
     text = re.sub("(no-dp|without privacy|inf)$", "none", text)
     model, comma, epsilon = text.rpartition(", ")
     with suppress(ValueError):

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from pcer.attacks import BudgetScores, attack_models
+from pcer.attacks import SettingScores, attack_models
 from pcer.attacks.pooled import PairedPool, Sides, clustered_auc
 from pcer.attacks.ranking import Ranked, rank
 from pcer.attacks.sums import Groups
@@ -46,7 +46,7 @@ def pooled_auc(scores, member) -> SimpleNamespace:
 
 def sweep(
     rng, *, n_models=10, n_records=300, n_groups=2, shift=1.0, missing=0.0, **changes
-) -> BudgetScores:
+) -> SettingScores:
     """Models that remember records of group k by ``shift``, one number or by group."""
     labels = rng.integers(0, 2, n_records)
     group = rng.integers(0, n_groups, n_records)
@@ -61,9 +61,9 @@ def sweep(
         "group": group,
         "group_names": tuple("abcd"[:n_groups]),
     }
-    return BudgetScores(**(given | changes))
+    return SettingScores(**(given | changes))
 
 
-def rows_of(scores: BudgetScores) -> dict:
+def rows_of(scores: SettingScores) -> dict:
     """Pooled rows by cost and group."""
     return {(row.proxy, row.group): row for row in attack_models([scores])[0].rows}

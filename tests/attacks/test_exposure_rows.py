@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 
 import pcer
 from pcer.attacks import (
-    BudgetScores,
+    SettingScores,
     attack_models,
     exposure_from_scores,
     exposure_rows,
@@ -24,7 +24,7 @@ from pcer.attacks import (
 from pcer.attacks.exposure_rows import weaker_notes, with_costs
 from pcer.attacks.single import auc_advantage, confidence_of
 from pcer.errors import InputError
-from pcer.release.attack_kinds import PROXIES, Basis
+from pcer.release.attack_kinds import ATTACK_KINDS, Basis
 from pcer.release.build import Counted, CountedRun, ReleaseFacts, RunKey, build_release
 from pcer.release.file import Release
 from pcer.report.tables.tests import resolution_table
@@ -66,14 +66,14 @@ def counted(settings, attribute="x") -> Counted:
     )
 
 
-def release_of(*settings: BudgetScores, **how) -> Release:
+def release_of(*settings: SettingScores, **how) -> Release:
     (found,) = with_costs(
         [counted(settings)], [[one] for one in settings], FACTS, **how
     )
     return build_release(FACTS, found, file="made")
 
 
-def remembered(*, shift=(0.0, 1.0), seed=0, **changes) -> BudgetScores:
+def remembered(*, shift=(0.0, 1.0), seed=0, **changes) -> SettingScores:
     """Group b's records are remembered; one record has no known group."""
     scores = sweep(
         np.random.default_rng(seed), n_models=12, n_records=400, shift=shift, **changes
@@ -83,7 +83,7 @@ def remembered(*, shift=(0.0, 1.0), seed=0, **changes) -> BudgetScores:
 
 
 @pytest.fixture(scope="module")
-def views() -> list[BudgetScores]:
+def views() -> list[SettingScores]:
     """Two attributes; few records have no group, some always train; with ties."""
     rng = np.random.default_rng(0)
     first = sweep(rng, n_models=10, n_records=5_000, shift=0.3, missing=0.3)
@@ -133,7 +133,7 @@ def test_runs_are_those_of_each_groups_records_alone(views):
     assert "tpr_excess_at_1_percent" in found[1].runs[0]["z"]
 
 
-def several_seeds(n_seeds, rng, *, n_splits=8, n=600) -> BudgetScores:
+def several_seeds(n_seeds, rng, *, n_splits=8, n=600) -> SettingScores:
     """Models of one split resemble each other; membership plays no part in any."""
     labels = rng.integers(0, 2, n)
     group = np.arange(n) % 2
@@ -141,7 +141,7 @@ def several_seeds(n_seeds, rng, *, n_splits=8, n=600) -> BudgetScores:
     inside = np.array([rng.permutation(n) < 0.7 * n for _ in range(n_splits)])
     luck = rng.normal(size=(n_splits, n)) + rng.normal(size=n)
     scores = luck[split] + 0.3 * rng.normal(size=(len(split), n))
-    return BudgetScores(
+    return SettingScores(
         logits=scores * (2 * labels - 1),
         labels=labels,
         member=inside[split],
@@ -293,7 +293,7 @@ def test_the_account_and_the_noise_are_of_the_cost_that_was_chosen():
             # memorisation
             error = rows[name].null_error
             assert group.noise_level == pytest.approx(error / math.sqrt(2 * math.pi))
-        assert f"Exposure: {PROXIES[cost].label}" in resolution_table(audit).note
+        assert f"Exposure: {ATTACK_KINDS[cost].label}" in resolution_table(audit).note
 
 
 def test_what_is_measured_is_what_the_registry_lists():
@@ -301,10 +301,10 @@ def test_what_is_measured_is_what_the_registry_lists():
     (found,) = attack_models([scores])
     per_run = {name for rows in found.runs[0].values() for name in rows}
     of_one, of_several = (
-        {name for name, one in PROXIES.items() if one.basis is basis}
+        {name for name, one in ATTACK_KINDS.items() if one.basis is basis}
         for basis in (Basis.MODEL, Basis.MODELS)
     )
-    calibrated = {name for name, one in PROXIES.items() if one.is_calibrated}
+    calibrated = {name for name, one in ATTACK_KINDS.items() if one.is_calibrated}
     assert per_run == of_one | calibrated
     assert {row.proxy for row in found.rows} - of_one == of_several
 
@@ -406,6 +406,6 @@ def test_bad_scores_get_one_clear_sentence(change, message):
         "group": np.array([0, 1, 0, -1]),
         "group_names": ("a", "b"),
     }
-    BudgetScores(**good)
+    SettingScores(**good)
     with pytest.raises(ValueError, match=message):
-        BudgetScores(**{**good, **change})
+        SettingScores(**{**good, **change})

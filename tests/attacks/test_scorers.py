@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from pcer.attacks import attack_models, draw_coins, exposure_rows, scorers
-from pcer.attacks.scorers import BudgetScores, Scorer
+from pcer.attacks.scorers import Scorer, SettingScores
 from pcer.attacks.single import Advantage, auc_advantage, true_label_logit
 from pcer.release import attack_kinds
-from pcer.release.attack_kinds import AUC, PROXIES, Basis, Proxy
+from pcer.release.attack_kinds import ATTACK_KINDS, AUC, AttackKind, Basis
 from tests.attacks.one_group import sweep
 
-PLAIN = Proxy("plain_advantage", "plain", AUC, Basis.MODEL)
-CALIBRATED = Proxy(
+PLAIN = AttackKind("plain_advantage", "plain", AUC, Basis.MODEL)
+CALIBRATED = AttackKind(
     "calibrated_advantage",
     "calibrated",
     AUC,
@@ -22,12 +22,12 @@ CALIBRATED = Proxy(
 )
 
 
-def plain_scores(setting: BudgetScores):
+def plain_scores(setting: SettingScores):
     """The log odds of the true label, in single precision."""
     return true_label_logit(setting.logits, setting.labels).astype(np.float32)
 
 
-def calibrated_scores(setting: BudgetScores):
+def calibrated_scores(setting: SettingScores):
     """The same, beyond the average of the other models."""
     own = plain_scores(setting)
     others = (own.sum(axis=0) - own) / np.float32(len(own) - 1)
@@ -52,7 +52,7 @@ def test_an_attack_is_two_rows_and_works_in_single_precision(
     kind, scores_of, monkeypatch
 ):
     row = Scorer(kind=kind, scores=scores_of, statistic=own_statistic)
-    monkeypatch.setitem(PROXIES, kind.name, kind)
+    monkeypatch.setitem(ATTACK_KINDS, kind.name, kind)
     monkeypatch.setattr(scorers, "ATTACKS", (*scorers.ATTACKS, row))
     setting = sweep(np.random.default_rng(0), n_models=8, n_records=300)
     coins, _ = draw_coins([setting])
@@ -72,7 +72,7 @@ def test_an_attack_is_two_rows_and_works_in_single_precision(
 def test_an_attack_with_the_statistic_of_another_gives_its_numbers(monkeypatch):
     of_logits = {"scores": plain_scores, "statistic": auc_advantage}
     row = Scorer(kind=PLAIN, **of_logits)
-    monkeypatch.setitem(PROXIES, PLAIN.name, PLAIN)
+    monkeypatch.setitem(ATTACK_KINDS, PLAIN.name, PLAIN)
     monkeypatch.setattr(scorers, "ATTACKS", (*scorers.ATTACKS, row))
     setting = sweep(np.random.default_rng(0), n_models=2, n_records=60)
 
@@ -84,7 +84,7 @@ def test_an_attack_with_the_statistic_of_another_gives_its_numbers(monkeypatch):
 
 def test_an_attack_whose_models_are_too_few_is_not_run(monkeypatch):
     row = Scorer(kind=CALIBRATED, scores=calibrated_scores, statistic=own_statistic)
-    monkeypatch.setitem(PROXIES, CALIBRATED.name, CALIBRATED)
+    monkeypatch.setitem(ATTACK_KINDS, CALIBRATED.name, CALIBRATED)
     monkeypatch.setattr(scorers, "ATTACKS", (*scorers.ATTACKS, row))
     setting = sweep(np.random.default_rng(0), n_models=7, n_records=60)
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 import pcer
-from pcer.errors import shown
+from pcer.errors import printable
 from pcer.release.reading import parse_release
 from pcer.report import (
     to_junit,
@@ -45,7 +45,7 @@ def hostile() -> tuple[pcer.Audit, pcer.Release]:
 
 
 def unseen(text: str, *, besides: str = "\n") -> set[str]:
-    return {one for one in text if shown(one) != one and one not in besides}
+    return {one for one in text if printable(one) != one and one not in besides}
 
 
 def test_no_output_holds_what_cannot_be_seen(hostile, tmp_path):
@@ -75,7 +75,7 @@ def test_no_output_holds_what_cannot_be_seen(hostile, tmp_path):
         "latex": r"\textbackslash{}",
     }
     for name, (output, sign) in itertools.product(NAMES, backslash.items()):
-        assert shown(name).replace("\\", sign) in outputs[output]
+        assert printable(name).replace("\\", sign) in outputs[output]
     assert ElementTree.fromstring(outputs["junit"]) is not None
     assert json.loads(outputs["json"])["subject"]["groups"] == list(NAMES)
     path.write_text(page, encoding="utf-8")

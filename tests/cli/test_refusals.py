@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pcer.errors import shown
+from pcer.errors import printable
 from tests.commands import MODULE, SAMPLES, config, passed, write_people
 
 SAID = "--attribute sex --outcome benefit --split-kind random --out out"
@@ -345,6 +345,6 @@ def test_what_cannot_be_is_one_sentence_and_writes_nothing(
     told = done.stderr.splitlines()[-1]  # of an own table its columns are told before
     assert told.startswith("pcer: ")
     assert [part for part in sentence.split("…") if part not in told] == []
-    assert (done.stdout, shown(told)) == ("", told)
+    assert (done.stdout, printable(told)) == ("", told)
     assert "train loans.csv" in command or done.stderr.count("\n") == 1
     assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before

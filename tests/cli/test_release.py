@@ -10,7 +10,7 @@ import pytest
 from pcer import read_release
 from pcer.cli.training_data import account_table
 from pcer.data import TablePlan, read_table
-from pcer.errors import shown
+from pcer.errors import printable
 from pcer.report.formats.terminal import terminal_text
 from tests.commands import passed, refusal
 
@@ -167,7 +167,7 @@ def test_an_own_table_is_shown_column_by_column_and_names_are_spelt():
     )
     told = terminal_text([table])
     assert r"x\u001b[31m\u202e" in told
-    assert told == shown(told, keep="\n")
+    assert told == printable(told, keep="\n")
 
 
 def test_datasets_are_listed_with_sizes_licences_and_a_warning():

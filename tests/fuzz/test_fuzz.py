@@ -20,7 +20,7 @@ import pcer
 from pcer.auditing.record import parse_plan
 from pcer.cli.audit import print_audits
 from pcer.data import TablePlan, read_table
-from pcer.errors import PcerError, shown
+from pcer.errors import PcerError, printable
 from pcer.files import parse_json
 from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import Disclosure
@@ -313,7 +313,7 @@ def audit_one(chance: random.Random, folder: Path) -> None:
     with redirect_stdout(io.StringIO()) as terminal:
         print_audits([audit], chance.choice(["summary", "short", "full", "paper"]))
     for text in (*texts, terminal.getvalue()):
-        hidden = {one for one in text if shown(one, keep="\n") != one}
+        hidden = {one for one in text if printable(one, keep="\n") != one}
         assert not hidden, f"{hidden!r} in an output"
     assert to_report([audit], [release]).endswith("</html>\n")
     assert verify_audit(tree, [release]) is None, "its own audit differs"
@@ -432,7 +432,7 @@ def outcome(target: str, seed: int, folder: Path) -> str:
         return "answered"
     except PcerError as error:
         text = str(error)
-        is_sentence = text and shown(text) == text and len(text) < 4_000
+        is_sentence = text and printable(text) == text and len(text) < 4_000
         return "refused" if is_sentence else f"{seed}: not one sentence: {text!r}"
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from skops.card import Card
 
 import pcer
-from pcer.errors import shown
+from pcer.errors import printable
 from pcer.integrations.card import card_sections, to_card
 from pcer.release.reading import parse_release
 from pcer.wording import setting_name
@@ -59,9 +59,12 @@ def test_hugging_face_reads_back_every_number_and_name(make):
     (dataset,) = {
         (one.dataset_name, one.dataset_config) for one in card.data.eval_results
     }
-    assert dataset == (shown(found.subject.dataset), shown(found.subject.attribute))
+    assert dataset == (
+        printable(found.subject.dataset),
+        printable(found.subject.attribute),
+    )
     names = " ".join(one.metric_name for one in card.data.eval_results)
-    assert [g for g in found.subject.groups if shown(g) not in names] == []
+    assert [g for g in found.subject.groups if printable(g) not in names] == []
     again = ModelCard(str(card))
     assert again.data.to_dict() == card.data.to_dict()
     assert again.text == card.text

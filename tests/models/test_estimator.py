@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import pcer
 from pcer.attacks import (
-    BudgetScores,
+    SettingScores,
     attack_models,
     draw_coins,
     exposure_rows,
@@ -75,7 +75,7 @@ def test_counts_and_costs_are_those_of_a_loop(estimator):
                         + ("p" if answer[r] else "n")
                     ] += 1
                 assert table.model_dump() == cells
-    scores = BudgetScores(
+    scores = SettingScores(
         logits=logits,
         labels=Y,
         member=member,

@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import pcer
 from pcer.models.splits import random_splits
-from pcer.release.attack_kinds import PROXIES
+from pcer.release.attack_kinds import ATTACK_KINDS
 from pcer.release.disclosure import Detail, coarsened
 from pcer.release.file import Release
 from pcer.release.panel import panels
@@ -168,7 +168,7 @@ def test_lira_of_one_model_says_nothing_of_the_coarse_tables_of_others():
         release(forest, certain_cells=c, least_people=5, **given) for c in (True, False)
     )
     assert 0 < made.disclosure.n_coarse_tables < 16
-    by_shadows = {name for name, one in PROXIES.items() if one.is_calibrated}
+    by_shadows = {name for name, one in ATTACK_KINDS.items() if one.is_calibrated}
     assert attacks_of_one_model(exact) - attacks_of_one_model(made) == by_shadows
     assert by_shadows <= {row.proxy for row in made.pooled_exposure}
 

@@ -10,7 +10,7 @@ import pcer
 from pcer.errors import PlanError
 from pcer.paper.comparisons import agreement
 from pcer.release import attack_kinds
-from pcer.release.attack_kinds import PROXIES, Basis
+from pcer.release.attack_kinds import ATTACK_KINDS, Basis
 from pcer.release.reading import parse_release
 from tests.worlds.releases import World, simulate
 
@@ -37,10 +37,10 @@ def test_a_row_is_all_that_a_cost_needs():
     rows = [
         one
         for one in vars(attack_kinds).values()
-        if isinstance(one, attack_kinds.Proxy)
+        if isinstance(one, attack_kinds.AttackKind)
     ]
-    assert list(PROXIES.values()) == rows
-    assert len({one.short for one in rows}) == len(rows) == len(PROXIES)
+    assert list(ATTACK_KINDS.values()) == rows
+    assert len({one.short for one in rows}) == len(rows) == len(ATTACK_KINDS)
     assert {one.basis for one in rows} == set(Basis) - {Basis.ELSEWHERE}
     assert all((one.least_models > 1) == (one.basis is Basis.MODELS) for one in rows)
 
@@ -55,9 +55,9 @@ def test_what_the_docs_say_of_a_cost_is_what_its_row_says():
         Basis.COUNTS: "counts",
         Basis.TRAINING: "training",
     }
-    assert lines.keys() & PROXIES.keys()
-    for name in lines.keys() & PROXIES.keys():
-        proxy = PROXIES[name]
+    assert lines.keys() & ATTACK_KINDS.keys()
+    for name in lines.keys() & ATTACK_KINDS.keys():
+        proxy = ATTACK_KINDS[name]
         (found, scale, *_) = lines[name].split(" | ")
         assert found.split(", ")[0] == places.get(proxy.basis, "per model")
         assert scale == proxy.scale.unit.replace("1/2", "½")

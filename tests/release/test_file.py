@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 import pcer
-from pcer.errors import InputError, shown
+from pcer.errors import InputError, printable
 from pcer.files import field_path, read_json
 from pcer.release.file import release_schema, write_release
 from pcer.release.reading import LIMITS, Limits, parse_release, read_release
@@ -99,7 +99,9 @@ def refused(tree: Any, **limits: Any) -> InputError | None:
 def names_in(tree: Any) -> set[str]:
     """Every key inside, as a path shows it."""
     inside = places(tree) if isinstance(tree, dict | list) else ()
-    return {shown(part) for path in inside for part in path if isinstance(part, str)}
+    return {
+        printable(part) for path in inside for part in path if isinstance(part, str)
+    }
 
 
 @pytest.mark.parametrize("field", BAD_FILES)

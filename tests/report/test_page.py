@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pcer
 from pcer.auditing.sentences import cards
-from pcer.errors import shown
+from pcer.errors import printable
 from pcer.report.packed import FORMS, ROWS, pack, unpack
 from pcer.report.page import explained, glossary, to_report
 from pcer.report.table import template
@@ -107,7 +107,7 @@ def test_the_policy_names_exactly_the_scripts(page):
 def test_hostile_names_are_text():
     page = Html(render(pages.hostile_audit()))
     for name in HOSTILE:
-        assert shown(name) in page.text, name
+        assert printable(name) in page.text, name
     tags = [tag for tag, _ in page.elements]
     assert tags.count("script") == 2
     for _, attributes in page.elements:

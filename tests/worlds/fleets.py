@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from pcer.attacks import BudgetScores, Divisions, attack_models, log_odds
+from pcer.attacks import Divisions, SettingScores, attack_models, log_odds
 from pcer.attacks.attack import coin_panel
 from pcer.release.panel import Panel, PooledExposures
 
@@ -59,9 +59,9 @@ def fleet(model, drawn: People, n_models: int, rng) -> Fleet:
 
 def scores_of(
     made: Fleet, *, dtype=np.float64, from_probabilities=True
-) -> BudgetScores:
+) -> SettingScores:
     """As an estimator's scores come to the attacks."""
-    return BudgetScores(
+    return SettingScores(
         logits=log_odds(made.probability).astype(dtype),
         labels=made.labels,
         member=made.member,
@@ -72,7 +72,7 @@ def scores_of(
     )
 
 
-def exact_panel(scores: BudgetScores, codes) -> Panel:
+def exact_panel(scores: SettingScores, codes) -> Panel:
     """What an audit would see of divisions (division, record), each attacked like a real one."""
     views = [replace(scores, group=row.astype(np.int64)) for row in codes]
     found: dict[str, list] = {}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from pcer.attacks import BudgetScores, beyond_reference, log_odds
+from pcer.attacks import SettingScores, beyond_reference, log_odds
 
 GROUPS = ("men", "women")
 
@@ -56,13 +56,13 @@ def draw_model(world: OneModel, rng: np.random.Generator) -> DrawnModel:
     )
 
 
-def scores_of(drawn: DrawnModel) -> BudgetScores:
+def scores_of(drawn: DrawnModel) -> SettingScores:
     """The same as attacks take it."""
     logits = log_odds(drawn.score)
     held = beyond_reference(
         np.where(drawn.label, logits, -logits), drawn.reference, drawn.label
     )
-    return BudgetScores(
+    return SettingScores(
         logits=logits[None],
         labels=drawn.label.astype(np.int64),
         member=drawn.member[None],

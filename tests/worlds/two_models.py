@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from pcer.attacks import BudgetScores, attack_models, log_odds
+from pcer.attacks import SettingScores, attack_models, log_odds
 from pcer.release.file import Release
 from tests.worlds.people import count_records
 from tests.worlds.releases import runs_of, written
@@ -127,7 +127,7 @@ def released(
     ]
     runs, rows = runs_of(*parts, split=f"{name} "), []
     if attack is not None:
-        scores = BudgetScores(
+        scores = SettingScores(
             logits=np.where(label == 1, sweep.scores, -sweep.scores),
             labels=label.astype(np.int64),
             member=sweep.splits,

@@ -6,13 +6,13 @@ from pcer.attacks.attack import attack_models
 from pcer.attacks.exposure_rows import count_models, exposure_from_scores, with_costs
 from pcer.attacks.permutation import permutation_tests
 from pcer.attacks.placebo import check_with_coins, draw_coins, placebo_groupings
-from pcer.attacks.scorers import BudgetScores
+from pcer.attacks.scorers import SettingScores
 from pcer.attacks.single import beyond_reference, log_odds
 from pcer.attacks.sums import Divisions
 
 __all__ = [
-    "BudgetScores",
     "Divisions",
+    "SettingScores",
     "attack_models",
     "beyond_reference",
     "check_with_coins",

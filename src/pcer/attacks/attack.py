@@ -22,8 +22,8 @@ from pcer.attacks import pooled, single
 from pcer.attacks.pooled import PairedPool, Pool, RankedPool, Rate
 from pcer.attacks.ranking import rank
 from pcer.attacks.scorers import (
-    BudgetScores,
     Scorer,
+    SettingScores,
     record_blocks,
     scorers_by_scores,
     true_label_confidence,
@@ -71,7 +71,7 @@ class Attacked:
 class View(NamedTuple):
     """The groups of one attribute, real and made-up."""
 
-    scores: BudgetScores
+    scores: SettingScores
     groups: Groups
     placebos: Divisions | None
 
@@ -107,7 +107,7 @@ class Pools:
 
 
 def attack_models(
-    scores: Sequence[BudgetScores], coins: Sequence[Divisions | None] = ()
+    scores: Sequence[SettingScores], coins: Sequence[Divisions | None] = ()
 ) -> list[Attacked]:
     """Run every attack that the models of one setting allow, for every attribute.
 
@@ -135,7 +135,7 @@ def attack_models(
     return attacked
 
 
-def _require_same_models(scores: Sequence[BudgetScores]) -> None:
+def _require_same_models(scores: Sequence[SettingScores]) -> None:
     first = scores[0]
     for view in scores:
         if any(getattr(view, name) is not getattr(first, name) for name in SHARED):
@@ -144,7 +144,7 @@ def _require_same_models(scores: Sequence[BudgetScores]) -> None:
             )
 
 
-def _paired_pools(models: BudgetScores) -> tuple[dict[str, PairedPool], FloatArray]:
+def _paired_pools(models: SettingScores) -> tuple[dict[str, PairedPool], FloatArray]:
     """The paired attacks that the models allow, and the models' luck."""
     shape = models.member.shape
     pools = {}
@@ -167,7 +167,7 @@ def _paired_pools(models: BudgetScores) -> tuple[dict[str, PairedPool], FloatArr
 
 
 def _ranked_pools(
-    models: BudgetScores, views: Sequence[View]
+    models: SettingScores, views: Sequence[View]
 ) -> tuple[dict[Scorer, RankedPool], list[list[ModelResults]]]:
     """Attacks that rank records: over all models, and by attribute and model."""
     pools: dict[Scorer, RankedPool] = {}
@@ -193,7 +193,7 @@ def _results_of(view: View, found: Found) -> ModelResults:
 
 
 def _with_values(
-    pools: Mapping[Scorer, RankedPool], models: BudgetScores
+    pools: Mapping[Scorer, RankedPool], models: SettingScores
 ) -> dict[Scorer, RankedPool]:
     """The filled pools that have a value for some group."""
     for scorer, pool in pools.items():
@@ -203,7 +203,7 @@ def _with_values(
 
 
 def _empty_pool(
-    scorer: Scorer, models: BudgetScores, views: Sequence[View]
+    scorer: Scorer, models: SettingScores, views: Sequence[View]
 ) -> RankedPool:
     """A pool for real groups, for all placebo groups at once, and for exact ones."""
     divisions = [view.groups for view in views]
@@ -218,7 +218,7 @@ def _empty_pool(
 
 def _add_model(
     pools: Mapping[Scorer, RankedPool],
-    models: BudgetScores,
+    models: SettingScores,
     scores: FloatArray,
     model: int,
 ) -> Found:
@@ -314,7 +314,7 @@ def _pooled_exposures(
 
 
 def _with_chance_errors(
-    exposures: PooledExposures, scores: BudgetScores, groups: Groups
+    exposures: PooledExposures, scores: SettingScores, groups: Groups
 ) -> PooledExposures:
     """One model's exposures, with errors of at least those of an AUC at chance.
 
@@ -361,7 +361,7 @@ def pooled_row(exposures: PooledExposures, k: int, **key: Any) -> PooledExposure
 
 
 def coin_panel(
-    models: BudgetScores, coins: Divisions, costs: Mapping[str, Pool]
+    models: SettingScores, coins: Divisions, costs: Mapping[str, Pool]
 ) -> Panel:
     """What an audit would see of all placebo groups, one after the other."""
     train = _counts(models, models.member, coins)
@@ -390,7 +390,7 @@ def coin_panel(
     )
 
 
-def _counts(models: BudgetScores, side: BoolArray, coins: Divisions) -> Counts:
+def _counts(models: SettingScores, side: BoolArray, coins: Divisions) -> Counts:
     """Confusion counts (model, placebo group) of each model's records on one side."""
     answers = models.answers
     positive = models.labels == 1

@@ -24,17 +24,17 @@ from pcer.attacks.placebo import (
     one_by_one,
 )
 from pcer.attacks.pooled import clustered_auc
-from pcer.attacks.scorers import BudgetScores
+from pcer.attacks.scorers import SettingScores
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.attack_kinds import (
+    ATTACK_KINDS,
     AUC_ADVANTAGE,
     LIRA,
     PAIRED_GAP,
-    PROXIES,
     RATE,
+    AttackKind,
     Basis,
-    Proxy,
 )
 from pcer.release.build import (
     Counted,
@@ -59,7 +59,7 @@ Result = TypeVar("Result")
 
 def count_models(
     attribute: Attribute,
-    settings: Sequence[BudgetScores],
+    settings: Sequence[SettingScores],
     models: Sequence[tuple[int, str]],
 ) -> Counted:
     """Counts of every setting's models, which have these seeds and splits.
@@ -87,7 +87,7 @@ def count_models(
 
 def with_costs(
     counted: Sequence[Counted],
-    settings: Sequence[Sequence[BudgetScores]],
+    settings: Sequence[Sequence[SettingScores]],
     facts: ReleaseFacts,
     *,
     no_coin: str = "",
@@ -133,7 +133,7 @@ def with_costs(
     return released
 
 
-def _drawn(views: Sequence[BudgetScores], facts: ReleaseFacts, no_coin: str) -> Drawn:
+def _drawn(views: Sequence[SettingScores], facts: ReleaseFacts, no_coin: str) -> Drawn:
     """Placebo groupings of one attribute, where the splits are random."""
     if facts.split_kind != "random":
         return Drawn(None, "")
@@ -177,7 +177,7 @@ def _with_results(
 
 
 def not_computed(
-    settings: Sequence[BudgetScores], attacked: Sequence[Attacked]
+    settings: Sequence[SettingScores], attacked: Sequence[Attacked]
 ) -> dict[str, str]:
     """By attack, why some setting does not have it."""
     reasons: dict[str, str] = {}
@@ -192,17 +192,17 @@ def not_computed(
     return reasons
 
 
-def _expected() -> list[Proxy]:
+def _expected() -> list[AttackKind]:
     """Attacks that every release should have.
 
     TPR at a small FPR is not among them: it needs thousands of people in a group.
     """
     of_scores = (Basis.MODEL, Basis.MODELS)
-    kinds = [kind for kind in PROXIES.values() if kind.basis in of_scores]
+    kinds = [kind for kind in ATTACK_KINDS.values() if kind.basis in of_scores]
     return [kind for kind in kinds if kind.scale is not RATE]
 
 
-def _reason(setting: BudgetScores, kind: Proxy) -> str:
+def _reason(setting: SettingScores, kind: AttackKind) -> str:
     """Why a setting has no such attack."""
     if not setting.has_probabilities and kind is not PAIRED_GAP:
         return (
@@ -219,7 +219,7 @@ def _reason(setting: BudgetScores, kind: Proxy) -> str:
     )
 
 
-def few_split_notes(settings: Sequence[BudgetScores]) -> list[str]:
+def few_split_notes(settings: Sequence[SettingScores]) -> list[str]:
     """A note for each number of splits that is too small for LiRA and RMIA."""
     few = {view.n_splits: None for view in settings if view.n_splits < LEAST_MODELS}
     return [
@@ -230,7 +230,7 @@ def few_split_notes(settings: Sequence[BudgetScores]) -> list[str]:
 
 
 def weaker_notes(
-    settings: Sequence[BudgetScores], attacked: Sequence[Attacked]
+    settings: Sequence[SettingScores], attacked: Sequence[Attacked]
 ) -> list[str]:
     """A note where LiRA is weaker than the plain loss attack by more than 3 errors."""
     weaker: list[str] = []
@@ -250,7 +250,7 @@ def weaker_notes(
     ]
 
 
-def _weaker_groups(setting: BudgetScores, difference: FloatArray) -> list[str]:
+def _weaker_groups(setting: SettingScores, difference: FloatArray) -> list[str]:
     """Groups of one setting whose mean (record,) difference is far above its error."""
     weaker = []
     for k, name in enumerate(setting.group_names):

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from pcer.attacks.attack import Attacked
 from pcer.attacks.permutation import DRAWS, SEED, Permutations, permutation_tests
-from pcer.attacks.scorers import BudgetScores
+from pcer.attacks.scorers import SettingScores
 from pcer.attacks.sums import Divisions
 from pcer.measuring.measure import finite_or_none
 from pcer.measuring.plan import Plan
@@ -77,7 +77,7 @@ class Drawn(NamedTuple):
     reason: str
 
 
-def draw_coins(scores: Sequence[BudgetScores], *, n_draws: int = PLACEBOS) -> Drawn:
+def draw_coins(scores: Sequence[SettingScores], *, n_draws: int = PLACEBOS) -> Drawn:
     """Placebo groupings that could have been released, or None and the reason.
 
     Scores are of every setting, all beside the same attribute. A release has no group
@@ -116,7 +116,7 @@ def draw_coins(scores: Sequence[BudgetScores], *, n_draws: int = PLACEBOS) -> Dr
     return Drawn(Divisions(codes[:n_draws], n_groups, n_exact), "")
 
 
-def _distinct_splits(scores: Sequence[BudgetScores]) -> BoolArray:
+def _distinct_splits(scores: Sequence[SettingScores]) -> BoolArray:
     """(split, record) who is trained on, in every split of any setting."""
     splits = {}
     for view in scores:
@@ -133,7 +133,7 @@ def _is_whole(divisions: Divisions, splits: BoolArray) -> BoolArray:
 
 
 def check_with_coins(
-    settings: Sequence[BudgetScores],
+    settings: Sequence[SettingScores],
     attacked: Sequence[Attacked],
     coins: Divisions,
     *,
@@ -229,7 +229,7 @@ def _attacks(attacked: Sequence[Attacked]) -> list[str]:
 
 
 def _permutation_tasks(
-    first: BudgetScores,
+    first: SettingScores,
     attacked: Sequence[Attacked],
     pairs: Sequence[GroupPair],
     n_permutations: int,

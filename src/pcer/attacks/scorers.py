@@ -24,14 +24,14 @@ import numpy.typing as npt
 from pcer.attacks import lira, single
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import attack_kinds
-from pcer.release.attack_kinds import Proxy
+from pcer.release.attack_kinds import AttackKind
 
 # Records whose models are compared at a time: memory does not grow with their number.
 BLOCK = 2048
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BudgetScores:
+class SettingScores:
     """Scores of every record by all models of one setting, checked once.
 
     Attributes:
@@ -131,7 +131,7 @@ class BudgetScores:
         return None if math.isinf(self.epsilon) else self.epsilon
 
 
-Scores = Callable[[BudgetScores], FloatArray | None]
+Scores = Callable[[SettingScores], FloatArray | None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -151,14 +151,14 @@ class Scorer:
             that of an AUC at chance.
     """
 
-    kind: Proxy
+    kind: AttackKind
     scores: Scores
     statistic: single.Attack
-    scored: Callable[[BudgetScores], BoolArray] | None = None
+    scored: Callable[[SettingScores], BoolArray] | None = None
     is_error_at_least_chance: bool = False
 
 
-def scorers_by_scores(setting: BudgetScores) -> list[tuple[Scores, list[Scorer]]]:
+def scorers_by_scores(setting: SettingScores) -> list[tuple[Scores, list[Scorer]]]:
     """The attacks that a setting may allow: those that share their scores together."""
     if not setting.has_probabilities:
         return []
@@ -175,17 +175,17 @@ def record_blocks(n_records: int) -> Iterator[slice]:
         yield slice(first, first + BLOCK)
 
 
-def true_label_logits(setting: BudgetScores) -> FloatArray:
+def true_label_logits(setting: SettingScores) -> FloatArray:
     """Log odds that each model gives the true label."""
     return single.true_label_logit(setting.logits, setting.labels)
 
 
-def beyond_references(setting: BudgetScores) -> FloatArray | None:
+def beyond_references(setting: SettingScores) -> FloatArray | None:
     """Log odds of the true label beyond those of models that never saw the record."""
     return setting.reference
 
 
-def lira_scores(setting: BudgetScores) -> FloatArray:
+def lira_scores(setting: SettingScores) -> FloatArray:
     """LiRA's likelihood ratios; NaN for a model whose others reveal who was out."""
     standing, difference = np.empty((2, *setting.member.shape))
     for block, logit in _cut_logits(setting):
@@ -206,14 +206,14 @@ def lira_scores(setting: BudgetScores) -> FloatArray:
     return scores
 
 
-def lira_scored(setting: BudgetScores) -> BoolArray:
+def lira_scored(setting: SettingScores) -> BoolArray:
     """(record,) whether every target has other models with it in, and with it out."""
     first_of_split = np.unique(setting.split, return_index=True)[1]
     n_in = setting.member[first_of_split].sum(axis=0)
     return np.asarray((n_in > 1) & (n_in < setting.n_splits - 1))
 
 
-def offline_lira_scores(setting: BudgetScores) -> FloatArray:
+def offline_lira_scores(setting: SettingScores) -> FloatArray:
     """Distances from the other models without the record."""
     scores = np.empty(setting.member.shape)
     for block, logit in _cut_logits(setting):
@@ -222,7 +222,7 @@ def offline_lira_scores(setting: BudgetScores) -> FloatArray:
     return scores
 
 
-def rmia_scores(setting: BudgetScores) -> FloatArray:
+def rmia_scores(setting: SettingScores) -> FloatArray:
     """Probabilities of the true label over the average of the other models."""
     scores = np.empty(setting.member.shape)
     for block in record_blocks(len(setting.labels)):
@@ -232,13 +232,13 @@ def rmia_scores(setting: BudgetScores) -> FloatArray:
     return scores
 
 
-def true_label_confidence(setting: BudgetScores, block: slice) -> FloatArray:
+def true_label_confidence(setting: SettingScores, block: slice) -> FloatArray:
     """(model, record) probabilities of the true label, for a block of records."""
     logit = single.true_label_logit(setting.logits[:, block], setting.labels[block])
     return single.confidence_of(logit)
 
 
-def _cut_logits(setting: BudgetScores) -> Iterator[tuple[slice, FloatArray]]:
+def _cut_logits(setting: SettingScores) -> Iterator[tuple[slice, FloatArray]]:
     """By block of records, log odds of the true label, cut where LiRA cuts them."""
     largest = math.inf
     if setting.from_probabilities:

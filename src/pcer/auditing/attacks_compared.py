@@ -21,7 +21,7 @@ from pcer.measuring.evidence import Evidence, Tested
 from pcer.measuring.measure import finite_or_none
 from pcer.measuring.plan import SHARPEST
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.release.attack_kinds import GAP, LIRA, Proxy, proxy_named
+from pcer.release.attack_kinds import GAP, LIRA, AttackKind, attack_kind
 from pcer.release.file import Release
 from pcer.statistics import SIGNIFICANCE
 from pcer.wording import capital, listed, plural_ending, say
@@ -30,7 +30,7 @@ from pcer.wording import capital, listed, plural_ending, say
 def choice_words(tested: Tested) -> str:
     """How the attacks were chosen, and which stronger one is missing."""
     attacks = tested.attacks
-    chosen = listed([proxy_named(attack).phrase for attack in attacks])
+    chosen = listed([attack_kind(attack).phrase for attack in attacks])
     if tested.plan.cost != SHARPEST:
         return say("choice", "planned", attacks=chosen)
 
@@ -47,7 +47,7 @@ def choice_words(tested: Tested) -> str:
 
     n_excluded = _most_excluded(tested.release)
     left_out = [
-        f"{proxy_named(attack).phrase} {n_excluded[attack]:,}"
+        f"{attack_kind(attack).phrase} {n_excluded[attack]:,}"
         for attack in attacks
         if n_excluded[attack] > 0
     ]
@@ -58,7 +58,7 @@ def choice_words(tested: Tested) -> str:
     return " ".join(sentences)
 
 
-def silent_attacks(tested: Tested) -> list[Proxy]:
+def silent_attacks(tested: Tested) -> list[AttackKind]:
     """Stronger attacks that were possible and are absent without a reason."""
     return [proxy for proxy, reason in stronger_attacks(tested) if reason is None]
 

@@ -30,7 +30,7 @@ from pcer.measuring.pair_tests import compare_pairs
 from pcer.measuring.plan import Policy
 from pcer.measuring.variances import bonferroni_z
 from pcer.metrics import FloatArray
-from pcer.release.attack_kinds import attack_named, proxy_named
+from pcer.release.attack_kinds import attack_kind, attack_named
 from pcer.release.records import Run, TestTable, TrainTable
 from pcer.wording import listed, some_of
 
@@ -140,7 +140,7 @@ def _missing_attacks(policy: Policy, tested: Tested) -> Iterator[tuple[str, str]
     """Required attacks that are not released, or not with all their errors."""
     for name in policy.required_costs:
         attack = attack_named(name, tested.measured)
-        phrase = proxy_named(attack).phrase
+        phrase = attack_kind(attack).phrase
         by_setting = tested.measured.get(attack, ())
         if not by_setting:
             yield "required_costs", f"{phrase} is not released"
@@ -164,7 +164,7 @@ def statement_met(audit: Audit, statement: str) -> str | None:
 
     places = list(dict.fromkeys(places))
     settings = [audit.budgets[place] for place in places if isinstance(place, int)]
-    attacks = [proxy_named(place) for place in places if isinstance(place, str)]
+    attacks = [attack_kind(place) for place in places if isinstance(place, str)]
     named = [setting.name.full for setting in settings]
     named += [f"by {attack.phrase}" for attack in attacks]
     where = some_of(named, MOST_NAMED) if named else "Algorithm 1 over the floor grid"
@@ -234,7 +234,7 @@ def _bounded(audit: Audit, tested: Tested) -> list[tuple[BudgetResult, Measured]
     bounded = []
     for attack, by_setting in tested.measured.items():
         decides = attack == audit.cost
-        if not decides and proxy_named(attack).scale.per_success is None:
+        if not decides and attack_kind(attack).scale.per_success is None:
             continue
         for setting, measured in zip(audit.budgets, by_setting, strict=True):
             # A value without its error is not known; one that some run lacks, absent.

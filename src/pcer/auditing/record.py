@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from pcer import files
 from pcer.display import Shown, ShownAudit
-from pcer.errors import InputError, spelt
+from pcer.errors import InputError, escaped
 from pcer.files import MAX_BYTES, Record, require_format
 from pcer.measuring.checks.table import DeclarationFinding
 from pcer.measuring.evidence import PlaceboCheck
@@ -27,7 +27,7 @@ from pcer.measuring.plan import Plan
 from pcer.measuring.verdict import GUARDED, BudgetVerdict, Verdict
 from pcer.metrics import NO_DP
 from pcer.paper.records import AsPublished, Disparity, FloorRow, NullPicture, Summary
-from pcer.release.attack_kinds import SPENT, Proxy, proxy_named
+from pcer.release.attack_kinds import SPENT, AttackKind, attack_kind
 from pcer.release.file import Release
 from pcer.release.records import Outcome, SplitKind
 from pcer.statistics import SIGNIFICANCE
@@ -341,9 +341,9 @@ class Result(Shown):
         cost: str
 
     @property
-    def proxy(self) -> Proxy:
+    def proxy(self) -> AttackKind:
         """The attack behind ``cost``."""
-        return proxy_named(self.cost)
+        return attack_kind(self.cost)
 
     def to_tree(self) -> dict[str, Any]:
         """Plain objects, numbers rounded as they are written."""
@@ -480,7 +480,7 @@ def result_json(tree: Any) -> str:
 
     Releases are named by the digest of their text, and so keep their "<".
     """
-    return files.canonical_json(tree).replace("<", spelt("<"))
+    return files.canonical_json(tree).replace("<", escaped("<"))
 
 
 def rounded(tree: Any) -> Any:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, TextIO
 
-from pcer.errors import OutputError, shown
+from pcer.errors import OutputError, printable
 
 SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -68,7 +68,7 @@ class Stopped(BaseException):
             sentence = "pcer: stopped"
             if self.kept:
                 sentence += f"; {self.kept}; run the same command again to resume"
-            print(shown(f"{sentence}."), file=sys.stderr, flush=True)
+            print(printable(f"{sentence}."), file=sys.stderr, flush=True)
 
 
 def listen() -> None:

@@ -23,7 +23,7 @@ from rich.text import Text
 
 from pcer._version import __version__
 from pcer.cli.process import KEPT
-from pcer.errors import shown
+from pcer.errors import printable
 from pcer.measuring.verdict import BUDGET_VERDICTS
 from pcer.report.formats.terminal import NARROWEST, WIDTH, terminal_parts, wrapped
 from pcer.report.table import Lines, Table
@@ -41,7 +41,7 @@ QUIET = ContextVar("QUIET", default=False)  # no progress and no notes: --quiet
 
 def say(sentence: str, *, err: bool = False) -> None:
     """Print one line, with names made safe to display."""
-    typer.echo(shown(sentence), err=err)
+    typer.echo(printable(sentence), err=err)
 
 
 def note(sentence: str, *, err: bool = True, wraps: bool = False) -> None:
@@ -131,7 +131,9 @@ class Display(bars.Progress):
         self.done = done
         self.total = total
         self.found = found
-        self.update(self._task, description=shown(doing), completed=done, total=total)
+        self.update(
+            self._task, description=printable(doing), completed=done, total=total
+        )
 
     def counter(
         self, name: str, *, doing: str = "training"
@@ -151,7 +153,7 @@ class Display(bars.Progress):
     def step(self, name: str) -> Callable[[str], None]:
         """A callback for the steps after the models are trained and attacked."""
         return lambda doing: self.update(
-            self._task, description=shown(f"{doing} {name}")
+            self._task, description=printable(f"{doing} {name}")
         )
 
     def kept(self) -> str:

@@ -26,7 +26,7 @@ from pcer.data.task import (
     encode,
     is_missing,
 )
-from pcer.errors import InputError, alike, confusable, require_at_least
+from pcer.errors import InputError, confusable, normalised, require_at_least
 from pcer.metrics import IntArray
 from pcer.release.columns import Coded, column_of
 from pcer.release.disclosure import LEAST_PEOPLE
@@ -220,7 +220,7 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
 def _require_usable(content: pa.Table, file: str) -> None:
     """Raise InputError unless there are records, and names that differ visibly."""
     names = content.column_names
-    if not all(alike(name) for name in names):
+    if not all(normalised(name) for name in names):
         raise InputError(
             f"{file} has a column without a visible name; name it in the header."
         )

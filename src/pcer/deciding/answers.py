@@ -26,7 +26,7 @@ from pcer.deciding.candidates import (
 )
 from pcer.files import Record
 from pcer.measuring import exposure, measure, variances
-from pcer.release.attack_kinds import proxy_named
+from pcer.release.attack_kinds import attack_kind
 from pcer.statistics import POWER_QUANTILE
 from pcer.wording import SettingName, capital, decimals, listed, say
 
@@ -231,7 +231,7 @@ def _form(answer: Answer, decisive: Standing) -> str:
 
 def _subject(number: Checked) -> str:
     """What a sentence calls the number."""
-    attack = "" if number.attack is None else proxy_named(number.attack).label
+    attack = "" if number.attack is None else attack_kind(number.attack).label
     return say("recommend", number.what, groups=listed(number.groups), attack=attack)
 
 

@@ -43,7 +43,7 @@ from pcer.measuring.measure import finite_or_none
 from pcer.measuring.plan import Plan
 from pcer.metrics import FloatArray, IntArray
 from pcer.release import attack_kinds
-from pcer.release.attack_kinds import Proxy
+from pcer.release.attack_kinds import AttackKind
 from pcer.release.file import Release
 from pcer.release.panel import Panel, panels
 from pcer.release.reading import release_at
@@ -267,7 +267,7 @@ def _compared_release(release: Release) -> ComparedRelease:
 
 
 def _compared(
-    old: Release, new: Release, matches: Sequence[Match], proxy: Proxy
+    old: Release, new: Release, matches: Sequence[Match], proxy: AttackKind
 ) -> list[ChangedRows]:
     """Every match measured by one attack in both releases, and its changes."""
     old_inflation = usable_inflation(old, "the old release")
@@ -380,7 +380,7 @@ def _change(axis: Axis, groups: tuple[str, ...], row: Mapping[str, Any]) -> Chan
 
 
 def _headline(
-    verdict: ChangeVerdict, settings: Sequence[SettingChange], cost: Proxy
+    verdict: ChangeVerdict, settings: Sequence[SettingChange], cost: AttackKind
 ) -> str:
     """What changed on each axis, the worse first; or the most that may be missed."""
     if verdict is ChangeVerdict.SAME_RELEASE:
@@ -399,7 +399,7 @@ class _AxisHeadline(NamedTuple):
 
 
 def _axis_headline(
-    axis: Axis, settings: Sequence[SettingChange], cost: Proxy
+    axis: Axis, settings: Sequence[SettingChange], cost: AttackKind
 ) -> _AxisHeadline:
     """What changed on one axis, a few changes by name; or what may have been missed."""
     verdicts = []
@@ -421,7 +421,7 @@ def _axis_headline(
     return _AxisHeadline(verdict, f"{sentence}.")
 
 
-def worded(row: Change, at: ComparedSetting, cost: Proxy, several: bool) -> str:
+def worded(row: Change, at: ComparedSetting, cost: AttackKind, several: bool) -> str:
     """One change: an exposure that rose or fell, or a difference that grew or shrank.
 
     Where ``several`` settings are compared, the sentence names the setting ``at``.
@@ -454,7 +454,7 @@ def worded(row: Change, at: ComparedSetting, cost: Proxy, several: bool) -> str:
 
 
 def _missed_exposure(
-    settings: Sequence[SettingChange], cost: Proxy, start: str = "No change shown"
+    settings: Sequence[SettingChange], cost: AttackKind, start: str = "No change shown"
 ) -> str:
     """By how much exposure may have risen, and its differences may have grown."""
     risen = _largest(setting.groups for setting in settings)
@@ -489,7 +489,7 @@ def _largest(by_setting: Iterable[Sequence[Change]]) -> float | None:
 
 
 def _account_of_errors(
-    settings: Sequence[SettingChange], cost: Proxy, *, same_people: bool
+    settings: Sequence[SettingChange], cost: AttackKind, *, same_people: bool
 ) -> Iterator[str]:
     """What was measured how, and which error the changes have."""
     if any(setting.verdict is not ChangeVerdict.CANNOT_BE_TOLD for setting in settings):

@@ -44,7 +44,7 @@ from pcer.files import parse_record
 from pcer.measuring import choose_attacks
 from pcer.measuring.contrasts import CONFIDENCE
 from pcer.measuring.plan import Plan, Policy
-from pcer.release.attack_kinds import proxy_named
+from pcer.release.attack_kinds import attack_kind
 from pcer.release.file import Release
 from pcer.release.reading import releases_at
 from pcer.statistics import SIGNIFICANCE
@@ -334,7 +334,7 @@ def _account(
     account = []
     if choice.tied and choice.position > 0:
         account.append(_beside_first(settings[0], settings[choice.position]))
-    phrases = [proxy_named(attack).phrase for attack in attacks]
+    phrases = [attack_kind(attack).phrase for attack in attacks]
     account.append(say("recommend", "about", attacks=listed(phrases)))
     return account
 

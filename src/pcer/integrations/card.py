@@ -19,7 +19,7 @@ from pcer._version import __version__
 from pcer.auditing.record import Audit
 from pcer.auditing.sentences import telling
 from pcer.auditing.sentences.cards import Card, exposure_card, outcomes_card
-from pcer.errors import InputError, shown
+from pcer.errors import InputError, printable
 from pcer.files import as_shown
 from pcer.report.formats.markdown import markdown_text, to_markdown
 from pcer.report.formats.metrics import PREFIX, slugs, to_metrics
@@ -95,7 +95,7 @@ def yaml_text(text: str) -> str:
     >>> print(yaml_text('a: "b" #c'))
     "a: \"b\" #c"
     """
-    escaped = shown(text).replace("\\", "\\\\").replace('"', '\\"')
+    escaped = printable(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 

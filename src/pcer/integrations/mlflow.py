@@ -20,7 +20,7 @@ import numpy as np
 
 from pcer.auditing.audit import audit
 from pcer.auditing.record import Audit, parse_plan, write_audit
-from pcer.errors import InputError, clipped, not_installed, shown
+from pcer.errors import InputError, clipped, not_installed, printable
 from pcer.measuring.plan import Plan
 from pcer.models.about import About
 from pcer.models.arrays import release_from_predictions
@@ -85,7 +85,7 @@ def log_audit(found: Audit, run: Any = None, *, model_id: str | None = None) -> 
         _write_artifacts(found, Path(folder))
         context: Any = nullcontext(run)
         if run_id is None:
-            context = mlflow.start_run(run_name=clipped(shown(found.title)))
+            context = mlflow.start_run(run_name=clipped(printable(found.title)))
         with context as new:
             run_id = run_id or new.info.run_id
             numbers = [*found.metrics().items()]
@@ -93,7 +93,7 @@ def log_audit(found: Audit, run: Any = None, *, model_id: str | None = None) -> 
                 some = dict(numbers[start : start + MOST_AT_ONCE])
                 mlflow.log_metrics(some, run_id=run_id, model_id=model_id)
             for name, text in tags.items():
-                client.set_tag(run_id, name, clipped(shown(text), LONGEST_TAG))
+                client.set_tag(run_id, name, clipped(printable(text), LONGEST_TAG))
             client.log_artifacts(run_id, folder, FOLDER)
     return str(run_id)
 

@@ -16,12 +16,12 @@ from pcer.measuring.measure import measure_panel
 from pcer.measuring.plan import SHARPEST, Plan
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import (
+    ATTACK_KINDS,
     GAP,
-    PROXIES,
+    AttackKind,
     Basis,
-    Proxy,
+    attack_kind,
     attack_named,
-    proxy_named,
 )
 from pcer.release.panel import Panel, carried_costs
 
@@ -37,9 +37,9 @@ def deciding_attacks(panels: Sequence[Panel], plan: Plan) -> tuple[str, ...]:
     if plan.cost != SHARPEST:
         return (plan.cost,)
     carried = carried_costs(panels)
-    own = [proxy_named(name) for name in carried if name.endswith(attack_kinds.OWN)]
+    own = [attack_kind(name) for name in carried if name.endswith(attack_kinds.OWN)]
     strongest = []
-    for proxies in _both_kinds([*PROXIES.values(), *own]):
+    for proxies in _both_kinds([*ATTACK_KINDS.values(), *own]):
         for proxy in proxies:
             if is_carried(panels, plan, proxy):
                 strongest.append(proxy.name)
@@ -47,13 +47,15 @@ def deciding_attacks(panels: Sequence[Panel], plan: Plan) -> tuple[str, ...]:
     return tuple(strongest) or (GAP.name,)
 
 
-def _by_strength(proxies: Iterable[Proxy]) -> list[Proxy]:
+def _by_strength(proxies: Iterable[AttackKind]) -> list[AttackKind]:
     """Attacks that may decide, strongest first."""
     able = [proxy for proxy in proxies if proxy.strength]
     return sorted(able, key=lambda proxy: -proxy.strength)
 
 
-def _both_kinds(proxies: Iterable[Proxy]) -> tuple[list[Proxy], list[Proxy]]:
+def _both_kinds(
+    proxies: Iterable[AttackKind],
+) -> tuple[list[AttackKind], list[AttackKind]]:
     """Advantages over a coin, and paired attacks, each strongest first.
 
     One of each kind decides: an advantage near its ceiling cannot show differences, and
@@ -65,7 +67,7 @@ def _both_kinds(proxies: Iterable[Proxy]) -> tuple[list[Proxy], list[Proxy]]:
     return advantages, paired
 
 
-def is_carried(panels: Iterable[Panel], plan: Plan, cost: Proxy) -> bool:
+def is_carried(panels: Iterable[Panel], plan: Plan, cost: AttackKind) -> bool:
     """Whether every setting has the attack, with errors, for large enough groups."""
     if cost is GAP:
         return True
@@ -76,7 +78,7 @@ def is_carried(panels: Iterable[Panel], plan: Plan, cost: Proxy) -> bool:
     return True
 
 
-def stronger_attacks(tested: Tested) -> list[tuple[Proxy, str | None]]:
+def stronger_attacks(tested: Tested) -> list[tuple[AttackKind, str | None]]:
     """Attacks stronger than those that decide, for which there are splits enough.
 
     Only those that more splits make possible; others need reference models. Beside each
@@ -87,7 +89,9 @@ def stronger_attacks(tested: Tested) -> list[tuple[Proxy, str | None]]:
     n_splits = min(panel.n_splits for panel in tested.panels)
     not_computed = tested.release.not_computed
     missing = []
-    of_splits = [proxy for proxy in PROXIES.values() if proxy.basis is Basis.MODELS]
+    of_splits = [
+        proxy for proxy in ATTACK_KINDS.values() if proxy.basis is Basis.MODELS
+    ]
     for proxies in _both_kinds(of_splits):
         for proxy in proxies:
             if proxy.name in tested.attacks:
@@ -97,7 +101,7 @@ def stronger_attacks(tested: Tested) -> list[tuple[Proxy, str | None]]:
     return missing
 
 
-def choose_attack(matches: Sequence[Match], cost: str | None) -> Proxy:
+def choose_attack(matches: Sequence[Match], cost: str | None) -> AttackKind:
     """The attack named, or the strongest that all releases carry for everyone.
 
     Attacks that calibrate each record by the other models need as many models in each
@@ -108,7 +112,7 @@ def choose_attack(matches: Sequence[Match], cost: str | None) -> Proxy:
     if cost is None or cost == SHARPEST:
         return _strongest_shared(sides, as_many=as_many)
 
-    named = proxy_named(attack_named(cost, carried_costs(chain(*sides))))
+    named = attack_kind(attack_named(cost, carried_costs(chain(*sides))))
     for n, side in enumerate(sides, 1):
         if not is_carried(side, Plan(), named):
             raise PlanError(
@@ -129,8 +133,8 @@ def _have_as_many_models(match: Match) -> bool:
     return len(sizes) == 1
 
 
-def _strongest_shared(sides: Sequence[Match], *, as_many: bool) -> Proxy:
-    for proxy in _by_strength(PROXIES.values()):
+def _strongest_shared(sides: Sequence[Match], *, as_many: bool) -> AttackKind:
+    for proxy in _by_strength(ATTACK_KINDS.values()):
         is_fair = as_many or not proxy.is_calibrated
         if is_fair and all(is_carried(side, Plan(), proxy) for side in sides):
             return proxy

@@ -28,7 +28,7 @@ from pcer.measuring.exact import Strata
 from pcer.measuring.plan import Plan
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import attack_kinds
-from pcer.release.attack_kinds import Proxy
+from pcer.release.attack_kinds import AttackKind
 from pcer.release.panel import Panel
 
 Pair = tuple[int, int]
@@ -227,7 +227,7 @@ class _Source(NamedTuple):
 def measure_exposure(
     panel: Panel,
     plan: Plan,
-    proxy: Proxy,
+    proxy: AttackKind,
     variance_inflation: FloatArray,
     enough: BoolArray,
 ) -> tuple[Exposed | None, str | None]:
@@ -333,7 +333,7 @@ def _over_all_models(
 
 
 def _of_every_run(
-    panel: Panel, proxy: Proxy, variance_inflation: FloatArray
+    panel: Panel, proxy: AttackKind, variance_inflation: FloatArray
 ) -> _Source:
     """Values of runs; nulls vary at least as much as the values do over splits."""
     exposure = panel.exposure[proxy.name]

@@ -32,7 +32,13 @@ from pcer.measuring.exposure import (
 )
 from pcer.measuring.plan import SHARPEST, Plan
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.release.attack_kinds import GAP, PROXIES, Proxy, attack_named, proxy_named
+from pcer.release.attack_kinds import (
+    ATTACK_KINDS,
+    GAP,
+    AttackKind,
+    attack_kind,
+    attack_named,
+)
 from pcer.release.panel import Panel, carried_costs
 from pcer.statistics import upper_p
 
@@ -48,7 +54,7 @@ class Measured:
     """
 
     panel: Panel
-    proxy: Proxy
+    proxy: AttackKind
     floor: float  # the plan's, or the attack's own where that is larger
     benefit: FloatArray  # (seed, group)
     cost: FloatArray  # (seed, group) signed; NaN where not released
@@ -157,7 +163,7 @@ def measure_panel(
         variance_inflation: (group,) by how much clumps of records multiply a variance;
             None: not at all.
     """
-    proxy = proxy_named(cost)
+    proxy = attack_kind(cost)
     if variance_inflation is None:
         variance_inflation = np.ones(len(panel.group_names))
     enough = _has_enough_records(panel, cost)
@@ -222,7 +228,7 @@ class _Costs(NamedTuple):
     is_pooled: bool
 
 
-def _costs(panel: Panel, proxy: Proxy) -> _Costs:
+def _costs(panel: Panel, proxy: AttackKind) -> _Costs:
     """Exposure seed by seed; else one number for all seeds; else NaN."""
     if proxy.is_from_counts:
         gap = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
@@ -265,7 +271,7 @@ def require_available(panels: tuple[Panel, ...], plan: Plan) -> Plan:
     costs = sorted({GAP.name, *carried_costs(panels)})
     plan = plan.model_copy(update={"cost": attack_named(plan.cost, costs)})
     if plan.cost not in (SHARPEST, *costs):
-        kind = PROXIES.get(plan.cost)
+        kind = ATTACK_KINDS.get(plan.cost)
         needs = ""
         if kind is not None:
             needs = f"; {kind.name} needs {kind.basis.format(n=kind.least_models)}"

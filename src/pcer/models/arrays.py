@@ -39,7 +39,7 @@ from pcer.release.small_groups import (
 )
 
 if TYPE_CHECKING:
-    from pcer.attacks import BudgetScores
+    from pcer.attacks import SettingScores
     from pcer.attacks.single import Advantage
 
 
@@ -371,7 +371,7 @@ def _with_aucs(
 class Settings(NamedTuple):
     """What attacks need: the scores of every setting's models."""
 
-    scores: list[list[BudgetScores]]  # by setting, then by attribute
+    scores: list[list[SettingScores]]  # by setting, then by attribute
     no_coin: str  # why no placebo groups can be drawn; empty where they can
 
 
@@ -398,9 +398,9 @@ def _scores(
     place: IntArray,
     epsilon: float | None,
     attributes: Sequence[Attribute],
-) -> list[BudgetScores]:
+) -> list[SettingScores]:
     """One setting's models, by attribute; ``place`` is (model, record) the row."""
-    from pcer.attacks import BudgetScores
+    from pcer.attacks import SettingScores
 
     entries = rows.entries
     predicted = entries.predicted[place]
@@ -422,7 +422,7 @@ def _scores(
     for attribute in attributes:
         group = attribute.codes[place[0]]
         scores.append(
-            BudgetScores(group=group, group_names=attribute.groups, **of_any_group)
+            SettingScores(group=group, group_names=attribute.groups, **of_any_group)
         )
     return scores
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pcer.attacks import BudgetScores, count_models, with_costs
+from pcer.attacks import SettingScores, count_models, with_costs
 from pcer.errors import (
     InputError,
     not_installed,
@@ -440,7 +440,7 @@ def _releases(
 
 def _counted(
     attributes: Sequence[Attribute],
-    settings: Sequence[Sequence[BudgetScores]],
+    settings: Sequence[Sequence[SettingScores]],
     *,
     n_splits: int,
 ) -> list[Counted]:
@@ -459,13 +459,13 @@ def _scores(
     records: Records,
     member: BoolArray,
     attributes: Sequence[Attribute],
-) -> list[BudgetScores]:
+) -> list[SettingScores]:
     """One setting's models, by attribute."""
     positive = records.is_positive
     logits = np.where(positive, answers.of_truth, -answers.of_truth)
     labels = positive.astype(np.int64)
     return [
-        BudgetScores(
+        SettingScores(
             logits=logits,
             labels=labels,
             member=member,

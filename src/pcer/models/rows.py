@@ -279,7 +279,7 @@ def _membership_score(scores: Any, n_rows: int) -> MembershipScore:
     if not named:
         named = {getattr(scores, "name", None) or "membership_score": scores}
     ((attack, column),) = named.items()
-    if attack not in attack_kinds.PROXIES:
+    if attack not in attack_kinds.ATTACK_KINDS:
         attack = f"{attack}{attack_kinds.OWN}"
     values = convert.numbers_of(column, n_rows, name="membership_score")
     return MembershipScore(attack, values)

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pcer.attacks import BudgetScores, with_costs
+from pcer.attacks import SettingScores, with_costs
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.models.about import About, facts_of
@@ -34,7 +34,7 @@ SIGNS = {"log_likelihood": 1.0, "loss": -1.0}  # members have higher ones, or lo
 REVERSED = -6.0
 ALONE = attack_kinds.AUC_ADVANTAGE.name
 BEYOND = attack_kinds.REFERENCE.name
-OTHERS = [name for name in attack_kinds.PROXIES if name not in (ALONE, BEYOND)]
+OTHERS = [name for name in attack_kinds.ATTACK_KINDS if name not in (ALONE, BEYOND)]
 # Fields of rows that would need predictions, or labels.
 OF_ANSWERS = (
     "n_ratio",
@@ -102,7 +102,7 @@ def release_from_signals(
         sensitive_features=attribute.codes,
         person_id=persons,
     )
-    setting = BudgetScores(
+    setting = SettingScores(
         logits=SIGNS[kind] * signals[None],
         labels=np.ones(len(signals), dtype=np.int64),
         member=_is_member(membership)[None],
@@ -179,7 +179,7 @@ class Units(NamedTuple):
 
 
 def _release(
-    setting: BudgetScores,
+    setting: SettingScores,
     attribute: Attribute,
     persons: IntArray | None,
     facts: ReleaseFacts,
@@ -246,7 +246,7 @@ def _allowed(attribute: Attribute, units: Units, facts: ReleaseFacts) -> Attribu
     return allowed
 
 
-def _counted(setting: BudgetScores, attribute: Attribute, units: Units) -> Counted:
+def _counted(setting: SettingScores, attribute: Attribute, units: Units) -> Counted:
     """The sizes of groups and parts."""
     none = np.zeros_like(units.rows)
     entries = build.Entries(
@@ -273,7 +273,7 @@ def _require_no_reversal(pooled: Sequence[PooledExposure]) -> None:
 
 
 def _of_people(
-    row: PooledExposure, setting: BudgetScores, persons: IntArray | None
+    row: PooledExposure, setting: SettingScores, persons: IntArray | None
 ) -> PooledExposure:
     """An AUC without outcomes, its errors clustered by person.
 

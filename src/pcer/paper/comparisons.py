@@ -19,7 +19,7 @@ from pcer.metrics import FloatArray
 from pcer.paper.algorithm1 import TIE_TOLERANCE, smallest, spread
 from pcer.paper.records import AsPublished
 from pcer.release import panels
-from pcer.release.attack_kinds import GAP, proxy_named
+from pcer.release.attack_kinds import GAP, attack_kind
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def _agreement_of(
 ) -> ProxyAgreement:
     ours = gap.disparity
     theirs = attack.disparity
-    is_advantage = proxy_named(name).scale.is_advantage
+    is_advantage = attack_kind(name).scale.is_advantage
     return ProxyAgreement(
         proxy=name,
         correlation=pearson(gap.cost, attack.cost),

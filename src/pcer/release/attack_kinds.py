@@ -2,7 +2,7 @@
 
 ``attacks`` asks this file what to run, ``measuring`` which attack decides, and every
 output how to name an attack and write its amounts. A release may carry other attacks,
-from any tool: those get the same tests, and general words (``proxy_named``). What the
+from any tool: those get the same tests, and general words (``attack_kind``). What the
 paper calls privacy cost is exposure here; files and options keep the name ``cost``.
 
 To add an attack: a row below, and a row of ``ATTACKS`` in ``attacks/scorers`` that
@@ -17,7 +17,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pcer.errors import alike
+from pcer.errors import normalised
 from pcer.wording import two_digits
 
 SMALLEST_PRINTED = 0.05  # a smaller amount is printed as 0
@@ -161,7 +161,7 @@ OWN_STRENGTH = 20  # of such an attack, which is taken to be better than the pla
 
 
 @dataclass(frozen=True)
-class Proxy:
+class AttackKind:
     """One way to measure exposure: signed, 0 at chance.
 
     Attributes:
@@ -211,19 +211,23 @@ class Proxy:
         return self.basis is Basis.COUNTS
 
 
-GAP = Proxy(
+GAP = AttackKind(
     "overfitting_gap", "the overfitting gap", ACCURACY, Basis.COUNTS, called="gap"
 )
-THRESHOLD = Proxy("attack_advantage", "the threshold attack", BALANCED, Basis.MODEL)
-AUC_ADVANTAGE = Proxy("auc_advantage", "the AUC", AUC, Basis.MODEL, strength=10)
-TPR_AT_1_PERCENT = Proxy("tpr_excess_at_1_percent", "TPR at 1% FPR", RATE, Basis.MODEL)
-TPR_AT_01_PERCENT = Proxy(
+THRESHOLD = AttackKind(
+    "attack_advantage", "the threshold attack", BALANCED, Basis.MODEL
+)
+AUC_ADVANTAGE = AttackKind("auc_advantage", "the AUC", AUC, Basis.MODEL, strength=10)
+TPR_AT_1_PERCENT = AttackKind(
+    "tpr_excess_at_1_percent", "TPR at 1% FPR", RATE, Basis.MODEL
+)
+TPR_AT_01_PERCENT = AttackKind(
     "tpr_excess_at_0.1_percent", "TPR at 0.1% FPR", RATE, Basis.MODEL
 )
-PAIRED_GAP = Proxy(
+PAIRED_GAP = AttackKind(
     "paired_gap", "the paired gap", ACCURACY, Basis.MODELS, PAIR, strength=40
 )
-PAIRED_CONFIDENCE = Proxy(
+PAIRED_CONFIDENCE = AttackKind(
     "paired_confidence",
     "paired confidence",
     PROBABILITY,
@@ -231,7 +235,7 @@ PAIRED_CONFIDENCE = Proxy(
     PAIR,
     strength=50,
 )
-LIRA = Proxy(
+LIRA = AttackKind(
     "lira_advantage",
     "LiRA",
     AUC,
@@ -241,7 +245,7 @@ LIRA = Proxy(
     is_calibrated=True,
     is_tried_exactly=True,
 )
-LIRA_OFFLINE = Proxy(
+LIRA_OFFLINE = AttackKind(
     "lira_offline_advantage",
     "offline LiRA",
     AUC,
@@ -249,8 +253,10 @@ LIRA_OFFLINE = Proxy(
     SHADOWS,
     is_calibrated=True,
 )
-SPENT = Proxy("spent_epsilon", "the spent epsilon", EPSILON, Basis.TRAINING, floor=0.01)
-RMIA = Proxy(
+SPENT = AttackKind(
+    "spent_epsilon", "the spent epsilon", EPSILON, Basis.TRAINING, floor=0.01
+)
+RMIA = AttackKind(
     "rmia_advantage",
     "RMIA",
     AUC,
@@ -260,12 +266,12 @@ RMIA = Proxy(
     is_calibrated=True,
     is_tried_exactly=True,
 )
-REFERENCE = Proxy(
+REFERENCE = AttackKind(
     "reference_advantage", "the reference attack", AUC, Basis.REFERENCE, strength=30
 )
 # Every row above, by name.
-PROXIES: dict[str, Proxy] = {
-    row.name: row for row in tuple(globals().values()) if isinstance(row, Proxy)
+ATTACK_KINDS: dict[str, AttackKind] = {
+    row.name: row for row in tuple(globals().values()) if isinstance(row, AttackKind)
 }
 
 
@@ -284,16 +290,16 @@ def attack_named(text: str, carried: Collection[str] = ()) -> str:
     >>> attack_named("My attack", ["my_attack"])
     'my_attack'
     """
-    if text in PROXIES or text in carried:
+    if text in ATTACK_KINDS or text in carried:
         return text
     names: dict[str, str] = {}
-    for name in (*PROXIES, *carried):
-        for form in _forms(proxy_named(name)):
+    for name in (*ATTACK_KINDS, *carried):
+        for form in _forms(attack_kind(name)):
             names.setdefault(_folded(form), name)
     return names.get(_folded(text), text)
 
 
-def _forms(kind: Proxy) -> tuple[str, ...]:
+def _forms(kind: AttackKind) -> tuple[str, ...]:
     """The names by which outputs and people call an attack."""
     bare = kind.label.removesuffix(" attack")
     return kind.name, kind.phrase, kind.label, kind.short, bare
@@ -301,18 +307,18 @@ def _forms(kind: Proxy) -> tuple[str, ...]:
 
 def _folded(text: str) -> str:
     """A name without what people leave out or vary: capitals, hyphens, underscores."""
-    return alike(re.sub("[_-]", " ", text))
+    return normalised(re.sub("[_-]", " ", text))
 
 
-def proxy_named(name: str) -> Proxy:
+def attack_kind(name: str) -> AttackKind:
     """The attack of that name; for one that pcer does not run, what can be said of any.
 
-    >>> proxy_named("lira_advantage").short, proxy_named("their_attack").label
+    >>> attack_kind("lira_advantage").short, attack_kind("their_attack").label
     ('LiRA', 'their attack')
     """
-    if name in PROXIES:
-        return PROXIES[name]
+    if name in ATTACK_KINDS:
+        return ATTACK_KINDS[name]
     phrase = name.removesuffix(OWN).replace("_", " ")
     if name.endswith(OWN):
-        return Proxy(name, phrase, AUC, Basis.ELSEWHERE, strength=OWN_STRENGTH)
-    return Proxy(name, phrase, UNKNOWN, Basis.ELSEWHERE)
+        return AttackKind(name, phrase, AUC, Basis.ELSEWHERE, strength=OWN_STRENGTH)
+    return AttackKind(name, phrase, UNKNOWN, Basis.ELSEWHERE)

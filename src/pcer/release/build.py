@@ -26,7 +26,7 @@ from pcer._version import __version__
 from pcer.errors import InputError, require_open_unit
 from pcer.metrics import BoolArray, IntArray
 from pcer.release import disclosure
-from pcer.release.attack_kinds import proxy_named
+from pcer.release.attack_kinds import attack_kind
 from pcer.release.columns import SPLITS
 from pcer.release.disclosure import Detail, Disclosure
 from pcer.release.file import FORMAT, VERSION, Release
@@ -419,7 +419,7 @@ def _exposure(run: CountedRun, group: str, published: Published) -> dict[str, Ex
     exposure = run.exposure.get(group, {})
     if published.has_calibrated:
         return dict(exposure)
-    names = [name for name in exposure if not proxy_named(name).is_calibrated]
+    names = [name for name in exposure if not attack_kind(name).is_calibrated]
     return {name: exposure[name] for name in names}
 
 
@@ -452,7 +452,7 @@ def _rounded(row: PooledExposure, step: float) -> PooledExposure:
     Errors grow by a whole step, twice the rounding, so that no bound or test gets
     sharper; a missing covariance is the worst case.
     """
-    largest = proxy_named(row.proxy).scale.largest
+    largest = attack_kind(row.proxy).scale.largest
     value = step * round(row.value / step)
     changed = {
         "value": min(max(value, -largest), largest),

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pcer.metrics import Counts, FloatArray, IntArray
-from pcer.release.attack_kinds import SPENT, proxy_named
+from pcer.release.attack_kinds import SPENT, attack_kind
 from pcer.release.file import Release
 from pcer.release.records import (
     Confusion,
@@ -174,7 +174,7 @@ def _panel(
     attacks = sorted({row.proxy for row in rows})
     shadowed = {}
     for name in attacks:
-        if name in of_models and proxy_named(name).is_calibrated:
+        if name in of_models and attack_kind(name).is_calibrated:
             shadowed[name] = of_models.pop(name)
 
     pooled = {name: _pooled(rows, name, names) for name in attacks}

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import Discriminator, Field, JsonValue, Tag, model_validator
 
-from pcer.errors import InputError, alike, confusable
+from pcer.errors import InputError, confusable, normalised
 from pcer.files import Record
 from pcer.metrics import NO_DP
 
@@ -299,7 +299,7 @@ def require_phrases(**phrases: str | None) -> None:
 def check_names(names: list[str], what: str, *, field: str) -> None:
     """Raise InputError unless a reader can see all names, and tell them apart."""
     for name in names:
-        if not alike(name):
+        if not normalised(name):
             refuse(
                 field,
                 f"{what}: {name!r} shows nothing; give it a name that can be seen",

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcer.errors import InputError, alike
+from pcer.errors import InputError, normalised
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.columns import Coded, cross, text_of
 from pcer.release.disclosure import Disclosure
@@ -107,7 +107,7 @@ def _renamed(attribute: Attribute, names: Mapping[str, str]) -> Attribute:
     for group in attribute.groups:
         name = names.get(group, group)
         groups.append(names.get(f"{attribute.name}:{group}", name))
-    if names and len({*map(alike, groups)}) < len(groups):
+    if names and len({*map(normalised, groups)}) < len(groups):
         raise InputError(
             f"group_names gives two groups of {attribute.name!r} one name; name them "
             "apart.",

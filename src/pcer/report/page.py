@@ -32,7 +32,7 @@ from pcer.auditing.record import AUDIT_AGAIN, Audit, BudgetResult, parse_plan
 from pcer.auditing.sentences import certainty
 from pcer.auditing.sentences.cards import Card
 from pcer.deciding.recommend import Recommendation
-from pcer.errors import InputError, shown, spelt
+from pcer.errors import InputError, escaped, printable
 from pcer.files import as_shown, parse_json, require_format
 from pcer.measuring.plan import Plan
 from pcer.measuring.verdict import BUDGET_VERDICTS
@@ -507,8 +507,8 @@ def script_json(tree: Any) -> str:
     """JSON that is safe in a script element: no character of it can end the element."""
     text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
-        text = text.replace(character, spelt(character))
-    return shown(text)
+        text = text.replace(character, escaped(character))
+    return printable(text)
 
 
 def to_choice_page(choice: Recommendation) -> str:

@@ -30,7 +30,7 @@ from pcer.display import Shown
 from pcer.errors import InputError, clipped
 from pcer.files import as_shown, write_files
 from pcer.metrics import FloatArray
-from pcer.release.attack_kinds import GAP, proxy_named
+from pcer.release.attack_kinds import GAP, attack_kind
 from pcer.release.file import Release
 from pcer.release.panel import Panel, carried_costs, panels
 from pcer.report.formats.html import to_html
@@ -215,7 +215,7 @@ def _attack_names(settings: Sequence[Panel]) -> list[str]:
     carried = carried_costs(settings)
     has_gap = any(np.isfinite(panel.test_accuracy).any() for panel in settings)
     names = [GAP.name, *carried] if has_gap else carried
-    return [proxy_named(name).short for name in names]
+    return [attack_kind(name).short for name in names]
 
 
 def release_table(release: Release) -> Table:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pcer.attacks import BudgetScores, count_models, with_costs
+from pcer.attacks import SettingScores, count_models, with_costs
 from pcer.attacks.exposure_rows import PLACEBO
 from pcer.data.dataset import Split
 from pcer.metrics import NO_DP
@@ -105,7 +105,7 @@ def build_releases(
 
 def _counted(
     attributes: Sequence[Attribute],
-    settings: Sequence[Sequence[BudgetScores]],
+    settings: Sequence[Sequence[SettingScores]],
     models: Sequence[tuple[int, str]],
 ) -> list[Counted]:
     """Counts of all models, which have these seeds and splits, by attribute."""
@@ -120,13 +120,13 @@ def _counted(
 
 def _settings(
     sweep: Sweep, scores: Scores, attributes: Sequence[Attribute]
-) -> list[list[BudgetScores]]:
+) -> list[list[SettingScores]]:
     """What attacks take: by setting and attribute."""
     settings = []
     for name, predictions in scores.items():
         for budget, logits in zip(predictions.budgets, predictions.logits, strict=True):
             views = [
-                BudgetScores(
+                SettingScores(
                     logits=logits,
                     labels=sweep.dataset.labels,
                     member=predictions.member,

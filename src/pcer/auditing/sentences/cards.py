@@ -30,7 +30,7 @@ from pcer.auditing.sentences.telling import (
     attacks_run,
     other_attacks,
 )
-from pcer.release.attack_kinds import proxy_named
+from pcer.release.attack_kinds import attack_kind
 from pcer.wording import NOTHING, capital, listed, of_100, plural_ending, say
 
 MOST_DOUBTS = 2  # of a finding, in a card
@@ -67,7 +67,7 @@ def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
     elif _detected(setting) and telling.apart != NOTHING:
         sentences.append(telling.say("exposure_card", "if_they_differ"))
     if audit.stronger_attack is not None and answer != "differs":
-        stronger = proxy_named(audit.stronger_attack).phrase
+        stronger = attack_kind(audit.stronger_attack).phrase
         sentences.append(telling.say("exposure_card", "stronger", stronger=stronger))
 
     return Card(
@@ -101,7 +101,7 @@ def _detected_sentences(telling: Telling) -> Iterator[str]:
     # The attack whose numbers people see may be no better than a coin for some that
     # are detected.
     attacks = {
-        name: proxy_named(group.detected_by).phrase
+        name: attack_kind(group.detected_by).phrase
         for name, group in detected.items()
         if group.detected_by is not None
         and group.detected_by != telling.audit.cost

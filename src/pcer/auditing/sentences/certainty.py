@@ -18,7 +18,7 @@ from pcer.auditing.record import Audit, BudgetResult, CostStory, PairResult
 from pcer.auditing.sentences.telling import Telling, answer_of, attacks_run
 from pcer.measuring.evidence import PlaceboCheck
 from pcer.measuring.verdict import Verdict
-from pcer.release.attack_kinds import proxy_named
+from pcer.release.attack_kinds import attack_kind
 from pcer.statistics import SIGNIFICANCE
 from pcer.wording import (
     SettingName,
@@ -186,8 +186,8 @@ def _disagreements(audit: Audit, pair: PairResult) -> Iterator[str]:
         exposure.contradicted
     ):  # by the other of the two deciding attacks, which are first
         deciding = [story.cost for story in audit.costs[:2]]
-        others = [proxy_named(name) for name in deciding if name != exposure.attack]
-        one = proxy_named(exposure.attack).phrase
+        others = [attack_kind(name) for name in deciding if name != exposure.attack]
+        one = attack_kind(exposure.attack).phrase
         other = listed([attack.phrase for attack in others])
         yield say("how_sure", "contradicted", pair=groups, one=one, other=other)
 
@@ -242,14 +242,14 @@ def _differences(audit: Audit, stories: Sequence[CostStory]) -> str:
     for story in stories:
         if "exposure_differs" in story.statements:
             attacks = attacks_by_groups.setdefault(tuple(story.more_exposed), [])
-            attacks.append(proxy_named(story.cost).short)
+            attacks.append(attack_kind(story.cost).short)
     if attacks_by_groups:
         found = _who_finds_whom(audit, attacks_by_groups)
         return say("how_sure", "attacks_differ", n=n, found=found)
 
     by_ratio = [story for story in stories if "ratio_differs" in story.statements]
     if by_ratio:
-        attacks = [proxy_named(story.cost).short for story in by_ratio]
+        attacks = [attack_kind(story.cost).short for story in by_ratio]
         return say("how_sure", "attacks_ratio", n=n, attacks=listed(attacks))
     return say("how_sure", "attacks_same", n=n)
 

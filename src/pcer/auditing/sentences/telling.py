@@ -27,7 +27,7 @@ from pcer.auditing.record import (
     PairResult,
 )
 from pcer.release import attack_kinds
-from pcer.release.attack_kinds import Proxy, Scale, proxy_named
+from pcer.release.attack_kinds import AttackKind, Scale, attack_kind
 from pcer.wording import (
     NOTHING,
     decimals,
@@ -111,9 +111,9 @@ class Telling:
         return attack_kinds.ACCURACY
 
     @property
-    def attack_that_decided(self) -> Proxy:
+    def attack_that_decided(self) -> AttackKind:
         """It need not be the one whose numbers people see."""
-        return proxy_named(self.pair.exposure.attack)
+        return attack_kind(self.pair.exposure.attack)
 
     @cached_property
     def levels(self) -> list[str]:
@@ -482,7 +482,7 @@ def other_attacks(audit: Audit, setting: BudgetResult) -> OtherAttacks | None:
         return None
     if len(stories) > 2:
         return OtherAttacks(f"{len(stories)} other attacks", "do")
-    names = listed([proxy_named(story.cost).phrase for story in stories])
+    names = listed([attack_kind(story.cost).phrase for story in stories])
     return OtherAttacks(names, "does" if len(stories) == 1 else "do")
 
 

@@ -30,7 +30,7 @@ from pcer.measuring.measure import measure_costs
 from pcer.measuring.plan import Plan
 from pcer.metrics import FloatArray
 from pcer.release import attack_kinds
-from pcer.release.attack_kinds import AUC_ADVANTAGE, GAP, LIRA, SPENT, proxy_named
+from pcer.release.attack_kinds import AUC_ADVANTAGE, GAP, LIRA, SPENT, attack_kind
 from pcer.release.records import StratifiedBy
 from pcer.statistics import holm, upper_p
 from pcer.wording import listed, say
@@ -395,7 +395,7 @@ def _claims(
     plain: _Exposure | None,
 ) -> Iterator[_Claim]:
     """What one attack cannot find in one setting; ``plain`` is of the AUC of losses."""
-    proxy = proxy_named(attack)
+    proxy = attack_kind(attack)
     value, error = exposure
     finds = f"At {setting.name} {proxy.phrase} finds"
     if proxy is not GAP:  # which has an exact check

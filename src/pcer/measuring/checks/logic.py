@@ -25,7 +25,7 @@ from pcer.measuring.checks.arrays import (
 from pcer.measuring.exact import lowest_seeds
 from pcer.metrics import BoolArray, FloatArray
 from pcer.release import Release
-from pcer.release.attack_kinds import proxy_named
+from pcer.release.attack_kinds import attack_kind
 from pcer.release.records import Run, Training
 from pcer.wording import say, setting_name, some_of
 
@@ -344,7 +344,7 @@ def far_placebos(arrays: ReleaseArrays) -> Iterator[Finding]:
         "checks",
         "far_placebos",
         at=setting_name(farthest.model, farthest.epsilon),
-        attack=proxy_named(farthest.proxy).phrase,
+        attack=attack_kind(farthest.proxy).phrase,
         row=farthest,
         n=len(far),
         of=len(checked),

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pcer.errors import shown
+from pcer.errors import printable
 from pcer.report.table import LAYOUT, Table, isolated
 
 Scope = Literal["col", "row"]  # what a header cell is the header of
@@ -106,4 +106,4 @@ def _cell(text: str, scope: Scope | None, look: CellLook, *, is_left: bool) -> s
 
 
 def _escaped(text: str) -> str:
-    return html.escape(isolated(shown(text, keep=LAYOUT))).replace("\n", "<br>")
+    return html.escape(isolated(printable(text, keep=LAYOUT))).replace("\n", "<br>")

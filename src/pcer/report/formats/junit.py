@@ -17,7 +17,7 @@ from pcer.auditing.record import Audit
 from pcer.deciding.compare import Changes, ChangeVerdict, worded
 from pcer.files import as_shown
 from pcer.measuring.plan import Policy
-from pcer.release.attack_kinds import proxy_named
+from pcer.release.attack_kinds import attack_kind
 from pcer.report.formats.terminal import UNBROKEN, terminal_text
 from pcer.report.tables import background
 from pcer.report.tables.decisions import change_view, quantity
@@ -101,7 +101,7 @@ def _kept(rule: str, limit: Any) -> str:
     if rule == "strict":
         return wording.say("policy", "kept_strict")
     if rule == "required_costs":
-        names = [proxy_named(attack).phrase for attack in limit]
+        names = [attack_kind(attack).phrase for attack in limit]
         return wording.say("policy", "kept_required_costs", limit=wording.listed(names))
     unit = UNITS.get(rule, OF_100)
     if limit == 1:

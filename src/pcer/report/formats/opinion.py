@@ -21,7 +21,7 @@ from pcer import wording
 from pcer.auditing.record import Audit, BudgetResult, Difference
 from pcer.auditing.sentences import cards, certainty, telling
 from pcer.files import as_shown
-from pcer.release.attack_kinds import ACCURACY, Scale, proxy_named
+from pcer.release.attack_kinds import ACCURACY, Scale, attack_kind
 from pcer.report.formats.markdown import markdown_text, pipe_table
 from pcer.report.pictures.axis import environment
 from pcer.report.table import Table
@@ -226,6 +226,6 @@ def _to_ask(audit: Audit, how_sure: cards.Card) -> list[str]:
     if not _has_placebo(how_sure):
         questions.append(_say("ask_placebo"))
     if audit.stronger_attack is not None:
-        attack = proxy_named(audit.stronger_attack)
+        attack = attack_kind(audit.stronger_attack)
         questions.append(_say("ask_attack", attack=attack.label))
     return [*questions, *audit.next_steps]

@@ -18,7 +18,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from pcer.errors import shown
+from pcer.errors import printable
 from pcer.report.table import (
     ISOLATES,
     LAYOUT,
@@ -242,4 +242,4 @@ def without_marks(text: str, *, narrow: bool = False) -> str:
     marks = dict.fromkeys(map(ord, ISOLATES), "")  # only a browser heeds them
     marks[ord(SOFT_HYPHEN)] = "-\n" if narrow else ""
     marks[ord(MAY_BREAK)] = "\n" if narrow else ""
-    return shown(text, keep=LAYOUT).translate(marks)
+    return printable(text, keep=LAYOUT).translate(marks)

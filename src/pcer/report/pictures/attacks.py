@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pcer.auditing.record import Audit
-from pcer.release.attack_kinds import Proxy
+from pcer.release.attack_kinds import AttackKind
 from pcer.release.file import Release
 from pcer.report.pictures.axis import exposure_amount, look, short_name
 from pcer.report.pictures.figure1 import settings_axis
@@ -34,7 +34,7 @@ def costs(audit: Audit, release: Release) -> Chart | None:
     estimates = list(cost_estimates(audit, release))
     if not estimates:
         return None
-    by_attack: dict[Proxy, list[AttackEstimate]] = {}
+    by_attack: dict[AttackKind, list[AttackEstimate]] = {}
     for estimate in estimates:
         by_attack.setdefault(estimate.attack, []).append(estimate)
     names = _shown_names(audit)
@@ -60,7 +60,7 @@ def _shown_names(audit: Audit) -> list[str]:
 
 
 def _attack_panel(
-    audit: Audit, attack: Proxy, estimates: list[AttackEstimate]
+    audit: Audit, attack: AttackKind, estimates: list[AttackEstimate]
 ) -> Panel:
     """What one attack finds in every setting and group, in the unit of its tables."""
     settings = background.setting_labels(audit)
@@ -101,7 +101,7 @@ def _mark(audit: Audit, estimate: AttackEstimate, value: float, x: float) -> Mar
     )
 
 
-def _written(attack: Proxy, exposure: float) -> float:
+def _written(attack: AttackKind, exposure: float) -> float:
     """An exposure as tables write it: an advantage as right answers of 100."""
     coin = 50.0 if attack.scale.is_advantage else 0.0
     return coin + attack.scale.per_unit * exposure

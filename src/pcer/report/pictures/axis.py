@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pcer.auditing.record import Audit, BudgetResult, GroupResult
 from pcer.errors import clipped
-from pcer.release.attack_kinds import Proxy
+from pcer.release.attack_kinds import AttackKind
 from pcer.report.table import isolated
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def further_note(n: int, what: str) -> str:
 class ExposureAxis:
     """From exposures to pixels: between two ends, from a place to the right."""
 
-    proxy: Proxy
+    proxy: AttackKind
     low: float
     high: float
     left: float  # pixels to its start
@@ -115,7 +115,7 @@ class ExposureAxis:
     @classmethod
     def of(
         cls,
-        proxy: Proxy,
+        proxy: AttackKind,
         groups: Iterable[GroupResult],
         *,
         left: float,
@@ -193,7 +193,7 @@ def round_step(least: float) -> float:
     return next(step for step in steps if step >= least * (1 - 1e-9))
 
 
-def exposure_amount(proxy: Proxy, cost: float) -> str:
+def exposure_amount(proxy: AttackKind, cost: float) -> str:
     """A cost in people of 100, as the audit's sentences have it."""
     return proxy.scale.hundredths(cost).replace("-", "−")
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pcer.auditing.record import Audit, BudgetResult, GroupResult
-from pcer.release.attack_kinds import Proxy
+from pcer.release.attack_kinds import AttackKind
 from pcer.report.pictures.axis import (
     BOLD_LETTER,
     BOLD_WIDTH,
@@ -189,7 +189,7 @@ def _zoom(axis: ExposureAxis) -> str:
     return say("chart", form, low=low, high=high, most=f"{whole + base:g}")
 
 
-def exposure_words(proxy: Proxy, group: GroupResult) -> str:
+def exposure_words(proxy: AttackKind, group: GroupResult) -> str:
     """A group's exposure in few words: its value and interval."""
     cost = group.cost
     if group.too_few:

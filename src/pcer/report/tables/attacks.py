@@ -12,7 +12,7 @@ from pcer.auditing.record import Audit, CostStory
 from pcer.measuring.measure import measure_costs
 from pcer.paper.comparisons import ProxyAgreement
 from pcer.release import Release, panels
-from pcer.release.attack_kinds import Proxy, proxy_named
+from pcer.release.attack_kinds import AttackKind, attack_kind
 from pcer.report.table import SOFT_HYPHEN, Table, isolated
 from pcer.report.tables.background import (
     Column,
@@ -32,7 +32,7 @@ class AttackEstimate(NamedTuple):
     """What one attack finds in one group in one setting, with a normal interval."""
 
     setting: str
-    attack: Proxy
+    attack: AttackKind
     group: str
     value: float | None
     interval: Ends | None
@@ -41,7 +41,7 @@ class AttackEstimate(NamedTuple):
 def costs_table(audit: Audit) -> Table:
     """What every carried attack says, the audit's own first."""
     columns: list[Column] = [
-        ("attack", lambda story: proxy_named(story.cost).label),
+        ("attack", lambda story: attack_kind(story.cost).label),
         ("detected", lambda story: f"{story.n_resolved} of {story.n_cells}"),
         ("more\nexposed", lambda story: _names(story.more_exposed)),
         ("lower\nratio", lambda story: _names(story.lower_ratio)),
@@ -75,7 +75,7 @@ def cost_estimates(audit: Audit, release: Release) -> Iterator[AttackEstimate]:
                 ends = (value - half_width, value + half_width)
                 yield AttackEstimate(
                     setting=label,
-                    attack=proxy_named(name),
+                    attack=attack_kind(name),
                     group=audit.subject.groups[group_index],
                     value=value if np.isfinite(value) else None,
                     interval=ends if np.isfinite(ends[0]) else None,
@@ -100,7 +100,7 @@ def estimates_table(audit: Audit, release: Release) -> Table:
 def agreement_table(audit: Audit, attacks: Sequence[ProxyAgreement]) -> Table:
     """Each attack beside the gap."""
     columns: list[Column] = [
-        ("attack", lambda row: proxy_named(row.proxy).label),
+        ("attack", lambda row: attack_kind(row.proxy).label),
         ("r of\nexposures", lambda row: wording.decimals(row.correlation, 2)),
         ("same sign of\ndisparity", lambda row: _share(row.n_same_sign, row)),
         ("larger\ndisparity", lambda row: _share(row.n_larger_disparity, row)),

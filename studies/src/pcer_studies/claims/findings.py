@@ -96,7 +96,7 @@ def opening(background: Background) -> list[str]:
 
 
 def _cost_names(background: Background) -> str:
-    names = {attack_kinds.PROXIES[row.cost].short for row in background.settings}
+    names = {attack_kinds.ATTACK_KINDS[row.cost].short for row in background.settings}
     return listed(sorted(names))
 
 

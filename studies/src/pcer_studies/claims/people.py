@@ -109,7 +109,7 @@ def largest_difference(rows: Iterable[SettingRow]) -> float | None:
 
 def points(row: SettingRow, value: float) -> float:
     """An exposure, or a difference of two, in right answers of 100; 0 is a coin's."""
-    return (attack_kinds.proxy_named(row.cost).scale.per_success or HUNDRED) * value
+    return (attack_kinds.attack_kind(row.cost).scale.per_success or HUNDRED) * value
 
 
 def _unseen_sentence(rows: Sequence[SettingRow]) -> str | None:
