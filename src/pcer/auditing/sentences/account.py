@@ -1,10 +1,9 @@
 """What do the people affected read?
 
-``conclude`` gives an audit all of its words: the headline of every setting, the account
-for the people affected, what the audit rests on and what can be done. ``audit`` calls
-it last. The account says what was found in the main setting, what training allows,
-what the file itself discloses, and what was not looked at. The templates are the
-sections ``account`` and ``checks`` of ``words.toml``.
+``audit`` calls ``conclude`` last, which gives an audit its words: headlines, account,
+trust, next steps. The account says what was found in the main setting, what training
+allows and what was not looked at; ``disclosed`` what the file itself gives away. To
+add a sentence: a line of ``words.toml``, sections ``account`` and ``checks``.
 """
 
 from __future__ import annotations
@@ -34,10 +33,7 @@ MOST_GROUPS: Final = 3  # small groups that are named in a sentence
 
 
 def conclude(audit: Audit, *, disclosed: Sequence[str], more: str | None) -> Audit:
-    """The audit with its words.
-
-    ``disclosed`` is what the file discloses, ``more`` what more data would show.
-    """
+    """The audit with its words: what the file discloses, what more data show."""
     budgets = []
     for setting in audit.budgets:
         words = headline(audit, setting)
@@ -76,7 +72,7 @@ def _account(audit: Audit, setting: BudgetResult) -> Iterator[str]:
 
 
 def _outcome_rates(audit: Audit, setting: BudgetResult) -> Iterator[str]:
-    """How many of 100 in each group are predicted positive, or what the benefit is."""
+    """The benefit of each group, of 100."""
     subject = audit.subject
     rates = []
     for name in subject.groups:
@@ -108,10 +104,7 @@ def _exposures(audit: Audit, setting: BudgetResult) -> Iterator[str]:
 
 
 def _allowed(audit: Audit) -> Iterator[str]:
-    """What training allows, where it promised something to groups or kept receipts.
-
-    In the main setting, or in the least private one that has such bounds.
-    """
+    """What training allows, in the main or the least private setting with bounds."""
     bounded = [setting for setting in audit.budgets if _bounds_of(setting)]
     if not bounded:
         return
@@ -161,10 +154,7 @@ def _bounds_of(setting: BudgetResult) -> list[tuple[str, GroupBound]]:
 
 
 def disclosed(release: Release) -> list[str]:
-    """Sentences about small cells and certain memberships.
-
-    None for public records, or for rates without counts.
-    """
+    """Small cells and certain memberships of a file of counts that are not public."""
     cells = release.kept(ReleaseArrays).cells
     stated = release.disclosure
     if cells is None or (stated is not None and stated.public_data):
