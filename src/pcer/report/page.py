@@ -29,7 +29,6 @@ from pcer import wording
 from pcer._version import __version__
 from pcer.auditing import sentences
 from pcer.auditing.record import AUDIT_AGAIN, Audit, BudgetResult, parse_plan
-from pcer.auditing.sentences import certainty
 from pcer.auditing.sentences.cards import Card
 from pcer.deciding.recommend import Recommendation
 from pcer.errors import InputError, escaped, printable
@@ -261,7 +260,7 @@ def _section(number: int, audit: Audit, release: Release) -> Section:
         floors=floors_svg(audit),
         numbers=finding.numbers_table(audit),
         paper=paper,
-        evidence=certainty.paper_words(audit),
+        evidence=main.evidence,
         is_folded=len(paper.rows) > MOST_PAPER_ROWS,
         trust=[audit.choice, *_without(audit.trust, main.how_sure.sentences)],
         next=_without(audit.next_steps, main.advice),
@@ -303,7 +302,7 @@ def _setting_view(audit: Audit, setting: BudgetResult) -> SettingView:
         subject=[isolated(part) for part in said.subject],
         badge=said.badge,
         change=" ".join(said.advice),
-        cards=said.cards,
+        cards=(said.exposure, said.outcomes, said.how_sure),
         unit=audit.proxy.scale.counted.format(label=audit.proxy.label),
         groups={
             "exposure": _in_order(groups, said.exposure_order),

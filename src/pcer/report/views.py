@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from pcer import wording
+from pcer.auditing import sentences
 from pcer.auditing.record import Audit, BudgetResult
-from pcer.auditing.sentences import cards, certainty, headline, telling
+from pcer.auditing.sentences import Sentences
 from pcer.errors import InputError
 from pcer.files import as_shown
 from pcer.release.attack_kinds import GAP
@@ -46,10 +47,13 @@ def view_of(
         return [Lines(subject_name(audit), [summary_line(audit)])]
     if view == "paper":
         return [_paper_lines(audit, also), *paper.paper_tables(audit)]
+    said = sentences.of(audit, audit.told)
+    title = " · ".join([*said.subject, _in_setting(audit.told)])
+    answers = [said.headline, _verdict_line(audit.told, said), *said.policy, *also]
     parts: list[Lines | Table] = [
-        Lines(_subject_title(audit), _answers(audit, also)),
+        Lines(title, answers),
         *_short_tables(audit, view),
-        Lines("How sure", _certainty_lines(audit, view)),
+        Lines("How sure", _certainty_lines(audit, said, view)),
         Lines("What can be done", audit.next_steps),
     ]
     if view == "full":
@@ -63,18 +67,9 @@ def view_of(
 
 
 def _paper_lines(audit: Audit, also: Sequence[str]) -> Lines:
-    sentences = [certainty.paper_words(audit), *background.left_out(audit), *also]
-    return Lines(f"The paper's view: {subject_name(audit)}", sentences)
-
-
-def _subject_title(audit: Audit) -> str:
-    """What was audited, and the setting that the headline is about."""
-    subject = telling.subject_line(audit, audit.told)
-    return " · ".join([*subject, _in_setting(audit.told)])
-
-
-def _answers(audit: Audit, also: Sequence[str]) -> list[str]:
-    return [audit.headline, verdict_line(audit), *audit.policy_lines, *also]
+    evidence = sentences.of(audit, audit.told).evidence
+    lines = [evidence, *background.left_out(audit), *also]
+    return Lines(f"The paper's view: {subject_name(audit)}", lines)
 
 
 def _short_tables(audit: Audit, view: View) -> list[Table]:
@@ -93,7 +88,7 @@ def _short_tables(audit: Audit, view: View) -> list[Table]:
     ]
 
 
-def _certainty_lines(audit: Audit, view: View) -> list[str]:
+def _certainty_lines(audit: Audit, said: Sentences, view: View) -> list[str]:
     """What the finding rests on; in few words, what speaks against it."""
     if view != "brief":
         return [*audit.trust, audit.choice]
@@ -102,20 +97,20 @@ def _certainty_lines(audit: Audit, view: View) -> list[str]:
         for declaration in audit.declarations
         if declaration.caps_verdict
     ]
-    card = cards.how_sure_card(audit, audit.told)
-    return [*card.sentences, *contradictions, *background.left_out(audit)]
+    return [*said.how_sure.sentences, *contradictions, *background.left_out(audit)]
 
 
-def verdict_line(audit: Audit) -> str:
+def _verdict_line(setting: BudgetResult, said: Sentences) -> str:
     """The verdict in words, and its name for ``--fail-on`` and the docs."""
-    return f"{headline.badge(audit, audit.told)} [{audit.verdict.value}]"
+    return f"{said.badge} [{setting.verdict.value}]"
 
 
 def summary_line(audit: Audit) -> str:
     """One line for chats: what was audited, both answers, the verdict."""
-    sentences = [audit.headline, *background.left_out(audit), verdict_line(audit)]
+    verdict = _verdict_line(audit.told, sentences.of(audit, audit.told))
+    lines = [audit.headline, *background.left_out(audit), verdict]
     place = f"{subject_name(audit)}, {_in_setting(audit.told)}"
-    return f"{place}: {' '.join(sentences)}"
+    return f"{place}: {' '.join(lines)}"
 
 
 def setting_line(audit: Audit, called: str) -> str:
@@ -128,8 +123,8 @@ def setting_line(audit: Audit, called: str) -> str:
         raise InputError(f"{problem}; it has {wording.listed(names)}.", field="setting")
     setting = audit.budgets[place]
     where = wording.capital(_in_setting(setting))
-    badge = headline.badge(audit, setting)
-    return as_shown(f"{where}: {setting.headline} {badge} [{setting.verdict.value}]")
+    verdict = _verdict_line(setting, sentences.of(audit, setting))
+    return as_shown(f"{where}: {setting.headline} {verdict}")
 
 
 def _in_setting(setting: BudgetResult) -> str:
@@ -164,8 +159,8 @@ def summary_table(audits: Sequence[Audit]) -> Table:
     """One line per release: for several at once."""
     rows = []
     for audit in audits:
-        exposure = cards.exposure_card(audit, audit.told).answer
-        outcomes = cards.outcomes_card(audit, audit.told).answer
-        rows.append((subject_name(audit), exposure, outcomes, audit.verdict.words))
+        said = sentences.of(audit, audit.told)
+        answers = (said.exposure.answer, said.outcomes.answer)
+        rows.append((subject_name(audit), *answers, audit.verdict.words))
     heads = ("release", "exposure", "outcomes", "verdict")
     return Table("All releases", heads, tuple(rows), len(heads))

@@ -13,9 +13,9 @@ from typing import Final
 
 import numpy as np
 
+from pcer.auditing import sentences
 from pcer.auditing.record import Audit, BudgetResult, GroupBound
-from pcer.auditing.sentences.advice import choosing_command, what_would_change
-from pcer.auditing.sentences.cards import exposure_card
+from pcer.auditing.sentences.advice import choosing_command
 from pcer.auditing.sentences.certainty import trust_sentences
 from pcer.auditing.sentences.headline import headline
 from pcer.auditing.sentences.telling import (
@@ -38,26 +38,29 @@ def conclude(audit: Audit, *, disclosed: Sequence[str], more: str | None) -> Aud
     for setting in audit.budgets:
         words = headline(audit, setting)
         budgets.append(setting.model_copy(update={"headline": words}))
-    next_steps = what_would_change(audit, audit.told)
+    audit = audit.model_copy(update={"budgets": budgets})
+
+    said = sentences.of(audit, audit.told)
+    next_steps = [*said.advice]
     if more is not None:
         next_steps.append(more)
     next_steps += choosing_command(audit)
     return audit.model_copy(
         update={
-            "account": [*_account(audit, audit.told), *disclosed],
-            "trust": trust_sentences(audit),
+            "headline": said.headline,
+            "account": [*_account(audit, said), *disclosed],
+            "trust": trust_sentences(audit, said.certainty),
             "next_steps": next_steps,
-            "budgets": budgets,
-            "headline": budgets[audit.telling].headline,
         }
     )
 
 
-def _account(audit: Audit, setting: BudgetResult) -> Iterator[str]:
+def _account(audit: Audit, said: sentences.Sentences) -> Iterator[str]:
     """For the people affected: what was found, and what was not looked at."""
+    setting = audit.told
     yield from _outcome_rates(audit, setting)
     yield from _exposures(audit, setting)
-    yield from exposure_card(audit, setting).sentences
+    yield from said.exposure.sentences
     if setting.verdict is Verdict.NO_DIFFERENCE_SHOWN:
         yield Telling(audit, setting, "exposure").say("account", "no_difference")
     double = named_groups(setting, "double_disadvantage")

@@ -159,10 +159,10 @@ def _disagreements(audit: Audit, pair: PairResult) -> Iterator[str]:
         yield say("how_sure", "contradicted", pair=groups, one=one, other=other)
 
 
-def trust_sentences(audit: Audit) -> list[str]:
+def trust_sentences(audit: Audit, of_main_setting: Sequence[str]) -> list[str]:
     """How sure the audit is: of its main setting, then of the whole release."""
     groups = audit.told.groups
-    sentences = how_sure(audit, audit.told)
+    sentences = [*of_main_setting]
     if audit.declarations:
         sentences += [finding.sentence for finding in audit.declarations]
     elif any(group.n_test is not None for group in groups.values()):

@@ -404,4 +404,4 @@ def _correlations(compared: Comparison) -> str:
 
 def _of_model(audit: Audit, model: str | None) -> str:
     """What tells the tables of several models apart."""
-    return f", {model}" if len(audit.models) > 1 else ""
+    return f", {model}" if len(audit.published) > 1 else ""
