@@ -49,7 +49,7 @@ def view_of(
         return [_paper_lines(audit, also), *paper.paper_tables(audit)]
     said = sentences.of(audit, audit.told)
     title = " · ".join([*said.subject, _in_setting(audit.told)])
-    answers = [said.headline, _verdict_line(audit.told, said), *said.policy, *also]
+    answers = [said.headline, verdict_line(audit.told, said), *said.policy, *also]
     parts: list[Lines | Table] = [
         Lines(title, answers),
         *_short_tables(audit, view),
@@ -100,14 +100,14 @@ def _certainty_lines(audit: Audit, said: Sentences, view: View) -> list[str]:
     return [*said.how_sure.sentences, *contradictions, *background.left_out(audit)]
 
 
-def _verdict_line(setting: BudgetResult, said: Sentences) -> str:
+def verdict_line(setting: BudgetResult, said: Sentences) -> str:
     """The verdict in words, and its name for ``--fail-on`` and the docs."""
     return f"{said.badge} [{setting.verdict.value}]"
 
 
 def summary_line(audit: Audit) -> str:
     """One line for chats: what was audited, both answers, the verdict."""
-    verdict = _verdict_line(audit.told, sentences.of(audit, audit.told))
+    verdict = verdict_line(audit.told, sentences.of(audit, audit.told))
     lines = [audit.headline, *background.left_out(audit), verdict]
     place = f"{subject_name(audit)}, {_in_setting(audit.told)}"
     return f"{place}: {' '.join(lines)}"
@@ -123,7 +123,7 @@ def setting_line(audit: Audit, called: str) -> str:
         raise InputError(f"{problem}; it has {wording.listed(names)}.", field="setting")
     setting = audit.budgets[place]
     where = wording.capital(_in_setting(setting))
-    verdict = _verdict_line(setting, sentences.of(audit, setting))
+    verdict = verdict_line(setting, sentences.of(audit, setting))
     return as_shown(f"{where}: {setting.headline} {verdict}")
 
 

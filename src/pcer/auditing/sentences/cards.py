@@ -11,15 +11,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 from pcer.auditing.record import Audit, BudgetResult, GroupResult
-from pcer.auditing.sentences.certainty import (
-    doubts_about,
-    false_alarms,
-    how_sure,
-)
+from pcer.auditing.sentences.certainty import doubts_about, false_alarms, how_sure
 from pcer.auditing.sentences.telling import (
     MOST_GROUPS_IN_A_SENTENCE,
     WEAK,
@@ -54,11 +49,10 @@ def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
         sentences.append(telling.say("exposure_card", "reason", reason=reason))
     else:
         sentences += _detected_sentences(telling)
-    if others is not None:
+    if others:
         form = "others_detect" if answer == "none_detected" else "others_differ"
         n_attacks = str(len(attacks_run(audit)))
-        with_others = replace(telling, places=others._asdict())
-        sentences.append(with_others.say("exposure_card", form, n=n_attacks))
+        sentences.append(telling.say("exposure_card", form, n=n_attacks, **others))
 
     if answer == "differs":
         # The attack that decided need not be the one whose numbers people see.

@@ -62,8 +62,7 @@ def exposure_sentences(audit: Audit, setting: BudgetResult) -> list[str]:
 
     others = other_attacks(audit, setting)
     is_too_weak = is_weak(audit, setting)
-    if others is not None:
-        telling = replace(telling, places=others._asdict())
+    if others:
         kind = "others_detect" if answer == "none_detected" else "others_differ"
         forms = [kind, f"{kind}_bare"]
     elif answer != "none_detected" or is_too_weak:
@@ -74,7 +73,7 @@ def exposure_sentences(audit: Audit, setting: BudgetResult) -> list[str]:
         forms = ["none_detected_bare"]
     if is_too_weak:
         forms = [f"weak_{form}" for form in forms]
-    return [capital(telling.say("exposure", form)) for form in forms]
+    return [capital(telling.say("exposure", form, **others)) for form in forms]
 
 
 def outcome_sentences(audit: Audit, setting: BudgetResult) -> list[str]:
@@ -111,8 +110,7 @@ def _badge_form(audit: Audit, setting: BudgetResult) -> str:
         ratios = [pair.ratio for pair in setting.pairs if pair.ratio.group is not None]
         if {ratio.driven_by for ratio in ratios} == {"outcomes"}:
             return "ratio_differs_outcomes"
-    others = other_attacks(audit, setting)
-    if verdict is Verdict.NO_DIFFERENCE_SHOWN and others is not None:
+    if verdict is Verdict.NO_DIFFERENCE_SHOWN and other_attacks(audit, setting):
         return "others"
     if not verdict.is_alarm and is_weak(audit, setting):
         return "weak"

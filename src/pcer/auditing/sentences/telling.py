@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pcer.auditing.record import (
     Audit,
@@ -432,15 +432,11 @@ def named_groups(setting: BudgetResult, answer: str) -> str:
 # Which attacks say otherwise
 
 
-class OtherAttacks(NamedTuple):
-    """Attacks that show what the answer does not, as a sentence names them."""
+def other_attacks(audit: Audit, setting: BudgetResult) -> dict[str, str]:
+    """Other attacks that detect somebody, or a difference, where the answer does not.
 
-    others: str
-    do: str  # "does" of one attack, "do" of several
-
-
-def other_attacks(audit: Audit, setting: BudgetResult) -> OtherAttacks | None:
-    """Other attacks that detect somebody, or a difference, where it does not."""
+    As the places ``others`` and ``do`` of a sentence; empty where there are none.
+    """
     answer = answer_of(setting, "exposure")
     place = audit.budgets.index(setting)
     stories = [story for story in attacks_run(audit) if story.cost != audit.cost]
@@ -449,14 +445,13 @@ def other_attacks(audit: Audit, setting: BudgetResult) -> OtherAttacks | None:
     elif answer == "no_difference_shown":
         stories = [story for story in stories if place in story.differs_in]
     else:
-        return None
-
+        stories = []
     if not stories:
-        return None
+        return {}
     if len(stories) > 2:
-        return OtherAttacks(f"{len(stories)} other attacks", "do")
+        return {"others": f"{len(stories)} other attacks", "do": "do"}
     names = listed([attack_kind(story.cost).phrase for story in stories])
-    return OtherAttacks(names, "does" if len(stories) == 1 else "do")
+    return {"others": names, "do": "does" if len(stories) == 1 else "do"}
 
 
 def attacks_run(audit: Audit) -> list[CostStory]:

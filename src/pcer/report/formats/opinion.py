@@ -18,8 +18,10 @@ from functools import partial
 from typing import Final, Literal, NamedTuple
 
 from pcer import wording
+from pcer.auditing import sentences
 from pcer.auditing.record import Audit, BudgetResult, Difference
-from pcer.auditing.sentences import cards, certainty, telling
+from pcer.auditing.sentences import Sentences, telling
+from pcer.auditing.sentences.cards import Card
 from pcer.files import as_shown
 from pcer.release.attack_kinds import ACCURACY, Scale, attack_kind
 from pcer.report.formats.markdown import markdown_text, pipe_table
@@ -86,7 +88,7 @@ def to_opinion(audits: Sequence[Audit]) -> str:
 def _opinion(audit: Audit) -> Opinion:
     settings = background.least_private_first(audit)
     caps_verdict = any(declaration.caps_verdict for declaration in audit.declarations)
-    how_sure = cards.how_sure_card(audit, audit.told)
+    said = sentences.of(audit, audit.told)
     return Opinion(
         title=_say("title", subject=background.subject_name(audit)),
         scope=_scope(audit),
@@ -94,14 +96,14 @@ def _opinion(audit: Audit) -> Opinion:
         beside=_beside(audit),
         plan_sha256=audit.plan_sha256,
         checked=[_say("computed"), *(_contradictions(audit) or _agreements(audit))],
-        taken_on_trust=_taken_on_trust(audit, how_sure),
+        taken_on_trust=_taken_on_trust(audit, said.how_sure),
         answers=list(map(_answers, settings[:MOST_SETTINGS])),
         numbers=pipe_table(_numbers_table(audit)).strip(),
-        findings=_findings(audit, how_sure),
+        findings=_findings(audit, said),
         bounds=list(_bounds(audit)),
         bound_note=_say("no_bounds" if caps_verdict else "bound_note"),
-        limits=_limits(audit),
-        to_ask=_to_ask(audit, how_sure) or [_say("ask_nothing")],
+        limits=_limits(audit, said),
+        to_ask=_to_ask(audit, said.how_sure) or [_say("ask_nothing")],
     )
 
 
@@ -132,7 +134,7 @@ def _agreements(audit: Audit) -> list[str]:
     return [sentence for sentence in sentences if sentence in audit.trust]
 
 
-def _taken_on_trust(audit: Audit, how_sure: cards.Card) -> list[str]:
+def _taken_on_trust(audit: Audit, how_sure: Card) -> list[str]:
     """What only the trainer knows."""
     sentences = [_say("counts"), _say("random" if _is_random(audit) else "not_random")]
     if any(setting.epsilon is not None for setting in audit.budgets):
@@ -146,7 +148,7 @@ def _is_random(audit: Audit) -> bool:
     return audit.subject.split_kind == "random"
 
 
-def _has_placebo(how_sure: cards.Card) -> bool:
+def _has_placebo(how_sure: Card) -> bool:
     """Whether the finding was checked with made-up groups."""
     return how_sure.answer != wording.say("how_sure_card", "unchecked")
 
@@ -175,17 +177,17 @@ def _numbers_table(audit: Audit) -> Table:
     return replace(finding.finding_table(audit, most_rows=finding.FEW_ROWS), note=note)
 
 
-def _findings(audit: Audit, how_sure: cards.Card) -> list[str]:
+def _findings(audit: Audit, said: Sentences) -> list[str]:
     """What the cards say beside their answers and what stands elsewhere."""
     setting = audit.told
-    exposure = cards.exposure_card(audit, setting).sentences
+    exposure = said.exposure.sentences
     is_detected = any(group.resolved for group in setting.groups.values())
     if is_detected and telling.answer_of(setting, "exposure") != "cannot_tell":
         exposure = exposure[1:]
     elsewhere = _contradictions(audit)
     return [
         sentence
-        for sentence in (*exposure, *how_sure.sentences[1:])
+        for sentence in (*exposure, *said.how_sure.sentences[1:])
         if sentence not in elsewhere and SPLIT_NOTE not in sentence
     ]
 
@@ -206,17 +208,16 @@ def _bound(difference: Difference, scale: Scale) -> str:
     return f"{scale.difference(bound)} {scale.points}"
 
 
-def _limits(audit: Audit) -> list[str]:
-    rests_on = certainty.how_sure(audit, audit.told)
+def _limits(audit: Audit, said: Sentences) -> list[str]:
     return [
-        *(sentence for sentence in rests_on if SPLIT_NOTE in sentence),
+        *(sentence for sentence in said.certainty if SPLIT_NOTE in sentence),
         audit.choice,
         *background.left_out(audit),
         wording.say("account", "not_measured"),
     ]
 
 
-def _to_ask(audit: Audit, how_sure: cards.Card) -> list[str]:
+def _to_ask(audit: Audit, how_sure: Card) -> list[str]:
     """What the reader should ask the trainer for."""
     questions = []
     if audit.declarations:
