@@ -10,8 +10,7 @@ To add a verdict: a member of ``Verdict`` (measuring/verdict.py), a line of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +21,6 @@ from pcer.measuring.evidence import Evidence, Statement
 from pcer.measuring.exposure import (
     LEAST_RECORDS,
     Measured,
-    Pair,
     benefit_of,
     by_split,
 )
@@ -42,37 +40,30 @@ from pcer.statistics import (
 from pcer.wording import say
 
 
-@dataclass(frozen=True)
-class InSetting:
+class InSetting(NamedTuple):
     """A release's numbers, seen from one of its settings."""
 
     tested: Tested
     judged: Judged
+    evidence: Evidence  # what holds, after every downgrade
+    measured: Measured  # by the attack whose numbers people see
     index: int  # of the setting
-
-    @property
-    def measured(self) -> Measured:
-        """The setting by the attack whose numbers people see."""
-        return self.tested.measured[self.tested.cost][self.index]
-
-    @property
-    def evidence(self) -> Evidence:
-        """What holds, after every downgrade."""
-        return self.judged.evidence
 
 
 def setting_result(
     tested: Tested, judged: Judged, paper: SettingNumbers, index: int
 ) -> record.BudgetResult:
     """One setting by the deciding attacks, beside the paper's numbers."""
-    here = InSetting(tested, judged, index)
+    measured = tested.measured[tested.cost][index]
+    here = InSetting(tested, judged, judged.evidence, measured, index)
     pooled = _pooled_disparities(here)
     pairs = []
-    for pair_index, published in enumerate(paper.pairs):
-        compared = ComparedPair(here, pair_index)
+    for pair_index, (first, second) in enumerate(tested.pairs):
+        compared = ComparedPair(here, (index, pair_index), first, second)
+        published = paper.pairs[pair_index]
         pairs.append(_pair_result(compared, pooled[pair_index], published))
 
-    panel = here.measured.panel
+    panel = measured.panel
     summaries = paper.summaries
     return record.BudgetResult(
         model=panel.model,
@@ -213,33 +204,24 @@ def _allowed(here: InSetting, group: str) -> record.GroupBound | None:
 # Pairs
 
 
-@dataclass(frozen=True)
-class ComparedPair:
+class ComparedPair(NamedTuple):
     """Two groups in one setting."""
 
     here: InSetting
-    index: int  # of the pair
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """Where the pair stands in arrays (setting, pair)."""
-        return self.here.index, self.index
-
-    @property
-    def groups(self) -> Pair:
-        """Positions of both groups; the first is the reference."""
-        return self.here.tested.pairs[self.index]
+    place: tuple[int, int]  # of the pair in arrays (setting, pair)
+    first: int  # position of the reference group
+    second: int
 
     @property
     def group_places(self) -> tuple[int, list[int]]:
         """Where both groups stand in arrays (setting, group)."""
-        return self.here.index, [*self.groups]
+        return self.here.index, [self.first, self.second]
 
     @property
     def lower_ratio(self) -> int:
         """The group of lower ratio: the second where the cross product is positive."""
-        first, second = self.groups
-        return second if self.here.evidence.cross.value[self.place] > 0 else first
+        is_second = self.here.evidence.cross.value[self.place] > 0
+        return self.second if is_second else self.first
 
     def name(self, group: int) -> str:
         """A group's name, by its position."""
@@ -251,7 +233,8 @@ class ComparedPair:
 
     def placebo(self, attack: str) -> PlaceboCheck | None:
         """What the release says of made-up groups by an attack."""
-        return self.here.tested.placebos.get((self.here.index, attack, self.index))
+        setting_index, pair_index = self.place
+        return self.here.tested.placebos.get((setting_index, attack, pair_index))
 
 
 def _pair_result(
@@ -331,10 +314,9 @@ def _outcomes(compared: ComparedPair) -> record.OutcomesAnswer:
     elif differs:
         answer = "differ"
 
-    first, second = compared.groups
     is_harm = tested.plan.outcome_of(tested.release.subject.outcome) == "harm"
     second_has_more = evidence.benefit.value[place] > 0
-    worse = second if second_has_more == is_harm else first
+    worse = compared.second if second_has_more == is_harm else compared.first
     return record.OutcomesAnswer(
         answer=answer,
         group=compared.name(worse) if differs else None,
@@ -396,11 +378,11 @@ def _driver(compared: ComparedPair) -> record.Driver:
     evidence = compared.here.evidence
     place = compared.place
     lower = compared.lower_ratio
-    first, second = compared.groups
 
     by_outcomes = 0
     if evidence.benefits_differ[place]:
-        fewer = second if evidence.benefit.value[place] < 0 else first
+        second_has_fewer = evidence.benefit.value[place] < 0
+        fewer = compared.second if second_has_fewer else compared.first
         by_outcomes = 1 if fewer == lower else -1
     by_exposure = 0
     if evidence.exposures_differ[place]:
@@ -435,7 +417,7 @@ def _sign_limit(compared: ComparedPair) -> float | None:
     here = compared.here
     exposed = here.measured.exposed
     lower = compared.lower_ratio
-    (higher,) = set(compared.groups) - {lower}
+    higher = compared.first if lower == compared.second else compared.second
     rate = here.measured.received.mean(axis=0)
     if exposed is None or not here.evidence.resolved[here.index, lower]:
         return None
