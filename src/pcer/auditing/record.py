@@ -127,7 +127,7 @@ class Equivalence(Record):
 
 
 class PairAnswer(Record):
-    """What each answer about two groups has."""
+    """What each answer about two groups has, after every downgrade."""
 
     group: str | None  # the one that the answer names, where the groups differ
     p_value: float | None  # adjusted over its family
@@ -282,8 +282,9 @@ class BudgetResult(Record):
 class CostStory(Record):
     """One carried attack put to the same tests; groups are named for any setting.
 
-    p-values are the smallest; where one "over costs", adjusted over all attacks, too,
-    is at most .05, groups are named only where they stand after that adjustment.
+    p-values are its smallest of each kind. Those "over costs" are adjusted over all
+    attacks, too; where such a one is at most .05, groups are named only where they
+    stand after that adjustment.
     """
 
     cost: str

@@ -99,9 +99,9 @@ def _detected_sentences(telling: Telling) -> Iterator[str]:
     attacks = {
         name: attack_kind(group.detected_by).phrase
         for name, group in detected.items()
-        if group.detected_by is not None
+        if not group.is_clear
+        and group.detected_by is not None
         and group.detected_by != telling.audit.cost
-        and not group.is_clear
     }
     if attacks:
         names = listed(list(attacks))
