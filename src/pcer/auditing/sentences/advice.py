@@ -129,7 +129,7 @@ def _levelling(
 ) -> Iterator[str]:
     """What becomes of the outcome gap, and whose outcomes would change most."""
     telling = Telling(audit, setting, "outcomes")
-    names = (telling.name, telling.other)
+    names = telling.names
     old = _rates(setting, names)
     new = _rates(best, names)
     if answer_of(setting, "outcomes") != "differ" or old is None or new is None:

@@ -21,10 +21,11 @@ from pcer.auditing.sentences.telling import (
     Telling,
     answer_of,
     attacks_run,
+    largest_difference,
     other_attacks,
 )
 from pcer.release.attack_kinds import attack_kind
-from pcer.wording import NOTHING, capital, listed, of_100, plural_ending, say
+from pcer.wording import capital, listed, of_100, plural_ending, say
 
 MOST_DOUBTS = 2  # of a finding, in a card
 
@@ -59,7 +60,7 @@ def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
         is_printed = audit.cost in telling.pair.exposure.shown_by
         form = "difference" if is_printed else "decided_by"
         sentences.append(telling.say("exposure_card", form))
-    elif _detected(setting) and telling.apart != NOTHING:
+    elif _detected(setting) and largest_difference(setting, "exposure") is not None:
         sentences.append(telling.say("exposure_card", "if_they_differ"))
     if audit.stronger_attack is not None and answer != "differs":
         stronger = attack_kind(audit.stronger_attack).phrase
@@ -126,7 +127,7 @@ def outcomes_card(audit: Audit, setting: BudgetResult) -> Card:
 def _truth_sentences(telling: Telling) -> list[str]:
     """What was true of both groups, and who was wrongly flagged or passed over."""
     outcome = telling.audit.subject.outcome
-    groups = [telling.setting.groups[name] for name in (telling.name, telling.other)]
+    groups = [telling.setting.groups[name] for name in telling.names]
     if outcome == "harm":
         wrong = [group.false_positive_rate.mean for group in groups]
     else:

@@ -67,7 +67,7 @@ def exposure_sentences(audit: Audit, setting: BudgetResult) -> list[str]:
         forms = [kind, f"{kind}_bare"]
     elif answer != "none_detected" or is_too_weak:
         forms = [answer]
-    elif telling.coin:
+    elif telling.scale.coin:
         forms = ["none_detected", "none_detected_bare"]
     else:
         forms = ["none_detected_bare"]
@@ -85,7 +85,7 @@ def outcome_sentences(audit: Audit, setting: BudgetResult) -> list[str]:
 
     benefit = audit.plan.benefit
     # The exposure sentence that stands before it may have named the same people.
-    is_named = named_groups(setting, "exposure") == telling.name
+    is_named = named_groups(setting, "exposure") == telling.names[0]
     sentences = []
     for form in (telling, replace(telling, is_plain=True)):
         if is_named and benefit == "positive_rate":
@@ -100,8 +100,8 @@ def outcome_sentences(audit: Audit, setting: BudgetResult) -> list[str]:
 def badge(audit: Audit, setting: BudgetResult) -> str:
     """The verdict in a few words, with the groups that it names."""
     double = named_groups(setting, "double_disadvantage")
-    telling = Telling(audit, setting, "exposure", places={"double": double})
-    return telling.say("badge", _badge_form(audit, setting))
+    telling = Telling(audit, setting, "exposure")
+    return telling.say("badge", _badge_form(audit, setting), double=double)
 
 
 def _badge_form(audit: Audit, setting: BudgetResult) -> str:
