@@ -16,18 +16,17 @@ import numpy as np
 
 from pcer import metrics, statistics
 from pcer.auditing.record import CostStory
-from pcer.measuring.choose_attacks import stronger_attacks
-from pcer.measuring.evidence import Evidence, Tested
-from pcer.measuring.measure import finite_or_none
+from pcer.measuring.evidence import Evidence
 from pcer.measuring.plan import SHARPEST
+from pcer.measuring.tested import Judged, Tested
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.attack_kinds import GAP, LIRA, AttackKind, attack_kind
 from pcer.release.file import Release
-from pcer.statistics import SIGNIFICANCE
+from pcer.statistics import SIGNIFICANCE, finite_or_none
 from pcer.wording import capital, listed, plural_ending, say
 
 
-def choice_words(tested: Tested) -> str:
+def choice_words(tested: Tested, judged: Judged) -> str:
     """How the attacks were chosen, and which stronger one is missing."""
     attacks = tested.attacks
     chosen = listed([attack_kind(attack).phrase for attack in attacks])
@@ -36,12 +35,12 @@ def choice_words(tested: Tested) -> str:
 
     ending = plural_ending(len(attacks))
     sentences = [say("choice", "chosen", attacks=chosen, s=ending)]
-    for proxy, reason in stronger_attacks(tested):
+    for proxy, reason in judged.stronger_attacks:
         if reason is not None:
             attack = capital(proxy.label)
             why = reason.rstrip(".")
             sentences.append(say("choice", "not_computed", attack=attack, reason=why))
-    unexplained = silent_attacks(tested)
+    unexplained = silent_attacks(judged)
     if unexplained:
         sentences.append(say("choice", "silent", attack=unexplained[0].phrase))
 
@@ -58,9 +57,9 @@ def choice_words(tested: Tested) -> str:
     return " ".join(sentences)
 
 
-def silent_attacks(tested: Tested) -> list[AttackKind]:
+def silent_attacks(judged: Judged) -> list[AttackKind]:
     """Stronger attacks that were possible and are absent without a reason."""
-    return [proxy for proxy, reason in stronger_attacks(tested) if reason is None]
+    return [proxy for proxy, reason in judged.stronger_attacks if reason is None]
 
 
 def _most_excluded(release: Release) -> Counter[str]:

@@ -1,15 +1,14 @@
 """What does an audit find? ``audit(release, plan)``, part II of Algorithm 1.
 
-Three steps, in this order: ``run_tests`` measures every carried attack and makes every
-test; ``judge_tested`` finds the family of each release; ``audit_tested`` draws the
-conclusions and fills the record. Users call ``audit``; the verb ``pcer audit`` and the
-study call the steps, because they keep tested releases.
+Three steps, in this order: ``run_tests`` (measuring) measures every carried attack and
+makes every test; ``judge_tested`` finds the family of each release; ``audit_tested``
+has it judged, gathers the paper's numbers, and fills the record. Users call ``audit``;
+the verb ``pcer audit`` and the study call the steps, because they keep tested releases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from os import PathLike
 from os.path import isdir
 from typing import Any, overload
@@ -17,24 +16,16 @@ from typing import Any, overload
 from pcer.auditing.attacks_compared import choice_words, cost_stories, silent_attacks
 from pcer.auditing.family import families, family_p
 from pcer.auditing.policy import broken_rules
-from pcer.auditing.record import Audit, AuditSubject, BudgetResult
+from pcer.auditing.record import Audit, AuditSubject, BudgetResult, strongest
 from pcer.auditing.sentences.account import conclude, disclosed
 from pcer.auditing.sentences.advice import more_would_show
 from pcer.auditing.settings import setting_result
 from pcer.errors import InputError
-from pcer.measuring import choose_attacks, measure
-from pcer.measuring.checks.arrays import ReleaseArrays, is_random
-from pcer.measuring.checks.table import check_release
-from pcer.measuring.evidence import Evidence, Tested
-from pcer.measuring.pair_tests import attack_tests
 from pcer.measuring.plan import Plan
-from pcer.measuring.refutations import downgrade
-from pcer.measuring.verdict import strongest
-from pcer.paper.algorithm1 import as_published
-from pcer.paper.null import Null, draw_null
-from pcer.release.attack_kinds import GAP
+from pcer.measuring.tested import Judged, Tested, judge, run_tests
+from pcer.paper.numbers import paper_numbers
+from pcer.paper.rankings import as_published
 from pcer.release.file import Release
-from pcer.release.panel import panels
 from pcer.release.reading import releases_at
 
 Path = str | PathLike[str]
@@ -127,39 +118,6 @@ def _gives_a_list(release: Release | Path | Sequence[Release | Path]) -> bool:
     return isinstance(release, list | tuple)
 
 
-def run_tests(release: Release, plan: Plan) -> Tested:
-    """Measure every carried attack in every setting, and make every test."""
-    by_setting = panels(release)
-    plan = measure.require_available(by_setting, plan)
-    pairs = measure.pairs_of(by_setting, plan)
-    measured = measure.measure_costs(
-        by_setting,
-        plan,
-        variance_inflation=release.kept(ReleaseArrays).variance_inflation,
-    )
-    splits_are_random = is_random(release)
-
-    @cache
-    def null_of(setting_index: int) -> Null | None:
-        gap = measured[GAP.name][setting_index]
-        return draw_null(gap, pairs, plan, n_settings=len(by_setting))
-
-    return Tested(
-        release=release,
-        plan=plan,
-        panels=by_setting,
-        pairs=pairs,
-        findings=check_release(release),
-        attacks=choose_attacks.deciding_attacks(by_setting, plan),
-        measured=measured,
-        tests={
-            attack: attack_tests(settings, pairs, random=splits_are_random)
-            for attack, settings in measured.items()
-        },
-        draw_null=null_of,
-    )
-
-
 def judge_tested(
     tested: Sequence[Tested], family: Sequence[Tested] = ()
 ) -> Iterator[Audit]:
@@ -177,16 +135,20 @@ def audit_tested(tested: Tested, family: Mapping[str, Tested]) -> Audit:
     ``family`` has by digest what is judged together, the release among them.
     """
     together = family_p(tested, family)
-    evidence = downgrade(tested, tested.attacks, family_p=together)
-    settings = [
-        setting_result(tested, evidence, index) for index in range(len(tested.panels))
+    alone = {attack: family_p(tested, family, attack) for attack in tested.tests}
+    judged = judge(tested, together, alone)
+    numbers = paper_numbers(tested)
+    published = as_published(tested, [setting.published for setting in numbers])
+
+    budgets = [
+        setting_result(tested, judged, of_paper, index)
+        for index, of_paper in enumerate(numbers)
     ]
-    budgets = [result for result, _ in settings]
     main_setting = _main_setting(budgets)
     p_exposures, p_outcomes = (None, None) if together is None else together
 
     found = Audit(
-        release_sha256=tested.release.sha256,
+        release_sha256=tested.digest,
         plan_sha256=tested.plan.sha256,
         family=list(family),
         family_p=p_exposures,
@@ -194,8 +156,8 @@ def audit_tested(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         subject=_subject(tested.release),
         plan=tested.plan,
         cost=tested.cost,
-        choice=choice_words(tested),
-        stronger_attack=_stronger_attack(tested),
+        choice=choice_words(tested, judged),
+        stronger_attack=_stronger_attack(judged),
         verdict=budgets[main_setting].verdict,
         telling=main_setting,
         headline="",  # the words follow, by ``conclude``
@@ -203,10 +165,10 @@ def audit_tested(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         trust=[],
         next_steps=[],
         budgets=budgets,
-        costs=cost_stories(tested, _evidence_by_attack(tested, family)),
+        costs=cost_stories(tested, judged.by_attack),
         declarations=list(tested.findings),
         broken_rules=[],
-        published=as_published(tested, [published for _, published in settings]),
+        published=published,
     )
 
     # Before the words: a broken rule does not repeat the headline of its setting.
@@ -214,21 +176,12 @@ def audit_tested(tested: Tested, family: Mapping[str, Tested]) -> Audit:
     audit = conclude(
         found.model_copy(update={"broken_rules": broken}),
         disclosed=disclosed(tested.release),
-        more=more_would_show(tested, evidence, main_setting, budgets[main_setting]),
+        more=more_would_show(
+            tested, judged.evidence, main_setting, budgets[main_setting]
+        ),
     )
     others = [member.release for member in family.values() if member is not tested]
     return audit.with_sources(tested.release, others)
-
-
-def _evidence_by_attack(
-    tested: Tested, family: Mapping[str, Tested]
-) -> dict[str, Evidence]:
-    """What each carried attack shows alone, judged with the family by that attack."""
-    by_attack = {}
-    for attack in tested.tests:
-        p = family_p(tested, family, attack)
-        by_attack[attack] = downgrade(tested, (attack,), family_p=p)
-    return by_attack
 
 
 def _main_setting(settings: Sequence[BudgetResult]) -> int:
@@ -245,9 +198,9 @@ def _main_setting(settings: Sequence[BudgetResult]) -> int:
     )
 
 
-def _stronger_attack(tested: Tested) -> str | None:
+def _stronger_attack(judged: Judged) -> str | None:
     """An attack that was possible and is absent without a reason; None if none is."""
-    unexplained = silent_attacks(tested)
+    unexplained = silent_attacks(judged)
     return unexplained[0].name if unexplained else None
 
 

@@ -2,7 +2,7 @@
 
 Releases of the same records are one family: in five attributes of the same people an
 alarm by chance is five times as likely as in one. ``audit`` asks for the family of
-each release, and ``downgrade`` (measuring/refutations.py) withdraws what does not
+each release, and ``judge`` (measuring/tested.py) withdraws what does not
 stand in it.
 """
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcer.measuring.evidence import Tested
+from pcer.measuring.tested import Tested
 from pcer.statistics import holm
 
 
@@ -31,8 +31,8 @@ def families(
 
     They are those of the same records, and those that the caller named as the family.
     """
-    by_digest = {member.release.sha256: member for member in (*tested, *named)}
-    of_all = {member.release.sha256 for member in named}
+    by_digest = {member.digest: member for member in (*tested, *named)}
+    of_all = {member.digest for member in named}
     by_data: dict[str, set[str]] = {}
     for digest, member in by_digest.items():
         data_digest = member.release.provenance.data_digest
@@ -41,7 +41,7 @@ def families(
 
     judged_with = []
     for member in tested:
-        digests = {member.release.sha256} | of_all
+        digests = {member.digest} | of_all
         data_digest = member.release.provenance.data_digest
         if data_digest is not None:
             digests |= by_data[data_digest]
@@ -64,5 +64,5 @@ def family_p(
         evidence = member.evidence.get(attacks)
         smallest.append((1.0, 1.0) if evidence is None else evidence.smallest_p)
     exposures, outcomes = np.array(smallest).T
-    place = list(family).index(tested.release.sha256)
+    place = list(family).index(tested.digest)
     return FamilyP(float(holm(exposures)[place]), float(holm(outcomes)[place]))

@@ -12,23 +12,26 @@ To add a verdict: a member of ``Verdict`` (measuring/verdict.py), a line of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from pcer import metrics, statistics
+from pcer import metrics
 from pcer.auditing import record
-from pcer.measuring.evidence import Evidence, Statement, Tested
-from pcer.measuring.exposure import Exposed, Pair, benefit_of, by_split
-from pcer.measuring.measure import Measured, finite_or_none
-from pcer.measuring.pair_tests import PairDifference
-from pcer.measuring.variances import bonferroni_z
+from pcer.measuring.evidence import Evidence, Statement
+from pcer.measuring.exposure import Exposed, Measured, Pair, benefit_of, by_split
+from pcer.measuring.tested import Amounts, Judged, Tested
 from pcer.measuring.verdict import Verdict
 from pcer.metrics import FloatArray
-from pcer.paper.null import OVER_SPLITS
-from pcer.paper.numbers import interval_or_none
+from pcer.paper.numbers import OVER_SPLITS, interval_or_none
 from pcer.paper.records import PublishedPair
-from pcer.statistics import SIGNIFICANCE, bootstrap_sums, generator, percentile_interval
+from pcer.statistics import (
+    SIGNIFICANCE,
+    bootstrap_sums,
+    finite_or_none,
+    generator,
+    percentile_interval,
+)
 
 
 @dataclass(frozen=True)
@@ -36,9 +39,14 @@ class ComparedPair:
     """Two groups in one setting, with the tests that were made of them."""
 
     tested: Tested
-    evidence: Evidence
+    judged: Judged
     setting_index: int
     pair_index: int
+
+    @property
+    def evidence(self) -> Evidence:
+        """What stands after every downgrade."""
+        return self.judged.evidence
 
     @property
     def place(self) -> tuple[int, int]:
@@ -122,13 +130,15 @@ def _exposure(compared: ComparedPair) -> record.ExposureAnswer:
         group=group,
         attack=attack,
         attack_difference=finite_or_none(-by_attack + 0.0),  # + 0.0: no negative zero
-        difference=_exposure_difference(compared),
+        difference=_difference(compared.judged.exposure_differences, place),
         p_value=finite_or_none(p_value),
         p_value_alone=finite_or_none(evidence.exposure.p_alone[place]),
         shown_by=shown_by,
         contradicted=bool(evidence.contradicted[place]),
         downgraded=compared.downgraded("exposure"),
-        placebo=tested.placebo(compared.setting_index, attack, compared.pair_index),
+        placebo=tested.placebos.get(
+            (compared.setting_index, attack, compared.pair_index)
+        ),
     )
 
 
@@ -154,7 +164,7 @@ def _outcomes(compared: ComparedPair) -> record.OutcomesAnswer:
     return record.OutcomesAnswer(
         answer=answer,
         group=compared.name(worse) if differs else None,
-        difference=_outcome_difference(compared),
+        difference=_difference(compared.judged.outcome_differences, place),
         p_value=finite_or_none(benefit.p_value[place]),
         p_value_alone=finite_or_none(benefit.p_alone[place]),
         downgraded=compared.downgraded("outcomes"),
@@ -184,7 +194,7 @@ def _ratio(compared: ComparedPair) -> record.RatioAnswer:
     differs = bool(compared.evidence.ratios_differ[place])
     if np.isnan(cross.p_value[place]) or tested.contradiction is not None:
         answer = "cannot_tell"
-    elif compared.measured.is_below_floor(compared.groups):
+    elif compared.judged.below_floor[place]:
         answer = "floor_dominated"
     elif differs:
         answer = "differs"
@@ -200,8 +210,8 @@ def _ratio(compared: ComparedPair) -> record.RatioAnswer:
         p_value=finite_or_none(cross.p_value[place]),
         p_value_alone=finite_or_none(cross.p_alone[place]),
         downgraded=compared.downgraded("ratio"),
-        placebo=tested.placebo(
-            compared.setting_index, tested.cost, compared.pair_index
+        placebo=tested.placebos.get(
+            (compared.setting_index, tested.cost, compared.pair_index)
         ),
     )
 
@@ -271,87 +281,23 @@ def _sign_limit(compared: ComparedPair) -> float | None:
 # Amounts with their errors
 
 
-class Limits(NamedTuple):
-    """Upper limits of one number: of it alone, and of all such in the audit at once."""
-
-    pointwise: float
-    simultaneous: float
-
-
-def estimate_fields(
-    value: float, error: float, limits: Limits, largest: float, level: float
-) -> dict[str, Any]:
-    """Fields of ``Estimate``: a value with its error, interval and limits.
-
-    Neither end of the interval is beyond ``largest``.
-    """
-    fields: dict[str, Any] = {
-        "value": finite_or_none(value),
-        "standard_error": finite_or_none(error),
-        "interval": None,
-        "upper_bound": None,
-        "upper_bound_pointwise": None,
+def estimate_fields(amounts: Amounts, place: tuple[int, int]) -> dict[str, Any]:
+    """Fields of ``Estimate``: a value with its error, interval and limits."""
+    low = finite_or_none(amounts.low[place])
+    high = finite_or_none(amounts.high[place])
+    return {
+        "value": finite_or_none(amounts.value[place]),
+        "standard_error": finite_or_none(amounts.error[place]),
+        "interval": None if low is None or high is None else (low, high),
+        "upper_bound": finite_or_none(amounts.limit_together[place]),
+        "upper_bound_pointwise": finite_or_none(amounts.limit[place]),
     }
-    if np.isfinite(value + error):
-        half_width = statistics.interval_quantile(level) * error
-        low = float(max(-largest, value - half_width))
-        high = float(min(largest, value + half_width))
-        fields["interval"] = (low, high)
-        fields["upper_bound"] = finite_or_none(limits.simultaneous)
-        fields["upper_bound_pointwise"] = finite_or_none(limits.pointwise)
-    return fields
 
 
-def _exposure_difference(compared: ComparedPair) -> record.Difference:
-    """By how much the exposures differ, first minus second.
-
-    Their tests have ``EXPOSURE_SHARE`` of the level, for every deciding attack.
-    """
-    tested = compared.tested
-    return _difference(
-        compared,
-        compared.evidence.exposure,
-        largest=max(1.0, compared.measured.proxy.scale.largest),
-        n_attacks=len(tested.attacks),
-        level_of_tests=SIGNIFICANCE * statistics.EXPOSURE_SHARE,
-    )
-
-
-def _outcome_difference(compared: ComparedPair) -> record.Difference:
-    """By how much the benefits differ, first minus second; no rates by more than 1."""
-    return _difference(
-        compared,
-        compared.evidence.benefit,
-        largest=1.0,
-        n_attacks=1,
-        level_of_tests=SIGNIFICANCE,
-    )
-
-
-def _difference(
-    compared: ComparedPair,
-    difference: PairDifference,
-    *,
-    largest: float,
-    n_attacks: int,
-    level_of_tests: float,
-) -> record.Difference:
-    """First minus second, with what could have been shown by two-sided tests."""
-    value = -difference.value[compared.place] + 0.0  # + 0.0: no negative zero
-    error = difference.error[compared.place]
-    level = compared.tested.plan.confidence_level
-    n_compared = max(1, int(np.isfinite(difference.error).sum()))
-
-    limits = []
-    for n_limits in (1, n_compared):
-        z = bonferroni_z(n_limits=n_limits, confidence_level=level)
-        limits.append(np.minimum(np.abs(value) + z * error, largest))
-    smallest = statistics.detectable(
-        error, n_tests=2 * n_compared * n_attacks, level=level_of_tests
-    )
+def _difference(amounts: Amounts, place: tuple[int, int]) -> record.Difference:
     return record.Difference(
-        **estimate_fields(value, error, Limits(*limits), largest, level),
-        detectable=finite_or_none(smallest),
+        **estimate_fields(amounts, place),
+        detectable=finite_or_none(amounts.detectable[place]),
     )
 
 

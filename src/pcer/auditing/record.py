@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
@@ -21,10 +21,10 @@ from pcer import files
 from pcer.display import Shown, ShownAudit
 from pcer.errors import InputError, escaped
 from pcer.files import MAX_BYTES, Record, require_format
-from pcer.measuring.checks.table import DeclarationFinding
-from pcer.measuring.evidence import PlaceboCheck
+from pcer.measuring.checks import DeclarationFinding
 from pcer.measuring.plan import Plan
-from pcer.measuring.verdict import GUARDED, BudgetVerdict, Verdict
+from pcer.measuring.tested import PlaceboCheck
+from pcer.measuring.verdict import BUDGET_VERDICTS, GUARDED, BudgetVerdict, Verdict
 from pcer.metrics import NO_DP
 from pcer.paper.records import AsPublished, Disparity, FloorRow, NullPicture, Summary
 from pcer.release.attack_kinds import SPENT, AttackKind, attack_kind
@@ -481,6 +481,16 @@ def result_json(tree: Any) -> str:
     Releases are named by the digest of their text, and so keep their "<".
     """
     return files.canonical_json(tree).replace("<", escaped("<"))
+
+
+def strongest(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict of a setting over its pairs, and of an audit over its settings.
+
+    Equal within the margin is only what all of them are; else it is passed over.
+    """
+    equal = Verdict.EQUAL_WITHIN_MARGIN
+    others = [verdict for verdict in verdicts if verdict is not equal]
+    return min(others, key=BUDGET_VERDICTS.index, default=equal)
 
 
 def rounded(tree: Any) -> Any:

@@ -28,8 +28,8 @@ from pcer.auditing.sentences.telling import (
     people_of,
     tenths,
 )
-from pcer.measuring.evidence import Evidence, Tested
-from pcer.measuring.measure import Measured
+from pcer.measuring.evidence import Evidence
+from pcer.measuring.exposure import Measured
 from pcer.measuring.power import (
     MOST_SPLITS,
     Design,
@@ -39,6 +39,7 @@ from pcer.measuring.power import (
     smallest,
     splits_for,
 )
+from pcer.measuring.tested import Tested
 from pcer.measuring.verdict import Verdict
 from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import Scale
