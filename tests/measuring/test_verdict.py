@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pcer
-from pcer.auditing.record import Audit
+from pcer.auditing.record import Audit, strongest
 from pcer.auditing.sentences.headline import badge
 from pcer.measuring.verdict import (
     BUDGET_VERDICTS,
@@ -11,7 +11,6 @@ from pcer.measuring.verdict import (
     GUARDED,
     RENAMED,
     Verdict,
-    strongest,
 )
 
 ROOT = Path(__file__).parents[2]

@@ -221,16 +221,6 @@ class PairResult(Record):
         return [statement for statement, is_true in holds.items() if is_true]
 
 
-def strongest(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict of a setting over its pairs, and of an audit over its settings.
-
-    Equal within the margin is only what all of them are; else it is passed over.
-    """
-    equal = Verdict.EQUAL_WITHIN_MARGIN
-    others = [verdict for verdict in verdicts if verdict is not equal]
-    return min(others, key=BUDGET_VERDICTS.index, default=equal)
-
-
 class BudgetResult(Record):
     """Everything about one setting: a model, where it has a name, and a budget."""
 
@@ -476,6 +466,16 @@ class Audit(Result, ShownAudit):
 def result_json(tree: Any) -> str:
     """Canonical text that no browser takes for a page."""
     return files.canonical_json(tree).replace("<", escaped("<"))
+
+
+def strongest(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict of a setting over its pairs, and of an audit over its settings.
+
+    Equal within the margin is only what all of them are; else it is passed over.
+    """
+    equal = Verdict.EQUAL_WITHIN_MARGIN
+    others = [verdict for verdict in verdicts if verdict is not equal]
+    return min(others, key=BUDGET_VERDICTS.index, default=equal)
 
 
 def rounded(tree: Any) -> Any:

@@ -21,9 +21,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from pcer.errors import PlanError
-from pcer.measuring import exposure, measure
-from pcer.measuring.exposure import Exposed
-from pcer.measuring.measure import Measured
+from pcer.measuring import exposure
+from pcer.measuring.choose_attacks import pairs_of
+from pcer.measuring.exposure import Exposed, Measured
 from pcer.measuring.plan import Plan
 from pcer.measuring.variances import cost_in_tests, pooled_cost
 from pcer.metrics import FloatArray, IntArray, quotient
@@ -187,7 +187,7 @@ def changed_rows(
     new = _require_exposed("new", after)
     names = before.panel.group_names
     order = np.array([after.panel.group_names.index(name) for name in names])
-    pairs = np.array(measure.pairs_of((before.panel,), Plan()), dtype=np.int64).T
+    pairs = np.array(pairs_of((before.panel,), Plan()), dtype=np.int64).T
     n_pairs = len(pairs[0])
     both = BothExposed(
         old,

@@ -23,9 +23,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from pcer.measuring import variances
-from pcer.measuring.exposure import PEOPLE_PARTS, Exposed, PeoplePart
-from pcer.measuring.measure import Measured
-from pcer.measuring.pair_tests import compare_pairs
+from pcer.measuring.evidence import compare_pairs
+from pcer.measuring.exposure import PEOPLE_PARTS, Exposed, Measured, PeoplePart
 from pcer.metrics import FloatArray
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE
 from pcer.wording import listed, points, say

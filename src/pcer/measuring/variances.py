@@ -31,12 +31,10 @@ memorised (``split_luck``, ``draw_differences``).
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from pcer.measuring.exact import Strata
-from pcer.metrics import Counts, FloatArray, IntArray, accuracy
+from pcer.metrics import Counts, FloatArray, accuracy
 
 ADDED = 2.0  # people added on either side of a rate before its variance is taken
 
@@ -191,14 +189,6 @@ def bonferroni_z(*, n_limits: int = 1, confidence_level: float = 0.95) -> float:
 # variance, and the clipped gap a positive mean: the noise level. All of it is
 # conditional on the released totals.
 
-# Standard deviations each side of the mode that are computed; beyond, less than 1e-22
-# remains.
-SUPPORT_WIDTH = 10.0
-# Standard deviation up to which the whole distribution is computed. Beyond it the
-# normal quantile with a skewness term is within a hundredth of a deviation, at a cost
-# that does not grow.
-LARGEST_SPREAD = 100.0
-
 
 def split_luck(strata: Strata) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of the accuracy difference where only the split is random.
@@ -217,82 +207,3 @@ def split_luck(strata: Strata) -> tuple[FloatArray, FloatArray]:
     mean = difference - strata.excess.sum(axis=0) * per_hit
     variance = strata.variance.sum(axis=0) * per_hit**2
     return np.asarray(mean), np.asarray(variance)
-
-
-def draw_differences(strata: Strata, *, uniforms: FloatArray) -> FloatArray:
-    """Accuracy differences (draw, group) that random splits of the records would show.
-
-    Strata are of one run, (label, group); uniforms in [0, 1), (label, draw, group).
-    """
-    hits = np.zeros_like(uniforms[0])
-    for label, group in np.ndindex(strata.total.shape):
-        n = int(strata.total[label, group])
-        good = int(strata.correct[label, group])
-        hits[:, group] += hypergeometric(
-            good=good,
-            bad=n - good,
-            sampled=int(strata.trained[label, group]),
-            uniforms=uniforms[label, :, group],
-        )
-    total = strata.total.sum(axis=0)
-    trained = strata.trained.sum(axis=0)
-    correct = strata.correct.sum(axis=0)
-    return np.asarray(hits / trained - (correct - hits) / (total - trained))
-
-
-def hypergeometric(
-    *, good: int, bad: int, sampled: int, uniforms: FloatArray
-) -> FloatArray:
-    """Hypergeometric draws by inversion: how many good ones are among ``sampled``.
-
-    Up to a deviation of ``LARGEST_SPREAD`` by the whole distribution, beyond by a
-    normal quantile. numpy's and scipy's own samplers are slower at the sizes of a
-    sweep, and their streams may change between releases; this one uses only products
-    and sums, so a seed gives the same draws everywhere.
-    """
-    total = good + bad
-    fewest = max(0, sampled - bad)
-    highest = min(good, sampled)
-    if fewest == highest:
-        return np.full(len(uniforms), float(fewest))
-    deviation = math.sqrt(
-        sampled * good * bad * (total - sampled) / (total**2 * (total - 1))
-    )
-    if deviation > LARGEST_SPREAD:
-        skewness = (
-            (bad - good) * (total - 2 * sampled) / (total * (total - 2)) / deviation
-        )
-        mean = good * sampled / total
-        drawn = mean + deviation * _skewed_quantiles(uniforms, skewness)
-        return np.clip(np.rint(drawn), fewest, highest)
-
-    mode = (good + 1) * (sampled + 1) // (total + 2)
-    width = math.ceil(SUPPORT_WIDTH * deviation + 1)
-    low = max(fewest, mode - width)
-    high = min(highest, mode + width)
-
-    def ratio(k: FloatArray) -> FloatArray:  # probability of k + 1 over that of k
-        return (good - k) * (sampled - k) / ((k + 1) * (bad - sampled + k + 1))
-
-    # Probabilities over that of the mode, by ratios of neighbours outwards from it.
-    below = np.arange(low, mode, dtype=np.float64)
-    above = np.arange(mode, high, dtype=np.float64)
-    down = np.cumprod(1 / ratio(below[::-1]))[::-1]
-    weights = np.concatenate([down, [1.0], np.cumprod(ratio(above))])
-    return np.asarray(low + _inverted(weights, uniforms), dtype=np.float64)
-
-
-def _skewed_quantiles(uniforms: FloatArray, skewness: float) -> FloatArray:
-    """Normal quantiles with the first Cornish-Fisher term: z + skewness/6 (z^2 - 1)."""
-    from scipy.special import ndtri
-
-    z = np.clip(ndtri(uniforms), -SUPPORT_WIDTH, SUPPORT_WIDTH)
-    return np.asarray(z + skewness / 6 * (z**2 - 1))
-
-
-def _inverted(weights: FloatArray, uniforms: FloatArray) -> IntArray:
-    """The place of each uniform among cumulated weights, as whole numbers from 0."""
-    cumulative = np.cumsum(weights)
-    share = np.minimum(uniforms * cumulative[-1], np.nextafter(cumulative[-1], 0))
-    places = np.searchsorted(cumulative, share, side="right")
-    return np.asarray(places, dtype=np.int64)

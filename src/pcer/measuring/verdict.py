@@ -6,7 +6,6 @@ in its place, its condition in ``auditing.pairs``, and its words in ``words.toml
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -63,13 +62,3 @@ if TYPE_CHECKING:  # a checker cannot follow the lists
 else:
     BudgetVerdict = Literal[BUDGET_VERDICTS]
     GridVerdict = Literal[GRID_VERDICTS]
-
-
-def strongest(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict of a setting over its pairs, and of an audit over its settings.
-
-    Equal within the margin is only what all of them are; else it is passed over.
-    """
-    equal = Verdict.EQUAL_WITHIN_MARGIN
-    others = [verdict for verdict in verdicts if verdict is not equal]
-    return min(others, key=BUDGET_VERDICTS.index, default=equal)

@@ -25,8 +25,8 @@ from pcer.measuring.checks.arrays import (
     split_words,
 )
 from pcer.measuring.exact import PLAIN_MEAN, SMALLEST_P, dispersion
+from pcer.measuring.exposure import measure_costs
 from pcer.measuring.hypergeometric import SplitCounts
-from pcer.measuring.measure import measure_costs
 from pcer.measuring.plan import Plan
 from pcer.metrics import FloatArray
 from pcer.release import attack_kinds

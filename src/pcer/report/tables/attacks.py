@@ -9,8 +9,8 @@ import numpy as np
 
 from pcer import wording
 from pcer.auditing.record import Audit, CostStory
-from pcer.measuring.measure import measure_costs
-from pcer.paper.comparisons import ProxyAgreement
+from pcer.measuring.exposure import measure_costs
+from pcer.paper.rankings import ProxyAgreement
 from pcer.release import Release, panels
 from pcer.release.attack_kinds import AttackKind, attack_kind
 from pcer.report.table import SOFT_HYPHEN, Table, isolated

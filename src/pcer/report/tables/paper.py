@@ -17,7 +17,7 @@ from pcer import wording
 from pcer.auditing.record import Audit, BudgetResult, GroupResult, PairResult
 from pcer.auditing.sentences import certainty
 from pcer.paper import records
-from pcer.paper.comparisons import Comparison, agreement, comparisons
+from pcer.paper.rankings import Comparison, agreement, comparisons
 from pcer.paper.records import PublishedBudget, PublishedPair, Summary
 from pcer.release.attack_kinds import GAP
 from pcer.report.table import Table, pair_name
