@@ -47,7 +47,7 @@ class InSetting(NamedTuple):
     judged: Judged
     evidence: Evidence  # what holds, after every downgrade
     measured: Measured  # by the attack whose numbers people see
-    index: int  # of the setting
+    setting_index: int
 
 
 def setting_result(
@@ -88,7 +88,7 @@ def _reason(here: InSetting) -> str | None:
     if reason is not None:
         return reason
     for (setting_index, _, _), downgraded in here.evidence.reasons.items():
-        if setting_index == here.index:
+        if setting_index == here.setting_index:
             return downgraded
     return None
 
@@ -104,8 +104,8 @@ def _cannot_tell(here: InSetting) -> str | None:
     if contradiction is not None:
         return f"{contradiction[0].lower()}{contradiction[1:].rstrip('.')}"
 
-    has_group = np.isfinite(here.evidence.cost_p_alone[here.index]).any()
-    has_pair = np.isfinite(here.evidence.exposure.p_value[here.index]).any()
+    has_group = np.isfinite(here.evidence.cost_p_alone[here.setting_index]).any()
+    has_pair = np.isfinite(here.evidence.exposure.p_value[here.setting_index]).any()
     if has_group and has_pair:
         return None
     names = measured.panel.group_names
@@ -140,7 +140,7 @@ def _group_results(
     summaries = paper.summaries
     groups = {}
     for group, name in enumerate(panel.group_names):
-        place = here.index, group
+        place = here.setting_index, group
         detected_by = None
         if np.isfinite(evidence.cost_p_alone[place]):
             detected_by = tested.attacks[evidence.detected_by[place]]
@@ -215,7 +215,7 @@ class ComparedPair(NamedTuple):
     @property
     def group_places(self) -> tuple[int, list[int]]:
         """Where both groups stand in arrays (setting, group)."""
-        return self.here.index, [self.first, self.second]
+        return self.here.setting_index, [self.first, self.second]
 
     @property
     def lower_ratio(self) -> int:
@@ -419,7 +419,7 @@ def _sign_limit(compared: ComparedPair) -> float | None:
     lower = compared.lower_ratio
     higher = compared.first if lower == compared.second else compared.second
     rate = here.measured.received.mean(axis=0)
-    if exposed is None or not here.evidence.resolved[here.index, lower]:
+    if exposed is None or not here.evidence.resolved[here.setting_index, lower]:
         return None
     if not rate[lower] > rate[higher]:
         return None
@@ -437,7 +437,9 @@ def _pooled_disparities(here: InSetting) -> list[record.PooledDisparity]:
     ratio = _pooled_ratios(here.measured, here.tested.plan)
     disparities = []
     for first, second in here.tested.pairs:
-        resolved = bool(here.evidence.resolved[here.index, [first, second]].all())
+        resolved = bool(
+            here.evidence.resolved[here.setting_index, [first, second]].all()
+        )
         value: float | None = None
         ends: tuple[float, float] | None = None
         if ratio is not None:
