@@ -51,9 +51,9 @@ def test_the_smallest_p_values_are_adjusted_over_the_family_by_holm(members):
     ]
     exposures, outcomes = zip(*smallest, strict=True)
     for place, member in enumerate(family.values()):
-        found = family_p(member, family)
-        assert found.exposures == pytest.approx(reference.holm(exposures)[place])
-        assert found.outcomes == pytest.approx(reference.holm(outcomes)[place])
+        p_exposures, p_outcomes = family_p(member, family)
+        assert p_exposures == pytest.approx(reference.holm(exposures)[place])
+        assert p_outcomes == pytest.approx(reference.holm(outcomes)[place])
 
 
 def test_a_release_alone_has_no_family_and_an_absent_attack_counts_as_1(members):

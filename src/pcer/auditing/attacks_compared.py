@@ -18,7 +18,7 @@ from pcer.auditing.record import CostStory
 from pcer.measuring.evidence import Evidence
 from pcer.measuring.plan import SHARPEST
 from pcer.measuring.tested import Tested
-from pcer.metrics import BoolArray, IntArray
+from pcer.metrics import IntArray
 from pcer.release.attack_kinds import GAP, LIRA, AttackKind, attack_kind
 from pcer.release.file import Release
 from pcer.statistics import SIGNIFICANCE, finite_or_none
@@ -155,17 +155,11 @@ def _story(
         p_value=finite_or_none(smallest.exposure),
         p_value_over_costs=finite_or_none(over_attacks.exposure),
         ratio_p_over_costs=finite_or_none(over_attacks.ratio),
-        detected_in=_settings_with(is_detected),
-        differs_in=_settings_with(differs),
+        detected_in=np.flatnonzero(is_detected.any(axis=1)).tolist(),
+        differs_in=np.flatnonzero(differs.any(axis=1)).tolist(),
     )
 
 
 def _named(names: Sequence[str], groups: IntArray) -> list[str]:
     """Names of groups by their positions, each once, in the release's order."""
     return [names[group] for group in np.unique(groups)]
-
-
-def _settings_with(is_so: BoolArray) -> list[int]:
-    """Settings, by position, in which it is so of some group or pair (second axis)."""
-    positions: list[int] = np.flatnonzero(is_so.any(axis=1)).tolist()
-    return positions

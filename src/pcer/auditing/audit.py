@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from os.path import isdir
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from pcer.auditing.sentences.advice import more_would_show
 from pcer.auditing.settings import setting_result
 from pcer.errors import InputError
 from pcer.measuring.plan import Plan
-from pcer.measuring.tested import Tested, judge, run_tests
+from pcer.measuring.tested import Judged, Tested, judge, run_tests
 from pcer.paper.numbers import paper_numbers
 from pcer.paper.rankings import as_published
 from pcer.release.file import Release
@@ -129,13 +129,6 @@ def judge_tested(
 # Who is judged together
 
 
-class FamilyP(NamedTuple):
-    """A release's smallest p-values, Holm over all releases of its family."""
-
-    exposures: float  # and ratios
-    outcomes: float
-
-
 def families(
     tested: Sequence[Tested], named: Sequence[Tested]
 ) -> list[dict[str, Tested]]:
@@ -145,26 +138,26 @@ def families(
     """
     by_digest = {member.digest: member for member in (*tested, *named)}
     of_all = {member.digest for member in named}
-    by_data: dict[str | None, set[str]] = {None: set()}
-    for digest, member in by_digest.items():
-        data_digest = member.release.provenance.data_digest
-        if data_digest is not None:
-            by_data.setdefault(data_digest, set()).add(digest)
-
     judged_with = []
     for member in tested:
-        same_records = by_data[member.release.provenance.data_digest]
-        digests = {member.digest} | of_all | same_records
-        judged_with.append({digest: by_digest[digest] for digest in sorted(digests)})
+        data = member.release.provenance.data_digest
+        family = {}
+        for digest in sorted(by_digest):
+            other = by_digest[digest]
+            is_same = data is not None and data == other.release.provenance.data_digest
+            if is_same or digest in of_all or digest == member.digest:
+                family[digest] = other
+        judged_with.append(family)
     return judged_with
 
 
 def family_p(
     tested: Tested, family: Mapping[str, Tested], attack: str | None = None
-) -> FamilyP | None:
-    """By one attack, or by those that decide in each release; None for one alone.
+) -> tuple[float, float] | None:
+    """Smallest p of exposures and ratios, and of outcomes, Holm over the family.
 
-    A release that does not carry the attack counts with p-values of 1.
+    By one attack, 1 where a release lacks it, or by those that decide in each. None for
+    a release alone.
     """
     if len(family) < 2:
         return None
@@ -175,13 +168,14 @@ def family_p(
         smallest.append((1.0, 1.0) if evidence is None else evidence.smallest_p)
     exposures, outcomes = np.array(smallest).T
     place = list(family).index(tested.digest)
-    return FamilyP(float(holm(exposures)[place]), float(holm(outcomes)[place]))
+    return float(holm(exposures)[place]), float(holm(outcomes)[place])
 
 
 # The audit of one release: numbers, records, words
 
 
 def _audit_of(tested: Tested, family: Mapping[str, Tested]) -> Audit:
+    """One audit; ``family`` has by digest what is judged together, itself included."""
     together = family_p(tested, family)
     of_attacks = {attack: family_p(tested, family, attack) for attack in tested.tests}
     judged = judge(tested, together, of_attacks)
@@ -194,13 +188,14 @@ def _audit_of(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         for index, paper in enumerate(numbers)
     ]
     main_setting = _main_setting(budgets)
+    p_exposures, p_outcomes = together or (None, None)
     unexplained = [kind.name for kind, why in judged.stronger_attacks if why is None]
     found = Audit(
         release_sha256=tested.digest,
         plan_sha256=plan_sha256,
         family=list(family),
-        family_p=None if together is None else together.exposures,
-        family_p_outcomes=None if together is None else together.outcomes,
+        family_p=p_exposures,
+        family_p_outcomes=p_outcomes,
         subject=_subject(tested.release),
         plan=tested.plan,
         cost=tested.cost,
@@ -219,16 +214,19 @@ def _audit_of(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         published=published,
     )
 
-    # Before the words: a broken rule does not repeat the headline of its setting.
-    broken = broken_rules(found, tested)
-    main = budgets[main_setting]
-    audit = conclude(
-        found.model_copy(update={"broken_rules": broken}),
-        disclosed=disclosed(tested.release),
-        more=more_would_show(tested, judged.evidence, main_setting, main),
-    )
+    audit = _with_words(found, tested, judged)
     others = [member.release for member in family.values() if member is not tested]
     return audit.with_sources(tested.release, others)
+
+
+def _with_words(found: Audit, tested: Tested, judged: Judged) -> Audit:
+    # First the policy: a broken rule does not repeat the headline of its setting.
+    broken = broken_rules(found, tested)
+    return conclude(
+        found.model_copy(update={"broken_rules": broken}),
+        disclosed=disclosed(tested.release),
+        more=more_would_show(tested, judged.evidence, found.telling, found.told),
+    )
 
 
 def _main_setting(settings: Sequence[BudgetResult]) -> int:

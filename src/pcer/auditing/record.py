@@ -249,6 +249,11 @@ class BudgetResult(Record):
         return SettingName(self.model, self.epsilon)
 
     @property
+    def is_detected(self) -> bool:
+        """Whether exposure is detected in some group."""
+        return any(group.resolved for group in self.groups.values())
+
+    @property
     def named(self) -> list[str]:
         """The groups that the verdict names, each once."""
         if self.verdict is Verdict.EXPOSURE_DIFFERS:

@@ -135,7 +135,9 @@ def _group_results(
     here: InSetting, paper: SettingNumbers
 ) -> dict[str, record.GroupResult]:
     """Every group's numbers, by name."""
-    tested, evidence, exposures = here.tested, here.evidence, here.judged.exposures
+    tested = here.tested
+    evidence = here.evidence
+    exposures = here.judged.exposures
     panel = here.measured.panel
     summaries = paper.summaries
     groups = {}
@@ -172,16 +174,11 @@ def _group_results(
 def _allowed(here: InSetting, group: str) -> record.GroupBound | None:
     """What training allows; None without receipts and promises to groups."""
     panel = here.measured.panel
-    place = (
-        panel.model,
-        stated_epsilon(panel),
-        group,
-        None,
-    )  # not of one label's people
+    place = (panel.model, stated_epsilon(panel), group)
     rows = [
         row
         for row in here.tested.release.bounds
-        if (row.model, row.epsilon, row.group, row.label) == place
+        if (row.model, row.epsilon, row.group) == place and row.label is None
     ]
     by_kind = {row.kind: row for row in rows}
     promise = by_kind.get("promise")
@@ -192,12 +189,13 @@ def _allowed(here: InSetting, group: str) -> record.GroupBound | None:
     # The advantage that goes with a receipt may stand in the row of what was realised.
     advantages = [row.allowed_advantage for row in (main, *rows)]
     known = [advantage for advantage in advantages if advantage is not None]
+    advantage = known[0] if known else None
     copied = {"mode", "accountant", "nominal", "standard_error", "quantiles"}
     return record.GroupBound(
         **main.model_dump(include=copied),
         promised=None if promise is None else promise.mean,
         spent=None if receipt is None else receipt.mean,
-        advantage=known[0] if known else None,
+        advantage=advantage,
     )
 
 

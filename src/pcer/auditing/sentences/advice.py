@@ -97,8 +97,7 @@ def _least_exposed(audit: Audit, setting: BudgetResult) -> BudgetResult | None:
         for other in audit.budgets
         if other.model == setting.model and other.budget < setting.budget
     ]
-    is_detected = any(group.resolved for group in setting.groups.values())
-    if not is_detected or not others:
+    if not setting.is_detected or not others:
         return None
     best = min(others, key=lambda other: other.largest_cost)
     if best.largest_cost >= setting.largest_cost:
