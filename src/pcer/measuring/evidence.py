@@ -60,8 +60,7 @@ class PairTests(NamedTuple):
 class AttackTests(NamedTuple):
     """One attack's unadjusted tests in every setting."""
 
-    # (setting, group) of "is anything memorised about these records?"
-    memorised_p: FloatArray
+    memorised_p: FloatArray  # (setting, group)
     pairs: PairTests  # (setting, pair)
 
 
@@ -209,25 +208,21 @@ def _only(is_known: BoolArray, difference: PairDifference) -> PairDifference:
 class Evidence:
     """p-values and the conclusions from them; NaN where a test cannot be made.
 
-    Arrays are (setting, group) or (setting, pair). One or two attacks decide. Values
-    and errors are those of the first attack, and so is the ratio. Whether exposures are
-    detected, or differ, is decided by the attack with the smallest p-value. A comment
-    says over what a p-value is adjusted; those called ``alone`` are adjusted over the
+    Values and errors are those of the first attack, and so is the ratio. Whether
+    exposures are detected, or differ, is decided by the attack with the smallest
+    p-value. P-values are adjusted over their family; those called ``alone`` over the
     attacks only.
     """
 
-    cost_p: FloatArray  # attacks, settings and groups
+    cost_p: FloatArray
     cost_p_alone: FloatArray
     resolved: BoolArray
     detected_by: IntArray  # (setting, group) the attack with the smallest p-value
-    # Attacks, settings and pairs, with four fifths of the level.
     exposure: PairDifference
-    benefit: PairDifference  # settings and pairs
-    # Settings and pairs, with one fifth of the level.
+    benefit: PairDifference
     cross: PairDifference
     decided_by: IntArray  # (setting, pair) the attack with the smallest p-value
-    # (setting, pair) the group that this attack finds more exposed.
-    more_exposed: IntArray
+    more_exposed: IntArray  # (setting, pair) the group that this attack finds so
     # (attack, setting, pair) finds the same group more exposed, beyond chance.
     agree: BoolArray
     # Another attack finds the other group more exposed, beyond chance.
@@ -238,8 +233,7 @@ class Evidence:
     benefits_differ: BoolArray
     ratios_differ: BoolArray
     double_disadvantage: IntArray  # the doubly disadvantaged group, -1 for none
-    # Of "equal within the margin", settings and pairs; NaN without a margin.
-    equal_p: FloatArray
+    equal_p: FloatArray  # of "equal within the margin"; NaN without a margin
     # By setting, pair and statement: why it does not count though its p-value is small.
     reasons: Mapping[tuple[int, int, Statement], str] = field(default_factory=dict)
 
@@ -437,12 +431,8 @@ def alarms(  # noqa: PLR0913 # front door of the room
     ]
     tests = stacked_tests(measured, pairs)
     shape = tests.cross.value.shape
-    raised = Alarms(
-        exposures_differ=np.zeros(shape, dtype=np.bool_),
-        benefits_differ=np.zeros(shape, dtype=np.bool_),
-        ratios_differ=np.zeros(shape, dtype=np.bool_),
-        double_disadvantage=np.full(shape, -1),
-    )
+    none = np.zeros(shape, dtype=np.bool_)
+    raised = Alarms(none, none.copy(), none.copy(), np.full(shape, -1))
     n_pairs = len(pairs) // n_families
     starts = range(0, len(pairs), n_pairs)
     families = [slice(start, start + n_pairs) for start in starts]
@@ -477,10 +467,10 @@ def _may_alarm(tests: PairTests, n_families: int) -> BoolArray:
 
 
 def _pairs_of(tests: PairTests, family: slice) -> PairTests:
-    def only(kind: PairDifference) -> PairDifference:
-        return PairDifference(*[part[:, family] for part in kind])
-
-    return PairTests(only(tests.exposure), only(tests.benefit), only(tests.cross))
+    kinds = []
+    for kind in tests:
+        kinds.append(PairDifference(*[part[:, family] for part in kind]))
+    return PairTests(*kinds)
 
 
 def _family_alarms(

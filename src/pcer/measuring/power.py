@@ -1,11 +1,10 @@
 """How small an exposure or difference would a planned study show?
 
 A planned study is a ``Design``: so many people, so many splits, and the error of the
-exposure. A ``Question`` asks about one group, or two. Two questions, two errors, as in
-the audit: "Is anything memorised about these records?" meets split error only where the
-exposure comes from counts, and that falls with every further split. "Do the groups
-differ?" is about people like these, which adds an error that only more people lower.
-Power is that of the audit's tests, at the first step of Holm over its family.
+exposure. A ``Question`` asks about one group (is anything memorised about these
+records? More splits lower the error) or two (do they differ, for people like these? In
+the end only more people do). Power is that of the audit's tests, at the first step of
+Holm over its family.
 
 Called by ``deciding.planner`` and by the advice of an audit (``design_of_measured``,
 ``smallest``, ``splits_for``, ``people_for``). To add an error: a class with ``largest``

@@ -47,6 +47,8 @@ from pcer.wording import p_words
 # Made-up groups raise too many alarms where alarms of 5 % would do so with at most this
 # chance: from 19 of 200 on.
 TOO_MANY = 0.01
+# Fields of ``PlaceboCheck`` that hold for ratios of the positive rate.
+WITH_RATIOS = ("n_ratio", "n_double", "n_any", "ratio_p", "ratio_p_within_labels")
 TOGETHER = (
     "within chance when judged together with the other attributes of the same records"
 )
@@ -183,30 +185,21 @@ def _placebos(
 
 def _placebo_check(row: Placebo, plan: Plan) -> PlaceboCheck:
     """A release's row; without ratios where the plan has another benefit."""
-    exposures_alone = PlaceboCheck(
+    check = PlaceboCheck(
         n_draws=row.n_draws,
         n_exposure=row.n_exposure,
-        n_ratio=None,
-        n_double=None,
-        n_any=None,
+        n_ratio=row.n_shown if row.n_ratio is None else row.n_ratio,
+        n_double=row.n_double,
+        n_any=row.n_any,
         exposure_p=row.exposure_p_value,
         exposure_p_within_labels=row.exposure_p_value_within_labels,
-        ratio_p=None,
-        ratio_p_within_labels=None,
+        ratio_p=row.p_value,
+        ratio_p_within_labels=row.p_value_within_labels,
     )
     # Ratios and double disadvantages were tried with the positive rate only.
-    if plan.benefit != "positive_rate":
-        return exposures_alone
-    n_ratio = row.n_shown if row.n_ratio is None else row.n_ratio
-    return exposures_alone.model_copy(
-        update={
-            "n_ratio": n_ratio,
-            "n_double": row.n_double,
-            "n_any": row.n_any,
-            "ratio_p": row.p_value,
-            "ratio_p_within_labels": row.p_value_within_labels,
-        }
-    )
+    if plan.benefit == "positive_rate":
+        return check
+    return check.model_copy(update=dict.fromkeys(WITH_RATIOS))
 
 
 # Judged: what stands, and how large it is

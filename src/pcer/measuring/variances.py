@@ -25,8 +25,7 @@ two wrong people added (Agresti and Coull): the plain formula has error 0 where 
 was wrong, and its intervals then hardly ever cover. `python -m benchmarks.coverage
 counts` has the figures.
 
-The second half is the null distribution: what the split alone gives if nothing was
-memorised (``split_luck``, ``draw_differences``).
+What the split alone gives if nothing was memorised is ``split_luck``.
 """
 
 from __future__ import annotations
@@ -40,10 +39,7 @@ ADDED = 2.0  # people added on either side of a rate before its variance is take
 
 
 def rate_variance(rate: FloatArray, n: FloatArray) -> FloatArray:
-    """Variance p (1 - p) / n of a rate of n people.
-
-    Two people are added on either side before p is taken: p = (rate n + 2) / (n + 4).
-    """
+    """Variance p (1 - p) / n of a rate of n people, with p = (rate n + 2) / (n + 4)."""
     p = (np.clip(rate, 0.0, 1.0) * n + ADDED) / (n + 2 * ADDED)
     return np.asarray(p * (1 - p) / n)
 
@@ -63,10 +59,7 @@ def record_variance(
     n_train: FloatArray,
     n_test: FloatArray,
 ) -> FloatArray:
-    """Variance of one split of new people.
-
-    u = p_train (1 - p_train) / n_train + p_test (1 - p_test) / n_test.
-    """
+    """Of one split: u = p (1 - p) / n in training, plus the same of the test part."""
     return rate_variance(train_accuracy, n_train) + rate_variance(test_accuracy, n_test)
 
 
@@ -78,8 +71,7 @@ def pooled_cost(cost: FloatArray, n: FloatArray) -> FloatArray:
 def cost_in_tests(own: FloatArray, pooled: FloatArray) -> FloatArray:
     """The exposure at which a test takes P: the largest of own, the pair's, and 0.
 
-    Otherwise, of two equal groups the one with the lower estimate would have the
-    smaller error.
+    Of two equal groups the one with the lower estimate must not have the smaller error.
     """
     return np.maximum(np.maximum(own, pooled), 0.0)
 
@@ -111,10 +103,7 @@ def at_least_spread(
 def benefit_variance(
     benefit: FloatArray, *, n: FloatArray, n_test: FloatArray, n_splits: int
 ) -> FloatArray:
-    """V(R) = R (1 - R) [1/N + (1/n_test - 1/N)/S] of a mean rate R over S test parts.
-
-    N people are in its denominator, n_test of them in one test part.
-    """
+    """V(R) = R (1 - R) [1/N + (1/n_test - 1/N)/S] of a rate R, a mean over S splits."""
     per_person = 1 / n + (1 / n_test - 1 / n) / n_splits
     return rate_variance(benefit, 1 / per_person)
 
@@ -138,8 +127,7 @@ def people_covariance(
 ) -> FloatArray:
     """Lowest covariance -R c / N that people can cause between benefit and exposure.
 
-    It is reached where only people without the benefit are memorised: nobody's benefit
-    or memorisation is below 0.
+    It is reached where only people without the benefit are memorised.
     """
     return np.asarray(-benefit * np.maximum(cost, 0.0) / n)
 
@@ -173,27 +161,18 @@ def cross_variance(
 
 
 def bonferroni_z(*, n_limits: int = 1, confidence_level: float = 0.95) -> float:
-    """Quantile z of one-sided bounds that hold together (Bonferroni).
-
-    The normal quantile at 1 - (1 - confidence_level) / n_limits.
-    """
+    """Quantile z at 1 - (1 - level) / n_limits, of bounds that hold together."""
     from scipy.special import ndtri
 
     tail = (1 - confidence_level) / n_limits
     return float(-ndtri(tail))
 
 
-# The null distribution, if nothing were memorised. Membership is then exchangeable
-# among a group's records of one label: which of the correct ones fell into the training
-# part is a draw without replacement, so the accuracy difference has a known mean and
-# variance, and the clipped gap a positive mean: the noise level. All of it is
-# conditional on the released totals.
-
-
 def split_luck(strata: Strata) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of the accuracy difference where only the split is random.
 
-    Exact, given the totals of each label. Strata are (label, run, group), and the
+    Exact, given the totals of each label: which of the correct records fell into the
+    training part is a draw without replacement. Strata are (label, run, group), and the
     results (run, group). The difference is x = h/t - (k - h)/(n - t), with n records, t
     trained, k correct and h hits (correct and trained); its hits vary by label as
     ``Strata.variance`` says, and 1/t + 1/(n - t) is what one more hit adds.

@@ -41,10 +41,7 @@ RESOLVED_CHOICE = "as published; every exposure at the chosen budgets is detecte
 def as_published(
     tested: Tested, budgets: Sequence[records.PublishedBudget]
 ) -> list[AsPublished]:
-    """Part II of the paper's Algorithm 1 for each model.
-
-    ``budgets`` are the paper's numbers of every setting, in the release's order.
-    """
+    """Part II of the paper's Algorithm 1 for each model; budgets as in the release."""
     published = []
     for model in dict.fromkeys(panel.model for panel in tested.panels):
         settings = [k for k, panel in enumerate(tested.panels) if panel.model == model]
@@ -65,14 +62,20 @@ def _algorithm1(
 ) -> records.Algorithm1:
     """Over the whole grid, and again over the informative floors.
 
-    A floor is informative below the largest detected gap: one above every gap makes the
+    Those are below the largest detected gap: a floor above every gap makes the
     disparities a copy of the differences of rates.
     """
     chosen = [
         _equitable_budget(budgets, number, floor)
         for number, floor in enumerate(tested.plan.floors)
     ]
-    largest = _largest_detected(tested, settings)
+    detected = [-math.inf]
+    for k in settings:
+        exposed = tested.measured[GAP.name][k].exposed
+        if exposed is not None:
+            is_detected = tested.evidence[GAP.name,].resolved[k]
+            detected += exposed.value[is_detected].tolist()
+    largest = max(detected)
     informative = [row for row in chosen if row.floor < largest]
     is_resolved = _is_resolved(tested, settings, budgets, _budgets_of(chosen))
     return records.Algorithm1(
@@ -87,7 +90,6 @@ def _algorithm1(
 def _equitable_budget(
     budgets: Sequence[records.PublishedBudget], number: int, floor: float
 ) -> EquitableBudget:
-    """The budgets of smallest disparity at one floor, by its number on the grid."""
     sizes = []
     repeats = True
     for budget in budgets:
@@ -101,24 +103,12 @@ def _equitable_budget(
     )
 
 
-def _largest_detected(tested: Tested, settings: Sequence[int]) -> float:
-    """The largest gap that is detected in some group; minus infinity if none is."""
-    resolved = tested.evidence[GAP.name,].resolved
-    detected = [-math.inf]
-    for k in settings:
-        exposed = tested.measured[GAP.name][k].exposed
-        if exposed is not None:
-            detected += exposed.value[resolved[k]].tolist()
-    return max(detected)
-
-
 def _is_resolved(
     tested: Tested,
     settings: Sequence[int],
     budgets: Sequence[records.PublishedBudget],
     chosen: set[float | None],
 ) -> bool:
-    """Whether every group's gap is detected at every chosen budget; one must be."""
     resolved = tested.evidence[GAP.name,].resolved
     at_chosen = [
         resolved[k].all()
@@ -141,10 +131,7 @@ def _budgets_of(chosen: Sequence[EquitableBudget]) -> set[float | None]:
 
 
 def spread(disparities: Sequence[float | None]) -> float | None:
-    """How far apart groups are, of their disparities to the first.
-
-    None if one of them is not known.
-    """
+    """How far apart groups are, of their disparities to the first; None: not known."""
     values = [value for value in disparities if value is not None]
     if len(values) < len(disparities):
         return None
@@ -177,10 +164,7 @@ class Ranking(NamedTuple):
 
 
 class EqualGapClaim(NamedTuple):
-    """What passing both audits would claim (Proposition 3): equal costs.
-
-    Is it refuted?
-    """
+    """What passing both audits would claim (Proposition 3): equal costs. Refuted?"""
 
     epsilon: float | None
     groups: tuple[str, str]
@@ -222,22 +206,24 @@ def comparisons(audit: Audit) -> list[Comparison]:
 def _comparison(budgets: Sequence[BudgetResult], published: AsPublished) -> Comparison:
     rankings = _rankings(budgets, published)
     points = _points(budgets, published)
-    opposite = [
-        (point.epsilon, point.groups)
-        for point in points
-        if point.disparity * point.rate_difference < 0
-    ]
     claims = []
     correlations = {}
     for budget in budgets:
         for pair in budget.pairs:
             claims += _claims(budget, pair)
-            correlations[pair.groups] = _correlation(points, pair.groups)
+            of_pair = [point for point in points if point.groups == pair.groups]
+            disparities = np.array([point.disparity for point in of_pair])
+            rates = np.array([point.rate_difference for point in of_pair])
+            correlations[pair.groups] = pearson(disparities, rates)
     return Comparison(
         model=published.model,
         rankings=rankings,
         ranking_disagreement=_disagreement(rankings),
-        opposite=opposite,
+        opposite=[
+            (point.epsilon, point.groups)
+            for point in points
+            if point.disparity * point.rate_difference < 0
+        ],
         equal_gap_claims=claims,
         correlations=correlations,
     )
@@ -307,18 +293,8 @@ def _claims(budget: BudgetResult, pair: PairResult) -> list[EqualGapClaim]:
     return [EqualGapClaim(budget.epsilon, pair.groups, difference, refuted)]
 
 
-def _correlation(points: Sequence[_Point], groups: tuple[str, str]) -> float | None:
-    of_pair = [point for point in points if point.groups == groups]
-    disparities = np.array([point.disparity for point in of_pair])
-    rates = np.array([point.rate_difference for point in of_pair])
-    return pearson(disparities, rates)
-
-
 def pearson(x: FloatArray, y: FloatArray) -> float | None:
-    """Pearson's r where both are known.
-
-    None for fewer than three, or if one varies by rounding only.
-    """
+    """Pearson's r where both are known; None of fewer than three, or of a constant."""
     is_known = np.isfinite(x) & np.isfinite(y)
     if is_known.sum() < 3:
         return None
@@ -360,8 +336,7 @@ class _OverSettings(NamedTuple):
 def agreement(audit: Audit) -> list[ProxyAgreement]:
     """Every attack that the audited release has beside the gap.
 
-    Pairs go by the audit's own names, which may be spelt otherwise than in the release
-    (``as_shown``).
+    Pairs go by the audit's own names, which may be spelt otherwise than in the release.
     """
     release = audit.sources[0]
     names = audit.subject.groups
@@ -384,7 +359,15 @@ def _agreement_of(
 ) -> ProxyAgreement:
     ours = gap.disparity
     theirs = attack.disparity
-    is_advantage = attack_kind(name).scale.is_advantage
+    exceeding = None
+    if attack_kind(name).scale.is_advantage:
+        excess = attack.cost - gap.cost
+        p = holm(upper_p(excess, np.hypot(attack.error, gap.error)))
+        exceeding = Exceeding(
+            n_above=int((excess > 0).sum()),
+            n_beyond_errors=int((p <= SIGNIFICANCE).sum()),
+            n_cells=int(np.isfinite(excess).sum()),
+        )
     return ProxyAgreement(
         proxy=name,
         correlation=pearson(gap.cost, attack.cost),
@@ -392,17 +375,7 @@ def _agreement_of(
         n_same_sign=int((ours * theirs > 0).sum()),
         n_larger_disparity=int((np.abs(theirs) >= np.abs(ours)).sum()),
         disparity_correlation=pearson(ours, theirs),
-        exceeding=_exceeding(attack, gap) if is_advantage else None,
-    )
-
-
-def _exceeding(attack: _OverSettings, gap: _OverSettings) -> Exceeding:
-    excess = attack.cost - gap.cost
-    p = holm(upper_p(excess, np.hypot(attack.error, gap.error)))
-    return Exceeding(
-        n_above=int((excess > 0).sum()),
-        n_beyond_errors=int((p <= SIGNIFICANCE).sum()),
-        n_cells=int(np.isfinite(excess).sum()),
+        exceeding=exceeding,
     )
 
 
