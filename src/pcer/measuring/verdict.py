@@ -1,7 +1,7 @@
 """What can an audit say of a pair, a setting and a release? Verdicts, strongest first.
 
 Used by the audit, the report and the cards. To add a verdict: a member of ``Verdict``
-in its place, its condition in ``auditing.pairs``, and its words in ``words.toml``.
+in its place, a line of ``PairResult.statements``, and its words in ``words.toml``.
 """
 
 from __future__ import annotations
