@@ -56,12 +56,11 @@ def setting_result(
     """One setting by the deciding attacks, beside the paper's numbers."""
     measured = tested.measured[tested.cost][index]
     here = InSetting(tested, judged, judged.evidence, measured, index)
-    pooled = _pooled_disparities(here)
+    pooled_ratio = _pooled_ratios(measured, tested.plan)
     pairs = []
     for pair_index, (first, second) in enumerate(tested.pairs):
         compared = ComparedPair(here, (index, pair_index), first, second)
-        published = paper.pairs[pair_index]
-        pairs.append(_pair_result(compared, pooled[pair_index], published))
+        pairs.append(_pair_result(compared, pooled_ratio, paper.pairs[pair_index]))
 
     panel = measured.panel
     summaries = paper.summaries
@@ -236,7 +235,7 @@ class ComparedPair(NamedTuple):
 
 
 def _pair_result(
-    compared: ComparedPair, pooled: record.PooledDisparity, published: PublishedPair
+    compared: ComparedPair, pooled_ratio: FloatArray | None, published: PublishedPair
 ) -> record.PairResult:
     result = record.PairResult(
         verdict=Verdict.INSUFFICIENT_DATA,  # until its statements are known
@@ -246,7 +245,7 @@ def _pair_result(
         ratio=_ratio(compared),
         equivalence=_equivalence(compared),
         sign_holds_below_floor=_sign_limit(compared),
-        pooled=pooled,
+        pooled=_pooled_disparity(compared, pooled_ratio),
         **dict(published),
     )
     return result.model_copy(update={"verdict": Verdict(result.statements[0])})
@@ -427,31 +426,23 @@ def _sign_limit(compared: ComparedPair) -> float | None:
 # The disparity of pooled ratios
 
 
-def _pooled_disparities(here: InSetting) -> list[record.PooledDisparity]:
-    """Of pooled rate over pooled exposure, of every pair, with an interval over splits.
-
-    One bootstrap is shared by all pairs.
-    """
-    ratio = _pooled_ratios(here.measured, here.tested.plan)
-    disparities = []
-    for first, second in here.tested.pairs:
-        resolved = bool(
-            here.evidence.resolved[here.setting_index, [first, second]].all()
-        )
-        value: float | None = None
-        ends: tuple[float, float] | None = None
-        if ratio is not None:
-            difference = ratio[:, first] - ratio[:, second]
-            value = finite_or_none(difference[0])
-            level = here.tested.plan.confidence_level
-            draws = difference[1:]
-            if len(draws):
-                interval = percentile_interval(draws, confidence_level=level)
-                ends = interval_or_none(interval)
-        disparities.append(
-            record.PooledDisparity(disparity=value, ci=ends, costs_resolved=resolved)
-        )
-    return disparities
+def _pooled_disparity(
+    compared: ComparedPair, ratio: FloatArray | None
+) -> record.PooledDisparity:
+    """First minus second of ``_pooled_ratios``, with an interval over the draws."""
+    here = compared.here
+    both = bool(here.evidence.resolved[compared.group_places].all())
+    if ratio is None:
+        return record.PooledDisparity(disparity=None, ci=None, costs_resolved=both)
+    disparity = ratio[:, compared.first] - ratio[:, compared.second]
+    interval = None
+    if len(disparity) > 1:
+        level = here.tested.plan.confidence_level
+        ends = percentile_interval(disparity[1:], confidence_level=level)
+        interval = interval_or_none(ends)
+    return record.PooledDisparity(
+        disparity=finite_or_none(disparity[0]), ci=interval, costs_resolved=both
+    )
 
 
 def _pooled_ratios(measured: Measured, plan: Plan) -> FloatArray | None:
