@@ -5,7 +5,7 @@ compares. The four answers (who is easier to recognise, who is worse served, bot
 whose ratio is lower) follow from ``Evidence``, which stands after every downgrade;
 values are those of the attack whose numbers people see.
 
-To add a verdict: a member of ``Verdict`` (measuring/verdict.py), a line of
+To add a verdict: a member of ``Verdict`` (measuring/plan.py), a line of
 ``PairResult.statements`` (record.py), and a badge in ``words.toml``.
 """
 
@@ -20,8 +20,8 @@ from pcer import metrics
 from pcer.auditing import record
 from pcer.measuring.evidence import Evidence, Statement
 from pcer.measuring.exposure import Exposed, Measured, Pair, benefit_of, by_split
+from pcer.measuring.plan import Verdict
 from pcer.measuring.tested import Amounts, Judged, Tested
-from pcer.measuring.verdict import Verdict
 from pcer.metrics import FloatArray
 from pcer.paper.numbers import OVER_SPLITS, interval_or_none
 from pcer.paper.records import PublishedPair
