@@ -5,7 +5,7 @@ from pathlib import Path
 import pcer
 from pcer.auditing.record import Audit, strongest
 from pcer.auditing.sentences.headline import badge
-from pcer.measuring.verdict import (
+from pcer.measuring.plan import (
     BUDGET_VERDICTS,
     GRID_VERDICTS,
     GUARDED,

@@ -19,9 +19,8 @@ from pcer.display import Shown, ShownAudit
 from pcer.errors import InputError, escaped
 from pcer.files import MAX_BYTES, Record, require_format
 from pcer.measuring.checks import DeclarationFinding
-from pcer.measuring.plan import Plan
+from pcer.measuring.plan import BUDGET_VERDICTS, GUARDED, BudgetVerdict, Plan, Verdict
 from pcer.measuring.tested import PlaceboCheck
-from pcer.measuring.verdict import BUDGET_VERDICTS, GUARDED, BudgetVerdict, Verdict
 from pcer.metrics import NO_DP
 from pcer.paper.records import AsPublished, Disparity, FloorRow, NullPicture, Summary
 from pcer.release.attack_kinds import SPENT, AttackKind, attack_kind

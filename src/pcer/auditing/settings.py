@@ -4,7 +4,7 @@
 (measuring/tested.py) and from the room paper; here they fill records. The four answers
 about a pair follow from ``Evidence``, which stands after every downgrade.
 
-To add a verdict: a member of ``Verdict`` (measuring/verdict.py), a line of
+To add a verdict: a member of ``Verdict`` (measuring/plan.py), a line of
 ``PairResult.statements`` (record.py), and a badge in ``words.toml``.
 """
 
@@ -24,9 +24,8 @@ from pcer.measuring.exposure import (
     benefit_of,
     by_split,
 )
-from pcer.measuring.plan import Plan
+from pcer.measuring.plan import Plan, Verdict
 from pcer.measuring.tested import Amounts, Judged, PlaceboCheck, Tested
-from pcer.measuring.verdict import Verdict
 from pcer.metrics import FloatArray
 from pcer.paper.numbers import OVER_SPLITS, SettingNumbers, interval_or_none
 from pcer.paper.records import PublishedPair

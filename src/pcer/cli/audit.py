@@ -26,9 +26,8 @@ from pcer.cli.options import ALLOW_LARGE, Files, Given, Texts, optional, place
 from pcer.cli.outputs import ExitCode, Outputs
 from pcer.errors import InputError
 from pcer.files import as_shown, many_objects, parse_record, read_regular, read_text
-from pcer.measuring.plan import Benefit, Plan, Policy
+from pcer.measuring.plan import GUARDED, Benefit, Plan, Policy
 from pcer.measuring.tested import Tested, run_tests
-from pcer.measuring.verdict import GUARDED
 from pcer.release.file import Release, release_schema
 from pcer.release.reading import LIMITS, read_release, release_files
 from pcer.report.formats.metrics import by_release

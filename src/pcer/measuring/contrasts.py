@@ -33,13 +33,6 @@ CHANGE: Final = -1.0
 SUM: Final = 1.0
 
 
-class SplitParts(NamedTuple):
-    """A combination of two exposures, and the variance that splits do not show."""
-
-    per_split: FloatArray  # (split, group); one row if the error is all in ``lasting``
-    lasting: FloatArray
-
-
 @dataclass(frozen=True)
 class BothExposed:
     """One setting's exposure, old and new, of the same groups in one order."""
@@ -56,12 +49,12 @@ class BothExposed:
 
     def per_split_and_lasting(
         self, way: float, least: Sequence[FloatArray | float] = (0.0, 0.0)
-    ) -> SplitParts:
-        """New plus ``way`` times old, and the variance that splits do not show.
+    ) -> tuple[FloatArray, FloatArray]:
+        """New plus ``way`` times old, by split, and the variance splits do not show.
 
-        People's part is taken at no less than ``least``, of old and new: of two alike,
-        the one that came out low must not have the smaller error, neither beside the
-        other group nor beside the other release.
+        One row of all splits if their error is in that variance, too. People's part is
+        taken at no less than ``least``, of old and new: of two alike, the one that came
+        out low must not have the smaller error, beside the other group or release.
         """
         old = self.old
         new = self.new
@@ -71,9 +64,9 @@ class BothExposed:
         shared = self._shared_variance(way, old_cost, new_cost)
         if self.is_paired:
             people = old.people_part(old_cost) + new.people_part(new_cost)
-            return SplitParts(new.per_split + way * old.per_split, people + shared)
+            return new.per_split + way * old.per_split, people + shared
         variance = old.variance_at(old_cost) + new.variance_at(new_cost)
-        return SplitParts((new.value + way * old.value)[None], variance + shared)
+        return (new.value + way * old.value)[None], variance + shared
 
     def _shared_variance(
         self, way: float, old_cost: FloatArray, new_cost: FloatArray

@@ -2,9 +2,9 @@
 
 ``attack_tests`` makes every test of one attack, unadjusted: "is anything memorised
 about these records?" meets the luck of the split alone (``Measured.memorised_p``), "do
-the groups differ?" is about people like these (``compare_pairs``, errors by
-``variances``). ``decide`` adjusts the p-values of the attacks that decide by Holm and
-draws the conclusions: ``Evidence``. There are three families, each of all settings:
+the groups differ?" is about people like these (``compare_pairs``). ``decide`` adjusts
+the p-values of the attacks that decide by Holm and draws the conclusions: ``Evidence``.
+Families, each of all settings:
 
     detected      attacks x settings x groups
     differences   exposures (attacks x settings x pairs) have ``EXPOSURE_SHARE`` of the

@@ -1,6 +1,6 @@
 """Is anything memorised about these records? The exact Mantel-Haenszel test.
 
-Called by ``measure`` (p-values of the gap), by ``hypergeometric`` (chances of counts)
+Called by ``exposure`` (p-values of the gap), by ``hypergeometric`` (chances of counts)
 and by the checks (``dispersion``).
 
 If nothing was memorised and the split was random, membership is exchangeable among a

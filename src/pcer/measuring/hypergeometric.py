@@ -3,13 +3,10 @@
 Called by the checks of declarations (``checks.chance``, ``checks.arrays``).
 
 A split that draws its training records at random gives every cell (group by label) a
-hypergeometric share of them; balanced on something, it does so within each stratum.
-Splits of one data set share its records, but are drawn separately: given the totals
-they are independent. The folds of a cross-validation are not, so what needs
-independence leaves them out.
-
-Tables are (split, group, label). A *stratum* is what a split is balanced on, and its
-*cells* are what chance divides the stratum's training records among.
+hypergeometric share of them; balanced on something, within each stratum of that. Given
+the totals, splits are independent; the folds of a cross-validation are not, so what
+needs independence leaves them out. Tables are (split, group, label); a *stratum* is
+what a split is balanced on, its *cells* what chance divides the stratum among.
 """
 
 from __future__ import annotations
@@ -167,15 +164,8 @@ def _drawn_of(counts: SplitCounts, strata: StratifiedBy) -> tuple[FloatArray, ..
     return size, drawn, n, drawn.sum(axis=1, keepdims=True)
 
 
-class Misses(NamedTuple):
-    """Records by which strata miss the training share of all, (split, stratum)."""
-
-    missed: FloatArray
-    allowed: FloatArray  # of a split that is balanced
-
-
-def misses(counts: SplitCounts, strata: StratifiedBy) -> Misses:
-    """How far each stratum of each split is from balance.
+def misses(counts: SplitCounts, strata: StratifiedBy) -> tuple[FloatArray, FloatArray]:
+    """By how much each stratum (split, stratum) misses balance, and what is allowed.
 
     The training share of all asks for trained size / n records of a stratum; allowed is
     a rounding, or ``CLEARLY_FREE`` of a random split's deviation.
@@ -186,12 +176,13 @@ def misses(counts: SplitCounts, strata: StratifiedBy) -> Misses:
         trained * share * (1 - share) * (n - trained) / np.maximum(n - 1, 1)
     )
     allowed = np.maximum(ROUNDING, CLEARLY_FREE * spread)
-    return Misses(np.abs(drawn - trained * share), allowed)
+    return np.abs(drawn - trained * share), allowed
 
 
 def is_rounded(counts: SplitCounts, strata: StratifiedBy) -> bool:
     """Whether every stratum of every split is balanced but for rounding."""
-    return bool((misses(counts, strata).missed <= ROUNDING).all())
+    missed, _ = misses(counts, strata)
+    return bool((missed <= ROUNDING).all())
 
 
 def chance_rounded(counts: SplitCounts, strata: StratifiedBy) -> float:

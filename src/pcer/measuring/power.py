@@ -133,11 +133,10 @@ def _tested_difference(
     n: FloatArray,
     z: float,
 ) -> float:
-    """What the test of a difference takes its variance for.
+    """What the test of a difference takes its variance for: P at the exposures it sees.
 
-    It takes the people's part at the exposures it sees. Where the difference seen is
-    just the threshold, z errors, the smaller group is off by the larger part: found by
-    repetition.
+    Where the difference seen is just the threshold, z errors, the smaller group is off
+    by the larger part: found by repetition.
     """
     chance = math.sqrt((1 - 1 / split.n_splits) / split.n_splits)
     one_split = np.maximum(split.null, of_records) * (1 + CHANCE_SPREAD * chance)

@@ -19,8 +19,8 @@ import numpy as np
 from pcer import metrics
 from pcer.measuring.checks.arrays import ReleaseArrays
 from pcer.measuring.exposure import Measured, measure_costs
+from pcer.measuring.plan import GridVerdict, Verdict
 from pcer.measuring.tested import Tested
-from pcer.measuring.verdict import GridVerdict, Verdict
 from pcer.metrics import FloatArray
 from pcer.paper import records
 from pcer.paper.records import AsPublished, EquitableBudget

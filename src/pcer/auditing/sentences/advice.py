@@ -26,6 +26,7 @@ from pcer.auditing.sentences.telling import (
 )
 from pcer.measuring.evidence import Evidence
 from pcer.measuring.exposure import Measured
+from pcer.measuring.plan import Verdict
 from pcer.measuring.power import (
     MOST_SPLITS,
     Design,
@@ -36,7 +37,6 @@ from pcer.measuring.power import (
     splits_for,
 )
 from pcer.measuring.tested import Tested
-from pcer.measuring.verdict import Verdict
 from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import Scale
 from pcer.wording import (

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from pcer.auditing.record import Audit, BudgetResult, CostStory, PairResult
 from pcer.auditing.sentences.telling import Telling, answer_of, attacks_run
-from pcer.measuring.verdict import Verdict
+from pcer.measuring.plan import Verdict
 from pcer.release.attack_kinds import attack_kind
 from pcer.statistics import SIGNIFICANCE
 from pcer.wording import (

@@ -19,7 +19,7 @@ from pcer.auditing.sentences.telling import (
     named_groups,
     other_attacks,
 )
-from pcer.measuring.verdict import Verdict
+from pcer.measuring.plan import Verdict
 from pcer.wording import capital
 
 MOST_WORDS = 30  # of a headline, a group's name counting as one

@@ -1,10 +1,9 @@
 """Does what a release declares agree with its own counts?
 
 Every test of exposure rests on what the trainer declares: the split was random, its
-unit was the record, these names are different splits. Counts can contradict that.
-Logical contradictions need no test (``logic``); all others (``chance``) share one level
-per release, so that a true release is rarely accused. The audit and the comparison of
-releases call ``check_release``.
+unit was the record, these names are different splits. Logical contradictions need no
+test (``logic``); all others (``chance``) share one level per release, so that a true
+release is rarely accused. Audits and comparisons call ``check_release``.
 
 To add a check: a function in ``logic`` (of ``ReleaseArrays``) or ``chance`` (of
 ``Splits`` and a level) that yields a ``Finding`` for each contradiction, its sentence

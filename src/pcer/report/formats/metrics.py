@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pcer.auditing.record import Audit, BudgetResult, Difference, rounded
-from pcer.measuring.verdict import Verdict
+from pcer.measuring.plan import Verdict
 from pcer.release.attack_kinds import Scale
 from pcer.report.tables.background import published_by_setting
 from pcer.wording import largest

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from pcer.measuring.verdict import Verdict
+from pcer.measuring.plan import Verdict
 from pcer.report.pictures.axis import CIRCLE, SQUARE, ink
 from pcer.report.pictures.panels import (
     CROSS,
