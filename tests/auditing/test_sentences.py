@@ -161,6 +161,10 @@ def test_all_sentences_of_a_setting_come_by_one_door(forest):
         assert said.outcomes == cards.outcomes_card(audit, setting)
         assert said.how_sure == cards.how_sure_card(audit, setting)
         assert said.advice == advice.what_would_change(audit, setting)
+        assert said.evidence == certainty.paper_words(audit)
+        assert said.paper_note == certainty.paper_note(audit)
+        assert said.paper_title == certainty.paper_note(audit, "strip")
+        assert (said.named, said.policy) == (setting.named, audit.policy_lines)
         assert {*said.exposure_order} == {*said.outcomes_order} == {*setting.groups}
     told = of(audit, audit.told)
     assert told.headline == audit.headline
