@@ -59,7 +59,7 @@ def record_variance(
     n_train: FloatArray,
     n_test: FloatArray,
 ) -> FloatArray:
-    """Of one split: u = p (1 - p) / n in training, plus the same of the test part."""
+    """Variance u of one split: p (1 - p) / n of the training plus that of the test part."""
     return rate_variance(train_accuracy, n_train) + rate_variance(test_accuracy, n_test)
 
 
