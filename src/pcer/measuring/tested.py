@@ -400,19 +400,22 @@ def _exposures(tested: Tested, evidence: Evidence) -> Amounts:
     settings = _main_settings(tested)
     level = tested.plan.confidence_level
     n_limits = max(1, evidence.cost_p_alone.size)  # all groups of all settings
-    null_error = np.sqrt(np.stack([_null_variance(measured) for measured in settings]))
+    values = [_value(measured) for measured in settings]
+    errors = [_interval_error(measured) for measured in settings]
+    null_variances = [_null_variance(measured) for measured in settings]
     alone = [measured.upper_limit(level=level, n_limits=1) for measured in settings]
     together = [
         measured.upper_limit(level=level, n_limits=n_limits) for measured in settings
     ]
     return _amounts(
         tested,
-        np.stack([_value(measured) for measured in settings]),
-        np.stack([_interval_error(measured) for measured in settings]),
+        np.stack(values),
+        np.stack(errors),
         largest=settings[0].proxy.scale.largest,
         limits=(np.stack(alone), np.stack(together)),
         smallest=detectable(
-            null_error, n_tests=len(tested.attacks) * evidence.n_cost_tests
+            np.sqrt(np.stack(null_variances)),
+            n_tests=len(tested.attacks) * evidence.n_cost_tests,
         ),
     )
 

@@ -59,7 +59,10 @@ def record_variance(
     n_train: FloatArray,
     n_test: FloatArray,
 ) -> FloatArray:
-    """Of one split: u = p (1 - p) / n in training, plus the same of the test part."""
+    """Variance of one split of new people.
+
+    u = p_train (1 - p_train) / n_train + p_test (1 - p_test) / n_test.
+    """
     return rate_variance(train_accuracy, n_train) + rate_variance(test_accuracy, n_test)
 
 

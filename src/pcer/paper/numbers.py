@@ -88,7 +88,7 @@ Summaries: TypeAlias = Quantities[records.Summary]
 
 
 def _mapped(quantities: Any, function: Callable[[Any], Any]) -> Any:
-    """The same tuples, lists and dicts with each quantity changed, in their order."""
+    """Tuples, lists and dicts with each quantity changed, in their order."""
     if isinstance(quantities, dict):
         return {key: _mapped(part, function) for key, part in quantities.items()}
     if isinstance(quantities, list):

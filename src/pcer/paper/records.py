@@ -46,7 +46,7 @@ class FloorRow(Summary):
 
 
 class PublishedPair(Record):
-    """The paper's numbers for two groups."""
+    """The paper's numbers for two groups, the gap being the cost."""
 
     groups: tuple[str, str]
     pcer_disparity: Disparity
@@ -72,7 +72,7 @@ class EquitableBudget(Record):
 
 
 class Algorithm1(Record):
-    """Algorithm 1 as published, and over the informative floors only."""
+    """The paper's Algorithm 1 as published, and over the informative floors only."""
 
     equitable_budget: list[EquitableBudget]
     verdict: GridVerdict | None  # None where no disparity is known
