@@ -6,9 +6,8 @@ records? More splits lower the error) or two (do they differ, for people like th
 the end only more people do). Power is that of the audit's tests, at the first step of
 Holm over its family.
 
-Called by ``deciding.planner`` and by the advice of an audit (``design_of_measured``,
-``smallest``, ``splits_for``, ``people_for``). To add an error: a class with ``largest``
-and ``variances``, as ``CountsError``. Symbols are those of ``variances``.
+Called by ``deciding.planner`` and by the advice of an audit. To add an error: a class
+with ``largest`` and ``variances``, as ``CountsError``. Symbols as in ``variances``.
 """
 
 from __future__ import annotations

@@ -5,11 +5,9 @@ test: a ``Tested``. ``judge`` withdraws alarms that something else explains and 
 amounts that an audit prints, as arrays: a ``Judged``. Both are called for ``audit``.
 
 An alarm is downgraded where something that has nothing to do with the groups would have
-raised it too: made-up groups, permuted groups, other attributes of the same records,
-the floor. Its p-value stays as it is, so that anyone can recompute it. Each statement
-is held against its own check only: a double disadvantage rests on exposures and
-outcomes, so the check of ratios says nothing about it. To add a reason: a line in
-``_refutations``.
+raised it too: made-up or permuted groups, other attributes of the same records, the
+floor. Its p-value stays, so that anyone can recompute it. Each statement is held
+against its own check only. To add a reason: a line in ``_refutations``.
 """
 
 from __future__ import annotations
@@ -73,11 +71,7 @@ class PlaceboCheck(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Tested:
-    """A release with every test of its attacks made, before it is judged.
-
-    Where its counts contradict what it says about its splits, nothing follows from the
-    p-values.
-    """
+    """A release with every test of its attacks made, before it is judged."""
 
     release: Release
     digest: str  # of the release

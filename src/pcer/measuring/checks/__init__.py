@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from pcer.files import Record
+from pcer.measuring.checks import chance, logic
 from pcer.measuring.checks.arrays import (
     LEVEL,
     SHARE_OF_REPEATS,
@@ -24,26 +25,6 @@ from pcer.measuring.checks.arrays import (
     Splits,
     is_random,
     named_cuts,
-)
-from pcer.measuring.checks.chance import (
-    balance,
-    below_zero,
-    group_mix,
-    impossible_attacks,
-    label_mix,
-    overdispersion,
-    repeated_splits,
-    repeated_tables,
-)
-from pcer.measuring.checks.logic import (
-    broken_numbers,
-    broken_promises,
-    changed_totals,
-    conflicting_names,
-    copied_tables,
-    far_placebos,
-    missing_runs,
-    unit_without_number,
 )
 from pcer.measuring.exact import SMALLEST_P
 from pcer.release import Release
@@ -175,20 +156,25 @@ def adjusted_over_checks(
 # drift is easy to find, and two names for one split of small groups are not. Invented
 # numbers are easier still.
 CHECKS: Final = (
-    Check("split_names", conflicting_names),
-    Check("whole_numbers", broken_numbers),
-    Check("same_tables", copied_tables, caps_verdict=False),
-    Check("missing_runs", missing_runs, caps_verdict=False),
-    Check("epsilon", broken_promises, caps_verdict=False),
-    Check("placebo_exact", far_placebos, caps_verdict=False),
-    Check("totals", changed_totals),
-    Check("unit_of_split", unit_without_number),
-    Check("split_names", repeated_splits, shares=Shares(0.0, SHARE_OF_REPEATS)),
-    Check("same_tables", repeated_tables, shares=Shares(0.0, 0.01)),
-    Check("stratified_by", balance, shares=Shares(0.02, 0.05)),
-    Check("label_mix", label_mix, shares=Shares(0.94, 0.41)),
-    Check("group_mix", group_mix, shares=Shares(0.02, 0.05)),
-    Check("dispersion", overdispersion, shares=Shares(0.0, 0.08)),
-    Check("below_zero", below_zero, shares=Shares(0.01, 0.01)),
-    Check("attacks", impossible_attacks, shares=Shares(0.01, 0.02), caps_verdict=False),
+    Check("split_names", logic.conflicting_names),
+    Check("whole_numbers", logic.broken_numbers),
+    Check("same_tables", logic.copied_tables, caps_verdict=False),
+    Check("missing_runs", logic.missing_runs, caps_verdict=False),
+    Check("epsilon", logic.broken_promises, caps_verdict=False),
+    Check("placebo_exact", logic.far_placebos, caps_verdict=False),
+    Check("totals", logic.changed_totals),
+    Check("unit_of_split", logic.unit_without_number),
+    Check("split_names", chance.repeated_splits, shares=Shares(0.0, SHARE_OF_REPEATS)),
+    Check("same_tables", chance.repeated_tables, shares=Shares(0.0, 0.01)),
+    Check("stratified_by", chance.balance, shares=Shares(0.02, 0.05)),
+    Check("label_mix", chance.label_mix, shares=Shares(0.94, 0.41)),
+    Check("group_mix", chance.group_mix, shares=Shares(0.02, 0.05)),
+    Check("dispersion", chance.overdispersion, shares=Shares(0.0, 0.08)),
+    Check("below_zero", chance.below_zero, shares=Shares(0.01, 0.01)),
+    Check(
+        "attacks",
+        chance.impossible_attacks,
+        shares=Shares(0.01, 0.02),
+        caps_verdict=False,
+    ),
 )

@@ -98,7 +98,10 @@ class ReleaseArrays:
         self.sizes = _sizes(by_setting)
         # NaN of a run without counts; None where no run has any.
         self.cells = _cells(by_setting)
-        self.labelled = None if self.cells is None else _labelled(self.cells)
+        self.labelled: SplitCounts | None = None
+        if self.cells is not None:
+            # (part, label, run, group) -> (part, run, group, label)
+            self.labelled = SplitCounts(*self.cells.sum(axis=2).transpose(0, 2, 3, 1))
         # Whether the epsilon is that of the unit that splits exchange.
         self.protects_unit = unit in (None, RECORD, release.subject.unit_of_privacy)
         # (group,) how many units the records are worth; None: not said.
@@ -146,11 +149,6 @@ def _cells(by_setting: Sequence[Panel]) -> FloatArray | None:
             parts = (panel.train, panel.test)
             tables.append([[[part.tn, part.fp], [part.fn, part.tp]] for part in parts])
     return np.asarray(np.concatenate(tables, axis=3)) if tables else None
-
-
-def _labelled(cells: FloatArray) -> SplitCounts:
-    """(run, group, label) records of both parts."""
-    return SplitCounts(*cells.sum(axis=2).transpose(0, 2, 3, 1))
 
 
 def _effective_units(release: Release) -> FloatArray | None:

@@ -28,7 +28,7 @@ from pcer.metrics import BoolArray, FloatArray
 from pcer.release import Release
 from pcer.release.attack_kinds import attack_kind
 from pcer.release.records import Run, Training
-from pcer.wording import say, setting_name, some_of
+from pcer.wording import setting_name, some_of
 
 FINEST_DECIMALS: Final = 7
 # Rounding of a rate that was computed in single, or in double precision.
@@ -327,7 +327,10 @@ def far_placebos(arrays: ReleaseArrays) -> Iterator[Finding]:
 
 
 def changed_totals(arrays: ReleaseArrays) -> Iterator[Finding]:
-    """One data set has one number of records, in all and of every group and label."""
+    """One data set has one number of records, in all and of every group and label.
+
+    Of runs of as many records; a run's unknown cells are never at fault.
+    """
     sizes = arrays.sizes
     if sizes is None or not is_random(arrays.release):
         return
@@ -335,11 +338,21 @@ def changed_totals(arrays: ReleaseArrays) -> Iterator[Finding]:
     yield from _other_total(arrays.release, n_by_run)
     total = (arrays.labelled or sizes).total
     for n in np.unique(n_by_run):
-        changed = _changed_size(arrays, total[n_by_run == n])
-        if changed is not None:
-            caps = _uses_every_record(arrays.release, n_by_run)
-            yield Finding(changed, caps_verdict=caps)
-            return
+        lowest = np.nan_to_num(np.fmin.reduce(total[n_by_run == n], axis=0))
+        highest = np.nan_to_num(np.fmax.reduce(total[n_by_run == n], axis=0))
+        changed = np.argwhere(lowest < highest)
+        if not len(changed):
+            continue
+        group, label = changed[0]
+        yield finding(
+            "changed_size",
+            group=arrays.groups[group],
+            what=f" with a {LABELS[label]}" if total.shape[2] > 1 else "",
+            fewest=lowest[group, label],
+            most=highest[group, label],
+            caps_verdict=_uses_every_record(arrays.release, n_by_run),
+        )
+        return
 
 
 def _other_total(release: Release, n_by_run: FloatArray) -> Iterator[Finding]:
@@ -352,24 +365,6 @@ def _other_total(release: Release, n_by_run: FloatArray) -> Iterator[Finding]:
     if most > n_records or too_few:
         without = f", {missing:,} of them in no group" if missing else ""
         yield finding("other_total", n=n_records, without=without, total=most)
-
-
-def _changed_size(arrays: ReleaseArrays, total: FloatArray) -> str | None:
-    """A known cell (run, group, label) that differs among runs of as many records."""
-    lowest = np.nan_to_num(np.fmin.reduce(total, axis=0))
-    highest = np.nan_to_num(np.fmax.reduce(total, axis=0))
-    changed = np.argwhere(lowest < highest)
-    if not len(changed):
-        return None
-    group, label = changed[0]
-    return say(
-        "checks",
-        "changed_size",
-        group=arrays.groups[group],
-        what=f" with a {LABELS[label]}" if total.shape[2] > 1 else "",
-        fewest=lowest[group, label],
-        most=highest[group, label],
-    )
 
 
 def _uses_every_record(release: Release, n_by_run: FloatArray) -> bool:
