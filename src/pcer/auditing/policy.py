@@ -23,10 +23,11 @@ import numpy as np
 from pcer.auditing.record import Audit, BrokenRule, BudgetResult, GroupResult
 from pcer.errors import InputError
 from pcer.files import parse_record, read_toml
+from pcer.measuring import bounds
+from pcer.measuring.bounds import Tails
 from pcer.measuring.checks.table import DeclarationFinding
 from pcer.measuring.evidence import Tested
 from pcer.measuring.measure import Measured
-from pcer.measuring.pair_tests import compare_pairs
 from pcer.measuring.plan import Policy
 from pcer.measuring.variances import bonferroni_z
 from pcer.metrics import FloatArray
@@ -244,49 +245,32 @@ def _bounded(audit: Audit, tested: Tested) -> list[tuple[BudgetResult, Measured]
     return bounded
 
 
-def exposure_bounds(audit: Audit, tested: Tested) -> list[Bound]:
+def _exposures(audit: Audit, tested: Tested) -> list[Bound]:
     """An attacker's right answers of 100, by group, all limits together."""
     names = audit.subject.groups
     bounded = _bounded(audit, tested)
-    level = audit.plan.confidence_level
-    n_limits = len(bounded) * len(names)
-
-    bounds = []
+    tails = _tails(audit, len(bounded) * len(names))
+    found = []
     for setting, measured in bounded:
-        largest = measured.upper_limit(level=level, n_limits=n_limits)
-        known = np.where(measured.has_enough_records, largest, np.nan)
-        points = _points_of(measured)
-        place = _place(setting, measured, audit)
-        for name, exposure in zip(names, known, strict=True):
-            bounds.append(Bound(name, place, 50 + points * exposure))
-    return bounds
+        upper = bounds.exposure_bounds(measured, tails).upper
+        found += _bounds_at(_place(setting, measured, audit), names, upper)
+    return found
 
 
-def difference_bounds(audit: Audit, tested: Tested) -> list[Bound]:
+def _exposure_differences(audit: Audit, tested: Tested) -> list[Bound]:
     """By how many right answers of 100 the exposures of each pair may differ."""
     pairs = _all_pairs(audit)
-    names = _pair_names(audit)
     bounded = _bounded(audit, tested)
-    z = bonferroni_z(
-        n_limits=len(bounded) * len(pairs),
-        confidence_level=audit.plan.confidence_level,
-    )
-
-    bounds = []
+    tails = _tails(audit, len(bounded) * len(pairs))
+    found = []
     for setting, measured in bounded:
-        difference = compare_pairs(measured, pairs).exposure
-        most = np.minimum(
-            np.abs(difference.value) + z * difference.error,
-            max(1.0, measured.proxy.scale.largest),
-        )
-        points = _points_of(measured)
+        upper = bounds.difference_bounds(measured, pairs, tails).upper
         place = _place(setting, measured, audit)
-        for name, most_apart in zip(names, most, strict=True):
-            bounds.append(Bound(name, place, points * most_apart))
-    return bounds
+        found += _bounds_at(place, _pair_names(audit), upper)
+    return found
 
 
-def detectable_bounds(audit: Audit, _: Tested) -> list[Bound]:
+def _detectable(audit: Audit, _: Tested) -> list[Bound]:
     """The smallest exposure of each group that would have been detected."""
     per_success = audit.proxy.scale.per_success
     points = math.nan if per_success is None else per_success
@@ -300,28 +284,19 @@ def detectable_bounds(audit: Audit, _: Tested) -> list[Bound]:
     return bounds
 
 
-def outcome_bounds(audit: Audit, tested: Tested) -> list[Bound]:
+def _outcome_gaps(audit: Audit, tested: Tested) -> list[Bound]:
     """By how many of 100 the outcomes of each pair may differ."""
     pairs = _all_pairs(audit)
-    names = _pair_names(audit)
-    z = bonferroni_z(
-        n_limits=len(audit.budgets) * len(pairs),
-        confidence_level=audit.plan.confidence_level,
-    )
-
-    bounds = []
+    tails = _tails(audit, len(audit.budgets) * len(pairs))
+    found = []
     by_setting = tested.measured[audit.cost]
     for setting, measured in zip(audit.budgets, by_setting, strict=True):
-        difference = compare_pairs(measured, pairs).benefit
-        most: FloatArray = 100 * np.minimum(
-            np.abs(difference.value) + z * difference.error, 1.0
-        )
-        for name, most_apart in zip(names, most, strict=True):
-            bounds.append(Bound(name, setting.name.full, most_apart))
-    return bounds
+        upper = bounds.outcome_bounds(measured, pairs, tails).upper
+        found += _bounds_at(setting.name.full, _pair_names(audit), upper)
+    return found
 
 
-def spent_bounds(audit: Audit, _: Tested) -> list[Bound]:
+def _spent(audit: Audit, _: Tested) -> list[Bound]:
     """The mean epsilon of each group's receipts, at most what was promised."""
     z = bonferroni_z(
         n_limits=len(audit.budgets) * len(audit.subject.groups),
@@ -346,7 +321,7 @@ def _most_spent(setting: BudgetResult, group: GroupResult, z: float) -> float:
     return float(np.fmin(promised, allowed.spent + z * error))
 
 
-def accuracy_bounds(audit: Audit, _: Tested) -> list[Bound]:
+def _accuracies(audit: Audit, _: Tested) -> list[Bound]:
     """The accuracy of each setting on these records, by Student's t over splits."""
     from scipy.special import stdtrit
 
@@ -363,10 +338,17 @@ def accuracy_bounds(audit: Audit, _: Tested) -> list[Bound]:
     return bounds
 
 
-def _points_of(measured: Measured) -> float:
-    """Right answers of 100 that an exposure of 1 adds; NaN where that is not known."""
-    per_success = measured.proxy.scale.per_success
-    return math.nan if per_success is None else per_success
+def _tails(audit: Audit, n_bounds: int) -> Tails:
+    """The chance with which one of so many bounds may fail; lower ones are not used."""
+    tail = (1 - audit.plan.confidence_level) / n_bounds
+    return Tails(upper=tail, lower=tail)
+
+
+def _bounds_at(place: str, names: Sequence[str], values: FloatArray) -> list[Bound]:
+    """The bounds of every group, or pair, in one setting."""
+    return [
+        Bound(name, place, value) for name, value in zip(names, values, strict=True)
+    ]
 
 
 def _all_pairs(audit: Audit) -> tuple[tuple[int, int], ...]:
@@ -390,39 +372,39 @@ LIMITS: Final = (
         rule="largest_exposure",
         unit="of 100",
         claim="may be as high as",
-        bounds=exposure_bounds,
+        bounds=_exposures,
         counts_attacks=True,
     ),
     Limit(
         rule="largest_difference",
         unit="points",
         claim="may differ by as much as",
-        bounds=difference_bounds,
+        bounds=_exposure_differences,
         counts_attacks=True,
     ),
     Limit(
         rule="largest_detectable",
         unit="of 100",
         claim="is detected only from",
-        bounds=detectable_bounds,
+        bounds=_detectable,
     ),
     Limit(
         rule="largest_outcome_gap",
         unit="points",
         claim="may differ by as much as",
-        bounds=outcome_bounds,
+        bounds=_outcome_gaps,
     ),
     Limit(
         rule="most_spent",
         unit="of epsilon",
         claim="may have spent",
-        bounds=spent_bounds,
+        bounds=_spent,
     ),
     Limit(
         rule="least_accuracy",
         unit="of 100",
         claim="may be as low as",
-        bounds=accuracy_bounds,
+        bounds=_accuracies,
         is_minimum=True,
     ),
 )

@@ -22,10 +22,10 @@ from pcer.deciding.candidates import (
     Checked,
     Levels,
     answer_of,
-    normal_quantile,
 )
 from pcer.files import Record
 from pcer.measuring import exposure, measure, variances
+from pcer.measuring.bounds import normal_quantile, rows_of_setting
 from pcer.release.attack_kinds import attack_kind
 from pcer.statistics import POWER_QUANTILE
 from pcer.wording import SettingName, capital, decimals, listed, say
@@ -250,7 +250,7 @@ def _allowed_success(setting: Candidate) -> float | None:
     """The most of 100 that an attacker who sees every step is right, by receipts."""
     allowed = [
         bound.allowed_advantage
-        for bound in setting.bounds
+        for bound in rows_of_setting(setting.release, setting.panel)
         if bound.allowed_advantage is not None
     ]
     return 50 + 100 * max(allowed) if allowed else None

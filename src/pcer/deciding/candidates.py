@@ -16,7 +16,7 @@ To add a limit: a field of ``Policy``, a name here and in ``LIMITS``, an argumen
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, Literal, NamedTuple
@@ -26,16 +26,15 @@ import numpy as np
 from pcer.deciding.matching import usable_inflation
 from pcer.errors import InputError
 from pcer.files import Record
-from pcer.measuring import exposure, measure, variances
+from pcer.measuring import bounds, measure
+from pcer.measuring.bounds import Bounds, Tails
 from pcer.measuring.checks.arrays import ReleaseArrays, Setting, SplitName
 from pcer.measuring.contrasts import Contrast
 from pcer.measuring.measure import finite_or_none
-from pcer.measuring.pair_tests import compare_pairs
 from pcer.measuring.plan import Plan
 from pcer.metrics import FloatArray
 from pcer.release.file import Release
 from pcer.release.panel import Panel
-from pcer.release.records import Bound
 from pcer.wording import SettingName
 
 EXPOSURE: Final = "largest_exposure"
@@ -122,54 +121,26 @@ class Levels(NamedTuple):
     breaks: float
     attacks: Sequence[str]
 
-    @property
-    def z_hold(self) -> float:
-        """Standard errors from a value to its bound that must be inside the limit."""
-        return normal_quantile(self.hold)
-
-    @property
-    def z_break(self) -> float:
-        """Standard errors from a value to its bound that would be outside the limit."""
-        return normal_quantile(self.breaks)
-
-
-def normal_quantile(tail: float) -> float:
-    """The z that a standard normal exceeds with the chance ``tail``."""
-    return variances.bonferroni_z(confidence_level=1 - tail)
-
-
-class Estimate(NamedTuple):
-    """A number with its standard error and both bounds; NaN where it is not known."""
-
-    value: float
-    error: float
-    lower: float
-    upper: float
-
-    @classmethod
-    def of(cls, value: float, error: float, levels: Levels) -> Estimate:
-        """Normal bounds of a number that must be below its limit."""
-        lower = value - levels.z_break * error
-        return cls(value, error, lower, value + levels.z_hold * error)
-
-
-UNKNOWN: Final = Estimate(math.nan, math.nan, math.nan, math.nan)
-
 
 def _checked(
-    what: str, groups: tuple[str, ...], attack: str | None, estimate: Estimate
-) -> Checked:
-    """A number as files have it, without a limit yet."""
-    return Checked(
-        what=what,
-        groups=groups,
-        attack=attack,
-        value=finite_or_none(estimate.value),
-        standard_error=finite_or_none(estimate.error),
-        lower=finite_or_none(estimate.lower),
-        upper=finite_or_none(estimate.upper),
-        limit=None,
-    )
+    what: str,
+    groups: Iterable[tuple[str, ...]],
+    found: Bounds,
+    attack: str | None = None,
+) -> Iterator[Checked]:
+    """Numbers as files have them, without a limit yet."""
+    for of_groups, *numbers in zip(groups, *found, strict=True):
+        value, error, lower, upper = map(finite_or_none, numbers)
+        yield Checked(
+            what=what,
+            groups=of_groups,
+            attack=attack,
+            value=value,
+            standard_error=error,
+            lower=lower,
+            upper=upper,
+            limit=None,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,25 +159,29 @@ class Candidate:
         """The setting's name in print."""
         return SettingName(self.model, self.epsilon)
 
-    @property
-    def bounds(self) -> list[Bound]:
-        """What training says of the epsilon that the setting's groups spent."""
-        return [
-            bound
-            for bound in self.release.bounds
-            if SettingName(bound.model, bound.epsilon) == self.name
-            and bound.label is None
-        ]
-
-    def numbers(self, levels: Levels) -> Iterator[Checked]:
+    def numbers(self, levels: Levels) -> list[Checked]:
         """Every number that a limit may be about; accuracy comes last."""
+        groups = [(name,) for name in self.panel.group_names]
+        pairs = tuple(combinations(range(len(groups)), 2))
+        pair_names = [*combinations(self.panel.group_names, 2)]
+        at_most = Tails(upper=levels.hold, lower=levels.breaks)
         by_attack = [self.measured(attack) for attack in levels.attacks]
-        for measured in by_attack:
-            yield from self._exposures(measured, levels)
-            yield from self._exposure_differences(measured, levels)
-        yield from self._outcome_gaps(by_attack[0], levels)
-        yield from self._spent(levels)
-        yield self._accuracy(levels)
+
+        numbers: list[Checked] = []
+        for attack, measured in zip(levels.attacks, by_attack, strict=True):
+            exposures = bounds.exposure_bounds(measured, at_most)
+            numbers += _checked(EXPOSURE, groups, exposures, attack)
+            differences = bounds.difference_bounds(measured, pairs, at_most)
+            numbers += _checked(DIFFERENCE, pair_names, differences, attack)
+        # Outcomes are the same by every attack.
+        gaps = bounds.outcome_bounds(by_attack[0], pairs, at_most)
+        numbers += _checked(OUTCOMES, pair_names, gaps)
+        spent = bounds.spent_bounds(self.release, self.panel, at_most)
+        numbers += _checked(SPENT, groups, spent)
+        at_least = Tails(upper=levels.breaks, lower=levels.hold)
+        accuracy = bounds.accuracy_bounds(self.panel, at_least)
+        numbers += _checked(ACCURACY, [()], accuracy)
+        return numbers
 
     def measured(self, attack: str) -> measure.Measured:
         """Exposure by one attack, and outcomes."""
@@ -233,96 +208,6 @@ class Candidate:
             return Contrast.of((own.value - theirs.value)[None], variance)
         by_split = np.array([self.accuracy[s] - other.accuracy[s] for s in shared])
         return Contrast.of(by_split[:, None], np.zeros(1))
-
-    def _exposures(
-        self, measured: measure.Measured, levels: Levels
-    ) -> Iterator[Checked]:
-        """For each group, how many answers of 100 an attacker gets right (coin: 50)."""
-        points = _points_of_100(measured)
-        exposed = measured.exposed
-        largest = measured.upper_limit(level=1 - levels.hold, n_limits=1)
-        for group, name in enumerate(self.panel.group_names):
-            estimate = UNKNOWN
-            if exposed is not None and measured.has_enough_records[group]:
-                value = 50 + points * exposed.value[group]
-                error = points * math.sqrt(exposed.interval_variance[group])
-                lower = value - levels.z_break * error
-                upper = 50 + points * largest[group]
-                estimate = Estimate(value, error, lower, upper)
-            yield _checked(EXPOSURE, (name,), measured.proxy.name, estimate)
-
-    def _exposure_differences(
-        self, measured: measure.Measured, levels: Levels
-    ) -> Iterator[Checked]:
-        """For each pair, by how many right answers of 100 the exposures differ."""
-        points = _points_of_100(measured)
-        attack = measured.proxy.name
-        differences = compare_pairs(measured, self._pairs).exposure
-        for names, value, error in zip(
-            self._pair_names, differences.value, differences.error, strict=True
-        ):
-            estimate = Estimate.of(points * abs(value), points * error, levels)
-            yield _checked(DIFFERENCE, names, attack, estimate)
-
-    def _outcome_gaps(
-        self, measured: measure.Measured, levels: Levels
-    ) -> Iterator[Checked]:
-        """For each pair, by how many of 100 outcomes differ, whatever the attack."""
-        gaps = compare_pairs(measured, self._pairs).benefit
-        for names, value, error in zip(
-            self._pair_names, gaps.value, gaps.error, strict=True
-        ):
-            estimate = Estimate.of(100 * abs(value), 100 * error, levels)
-            yield _checked(OUTCOMES, names, None, estimate)
-
-    def _spent(self, levels: Levels) -> Iterator[Checked]:
-        """For each group, mean epsilon by receipts, at most what is promised to it.
-
-        A refreshed receipt is an estimate, which bounds nothing.
-        """
-        receipts = {
-            bound.group: bound
-            for bound in self.bounds
-            if bound.kind == "receipt" and bound.mode != "refreshed"
-        }
-        promises = {
-            bound.group: bound.mean for bound in self.bounds if bound.kind == "promise"
-        }
-        promised_to_all = math.inf if self.epsilon is None else self.epsilon
-        for name in self.panel.group_names:
-            promised = min(promised_to_all, promises.get(name, math.inf))
-            estimate = Estimate(promised, 0.0, 0.0, promised)
-            receipt = receipts.get(name)
-            if receipt is not None:
-                value = min(receipt.mean, promised)
-                by_receipt = Estimate.of(value, receipt.standard_error or 0.0, levels)
-                upper = min(by_receipt.upper, promised)
-                estimate = by_receipt._replace(upper=upper)
-            yield _checked(SPENT, (name,), None, estimate)
-
-    def _accuracy(self, levels: Levels) -> Checked:
-        """Accuracy on test records; its lower bound must be inside the limit."""
-        accuracy = self.mean_accuracy()
-        value = float(accuracy.value[0])
-        error = math.sqrt(accuracy.variance[0])
-        lower = value - float(accuracy.half_width(levels.hold)[0])
-        upper = value + float(accuracy.half_width(levels.breaks)[0])
-        return _checked(ACCURACY, (), None, Estimate(value, error, lower, upper))
-
-    @property
-    def _pairs(self) -> tuple[tuple[int, int], ...]:
-        return tuple(combinations(range(len(self.panel.group_names)), 2))
-
-    @property
-    def _pair_names(self) -> list[tuple[str, str]]:
-        return [*combinations(self.panel.group_names, 2)]
-
-
-def _points_of_100(measured: measure.Measured) -> float:
-    """What an exposure of 1 adds to an attacker's 50 right answers of 100."""
-    points = measured.proxy.scale.per_success
-    assert points is not None  # every deciding attack has it
-    return points
 
 
 def candidates(releases: Sequence[Release]) -> list[Candidate]:
@@ -382,16 +267,14 @@ def _accuracy_by_split(name: SettingName, setting: Setting) -> dict[SplitName, f
     if panel.n_splits < 2:
         fault = "has one split; train on several, to know its luck"
         raise _unusable(name, fault, field="runs.split")
-    n_right = (panel.test_accuracy * panel.n_test).sum(axis=1)
-    accuracy = n_right / panel.n_test.sum(axis=1)
+    accuracy = bounds.accuracy_by_split(panel)
     if not np.isfinite(accuracy).all():
         fault = (
             "lacks accuracies or sizes of test records, by which settings are chosen"
         )
         raise _unusable(name, fault, field="runs.groups.test.accuracy")
     splits = dict.fromkeys(run.split for run in setting.runs)
-    by_split = exposure.by_split(100 * accuracy, panel.split)
-    return dict(zip(splits, by_split, strict=True))
+    return dict(zip(splits, accuracy, strict=True))
 
 
 def _unusable(name: SettingName, fault: str, *, field: str = "runs") -> InputError:
