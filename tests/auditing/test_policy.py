@@ -17,6 +17,7 @@ from pcer.files import parse_record
 from pcer.measuring.verdict import GUARDED, RENAMED
 from pcer.release.reading import parse_release
 from pcer.report import to_junit, to_latex_tables
+from tests.deciding.grid import GRID, SPLITS, released, tree
 from tests.worlds.lies import EDITS, FOREST, P_VALUES, Edit, edited, honest, sold, told
 
 QUICK = {"resamples": 20, "null_draws": 20}
@@ -348,3 +349,30 @@ def test_outcome_gaps_receipts_and_accuracy_are_held_by_their_bounds(plain):
     assert broken({"largest_outcome_gap": gap + 0.1, "least_accuracy": 1}) == {}
     assert "is not known (no-DP)" in broken({"most_spent": 10_000})["most_spent"]
     assert broken({"largest_outcome_gap": gap - 0.1})
+
+
+def test_what_a_rule_promises_to_groups_is_held_as_in_a_recommendation():
+    """Setting a has epsilon 5, of which a rule promises everybody .2, the others 1."""
+    made = tree()
+    promise = {"kind": "promise", "mode": "exact", "accountant": "rdp"}
+    made["bounds"] = [
+        {
+            **promise,
+            "model": model,
+            "epsilon": GRID[model][0],
+            "group": name,
+            "mean": 0.2,
+        }
+        for model in GRID
+        for name in ("men", "women")
+    ]
+    settings = pcer.recommend(released(made), most_spent=0.3).settings
+    assert {setting.answer for setting in settings} == {"holds"}
+    assert broken({"most_spent": 0.3}, made) == {}
+    assert "may have spent 0.2" in broken({"most_spent": 0.1}, made)["most_spent"]
+    for row in made["bounds"]:
+        if (row["model"], row["group"]) == ("c", "women"):
+            row["mean"] = 0.4
+    found = broken({"most_spent": 0.3}, made)["most_spent"]
+    assert "women may have spent 0.4 (c, ε = 10)" in found
+    assert "men may have" not in found.replace("women", "")

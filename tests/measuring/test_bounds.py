@@ -52,7 +52,7 @@ def test_no_difference_is_larger_than_there_can_be():
             table["test"]["n"] = 1
             table["test"]["accuracy"] = 1.0
             table["train"] = {"n": 1, "accuracy": 1.0}
-    outcomes = outcome_bounds(measured(made), PAIR, TAILS)
+    outcomes = outcome_bounds(measured(made), PAIR, Tails(upper=1e-6, lower=0.01))
     assert [*outcomes.value, *outcomes.upper] == [0.0, 100.0]
 
 

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from pcer.auditing.record import Audit, BrokenRule, BudgetResult, GroupResult
+from pcer.auditing.record import Audit, BrokenRule, BudgetResult
 from pcer.errors import InputError
 from pcer.files import parse_record, read_toml
 from pcer.measuring import bounds
@@ -29,7 +29,6 @@ from pcer.measuring.checks.table import DeclarationFinding
 from pcer.measuring.evidence import Tested
 from pcer.measuring.measure import Measured
 from pcer.measuring.plan import Policy
-from pcer.measuring.variances import bonferroni_z
 from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import attack_kind, attack_named
 from pcer.release.records import Run, TestTable, TrainTable
@@ -289,36 +288,22 @@ def _outcome_gaps(audit: Audit, tested: Tested) -> list[Bound]:
     pairs = _all_pairs(audit)
     tails = _tails(audit, len(audit.budgets) * len(pairs))
     found = []
-    by_setting = tested.measured[audit.cost]
-    for setting, measured in zip(audit.budgets, by_setting, strict=True):
+    for setting, measured in _by_main_attack(audit, tested):
         upper = bounds.outcome_bounds(measured, pairs, tails).upper
         found += _bounds_at(setting.name.full, _pair_names(audit), upper)
     return found
 
 
-def _spent(audit: Audit, _: Tested) -> list[Bound]:
-    """The mean epsilon of each group's receipts, at most what was promised."""
-    z = bonferroni_z(
-        n_limits=len(audit.budgets) * len(audit.subject.groups),
-        confidence_level=audit.plan.confidence_level,
-    )
-    bounds = []
-    for setting in audit.budgets:
-        for name, group in setting.groups.items():
-            most = _most_spent(setting, group, z)
-            bounds.append(Bound(name, setting.name.full, most))
-    return bounds
-
-
-def _most_spent(setting: BudgetResult, group: GroupResult, z: float) -> float:
-    """The setting's promise, or the upper limit of receipts where that is smaller."""
-    promised = math.nan if setting.epsilon is None else setting.epsilon
-    allowed = group.allowed
-    # Refreshed norms are an estimate, which bounds nothing.
-    if allowed is None or allowed.spent is None or allowed.mode == "refreshed":
-        return promised
-    error = 0.0 if allowed.standard_error is None else allowed.standard_error
-    return float(np.fmin(promised, allowed.spent + z * error))
+def _spent(audit: Audit, tested: Tested) -> list[Bound]:
+    """The mean epsilon of each group's receipts, at most what was promised to it."""
+    names = audit.subject.groups
+    tails = _tails(audit, len(audit.budgets) * len(names))
+    found = []
+    for setting, measured in _by_main_attack(audit, tested):
+        upper = bounds.spent_bounds(tested.release, measured.panel, tails).upper
+        known = np.where(np.isfinite(upper), upper, np.nan)
+        found += _bounds_at(setting.name.full, names, known)
+    return found
 
 
 def _accuracies(audit: Audit, _: Tested) -> list[Bound]:
@@ -336,6 +321,13 @@ def _accuracies(audit: Audit, _: Tested) -> list[Bound]:
             least = float(100 * (accuracy.mean + t * accuracy.std / np.sqrt(n_splits)))
         bounds.append(Bound("accuracy", setting.name.full, least))
     return bounds
+
+
+def _by_main_attack(
+    audit: Audit, tested: Tested
+) -> Iterator[tuple[BudgetResult, Measured]]:
+    """Every setting beside its arrays, by the attack whose numbers people see."""
+    yield from zip(audit.budgets, tested.measured[audit.cost], strict=True)
 
 
 def _tails(audit: Audit, n_bounds: int) -> Tails:
