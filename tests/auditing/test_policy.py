@@ -376,3 +376,19 @@ def test_what_a_rule_promises_to_groups_is_held_as_in_a_recommendation():
     found = broken({"most_spent": 0.3}, made)["most_spent"]
     assert "women may have spent 0.4 (c, ε = 10)" in found
     assert "men may have" not in found.replace("women", "")
+
+
+def test_least_accuracy_varies_over_splits_as_in_a_recommendation():
+    """Two seeds of each split: the runs of one split are averaged first."""
+    made = tree()
+    right = np.array([run["groups"]["men"]["test"]["accuracy"] for run in made["runs"]])
+    by_setting = 100 * right.reshape(len(GRID), SPLITS)
+    made["runs"] += [{**run, "seed": run["seed"] + SPLITS} for run in made["runs"]]
+    error = by_setting.std(axis=1, ddof=1) / np.sqrt(SPLITS)
+    tail = 0.05 / len(GRID)
+    least = (by_setting.mean(axis=1) - stats.t.isf(tail, SPLITS - 1) * error).min()
+    assert broken({"least_accuracy": least - 0.001}, made) == {}
+    assert broken({"least_accuracy": least + 0.001}, made)
+    settings = pcer.recommend(released(made), least_accuracy=50).settings
+    lowest = min(setting.numbers[-1].lower for setting in settings)
+    assert lowest == pytest.approx(least)

@@ -214,14 +214,14 @@ def broken_limits(
         yield limit.rule, sentence
 
 
-def _breach(limit: Limit, allowed: float, bounds: list[Bound]) -> str | None:
+def _breach(limit: Limit, allowed: float, found: list[Bound]) -> str | None:
     """What is outside, farthest first; else what is not known; None if it holds."""
     sign = -1 if limit.is_minimum else 1
-    outside = [bound for bound in bounds if sign * bound.value > sign * allowed]
+    outside = [bound for bound in found if sign * bound.value > sign * allowed]
     outside.sort(key=lambda bound: -sign * bound.value)
     named = [f"{b.subject} {limit.claim} {b.value:.1f} ({b.place})" for b in outside]
     if not named:
-        unknown = [bound for bound in bounds if np.isnan(bound.value)]
+        unknown = [bound for bound in found if np.isnan(bound.value)]
         named = [f"{bound.subject} is not known ({bound.place})" for bound in unknown]
     if not named:
         return None
@@ -274,13 +274,13 @@ def _detectable(audit: Audit, _: Tested) -> list[Bound]:
     per_success = audit.proxy.scale.per_success
     points = math.nan if per_success is None else per_success
 
-    bounds = []
+    found = []
     for setting in audit.budgets:
         for name, group in setting.groups.items():
             smallest = group.detectable_cost
             exposure = math.nan if smallest is None else 50 + points * smallest
-            bounds.append(Bound(name, setting.name.full, exposure))
-    return bounds
+            found.append(Bound(name, setting.name.full, exposure))
+    return found
 
 
 def _outcome_gaps(audit: Audit, tested: Tested) -> list[Bound]:
@@ -306,21 +306,14 @@ def _spent(audit: Audit, tested: Tested) -> list[Bound]:
     return found
 
 
-def _accuracies(audit: Audit, _: Tested) -> list[Bound]:
-    """The accuracy of each setting on these records, by Student's t over splits."""
-    from scipy.special import stdtrit
-
-    tail = (1 - audit.plan.confidence_level) / len(audit.budgets)
-    bounds = []
-    for setting in audit.budgets:
-        least = math.nan
-        accuracy = setting.accuracy
-        if accuracy.mean is not None and accuracy.std is not None:
-            n_splits = max(setting.n_splits, 1)
-            t = stdtrit(n_splits - 1, tail)
-            least = float(100 * (accuracy.mean + t * accuracy.std / np.sqrt(n_splits)))
-        bounds.append(Bound("accuracy", setting.name.full, least))
-    return bounds
+def _accuracies(audit: Audit, tested: Tested) -> list[Bound]:
+    """The accuracy of each setting on these records."""
+    tails = _tails(audit, len(audit.budgets))
+    found = []
+    for setting, measured in _by_main_attack(audit, tested):
+        lower = bounds.accuracy_bounds(measured.panel, tails).lower
+        found += _bounds_at(setting.name.full, ["accuracy"], lower)
+    return found
 
 
 def _by_main_attack(
