@@ -378,6 +378,12 @@ def exit_code(*arguments: object) -> int:
     return done.returncode
 
 
+def quick_plan(folder: Path) -> Path:
+    path = folder / "plan.toml"
+    path.write_text("resamples = 20\n", encoding="utf-8")
+    return path
+
+
 def command_one(chance: random.Random, folder: Path) -> None:
     """One mutated release through the command line."""
     path = folder / "one.release.json"
@@ -386,7 +392,7 @@ def command_one(chance: random.Random, folder: Path) -> None:
     )
     option = chance.choice(["--json", "--markdown", "--latex", "--junit", "--html"])
     arguments = chance.choice([[], [option, str(folder / "out")], [option, "-"]])
-    assert exit_code("audit", path, *arguments, "--resamples", 20) != 1
+    assert exit_code("audit", path, *arguments, "--plan", quick_plan(folder)) != 1
 
 
 def verify_one(chance: random.Random, folder: Path) -> None:
@@ -404,7 +410,7 @@ def policy_one(chance: random.Random, folder: Path) -> None:
     text = "".join(f"{json.dumps(name)} = {json.dumps(rule)}\n" for name, rule in rules)
     text = broken(text, chance) if chance.random() < 0.5 else text
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    exit_code("audit", GOOD, "--policy", path, "--resamples", 20)
+    exit_code("audit", GOOD, "--policy", path, "--plan", quick_plan(folder))
 
 
 TARGETS: dict[str, Callable[[random.Random, Path], object]] = {

@@ -9,7 +9,7 @@ paper's own from the room paper; the room report draws what is found here.
 
 from __future__ import annotations
 
-from pcer.auditing.policy import read_policy
+from pcer.auditing.policy import read_plan, read_policy
 from pcer.auditing.record import (
     Audit,
     BudgetResult,
@@ -23,6 +23,7 @@ __all__ = [
     "BudgetResult",
     "audit_schema",
     "read_audit",
+    "read_plan",
     "read_policy",
     "write_audit",
 ]

@@ -3,7 +3,8 @@
 A policy is what an organisation tolerates, fixed before looking. It is part of the
 plan, so that its results are part of the audit: every output prints them, the exit
 code follows from them, and ``pcer verify`` recomputes them. ``audit`` calls
-``broken_rules``, the verbs call ``read_policy``, JUnit files call ``statement_met``.
+``broken_rules``, the verbs ``read_policy`` and ``read_plan``, JUnit files
+``statement_met``.
 
 To add a numeric limit: a field of ``Policy`` (measuring/plan.py) and a row of
 ``LIMITS``. To add a rule of another kind: a field, and a generator that
@@ -14,21 +15,22 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import combinations
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from pcer.auditing.record import Audit, BrokenRule, BudgetResult
 from pcer.errors import InputError
-from pcer.files import parse_record, read_toml
+from pcer.files import Record, RecordT, field_path, parse_record, read_toml
 from pcer.measuring import bounds
 from pcer.measuring.bounds import Tails
 from pcer.measuring.checks.table import DeclarationFinding
 from pcer.measuring.evidence import Tested
 from pcer.measuring.measure import Measured
-from pcer.measuring.plan import Policy
+from pcer.measuring.plan import Plan, Policy
 from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import attack_kind, attack_named
 from pcer.release.records import Run, TestTable, TrainTable
@@ -54,13 +56,54 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
     Raises:
         InputError: one sentence with the file, the key and the remedy.
     """
-    file = os.fspath(path)
-    policy = parse_record(Policy, read_toml(path, see="docs/reports.md"), file=file)
+    policy = _read(Policy, path)
     if policy == Policy():
         raise InputError(
-            f"{file} asks for nothing; name a rule of docs/reports.md, or no policy."
+            f"{os.fspath(path)} asks for nothing; name a rule of docs/reports.md, or "
+            "no policy."
         )
     return policy
+
+
+def read_plan(path: str | os.PathLike[str]) -> Plan:
+    """Read a plan file (TOML): fields of ``Plan``, its policy as a table.
+
+    Raises:
+        InputError: one sentence with the file, the key and the remedy.
+    """
+    plan = _read(Plan, path)
+    if not plan.model_fields_set:
+        raise InputError(
+            f"{os.fspath(path)} says nothing; name a field of docs/reports.md, or no "
+            "plan."
+        )
+    return plan
+
+
+def _read(kind: type[RecordT], path: str | os.PathLike[str]) -> RecordT:
+    file = os.fspath(path)
+    tree = read_toml(path, see="docs/reports.md")
+    _require_known(kind, tree, file)
+    policy = tree.get("policy")
+    if isinstance(policy, dict):
+        _require_known(Policy, policy, file, "policy")
+    return parse_record(kind, tree, file=file)
+
+
+def _require_known(
+    kind: type[Record], tree: Mapping[str, Any], file: str, *within: str
+) -> None:
+    """Raise InputError for a key that is no field, with the one nearest to it."""
+    known = [*kind.model_fields]
+    for key in tree:
+        if key not in known:
+            (nearest,) = get_close_matches(key, known, n=1, cutoff=0.0)
+            field = field_path((*within, key))
+            raise InputError(
+                f"{file}: field {field}: is not a field of a {kind.__name__.lower()}; "
+                f"the nearest is {nearest}.",
+                field=field,
+            )
 
 
 def broken_rules(audit: Audit, tested: Tested) -> list[BrokenRule]:

@@ -22,6 +22,8 @@ from pcer.cli.outputs import ExitCode
 from pcer.cli.process import Stopped, listen, require_width, steady, what_lacks
 from pcer.cli.progress import QUIET
 from pcer.errors import InputError, PcerError
+from pcer.files import Record
+from pcer.measuring.plan import Plan
 
 STUDY = "reproduce"
 NO_STUDY = (
@@ -99,10 +101,19 @@ def _defaults(kinds: Iterable[Any]) -> dict[str, Any]:
     """The defaults of settings classes by the names of their fields."""
     defaults = {}
     for kind in kinds:
+        if issubclass(kind, Record):
+            defaults |= {
+                name: field.default for name, field in kind.model_fields.items()
+            }
+            continue
         for field in fields(kind):
             if field.default is not MISSING:
                 defaults[field.name] = field.default
     return defaults
+
+
+def _settings_of_audit() -> list[Any]:
+    return [Plan]
 
 
 def _settings_of_release() -> list[Any]:
@@ -119,6 +130,7 @@ def _settings_of_train() -> list[Any]:
 
 # The settings that the options of a verb fill.
 SETTINGS: dict[str, Callable[[], list[Any]]] = {
+    "audit": _settings_of_audit,
     "release": _settings_of_release,
     "train": _settings_of_train,
 }

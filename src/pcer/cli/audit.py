@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -36,9 +36,14 @@ from pcer.report.page import read_payload
 from pcer.report.tables.background import subject_name
 from pcer.report.views import View, setting_line, summary_line, summary_table, view_of
 
-# Defaults of the options; making a plan here would slow the start of every verb.
-PLAN = {name: field.default for name, field in Plan.model_fields.items()}
-FLOORS = ",".join(f"{floor:g}" for floor in PLAN["floors"])
+# Options that are fields of the plan.
+FLAGS = {
+    "benefit": "--benefit",
+    "cost": "--cost",
+    "reference_group": "--reference",
+    "margin": "--margin",
+    "policy": "--policy",
+}
 MORE = "More: --full (every table), --paper (the paper's view), --html report.html."
 # Answers of verify, by whether the file is a report.
 AGREES = {
@@ -57,11 +62,6 @@ SCHEMAS = {
     "recommendation": deciding.Recommendation.file_schema,
     "trend": deciding.Trend.file_schema,
 }
-
-
-def _planned(name: str, help: str, *names: str) -> Any:
-    """An option that fills a field of the plan."""
-    return optional(help, *names, default=PLAN[name])
 
 
 def audit(
@@ -91,20 +91,17 @@ def audit(
         "--setting",
         metavar="NAME",
     ),
-    benefit: Benefit = _planned("benefit", "Outcome that counts as a benefit."),
-    cost: str = _planned(
-        "cost", "One attack in the release; or sharpest: the strongest two."
+    benefit: Benefit | None = optional("Outcome that counts as a benefit."),
+    cost: Given = optional(
+        "One attack in the release; or sharpest: the strongest two."
     ),
-    floor: float = _planned("floor", "Smallest exposure that counts in a ratio."),
-    floors: str = optional("Grid of Algorithm 1, comma-separated.", default=FLOORS),
-    resamples: int = _planned("resamples", "Bootstrap resamples."),
-    reference_group: Given = _planned(
-        "reference_group", "Group that others are compared with.", "--reference"
+    reference_group: Given = optional(
+        "Group that others are compared with.", "--reference"
     ),
-    margin: float | None = _planned(
-        "margin", "Difference of exposures that counts as equal."
+    margin: float | None = optional("Difference of exposures that counts as equal."),
+    plan_file: Path | None = optional(
+        "What is fixed before looking: docs/reports.md.", "--plan", metavar="FILE"
     ),
-    rng: int = _planned("rng", "Seed of bootstrap and null draws."),
     family: Files = optional(
         "Judge together with this release; repeatable.", metavar="RELEASE"
     ),
@@ -121,15 +118,11 @@ def audit(
     asked = {
         "benefit": benefit,
         "cost": cost,
-        "floor": floor,
-        "floors": _floors(floors),
-        "resamples": resamples,
         "reference_group": reference_group,
         "margin": margin,
-        "rng": rng,
+        "policy": None if policy_file is None else auditing.read_policy(policy_file),
     }
-    policy = _policy(policy_file, is_strict=strict)
-    plan = parse_plan(asked, file="the options").model_copy(update={"policy": policy})
+    plan = _plan(plan_file, asked, is_strict=strict)
     view = _view(summary=summary, paper=paper, full=full)
     files = release_files(releases)
     outputs = Outputs(
@@ -347,18 +340,21 @@ def _view(*, summary: bool, paper: bool, full: bool) -> View:
     return "full" if full else "short"
 
 
-def _floors(text: str) -> list[float]:
-    """The grid of Algorithm 1."""
-    what = "numbers with commas between"
-    return options_module.parse_list(text, float, option="--floors", what=what)
-
-
-def _policy(file: Path | None, *, is_strict: bool) -> Policy | None:
-    """The policy of a file, made strict where the option says so."""
-    policy = None if file is None else auditing.read_policy(file)
+def _plan(file: Path | None, options: Mapping[str, Any], *, is_strict: bool) -> Plan:
+    """The plan of a file and of options, which must not say the same twice."""
+    plan = Plan() if file is None else auditing.read_plan(file)
+    named = {name: value for name, value in options.items() if value is not None}
+    for name in named:
+        if name in plan.model_fields_set:
+            raise InputError(
+                f"{file} and {FLAGS[name]} both give {name}; leave one out.", field=name
+            )
+    checked = parse_plan(named, file="the options")
+    changes = {name: getattr(checked, name) for name in named}
     if is_strict:
-        return (policy or Policy()).model_copy(update={"strict": True})
-    return policy
+        policy = changes.get("policy") or plan.policy or Policy()
+        changes["policy"] = policy.model_copy(update={"strict": True})
+    return plan.model_copy(update=changes)
 
 
 def _report_recomputed(
