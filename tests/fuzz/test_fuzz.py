@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -22,6 +22,7 @@ from pcer.cli.audit import print_audits
 from pcer.data import TablePlan, read_table
 from pcer.errors import PcerError, printable
 from pcer.files import parse_json
+from pcer.measuring.plan import Benefit
 from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import Disclosure
 from pcer.release.panel import carried_costs, panels
@@ -322,7 +323,7 @@ def audit_one(chance: random.Random, folder: Path) -> None:
 def plan_for(release: pcer.Release, chance: random.Random) -> pcer.Plan:
     """A plan that a person may have for it, or a mutated one."""
     costs = ["overfitting_gap", *carried_costs(panels(release))]
-    benefits = ["positive_rate", "positive_rate", "true_positive_rate", "precision"]
+    benefits = ["positive_rate", *get_args(Benefit)]
     policies = [None, {"strict": True}, {"largest_exposure": 51}, EVERY_RULE]
     options = {
         **QUICK,
