@@ -21,7 +21,6 @@ from typing import Final, Literal, NamedTuple
 
 from pcer.auditing.audit import Path
 from pcer.auditing.record import Result
-from pcer.deciding.answers import SettingAnswer, answer_setting
 from pcer.deciding.candidates import (
     ACCURACY,
     DIFFERENCE,
@@ -34,7 +33,9 @@ from pcer.deciding.candidates import (
     Checked,
     Levels,
     Margin,
+    SettingAnswer,
     answer_of,
+    answer_setting,
     candidates,
 )
 from pcer.deciding.compare import ComparedSetting
