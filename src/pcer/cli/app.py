@@ -16,11 +16,10 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
-from pcer.cli import audit, compare, progress, receipt, release, train
+from pcer.cli import audit, compare, outputs, receipt, release, train
 from pcer.cli.options import optional
-from pcer.cli.outputs import ExitCode
+from pcer.cli.outputs import QUIET, ExitCode
 from pcer.cli.process import Stopped, listen, require_width, steady, what_lacks
-from pcer.cli.progress import QUIET
 from pcer.errors import InputError, PcerError
 from pcer.files import Record
 from pcer.measuring.plan import Plan
@@ -99,7 +98,7 @@ class Verb(TyperCommand):
 
 def _defaults(kinds: Iterable[Any]) -> dict[str, Any]:
     """The defaults of settings classes by the names of their fields."""
-    defaults = {}
+    defaults: dict[str, Any] = {}
     for kind in kinds:
         if issubclass(kind, Record):
             defaults |= {
@@ -261,7 +260,7 @@ def main() -> None:
         sentence = _sentence_of(error)
         if sentence is None:
             raise
-    progress.say(f"pcer: {sentence}", err=True)
+    outputs.say(f"pcer: {sentence}", err=True)
     sys.exit(ExitCode.UNUSABLE)
 
 
