@@ -7,9 +7,10 @@ Called by ``pcer`` and ``python -m pcer``. To add a verb: a function, and its ro
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from importlib.metadata import entry_points
+from itertools import chain
 from typing import Any, NoReturn
 
 import typer
@@ -21,7 +22,6 @@ from pcer.cli.options import optional
 from pcer.cli.outputs import QUIET, ExitCode
 from pcer.cli.process import Stopped, listen, require_width, steady, what_lacks
 from pcer.errors import InputError, PcerError
-from pcer.files import Record
 from pcer.measuring.plan import Plan
 
 STUDY = "reproduce"
@@ -79,16 +79,14 @@ class Verb(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Sort the options and look their defaults up, then write the help."""
-        settings_of = SETTINGS.get(str(self.name))
-        defaults = {} if settings_of is None else _defaults(settings_of())
+        defaults = _defaults(str(self.name))
         options: list[Any] = [
             parameter
             for parameter in self.params
             if parameter.param_type_name == "option"
         ]
         for option in options:
-            if option.name in defaults:
-                option.default = defaults[option.name]
+            option.default = defaults.get(option.name, option.default)
         for option in options[:MOST_COMMON]:
             option.rich_help_panel = None
         for option in options[MOST_COMMON:]:
@@ -96,43 +94,24 @@ class Verb(TyperCommand):
         super().format_help(ctx, formatter)
 
 
-def _defaults(kinds: Iterable[Any]) -> dict[str, Any]:
-    """The defaults of settings classes by the names of their fields."""
-    defaults: dict[str, Any] = {}
-    for kind in kinds:
-        if issubclass(kind, Record):
-            defaults |= {
-                name: field.default for name, field in kind.model_fields.items()
-            }
-            continue
-        for field in fields(kind):
-            if field.default is not MISSING:
-                defaults[field.name] = field.default
+def _defaults(verb: str) -> dict[str, Any]:
+    """Defaults of the settings that a verb's options fill, by their names."""
+    kinds: list[Any] = []
+    if verb == "audit":
+        return {name: field.default for name, field in Plan.model_fields.items()}
+    if verb == "release":
+        from pcer.tables import PredictionColumns, ReleaseFacts  # slow to import
+
+        kinds = [PredictionColumns, ReleaseFacts]
+    if verb == "train":
+        from pcer.train import EngineFlags, TrainConfig  # slow to import
+
+        kinds = [TrainConfig, EngineFlags]
+    defaults = {}
+    for field in chain.from_iterable(map(fields, kinds)):
+        if field.default is not MISSING:
+            defaults[field.name] = field.default
     return defaults
-
-
-def _settings_of_audit() -> list[Any]:
-    return [Plan]
-
-
-def _settings_of_release() -> list[Any]:
-    from pcer.tables import PredictionColumns, ReleaseFacts  # slow to import
-
-    return [PredictionColumns, ReleaseFacts]
-
-
-def _settings_of_train() -> list[Any]:
-    from pcer.train import EngineFlags, TrainConfig  # slow to import
-
-    return [TrainConfig, EngineFlags]
-
-
-# The settings that the options of a verb fill.
-SETTINGS: dict[str, Callable[[], list[Any]]] = {
-    "audit": _settings_of_audit,
-    "release": _settings_of_release,
-    "train": _settings_of_train,
-}
 
 
 FOREST = "examples/compas-forest.release.json"

@@ -214,7 +214,8 @@ def compare(
     require_alike(old, new)
     matches, left_out = matched_settings(panels(old), panels(new), settings)
     proxy = choose_attack(matches, cost)
-    same_people = _has_same_people(old, new)
+    digest = old.provenance.data_digest
+    same_people = digest is not None and digest == new.provenance.data_digest
     compared = _compared(old, new, matches, proxy, same_people=same_people)
     changes = _setting_changes(matches, compared)
     verdict = ChangeVerdict.strongest(setting.verdict for setting in changes)
@@ -235,12 +236,6 @@ def compare(
         settings=changes,
         left_out=left_out,
     )
-
-
-def _has_same_people(old: Release, new: Release) -> bool:
-    """Whether both releases say that they are of the same records."""
-    digest = old.provenance.data_digest
-    return digest is not None and digest == new.provenance.data_digest
 
 
 def _compared_release(release: Release) -> ComparedRelease:
@@ -323,15 +318,6 @@ def _setting_changes(
     return changes
 
 
-def _verdict(p_worse: float | None, p_improved: float | None) -> ChangeVerdict:
-    """What the adjusted p-values of one change show."""
-    if p_worse is not None and p_worse <= SIGNIFICANCE:
-        return ChangeVerdict.WORSE
-    if p_improved is not None and p_improved <= SIGNIFICANCE:
-        return ChangeVerdict.IMPROVED
-    return ChangeVerdict.CANNOT_BE_TOLD
-
-
 def _setting_change(
     match: Match, n_paired: int | None, rows: Iterator[Mapping[str, Any]]
 ) -> SettingChange:
@@ -356,7 +342,14 @@ def _setting_change(
 
 
 def _change(axis: Axis, groups: tuple[str, ...], row: Mapping[str, Any]) -> Change:
-    verdict = _verdict(row["p_worse"], row["p_improved"])
+    """One change, and what its adjusted p-values show."""
+    p_worse = row["p_worse"]
+    p_improved = row["p_improved"]
+    verdict = ChangeVerdict.CANNOT_BE_TOLD
+    if p_worse is not None and p_worse <= SIGNIFICANCE:
+        verdict = ChangeVerdict.WORSE
+    elif p_improved is not None and p_improved <= SIGNIFICANCE:
+        verdict = ChangeVerdict.IMPROVED
     return Change(axis=axis, groups=groups, verdict=verdict, **row)
 
 
@@ -369,8 +362,8 @@ def _headline(
     severity = [*ChangeVerdict].index
     verdicts = {}
     for axis in get_args(Axis):
-        rows = [row for setting in settings for row in setting.rows if row.axis == axis]
-        verdicts[axis] = ChangeVerdict.strongest(row.verdict for row in rows)
+        rows = _changes_on(axis, settings)
+        verdicts[axis] = ChangeVerdict.strongest(row.verdict for _, row in rows)
     axes = sorted(verdicts, key=lambda axis: severity(verdicts[axis]))
     sentences = [_said_of(axis, verdicts[axis], settings, cost) for axis in axes]
     return " ".join(sentences)
@@ -387,15 +380,25 @@ def _said_of(
         if axis == "exposure":
             return _missed_exposure(settings, cost)
         return _missed_outcomes(settings)
-    changes = []
-    for setting in settings:
-        for row in setting.rows:
-            if row.axis == axis and row.verdict is verdict:
-                changes.append(worded(row, setting.new, cost, len(settings) > 1))
+    changes = [
+        worded(row, setting.new, cost, len(settings) > 1)
+        for setting, row in _changes_on(axis, settings)
+        if row.verdict is verdict
+    ]
     sentence = f"{capital(verdict.words)}: {'; '.join(changes[:MOST_NAMED])}"
     if len(changes) > MOST_NAMED:
         sentence += f"; and {len(changes) - MOST_NAMED} more"
     return f"{sentence}."
+
+
+def _changes_on(
+    axis: Axis, settings: Sequence[SettingChange]
+) -> list[tuple[SettingChange, Change]]:
+    """Every change on one axis, beside its setting."""
+    changes: list[tuple[SettingChange, Change]] = []
+    for setting in settings:
+        changes += [(setting, row) for row in setting.rows if row.axis == axis]
+    return changes
 
 
 def worded(row: Change, at: ComparedSetting, cost: AttackKind, several: bool) -> str:
