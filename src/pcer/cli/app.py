@@ -72,10 +72,7 @@ def _refuse() -> NoReturn:
 
 
 class Verb(TyperCommand):
-    """A verb whose help has the common options first.
-
-    It also shows defaults that are slow to import.
-    """
+    """A verb whose help has the common options first, with all their defaults."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Sort the options and look their defaults up, then write the help."""

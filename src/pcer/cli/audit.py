@@ -249,10 +249,7 @@ def renderers(
     view: View = "short",
     lines: Sequence[Sequence[str]] = (),
 ) -> dict[str, Callable[[], Any]]:
-    """What makes the content of every output of an audit, by its option.
-
-    ``lines`` of each audit stand after its headline.
-    """
+    """What makes every output of audits; ``lines`` of each follow its headline."""
     audits, releases, family = audited
     in_markdown: View = "brief" if view == "short" else view
     in_latex: View = "paper" if view == "paper" else "full"

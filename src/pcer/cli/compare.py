@@ -90,10 +90,7 @@ def recommend(
     html: Given = place("A page with the chart."),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
-    """Which setting to train: the most accurate one that holds your limits.
-
-    Exit 1 if none does.
-    """
+    """Which setting to train: the most accurate one that holds your limits."""
     files = release_files(releases)
     limits = None if policy is None else read_policy(policy)
     outputs = Outputs(files, json=json_path, html=html)
@@ -130,10 +127,7 @@ def trend(
     html: Given = place("One offline page: the chart and the table."),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
-    """Versions of one model: both answers of each.
-
-    Exit 1 if the last is worse than the first.
-    """
+    """Versions of one model: both answers of each; is the last one worse?"""
     files = [release_file(path) for path in releases]
     outputs = Outputs(files, json=json_path, html=html)
     read = read_releases(files, allow_large or [])

@@ -115,10 +115,7 @@ ALLOW_LARGE = optional(
 def require_packages(
     names: Iterable[str], extra: str = "train", by: str = "this verb"
 ) -> None:
-    """Raise InputError unless the packages of an extra are installed.
-
-    The sentence has the command to type.
-    """
+    """Raise InputError, with the command to type, unless packages are installed."""
     for name in names:
         if importlib.util.find_spec(name) is None:
             raise not_installed(name, extra=extra, needed_by=by)

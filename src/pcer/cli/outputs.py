@@ -84,10 +84,7 @@ class Outputs:
             taken[place] = "is given twice; choose two places"
 
     def write(self, render: Mapping[str, Callable[[], Any]]) -> None:
-        """Render what is asked for, then write all or nothing.
-
-        Figures are several contents, by the names of their files.
-        """
+        """Render what is asked for, then write all or nothing."""
         folder = self.paths.get(FIGURES)
         with folder_for(folder):
             with working("Rendering"):
@@ -252,10 +249,7 @@ class Display(bars.Progress):
     def counter(
         self, name: str, *, doing: str = "training"
     ) -> Callable[[int, int], None]:
-        """A callback for (models done, models in all).
-
-        Its first call says how many were there before.
-        """
+        """A callback for (models done, in all); the first call has those found."""
 
         def count(done: int, total: int) -> None:
             work = doing if done < total else "attacking and counting"

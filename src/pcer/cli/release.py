@@ -283,10 +283,7 @@ def _stem(table: str) -> str:
 
 
 def given_secret(file: Path | None, *, is_needed: bool) -> bytes:
-    """The secret of a file; else, where one is needed, the user's own for tables.
-
-    That one is made once and kept.
-    """
+    """The secret of a file; else, where needed, the user's own, made once and kept."""
     path = file or state_folder() / "tables.secret"
     if file is None and not is_needed:
         return b""

@@ -302,10 +302,7 @@ def _sweep(options: Mapping[str, Any]) -> Sweep:
 
 
 def _grid(options: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """What ``--grid`` varies.
-
-    A learning rate that is given beside it holds for all models.
-    """
+    """What ``--grid`` varies; a learning rate beside it holds for all models."""
     from pcer.sweep.grid import parse_grid
 
     grid = parse_grid(options["grid"] or ())
@@ -374,10 +371,7 @@ def _refuse(harmless: Mapping[str, Any], options: Mapping[str, Any], why: str) -
 
 
 def _model_settings(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of an estimator or a module, from ``[train.settings]``.
-
-    TOML has no None, so the text stands for it.
-    """
+    """Arguments from ``[train.settings]``; "None" is None, which TOML lacks."""
     settings = options["settings"] or {}
     return {
         name: None if value == "None" else value for name, value in settings.items()

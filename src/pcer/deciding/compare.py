@@ -402,10 +402,7 @@ def _changes_on(
 
 
 def worded(row: Change, at: ComparedSetting, cost: AttackKind, several: bool) -> str:
-    """One change: an exposure that rose or fell, or a difference that grew or shrank.
-
-    Where ``several`` settings are compared, the sentence names the setting ``at``.
-    """
+    """One change; where ``several`` settings are compared, it names the setting."""
     old = row.old or 0.0
     new = row.new or 0.0
     groups = listed(row.groups)
@@ -515,11 +512,7 @@ def require_alike(old: Release, new: Release) -> None:
 
 
 def usable_inflation(release: Release, name: str) -> FloatArray | None:
-    """Variance inflation (group,) by clustered records; None where not known.
-
-    Raises InputError for a release that no test can use: its splits are not random, or
-    its counts contradict what it says of them.
-    """
+    """Variance inflation (group,) or None; InputError where no test can be made."""
     if not arrays.is_random(release):
         raise InputError(
             f"{name} does not say that its splits are random (training.split_kind), "

@@ -172,10 +172,7 @@ def _limits(
 
 
 def _levels(settings: Sequence[Candidate], limits: Iterable[str]) -> Levels:
-    """Chances of an error, divided over all bounds that could hold or break in error.
-
-    Two groups are one pair, but count as two.
-    """
+    """Chances of an error, divided over all bounds; two groups count as two pairs."""
     attacks = choose_attacks.deciding_attacks(
         [setting.panel for setting in settings], Plan()
     )
@@ -255,10 +252,7 @@ def preference(setting: Candidate, numbers: Sequence[Checked]) -> Preference:
 def choose(
     settings: Sequence[Candidate], numbers: Sequence[Sequence[Checked]]
 ) -> list[int]:
-    """Positions of the settings that hold and are tied with the most accurate.
-
-    The choice comes first.
-    """
+    """Positions of those that hold and are tied with the best, the choice first."""
     holding = [
         position
         for position, of_setting in enumerate(numbers)
