@@ -458,6 +458,13 @@ def test_gaps_agree_with_the_parity_gap_and_r_is_the_benefit_that_was_asked_for(
     assert "R: predicted positive;" in certainty.paper_note(audit)
     precise = pcer.audit(release, QUICK.model_copy(update={"benefit": "precision"}))
     assert "R: qualify, of those predicted positive;" in certainty.paper_note(precise)
+    # What changes is the rate that was asked for.
+    for benefit, moves in (
+        ("true_positive_rate", "with a positive label are predicted to be charged"),
+        ("false_negative_rate", "with a positive label are predicted negative (32 to"),
+    ):
+        steps = pcer.audit(release, planned(benefit=benefit)).next_steps
+        assert any(moves in step for step in steps)
     tree = release.to_tree()
     tree["subject"]["n_missing_group"] = 12
     shown = str(parse_release(tree, file="x"))
