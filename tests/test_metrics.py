@@ -26,7 +26,12 @@ def test_rates_by_hand():
         "true_positive_rate": 3 / 5,
         "false_positive_rate": 1 / 5,
     }
-    for name, rate in {**rates, "precision": 3 / 4, "accuracy": 7 / 10}.items():
+    for name, rate in {
+        **rates,
+        "false_negative_rate": 2 / 5,
+        "precision": 3 / 4,
+        "accuracy": 7 / 10,
+    }.items():
         assert getattr(metrics, name)(counts).tolist() == [rate, 1 / 2]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from html import unescape
 from itertools import combinations, product
-from typing import Any
+from typing import Any, get_args
 from xml.etree import ElementTree
 
 import numpy as np
@@ -20,7 +20,7 @@ from pcer import wording
 from pcer.auditing.record import Audit, BudgetResult, strongest
 from pcer.auditing.sentences import telling
 from pcer.cli.audit import print_audits
-from pcer.measuring.plan import BUDGET_VERDICTS, GUARDED
+from pcer.measuring.plan import BUDGET_VERDICTS, GUARDED, Benefit
 from pcer.release.file import Release
 from pcer.release.reading import parse_release
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report
@@ -381,7 +381,7 @@ def any_release(
     settings = [{"model": model, "epsilon": e} for model in models for e in budgets]
     _add_costs(tree, settings, rng)
     tree["placebo"] = list(_placebo(tree, settings, rng)) if rng.random() < 0.5 else []
-    benefits = ("positive_rate", "positive_rate", "true_positive_rate", "precision")
+    benefits = ("positive_rate", *get_args(Benefit))
     said = {
         "floor": pick(rng, 0.001, 0.001, 0.05),
         "margin": pick(rng, None, None, 0.02, 0.2),

@@ -73,6 +73,11 @@ def false_positive_rate(counts: Counts) -> FloatArray:
     return quotient(counts.fp, counts.fp + counts.tn)
 
 
+def false_negative_rate(counts: Counts) -> FloatArray:
+    """Share predicted negative among those whose label is positive: fn / (tp + fn)."""
+    return quotient(counts.fn, counts.tp + counts.fn)
+
+
 def precision(counts: Counts) -> FloatArray:
     """Share truly positive among those predicted positive: tp / (tp + fp)."""
     return quotient(counts.tp, counts.tp + counts.fp)

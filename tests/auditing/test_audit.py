@@ -405,9 +405,17 @@ def test_releases_are_read_where_they_lie(strong, tmp_path):
 
 def test_other_benefits(strong):
     tables = [run.groups["g0"].test for run in strong.runs if run.epsilon == 1.0]
-    for benefit, beside in (("true_positive_rate", "fn"), ("precision", "fp")):
+    for benefit, cell, beside in (
+        ("true_positive_rate", "tp", "fn"),
+        ("precision", "tp", "fp"),
+        ("false_positive_rate", "fp", "tn"),
+        ("false_negative_rate", "fn", "tp"),
+    ):
         found = planned(strong, benefit=benefit).budgets[0].groups["g0"].benefit.mean
-        expected = [table.tp / (table.tp + getattr(table, beside)) for table in tables]
+        expected = []
+        for table in tables:
+            n = getattr(table, cell)
+            expected.append(n / (n + getattr(table, beside)))
         assert found == pytest.approx(np.mean(expected))
 
 

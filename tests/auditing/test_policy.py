@@ -17,6 +17,7 @@ from pcer.files import parse_record
 from pcer.measuring.plan import GUARDED, RENAMED
 from pcer.release.reading import parse_release
 from pcer.report import to_junit, to_latex_tables
+from tests.deciding.grid import GRID, SPLITS, released, tree
 from tests.worlds.lies import EDITS, FOREST, P_VALUES, Edit, edited, honest, sold, told
 
 QUICK = {"resamples": 20, "null_draws": 20}
@@ -348,3 +349,46 @@ def test_outcome_gaps_receipts_and_accuracy_are_held_by_their_bounds(plain):
     assert broken({"largest_outcome_gap": gap + 0.1, "least_accuracy": 1}) == {}
     assert "is not known (no-DP)" in broken({"most_spent": 10_000})["most_spent"]
     assert broken({"largest_outcome_gap": gap - 0.1})
+
+
+def test_what_a_rule_promises_to_groups_is_held_as_in_a_recommendation():
+    """Setting a has epsilon 5, of which a rule promises everybody .2, the others 1."""
+    made = tree()
+    promise = {"kind": "promise", "mode": "exact", "accountant": "rdp"}
+    made["bounds"] = [
+        {
+            **promise,
+            "model": model,
+            "epsilon": GRID[model][0],
+            "group": name,
+            "mean": 0.2,
+        }
+        for model in GRID
+        for name in ("men", "women")
+    ]
+    settings = pcer.recommend(released(made), most_spent=0.3).settings
+    assert {setting.answer for setting in settings} == {"holds"}
+    assert broken({"most_spent": 0.3}, made) == {}
+    assert "may have spent 0.2" in broken({"most_spent": 0.1}, made)["most_spent"]
+    for row in made["bounds"]:
+        if (row["model"], row["group"]) == ("c", "women"):
+            row["mean"] = 0.4
+    found = broken({"most_spent": 0.3}, made)["most_spent"]
+    assert "women may have spent 0.4 (c, ε = 10)" in found
+    assert "men may have" not in found.replace("women", "")
+
+
+def test_least_accuracy_varies_over_splits_as_in_a_recommendation():
+    """Two seeds of each split: the runs of one split are averaged first."""
+    made = tree()
+    right = np.array([run["groups"]["men"]["test"]["accuracy"] for run in made["runs"]])
+    by_setting = 100 * right.reshape(len(GRID), SPLITS)
+    made["runs"] += [{**run, "seed": run["seed"] + SPLITS} for run in made["runs"]]
+    error = by_setting.std(axis=1, ddof=1) / np.sqrt(SPLITS)
+    tail = 0.05 / len(GRID)
+    least = (by_setting.mean(axis=1) - stats.t.isf(tail, SPLITS - 1) * error).min()
+    assert broken({"least_accuracy": least - 0.001}, made) == {}
+    assert broken({"least_accuracy": least + 0.001}, made)
+    settings = pcer.recommend(released(made), least_accuracy=50).settings
+    lowest = min(setting.numbers[-1].lower for setting in settings)
+    assert lowest == pytest.approx(least)

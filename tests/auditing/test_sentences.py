@@ -24,6 +24,7 @@ from pcer.report.tables.paper import plus_minus
 from pcer.wording import bounds, decimals, signed
 from tests.auditing.made import drawn
 from tests.pages import ROOT, SAMPLES
+from tests.release.test_file import CELLS
 from tests.test_one_voice import QUICK, any_release
 
 NUMBER = re.compile(r"[−-](\d[\d,]*\.?\d*|\.\d+)(e[−+-]?\d+)?")
@@ -110,7 +111,7 @@ PLACES_OF_ONE_SENTENCE = {
     *("reason", "stronger", "n", "all", "better", "detected", "by"),  # exposure card
     *("truth", "verb", "numbers"),  # outcomes card
     *("rates", "here"),  # account
-    *("pair", "before", "after", "count", "old", "new"),  # levelling
+    *("pair", "before", "after", "count", "moved", "old", "new"),  # levelling
 }
 TOLD = (
     *("exposure", "outcomes", "badge", "exposure_card", "outcomes_card"),
@@ -299,6 +300,85 @@ def test_to_be_flagged_rightly_is_no_harm_and_its_placebos_are_not_those_of_rate
     )
 
 
+# By group in every split: tp, fp, tn and fn of 400 test records.
+WRONG = {"Ann": (150, 64, 136, 50), "Bob": (150, 34, 166, 50)}  # 32 and 17 of 100
+MISSED = {"Ann": (136, 20, 180, 64), "Bob": (166, 20, 180, 34)}
+
+
+def of_tables(tables: dict, outcome: str) -> pcer.Release:
+    """Ten splits with these test tables, and training tables in proportion."""
+    rng = np.random.default_rng(1)
+    runs = []
+    for split in range(10):
+        groups = {}
+        for name, counts in tables.items():
+            a, b = rng.integers(-5, 6, 2)
+            moved = np.array([a, b, -b, -a])  # labels are balanced in every split
+            test = np.array(counts) + moved
+            train = 2 * np.array(counts) - moved
+            groups[name] = {
+                "train": dict(zip(CELLS, train.tolist(), strict=True)),
+                "test": dict(zip(CELLS, test.tolist(), strict=True)),
+            }
+        run = {"epsilon": None, "seed": split, "split": f"s{split}", "groups": groups}
+        runs.append(run)
+    subject = {
+        "dataset": "made",
+        "attribute": "name",
+        "groups": [*tables],
+        "outcome": outcome,
+    }
+    tree = {"format": "pcer-release", "version": 3, "subject": subject, "runs": runs}
+    tree["training"] = {"split_kind": "random", "stratified_by": "both"}
+    return parse_release(tree, file="made")
+
+
+@pytest.mark.parametrize("outcome", ["benefit", "harm"])
+@pytest.mark.parametrize(
+    ("benefit", "tables", "said"),
+    [
+        ("false_positive_rate", WRONG, "Among people with a negative label, "),
+        ("false_negative_rate", MISSED, "Among people with a positive label, "),
+    ],
+)
+def test_of_an_error_rate_less_is_better_whatever_a_positive_prediction_is(
+    outcome, benefit, tables, said
+):
+    audit = pcer.audit(of_tables(tables, outcome), planned(benefit=benefit))
+    (pair,) = audit.told.pairs
+    assert (pair.outcomes.answer, pair.outcomes.group) == ("differ", "Ann")
+    rates = [group.benefit.mean for group in audit.told.groups.values()]
+    assert rates == pytest.approx([0.32, 0.17], abs=0.005)
+    sentence, *_ = headline.outcome_sentences(audit, audit.told)
+    assert sentence.startswith(said)
+    assert sentence.endswith("more often: 32 of 100, against 17.")
+    # 2 of 3 records train, so that 600 of a label are in both parts, 200 in each test.
+    n = 10
+    variance = 0
+    for rate in rates:
+        variance += rate * (1 - rate) * (1 / 600 + (1 / 200 - 1 / 600) / n)
+    assert pair.outcomes.difference.standard_error == pytest.approx(
+        np.sqrt(variance), rel=0.01
+    )
+    assert audit.account[0].startswith("Out of 100 people with a ")
+
+
+def test_the_two_rates_of_qualified_people_name_one_group_of_a_benefit():
+    release = of_tables(MISSED, "benefit")
+    named = set()
+    for benefit in ("true_positive_rate", "false_negative_rate"):
+        audit = pcer.audit(release, planned(benefit=benefit))
+        named.add(audit.told.pairs[0].outcomes.group)
+        assert audit.told.pairs[0].outcomes.difference.value == pytest.approx(
+            0.15 if benefit == "false_negative_rate" else -0.15, abs=0.01
+        )
+    assert named == {"Ann"}
+
+
+def planned(**fields: object) -> pcer.Plan:
+    return QUICK.model_copy(update=fields)
+
+
 def test_other_attacks_that_show_a_difference_are_in_headline_badge_and_card():
     release = pcer.read_release(ROOT / "examples" / "compas-forest.release.json")
     audit = pcer.audit(release, QUICK.model_copy(update={"cost": "overfitting_gap"}))
@@ -382,6 +462,13 @@ def test_gaps_agree_with_the_parity_gap_and_r_is_the_benefit_that_was_asked_for(
     assert "R: predicted positive;" in certainty.paper_note(audit)
     precise = pcer.audit(release, QUICK.model_copy(update={"benefit": "precision"}))
     assert "R: qualify, of those predicted positive;" in certainty.paper_note(precise)
+    # What changes is the rate that was asked for.
+    for benefit, moves in (
+        ("true_positive_rate", "with a positive label are predicted to be charged"),
+        ("false_negative_rate", "with a positive label are predicted negative (32 to"),
+    ):
+        steps = pcer.audit(release, planned(benefit=benefit)).next_steps
+        assert any(moves in step for step in steps)
     tree = release.to_tree()
     tree["subject"]["n_missing_group"] = 12
     shown = str(parse_release(tree, file="x"))

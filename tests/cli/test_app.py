@@ -11,7 +11,7 @@ import typer
 
 import pcer
 from pcer.cli.app import MORE, MOST_COMMON, START, VERBS, app
-from pcer.cli.progress import Display
+from pcer.cli.outputs import Display
 from tests.cli.test_options import Terminal
 from tests.commands import GOOD, passed, refusal, run, start, write_rows
 from tests.pages import ROOT

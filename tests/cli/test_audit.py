@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pcer
+from pcer.auditing import read_plan
 from pcer.measuring.plan import GUARDED
 from tests.commands import GOOD, SAMPLES, passed, refusal
 from tests.pages import many_groups
@@ -101,6 +102,26 @@ def test_json_on_stdout_is_machine_clean():
     done = passed("audit", GOOD, "--json", "-", "--cost", "paired_gap")
     audit = pcer.audit(pcer.read_release(GOOD), cost="paired_gap")
     assert (json.loads(done.stdout), done.stderr) == (audit.to_tree(), "")
+
+
+def test_a_plan_file_and_options_make_one_plan(tmp_path):
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        "floor = 0.02\nfloors = [0.3, 0.02]\nresamples = 50\nrng = 7\n"
+        "[policy]\nlargest_exposure = 52\n"
+    )
+    command = ("audit", GOOD, "--plan", plan, "--cost", "paired_gap", "--json", "-")
+    policy = pcer.Policy(largest_exposure=52)
+    fields = {"floor": 0.02, "floors": [0.02, 0.3], "resamples": 50, "rng": 7}
+    by_hand = pcer.Plan(**fields, cost="paired_gap", policy=policy)
+    expected = pcer.audit(pcer.read_release(GOOD), by_hand)
+    assert json.loads(passed(*command, code=1).stdout) == expected.to_tree()
+    strict = by_hand.model_copy(
+        update={"policy": policy.model_copy(update={"strict": True})}
+    )
+    found = json.loads(passed(*command, "--strict", code=1).stdout)
+    assert found["plan_sha256"] == strict.sha256
+    assert read_plan(plan).model_fields_set == {*fields, "policy"}
 
 
 def test_several_releases_and_a_folder(tmp_path):

@@ -14,11 +14,10 @@ from pcer.cli.options import (
     TABLE_OF,
     TrainKeys,
     from_options,
-    parse_list,
     read_config,
 )
+from pcer.cli.outputs import Display, log_run
 from pcer.cli.process import KEPT
-from pcer.cli.progress import Display, log_run
 from pcer.cli.train import NOT_FOR_MODULES, OF_NETWORKS, train
 from pcer.data import TablePlan
 from pcer.errors import InputError
@@ -108,10 +107,6 @@ def test_options_become_settings_and_what_was_not_said_stays_default():
     ):
         with pytest.raises(InputError, match=words):
             from_options(kind, options)
-    assert parse_list("64, 32", int, option="--hidden", what="") == [64, 32]
-    assert parse_list("", int, option="--hidden", what="") == []
-    with pytest.raises(InputError, match=r"^--x must be numbers, not '1,,2'"):
-        parse_list("1,,2", int, option="--x", what="numbers")
 
 
 WHOLE = {

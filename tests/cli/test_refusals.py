@@ -85,6 +85,24 @@ RUN_FILES = [
     ),
     ("[disclosure]\nleast_people = 0", "[disclosure]…least_people must be"),
 ]
+PLAN_FILES = [
+    ("", "says nothing"),
+    ("floor = ", "is not TOML"),
+    ("flor = 0.01", "field flor: is not a field of a plan; the nearest is floor."),
+    ("floor = 0", "field floor: should be greater than or equal to"),
+    ("floor = 1e-300", "field floor: should be greater than or equal to"),
+    ("floor = nan", "field floor"),
+    ("floors = [0.1, 'x']", "field floors[1]: should be a valid number, but is 'x'"),
+    ("resamples = 0", "field resamples"),
+    ("rng = -1", "field rng"),
+    ("benefit = 'wealth'", "field benefit"),
+    ("policy = 3", "field policy: should be"),
+    (
+        "[policy]\nlargest_exposer = 52",
+        "field policy.largest_exposer…the nearest is largest_exposure.",
+    ),
+    ("[policy]\nlargest_exposure = 0.02", "field policy.largest_exposure"),
+]
 PUBLIC = f"{LOANS} {run_file(disclosure={'public_data': True})}"
 READABLE = ("counts", "rates", "by-hand", "version-2")
 BAD = [
@@ -141,17 +159,21 @@ REFUSED = [
     ("audit c.release.json --json x --latex x", "is given twice"),
     ("audit c.release.json --json - --latex -", "is given twice"),
     ("audit c.release.json --json c.release.json", "would overwrite a release"),
-    ("audit c.release.json --floor 0", "floor"),
-    ("audit c.release.json --floor nan", "floor"),
-    ("audit c.release.json --floors 0.1,x", "--floors must be numbers"),
-    ("audit c.release.json --resamples 0", "resamples"),
+    *(
+        (f"audit c.release.json --plan plan-{k}.toml", f"pcer: plan-{k}.toml…{told}")
+        for k, (_, told) in enumerate(PLAN_FILES)
+    ),
+    ("audit c.release.json --plan no.toml", "pcer: no.toml cannot be read"),
+    (
+        "audit c.release.json --plan said.toml --margin 0.1",
+        "said.toml and --margin both give margin; leave one out",
+    ),
+    (
+        "audit c.release.json --plan said.toml --policy policy.toml",
+        "said.toml and --policy both give policy; leave one out",
+    ),
     ("audit c.release.json --reference zebra", "its groups are a, b"),
     ("audit c.release.json --cost lira_advantage", "it carries"),
-    ("audit c.release.json --rng -1", "rng"),
-    (
-        "audit c.release.json --floor 1e-300",
-        "field floor: should be greater than or equal to",
-    ),
     (
         "compare c.release.json c.release.json --cost rmia_advantage",
         "release 1 of 2 does not ca",
@@ -329,6 +351,10 @@ def folder(tmp_path_factory) -> Path:
         (made / f"{name}.csv").write_text(text)
     for k, (text, _) in enumerate(RUN_FILES):
         (made / f"{k}.toml").write_text(text)
+    for k, (text, _) in enumerate(PLAN_FILES):
+        (made / f"plan-{k}.toml").write_text(text)
+    (made / "said.toml").write_text("margin = 0.2\n[policy]\nlargest_exposure = 52\n")
+    (made / "policy.toml").write_text("largest_exposure = 52\n")
     (made / "nets_for_pcer.py").write_text(MODULE)
     return made
 

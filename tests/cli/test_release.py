@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from pcer import read_release
-from pcer.cli.training_data import account_table
+from pcer.cli.release import account_table
 from pcer.data import TablePlan, read_table
 from pcer.errors import printable
 from pcer.report.formats.terminal import terminal_text

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -22,6 +22,7 @@ from pcer.cli.audit import print_audits
 from pcer.data import TablePlan, read_table
 from pcer.errors import PcerError, printable
 from pcer.files import parse_json
+from pcer.measuring.plan import Benefit
 from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import Disclosure
 from pcer.release.panel import carried_costs, panels
@@ -322,7 +323,7 @@ def audit_one(chance: random.Random, folder: Path) -> None:
 def plan_for(release: pcer.Release, chance: random.Random) -> pcer.Plan:
     """A plan that a person may have for it, or a mutated one."""
     costs = ["overfitting_gap", *carried_costs(panels(release))]
-    benefits = ["positive_rate", "positive_rate", "true_positive_rate", "precision"]
+    benefits = ["positive_rate", *get_args(Benefit)]
     policies = [None, {"strict": True}, {"largest_exposure": 51}, EVERY_RULE]
     options = {
         **QUICK,
@@ -378,6 +379,12 @@ def exit_code(*arguments: object) -> int:
     return done.returncode
 
 
+def quick_plan(folder: Path) -> Path:
+    path = folder / "plan.toml"
+    path.write_text("resamples = 20\n", encoding="utf-8")
+    return path
+
+
 def command_one(chance: random.Random, folder: Path) -> None:
     """One mutated release through the command line."""
     path = folder / "one.release.json"
@@ -386,7 +393,7 @@ def command_one(chance: random.Random, folder: Path) -> None:
     )
     option = chance.choice(["--json", "--markdown", "--latex", "--junit", "--html"])
     arguments = chance.choice([[], [option, str(folder / "out")], [option, "-"]])
-    assert exit_code("audit", path, *arguments, "--resamples", 20) != 1
+    assert exit_code("audit", path, *arguments, "--plan", quick_plan(folder)) != 1
 
 
 def verify_one(chance: random.Random, folder: Path) -> None:
@@ -404,7 +411,7 @@ def policy_one(chance: random.Random, folder: Path) -> None:
     text = "".join(f"{json.dumps(name)} = {json.dumps(rule)}\n" for name, rule in rules)
     text = broken(text, chance) if chance.random() < 0.5 else text
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    exit_code("audit", GOOD, "--policy", path, "--resamples", 20)
+    exit_code("audit", GOOD, "--policy", path, "--plan", quick_plan(folder))
 
 
 TARGETS: dict[str, Callable[[random.Random, Path], object]] = {

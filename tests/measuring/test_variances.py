@@ -130,6 +130,21 @@ def test_covariances_of_one_split_by_hand():
     for is_rate, expected in by_hand.items():
         found = variances.split_covariance(test, array(0.4), is_rate=is_rate)
         assert found == pytest.approx([expected])
+    # 10 of 60 without the label are accepted, which lowers the accuracy.
+    wrong = array(1 / 6)
+    found = variances.split_covariance(test, wrong, is_rate=False, is_error=True)
+    assert found == pytest.approx([1 / 6 * 5 / 6 / 100])
+
+
+def test_the_covariance_of_an_error_rate_is_that_of_simulated_splits(rng):
+    """60 of 100 without the label, each wrong in 1 of 6; 40 with it, in 1 of 4."""
+    false_positives = rng.binomial(60, 1 / 6, 200_000)
+    false_negatives = rng.binomial(40, 1 / 4, 200_000)
+    rate = false_positives / 60
+    minus_accuracy = (false_positives + false_negatives) / 100
+    test = Counts(*map(array, (30.0, 10.0, 50.0, 10.0)))
+    found = variances.split_covariance(test, array(1 / 6), is_rate=False, is_error=True)
+    assert np.cov(rate, minus_accuracy)[0, 1] == pytest.approx(found[0], rel=0.05)
 
 
 def test_people_alone_cause_no_lower_covariance(rng):

@@ -159,13 +159,15 @@ def test_exposure_alone_goes_through_every_output(n_people, tmp_path):
     for name, place in places.items():
         options += [f"--{name}", str(place)]
     page = tmp_path / "report.html"
+    plan = tmp_path / "plan.toml"
+    plan.write_text("resamples = 50\n")
     options += [
         "--html",
         str(page),
         "--figures",
         str(tmp_path / "figures"),
-        "--resamples",
-        "50",
+        "--plan",
+        str(plan),
     ]
     for view in ([], ["--full"], ["--paper"], ["--summary"]):
         passed("audit", str(path), *options, *view)

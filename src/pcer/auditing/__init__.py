@@ -8,13 +8,19 @@ The room report draws what is found here.
 
 from __future__ import annotations
 
-from pcer.auditing.policy import read_policy
-from pcer.auditing.record import Audit, BudgetResult, read_audit, write_audit
+from pcer.auditing.policy import read_plan, read_policy
+from pcer.auditing.record import (
+    Audit,
+    BudgetResult,
+    read_audit,
+    write_audit,
+)
 
 __all__ = [
     "Audit",
     "BudgetResult",
     "read_audit",
+    "read_plan",
     "read_policy",
     "write_audit",
 ]

@@ -3,7 +3,8 @@
 A policy is what an organisation tolerates, fixed before looking. It is part of the
 plan, so that its results are part of the audit: every output prints them, the exit
 code follows from them, and ``pcer verify`` recomputes them. ``audit`` calls
-``broken_rules``, the verbs call ``read_policy``, JUnit files call ``statement_met``.
+``broken_rules``, the verbs ``read_policy`` and ``read_plan``, JUnit files
+``statement_met``.
 
 To add a numeric limit: a field of ``Policy`` (measuring/plan.py) and a row of
 ``LIMITS``. To add a rule of another kind: a field, and a generator that
@@ -14,21 +15,22 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import combinations
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from pcer.auditing.record import Audit, BrokenRule, BudgetResult, GroupResult
+from pcer.auditing.record import Audit, BrokenRule, BudgetResult
 from pcer.errors import InputError
-from pcer.files import parse_record, read_toml
+from pcer.files import Record, RecordT, field_path, parse_record, read_toml
+from pcer.measuring import bounds
+from pcer.measuring.bounds import Tails
 from pcer.measuring.checks import DeclarationFinding
-from pcer.measuring.evidence import compare_pairs
 from pcer.measuring.exposure import Measured
-from pcer.measuring.plan import Policy
+from pcer.measuring.plan import Plan, Policy
 from pcer.measuring.tested import Tested
-from pcer.measuring.variances import bonferroni_z
 from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import attack_kind, attack_named
 from pcer.release.records import Run, TestTable, TrainTable
@@ -54,13 +56,54 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
     Raises:
         InputError: one sentence with the file, the key and the remedy.
     """
-    file = os.fspath(path)
-    policy = parse_record(Policy, read_toml(path, see="docs/reports.md"), file=file)
+    policy = _read(Policy, path)
     if policy == Policy():
         raise InputError(
-            f"{file} asks for nothing; name a rule of docs/reports.md, or no policy."
+            f"{os.fspath(path)} asks for nothing; name a rule of docs/reports.md, or "
+            "no policy."
         )
     return policy
+
+
+def read_plan(path: str | os.PathLike[str]) -> Plan:
+    """Read a plan file (TOML): fields of ``Plan``, its policy as a table.
+
+    Raises:
+        InputError: one sentence with the file, the key and the remedy.
+    """
+    plan = _read(Plan, path)
+    if not plan.model_fields_set:
+        raise InputError(
+            f"{os.fspath(path)} says nothing; name a field of docs/reports.md, or no "
+            "plan."
+        )
+    return plan
+
+
+def _read(kind: type[RecordT], path: str | os.PathLike[str]) -> RecordT:
+    file = os.fspath(path)
+    tree = read_toml(path, see="docs/reports.md")
+    _require_known(kind, tree, file)
+    policy = tree.get("policy")
+    if isinstance(policy, dict):
+        _require_known(Policy, policy, file, "policy")
+    return parse_record(kind, tree, file=file)
+
+
+def _require_known(
+    kind: type[Record], tree: Mapping[str, Any], file: str, *within: str
+) -> None:
+    """Raise InputError for a key that is no field, with the one nearest to it."""
+    known = [*kind.model_fields]
+    for key in tree:
+        if key not in known:
+            (nearest,) = get_close_matches(key, known, n=1, cutoff=0.0)
+            field = field_path((*within, key))
+            raise InputError(
+                f"{file}: field {field}: is not a field of a {kind.__name__.lower()}; "
+                f"the nearest is {nearest}.",
+                field=field,
+            )
 
 
 def broken_rules(audit: Audit, tested: Tested) -> list[BrokenRule]:
@@ -214,14 +257,14 @@ def broken_limits(
         yield limit.rule, sentence
 
 
-def _breach(limit: Limit, allowed: float, bounds: list[Bound]) -> str | None:
+def _breach(limit: Limit, allowed: float, found: list[Bound]) -> str | None:
     """What is outside, farthest first; else what is not known; None if it holds."""
     sign = -1 if limit.is_minimum else 1
-    outside = [bound for bound in bounds if sign * bound.value > sign * allowed]
+    outside = [bound for bound in found if sign * bound.value > sign * allowed]
     outside.sort(key=lambda bound: -sign * bound.value)
     named = [f"{b.subject} {limit.claim} {b.value:.1f} ({b.place})" for b in outside]
     if not named:
-        unknown = [bound for bound in bounds if np.isnan(bound.value)]
+        unknown = [bound for bound in found if np.isnan(bound.value)]
         named = [f"{bound.subject} is not known ({bound.place})" for bound in unknown]
     if not named:
         return None
@@ -244,129 +287,96 @@ def _bounded(audit: Audit, tested: Tested) -> list[tuple[BudgetResult, Measured]
     return bounded
 
 
-def exposure_bounds(audit: Audit, tested: Tested) -> list[Bound]:
+def _exposures(audit: Audit, tested: Tested) -> list[Bound]:
     """An attacker's right answers of 100, by group, all limits together."""
     names = audit.subject.groups
     bounded = _bounded(audit, tested)
-    level = audit.plan.confidence_level
-    n_limits = len(bounded) * len(names)
-
-    bounds = []
+    tails = _tails(audit, len(bounded) * len(names))
+    found = []
     for setting, measured in bounded:
-        largest = measured.upper_limit(level=level, n_limits=n_limits)
-        known = np.where(measured.has_enough_records, largest, np.nan)
-        points = _points_of(measured)
-        place = _place(setting, measured, audit)
-        for name, exposure in zip(names, known, strict=True):
-            bounds.append(Bound(name, place, 50 + points * exposure))
-    return bounds
+        upper = bounds.exposure_bounds(measured, tails).upper
+        found += _bounds_at(_place(setting, measured, audit), names, upper)
+    return found
 
 
-def difference_bounds(audit: Audit, tested: Tested) -> list[Bound]:
+def _exposure_differences(audit: Audit, tested: Tested) -> list[Bound]:
     """By how many right answers of 100 the exposures of each pair may differ."""
     pairs = _all_pairs(audit)
-    names = _pair_names(audit)
     bounded = _bounded(audit, tested)
-    z = bonferroni_z(
-        n_limits=len(bounded) * len(pairs),
-        confidence_level=audit.plan.confidence_level,
-    )
-
-    bounds = []
+    tails = _tails(audit, len(bounded) * len(pairs))
+    found = []
     for setting, measured in bounded:
-        difference = compare_pairs(measured, pairs).exposure
-        most = np.minimum(
-            np.abs(difference.value) + z * difference.error,
-            max(1.0, measured.proxy.scale.largest),
-        )
-        points = _points_of(measured)
+        upper = bounds.difference_bounds(measured, pairs, tails).upper
         place = _place(setting, measured, audit)
-        for name, most_apart in zip(names, most, strict=True):
-            bounds.append(Bound(name, place, points * most_apart))
-    return bounds
+        found += _bounds_at(place, _pair_names(audit), upper)
+    return found
 
 
-def detectable_bounds(audit: Audit, _: Tested) -> list[Bound]:
+def _detectable(audit: Audit, _: Tested) -> list[Bound]:
     """The smallest exposure of each group that would have been detected."""
     per_success = audit.proxy.scale.per_success
     points = math.nan if per_success is None else per_success
 
-    bounds = []
+    found = []
     for setting in audit.budgets:
         for name, group in setting.groups.items():
             smallest = group.detectable_cost
             exposure = math.nan if smallest is None else 50 + points * smallest
-            bounds.append(Bound(name, setting.name.full, exposure))
-    return bounds
+            found.append(Bound(name, setting.name.full, exposure))
+    return found
 
 
-def outcome_bounds(audit: Audit, tested: Tested) -> list[Bound]:
+def _outcome_gaps(audit: Audit, tested: Tested) -> list[Bound]:
     """By how many of 100 the outcomes of each pair may differ."""
     pairs = _all_pairs(audit)
-    names = _pair_names(audit)
-    z = bonferroni_z(
-        n_limits=len(audit.budgets) * len(pairs),
-        confidence_level=audit.plan.confidence_level,
-    )
-
-    bounds = []
-    by_setting = tested.measured[audit.cost]
-    for setting, measured in zip(audit.budgets, by_setting, strict=True):
-        difference = compare_pairs(measured, pairs).benefit
-        most: FloatArray = 100 * np.minimum(
-            np.abs(difference.value) + z * difference.error, 1.0
-        )
-        for name, most_apart in zip(names, most, strict=True):
-            bounds.append(Bound(name, setting.name.full, most_apart))
-    return bounds
+    tails = _tails(audit, len(audit.budgets) * len(pairs))
+    found = []
+    for setting, measured in _by_main_attack(audit, tested):
+        upper = bounds.outcome_bounds(measured, pairs, tails).upper
+        found += _bounds_at(setting.name.full, _pair_names(audit), upper)
+    return found
 
 
-def spent_bounds(audit: Audit, _: Tested) -> list[Bound]:
-    """The mean epsilon of each group's receipts, at most what was promised."""
-    z = bonferroni_z(
-        n_limits=len(audit.budgets) * len(audit.subject.groups),
-        confidence_level=audit.plan.confidence_level,
-    )
-    bounds = []
-    for setting in audit.budgets:
-        for name, group in setting.groups.items():
-            most = _most_spent(setting, group, z)
-            bounds.append(Bound(name, setting.name.full, most))
-    return bounds
+def _spent(audit: Audit, tested: Tested) -> list[Bound]:
+    """The mean epsilon of each group's receipts, at most what was promised to it."""
+    names = audit.subject.groups
+    tails = _tails(audit, len(audit.budgets) * len(names))
+    found = []
+    for setting, measured in _by_main_attack(audit, tested):
+        upper = bounds.spent_bounds(tested.release, measured.panel, tails).upper
+        known = np.where(np.isfinite(upper), upper, np.nan)
+        found += _bounds_at(setting.name.full, names, known)
+    return found
 
 
-def _most_spent(setting: BudgetResult, group: GroupResult, z: float) -> float:
-    """The setting's promise, or the upper limit of receipts where that is smaller."""
-    promised = math.nan if setting.epsilon is None else setting.epsilon
-    allowed = group.allowed
-    # Refreshed norms are an estimate, which bounds nothing.
-    if allowed is None or allowed.spent is None or allowed.mode == "refreshed":
-        return promised
-    error = 0.0 if allowed.standard_error is None else allowed.standard_error
-    return float(np.fmin(promised, allowed.spent + z * error))
+def _accuracies(audit: Audit, tested: Tested) -> list[Bound]:
+    """The accuracy of each setting on these records."""
+    tails = _tails(audit, len(audit.budgets))
+    found = []
+    for setting, measured in _by_main_attack(audit, tested):
+        lower = bounds.accuracy_bounds(measured.panel, tails).lower
+        found += _bounds_at(setting.name.full, ["accuracy"], lower)
+    return found
 
 
-def accuracy_bounds(audit: Audit, _: Tested) -> list[Bound]:
-    """The accuracy of each setting on these records, by Student's t over splits."""
-    from scipy.special import stdtrit
-
-    tail = (1 - audit.plan.confidence_level) / len(audit.budgets)
-    bounds = []
-    for setting in audit.budgets:
-        least = math.nan
-        accuracy = setting.accuracy
-        if accuracy.mean is not None and accuracy.std is not None:
-            n_splits = max(setting.n_splits, 1)
-            t = stdtrit(n_splits - 1, tail)
-            least = float(100 * (accuracy.mean + t * accuracy.std / np.sqrt(n_splits)))
-        bounds.append(Bound("accuracy", setting.name.full, least))
-    return bounds
+def _by_main_attack(
+    audit: Audit, tested: Tested
+) -> Iterator[tuple[BudgetResult, Measured]]:
+    """Every setting beside its arrays, by the attack whose numbers people see."""
+    yield from zip(audit.budgets, tested.measured[audit.cost], strict=True)
 
 
-def _points_of(measured: Measured) -> float:
-    """Right answers of 100 that an exposure of 1 adds; NaN where that is not known."""
-    per_success = measured.proxy.scale.per_success
-    return math.nan if per_success is None else per_success
+def _tails(audit: Audit, n_bounds: int) -> Tails:
+    """The chance with which one of so many bounds may fail; lower ones are not used."""
+    tail = (1 - audit.plan.confidence_level) / n_bounds
+    return Tails(upper=tail, lower=tail)
+
+
+def _bounds_at(place: str, names: Sequence[str], values: FloatArray) -> list[Bound]:
+    """The bounds of every group, or pair, in one setting."""
+    return [
+        Bound(name, place, value) for name, value in zip(names, values, strict=True)
+    ]
 
 
 def _all_pairs(audit: Audit) -> tuple[tuple[int, int], ...]:
@@ -390,39 +400,39 @@ LIMITS: Final = (
         rule="largest_exposure",
         unit="of 100",
         claim="may be as high as",
-        bounds=exposure_bounds,
+        bounds=_exposures,
         counts_attacks=True,
     ),
     Limit(
         rule="largest_difference",
         unit="points",
         claim="may differ by as much as",
-        bounds=difference_bounds,
+        bounds=_exposure_differences,
         counts_attacks=True,
     ),
     Limit(
         rule="largest_detectable",
         unit="of 100",
         claim="is detected only from",
-        bounds=detectable_bounds,
+        bounds=_detectable,
     ),
     Limit(
         rule="largest_outcome_gap",
         unit="points",
         claim="may differ by as much as",
-        bounds=outcome_bounds,
+        bounds=_outcome_gaps,
     ),
     Limit(
         rule="most_spent",
         unit="of epsilon",
         claim="may have spent",
-        bounds=spent_bounds,
+        bounds=_spent,
     ),
     Limit(
         rule="least_accuracy",
         unit="of 100",
         claim="may be as low as",
-        bounds=accuracy_bounds,
+        bounds=_accuracies,
         is_minimum=True,
     ),
 )

@@ -1,4 +1,4 @@
-"""The command line; ``options``, ``outputs`` and ``progress`` hold what verbs share."""
+"""The command line; ``options`` and ``outputs`` hold what verbs share."""
 
 from __future__ import annotations
 

@@ -7,21 +7,22 @@ Called by ``pcer`` and ``python -m pcer``. To add a verb: a function, and its ro
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from importlib.metadata import entry_points
+from itertools import chain
 from typing import Any, NoReturn
 
 import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
-from pcer.cli import audit, compare, progress, receipt, release, train
+from pcer.cli import audit, compare, outputs, receipt, release, train
 from pcer.cli.options import optional
-from pcer.cli.outputs import ExitCode
+from pcer.cli.outputs import QUIET, ExitCode
 from pcer.cli.process import Stopped, listen, require_width, steady, what_lacks
-from pcer.cli.progress import QUIET
 from pcer.errors import InputError, PcerError
+from pcer.measuring.plan import Plan
 
 STUDY = "reproduce"
 NO_STUDY = (
@@ -71,23 +72,18 @@ def _refuse() -> NoReturn:
 
 
 class Verb(TyperCommand):
-    """A verb whose help has the common options first.
-
-    It also shows defaults that are slow to import.
-    """
+    """A verb whose help has the common options first, with all their defaults."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Sort the options and look their defaults up, then write the help."""
-        settings_of = SETTINGS.get(str(self.name))
-        defaults = {} if settings_of is None else _defaults(settings_of())
+        defaults = _defaults(str(self.name))
         options: list[Any] = [
             parameter
             for parameter in self.params
             if parameter.param_type_name == "option"
         ]
         for option in options:
-            if option.name in defaults:
-                option.default = defaults[option.name]
+            option.default = defaults.get(option.name, option.default)
         for option in options[:MOST_COMMON]:
             option.rich_help_panel = None
         for option in options[MOST_COMMON:]:
@@ -95,33 +91,24 @@ class Verb(TyperCommand):
         super().format_help(ctx, formatter)
 
 
-def _defaults(kinds: Iterable[Any]) -> dict[str, Any]:
-    """The defaults of settings classes by the names of their fields."""
+def _defaults(verb: str) -> dict[str, Any]:
+    """Defaults of the settings that a verb's options fill, by their names."""
+    kinds: list[Any] = []
+    if verb == "audit":
+        return {name: field.default for name, field in Plan.model_fields.items()}
+    if verb == "release":
+        from pcer.tables import PredictionColumns, ReleaseFacts  # slow to import
+
+        kinds = [PredictionColumns, ReleaseFacts]
+    if verb == "train":
+        from pcer.train import EngineFlags, TrainConfig  # slow to import
+
+        kinds = [TrainConfig, EngineFlags]
     defaults = {}
-    for kind in kinds:
-        for field in fields(kind):
-            if field.default is not MISSING:
-                defaults[field.name] = field.default
+    for field in chain.from_iterable(map(fields, kinds)):
+        if field.default is not MISSING:
+            defaults[field.name] = field.default
     return defaults
-
-
-def _settings_of_release() -> list[Any]:
-    from pcer.tables import PredictionColumns, ReleaseFacts  # slow to import
-
-    return [PredictionColumns, ReleaseFacts]
-
-
-def _settings_of_train() -> list[Any]:
-    from pcer.train import EngineFlags, TrainConfig  # slow to import
-
-    return [TrainConfig, EngineFlags]
-
-
-# The settings that the options of a verb fill.
-SETTINGS: dict[str, Callable[[], list[Any]]] = {
-    "release": _settings_of_release,
-    "train": _settings_of_train,
-}
 
 
 FOREST = "examples/compas-forest.release.json"
@@ -249,7 +236,7 @@ def main() -> None:
         sentence = _sentence_of(error)
         if sentence is None:
             raise
-    progress.say(f"pcer: {sentence}", err=True)
+    outputs.say(f"pcer: {sentence}", err=True)
     sys.exit(ExitCode.UNUSABLE)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -21,7 +21,6 @@ from pcer.auditing.audit import judge_tested
 from pcer.auditing.record import Audit, parse_plan, result_json
 from pcer.cli import options as options_module
 from pcer.cli import outputs as outputs_module
-from pcer.cli import progress
 from pcer.cli.options import ALLOW_LARGE, Files, Given, Texts, optional, place
 from pcer.cli.outputs import ExitCode, Outputs
 from pcer.errors import InputError
@@ -29,15 +28,21 @@ from pcer.files import as_shown, many_objects, parse_record, read_regular, read_
 from pcer.measuring.plan import GUARDED, Benefit, Plan, Policy
 from pcer.measuring.tested import Tested, run_tests
 from pcer.release.file import Release, release_schema
-from pcer.release.reading import LIMITS, read_release, release_files
+from pcer.release.reading import read_releases, release_files
 from pcer.report.formats.metrics import by_release
+from pcer.report.formats.terminal import terminal_parts
 from pcer.report.page import read_payload
 from pcer.report.tables.background import subject_name
 from pcer.report.views import View, setting_line, summary_line, summary_table, view_of
 
-# Defaults of the options; making a plan here would slow the start of every verb.
-PLAN = {name: field.default for name, field in Plan.model_fields.items()}
-FLOORS = ",".join(f"{floor:g}" for floor in PLAN["floors"])
+# Options that are fields of the plan.
+FLAGS = {
+    "benefit": "--benefit",
+    "cost": "--cost",
+    "reference_group": "--reference",
+    "margin": "--margin",
+    "policy": "--policy",
+}
 MORE = "More: --full (every table), --paper (the paper's view), --html report.html."
 # Answers of verify, by whether the file is a report.
 AGREES = {
@@ -56,11 +61,6 @@ SCHEMAS = {
     "recommendation": deciding.Recommendation.file_schema,
     "trend": deciding.Trend.file_schema,
 }
-
-
-def _planned(name: str, help: str, *names: str) -> Any:
-    """An option that fills a field of the plan."""
-    return optional(help, *names, default=PLAN[name])
 
 
 def audit(
@@ -90,20 +90,17 @@ def audit(
         "--setting",
         metavar="NAME",
     ),
-    benefit: Benefit = _planned("benefit", "Outcome that counts as a benefit."),
-    cost: str = _planned(
-        "cost", "One attack in the release; or sharpest: the strongest two."
+    benefit: Benefit | None = optional("Outcome that counts as a benefit."),
+    cost: Given = optional(
+        "One attack in the release; or sharpest: the strongest two."
     ),
-    floor: float = _planned("floor", "Smallest exposure that counts in a ratio."),
-    floors: str = optional("Grid of Algorithm 1, comma-separated.", default=FLOORS),
-    resamples: int = _planned("resamples", "Bootstrap resamples."),
-    reference_group: Given = _planned(
-        "reference_group", "Group that others are compared with.", "--reference"
+    reference_group: Given = optional(
+        "Group that others are compared with.", "--reference"
     ),
-    margin: float | None = _planned(
-        "margin", "Difference of exposures that counts as equal."
+    margin: float | None = optional("Difference of exposures that counts as equal."),
+    plan_file: Path | None = optional(
+        "What is fixed before looking: docs/reports.md.", "--plan", metavar="FILE"
     ),
-    rng: int = _planned("rng", "Seed of bootstrap and null draws."),
     family: Files = optional(
         "Judge together with this release; repeatable.", metavar="RELEASE"
     ),
@@ -120,37 +117,34 @@ def audit(
     asked = {
         "benefit": benefit,
         "cost": cost,
-        "floor": floor,
-        "floors": _floors(floors),
-        "resamples": resamples,
         "reference_group": reference_group,
         "margin": margin,
-        "rng": rng,
+        "policy": None if policy_file is None else auditing.read_policy(policy_file),
     }
-    policy = _policy(policy_file, is_strict=strict)
-    plan = parse_plan(asked, file="the options").model_copy(update={"policy": policy})
+    plan = _plan(plan_file, asked, is_strict=strict)
     view = _view(summary=summary, paper=paper, full=full)
-    files = release_files(releases)
-    outputs = Outputs(
-        files,
-        json=json_path,
-        markdown=markdown,
-        latex=latex,
-        junit=junit,
-        html=html,
-        opinion=opinion,
-        metrics=metrics,
-        card=card,
-        figures=figures,
-    )
-    options = {"fail_on": fail_on or []}
-    statements = parse_record(Policy, options, file="the options").fail_on
+    statements = _statements(fail_on or [])
     with many_objects():
-        audited = audit_all(files, plan, allow_large or [], family or [])
-        printed = Printed(view, _setting_lines(audited.audits, settings or []))
-        outputs.write(renderers(audited, statements, printed))
+        files = release_files(releases)
+        read = read_releases(files, allow_large or [])
+        beside = read_releases(family or [], allow_large or [])
+        outputs = Outputs(
+            files,
+            json=json_path,
+            markdown=markdown,
+            latex=latex,
+            junit=junit,
+            html=html,
+            opinion=opinion,
+            metrics=metrics,
+            card=card,
+            figures=figures,
+        )
+        audited = audit_all([*files, *(family or [])], read, plan, beside)
+        lines = _setting_lines(audited.audits, settings or [])
+        outputs.write(renderers(audited, statements, view, lines))
     if not outputs.uses_stdout:
-        print_audits(audited.audits, printed.view, printed.lines)
+        print_audits(audited.audits, view, lines)
         outputs.print_places()
     _exit_if_met(audited.audits, statements)
 
@@ -182,9 +176,9 @@ def verify(
     recompute = _report_recomputed if is_page else _audits_recomputed
     difference = recompute(audit_file, named, beside, plan_sha256)
     if difference:
-        progress.say(f"{audit_file} differs {difference}.")
+        outputs_module.say(f"{audit_file} differs {difference}.")
         raise typer.Exit(ExitCode.FINDING)
-    progress.say(f"{audit_file}: {AGREES[is_page]}")
+    outputs_module.say(f"{audit_file}: {AGREES[is_page]}")
 
 
 def _is_page(file: Path) -> bool:
@@ -226,60 +220,41 @@ class Audited(NamedTuple):
     family: list[Release]
 
 
-class Printed(NamedTuple):
-    """What is printed of audits, and in Markdown."""
-
-    view: View = "short"
-    lines: Sequence[Sequence[str]] = ()  # of each audit, after its headline
-
-
-BRIEFLY = Printed()
-
-
 def audit_all(
-    files: list[Path],
+    files: Sequence[Path],
+    releases: list[Release],
     plan: Plan,
-    allow_large: Sequence[Path] = (),
-    family: Sequence[Path] = (),
+    family: Sequence[Release] = (),
 ) -> Audited:
-    """Audit releases; all files are read first, so that a bad one fails early."""
-    paths = [*files, *family]
-    n_files = len(files)
-    releases = read_releases(paths, allow_large)
+    """Audit releases, judged together with their family, whose files come last."""
     tested: list[Tested] = []
     audits: list[Audit] = []
-    with progress.Display("releases", lasting=False) as state:
-        for path, release in zip(paths, releases, strict=True):
-            state.tell(f"testing {path.name}", done=len(tested), total=len(paths))
+    n_audits = len(releases)
+    with outputs_module.Display("releases", lasting=False) as state:
+        for path, release in zip(files, [*releases, *family], strict=True):
+            state.tell(f"testing {path.name}", done=len(tested), total=len(files))
             with options_module.about(path):
                 tested.append(run_tests(release, plan))
-        judged = judge_tested(tested[:n_files], tested[n_files:])
-        for path, audited in zip(files, judged, strict=True):
+        judged = judge_tested(tested[:n_audits], tested[n_audits:])
+        for path, audited in zip(files[:n_audits], judged, strict=True):
             audits.append(audited)
-            state.tell(f"auditing {path.name}", done=len(audits), total=n_files)
-    return Audited(audits, releases[:n_files], releases[n_files:])
-
-
-def read_releases(files: Sequence[Path], allow_large: Sequence[Path]) -> list[Release]:
-    """Releases, each within the limits unless it is allowed by name."""
-    large = {path.resolve() for path in allow_large}
-    releases = []
-    for path in files:
-        limits = None if path.resolve() in large else LIMITS
-        releases.append(read_release(path, limits=limits))
-    return releases
+            state.tell(f"auditing {path.name}", done=len(audits), total=n_audits)
+    return Audited(audits, releases, [*family])
 
 
 def renderers(
-    audited: Audited, statements: Sequence[str] = (), printed: Printed = BRIEFLY
+    audited: Audited,
+    statements: Sequence[str] = (),
+    view: View = "short",
+    lines: Sequence[Sequence[str]] = (),
 ) -> dict[str, Callable[[], Any]]:
-    """What makes the content of every output of an audit, by its option."""
+    """What makes every output of audits; ``lines`` of each follow its headline."""
     audits, releases, family = audited
-    in_markdown: View = "brief" if printed.view == "short" else printed.view
-    in_latex: View = "paper" if printed.view == "paper" else "full"
+    in_markdown: View = "brief" if view == "short" else view
+    in_latex: View = "paper" if view == "paper" else "full"
     return {
         "json": lambda: _json(audits),
-        "markdown": lambda: report.to_markdown_page(audits, in_markdown, printed.lines),
+        "markdown": lambda: report.to_markdown_page(audits, in_markdown, lines),
         "latex": lambda: report.to_latex_tables(audits, in_latex),
         "junit": lambda: report.to_junit(audits, statements),
         "html": lambda: report.to_report(audits, releases, family),
@@ -314,15 +289,19 @@ def print_audits(
     """A view of each audit, with lines ``also``, and a table of several."""
     audits = as_shown([*audits])
     no_lines: list[Sequence[str]] = [()] * len(audits)
+    width = outputs_module.columns()
+    views = []
     for audited, lines in zip(audits, also or no_lines, strict=True):
         if view == "summary":
             typer.echo(" ".join([summary_line(audited), *lines]))
         else:
-            progress.show(view_of(audited, view, lines))
+            views.append([*terminal_parts(view_of(audited, view, lines), width)])
     if len(audits) > 1 and view in ("short", "full"):
-        progress.show([summary_table(audits)])
+        views.append([*terminal_parts([summary_table(audits)], width)])
+    for parts in views:
+        outputs_module.print_parts(parts)
     if view == "short":
-        progress.note(MORE, err=False, wraps=True)
+        outputs_module.note(MORE, err=False, wraps=True)
 
 
 def _setting_lines(audits: Sequence[Audit], names: Sequence[str]) -> list[list[str]]:
@@ -346,18 +325,26 @@ def _view(*, summary: bool, paper: bool, full: bool) -> View:
     return "full" if full else "short"
 
 
-def _floors(text: str) -> list[float]:
-    """The grid of Algorithm 1."""
-    what = "numbers with commas between"
-    return options_module.parse_list(text, float, option="--floors", what=what)
-
-
-def _policy(file: Path | None, *, is_strict: bool) -> Policy | None:
-    """The policy of a file, made strict where the option says so."""
-    policy = None if file is None else auditing.read_policy(file)
+def _plan(file: Path | None, options: Mapping[str, Any], *, is_strict: bool) -> Plan:
+    """The plan of a file and of options, which must not say the same twice."""
+    plan = Plan() if file is None else auditing.read_plan(file)
+    named = {name: value for name, value in options.items() if value is not None}
+    for name in named:
+        if name in plan.model_fields_set:
+            raise InputError(
+                f"{file} and {FLAGS[name]} both give {name}; leave one out.", field=name
+            )
+    checked = parse_record(Plan, named, file="the options")
+    changes = {name: getattr(checked, name) for name in named}
     if is_strict:
-        return (policy or Policy()).model_copy(update={"strict": True})
-    return policy
+        policy = changes.get("policy") or plan.policy or Policy()
+        changes["policy"] = policy.model_copy(update={"strict": True})
+    return plan.model_copy(update=changes)
+
+
+def _statements(fail_on: list[str]) -> list[str]:
+    """The statements of ``--fail-on``, each checked as those of a policy are."""
+    return parse_record(Policy, {"fail_on": fail_on}, file="the options").fail_on
 
 
 def _report_recomputed(
@@ -366,7 +353,7 @@ def _report_recomputed(
     """The first difference of a report from a fresh one of the releases in it."""
     plan, *carried = read_payload(read_text(file), file=str(file))
     _say_digests(file, [*chain(*carried)], [plan])
-    with many_objects(), progress.working("Recomputing"):
+    with many_objects(), outputs_module.working("Recomputing"):
         return report.verify_report(file, named, family=family, plan_sha256=digest)
 
 
@@ -377,7 +364,7 @@ def _audits_recomputed(
     trees = auditing.read_audit(file)
     plans = [parse_plan(tree.get("plan"), file=f"{file}: plan") for tree in trees]
     _say_digests(file, named + family, plans)
-    with many_objects(), progress.working("Recomputing"):
+    with many_objects(), outputs_module.working("Recomputing"):
         return report.verify_audits(trees, named, family=family, plan_sha256=digest)
 
 
@@ -385,11 +372,13 @@ def _say_digests(
     file: Path, releases: Sequence[Release], plans: Sequence[Plan]
 ) -> None:
     """Print what a reader may compare with digests from elsewhere."""
-    progress.say(f"SHA-256 {hashlib.sha256(read_regular(file)).hexdigest()}  {file}")
+    outputs_module.say(
+        f"SHA-256 {hashlib.sha256(read_regular(file)).hexdigest()}  {file}"
+    )
     for release in releases:
-        progress.say(f"SHA-256 {release.sha256}  {release.title}")
+        outputs_module.say(f"SHA-256 {release.sha256}  {release.title}")
     for digest in dict.fromkeys(plan.sha256 for plan in plans):
-        progress.say(f"SHA-256 {digest}  the plan")
+        outputs_module.say(f"SHA-256 {digest}  the plan")
 
 
 def _exit_if_met(audits: Sequence[Audit], statements: Sequence[str]) -> None:
@@ -404,6 +393,6 @@ def _exit_if_met(audits: Sequence[Audit], statements: Sequence[str]) -> None:
     notes = [f"--fail-on is met: {'; '.join(met)}."] if met else []
     notes += broken
     for note in notes:
-        progress.note(f"pcer: {note}")
+        outputs_module.note(f"pcer: {note}")
     if notes:
         raise typer.Exit(ExitCode.FINDING)

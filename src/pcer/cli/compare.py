@@ -13,8 +13,7 @@ import typer
 
 from pcer.auditing.policy import read_policy
 from pcer.cli import options as options_module
-from pcer.cli import progress
-from pcer.cli.audit import read_releases
+from pcer.cli import outputs as outputs_module
 from pcer.cli.options import ALLOW_LARGE, Files, Given, Texts, optional, place
 from pcer.cli.outputs import ExitCode, Outputs
 from pcer.deciding import compare as compare_module
@@ -23,7 +22,7 @@ from pcer.deciding import trend as trend_module
 from pcer.deciding.compare import ChangeVerdict
 from pcer.deciding.planner import Outlook, detectable
 from pcer.errors import InputError
-from pcer.release.reading import release_file, release_files
+from pcer.release.reading import read_releases, release_file, release_files
 from pcer.report.formats.junit import changes_to_junit
 from pcer.report.page import to_choice_page
 from pcer.report.show import trend_page
@@ -62,7 +61,7 @@ def compare(
         junit=lambda: changes_to_junit(changes),
     )
     if changes.verdict is ChangeVerdict.WORSE:
-        progress.note(f"pcer: {new} is worse than {old}.")
+        outputs_module.note(f"pcer: {new} is worse than {old}.")
         raise typer.Exit(ExitCode.FINDING)
 
 
@@ -91,10 +90,7 @@ def recommend(
     html: Given = place("A page with the chart."),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
-    """Which setting to train: the most accurate one that holds your limits.
-
-    Exit 1 if none does.
-    """
+    """Which setting to train: the most accurate one that holds your limits."""
     files = release_files(releases)
     limits = None if policy is None else read_policy(policy)
     outputs = Outputs(files, json=json_path, html=html)
@@ -115,7 +111,7 @@ def recommend(
         html=lambda: to_choice_page(recommended),
     )
     if recommended.choice is None:
-        progress.note("pcer: no setting is shown to hold every limit.")
+        outputs_module.note("pcer: no setting is shown to hold every limit.")
         raise typer.Exit(ExitCode.FINDING)
 
 
@@ -131,14 +127,11 @@ def trend(
     html: Given = place("One offline page: the chart and the table."),
     allow_large: Files = ALLOW_LARGE,
 ) -> None:
-    """Versions of one model: both answers of each.
-
-    Exit 1 if the last is worse than the first.
-    """
+    """Versions of one model: both answers of each; is the last one worse?"""
     files = [release_file(path) for path in releases]
     outputs = Outputs(files, json=json_path, html=html)
     read = read_releases(files, allow_large or [])
-    with progress.working("Auditing"):
+    with outputs_module.working("Auditing"):
         versions = trend_module.trend(read, cost=cost, setting=setting)
     outputs.give(
         trend_view(versions),
@@ -146,7 +139,7 @@ def trend(
         html=lambda: trend_page(versions),
     )
     if versions.change.verdict is ChangeVerdict.WORSE:
-        progress.note(f"pcer: {files[-1]} is worse than {files[0]}.")
+        outputs_module.note(f"pcer: {files[-1]} is worse than {files[0]}.")
         raise typer.Exit(ExitCode.FINDING)
 
 

@@ -13,7 +13,7 @@ import importlib.util
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -115,10 +115,7 @@ ALLOW_LARGE = optional(
 def require_packages(
     names: Iterable[str], extra: str = "train", by: str = "this verb"
 ) -> None:
-    """Raise InputError unless the packages of an extra are installed.
-
-    The sentence has the command to type.
-    """
+    """Raise InputError, with the command to type, unless packages are installed."""
     for name in names:
         if importlib.util.find_spec(name) is None:
             raise not_installed(name, extra=extra, needed_by=by)
@@ -131,16 +128,6 @@ def about(files: object) -> Iterator[None]:
         yield
     except PcerError as error:
         raise type(error)(f"{files}: {error}", field=error.field) from None
-
-
-def parse_list(
-    text: str, number: Callable[[str], Any], *, option: str, what: str
-) -> list[Any]:
-    """Numbers with commas between, as one option gives them."""
-    try:
-        return [number(part) for part in text.split(",")] if text.strip() else []
-    except ValueError:
-        raise InputError(f"{option} must be {what}, not {text!r}.") from None
 
 
 EXAMPLES_OF_PAIRS = {int: "Women=1200,Men=3400", float: "Women=0.8,Men=0.9"}

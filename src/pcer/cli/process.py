@@ -72,10 +72,7 @@ class Stopped(BaseException):
 
 
 def listen() -> None:
-    """Handle the signals from now on.
-
-    One that was ignored at the start, as by nohup, stays ignored.
-    """
+    """Handle the signals from now on, but for those ignored at the start (nohup)."""
     for number in SIGNALS:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _stop)
@@ -119,10 +116,7 @@ class _Pipe(io.FileIO):
 
 
 def steady(stream: TextIO | None) -> TextIO:
-    """Wrap stdout or stderr so that writing cannot fail.
-
-    A stream that is closed drops everything.
-    """
+    """Wrap stdout or stderr so that writing cannot fail; a closed one drops all."""
     if stream is None:
         return open(os.devnull, "w", encoding="utf-8")
     if not isinstance(stream, io.TextIOWrapper) or stream not in (

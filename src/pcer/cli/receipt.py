@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from pcer.cli import options as options_module
-from pcer.cli import progress
+from pcer.cli import outputs as outputs_module
 from pcer.cli.options import optional
 from pcer.report.formats.terminal import wrapped
 from pcer.report.table import Table
@@ -52,9 +52,9 @@ def receipt(
         sentence = ALL_BARE if is_bare else NOT_TRAINED_ON
         typer.echo(sentence.format(index.dataset, record))
         return
-    progress.show([receipt_table(index, rows, record)])
+    outputs_module.show([receipt_table(index, rows, record)])
     for sentence in receipt_words(index, rows):
-        typer.echo(wrapped(sentence, progress.columns(), hanging=2))
+        typer.echo(wrapped(sentence, outputs_module.columns(), hanging=2))
 
 
 def receipt_table(

@@ -1,6 +1,8 @@
-"""The trainer's verbs on data: ``pcer release`` and ``pcer datasets``.
+"""How do tables become releases, or the data to train on?
 
-Options of ``pcer release`` are called like the fields of ``PredictionColumns`` and
+The verbs ``pcer release`` and ``pcer datasets``, and ``load_data`` for ``pcer train``.
+What an own table leaves open is asked at once, with a command that would do. Options of
+``pcer release`` are called like the fields of ``PredictionColumns`` and
 ``ReleaseFacts`` that they fill. To add one: a field there and an option here.
 """
 
@@ -9,15 +11,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from secrets import token_bytes
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from pcer.cli import options as options_module
-from pcer.cli import outputs, progress
+from pcer.cli import outputs
 from pcer.cli.options import (
     Given,
     Texts,
@@ -30,10 +33,13 @@ from pcer.errors import InputError
 from pcer.release.disclosure import LEAST_PEOPLE
 from pcer.release.file import Release
 from pcer.release.records import Outcome, SplitKind
-from pcer.release.small_groups import releases_beside
+from pcer.release.small_groups import Attribute, releases_beside, renamed
 from pcer.report.formats.terminal import wrapped
 from pcer.report.table import Lines, Table
 from pcer.store.secret import SECRET_BYTES, keep_secret, read_secret, state_folder
+
+if TYPE_CHECKING:
+    from pcer.data import GroupedDataset, OwnTable
 
 ATTRIBUTES_HELP = (
     "Column of a protected attribute, or several crossed ('sex & race'); repeatable."
@@ -65,6 +71,14 @@ LIKELY = {
 LIKELY_CHOICE = {"outcome": "benefit", "split_kind": "random"}
 # Where the name of an option is not that of its field.
 FLAGS = {"attributes": "--attribute", "y_true": "--label", "y_pred": "--prediction"}
+MOST_VALUES = 5  # of a label, in a question
+# Asked of a user's own table.
+QUESTIONS = {
+    "attributes": QUESTION["attributes"],
+    "label": "which column is predicted (--label)?",
+    "positive": "which value of {label} is positive (--positive): {values}?",
+    "outcome": QUESTION["outcome"],
+}
 CAUTION = (
     "These are records of real people who did not consent to this use, some of them "
     "about decisions over their lives. Use them to examine methods, never to judge a "
@@ -172,7 +186,7 @@ def release(
     paths = _paths(attributes or [], said.dataset, out)
     are_alone = public_data or out == outputs.STDOUT
     beside = [] if are_alone else releases_beside(paths.values())
-    with progress.working("Counting") as status:
+    with outputs.working("Counting") as status:
         releases = releases_from_table(
             table,
             read,
@@ -256,8 +270,8 @@ def _show_datasets(datasets: Sequence[Mapping[str, Any]]) -> None:
         notes.append(Lines(dataset["name"], about))
     heads = ("name", "task", "records", "attributes: groups", "outcome", "where")
     table = Table("Benchmark datasets", heads, tuple(rows), n_labels=2)
-    progress.show([table, *notes])
-    typer.echo(wrapped(CAUTION, progress.columns()))
+    outputs.show([table, *notes])
+    typer.echo(wrapped(CAUTION, outputs.columns()))
     typer.echo('In Python: pcer.data.load("compas").')
 
 
@@ -269,10 +283,7 @@ def _stem(table: str) -> str:
 
 
 def given_secret(file: Path | None, *, is_needed: bool) -> bytes:
-    """The secret of a file; else, where one is needed, the user's own for tables.
-
-    That one is made once and kept.
-    """
+    """The secret of a file; else, where needed, the user's own, made once and kept."""
     path = file or state_folder() / "tables.secret"
     if file is None and not is_needed:
         return b""
@@ -305,7 +316,7 @@ def _write(
     for name, release in releases.items():
         if out != outputs.STDOUT:
             groups = ", ".join(release.subject.groups)
-            progress.note(f"{paths[name]}: {release.title}, groups {groups}.")
+            outputs.note(f"{paths[name]}: {release.title}, groups {groups}.")
     note_not_written(releases.values())
 
 
@@ -313,10 +324,136 @@ def note_not_written(releases: Iterable[Release]) -> None:
     """Say which attributes have no release, and why."""
     reasons = chain.from_iterable(each.not_written.values() for each in releases)
     for reason in dict.fromkeys(reasons):
-        progress.note(f"pcer: not written: {reason}")
+        outputs.note(f"pcer: not written: {reason}")
 
 
 def file_name(dataset: str, attribute: str) -> str:
     """What a release is called: ``my-loans.sex-age.release.json``."""
     plain = (re.sub(r"[^\w-]+", "-", part) for part in (dataset, attribute))
     return ".".join([*plain, "release", "json"])
+
+
+# What ``pcer train`` trains on: networks, modules and estimators alike
+
+
+def load_data(source: str, options: Mapping[str, Any]) -> GroupedDataset:
+    """The data to train on, with people and groups called as the options say."""
+    from pcer.data.benchmarks import names
+
+    if source in names():
+        dataset = _benchmark(source, options["attributes"])
+    elif Path(source).exists():
+        dataset = _own_dataset(source, options)
+    else:
+        raise InputError(
+            f"{source} is no dataset ({', '.join(names())}) and no file; check it."
+        )
+    changes: dict[str, Any] = {}
+    for name in ("people", "positive_means"):
+        if options[name]:
+            changes[name] = options[name]
+    if options["group_names"]:
+        attributes = [dataset.attribute(name) for name in options["attributes"]]
+        counted = [Attribute(a.name, a.group_names, a.codes) for a in attributes]
+        shown = renamed(counted, options["group_names"])
+        changes["attributes"] = tuple(
+            replace(attribute, group_names=new.groups)
+            for attribute, new in zip(attributes, shown, strict=True)
+        )
+    return replace(dataset, **changes) if changes else dataset
+
+
+def _benchmark(name: str, attributes: Sequence[str] | None) -> GroupedDataset:
+    """A benchmark, of which a protected attribute must be named."""
+    from pcer.data import load
+
+    dataset = load(name)
+    if not attributes:
+        flags = [f"--attribute {each.name}" for each in dataset.attributes]
+        raise InputError(
+            f"{name}: whom should be compared? Add {' or '.join(flags)}.",
+            field="attributes",
+        )
+    return dataset
+
+
+class _Open(NamedTuple):
+    """What stands in the way of training on an own table."""
+
+    faults: list[str]  # in words
+    remedies: list[str]  # arguments that would do
+    guesses: dict[str, Any]  # options, so that the table can be read all the same
+    can_be_guessed: bool  # whether the remedies make a command that would do
+
+
+def _own_dataset(source: str, options: Mapping[str, Any]) -> GroupedDataset:
+    """A person's own table, whose columns are accounted for; all faults at once."""
+    from pcer.data import TablePlan, read_table
+    from pcer.data.own_table import TableFault
+
+    missing = [name for name in QUESTIONS if not options[name]]
+    marks = (*TablePlan.missing, *(options["missing"] or ()))
+    public = bool(options["public_data"])
+    with outputs.working("Reading"):
+        faults, remedies, guesses, can_be_guessed = _open_questions(
+            source, missing, options
+        )
+        plan = from_options(
+            TablePlan, {**options, **guesses}, missing=marks, public=public
+        )
+        try:
+            table = read_table(source, plan)
+        except TableFault as fault:
+            faults.append(str(fault).removeprefix(f"{source}: "))
+            for column in fault.columns:
+                remedies += ["--drop", column]
+    if faults:
+        raise options_module.unanswered(
+            source,
+            faults,
+            remedies if can_be_guessed else [],
+            missing[0] if missing else "drop",
+        )
+    outputs.show([account_table(table)], stderr=True)
+    return table.dataset
+
+
+def _open_questions(
+    source: str, missing: Sequence[str], options: Mapping[str, Any]
+) -> _Open:
+    """Questions about the options that are missing, and likely answers."""
+    from pcer.data.own_table import guessed
+
+    if not missing:
+        return _Open(faults=[], remedies=[], guesses={}, can_be_guessed=True)
+    attributes = options["attributes"] or ()
+    likely, values = guessed(source, options["label"], attributes)
+    label_values = " or ".join(values[:MOST_VALUES])
+    faults = []
+    remedies = []
+    for name in missing:
+        remedies += [f"--{name.rstrip('s')}", likely[name]]
+        # A label of too many values cannot be answered by naming one.
+        if values or name != "positive":
+            question = QUESTIONS[name]
+            faults.append(question.format(label=likely["label"], values=label_values))
+    guesses: dict[str, Any] = {name: likely[name] for name in missing}
+    guesses["attributes"] = options["attributes"] or [likely["attributes"]]
+    return _Open(faults, remedies, guesses, bool(values))
+
+
+def account_table(own: OwnTable) -> Table:
+    """What became of every column of a person's own table, shown before training."""
+    from pcer.data.own_table import alike_as_one
+
+    rows = []
+    for line, n_columns in alike_as_one(own.account):
+        if n_columns > 1:
+            columns = f"{n_columns:,} columns"
+            rows.append((columns, line.role, "", "", line.remark))
+            continue
+        counts = (f"{line.n_values:,}", f"{line.n_missing:,}")
+        rows.append((line.column, line.role, *counts, line.remark))
+    heads = ("column", "taken as", "values", "missing", "remark")
+    title = f"Columns of {own.dataset.name}"
+    return Table(title, heads, tuple(rows), n_labels=2)

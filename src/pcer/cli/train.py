@@ -22,7 +22,6 @@ import typer
 
 from pcer.cli import options as options_module
 from pcer.cli import outputs as outputs_module
-from pcer.cli import progress
 from pcer.cli.audit import audit_all, renderers
 from pcer.cli.options import (
     Given,
@@ -32,8 +31,7 @@ from pcer.cli.options import (
     optional,
     spelling,
 )
-from pcer.cli.release import file_name, given_secret, note_not_written
-from pcer.cli.training_data import load_data
+from pcer.cli.release import file_name, given_secret, load_data, note_not_written
 from pcer.errors import InputError
 from pcer.files import as_shown, make_folder, write_files
 from pcer.measuring.plan import Plan
@@ -41,7 +39,7 @@ from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, DEFAULT_SPLITS, NO_DP
 from pcer.models import object_named
 from pcer.release.build import ReleaseFacts
 from pcer.release.file import Release
-from pcer.release.reading import LIMITS
+from pcer.release.reading import LIMITS, read_releases
 from pcer.release.records import Outcome
 from pcer.release.small_groups import Attribute, require_no_others
 from pcer.report.views import view_of
@@ -175,12 +173,12 @@ def train(
         "group_names": group_names,
     }
     for path in _trained({**file, **arguments}):
-        progress.say(f"wrote {path}")
+        outputs_module.say(f"wrote {path}")
     if receipts:
-        progress.note(
+        outputs_module.note(
             f"receipts, for their owner only: pcer receipt {out} --record ID", err=False
         )
-    progress.note(f"next: pcer audit {out}", err=False)
+    outputs_module.note(f"next: pcer audit {out}", err=False)
 
 
 def demo(
@@ -202,13 +200,13 @@ def demo(
         "seeds": seeds,
     }
     paths = _trained(options, verb="demo")
-    audited = audit_all(paths, Plan())
+    audited = audit_all(paths, read_releases(paths), Plan())
     outputs = outputs_module.Outputs(
         json=str(out / "compas.audit.json"), html=str(out / "report.html")
     )
     outputs.write(renderers(audited))
-    progress.show(view_of(as_shown(audited.audits[0])))
-    progress.say(f"Release: {paths[0]}")
+    outputs_module.show(view_of(as_shown(audited.audits[0])))
+    outputs_module.say(f"Release: {paths[0]}")
     outputs.print_places()
 
 
@@ -235,7 +233,7 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
     _note_if_large(
         sweep.dataset, sweep.attributes, n_models, n_models // len(sweep.seeds)
     )
-    with progress.Display("models", kept_in=out) as state:
+    with outputs_module.Display("models", kept_in=out) as state:
         state.tell(f"calibrating {name}", done=0, total=n_models)
         paths = run_sweep(
             sweep,
@@ -244,9 +242,9 @@ def _trained(options: Mapping[str, Any], *, verb: str = "train") -> list[Path]:
             keep_scores=bool(options["keep_scores"]),
             on_progress=state.counter(name),
             on_step=state.step(name),
-            on_note=progress.note,
+            on_note=outputs_module.note,
         )
-    progress.log_run(out, f"{verb} {name}", state, flags)
+    outputs_module.log_run(out, f"{verb} {name}", state, flags)
     return list(paths.values())
 
 
@@ -261,7 +259,7 @@ def _note_if_large(
         or n_settings * n_groups > LIMITS.n_rows
     )
     if is_large:
-        progress.note(
+        outputs_module.note(
             f"pcer: a release of {n_models:,} models and {n_groups} groups is larger "
             "than what is read by default; its auditor will need --allow-large."
         )
@@ -304,10 +302,7 @@ def _sweep(options: Mapping[str, Any]) -> Sweep:
 
 
 def _grid(options: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """What ``--grid`` varies.
-
-    A learning rate that is given beside it holds for all models.
-    """
+    """What ``--grid`` varies; a learning rate beside it holds for all models."""
     from pcer.sweep.grid import parse_grid
 
     grid = parse_grid(options["grid"] or ())
@@ -336,8 +331,8 @@ def _secret(options: Mapping[str, Any], dataset: GroupedDataset) -> bytes:
     name = begun_with(options["out"], dataset, options["attributes"])
     if name is None:
         secret = new_secret()
-        progress.note(f"made a secret: {secret_path(secret_name(secret))}")
-        progress.note(ABOUT_SECRET, wraps=True)
+        outputs_module.note(f"made a secret: {secret_path(secret_name(secret))}")
+        outputs_module.note(ABOUT_SECRET, wraps=True)
         return secret
     if not secret_path(name).exists():
         raise InputError(
@@ -376,10 +371,7 @@ def _refuse(harmless: Mapping[str, Any], options: Mapping[str, Any], why: str) -
 
 
 def _model_settings(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of an estimator or a module, from ``[train.settings]``.
-
-    TOML has no None, so the text stands for it.
-    """
+    """Arguments from ``[train.settings]``; "None" is None, which TOML lacks."""
     settings = options["settings"] or {}
     return {
         name: None if value == "None" else value for name, value in settings.items()
@@ -469,7 +461,7 @@ def _fitted_releases(
     model = make_pipeline(
         SimpleImputer(keep_empty_features=True), StandardScaler(), estimator
     )
-    with progress.Display("models", kept_in=options["out"]) as state:
+    with outputs_module.Display("models", kept_in=options["out"]) as state:
         running = Running(
             n_jobs=options["jobs"] or os.cpu_count(),
             store=work,

@@ -1,13 +1,9 @@
-"""Which settings can be chosen, and which bounds does each of their numbers have?
+"""Which settings can be chosen, what are their numbers, does each hold the limits?
 
-Called by ``recommend``, which holds the bounds against the user's limits; by
-``answers``, which says what that shows of a setting; and by ``price``, for what
-choosing costs.
-
-Numbers are of 100, except for epsilons. Exposure and outcomes are about people like
-these; accuracy is of these records. Every number has two bounds. The one that must be
-inside the limit fails with ``Levels.hold``, the one that must be outside for the
-setting to break the limit with ``Levels.breaks``.
+Called by ``recommend``; the report names limits by the constants here. Numbers are of
+100, except for epsilons, with the bounds of ``measuring.bounds``. The bound that must
+be inside the limit fails with ``Levels.hold``, the one that must be outside for the
+setting to break it with ``Levels.breaks``.
 
 To add a limit: a field of ``Policy``, a name here and in ``LIMITS``, an argument of
 ``recommend``, its numbers in ``Candidate.numbers``, and its words in ``words.toml``.
@@ -16,27 +12,27 @@ To add a limit: a field of ``Policy``, a name here and in ``LIMITS``, an argumen
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from pcer.deciding.matching import usable_inflation
+from pcer.deciding.compare import usable_inflation
 from pcer.errors import InputError
 from pcer.files import Record
-from pcer.measuring import exposure, variances
+from pcer.measuring import bounds, exposure, variances
+from pcer.measuring.bounds import Bounds, Tails, normal_quantile, rows_of_setting
 from pcer.measuring.checks.arrays import ReleaseArrays, Setting, SplitName
 from pcer.measuring.contrasts import Contrast
-from pcer.measuring.evidence import compare_pairs
 from pcer.measuring.plan import Plan
 from pcer.metrics import FloatArray
+from pcer.release.attack_kinds import attack_kind
 from pcer.release.file import Release
 from pcer.release.panel import Panel
-from pcer.release.records import Bound
-from pcer.statistics import finite_or_none
-from pcer.wording import SettingName
+from pcer.statistics import POWER_QUANTILE, finite_or_none
+from pcer.wording import SettingName, capital, decimals, listed, say
 
 EXPOSURE: Final = "largest_exposure"
 DIFFERENCE: Final = "largest_difference"
@@ -122,54 +118,26 @@ class Levels(NamedTuple):
     breaks: float
     attacks: Sequence[str]
 
-    @property
-    def z_hold(self) -> float:
-        """Standard errors from a value to its bound that must be inside the limit."""
-        return normal_quantile(self.hold)
-
-    @property
-    def z_break(self) -> float:
-        """Standard errors from a value to its bound that would be outside the limit."""
-        return normal_quantile(self.breaks)
-
-
-def normal_quantile(tail: float) -> float:
-    """The z that a standard normal exceeds with the chance ``tail``."""
-    return variances.bonferroni_z(confidence_level=1 - tail)
-
-
-class Estimate(NamedTuple):
-    """A number with its standard error and both bounds; NaN where it is not known."""
-
-    value: float
-    error: float
-    lower: float
-    upper: float
-
-    @classmethod
-    def of(cls, value: float, error: float, levels: Levels) -> Estimate:
-        """Normal bounds of a number that must be below its limit."""
-        lower = value - levels.z_break * error
-        return cls(value, error, lower, value + levels.z_hold * error)
-
-
-UNKNOWN: Final = Estimate(math.nan, math.nan, math.nan, math.nan)
-
 
 def _checked(
-    what: str, groups: tuple[str, ...], attack: str | None, estimate: Estimate
-) -> Checked:
-    """A number as files have it, without a limit yet."""
-    return Checked(
-        what=what,
-        groups=groups,
-        attack=attack,
-        value=finite_or_none(estimate.value),
-        standard_error=finite_or_none(estimate.error),
-        lower=finite_or_none(estimate.lower),
-        upper=finite_or_none(estimate.upper),
-        limit=None,
-    )
+    what: str,
+    groups: Iterable[tuple[str, ...]],
+    found: Bounds,
+    attack: str | None = None,
+) -> Iterator[Checked]:
+    """Numbers as files have them, without a limit yet."""
+    for of_groups, *numbers in zip(groups, *found, strict=True):
+        value, error, lower, upper = map(finite_or_none, numbers)
+        yield Checked(
+            what=what,
+            groups=of_groups,
+            attack=attack,
+            value=value,
+            standard_error=error,
+            lower=lower,
+            upper=upper,
+            limit=None,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,25 +156,29 @@ class Candidate:
         """The setting's name in print."""
         return SettingName(self.model, self.epsilon)
 
-    @property
-    def bounds(self) -> list[Bound]:
-        """What training says of the epsilon that the setting's groups spent."""
-        return [
-            bound
-            for bound in self.release.bounds
-            if SettingName(bound.model, bound.epsilon) == self.name
-            and bound.label is None
-        ]
-
-    def numbers(self, levels: Levels) -> Iterator[Checked]:
+    def numbers(self, levels: Levels) -> list[Checked]:
         """Every number that a limit may be about; accuracy comes last."""
+        groups = [(name,) for name in self.panel.group_names]
+        pairs = tuple(combinations(range(len(groups)), 2))
+        pair_names = [*combinations(self.panel.group_names, 2)]
+        at_most = Tails(upper=levels.hold, lower=levels.breaks)
         by_attack = [self.measured(attack) for attack in levels.attacks]
-        for measured in by_attack:
-            yield from self._exposures(measured, levels)
-            yield from self._exposure_differences(measured, levels)
-        yield from self._outcome_gaps(by_attack[0], levels)
-        yield from self._spent(levels)
-        yield self._accuracy(levels)
+
+        numbers: list[Checked] = []
+        for attack, measured in zip(levels.attacks, by_attack, strict=True):
+            exposures = bounds.exposure_bounds(measured, at_most)
+            numbers += _checked(EXPOSURE, groups, exposures, attack)
+            differences = bounds.difference_bounds(measured, pairs, at_most)
+            numbers += _checked(DIFFERENCE, pair_names, differences, attack)
+        # Outcomes are the same by every attack.
+        gaps = bounds.outcome_bounds(by_attack[0], pairs, at_most)
+        numbers += _checked(OUTCOMES, pair_names, gaps)
+        spent = bounds.spent_bounds(self.release, self.panel, at_most)
+        numbers += _checked(SPENT, groups, spent)
+        at_least = Tails(upper=levels.breaks, lower=levels.hold)
+        right = bounds.accuracy_bounds(self.panel, at_least)
+        numbers += _checked(ACCURACY, [()], right)
+        return numbers
 
     def measured(self, attack: str) -> exposure.Measured:
         """Exposure by one attack, and outcomes."""
@@ -234,96 +206,6 @@ class Candidate:
         by_split = np.array([self.accuracy[s] - other.accuracy[s] for s in shared])
         return Contrast.of(by_split[:, None], np.zeros(1))
 
-    def _exposures(
-        self, measured: exposure.Measured, levels: Levels
-    ) -> Iterator[Checked]:
-        """For each group, how many answers of 100 an attacker gets right (coin: 50)."""
-        points = _points_of_100(measured)
-        exposed = measured.exposed
-        largest = measured.upper_limit(level=1 - levels.hold, n_limits=1)
-        for group, name in enumerate(self.panel.group_names):
-            estimate = UNKNOWN
-            if exposed is not None and measured.has_enough_records[group]:
-                value = 50 + points * exposed.value[group]
-                error = points * math.sqrt(exposed.interval_variance[group])
-                lower = value - levels.z_break * error
-                upper = 50 + points * largest[group]
-                estimate = Estimate(value, error, lower, upper)
-            yield _checked(EXPOSURE, (name,), measured.proxy.name, estimate)
-
-    def _exposure_differences(
-        self, measured: exposure.Measured, levels: Levels
-    ) -> Iterator[Checked]:
-        """For each pair, by how many right answers of 100 the exposures differ."""
-        points = _points_of_100(measured)
-        attack = measured.proxy.name
-        differences = compare_pairs(measured, self._pairs).exposure
-        for names, value, error in zip(
-            self._pair_names, differences.value, differences.error, strict=True
-        ):
-            estimate = Estimate.of(points * abs(value), points * error, levels)
-            yield _checked(DIFFERENCE, names, attack, estimate)
-
-    def _outcome_gaps(
-        self, measured: exposure.Measured, levels: Levels
-    ) -> Iterator[Checked]:
-        """For each pair, by how many of 100 outcomes differ, whatever the attack."""
-        gaps = compare_pairs(measured, self._pairs).benefit
-        for names, value, error in zip(
-            self._pair_names, gaps.value, gaps.error, strict=True
-        ):
-            estimate = Estimate.of(100 * abs(value), 100 * error, levels)
-            yield _checked(OUTCOMES, names, None, estimate)
-
-    def _spent(self, levels: Levels) -> Iterator[Checked]:
-        """For each group, mean epsilon by receipts, at most what is promised to it.
-
-        A refreshed receipt is an estimate, which bounds nothing.
-        """
-        receipts = {
-            bound.group: bound
-            for bound in self.bounds
-            if bound.kind == "receipt" and bound.mode != "refreshed"
-        }
-        promises = {
-            bound.group: bound.mean for bound in self.bounds if bound.kind == "promise"
-        }
-        promised_to_all = math.inf if self.epsilon is None else self.epsilon
-        for name in self.panel.group_names:
-            promised = min(promised_to_all, promises.get(name, math.inf))
-            estimate = Estimate(promised, 0.0, 0.0, promised)
-            receipt = receipts.get(name)
-            if receipt is not None:
-                value = min(receipt.mean, promised)
-                by_receipt = Estimate.of(value, receipt.standard_error or 0.0, levels)
-                upper = min(by_receipt.upper, promised)
-                estimate = by_receipt._replace(upper=upper)
-            yield _checked(SPENT, (name,), None, estimate)
-
-    def _accuracy(self, levels: Levels) -> Checked:
-        """Accuracy on test records; its lower bound must be inside the limit."""
-        accuracy = self.mean_accuracy()
-        value = float(accuracy.value[0])
-        error = math.sqrt(accuracy.variance[0])
-        lower = value - float(accuracy.half_width(levels.hold)[0])
-        upper = value + float(accuracy.half_width(levels.breaks)[0])
-        return _checked(ACCURACY, (), None, Estimate(value, error, lower, upper))
-
-    @property
-    def _pairs(self) -> tuple[tuple[int, int], ...]:
-        return tuple(combinations(range(len(self.panel.group_names)), 2))
-
-    @property
-    def _pair_names(self) -> list[tuple[str, str]]:
-        return [*combinations(self.panel.group_names, 2)]
-
-
-def _points_of_100(measured: exposure.Measured) -> float:
-    """What an exposure of 1 adds to an attacker's 50 right answers of 100."""
-    points = measured.proxy.scale.per_success
-    assert points is not None  # every deciding attack has it
-    return points
-
 
 def candidates(releases: Sequence[Release]) -> list[Candidate]:
     """Settings in the order of the files; InputError unless all can be compared."""
@@ -349,21 +231,20 @@ def candidates(releases: Sequence[Release]) -> list[Candidate]:
 
 def _require_same_subject(first: Release, release: Release) -> None:
     """Raise InputError unless both are about the same groups of the same records."""
-    theirs = _subject(first)
-    for field, value in _subject(release).items():
-        if value != theirs[field]:
+    own = release.subject
+    theirs = first.subject
+    is_shared = {
+        "subject.attribute": own.attribute == theirs.attribute,
+        "subject.groups": own.groups == theirs.groups,
+        "provenance.data_digest": (
+            release.provenance.data_digest == first.provenance.data_digest
+        ),
+    }
+    for field, shared in is_shared.items():
+        if not shared:
             raise InputError(
                 f"releases to choose among must share {field}.", field=field
             )
-
-
-def _subject(release: Release) -> dict[str, str]:
-    """What releases to choose among must share, by field."""
-    return {
-        "subject.attribute": release.subject.attribute,
-        "subject.groups": str(release.subject.groups),
-        "provenance.data_digest": str(release.provenance.data_digest),
-    }
 
 
 def _settings_of(release: Release) -> dict[SettingName, Setting]:
@@ -382,18 +263,244 @@ def _accuracy_by_split(name: SettingName, setting: Setting) -> dict[SplitName, f
     if panel.n_splits < 2:
         fault = "has one split; train on several, to know its luck"
         raise _unusable(name, fault, field="runs.split")
-    n_right = (panel.test_accuracy * panel.n_test).sum(axis=1)
-    accuracy = n_right / panel.n_test.sum(axis=1)
+    accuracy = bounds.accuracy_by_split(panel)
     if not np.isfinite(accuracy).all():
         fault = (
             "lacks accuracies or sizes of test records, by which settings are chosen"
         )
         raise _unusable(name, fault, field="runs.groups.test.accuracy")
     splits = dict.fromkeys(run.split for run in setting.runs)
-    by_split = exposure.by_split(100 * accuracy, panel.split)
-    return dict(zip(splits, by_split, strict=True))
+    return dict(zip(splits, accuracy, strict=True))
 
 
 def _unusable(name: SettingName, fault: str, *, field: str = "runs") -> InputError:
     """A setting that cannot be chosen among, and why."""
     return InputError(f"{name.full} {fault}.", field=field)
+
+
+# What the numbers of a setting show
+
+
+class SettingAnswer(Record):
+    """One setting: its list, why, and every number that a limit could be about.
+
+    Attributes:
+        splits: how many would decide an open setting 4 times in 5; None where none
+            would.
+        people: of the groups in question, how many would where splits alone would not.
+        allowed: success of an attacker who sees every training step, by receipts; None
+            without.
+    """
+
+    model: str | None
+    epsilon: float | None
+    answer: Answer
+    sentence: str
+    n_splits: int
+    splits: int | None
+    people: float | None
+    allowed: float | None
+    numbers: list[Checked]
+
+    @property
+    def name(self) -> str:
+        """The setting as it is printed."""
+        return SettingName(self.model, self.epsilon).full
+
+
+class Needed(NamedTuple):
+    """How many splits, or people, would decide a number 4 times in 5; None if none."""
+
+    splits: int | None
+    people: float | None
+
+    @property
+    def effort(self) -> tuple[bool, float, int]:
+        """Orders what is needed: splits, then people, then what nothing decides."""
+        is_hopeless = self == NOTHING_HELPS
+        return is_hopeless, self.people or 0.0, self.splits or 0
+
+
+NOTHING_HELPS: Final = Needed(None, None)
+
+
+class Standing(NamedTuple):
+    """One number beside its limit, and what would decide it."""
+
+    number: Checked
+    needed: Needed
+
+
+def answer_setting(
+    setting: Candidate, numbers: list[Checked], levels: Levels
+) -> SettingAnswer:
+    """The list of the setting, and why."""
+    answer = answer_of(numbers)
+    decisive = _decisive(setting, numbers, levels)
+    return SettingAnswer(
+        model=setting.model,
+        epsilon=setting.epsilon,
+        answer=answer,
+        sentence=_sentence(setting, answer, decisive),
+        n_splits=setting.panel.n_splits,
+        splits=decisive.needed.splits,
+        people=decisive.needed.people,
+        allowed=_allowed_success(setting),
+        numbers=numbers,
+    )
+
+
+def _decisive(
+    setting: Candidate, numbers: Sequence[Checked], levels: Levels
+) -> Standing:
+    """The number that the setting's sentence is about.
+
+    Where the setting holds or breaks, the number with the least margin. Where it is
+    open, one number outside decides it: the one that takes the least. If all are
+    inside, all must be decided: the one that takes the most.
+    """
+    answer = answer_of(numbers)
+    asked = [checked for checked in numbers if checked.limit is not None]
+    standings = [
+        Standing(checked, what_would_decide(setting, checked, levels))
+        for checked in sorted(asked, key=lambda checked: checked.inside)
+        if checked.answer == answer
+    ]
+    if answer != "open":
+        return standings[0]
+    standings.sort(key=lambda standing: standing.needed.effort, reverse=True)
+    outside = [
+        standing
+        for standing in standings
+        if -math.inf < standing.number.inside.errors < 0
+    ]
+    return outside[-1] if outside else standings[0]
+
+
+def what_would_decide(setting: Candidate, checked: Checked, levels: Levels) -> Needed:
+    """Splits that would decide an open number 4 times in 5; where none would, people.
+
+    The number is decided where its bound, z errors away, is on the value's side of the
+    limit. In 4 of 5 studies it is, where ``distance = (z + POWER_QUANTILE) error``, so
+    that ``wanted = (distance / (z + POWER_QUANTILE))**2`` is the variance to reach.
+    More splits lower the part of the variance above ``lasting``, and more people lower
+    all of it.
+    """
+    is_open = checked.answer == "open"
+    if not is_open or checked.value is None or checked.limit is None:
+        return NOTHING_HELPS
+    distance = abs(checked.limit - checked.value)
+    error = checked.standard_error or 0.0
+    if not distance * error > 0:
+        return NOTHING_HELPS
+
+    z = normal_quantile(levels.hold if checked.inside.errors > 0 else levels.breaks)
+    wanted = (distance / (z + POWER_QUANTILE)) ** 2
+    variance = error**2
+    lasting = _lasting_variance(setting, checked, levels)
+    n_splits = setting.panel.n_splits
+    if wanted > lasting and lasting < variance:
+        more = n_splits * (variance - lasting) / (wanted - lasting)
+        return Needed(max(math.ceil(more), n_splits + 1), None)
+
+    growth = max(1.0, variance / wanted)
+    # No release says which part of the error of what is spent falls with splits.
+    splits = math.ceil(growth * n_splits) if checked.what == SPENT else None
+    n_people = setting.panel.mean_n[_positions(setting, checked)].sum()
+    return Needed(splits, growth * float(n_people))
+
+
+def _lasting_variance(setting: Candidate, checked: Checked, levels: Levels) -> float:
+    """The part of a number's variance that more splits of the same people leave.
+
+    Accuracy is of these records, so that nothing is left. Of what is spent no release
+    says it, so all is taken.
+    """
+    if checked.what == ACCURACY:
+        return 0.0
+    variance = (checked.standard_error or 0.0) ** 2
+    if checked.what == SPENT:
+        return variance
+
+    groups = _positions(setting, checked)
+    measured = setting.measured(checked.attack or levels.attacks[0])
+    if checked.what == OUTCOMES:
+        return 100**2 * float(measured.received_lasting[groups].sum())
+    exposed = measured.exposed
+    assert exposed is not None  # it has a value
+    scale = measured.proxy.scale
+    people_part = exposure.PEOPLE_PARTS.get(scale, variances.people_part)
+    cost = np.maximum(exposed.value[groups], 0.0)
+    people = people_part(cost, exposed.n[groups])
+    return min(variance, (scale.per_success or 0.0) ** 2 * float(people.sum()))
+
+
+def _positions(setting: Candidate, checked: Checked) -> list[int]:
+    """Where the number's groups stand in the setting's arrays."""
+    return [setting.panel.group_names.index(name) for name in checked.groups]
+
+
+def _sentence(setting: Candidate, answer: Answer, decisive: Standing) -> str:
+    """Why the setting is on its list."""
+    number, needed = decisive
+    # The bound towards the limit: the lower one of an accuracy that is inside.
+    is_least = (number.what == ACCURACY) == (number.inside.errors >= 0)
+    digits = 2 if number.what == SPENT else 1
+    end = number.lower if is_least else number.upper
+    people = 0.0 if needed.people is None else needed.people
+    sentence = say(
+        "recommend",
+        _form(answer, decisive),
+        what=_subject(number),
+        value=decimals(number.value, digits),
+        bound="at least" if is_least else "at most",
+        end=decimals(end, digits),
+        limit=f"{number.limit:g}",
+        why=_lack(setting, number) if number.value is None else "",
+        splits=needed.splits,
+        people=f"{float(f'{people:.2g}'):,.0f}",
+        now=setting.panel.n_splits,
+    )
+    return capital(sentence)
+
+
+def _form(answer: Answer, decisive: Standing) -> str:
+    """Which sentence of ``words.toml`` says it."""
+    number, needed = decisive
+    if number.value is None:
+        return f"{answer}_unknown"
+    if answer == "open" and number.what == SPENT and not number.standard_error:
+        return "open_promise"
+    form = str(answer)
+    if needed.people is not None:
+        form += "_people"
+    if needed.splits is not None:
+        form += "_splits"
+    return form
+
+
+def _subject(number: Checked) -> str:
+    """What a sentence calls the number."""
+    attack = "" if number.attack is None else attack_kind(number.attack).label
+    return say("recommend", number.what, groups=listed(number.groups), attack=attack)
+
+
+def _lack(setting: Candidate, number: Checked) -> str:
+    """Why a number is not known: too few people, or the release does not give it."""
+    if number.attack is not None:
+        is_enough = setting.measured(number.attack).has_enough_records
+        if not is_enough.all():
+            few = np.array(setting.panel.group_names)[~is_enough].tolist()
+            least = exposure.LEAST_RECORDS
+            return say("recommend", "few", groups=listed(few), least=least)
+    return say("recommend", f"lacks_{number.what}")
+
+
+def _allowed_success(setting: Candidate) -> float | None:
+    """The most of 100 that an attacker who sees every step is right, by receipts."""
+    allowed = [
+        bound.allowed_advantage
+        for bound in rows_of_setting(setting.release, setting.panel)
+        if bound.allowed_advantage is not None
+    ]
+    return 50 + 100 * max(allowed) if allowed else None

@@ -1,42 +1,29 @@
 """Is the new model worse than the old one?
 
 Called by ``pcer.compare`` and ``pcer compare``; ``trend`` compares the last of several
-versions with the first.
-
-Two releases of the same attribute and groups are compared setting by setting: whose
-exposure rose, and which gap of exposures or outcomes grew, beyond chance; and how large
-a change could have been missed. Every change is about people like these. Of the same
-splits the error is estimated from how the changes vary over splits (Student's t).
-Counts do not say whether both models memorise the same people, so others are assumed
-(``measuring/contrasts``). ``python -m benchmarks.alarms comparisons`` counts false
-alarms.
+versions with the first. Settings are matched by name, each measured by one attack in
+both releases, and every change gets its error (``measuring.contrasts``), p-value,
+verdict and sentence. ``python -m benchmarks.alarms comparisons`` counts false alarms.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
 from os import PathLike
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
 from pcer.auditing.record import Result
 from pcer.auditing.sentences.telling import Axis
-from pcer.deciding.matching import (
-    Wanted,
-    matched_settings,
-    require_alike,
-    usable_inflation,
-)
+from pcer.errors import InputError
 from pcer.files import Record
 from pcer.measuring import choose_attacks, exposure
-from pcer.measuring.checks.arrays import (
-    ReleaseArrays,
-    SplitName,
-    stated_epsilon,
-)
+from pcer.measuring.checks import arrays, check_release
+from pcer.measuring.checks.arrays import ReleaseArrays, SplitName, stated_epsilon
 from pcer.measuring.choose_attacks import Match, choose_attack
 from pcer.measuring.contrasts import ChangedRows, changed_rows, joined
 from pcer.measuring.plan import Plan
@@ -47,18 +34,14 @@ from pcer.release.file import Release
 from pcer.release.panel import Panel, panels
 from pcer.release.reading import release_at
 from pcer.statistics import SIGNIFICANCE, finite_or_none, holm
-from pcer.wording import (
-    SettingName,
-    capital,
-    listed,
-    say,
-)
+from pcer.wording import SettingName, capital, listed, say, setting_called
 
 MOST_NAMED: Final = 3  # changes that a headline names
 # Difference of the shares trained on from which on the account mentions it.
 SHARES_DIFFER: Final = 0.01
 # A split by its name and the sizes of the groups' training parts.
 SplitOfSizes = tuple[SplitName, tuple[int | None, ...]]
+Wanted = str | float | Sequence[str | float] | None  # settings as users name them
 Given = Release | str | PathLike[str]  # a release, its path, or a folder that has one
 
 
@@ -229,11 +212,13 @@ def compare(
     require_alike(old, new)
     matches, left_out = matched_settings(panels(old), panels(new), settings)
     proxy = choose_attack(matches, cost)
-    changes = _setting_changes(matches, _compared(old, new, matches, proxy))
+    digest = old.provenance.data_digest
+    same_people = digest is not None and digest == new.provenance.data_digest
+    compared = _compared(old, new, matches, proxy, same_people=same_people)
+    changes = _setting_changes(matches, compared)
     verdict = ChangeVerdict.strongest(setting.verdict for setting in changes)
     if old.sha256 == new.sha256 and all(each.old == each.new for each in changes):
         verdict = ChangeVerdict.SAME_RELEASE
-    same_people = _has_same_people(old, new)
     return Changes(
         old=_compared_release(old),
         new=_compared_release(new),
@@ -251,12 +236,6 @@ def compare(
     )
 
 
-def _has_same_people(old: Release, new: Release) -> bool:
-    """Whether both releases say that they are of the same records."""
-    digest = old.provenance.data_digest
-    return digest is not None and digest == new.provenance.data_digest
-
-
 def _compared_release(release: Release) -> ComparedRelease:
     return ComparedRelease(
         title=release.title,
@@ -266,25 +245,29 @@ def _compared_release(release: Release) -> ComparedRelease:
 
 
 def _compared(
-    old: Release, new: Release, matches: Sequence[Match], proxy: AttackKind
+    old: Release,
+    new: Release,
+    matches: Sequence[Match],
+    proxy: AttackKind,
+    *,
+    same_people: bool,
 ) -> list[ChangedRows]:
     """Every match measured by one attack in both releases, and its changes."""
-    old_inflation = usable_inflation(old, "the old release")
-    new_inflation = usable_inflation(new, "the new release")
-    same_people = _has_same_people(old, new)
+    inflations = (
+        usable_inflation(old, "the old release"),
+        usable_inflation(new, "the new release"),
+    )
     compared = []
     for match in matches:
-        measured = [
-            exposure.measure_panel(
-                panel, Plan(), proxy.name, variance_inflation=variance_inflation
+        measured = []
+        for panel, inflation in zip(match, inflations, strict=True):
+            measured.append(
+                exposure.measure_panel(
+                    panel, Plan(), proxy.name, variance_inflation=inflation
+                )
             )
-            for panel, variance_inflation in zip(
-                match, (old_inflation, new_inflation), strict=True
-            )
-        ]
         common = _common_splits(match, old, new) if same_people else None
-        rows = changed_rows(measured, common, n_settings=len(matches))
-        compared.append(rows)
+        compared.append(changed_rows(measured, common, n_settings=len(matches)))
     return compared
 
 
@@ -325,34 +308,16 @@ def _setting_changes(
     columns = joined([setting.rows for setting in compared])._asdict()
     for name in ("p_worse", "p_improved"):
         columns[name] = holm(columns[f"{name}_alone"])
-    rows = _rows_with_verdicts(columns)
+    rows = zip(*columns.values(), strict=True)
+    named = (dict(zip(columns, map(finite_or_none, row), strict=True)) for row in rows)
     changes = []
     for match, setting in zip(matches, compared, strict=True):
-        changes.append(_setting_change(match, setting.n_paired, rows))
+        changes.append(_setting_change(match, setting.n_paired, named))
     return changes
 
 
-def _rows_with_verdicts(columns: Mapping[str, FloatArray]) -> Iterator[dict[str, Any]]:
-    """The numbers and the verdict of each change in turn, as fields of ``Change``."""
-    for numbers in zip(*columns.values(), strict=True):
-        row: dict[str, Any] = dict(
-            zip(columns, map(finite_or_none, numbers), strict=True)
-        )
-        row["verdict"] = _verdict(row["p_worse"], row["p_improved"])
-        yield row
-
-
-def _verdict(p_worse: float | None, p_improved: float | None) -> ChangeVerdict:
-    """What the adjusted p-values of one change show."""
-    if p_worse is not None and p_worse <= SIGNIFICANCE:
-        return ChangeVerdict.WORSE
-    if p_improved is not None and p_improved <= SIGNIFICANCE:
-        return ChangeVerdict.IMPROVED
-    return ChangeVerdict.CANNOT_BE_TOLD
-
-
 def _setting_change(
-    match: Match, n_paired: int | None, rows: Iterator[dict[str, Any]]
+    match: Match, n_paired: int | None, rows: Iterator[Mapping[str, Any]]
 ) -> SettingChange:
     """One setting's changes, which are the next of all: groups, pairs, outcomes."""
     old, new = match
@@ -375,7 +340,15 @@ def _setting_change(
 
 
 def _change(axis: Axis, groups: tuple[str, ...], row: Mapping[str, Any]) -> Change:
-    return Change(axis=axis, groups=groups, **row)
+    """One change, and what its adjusted p-values show."""
+    p_worse = row["p_worse"]
+    p_improved = row["p_improved"]
+    verdict = ChangeVerdict.CANNOT_BE_TOLD
+    if p_worse is not None and p_worse <= SIGNIFICANCE:
+        verdict = ChangeVerdict.WORSE
+    elif p_improved is not None and p_improved <= SIGNIFICANCE:
+        verdict = ChangeVerdict.IMPROVED
+    return Change(axis=axis, groups=groups, verdict=verdict, **row)
 
 
 def _headline(
@@ -385,46 +358,49 @@ def _headline(
     if verdict is ChangeVerdict.SAME_RELEASE:
         return say("compare", "same_release")
     severity = [*ChangeVerdict].index
-    by_axis = [_axis_headline(axis, settings, cost) for axis in get_args(Axis)]
-    by_axis.sort(key=lambda headline: severity(headline.verdict))
-    return " ".join(headline.sentence for headline in by_axis)
+    verdicts = {}
+    for axis in get_args(Axis):
+        rows = _changes_on(axis, settings)
+        verdicts[axis] = ChangeVerdict.strongest(row.verdict for _, row in rows)
+    axes = sorted(verdicts, key=lambda axis: severity(verdicts[axis]))
+    sentences = [_said_of(axis, verdicts[axis], settings, cost) for axis in axes]
+    return " ".join(sentences)
 
 
-class _AxisHeadline(NamedTuple):
-    """The strongest verdict on one axis, and its sentence."""
-
-    verdict: ChangeVerdict
-    sentence: str
-
-
-def _axis_headline(
-    axis: Axis, settings: Sequence[SettingChange], cost: AttackKind
-) -> _AxisHeadline:
+def _said_of(
+    axis: Axis,
+    verdict: ChangeVerdict,
+    settings: Sequence[SettingChange],
+    cost: AttackKind,
+) -> str:
     """What changed on one axis, a few changes by name; or what may have been missed."""
-    verdicts = []
-    for setting in settings:
-        verdicts += [row.verdict for row in setting.rows if row.axis == axis]
-    verdict = ChangeVerdict.strongest(verdicts)
     if verdict is ChangeVerdict.CANNOT_BE_TOLD:
         if axis == "exposure":
-            return _AxisHeadline(verdict, _missed_exposure(settings, cost))
-        return _AxisHeadline(verdict, _missed_outcomes(settings))
-    changes = []
-    for setting in settings:
-        for row in setting.rows:
-            if row.axis == axis and row.verdict is verdict:
-                changes.append(worded(row, setting.new, cost, len(settings) > 1))
+            return _missed_exposure(settings, cost)
+        return _missed_outcomes(settings)
+    changes = [
+        worded(row, setting.new, cost, len(settings) > 1)
+        for setting, row in _changes_on(axis, settings)
+        if row.verdict is verdict
+    ]
     sentence = f"{capital(verdict.words)}: {'; '.join(changes[:MOST_NAMED])}"
     if len(changes) > MOST_NAMED:
         sentence += f"; and {len(changes) - MOST_NAMED} more"
-    return _AxisHeadline(verdict, f"{sentence}.")
+    return f"{sentence}."
+
+
+def _changes_on(
+    axis: Axis, settings: Sequence[SettingChange]
+) -> list[tuple[SettingChange, Change]]:
+    """Every change on one axis, beside its setting."""
+    changes: list[tuple[SettingChange, Change]] = []
+    for setting in settings:
+        changes += [(setting, row) for row in setting.rows if row.axis == axis]
+    return changes
 
 
 def worded(row: Change, at: ComparedSetting, cost: AttackKind, several: bool) -> str:
-    """One change: an exposure that rose or fell, or a difference that grew or shrank.
-
-    Where ``several`` settings are compared, the sentence names the setting ``at``.
-    """
+    """One change; where ``several`` settings are compared, it names the setting."""
     old = row.old or 0.0
     new = row.new or 0.0
     groups = listed(row.groups)
@@ -510,3 +486,103 @@ def _account_of_shares(match: Match) -> Iterator[str]:
     )
     if abs(old - new) > SHARES_DIFFER:
         yield say("compare", "shares", old=f"{100 * old:.0f}", new=f"{100 * new:.0f}")
+
+
+# Which settings belong together, and can be compared at all
+
+
+def require_alike(old: Release, new: Release) -> None:
+    """Raise InputError unless both are of one attribute, its groups and one outcome."""
+    before = old.subject
+    after = new.subject
+    shared = {
+        "attribute": (before.attribute, after.attribute),
+        "groups": (listed(sorted(before.groups)), listed(sorted(after.groups))),
+        "outcome": (before.outcome, after.outcome),
+    }
+    for field, (theirs, own) in shared.items():
+        if theirs != own:
+            raise InputError(
+                f"two releases are compared group by group, but their {field} differ: "
+                f"the old one has {theirs}, the new one {own}.",
+                field=field,
+            )
+
+
+def usable_inflation(release: Release, name: str) -> FloatArray | None:
+    """Variance inflation (group,) or None; InputError where no test can be made."""
+    if not arrays.is_random(release):
+        raise InputError(
+            f"{name} does not say that its splits are random (training.split_kind), "
+            "which every test needs."
+        )
+    for finding in check_release(release):
+        if finding.caps_verdict:
+            raise InputError(
+                f"the counts of {name} contradict what it says of its splits, so that "
+                f"nothing can be compared: {finding.sentence}"
+            )
+    return release.kept(ReleaseArrays).variance_inflation
+
+
+def matched_settings(
+    old: Sequence[Panel], new: Sequence[Panel], settings: Wanted
+) -> tuple[list[Match], list[str]]:
+    """Settings beside each other, and names of those that only one release has."""
+    if settings is None and len(old) == len(new) == 1:
+        return [(old[0], new[0])], []
+    # What a user may call the settings, each name once.
+    old_names = [*dict.fromkeys(name_of(panel).short for panel in old)]
+    new_names = [*dict.fromkeys(name_of(panel).short for panel in new)]
+    left_out: list[str] = []
+    if settings is None:
+        wanted = [name for name in old_names if name in new_names]
+        left_out += [f"old: {name}" for name in old_names if name not in wanted]
+        left_out += [f"new: {name}" for name in new_names if name not in wanted]
+    elif isinstance(settings, str | int | float):
+        wanted = [str(settings)]
+    else:
+        wanted = [*map(str, settings)]
+    in_old = listed([repr(name) for name in old_names])
+    in_new = listed([repr(name) for name in new_names])
+    there = f"the old one has {in_old}, the new one {in_new}"
+    if not wanted:
+        raise InputError(
+            f"no setting is in both releases: {there}; name two that belong together, "
+            "such as 'A=B'."
+        )
+    matches = []
+    for text in wanted:
+        match = _match_called(text, old, new)
+        if match is None:
+            raise InputError(
+                f"the setting {text!r} is not in both releases: {there}; write one of "
+                "them, or 'A=B' for A of the old and B of the new."
+            )
+        matches.append(match)
+    return matches, left_out
+
+
+def _match_called(
+    text: str, old: Sequence[Panel], new: Sequence[Panel]
+) -> Match | None:
+    """The setting of that name in both, or A and B of "A=B".
+
+    A name may itself hold an "=", so every one of them may be where A ends.
+    """
+    readings = [(text, text)]
+    for sign in re.finditer("=", text):
+        readings.append((text[: sign.start()], text[sign.end() :]))
+    old_settings = [name_of(panel) for panel in old]
+    new_settings = [name_of(panel) for panel in new]
+    for name_in_old, name_in_new in readings:
+        old_position = setting_called(name_in_old, old_settings)
+        new_position = setting_called(name_in_new, new_settings)
+        if old_position is not None and new_position is not None:
+            return old[old_position], new[new_position]
+    return None
+
+
+def name_of(panel: Panel) -> SettingName:
+    """The name of a release's setting in print."""
+    return SettingName(panel.model, stated_epsilon(panel))

@@ -1,20 +1,15 @@
 """What could an audit show, before anything is trained?
 
 Called by ``pcer.detectable`` and ``pcer plan``, with sizes of groups or an earlier
-release.
-
-A planned study is a ``Design`` (``measuring/power``): so many people, so many splits,
-and the error of the exposure. Two questions have two errors, as in the audit. "Is
-anything memorised about these records?" meets the error of splits only where the
-exposure comes from counts, and that error falls with every further split. "Do the
-groups differ?" is about people like these, which adds an error that only more people
-lower. Power is that of the audit's tests, at the first step of Holm over its family.
+release. A planned study is a ``Design`` (``measuring.power``): so many people, so many
+splits, and the error of the exposure. Power is that of the audit's tests, at the first
+step of Holm over its family.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -30,7 +25,7 @@ from pcer.files import Record
 from pcer.measuring import choose_attacks, exposure
 from pcer.measuring.checks.arrays import ReleaseArrays, is_random, stated_epsilon
 from pcer.measuring.evidence import attack_tests, decide
-from pcer.measuring.exposure import Exposed, Measured, Pair
+from pcer.measuring.exposure import Measured, Pair
 from pcer.measuring.plan import SHARPEST, Plan
 from pcer.measuring.power import (
     FEWEST_PEOPLE,
@@ -231,10 +226,7 @@ def _require_count(**arguments: Any) -> None:
 
 
 def _require_share(**arguments: Any) -> None:
-    """Raise InputError unless every argument is None or between 0 and 1.
-
-    Only an exposure may be 0.
-    """
+    """Raise InputError unless None or between 0 and 1; only an exposure may be 0."""
     for name, value in arguments.items():
         lowest = 0.0 if name == "exposure" else math.ulp(0.0)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -324,10 +316,14 @@ def _of_release(
         raise InputError(
             "the release does not say that its splits are random, so none can plan."
         )
-    names = [facts.name for facts in release.kept(ReleaseArrays).settings]
+    arrays = release.kept(ReleaseArrays)
+    names = [facts.name for facts in arrays.settings]
     chosen = _chosen_setting(by_setting, setting, names)
     attacks = choose_attacks.deciding_attacks(by_setting, plan)
-    measured = _measured(release, plan, attacks)
+    by_cost = exposure.measure_costs(
+        by_setting, plan, variance_inflation=arrays.variance_inflation
+    )
+    measured = [by_cost[attack] for attack in attacks]
     pairs = choose_attacks.pairs_of(by_setting, plan)
     if n_settings is None:
         n_tests = _tests_of_audit(release, measured, pairs)
@@ -347,13 +343,12 @@ def _of_release(
         "cost": attacks[0],
         "n_settings": n_settings or len(names),
     }
-    return _Planned(design, _lower_exposures(first.exposed, pairs), about)
-
-
-def _lower_exposures(exposed: Exposed, pairs: Iterable[Pair]) -> dict[Pair, float]:
-    """The exposure of the less exposed group of each pair, at least 0."""
-    value = np.maximum(exposed.value, 0.0)
-    return {(i, j): float(min(value[i], value[j])) for i, j in pairs}
+    exposures = np.maximum(first.exposed.value, 0.0)
+    return _Planned(
+        design=design,
+        bases={(i, j): float(min(exposures[i], exposures[j])) for i, j in pairs},
+        about=about,
+    )
 
 
 def _chosen_setting(
@@ -369,17 +364,6 @@ def _chosen_setting(
             f"the release has no setting {setting!r}; it has {', '.join(names)}."
         )
     return chosen
-
-
-def _measured(
-    release: Release, plan: Plan, attacks: Sequence[str]
-) -> list[list[Measured]]:
-    """Every setting by each of these attacks."""
-    variance_inflation = release.kept(ReleaseArrays).variance_inflation
-    by_cost = exposure.measure_costs(
-        panels(release), plan, variance_inflation=variance_inflation
-    )
-    return [by_cost[attack] for attack in attacks]
 
 
 def _tests_of_audit(

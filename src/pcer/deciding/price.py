@@ -82,7 +82,9 @@ def price_of(settings: Sequence[Candidate]) -> Price:
                 divergences.max(axis=0), mean=len(private), dp_delta=dp_delta
             )
     price = Price(
-        **_selection_fields(fresh),
+        fresh=None if fresh is None else fresh.epsilon,
+        law=None if fresh is None else fresh.law,
+        eta=None if fresh is None else fresh.eta,
         together=together,
         n_models=n_models,
         n_without=n_without,
@@ -95,13 +97,6 @@ def price_of(settings: Sequence[Candidate]) -> Price:
 
 def _n_models(settings: Iterable[Candidate]) -> int:
     return sum(len(setting.panel.seeds) for setting in settings)
-
-
-def _selection_fields(selection: Selection | None) -> dict[str, Any]:
-    """The fields of ``Price`` that are about a fresh selection."""
-    if selection is None:
-        return {"fresh": None, "law": None, "eta": None}
-    return {"fresh": selection.epsilon, "law": selection.law, "eta": selection.eta}
 
 
 def _together(

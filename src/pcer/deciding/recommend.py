@@ -21,7 +21,6 @@ from typing import Final, Literal, NamedTuple
 
 from pcer.auditing.audit import Path
 from pcer.auditing.record import Result
-from pcer.deciding.answers import SettingAnswer, answer_setting
 from pcer.deciding.candidates import (
     ACCURACY,
     DIFFERENCE,
@@ -34,7 +33,9 @@ from pcer.deciding.candidates import (
     Checked,
     Levels,
     Margin,
+    SettingAnswer,
     answer_of,
+    answer_setting,
     candidates,
 )
 from pcer.deciding.compare import ComparedSetting
@@ -137,17 +138,24 @@ def recommend(  # noqa: PLR0913 # a front door
         answer_setting(setting, of_setting, levels)
         for setting, of_setting in zip(settings, numbers, strict=True)
     ]
-    choice = _concluded(settings, numbers)
-    chosen = answers[choice.position]
-    compared = ComparedSetting(model=chosen.model, epsilon=chosen.epsilon)
+    tied = choose(settings, numbers)
+    position = tied[0] if tied else _nearest(numbers)
+    named = ComparedSetting(
+        model=settings[position].model, epsilon=settings[position].epsilon
+    )
+    if tied:
+        headline = _headline(tied, settings, numbers)
+    else:
+        why = answers[position].sentence
+        headline = say("recommend", "none", name=named.name.full, why=why)
     return Recommendation(
-        choice=compared if choice.tied else None,
+        choice=named if tied else None,
         settings=answers,
-        nearest=None if choice.tied else compared,
+        nearest=None if tied else named,
         limits=limits,
         cost=levels.attacks[0],
-        headline=_headline(choice, settings, answers),
-        account=_account(choice, settings, levels.attacks),
+        headline=headline,
+        account=_account(tied, settings, levels.attacks),
         price=price_of(settings),
         release_sha256=[*dict.fromkeys(each.release.sha256 for each in settings)],
     )
@@ -171,10 +179,7 @@ def _limits(
 
 
 def _levels(settings: Sequence[Candidate], limits: Iterable[str]) -> Levels:
-    """Chances of an error, divided over all bounds that could hold or break in error.
-
-    Two groups are one pair, but count as two.
-    """
+    """Chances of an error, divided over all bounds; two groups count as two pairs."""
     attacks = choose_attacks.deciding_attacks(
         [setting.panel for setting in settings], Plan()
     )
@@ -254,10 +259,7 @@ def preference(setting: Candidate, numbers: Sequence[Checked]) -> Preference:
 def choose(
     settings: Sequence[Candidate], numbers: Sequence[Sequence[Checked]]
 ) -> list[int]:
-    """Positions of the settings that hold and are tied with the most accurate.
-
-    The choice comes first.
-    """
+    """Positions of those that hold and are tied with the best, the choice first."""
     holding = [
         position
         for position, of_setting in enumerate(numbers)
@@ -274,26 +276,10 @@ def choose(
     return sorted(tied, key=lambda k: preference(settings[k], numbers[k]))
 
 
-class _Choice(NamedTuple):
-    """The setting that is chosen, or comes nearest, and why it among tied ones."""
-
-    position: int
-    tied: list[int]  # the choice first; empty where none holds
-    tie_break: str = ""  # see ``_tie_break``; without a tie none
-
-
-def _concluded(
-    settings: Sequence[Candidate], numbers: Sequence[Sequence[Checked]]
-) -> _Choice:
-    """The choice among settings that hold; where none does, the nearest."""
-    tied = choose(settings, numbers)
-    if not tied:
-        nearest = max(range(len(numbers)), key=lambda k: _nearness(numbers[k]))
-        return _Choice(nearest, tied)
-    if len(tied) == 1:
-        return _Choice(tied[0], tied)
-    first, second = (preference(settings[k], numbers[k]) for k in tied[:2])
-    return _Choice(tied[0], tied, _tie_break(first, second))
+def _nearest(numbers: Sequence[Sequence[Checked]]) -> int:
+    """Position of the setting whose least margin is the largest."""
+    margins = [_nearness(of_setting) for of_setting in numbers]
+    return margins.index(max(margins))
 
 
 def _nearness(numbers: Sequence[Checked]) -> Margin:
@@ -306,34 +292,32 @@ def _nearness(numbers: Sequence[Checked]) -> Margin:
     return min(known, default=UNKNOWN_MARGIN)
 
 
-def _tie_break(first: Preference, second: Preference) -> str:
-    """What sets the choice apart from the next of the tied settings."""
-    if first.epsilon < second.epsilon:
-        return "epsilon"
-    return "spent" if first.spent < second.spent else "right"
-
-
 def _headline(
-    choice: _Choice, settings: Sequence[Candidate], answers: Sequence[SettingAnswer]
+    tied: Sequence[int],
+    settings: Sequence[Candidate],
+    numbers: Sequence[Sequence[Checked]],
 ) -> str:
-    """Which setting to train, and why; or which comes nearest."""
-    name = settings[choice.position].name.full
-    if not choice.tied:
-        why = answers[choice.position].sentence
-        return say("recommend", "none", name=name, why=why)
-    if len(choice.tied) == 1:
+    """Which setting to train, and what sets it apart from the next that is tied."""
+    name = settings[tied[0]].name.full
+    if len(tied) == 1:
         return say("recommend", "chosen", name=name)
-    why = say("recommend", f"tied_{choice.tie_break}")
-    return say("recommend", "tied", name=name, n=len(choice.tied), why=why)
+    first, second = (preference(settings[k], numbers[k]) for k in tied[:2])
+    reason = "tied_right"
+    if first.epsilon < second.epsilon:
+        reason = "tied_epsilon"
+    elif first.spent < second.spent:
+        reason = "tied_spent"
+    why = say("recommend", reason)
+    return say("recommend", "tied", name=name, n=len(tied), why=why)
 
 
 def _account(
-    choice: _Choice, settings: Sequence[Candidate], attacks: Sequence[str]
+    tied: Sequence[int], settings: Sequence[Candidate], attacks: Sequence[str]
 ) -> list[str]:
     """What is given up, and what the numbers are about."""
     account = []
-    if choice.tied and choice.position > 0:
-        account.append(_beside_first(settings[0], settings[choice.position]))
+    if tied and tied[0] > 0:
+        account.append(_beside_first(settings[0], settings[tied[0]]))
     phrases = [attack_kind(attack).phrase for attack in attacks]
     account.append(say("recommend", "about", attacks=listed(phrases)))
     return account

@@ -15,8 +15,10 @@ from pcer.deciding.compare import (
     Changes,
     Given,
     compare,
+    matched_settings,
+    name_of,
+    require_alike,
 )
-from pcer.deciding.matching import matched_settings, name_of, require_alike
 from pcer.errors import InputError
 from pcer.measuring.choose_attacks import Match, choose_attack
 from pcer.release.file import Release

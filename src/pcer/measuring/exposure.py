@@ -18,15 +18,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from pcer import metrics
 from pcer.measuring import exact, variances
 from pcer.measuring.exact import SMALLEST_P, Strata
-from pcer.measuring.plan import Plan
-from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.measuring.plan import ERROR_RATES, Plan
+from pcer.metrics import BoolArray, Counts, FloatArray, IntArray
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import GAP, AttackKind, attack_kind
 from pcer.release.panel import Panel, carried_costs
@@ -163,6 +163,15 @@ class Benefit(NamedTuple):
     n: FloatArray  # the same of both parts
 
 
+# Benefits that need the cells of a table.
+RATES: Final = {
+    "true_positive_rate": metrics.true_positive_rate,
+    "precision": metrics.precision,
+    "false_positive_rate": metrics.false_positive_rate,
+    "false_negative_rate": metrics.false_negative_rate,
+}
+
+
 def benefit_of(panel: Panel, plan: Plan) -> Benefit:
     """The plan's benefit; without a training part, the test part is all there is."""
     train = panel.train
@@ -170,15 +179,19 @@ def benefit_of(panel: Panel, plan: Plan) -> Benefit:
     if test is None or train is None or plan.benefit == "positive_rate":
         n = np.nan_to_num(panel.n_train) + panel.n_test
         return Benefit(panel.positive_rate, panel.n_test, n)
-    if plan.benefit == "true_positive_rate":
-        rate = metrics.true_positive_rate(test)
-        n_test = test.tp + test.fn
-        n_train = train.tp + train.fn
-    else:
-        rate = metrics.precision(test)
-        n_test = test.tp + test.fp
-        n_train = train.tp + train.fp
+    n_test = _denominator(test, plan)
+    n_train = _denominator(train, plan)
+    rate = RATES[plan.benefit](test)
     return Benefit(rate, n_test, n_test + np.nan_to_num(n_train))
+
+
+def _denominator(counts: Counts, plan: Plan) -> FloatArray:
+    """The records that the benefit is a share of."""
+    if plan.benefit == "precision":
+        return np.asarray(counts.tp + counts.fp)
+    if plan.benefit == "false_positive_rate":
+        return np.asarray(counts.fp + counts.tn)
+    return np.asarray(counts.tp + counts.fn)
 
 
 def strata_of(panel: Panel) -> Strata:
@@ -490,8 +503,12 @@ def _from_counts(
     covariance = np.full(len(variance_inflation), np.nan)
     if panel.test is not None:
         benefit = benefit_of(panel, plan).rate
-        is_rate = plan.benefit == "positive_rate"
-        both = variances.split_covariance(panel.test, benefit, is_rate=is_rate)
+        both = variances.split_covariance(
+            panel.test,
+            benefit,
+            is_rate=plan.benefit == "positive_rate",
+            is_error=plan.benefit in ERROR_RATES,
+        )
         covariance = both.mean(axis=0) * variance_inflation
     return _Source(
         per_split=by_split(difference - luck, panel.split),

@@ -96,7 +96,15 @@ else:
 
 # An attack by any name that outputs print; the plan has its name in files.
 Attack = Annotated[Name, AfterValidator(attack_named)]
-Benefit = Literal["positive_rate", "true_positive_rate", "precision"]
+Benefit = Literal[
+    "positive_rate",
+    "true_positive_rate",
+    "precision",
+    "false_positive_rate",
+    "false_negative_rate",
+]
+# Benefits of which less is better, whatever a positive prediction is for people.
+ERROR_RATES: Final = ("false_positive_rate", "false_negative_rate")
 LEAST_FLOOR: Final = 1e-9  # a smaller one makes ratios that no number can hold
 Floor = Annotated[float, Field(ge=LEAST_FLOOR, le=1)]
 Success = Annotated[float, Field(ge=0, le=100)]  # right answers of an attacker in 100
@@ -193,7 +201,7 @@ class Plan(Record):
         resamples: bootstrap resamples.
         null_draws: random splits drawn for the null's picture.
         rng: seed of both.
-        benefit: what a group receives.
+        benefit: what a group receives; of the two error rates, less is better.
         cost: what it pays: a cost that the release carries, or ``sharpest`` of those.
         reference_group: the group that others are compared with. Default: of two groups
             the first, of more the largest.
@@ -227,8 +235,10 @@ class Plan(Record):
     def outcome_of(self, outcome: Outcome) -> Outcome:
         """Whether more of the plan's benefit is good for people.
 
-        To be flagged rightly is never a harm.
+        To be flagged rightly is never a harm, to be judged wrongly never a benefit.
         """
+        if self.benefit in ERROR_RATES:
+            return "harm"
         return "benefit" if self.benefit == "precision" else outcome
 
     @property

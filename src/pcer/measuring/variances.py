@@ -111,17 +111,21 @@ def benefit_variance(
     return rate_variance(benefit, 1 / per_person)
 
 
-def split_covariance(test: Counts, benefit: FloatArray, *, is_rate: bool) -> FloatArray:
+def split_covariance(
+    test: Counts, benefit: FloatArray, *, is_rate: bool, is_error: bool = False
+) -> FloatArray:
     """Cov(R, c) of benefit and gap in one split: accuracy enters the gap with a minus.
 
     For the positive rate both are means over one test part: -(tp/n - R acc) / n. Else R
     is the accuracy among some of its records, the qualified or the accepted:
-    -R (1 - R) / n.
+    -R (1 - R) / n. The error among some of them has the other sign.
     """
     if is_rate:
         joint = test.tp / test.n - benefit * accuracy(test)
     else:
         joint = benefit * (1 - benefit)
+    if is_error:
+        joint = -joint
     return np.asarray(-joint / test.n)
 
 

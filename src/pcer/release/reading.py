@@ -213,3 +213,15 @@ def _part(tree: Any, name: str, *kinds: type) -> Any:
     """A part of plain objects if it is of such a kind; else an empty one."""
     part = tree.get(name) if isinstance(tree, dict) else None
     return part if isinstance(part, kinds) else kinds[0]()
+
+
+def read_releases(
+    files: Sequence[Path], allow_large: Sequence[Path] = ()
+) -> list[Release]:
+    """Releases, each within the limits unless it is allowed by name."""
+    large = {path.resolve() for path in allow_large}
+    releases = []
+    for path in files:
+        limits = None if path.resolve() in large else LIMITS
+        releases.append(read_release(path, limits=limits))
+    return releases

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pcer.cli.progress import working
+from pcer.cli.outputs import working
 from pcer.errors import InputError, PcerError
 from pcer.files import make_folder, write_files
 from pcer_studies.claims.charts import FIGURES

@@ -14,7 +14,7 @@ import typer
 
 from pcer.cli.app import Verb
 from pcer.cli.options import TRAINING, from_options, require_packages
-from pcer.cli.progress import Display, log_run, note, say, working
+from pcer.cli.outputs import Display, log_run, note, say, working
 from pcer.errors import InputError
 from pcer.files import write_files
 

@@ -144,12 +144,13 @@ def _levelling(
     else:
         mover = _moves_closer(old, new)
         old_words, new_words = of_100(old[mover], new[mover])
+        who = people_of(audit.subject.people, names[mover])
         yield telling.say(
             "advice",
             "shrinks",
             **gap,
             count="more" if new[mover] > old[mover] else "fewer",
-            who=people_of(audit.subject.people, names[mover]),
+            moved=telling.say(audit.plan.benefit, "moved", who=who),
             old=old_words,
             new=new_words,
         )
