@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pcer.attacks.ranking import rank
+from pcer.attacks.single import rank
 from pcer.attacks.sums import Groups
 from tests import reference_attacks as slow
 
