@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -121,7 +122,7 @@ def attacks(folder: Path) -> Names:
     names |= {"np": np, "scores": scores, "codes": codes, "exposure": exposure}
     names |= {
         "benefit": found.benefit[None],
-        "model": None,
+        "model": SimpleNamespace(predict=lambda x: (logits[0] >= 0).astype(int)),
         "x": data.features,
         "y": labels,
     }
