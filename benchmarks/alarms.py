@@ -67,8 +67,7 @@ from pcer.measuring.pair_tests import attack_tests
 from pcer.measuring.refutations import Alarms, alarms
 from pcer.metrics import Counts
 from pcer.release.attack_kinds import GAP
-from pcer.release.file import Release
-from pcer.release.reading import parse_release
+from pcer.release.file import Release, parse_release
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 
 AUDIT_PLAN = pcer.Plan(resamples=1_000, null_draws=1)

@@ -29,7 +29,7 @@ from pcer.auditing.record import ExposureAnswer, OutcomesAnswer, PairResult, Rat
 from pcer.cli import app as cli
 from pcer.cli.options import RunFile, read_config
 from pcer.measuring.verdict import BUDGET_VERDICTS
-from pcer.release.reading import parse_release
+from pcer.release.file import parse_release
 from tests.commands import config, passed, run, write_people
 from tests.pages import mixed_release
 

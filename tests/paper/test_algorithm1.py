@@ -11,7 +11,7 @@ import pcer
 from pcer.files import as_shown
 from pcer.paper.algorithm1 import smallest, spread
 from pcer.paper.comparisons import agreement, comparisons
-from pcer.release.reading import parse_release
+from pcer.release.file import parse_release
 from tests import reference
 from tests.auditing.made import attacked, drawn, of_rates, pooled
 

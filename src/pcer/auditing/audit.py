@@ -33,9 +33,8 @@ from pcer.measuring.verdict import strongest
 from pcer.paper.algorithm1 import as_published
 from pcer.paper.null import Null, draw_null
 from pcer.release.attack_kinds import GAP
-from pcer.release.file import Release
+from pcer.release.file import Release, releases_at
 from pcer.release.panel import panels
-from pcer.release.reading import releases_at
 
 Path = str | PathLike[str]
 

@@ -29,8 +29,13 @@ from pcer.files import as_shown, many_objects, parse_record, read_regular, read_
 from pcer.measuring.evidence import Tested
 from pcer.measuring.plan import Benefit, Plan, Policy
 from pcer.measuring.verdict import GUARDED
-from pcer.release.file import Release, release_schema
-from pcer.release.reading import LIMITS, read_release, release_files
+from pcer.release.file import (
+    LIMITS,
+    Release,
+    read_release,
+    release_files,
+    release_schema,
+)
 from pcer.report.formats.metrics import by_release
 from pcer.report.page import read_payload
 from pcer.report.tables.background import subject_name

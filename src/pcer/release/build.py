@@ -28,8 +28,7 @@ from pcer.release import disclosure
 from pcer.release.attack_kinds import attack_kind
 from pcer.release.columns import SPLITS
 from pcer.release.disclosure import Detail, Disclosure
-from pcer.release.file import FORMAT, VERSION, Release
-from pcer.release.reading import parse_release
+from pcer.release.file import FORMAT, VERSION, Release, parse_release
 from pcer.release.records import (
     Bound,
     Exposure,

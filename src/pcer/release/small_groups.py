@@ -21,8 +21,7 @@ from pcer.errors import InputError, normalised
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.columns import Coded, cross, text_of
 from pcer.release.disclosure import Disclosure
-from pcer.release.file import Release
-from pcer.release.reading import read_release
+from pcer.release.file import Release, read_release
 from pcer.release.records import require_phrases
 
 NOBODY = -1  # the group of records that are in none
