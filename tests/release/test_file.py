@@ -464,7 +464,7 @@ HOSTILE = {
         ),
         0,
     ),
-    "many runs": (lambda: json.dumps(release_of(n_seeds=15_000)), 0),
+    "many runs": (lambda: json.dumps(release_of(n_seeds=20_000)), 0),
     "runs without end": (lambda: json.dumps(release_of(n_seeds=70_000)), 2),
 }
 """Files made to be slow, and how an audit of them ends."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -41,7 +42,6 @@ from pcer.release.build import (
     RunKey,
     count_entries,
 )
-from pcer.release.records import Exposure, PooledExposure
 from pcer.release.small_groups import Attribute
 from pcer.wording import setting_name
 
@@ -63,10 +63,8 @@ def count_models(
     runs: list[CountedRun] = []
     for scores in settings:
         positive = scores.labels == 1
-        answers = scores.answers
-        for model, member, predicted in zip(
-            models, scores.member, answers, strict=True
-        ):
+        by_model = zip(models, scores.member, scores.answers, strict=True)
+        for model, member, predicted in by_model:
             entries = Entries(
                 run=np.zeros_like(scores.labels),
                 split=np.where(member, 0, 1),
@@ -122,8 +120,19 @@ def with_costs(  # noqa: PLR0913 # front door of the room
                 views, remaining, one.coins, outcome=facts.outcome, run=run
             )
         notes = [*few_split_notes(views), *weaker_notes(views, remaining)]
-        whole = replace(own, placebo=placebo, not_computed=absent)
-        released.append(_with_results(whole, remaining, notes))
+        exposures = chain(*[result.runs for result in remaining])
+        by_run = zip(own.runs, exposures, strict=True)
+        runs = [replace(run, exposure=exposure) for run, exposure in by_run]
+        rows = chain(*[result.rows for result in remaining])
+        whole = replace(
+            own,
+            runs=tuple(runs),
+            placebo=placebo,
+            pooled=list(rows),
+            not_computed=absent,
+            notes=[*own.notes, *notes],
+        )
+        released.append(whole)
     return released
 
 
@@ -144,47 +153,24 @@ def _left(attacked: Attacked, without: Collection[str]) -> Attacked:
     return replace(attacked, rows=rows, exposure=exposure)
 
 
-def _with_results(
-    counted: Counted, attacked: Sequence[Attacked], notes: Sequence[str]
-) -> Counted:
-    """The counts with what attacks found; runs are by setting, then by model."""
-    exposures: list[dict[str, dict[str, Exposure]]] = []
-    rows: list[PooledExposure] = []
-    for setting in attacked:
-        exposures += setting.runs
-        rows += setting.rows
-    runs = []
-    for run, exposure in zip(counted.runs, exposures, strict=True):
-        runs.append(replace(run, exposure=exposure))
-    return replace(
-        counted, runs=tuple(runs), pooled=rows, notes=[*counted.notes, *notes]
-    )
-
-
 def not_computed(
     settings: Sequence[SettingScores], attacked: Sequence[Attacked]
 ) -> dict[str, str]:
     """By attack, why some setting does not have it."""
+    of_scores = (Basis.MODEL, Basis.MODELS)
+    kinds = [kind for kind in ATTACK_KINDS.values() if kind.basis in of_scores]
     reasons: dict[str, str] = {}
     for setting, result in zip(settings, attacked, strict=True):
         carried = set(result.exposure)
         for by_group in result.runs:
             carried.update(*by_group.values())
         which = "" if setting.model is None else f"{setting.model}: "
-        for kind in _expected():
-            if kind.name not in carried and kind.name not in reasons:
+        for kind in kinds:
+            # TPR at a small FPR needs thousands of people in a group.
+            is_expected = kind.scale is not RATE and kind.name not in carried
+            if is_expected and kind.name not in reasons:
                 reasons[kind.name] = which + _reason(setting, kind)
     return reasons
-
-
-def _expected() -> list[AttackKind]:
-    """Attacks that every release should have.
-
-    TPR at a small FPR is not among them: it needs thousands of people in a group.
-    """
-    of_scores = (Basis.MODEL, Basis.MODELS)
-    kinds = [kind for kind in ATTACK_KINDS.values() if kind.basis in of_scores]
-    return [kind for kind in kinds if kind.scale is not RATE]
 
 
 def _reason(setting: SettingScores, kind: AttackKind) -> str:

@@ -32,6 +32,7 @@ from pcer.release.attack_kinds import AttackKind, attack_kind
 
 # Records whose models are compared at a time: memory does not grow with their number.
 BLOCK = 2048
+NO_SCORES: Final[Mapping[str, FloatArray]] = {}  # one object: views share it
 # A sum of squares below this share of its terms is rounding, not spread.
 ROUNDING = 1e-12
 EQUAL = 1e-9  # relative distance of scores that count as equal
@@ -78,7 +79,7 @@ class SettingScores:
     reference: FloatArray | None = None
     from_probabilities: bool = False
     has_probabilities: bool = True
-    own: Mapping[str, FloatArray] = field(default_factory=dict)
+    own: Mapping[str, FloatArray] = field(default_factory=lambda: NO_SCORES)
     epsilon: float = math.inf
     model: str | None = None
 

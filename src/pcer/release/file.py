@@ -86,7 +86,6 @@ class Limits:
 LIMITS: Final = Limits()
 
 
-
 class Release(Shown):
     """Per-group statistics of a family of models. Checked whole when made.
 
