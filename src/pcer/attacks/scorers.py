@@ -187,12 +187,12 @@ def scorers_by_scores(setting: SettingScores) -> list[tuple[Scores, list[Scorer]
         if setting.n_splits >= scorer.kind.least_models and not is_replaced:
             shared.setdefault(scorer.scores, []).append(scorer)
     for name in setting.own:
-        scorer = own_scorer(name)
+        scorer = _own_scorer(name)
         shared[scorer.scores] = [scorer]
     return list(shared.items())
 
 
-def own_scorer(name: str) -> Scorer:
+def _own_scorer(name: str) -> Scorer:
     """A user's own attack, by the AUC of its scores."""
     return Scorer(
         kind=attack_kind(name),
@@ -272,8 +272,7 @@ def _cut_logits(setting: SettingScores) -> Iterator[tuple[slice, FloatArray]]:
         largest = largest_log_odds(setting.logits)
     for block in record_blocks(len(setting.labels)):
         logit = single.true_label_logit(setting.logits[:, block], setting.labels[block])
-        is_cut = math.isfinite(largest)
-        yield block, np.clip(logit, -largest, largest) if is_cut else logit
+        yield block, np.clip(logit, -largest, largest)
 
 
 class Others(NamedTuple):
