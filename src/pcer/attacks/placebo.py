@@ -187,7 +187,7 @@ def pairs_of_groups(group: IntArray, n_groups: int) -> list[GroupPair]:
 
 def _p_values(
     among: Permutations, within_labels: Permutations, place: tuple[int, int]
-) -> dict[str, float | None]:
+) -> dict[str, Any]:
     """p-values of one setting and attack: groups drawn among all, and within labels."""
     return {
         "p_value": finite_or_none(among.cross_product[place]),
@@ -289,7 +289,7 @@ def _only(panel: Panel, attack: str) -> Panel:
 
 def _against_exact(
     attacked: Attacked, attack: str, n_groups: int, pair: GroupPair
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """How far differences to first order are from exact ones, in errors."""
     if attacked.coins is None or attack not in attacked.exact:
         return {}
