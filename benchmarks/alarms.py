@@ -66,8 +66,7 @@ from pcer.measuring.evidence import Alarms, Evidence, alarms, attack_tests, deci
 from pcer.measuring.exposure import measure_panel
 from pcer.metrics import Counts
 from pcer.release.attack_kinds import GAP
-from pcer.release.file import Release
-from pcer.release.reading import parse_release
+from pcer.release.file import Release, parse_release
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 
 AUDIT_PLAN = pcer.Plan(resamples=1_000, null_draws=1)

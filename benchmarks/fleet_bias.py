@@ -48,11 +48,10 @@ from sklearn.tree import DecisionTreeClassifier
 from tests.worlds.sweeps import splits
 
 from benchmarks import mean_and_error
-from benchmarks.lira import lira_scores
+from benchmarks.lira import clustered_auc, lira_scores
 from benchmarks.personal import personal_alarms
 from pcer.attacks import SettingScores, attack_models
-from pcer.attacks.lira import Others, ratio_parts, shrunk_ratio
-from pcer.attacks.pooled import clustered_auc
+from pcer.attacks.scorers import Others, ratio_parts, shrunk_ratio
 from pcer.metrics import BoolArray, FloatArray, IntArray
 
 FEATURES, TELLING, GROUP_B = 30, 5, 0.25

@@ -38,7 +38,9 @@ import numpy as np
 from benchmarks import RESULTS as FOLDER
 from benchmarks import parser_of, run_verb
 from pcer.attacks import SettingScores, attack_models
-from pcer.attacks.lira import (
+from pcer.attacks.pooled import RankedPool
+from pcer.attacks.scorers import (
+    BLOCK,
     Others,
     offline_ratio,
     other_models,
@@ -47,10 +49,10 @@ from pcer.attacks.lira import (
     shrunk_ratio,
     variance_of,
 )
-from pcer.attacks.pooled import clustered_auc
-from pcer.attacks.scorers import BLOCK
-from pcer.attacks.single import confidence_of, true_label_logit
+from pcer.attacks.single import auc_advantage, confidence_of, rank, true_label_logit
+from pcer.attacks.sums import Groups
 from pcer.metrics import BoolArray, FloatArray, quotient
+from pcer.release.panel import PooledExposures
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 
 if TYPE_CHECKING:
@@ -385,6 +387,15 @@ class Task(NamedTuple):
 
 _SHARED: dict[str, Arrays] = {}
 """What the workers inherit: the arrays of the sweep, before the pool is made."""
+
+
+def clustered_auc(scores: FloatArray, member: BoolArray) -> PooledExposures:
+    """AUC minus 1/2 of one group, averaged over models; errors clustered by record."""
+    everybody = Groups(np.zeros(scores.shape[1], dtype=np.int64), 1)
+    pool = RankedPool([everybody], len(scores))
+    for model, (score, inside) in enumerate(zip(scores, member, strict=True)):
+        pool.add(model, rank(score, inside, [everybody]), auc_advantage, score)
+    return pool.exposures(everybody)
 
 
 def measure(task: Task) -> list[dict[str, object]]:

@@ -19,7 +19,7 @@ from scipy.stats import binom, t
 
 from benchmarks import lira, parser_of, run_verb
 from benchmarks.lira import all_others, blocks
-from pcer.attacks.lira import variance_of
+from pcer.attacks.scorers import variance_of
 from pcer.attacks.single import true_label_logit
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.statistics import SIGNIFICANCE, holm

@@ -139,7 +139,7 @@ def measure_in_turn(
 def hot_spots(tree: dict[str, Any], n: int = 12) -> list[tuple[str, float]]:
     """Functions of pcer by their share of the audit's time, with what they call."""
     import pcer
-    from pcer.release.reading import parse_release
+    from pcer.release.file import parse_release
 
     release = parse_release(tree, file="x")
     profile = cProfile.Profile()
@@ -186,7 +186,7 @@ def audit() -> None:
     noisy: the times are the best of several.
     """
     import pcer
-    from pcer.release.reading import parse_release
+    from pcer.release.file import parse_release
     from pcer.report import to_report
 
     release = parse_release(full_release(), file="made up")

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from pcer.release.file import Release
-from pcer.release.reading import parse_release
+from pcer.release.file import Release, parse_release
 
 settings.register_profile("pcer", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("pcer")

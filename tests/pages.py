@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 import pcer
-from pcer.release.file import Release
-from pcer.release.reading import parse_release
+from pcer.release.file import Release, parse_release
 from tests.worlds.releases import World, simulate
 
 QUICK = pcer.Plan(resamples=60, null_draws=20)

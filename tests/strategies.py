@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from pcer.release.file import Release
-from pcer.release.reading import parse_release
+from pcer.release.file import Release, parse_release
 from tests.conftest import make_plain_release
 
 rates = st.floats(0.01, 1.0)

@@ -23,7 +23,7 @@ from pcer.files import (
     read_text,
     write_files,
 )
-from pcer.release.reading import read_release
+from pcer.release.file import read_release
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 TEXT = st.text(st.sampled_from('ab,[]{}":\\\n\té😀'))

@@ -21,8 +21,7 @@ from pcer.auditing.record import Audit, BudgetResult, strongest
 from pcer.auditing.sentences import telling
 from pcer.cli.audit import print_audits
 from pcer.measuring.plan import BUDGET_VERDICTS, GUARDED, Benefit
-from pcer.release.file import Release
-from pcer.release.reading import parse_release
+from pcer.release.file import Release, parse_release
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report
 from pcer.report.formats.latex import latex_text
 from pcer.report.formats.markdown import markdown_text

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -28,7 +29,7 @@ from pcer.auditing.record import ExposureAnswer, OutcomesAnswer, PairResult, Rat
 from pcer.cli import app as cli
 from pcer.cli.options import RunFile, read_config
 from pcer.measuring.plan import BUDGET_VERDICTS
-from pcer.release.reading import parse_release
+from pcer.release.file import parse_release
 from tests.commands import config, passed, run, write_people
 from tests.pages import mixed_release
 
@@ -121,7 +122,7 @@ def attacks(folder: Path) -> Names:
     names |= {"np": np, "scores": scores, "codes": codes, "exposure": exposure}
     names |= {
         "benefit": found.benefit[None],
-        "model": None,
+        "model": SimpleNamespace(predict=lambda x: (logits[0] >= 0).astype(int)),
         "x": data.features,
         "y": labels,
     }

@@ -19,8 +19,7 @@ from pcer.errors import InputError, OutputError, PcerError, PlanError
 from pcer.measuring.plan import Plan, Policy, Verdict
 from pcer.models import About, release_from_predictions, releases_from_predictions
 from pcer.release.disclosure import Disclosure
-from pcer.release.file import Release, write_release
-from pcer.release.reading import read_release
+from pcer.release.file import Release, read_release, write_release
 
 if TYPE_CHECKING:
     from pcer.models.estimator import release_from_estimator

@@ -3,10 +3,11 @@
 from types import SimpleNamespace
 
 import numpy as np
+from benchmarks.lira import clustered_auc
 
 from pcer.attacks import SettingScores, attack_models
-from pcer.attacks.pooled import PairedPool, Sides, clustered_auc
-from pcer.attacks.ranking import Ranked, rank
+from pcer.attacks.pooled import PairedPool, Sides
+from pcer.attacks.single import Ranked, rank
 from pcer.attacks.sums import Groups
 from pcer.release.panel import PooledExposures
 from tests.worlds.sweeps import scaled_logits, splits

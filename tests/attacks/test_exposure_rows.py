@@ -6,8 +6,6 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from benchmarks.lira import Form, lira_scores, rmia_scores
 from scipy.stats import rankdata
@@ -17,19 +15,17 @@ import pcer
 from pcer.attacks import (
     SettingScores,
     attack_models,
-    exposure_from_scores,
     exposure_rows,
     scorers,
 )
 from pcer.attacks.exposure_rows import weaker_notes, with_costs
 from pcer.attacks.single import auc_advantage, confidence_of
-from pcer.errors import InputError
 from pcer.release.attack_kinds import ATTACK_KINDS, Basis
 from pcer.release.build import Counted, CountedRun, ReleaseFacts, RunKey, build_release
 from pcer.release.file import Release
 from pcer.report.tables.tests import resolution_table
 from pcer.store.processes import run_tasks
-from tests.attacks.one_group import paired_cost, pooled_auc, ranked, rows_of, sweep
+from tests.attacks.one_group import paired_cost, pooled_auc, ranked, sweep
 
 MADE = {
     "dataset": "made",
@@ -329,63 +325,6 @@ def test_where_lira_finds_less_than_the_loss_attack_is_said():
     )
 
 
-TABLE = {
-    "score": [0.9, 0.2, 0.7, 0.4, 0.8, 0.1, 0.3],
-    "record": [11, 12, 13, 14, 15, 16, 17],
-    "group": ["x", "x", "x", "x", "y", "y", None],
-    "member": [True, False, True, False, True, False, True],
-}
-MINE = {"epsilon": 2.0, "proxy": "my_attack"}
-
-
-@pytest.mark.parametrize("library", [dict, pd.DataFrame, pl.DataFrame])
-def test_bring_your_own_scores(library):
-    rows = exposure_from_scores(library(TABLE), **MINE)
-    assert [(row.group, row.value, row.n_records) for row in rows] == [
-        ("x", 0.5, 4),
-        ("y", 0.5, 2),
-    ]
-    assert {(row.epsilon, row.proxy) for row in rows} == {(2.0, "my_attack")}
-
-
-def test_bring_your_own_scores_of_many_models():
-    """A long table of every model's scores gives the clustered numbers of the sweep."""
-    scores = remembered(epsilon=2.0)
-    model, record = np.indices(scores.member.shape)
-    names = np.array([*scores.group_names, None], dtype=object)[scores.group]
-    logit = scores.logits * (2 * scores.labels - 1)
-    columns = logit, record, names[record], scores.member, model
-    table = dict(
-        zip((*TABLE, "model"), (column.ravel() for column in columns), strict=True)
-    )
-    for row in exposure_from_scores(table, **MINE):
-        ours = rows_of(scores)["auc_advantage", row.group]
-        assert row.value == pytest.approx(ours.value, abs=1e-12)
-        assert row.standard_error == pytest.approx(ours.standard_error, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"record": [1, 1, 2, 3, 4, 5, 6]}, "appears twice for one model"),
-        ({"score": [np.nan, *TABLE["score"][1:]]}, "score must be finite"),
-        ({"member": [2, *TABLE["member"][1:]]}, "member must be True or False"),
-        ({"group": ["x"]}, "one length"),
-        ({"group": None}, "no column 'group'; it has score, record, member"),
-        ({"score": ["high"] * 7}, "score must hold numbers"),
-        ({"record": [None, *TABLE["record"][1:]]}, "record is missing in 1 records"),
-    ],
-)
-def test_bad_tables_get_one_clear_sentence(change, message):
-    table = {
-        name: column
-        for name, column in {**TABLE, **change}.items()
-        if column is not None
-    }
-    with pytest.raises(InputError, match=message):
-        exposure_from_scores(table, **MINE)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -396,6 +335,7 @@ def test_bad_tables_get_one_clear_sentence(change, message):
         ({"member": np.ones((2, 4))}, "member must be boolean"),
         ({"reference": np.zeros((1, 4))}, "reference must be finite"),
         ({"predicted": np.zeros((2, 4))}, "predicted must be boolean"),
+        ({"own": {"mine": np.zeros((1, 4))}}, "mine must be"),
     ],
 )
 def test_bad_scores_get_one_clear_sentence(change, message):

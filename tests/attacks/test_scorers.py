@@ -1,5 +1,7 @@
 """An attack is two rows, whatever it scores by: nothing else has to know of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -93,3 +95,29 @@ def test_an_attack_whose_models_are_too_few_is_not_run(monkeypatch):
     assert CALIBRATED.name not in attacked.exposure
     missing = exposure_rows.not_computed([setting], [attacked])
     assert missing[CALIBRATED.name].startswith("it needs at least 8 splits")
+
+
+def test_a_users_own_attack_gets_the_same_tests_and_may_replace_ours():
+    setting = sweep(np.random.default_rng(0), n_models=3, n_records=80)
+    scores = true_label_logit(setting.logits, setting.labels)
+    scores[:, :4] = np.nan
+    coins, _ = draw_coins([setting])
+
+    (ours,) = attack_models([setting], [coins])
+    named = replace(setting, own={"mine_auc_advantage": scores})
+    (mine,) = attack_models([named], [coins])
+    (replaced,) = attack_models([replace(setting, own={"auc_advantage": scores})])
+
+    def rows(attacked, name):
+        return [row.value for row in attacked.rows if row.proxy == name]
+
+    assert rows(mine, "auc_advantage") == rows(ours, "auc_advantage")
+    assert rows(replaced, "auc_advantage") == rows(mine, "mine_auc_advantage")
+    assert "mine_auc_advantage" in mine.coins.pooled
+    n_excluded = [one["mine_auc_advantage"].n_excluded for one in mine.runs[0].values()]
+    assert sum(n_excluded) == 4
+    bare = replace(named, has_probabilities=False)
+    assert attack_models([bare])[0].runs[0] == {
+        group: {"mine_auc_advantage": found["mine_auc_advantage"]}
+        for group, found in mine.runs[0].items()
+    }

@@ -25,8 +25,7 @@ from pcer.auditing.record import (
 from pcer.errors import InputError, PlanError
 from pcer.paper.rankings import comparisons
 from pcer.paper.records import FloorRow
-from pcer.release.file import Release
-from pcer.release.reading import parse_release
+from pcer.release.file import Release, parse_release
 from pcer.report.tables.paper import floors_table
 from tests import reference
 from tests.auditing.made import attacked, drawn, of_rates, pooled

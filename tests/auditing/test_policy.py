@@ -15,7 +15,7 @@ from pcer.cli.audit import print_audits
 from pcer.errors import InputError
 from pcer.files import parse_record
 from pcer.measuring.plan import GUARDED, RENAMED
-from pcer.release.reading import parse_release
+from pcer.release.file import parse_release
 from pcer.report import to_junit, to_latex_tables
 from tests.deciding.grid import GRID, SPLITS, released, tree
 from tests.worlds.lies import EDITS, FOREST, P_VALUES, Edit, edited, honest, sold, told

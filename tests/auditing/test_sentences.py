@@ -18,8 +18,7 @@ from pcer.auditing.record import Audit, PairResult
 from pcer.auditing.sentences import advice, cards, certainty, headline, of, telling
 from pcer.measuring.plan import Benefit
 from pcer.paper.records import Summary
-from pcer.release.file import Release
-from pcer.release.reading import parse_release
+from pcer.release.file import Release, parse_release
 from pcer.report.tables.paper import plus_minus
 from pcer.wording import bounds, decimals, signed
 from tests.auditing.made import drawn

@@ -12,7 +12,7 @@ import pytest
 
 import pcer
 from pcer.errors import printable
-from pcer.release.reading import parse_release
+from pcer.release.file import parse_release
 from pcer.report import (
     to_junit,
     to_latex_tables,

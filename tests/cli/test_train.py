@@ -15,7 +15,7 @@ import pcer
 from pcer.data import load, split
 from pcer.errors import OutputError
 from pcer.metrics import DEFAULT_SPLITS
-from pcer.release.reading import LIMITS
+from pcer.release.file import LIMITS
 from pcer.sweep import run as sweep_module
 from pcer.train import EngineFlags, TrainConfig, TrainingData, train_seeds
 from pcer.train import run as blocks
@@ -35,15 +35,15 @@ OWN = ("--label", "approved", "--positive", "yes", "--outcome", "benefit")
 
 
 def test_what_is_too_large_for_a_reader_is_written_and_said(monkeypatch, tmp_path):
-    monkeypatch.setitem(vars(LIMITS), "n_tables", 4)  # two models of two groups
+    monkeypatch.setitem(vars(LIMITS), "n_values", 200)  # two models of two groups
     sweep = (*RACE, "--budgets", "none", *QUICK, "-o", tmp_path, "--seeds")
     assert "--allow-large" not in passed(*sweep, 2).stderr
     path = tmp_path / "compas.race.release.json"
     path.unlink()
     for _ in range(2):  # the second run finds the release
         first = passed(*sweep, 3).stderr.splitlines()[0]
-        assert first.endswith("its auditor will need --allow-large.")
-    assert "holds 6 tables" in refusal("audit", path)
+        assert first.endswith("its auditor will then need --allow-large.")
+    assert "values, more than the 200" in refusal("audit", path)
     passed("audit", path, "--allow-large", path)
 
 

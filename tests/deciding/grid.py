@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from pcer.release.file import Release
-from pcer.release.reading import parse_release
+from pcer.release.file import Release, parse_release
 
 N = 2_400  # people of a group, by the records of its exposures
 TESTED = 300

@@ -25,7 +25,7 @@ from pcer.measuring.power import (
     splits_for,
 )
 from pcer.measuring.variances import people_part, record_variance
-from pcer.release.reading import parse_release
+from pcer.release.file import parse_release
 from pcer.statistics import SIGNIFICANCE
 from tests.pages import many_groups, mixed_release
 from tests.worlds.releases import World, simulate

@@ -25,8 +25,8 @@ from pcer.files import parse_json
 from pcer.measuring.plan import Benefit
 from pcer.release.build import ReleaseFacts
 from pcer.release.disclosure import Disclosure
+from pcer.release.file import parse_release
 from pcer.release.panel import carried_costs, panels
-from pcer.release.reading import parse_release
 from pcer.report import (
     to_junit,
     to_latex_tables,

@@ -13,7 +13,7 @@ from skops.card import Card
 import pcer
 from pcer.errors import printable
 from pcer.integrations.card import card_sections, to_card
-from pcer.release.reading import parse_release
+from pcer.release.file import parse_release
 from pcer.wording import setting_name
 from tests.commands import GOOD, passed, run
 from tests.pages import (

@@ -25,7 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import pcer
 from pcer.integrations import mlflow as ours
-from pcer.release.reading import parse_release
+from pcer.release.file import parse_release
 from tests.commands import passed
 from tests.pages import QUICK, ROOT, audited, many_groups
 from tests.test_pages import blocks

@@ -406,7 +406,9 @@ def test_somebody_elses_score_keeps_its_name(few_permutations):
     assert "Exposure: Their Attack (coin: 50)" in str(audit)
     assert "Their Attack" in audit._repr_html_()
     ours = swept(table, membership_score={"auc_advantage": own})
-    assert "auc_advantage" not in {row.proxy for row in ours.pooled_exposure}
+    theirs = [row.value for row in found.pooled_exposure if row.proxy == name]
+    taken = [row.value for row in ours.pooled_exposure if row.proxy == "auc_advantage"]
+    assert taken == theirs  # in place of our attack of that name
     unnamed = swept(table, membership_score=own).runs[0].groups.values()
     assert all("membership_score_auc_advantage" in one.exposure for one in unnamed)
     assert sum(one.n_excluded for one in exposure) == 1

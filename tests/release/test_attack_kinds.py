@@ -11,7 +11,7 @@ from pcer.errors import PlanError
 from pcer.paper.rankings import agreement
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import ATTACK_KINDS, Basis
-from pcer.release.reading import parse_release
+from pcer.release.file import parse_release
 from tests.worlds.releases import World, simulate
 
 ROOT = Path(__file__).parents[2]

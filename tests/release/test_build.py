@@ -27,8 +27,7 @@ from pcer.release.build import (
 )
 from pcer.release.columns import SPLITS
 from pcer.release.disclosure import Disclosure
-from pcer.release.file import write_release
-from pcer.release.reading import read_release
+from pcer.release.file import read_release, write_release
 from pcer.release.records import Exposure, PooledExposure
 from pcer.release.small_groups import Attribute
 

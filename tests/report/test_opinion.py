@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pcer
-from pcer.release.reading import parse_release
+from pcer.release.file import parse_release
 from tests.commands import passed
 from tests.pages import ROOT, hostile_audit
 from tests.test_one_voice import check_opinion

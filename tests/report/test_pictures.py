@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 import pcer
-from pcer.release.reading import parse_release
+from pcer.release.file import parse_release
 from pcer.report.pictures import axis, exposure
 from pcer.report.pictures import floors as floors_module
 from pcer.report.tables.background import least_private_first

@@ -12,7 +12,7 @@ import pytest
 import pcer
 from pcer.errors import InputError
 from pcer.files import parse_json
-from pcer.release.reading import parse_release
+from pcer.release.file import parse_release
 from pcer.report import verify
 from pcer.report.page import read_payload, script_json, to_report
 from pcer.report.verify import (

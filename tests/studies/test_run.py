@@ -15,7 +15,7 @@ import pcer_studies.run as study_run
 from pcer.cli.app import app
 from pcer.data import load, split
 from pcer.data.fetch import FOLDER_VARIABLE
-from pcer.release.reading import read_release
+from pcer.release.file import read_release
 from pcer.train import Accountant, EngineFlags, TrainConfig
 from pcer_studies import BUDGETS, Study
 from pcer_studies.protocol import CLOSEST, CLOSEST_READING

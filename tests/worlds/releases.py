@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pcer.metrics import Counts, accuracy, positive_rate
-from pcer.release.file import Release
+from pcer.release.file import Release, parse_release
 from pcer.release.panel import Panel
-from pcer.release.reading import parse_release
 
 TRAIN_SHARE = 0.7
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pcer.release.file import Release
-from pcer.release.reading import parse_release
+from pcer.release.file import Release, parse_release
 from pcer_studies import BUDGETS, CONFIGURATIONS, Configuration, Study
 from tests.worlds.releases import World, simulate
 

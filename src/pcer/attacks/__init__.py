@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pcer.attacks.attack import attack_models
-from pcer.attacks.exposure_rows import count_models, exposure_from_scores, with_costs
+from pcer.attacks.exposure_rows import count_models, with_costs
 from pcer.attacks.permutation import permutation_tests
 from pcer.attacks.placebo import check_with_coins, draw_coins, placebo_groupings
 from pcer.attacks.scorers import SettingScores
@@ -18,7 +18,6 @@ __all__ = [
     "check_with_coins",
     "count_models",
     "draw_coins",
-    "exposure_from_scores",
     "log_odds",
     "permutation_tests",
     "placebo_groupings",

@@ -4,9 +4,8 @@
 attributes at once: losses, paired differences and the scores of LiRA and RMIA do not
 depend on groups. They are computed once; only ranks and sums are taken group by group.
 
-Two kinds of attack are run. Those that rank records within a model are rows of ATTACKS
-in ``scorers``, which says how to add one. Paired attacks compare models with a record
-and models without it.
+Attacks that rank records within a model are in ``scorers``, which says how to add one.
+Paired attacks compare models with a record and models without it.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pcer.attacks import pooled, single
 from pcer.attacks.pooled import PairedPool, Pool, RankedPool, Rate
-from pcer.attacks.ranking import rank
 from pcer.attacks.scorers import (
     Scorer,
     SettingScores,
@@ -28,6 +26,7 @@ from pcer.attacks.scorers import (
     scorers_by_scores,
     true_label_confidence,
 )
+from pcer.attacks.single import rank
 from pcer.attacks.sums import Divisions, Groups
 from pcer.metrics import BoolArray, Counts, FloatArray, accuracy, positive_rate
 from pcer.release.attack_kinds import GAP, PAIRED_CONFIDENCE, PAIRED_GAP
@@ -36,7 +35,7 @@ from pcer.release.records import Exposure, PooledExposure
 from pcer.statistics import finite_or_none
 
 # What all views of the same models share.
-SHARED = ("logits", "labels", "member", "predicted", "reference")
+SHARED = ("logits", "labels", "member", "predicted", "reference", "own")
 # One model's results, by attack and group; None where there is none.
 ModelResults = dict[str, list[single.Advantage | None]]
 # The same by attack, division and group.
@@ -78,17 +77,11 @@ class View(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pools:
-    """Every attack over all models of a setting, for every attribute.
+    """Every attack over all models of a setting, for every attribute."""
 
-    Attributes:
-        ranked: attacks that rank records, with a value for some group.
-        paired: paired attacks, by name.
-        luck: (model, record) see ``pooled.luck_of``.
-    """
-
-    ranked: dict[Scorer, RankedPool]
+    ranked: dict[Scorer, RankedPool]  # those with a value for some group
     paired: dict[str, PairedPool]
-    luck: FloatArray
+    luck: FloatArray  # (model, record) see ``pooled.luck_of``
 
     @property
     def plain(self) -> dict[str, Pool]:
@@ -118,30 +111,21 @@ def attack_models(
         scores: one for each attribute; all but the groups are the same arrays.
         coins: for each attribute placebo groupings to attack as well, or None.
     """
-    _require_same_models(scores)
+    models = scores[0]
     views = []
-    for of_attribute, placebos in zip(
-        scores, coins or [None] * len(scores), strict=True
-    ):
-        groups = Groups(of_attribute.group, len(of_attribute.group_names))
-        views.append(View(of_attribute, groups, placebos))
-
-    paired, luck = _paired_pools(scores[0])
-    ranked, of_models = _ranked_pools(scores[0], views)
-    pools = Pools(ranked=ranked, paired=paired, luck=luck)
-    attacked = []
-    for view, results in zip(views, of_models, strict=True):
-        attacked.append(_attacked(view, pools, results))
-    return attacked
-
-
-def _require_same_models(scores: Sequence[SettingScores]) -> None:
-    first = scores[0]
-    for view in scores:
-        if any(getattr(view, name) is not getattr(first, name) for name in SHARED):
+    for one, placebos in zip(scores, coins or [None] * len(scores), strict=True):
+        if any(getattr(one, name) is not getattr(models, name) for name in SHARED):
             raise ValueError(
                 "All views must share their logits, labels and membership."
             )
+        groups = Groups(one.group, len(one.group_names))
+        views.append(View(one, groups, placebos))
+
+    paired, luck = _paired_pools(models)
+    ranked, of_models = _ranked_pools(models, views)
+    pools = Pools(ranked=ranked, paired=paired, luck=luck)
+    by_view = zip(views, of_models, strict=True)
+    return [_attacked(view, pools, results) for view, results in by_view]
 
 
 def _paired_pools(models: SettingScores) -> tuple[dict[str, PairedPool], FloatArray]:
@@ -182,24 +166,14 @@ def _ranked_pools(
         for model in range(len(models.member)):
             found = _add_model(added, models, scores, model)
             for view, results in zip(views, of_models, strict=True):
-                results[model] |= _results_of(view, found)
-        pools |= _with_values(added, models)
-    return pools, of_models
+                of_view = {one.kind.name: found[one][view.groups] for one in found}
+                results[model] |= of_view
+        pools |= {scorer: pool for scorer, pool in added.items() if pool.has_values}
 
-
-def _results_of(view: View, found: Found) -> ModelResults:
-    """One model's results for the groups of one attribute, by attack."""
-    return {scorer.kind.name: found[scorer][view.groups] for scorer in found}
-
-
-def _with_values(
-    pools: Mapping[Scorer, RankedPool], models: SettingScores
-) -> dict[Scorer, RankedPool]:
-    """The filled pools that have a value for some group."""
     for scorer, pool in pools.items():
         if scorer.scored is not None:
             pool.is_complete = scorer.scored(models)
-    return {scorer: pool for scorer, pool in pools.items() if pool.has_values}
+    return pools, of_models
 
 
 def _empty_pool(
@@ -227,10 +201,10 @@ def _add_model(
     for pool in pools.values():
         divisions |= dict.fromkeys(pool.found)
     ranked = rank(scores[model], models.member[model], list(divisions))
-    found = {}
-    for scorer, pool in pools.items():
-        found[scorer] = pool.add(model, ranked, scorer.statistic, scores[model])
-    return found
+    return {
+        scorer: pool.add(model, ranked, scorer.statistic, scores[model])
+        for scorer, pool in pools.items()
+    }
 
 
 def _attacked(view: View, pools: Pools, of_models: Sequence[ModelResults]) -> Attacked:
@@ -252,7 +226,7 @@ def _attacked(view: View, pools: Pools, of_models: Sequence[ModelResults]) -> At
     if view.placebos is not None:
         coins = coin_panel(models, view.placebos, pools.by_name)
     return Attacked(
-        runs=[_exposures(models.group_names, results) for results in of_models],
+        runs=[_exposures(view, results) for results in of_models],
         rows=rows,
         exposure=exposure,
         benefit=groups.by_record(benefit.value, benefit.own),
@@ -262,15 +236,24 @@ def _attacked(view: View, pools: Pools, of_models: Sequence[ModelResults]) -> At
     )
 
 
-def _exposures(
-    group_names: Sequence[str], results: ModelResults
-) -> dict[str, dict[str, Exposure]]:
+def _exposures(view: View, results: ModelResults) -> dict[str, dict[str, Exposure]]:
     """One model's ``exposure`` of a release, by group and attack."""
-    by_group: dict[str, dict[str, Exposure]] = {name: {} for name in group_names}
+    names = view.scores.group_names
+    by_group: dict[str, dict[str, Exposure]] = {name: {} for name in names}
     for attack, advantages in results.items():
-        for name, advantage in zip(group_names, advantages, strict=True):
-            if advantage is not None and math.isfinite(advantage.value):
-                by_group[name][attack] = advantage.exposure()
+        is_own = attack in view.scores.own
+        for name, n, found in zip(names, view.groups.sizes, advantages, strict=True):
+            if found is None or not math.isfinite(found.value):
+                continue
+            error = found.standard_error
+            n_scored = found.n_members + found.n_nonmembers
+            by_group[name][attack] = Exposure(
+                value=float(found.value),
+                standard_error=None if error is None else float(error),
+                n_members=found.n_members,
+                n_nonmembers=found.n_nonmembers,
+                n_excluded=int(n) - n_scored if is_own else None,
+            )
     return by_group
 
 
@@ -282,18 +265,22 @@ def _rows(view: View, pools: Pools, benefit: Rate) -> list[PooledExposure]:
     rows = []
     for k, group in enumerate(scores.group_names):
         for name, exposures in found.items():
-            if math.isfinite(exposures.value[k]):
-                row = pooled_row(
-                    exposures,
-                    k,
-                    model=scores.model,
-                    epsilon=scores.released_epsilon,
-                    group=group,
-                    proxy=name,
-                    n_excluded=int(pools.by_name[name].n_excluded(view.groups)[k]),
-                    separation=finite_or_none(separation[k]),
-                )
-                rows.append(row)
+            if not math.isfinite(exposures.value[k]):
+                continue
+            row = PooledExposure(
+                model=scores.model,
+                epsilon=scores.released_epsilon,
+                group=group,
+                proxy=name,
+                value=float(exposures.value[k]),
+                standard_error=finite_or_none(exposures.standard_error[k]),
+                null_error=finite_or_none(exposures.null_error[k]),
+                benefit_covariance=finite_or_none(exposures.benefit_covariance[k]),
+                n_records=int(exposures.n_records[k]),
+                n_excluded=int(pools.by_name[name].n_excluded(view.groups)[k]),
+                separation=finite_or_none(separation[k]),
+            )
+            rows.append(row)
     return rows
 
 
@@ -305,33 +292,20 @@ def _pooled_exposures(
     found = {}
     for name, pool in pools.by_name.items():
         found[name] = pool.exposures(view.groups, benefit)
-    if len(scores.member) == 1:
-        for scorer in pools.ranked:
-            if scorer.is_error_at_least_chance:
-                name = scorer.kind.name
-                found[name] = _with_chance_errors(found[name], scores, view.groups)
+    if len(scores.member) > 1:
+        return found
+
+    sizes = view.groups.sums(scores.member, ~scores.member)
+    least = single.error_at_chance(*sizes)
+    for scorer in pools.ranked:
+        if scorer.is_error_at_least_chance:  # see ``single.reference_advantage``
+            alone = found[scorer.kind.name]
+            found[scorer.kind.name] = replace(
+                alone,
+                standard_error=np.maximum(alone.standard_error, least),
+                null_error=np.maximum(alone.null_error, least),
+            )
     return found
-
-
-def _with_chance_errors(
-    exposures: PooledExposures, scores: SettingScores, groups: Groups
-) -> PooledExposures:
-    """One model's exposures, with errors of at least those of an AUC at chance.
-
-    See ``single.reference_advantage``.
-    """
-    least = []
-    for n_members, n_nonmembers in groups.sums(scores.member, ~scores.member).T:
-        has_both = n_members > 0 and n_nonmembers > 0
-        error = (
-            single.error_at_chance(n_members, n_nonmembers) if has_both else math.nan
-        )
-        least.append(error)
-    return replace(
-        exposures,
-        standard_error=np.maximum(exposures.standard_error, least),
-        null_error=np.maximum(exposures.null_error, least),
-    )
 
 
 def _exact(
@@ -348,18 +322,6 @@ def _exact(
     return exact
 
 
-def pooled_row(exposures: PooledExposures, k: int, **key: Any) -> PooledExposure:
-    """The exposure of group ``k`` as a row of a release; ``key`` names its fields."""
-    return PooledExposure(
-        value=float(exposures.value[k]),
-        standard_error=finite_or_none(exposures.standard_error[k]),
-        null_error=finite_or_none(exposures.null_error[k]),
-        benefit_covariance=finite_or_none(exposures.benefit_covariance[k]),
-        n_records=int(exposures.n_records[k]),
-        **key,
-    )
-
-
 def coin_panel(
     models: SettingScores, coins: Divisions, costs: Mapping[str, Pool]
 ) -> Panel:
@@ -369,7 +331,11 @@ def coin_panel(
     benefit, _ = pooled.record_rates(
         models.answers, models.labels, models.member, coins.whole
     )
-    exposures = {name: pool.exposures(coins, benefit) for name, pool in costs.items()}
+    exposed = {}
+    for name, pool in costs.items():
+        exposures = pool.exposures(coins, benefit)
+        if np.isfinite(exposures.value).any():
+            exposed[name] = exposures
     return Panel(
         epsilon=models.epsilon,
         model=models.model,
@@ -384,9 +350,7 @@ def coin_panel(
         n_train=train.n,
         n_test=test.n,
         exposure={},
-        pooled={
-            name: one for name, one in exposures.items() if np.isfinite(one.value).any()
-        },
+        pooled=exposed,
     )
 
 

@@ -1,7 +1,7 @@
 """How do models' scores become the exposure rows of a release, for any kind of model?
 
 Sweeps, fitted estimators, predictions and tables all come here (``with_costs``), so
-that all give the same attacks, and anybody's own scores (``exposure_from_scores``).
+that all give the same attacks. A user's own scores are part of ``SettingScores``.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from itertools import chain
 
 import numpy as np
 
-from pcer.attacks.attack import Attacked, attack_models, pooled_row
-from pcer.attacks.lira import LEAST_MODELS
+from pcer.attacks.attack import Attacked, attack_models
 from pcer.attacks.placebo import (
     CHECKING,
     Drawn,
@@ -23,16 +22,15 @@ from pcer.attacks.placebo import (
     draw_coins,
     one_by_one,
 )
-from pcer.attacks.pooled import clustered_auc
 from pcer.attacks.scorers import SettingScores
-from pcer.errors import InputError
-from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import (
     ATTACK_KINDS,
     AUC_ADVANTAGE,
     LIRA,
     PAIRED_GAP,
     RATE,
+    SHADOWS,
     AttackKind,
     Basis,
 )
@@ -44,8 +42,6 @@ from pcer.release.build import (
     RunKey,
     count_entries,
 )
-from pcer.release.columns import column_of, named_columns, numbers_of, required_column
-from pcer.release.records import Exposure, PooledExposure
 from pcer.release.small_groups import Attribute
 from pcer.wording import setting_name
 
@@ -53,8 +49,6 @@ PLACEBO = "placebo"  # the name of the made-up-groups check in ``not_computed``
 # LiRA must be weaker than the loss attack by this many errors before a note says so.
 WEAKER = 3.0
 MOST_NAMED = 5  # groups and settings that a note names
-
-Result = TypeVar("Result")
 
 
 def count_models(
@@ -69,10 +63,8 @@ def count_models(
     runs: list[CountedRun] = []
     for scores in settings:
         positive = scores.labels == 1
-        answers = scores.answers
-        for model, member, predicted in zip(
-            models, scores.member, answers, strict=True
-        ):
+        by_model = zip(models, scores.member, scores.answers, strict=True)
+        for model, member, predicted in by_model:
             entries = Entries(
                 run=np.zeros_like(scores.labels),
                 split=np.where(member, 0, 1),
@@ -104,7 +96,7 @@ def with_costs(  # noqa: PLR0913 # front door of the room
         facts: how the splits were drawn, and whether a positive prediction helps or
             harms.
         no_coin: why no placebo groups can be drawn; empty where they can.
-        without: attacks that the release has from elsewhere.
+        without: attacks that no row over several models is wanted of.
         run: calls tasks, perhaps in parallel, and gives their results in order.
         on_step: called with the name of each step after the attacks.
     """
@@ -128,8 +120,19 @@ def with_costs(  # noqa: PLR0913 # front door of the room
                 views, remaining, one.coins, outcome=facts.outcome, run=run
             )
         notes = [*few_split_notes(views), *weaker_notes(views, remaining)]
-        whole = replace(own, placebo=placebo, not_computed=absent)
-        released.append(_with_results(whole, remaining, notes))
+        exposures = chain(*[result.runs for result in remaining])
+        by_run = zip(own.runs, exposures, strict=True)
+        runs = [replace(run, exposure=exposure) for run, exposure in by_run]
+        rows = chain(*[result.rows for result in remaining])
+        whole = replace(
+            own,
+            runs=tuple(runs),
+            placebo=placebo,
+            pooled=list(rows),
+            not_computed=absent,
+            notes=[*own.notes, *notes],
+        )
+        released.append(whole)
     return released
 
 
@@ -143,63 +146,31 @@ def _drawn(views: Sequence[SettingScores], facts: ReleaseFacts, no_coin: str) ->
 
 
 def _left(attacked: Attacked, without: Collection[str]) -> Attacked:
-    """The results of one setting, without those of some attacks."""
-    runs = []
-    for by_group in attacked.runs:
-        runs.append({name: _less(found, without) for name, found in by_group.items()})
-    return replace(
-        attacked,
-        runs=runs,
-        rows=[row for row in attacked.rows if row.proxy not in without],
-        exposure=_less(attacked.exposure, without),
-    )
-
-
-def _less(by_attack: dict[str, Result], without: Collection[str]) -> dict[str, Result]:
-    return {name: one for name, one in by_attack.items() if name not in without}
-
-
-def _with_results(
-    counted: Counted, attacked: Sequence[Attacked], notes: Sequence[str]
-) -> Counted:
-    """The counts with what attacks found; runs are by setting, then by model."""
-    exposures: list[dict[str, dict[str, Exposure]]] = []
-    rows: list[PooledExposure] = []
-    for setting in attacked:
-        exposures += setting.runs
-        rows += setting.rows
-    runs = []
-    for run, exposure in zip(counted.runs, exposures, strict=True):
-        runs.append(replace(run, exposure=exposure))
-    return replace(
-        counted, runs=tuple(runs), pooled=rows, notes=[*counted.notes, *notes]
-    )
+    """The results of one setting over all its models, without those of some attacks."""
+    rows = [row for row in attacked.rows if row.proxy not in without]
+    remaining = [name for name in attacked.exposure if name not in without]
+    exposure = {name: attacked.exposure[name] for name in remaining}
+    return replace(attacked, rows=rows, exposure=exposure)
 
 
 def not_computed(
     settings: Sequence[SettingScores], attacked: Sequence[Attacked]
 ) -> dict[str, str]:
     """By attack, why some setting does not have it."""
+    of_scores = (Basis.MODEL, Basis.MODELS)
+    kinds = [kind for kind in ATTACK_KINDS.values() if kind.basis in of_scores]
     reasons: dict[str, str] = {}
     for setting, result in zip(settings, attacked, strict=True):
         carried = set(result.exposure)
         for by_group in result.runs:
             carried.update(*by_group.values())
         which = "" if setting.model is None else f"{setting.model}: "
-        for kind in _expected():
-            if kind.name not in carried and kind.name not in reasons:
+        for kind in kinds:
+            # TPR at a small FPR needs thousands of people in a group.
+            is_expected = kind.scale is not RATE and kind.name not in carried
+            if is_expected and kind.name not in reasons:
                 reasons[kind.name] = which + _reason(setting, kind)
     return reasons
-
-
-def _expected() -> list[AttackKind]:
-    """Attacks that every release should have.
-
-    TPR at a small FPR is not among them: it needs thousands of people in a group.
-    """
-    of_scores = (Basis.MODEL, Basis.MODELS)
-    kinds = [kind for kind in ATTACK_KINDS.values() if kind.basis in of_scores]
-    return [kind for kind in kinds if kind.scale is not RATE]
 
 
 def _reason(setting: SettingScores, kind: AttackKind) -> str:
@@ -221,10 +192,10 @@ def _reason(setting: SettingScores, kind: AttackKind) -> str:
 
 def few_split_notes(settings: Sequence[SettingScores]) -> list[str]:
     """A note for each number of splits that is too small for LiRA and RMIA."""
-    few = {view.n_splits: None for view in settings if view.n_splits < LEAST_MODELS}
+    few = {view.n_splits: None for view in settings if view.n_splits < SHADOWS}
     return [
-        f"LiRA and RMIA need at least {LEAST_MODELS} splits per budget and there are "
-        f"{n}; they were not run."
+        f"LiRA and RMIA need at least {SHADOWS} splits per budget and there are {n}; "
+        "they were not run."
         for n in few
     ]
 
@@ -263,104 +234,3 @@ def _weaker_groups(setting: SettingScores, difference: FloatArray) -> list[str]:
             where = setting_name(setting.model, setting.released_epsilon)
             weaker.append(f"{name!r} at {where} (by {mean:.3f} ± {error:.3f})")
     return weaker
-
-
-def exposure_from_scores(
-    table: Any, *, epsilon: float, proxy: str
-) -> list[PooledExposure]:
-    """Turn the scores of any attack tool into rows of ``pooled_exposure``, by group.
-
-    The value is AUC minus 1/2, averaged over the models, with an error clustered by
-    record.
-
-    Args:
-        table: a dataframe of any library, or a dict of columns, with the columns
-            ``record``, ``group`` (records without one are left out), ``member`` (True
-            or 1 for those the model was trained on) and ``score`` (higher means more
-            likely a member). For several models also ``model``, with one row for each
-            record and model.
-        epsilon: the budget; infinite without differential privacy.
-        proxy: the name of the attack in the release.
-
-    >>> table = {"record": "abcd", "group": "xxyy", "member": [1, 0, 1, 0]}
-    >>> table["score"] = [3, 1, 2, 1]
-    >>> [row.value for row in exposure_from_scores(table, epsilon=1.0, proxy="mine")]
-    [0.5, 0.5]
-    """
-    rows = _score_rows(table)
-    released = []
-    for k, name in enumerate(rows.group_names):
-        scores, member = _by_model(rows, rows.group == k)
-        exposures = clustered_auc(scores, member)
-        if not math.isfinite(exposures.value[0]):
-            continue
-        row = pooled_row(
-            exposures,
-            0,
-            epsilon=None if math.isinf(epsilon) else epsilon,
-            group=name,
-            proxy=proxy,
-            n_excluded=int(np.isnan(scores).any(axis=0).sum()),
-        )
-        released.append(row)
-    return released
-
-
-class ScoreRows(NamedTuple):
-    """A long table of scores: a row for each record and model, arrays over the row."""
-
-    record: IntArray
-    group: IntArray  # -1 for none
-    group_names: list[str]
-    member: FloatArray  # 1 for those that the model was trained on, else 0
-    score: FloatArray
-    model: IntArray
-
-
-def _score_rows(table: Any) -> ScoreRows:
-    """The columns of a user's table of scores, checked."""
-    columns = named_columns(table, None)
-    for name in ("record", "group", "member", "score"):
-        if name not in columns:
-            raise InputError(
-                f"The table of scores has no column {name!r}; it has "
-                f"{', '.join(columns)}: rename it."
-            )
-    record = required_column(columns["record"], name="record").codes
-    group = column_of(columns["group"], "group")
-    score = numbers_of(columns["score"], len(record), name="score")
-    member = numbers_of(columns["member"], len(record), name="member")
-    model = np.zeros(len(record), dtype=np.int64)
-    if "model" in columns:
-        model = required_column(columns["model"], name="model").codes
-
-    lengths = {len(column) for column in (record, group.codes, score, member, model)}
-    if len(lengths) > 1:
-        raise InputError(
-            f"All columns must have one length, but they have {sorted(lengths)}."
-        )
-    if not np.isfinite(score).all():
-        raise InputError(
-            "score must be finite, but some are not; leave those records out."
-        )
-    if not np.isin(member, (0, 1)).all():
-        raise InputError(
-            "member must be True or False (1 or 0) for every record; recode it."
-        )
-    return ScoreRows(record, group.codes, group.names, member, score, model)
-
-
-def _by_model(rows: ScoreRows, chosen: BoolArray) -> tuple[FloatArray, BoolArray]:
-    """(model, record) scores of the chosen rows, NaN where none is; and members."""
-    models, row = np.unique(rows.model[chosen], return_inverse=True)
-    records, place = np.unique(rows.record[chosen], return_inverse=True)
-    scores = np.full((len(models), len(records)), np.nan)
-    member = np.zeros(scores.shape, dtype=bool)
-    scores[row, place] = rows.score[chosen]
-    member[row, place] = rows.member[chosen] == 1
-    if int(np.isfinite(scores).sum()) < int(chosen.sum()):
-        raise InputError(
-            "A record appears twice for one model; give every model its own name in a "
-            "column model."
-        )
-    return scores, member

@@ -2,13 +2,9 @@
 
 ``placebo`` calls ``permutation_tests`` for every pair of groups. If an attribute has
 nothing to do with memorisation or outcomes, every division of the same records into
-groups of these sizes is as likely as the real one.
-
-Each record has one number per setting and attack, whose group mean is the exposure that
-is audited (``Groups.by_record``), and one for the benefit. Differences are studentised,
-so that for large groups the test is valid even if they differ in spread; it is exact up
-to second order, since a record's number is taken within its real group. Luck that all
-models share cancels.
+groups of these sizes is as likely as the real one. Differences are studentised, so that
+for large groups the test is valid even if they differ in spread; it is exact up to
+second order, since a record's number is taken within its real group.
 """
 
 from __future__ import annotations
@@ -162,10 +158,7 @@ def _drawn_sums(
 
 
 class Means(NamedTuple):
-    """One side's mean exposure and benefit, variances and covariance of both means.
-
-    Arrays are (draw, setting, attack), or alike for all attacks.
-    """
+    """One side's means (draw, setting, attack; or alike for all attacks)."""
 
     exposure: FloatArray
     exposure_variance: FloatArray
@@ -232,9 +225,8 @@ def _in_errors(difference: FloatArray, variance: FloatArray) -> FloatArray:
 def step_down(distances: FloatArray, is_given: BoolArray) -> FloatArray:
     """Adjusted p-values of a family by the step-down maximum of Westfall and Young.
 
-    Args:
-        distances: (draw, test) statistics, the first draw being the real one.
-        is_given: (test,) which tests there are; others get NaN.
+    ``distances`` are (draw, test) statistics, the first draw being the real one;
+    ``is_given`` (test,) says which tests there are. Others get NaN.
     """
     adjusted = np.full(len(is_given), np.nan)
     family = np.flatnonzero(is_given)

@@ -1,15 +1,11 @@
 """How often do made-up groups raise an alarm, and what do permutation tests say?
 
-``exposure_rows`` draws placebo groupings (``draw_coins``), has them attacked with the
-real one, and gets the rows of ``placebo`` from ``check_with_coins``.
-
-Two hundred placebo groupings of the same sizes are drawn at random, and each goes
-through the audit's tests, for every setting and attack. Since they mean nothing, every
-alarm is false. For double disadvantage only exposures are drawn at random; the real
-groups keep their outcomes, whose difference may be real.
-
-Everything follows from the records, the models and a fixed seed: no clock, number of
-processes or name of a group changes a draw.
+``exposure_rows`` draws placebo groupings of the same sizes (``draw_coins``), has them
+attacked with the real one, and gets the rows of ``placebo`` from ``check_with_coins``.
+Each goes through the audit's tests, for every setting and attack; since they mean
+nothing, every alarm is false. For double disadvantage only exposures are drawn: the
+real groups keep their outcomes, whose difference may be real. Draws follow from the
+records, the models and a fixed seed alone.
 """
 
 from __future__ import annotations
@@ -26,7 +22,7 @@ from pcer.attacks.attack import Attacked
 from pcer.attacks.permutation import DRAWS, SEED, Permutations, permutation_tests
 from pcer.attacks.scorers import SettingScores
 from pcer.attacks.sums import Divisions
-from pcer.measuring.evidence import alarms
+from pcer.measuring.evidence import alarms as alarms_of
 from pcer.measuring.plan import Plan
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.panel import Panel
@@ -82,8 +78,7 @@ def draw_coins(scores: Sequence[SettingScores], *, n_draws: int = PLACEBOS) -> D
 
     Scores are of every setting, all beside the same attribute. A release has no group
     that is empty in a part of a split, so such groupings are drawn again; between 100
-    and ``n_draws`` are given. How many are attacked exactly follows from the number of
-    records, models and settings.
+    and ``n_draws`` are given.
     """
     group = scores[0].group
     n_groups = len(scores[0].group_names)
@@ -155,10 +150,12 @@ def check_with_coins(
     first = settings[0]
     pairs = pairs_of_groups(first.group, len(first.group_names))
     attacks = _attacks(attacked)
-    permutations = _permutation_tasks(first, attacked, pairs, n_permutations)
-    audits = _alarm_tasks(attacked, coins, pairs, outcome)
-    results = list(run([*permutations, *audits]))
-    checks = Checks.of(results, len(pairs))
+    tasks = _permutation_tasks(first, attacked, pairs, n_permutations)
+    tasks += _alarm_tasks(attacked, coins, pairs, outcome)
+    results = list(run(tasks))
+    among = results[: len(pairs)]
+    within_labels = results[len(pairs) : 2 * len(pairs)]
+    alarms = results[2 * len(pairs) :]
 
     rows = []
     for s, a, p in np.ndindex(len(settings), len(attacks), len(pairs)):
@@ -166,7 +163,6 @@ def check_with_coins(
         attack = attacks[a]
         if attack not in attacked[s].exposure:
             continue
-        exact = _against_exact(attacked[s], attack, coins.n_groups, pairs[p])
         row = Placebo(
             model=setting.model,
             epsilon=setting.released_epsilon,
@@ -174,9 +170,9 @@ def check_with_coins(
             groups=[setting.group_names[k] for k in pairs[p]],
             n_draws=len(coins),
             n_permutations=n_permutations,
-            n_exact=exact.n,
-            exact_difference=exact.difference,
-            **checks.numbers(s, a, p),
+            **_against_exact(attacked[s], attack, coins.n_groups, pairs[p]),
+            **_p_values(among[p], within_labels[p], (s, a)),
+            **{name: int(count[s, p]) for name, count in alarms[a].items()},
         )
         rows.append(row)
     return rows
@@ -189,35 +185,16 @@ def pairs_of_groups(group: IntArray, n_groups: int) -> list[GroupPair]:
     return [(reference, other) for other in range(n_groups) if other != reference]
 
 
-class Checks(NamedTuple):
-    """What all tasks of one attribute found."""
-
-    among: Sequence[Permutations]  # by pair, groups drawn among everybody
-    within_labels: Sequence[Permutations]  # by pair, groups drawn within labels
-    alarms: Sequence[dict[str, IntArray]]  # by attack: (setting, pair) counts by field
-
-    @classmethod
-    def of(cls, results: Sequence[Any], n_pairs: int) -> Checks:
-        """Results in the order of the tasks, see the two functions that make these."""
-        return cls(
-            among=results[:n_pairs],
-            within_labels=results[n_pairs : 2 * n_pairs],
-            alarms=results[2 * n_pairs :],
-        )
-
-    def numbers(self, setting: int, attack: int, pair: int) -> dict[str, Any]:
-        """The fields of ``Placebo`` of one setting, attack and pair, by position."""
-        among = self.among[pair]
-        within = self.within_labels[pair]
-        place = (setting, attack)
-        counts = self.alarms[attack]
-        return {
-            "p_value": finite_or_none(among.cross_product[place]),
-            "p_value_within_labels": finite_or_none(within.cross_product[place]),
-            "exposure_p_value": finite_or_none(among.exposure[place]),
-            "exposure_p_value_within_labels": finite_or_none(within.exposure[place]),
-            **{name: int(count[setting, pair]) for name, count in counts.items()},
-        }
+def _p_values(
+    among: Permutations, within_labels: Permutations, place: tuple[int, int]
+) -> dict[str, Any]:
+    """p-values of one setting and attack: groups drawn among all, and within labels."""
+    return {
+        "p_value": finite_or_none(among.cross_product[place]),
+        "p_value_within_labels": finite_or_none(within_labels.cross_product[place]),
+        "exposure_p_value": finite_or_none(among.exposure[place]),
+        "exposure_p_value_within_labels": finite_or_none(within_labels.exposure[place]),
+    }
 
 
 def _attacks(attacked: Sequence[Attacked]) -> list[str]:
@@ -286,9 +263,9 @@ def _count_alarms(
     with_real_benefits = []
     for panel, rate in zip(with_coins, rates, strict=True):
         with_real_benefits.append(replace(panel, positive_rate=np.tile(rate, n_draws)))
-    alarms_of = partial(alarms, cost=attack, outcome=outcome, n_families=n_draws)
-    coin = alarms_of(with_coins, families, Plan())
-    real = alarms_of(with_real_benefits, families, Plan())
+    by_attack = partial(alarms_of, cost=attack, outcome=outcome, n_families=n_draws)
+    coin = by_attack(with_coins, families, Plan())
+    real = by_attack(with_real_benefits, families, Plan())
 
     shape = (len(panels), n_draws, len(families) // n_draws)
     either = coin.exposures_differ | coin.ratios_differ
@@ -310,19 +287,12 @@ def _only(panel: Panel, attack: str) -> Panel:
     return replace(panel, pooled=pooled, train=None, test=None)
 
 
-class AgainstExact(NamedTuple):
-    """How far first-order numbers of placebo groupings are from exact ones."""
-
-    n: int | None  # groupings that were attacked exactly; None for none
-    difference: float | None  # root mean square, in errors
-
-
 def _against_exact(
     attacked: Attacked, attack: str, n_groups: int, pair: GroupPair
-) -> AgainstExact:
-    """Differences of a pair over their errors, to first order and exactly."""
+) -> dict[str, Any]:
+    """How far differences to first order are from exact ones, in errors."""
     if attacked.coins is None or attack not in attacked.exact:
-        return AgainstExact(None, None)
+        return {}
     exact = attacked.exact[attack]
     quick = attacked.coins.pooled[attack]
     values = np.stack([division.value for division in exact])
@@ -337,8 +307,8 @@ def _against_exact(
         off = first_order - in_full
     off = off[np.isfinite(off)]
     if not off.size:
-        return AgainstExact(None, None)
-    return AgainstExact(len(off), float(np.sqrt((off**2).mean())))
+        return {}
+    return {"n_exact": len(off), "exact_difference": float(np.sqrt((off**2).mean()))}
 
 
 def _in_errors(value: FloatArray, error: FloatArray, pair: GroupPair) -> FloatArray:

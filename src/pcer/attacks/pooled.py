@@ -1,20 +1,16 @@
 """What does one attack find over all models of a setting, and with which errors?
 
-``attack`` fills a pool for every attack. A pooled exposure is about people like these,
-so its error has two parts. Records: a record is in all models, so its influence is
-summed over them before it is squared. Models: one that memorises more exposes all of
-its records; variation between models beyond their records is added and never subtracted
-(two-way clusters, after Cameron, Gelbach and Miller), with Student's correction for few
-models (``people_variance``). If nothing is memorised, only records count
-(``null_error``). A record's influence on the exposure and on its group's benefit gives
-their covariance. Training on one record changes predictions for others, which no error
-here contains; whether two groups share that is measured (``separation``).
+``attack`` fills a pool for every attack. A pooled exposure is about people like these.
+A record is in all models, so its influence is summed over them before it is squared;
+what models vary beyond their records is added, never subtracted (two-way clusters,
+after Cameron, Gelbach and Miller; ``people_variance``). If nothing is memorised, only
+records count (``null_error``). Training on one record changes predictions for others,
+which no error here contains; whether groups share that is measured (``separation``).
 
 Placebo groups are not attacked one by one: every number is (nearly) a sum over a
 group's records, and sums over many groups are one product (``Divisions``). Paired
-attacks are exact. Attacks that rank records within a model are taken to first order:
-each record's influence among everybody is summed over the group, which differs from
-ranks within the group by about 1 over its size.
+attacks are exact. Attacks that rank records are taken to first order: influences among
+everybody are summed over the group, off by about 1 over its size.
 """
 
 from __future__ import annotations
@@ -28,8 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from pcer.attacks.ranking import Ranked, rank
-from pcer.attacks.single import Advantage, Attack, auc_advantage
+from pcer.attacks.single import Advantage, Attack, Ranked
 from pcer.attacks.sums import Divisions, Groups
 from pcer.metrics import BoolArray, FloatArray, IntArray, quotient
 from pcer.release.panel import PooledExposures
@@ -57,13 +52,10 @@ class Variances(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """(model, group) rates, NaN where unknown, and (record,) influences.
+    """Rates of groups, and what records do to them."""
 
-    A record's influence is on its group's mean over the models.
-    """
-
-    by_model: FloatArray
-    own: FloatArray
+    by_model: FloatArray  # (model, group) rates, NaN where unknown
+    own: FloatArray  # (record,) influence on its group's mean over the models
 
     @property
     def value(self) -> FloatArray:
@@ -87,8 +79,8 @@ class Moments(NamedTuple):
 class Pool(ABC):
     """Collects one attack over all models of a setting."""
 
-    is_scored: BoolArray
-    is_complete: BoolArray
+    is_scored: BoolArray  # (record,) whether some model scores it
+    is_complete: BoolArray  # (record,) whether every model does
 
     @abstractmethod
     def numbers(self, groups: Groups) -> tuple[FloatArray, FloatArray]:
@@ -115,14 +107,10 @@ class Pool(ABC):
     def exposures(self, sets: Sets, benefit: Rate = NO_RATE) -> PooledExposures:
         """The exposure of every set, with errors for normal intervals.
 
-        With n records whose influences are x, and influences y on the benefit, the
-        variance by records is (mean(x^2) - mean(x)^2)/(n - 1), and the covariance with
-        the benefit (sum(x y) - mean(x) sum(y))/size/(n - 1). No error is below that of
-        one record at chance, |value|/n; a single record has none.
-
-        Args:
-            sets: groups, or placebo groups.
-            benefit: of ``sets.whole``.
+        With n records whose influences are x, and influences y on the benefit (that of
+        ``sets.whole``), the variance by records is (mean(x^2) - mean(x)^2)/(n - 1), and
+        the covariance with the benefit (sum(x y) - mean(x) sum(y))/size/(n - 1). No
+        error is below that of one record at chance, |value|/n; a single one has none.
         """
         base, influence = self.numbers(sets.whole)
         n, mean, of_records, covariance = self._moments(sets, influence, benefit)
@@ -167,11 +155,10 @@ def people_variance(
     of_both: FloatArray,
     n_models: IntArray | int,
 ) -> FloatArray:
-    """Variance by records and models, less what both count; at least that by records.
+    """Variance by records and models, less what both count: max(r, r - b + w m).
 
-    max(r, r - b + w m), with r by records, m by models and b by both. The models' part
-    comes from few models, so its weight w is the square of Student's quantile over the
-    normal one: intervals then cover at least as often as they claim (Banerjee 1960).
+    The models' part comes from few models, so its weight w is the square of Student's
+    quantile over the normal one: intervals then cover as they claim (Banerjee 1960).
     """
     several = np.atleast_1d(n_models)
     normal = interval_quantile(1 - SIGNIFICANCE)
@@ -181,19 +168,14 @@ def people_variance(
 
 
 class RankedPool(Pool):
-    """An attack that ranks records within each model.
-
-    Attributes:
-        found: by division, values and variances (2, model, group).
-        is_scored: (record,) whether some model scores it.
-        is_complete: (record,) whether every model does.
-    """
+    """An attack that ranks records within each model."""
 
     def __init__(
         self, divisions: Sequence[Groups], n_models: int, whole: Sequence[Groups] = ()
     ) -> None:
         """Divisions to attack, and everybody in placebo groupings as one group."""
         n = len(divisions[0].codes)
+        # By division, values and variances (2, model, group).
         self.found: dict[Groups, FloatArray] = {}
         for groups in (*divisions, *whole):
             self.found[groups] = np.full((2, n_models, groups.n), np.nan)
@@ -229,10 +211,8 @@ class RankedPool(Pool):
             parts = self._parts[groups][model % len(self._parts[groups])]
             for k, advantage in enumerate(advantages):
                 if advantage is not None and advantage.parts is not None:
-                    self.found[groups][:, model, k] = (
-                        advantage.value,
-                        advantage.variance,
-                    )
+                    numbers = (advantage.value, advantage.variance)
+                    self.found[groups][:, model, k] = numbers
                     parts[ranked[groups][k].order] += advantage.parts
         return results
 
@@ -261,15 +241,6 @@ class RankedPool(Pool):
         )
 
 
-def clustered_auc(scores: FloatArray, member: BoolArray) -> PooledExposures:
-    """AUC minus 1/2 of one group, averaged over models; errors clustered by record."""
-    everybody = Groups(np.zeros(scores.shape[1], dtype=np.int64), 1)
-    pool = RankedPool([everybody], len(scores))
-    for model, (score, inside) in enumerate(zip(scores, member, strict=True)):
-        pool.add(model, rank(score, inside, [everybody]), auc_advantage, score)
-    return pool.exposures(everybody)
-
-
 class Sides:
     """Which models trained on each record and which did not, for a few records."""
 
@@ -289,9 +260,8 @@ class Sides:
 class PairedPool(Pool):
     """Paired attacks: each record in models with it, minus in models without it.
 
-    A model's part in a difference is measured from the record's mean over all models,
-    so that a shift of all its scores does not count. Records always in, or never, have
-    no difference.
+    A model's part in a difference is measured from the record's mean over all models:
+    a shift of all its scores does not count. Records always in, or never, have none.
     """
 
     def __init__(self, n_models: int, n_records: int) -> None:
@@ -341,28 +311,26 @@ class PairedPool(Pool):
         n_models = self._models.shape[1]
         base, influence = self.numbers(sets.whole)
         rows = np.stack([*self._squares, self._squares[1] * influence])
-        sums = self._sums(sets, rows)
+        sums = sets.sums(rows, *self._models_for(sets))
         squares, moved_squares, share_in, moved_distances = sums[:4]
-        moved_differences = moved_distances + base * moved_squares
         added, moved = np.split(sums[4:], 2)
         of_models = ((added - value * moved) ** 2).sum(axis=0)
+        moved_differences = moved_distances + base * moved_squares
         of_both = squares + value**2 * moved_squares - 2 * value * moved_differences
         weight = _weight(share_in / n, n_models) / n**2
         return Variances(weight * of_models, weight * of_both, n_models)
 
-    def _sums(self, sets: Sets, rows: FloatArray) -> FloatArray:
-        """(row, set) sums of rows, of models' parts and of their shifts."""
+    def _models_for(self, sets: Sets) -> FloatArray:
         kind = np.float32 if isinstance(sets, Divisions) else np.float64
-        return sets.sums(rows, *self._models.astype(kind, copy=False))
+        return self._models.astype(kind, copy=False)
 
 
 def _weight(share_in: FloatArray, n_models: int) -> FloatArray:
-    """What the squares of models' parts in a mean are multiplied by.
+    """What squares of models' parts in a mean are multiplied by; see ``share_in``.
 
     A model is part of the means that it is measured from: one that adds x to all its
-    records and nothing to the others stands out by x (1 - (1 + share_in)/n_models)
-    only, with one degree of freedom less. Both are corrected. ``share_in`` is the share
-    of models trained on a record.
+    records stands out by x (1 - (1 + share_in)/n_models) only, with one degree of
+    freedom less. Both are corrected. ``share_in`` of the models train on a record.
     """
     visible = 1 - (1 + share_in) / n_models
     return np.asarray(n_models / (n_models - 1) / visible**2)
@@ -374,10 +342,10 @@ def _sums_of_squares(values: FloatArray) -> FloatArray:
 
 
 def contrast_moments(values: FloatArray | BoolArray, member: BoolArray) -> FloatArray:
-    """Counts, sums and squares of differences of two models, record by record.
+    """(moment, kind, two models, record) counts, differences and their squares.
 
-    The result is (moment, kind, two models, record). The kind is 0 where neither model
-    trained on the record, 1 or 2 where only the first or the second did, 3 where both.
+    The kind is 0 where neither model trained on the record, 1 or 2 where only the first
+    or the second did, 3 where both.
     """
     first, second = np.triu_indices(len(values), 1)
     contrast = values[first].astype(np.float64) - values[second]
@@ -392,8 +360,7 @@ def of_few(contrasts: FloatArray, n_models: int) -> tuple[FloatArray, FloatArray
     Of two models the one that memorises more scores records that both trained on
     higher, and no higher those that neither did. Where there are not two of each kind,
     records of one model are compared with those of the other, which counts shifts of
-    all scores as well. ``contrasts`` are sums of ``contrast_moments`` over the records
-    of sets: (moment, kind, two models, set).
+    all scores as well. ``contrasts`` are sets' sums of ``contrast_moments``.
     """
     n, total, squares = contrasts
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -411,22 +378,13 @@ def of_few(contrasts: FloatArray, n_models: int) -> tuple[FloatArray, FloatArray
 def separation(luck: FloatArray, groups: Groups) -> FloatArray:
     """(group,) from 0 (luck is shared) to 1 (it stays in groups); NaN if not measured.
 
-    A training record changes predictions for its neighbours. That moves a whole group's
-    exposure, and cancels in a difference of groups only as far as both share it. Scores
-    of records that share luck vary together, so the mean squared covariance of records,
-    beyond that of independent ones, is compared within and between groups: every group
-    with the largest, which gets the highest value. Sampling error shrinks it to
-    ``UNMEASURED`` (a prior with spread 1).
-
-    With B[g, h] the mean squared covariance of records of groups g and h, beyond that
-    of independent ones and relative to it, and m_g the effective number of records of
-    g, W = (m_g B[g, g] + m_l B[l, l])/(m_g + m_l) is that within g and the largest
-    group l, and v = 8/(m_g + m_l)^2 + 2/(m_g m_l) the variance of W - B[l, g]. The
-    separation is (W (W - B[l, g]) + UNMEASURED v)/(W^2 + v), cut to [0, 1].
-
-    Args:
-        luck: (model, record) see ``luck_of``.
-        groups: the groups of the records.
+    A training record changes predictions for its neighbours, which cancels in a
+    difference of groups only as far as both share it. Every group is compared with the
+    largest, l, which gets the highest value. With ``luck`` of ``luck_of``, B[g, h] and
+    m_g of ``_shared_luck``, W = (m_g B[g, g] + m_l B[l, l])/(m_g + m_l) is the mean
+    within both, and v = 8/(m_g + m_l)^2 + 2/(m_g m_l) the variance of W - B[l, g]. The
+    separation is (W (W - B[l, g]) + UNMEASURED v)/(W^2 + v), cut to [0, 1]: sampling
+    error shrinks it to ``UNMEASURED``.
     """
     if len(luck) < FEW_MODELS or groups.n < 2:
         return np.full(groups.n, np.nan)
@@ -445,10 +403,10 @@ def separation(luck: FloatArray, groups: Groups) -> FloatArray:
 
 
 def _shared_luck(luck: FloatArray, groups: Groups) -> tuple[FloatArray, FloatArray]:
-    """(group, group) mean squared covariance of records, beyond independent ones.
+    """B and m of ``separation``.
 
-    It is relative to that of independent records, and no record is paired with itself.
-    Also (group,) effective numbers of records.
+    B (group, group) is the mean squared covariance of two records, beyond that of
+    independent ones and relative to it; m (group,) the effective number of records.
     """
     members = [luck[:, groups.codes == k] for k in range(groups.n)]
     products = np.array([of_group @ of_group.T for of_group in members])
@@ -474,9 +432,8 @@ def record_rates(
 ) -> tuple[Rate, Rate]:
     """Benefit (positive rate on test records) and gap of groups, with influences.
 
-    The gap is training minus test accuracy, less the effect of the mix of labels, as in
-    an audit. Within a model a record's influence depends on its group, label, side and
-    prediction only: on its cell.
+    Within a model a record's influence depends on its group, label, side and prediction
+    only: on its cell.
     """
     n_models = len(member)
     cells = 4 * (2 * groups.places.astype(np.int64) + labels)
@@ -495,10 +452,9 @@ def record_rates(
 
 
 def _benefit(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(group,) positive rate on test records, and the influence of each cell's records.
+    """(group,) test records' positive rate p, and each cell's influence.
 
-    The rate is p = n_positive/n; a record's influence (prediction - p)/n, times
-    ``_freedom``.
+    A record's influence is (prediction - p)/n, times ``_freedom``.
     """
     held_out = counts[:, :, 0].sum(axis=LABEL)
     n = held_out.sum(axis=1)
@@ -513,8 +469,7 @@ def _gap(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(group,) accuracy difference less the luck of labels, and each cell's influence.
 
     The value is U (1/n_train + 1/n_test), where U counts correct training records
-    beyond what the accuracy of their label gives; the influence is its derivative by a
-    record's weight.
+    beyond what the accuracy of their label gives; influence: its derivative by weight.
     """
     n = counts.sum(axis=PREDICTION)
     right = (counts * RIGHT[:, None]).sum(axis=PREDICTION)

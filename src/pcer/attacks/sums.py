@@ -51,7 +51,7 @@ class Groups:
 
     @property
     def whole(self) -> Groups:
-        """The reference groups of these numbers: themselves."""
+        """The groups themselves: ``Divisions`` are summed beside everybody."""
         return self
 
     @cached_property
@@ -80,11 +80,7 @@ class Groups:
         return np.concatenate([block @ self._chosen for block in rows])
 
     def by_record(self, value: FloatArray, influence: FloatArray) -> FloatArray:
-        """(record,) numbers with the groups' values as means; NaN without a group.
-
-        Their deviation over the root of the group's size is the record part of the
-        value's error.
-        """
+        """(record,) numbers with the groups' values as means; NaN without a group."""
         return np.where(self.inside, value[self.codes] + influence, np.nan)
 
 
@@ -92,8 +88,7 @@ class ExactSums:
     """Sums of finite rows (row, record), given in blocks, over any set of records.
 
     Every row is scaled by a power of 2 and rounded to whole numbers of at most 18 bits,
-    whose sums are exact. All comparisons use the rounded numbers, the same on every
-    machine.
+    whose sums are exact: the same on every machine.
     """
 
     def __init__(self, *rows: npt.NDArray[Any]) -> None:
@@ -217,12 +212,6 @@ def turned_sums(
     random permutations, TEST 27, 2018). All sums of whole numbers of at most 2 to the
     18 are one exact convolution. Rotations of one wheel depend on each other, so at
     most a quarter of them are used.
-
-    Args:
-        columns: (record, column) whole numbers.
-        inside: (record,) who is in the first group.
-        n_draws: how often groups are drawn.
-        rng: draws the orders and the rotations.
     """
     drawn = np.zeros((n_draws, columns.shape[1]))
     most = max(1, len(inside) // TURNS_USED)

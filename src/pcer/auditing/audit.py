@@ -26,8 +26,7 @@ from pcer.measuring.plan import Plan
 from pcer.measuring.tested import Judged, Tested, judge, run_tests
 from pcer.paper.numbers import paper_numbers
 from pcer.paper.rankings import as_published
-from pcer.release.file import Release
-from pcer.release.reading import releases_at
+from pcer.release.file import Release, releases_at
 from pcer.statistics import holm
 
 Path = str | PathLike[str]

@@ -27,8 +27,7 @@ from pcer.errors import InputError
 from pcer.files import as_shown, many_objects, parse_record, read_regular, read_text
 from pcer.measuring.plan import GUARDED, Benefit, Plan, Policy
 from pcer.measuring.tested import Tested, run_tests
-from pcer.release.file import Release, release_schema
-from pcer.release.reading import read_releases, release_files
+from pcer.release.file import Release, read_releases, release_files, release_schema
 from pcer.report.formats.metrics import by_release
 from pcer.report.formats.terminal import terminal_parts
 from pcer.report.page import read_payload

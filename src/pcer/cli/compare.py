@@ -22,7 +22,7 @@ from pcer.deciding import trend as trend_module
 from pcer.deciding.compare import ChangeVerdict
 from pcer.deciding.planner import Outlook, detectable
 from pcer.errors import InputError
-from pcer.release.reading import read_releases, release_file, release_files
+from pcer.release.file import read_releases, release_file, release_files
 from pcer.report.formats.junit import changes_to_junit
 from pcer.report.page import to_choice_page
 from pcer.report.show import trend_page

@@ -37,9 +37,9 @@ from pcer.files import as_shown, make_folder, write_files
 from pcer.measuring.plan import Plan
 from pcer.metrics import DEFAULT_BUDGETS, DEFAULT_SEEDS, DEFAULT_SPLITS, NO_DP
 from pcer.models import object_named
+from pcer.release.attack_kinds import ATTACK_KINDS
 from pcer.release.build import ReleaseFacts
-from pcer.release.file import Release
-from pcer.release.reading import LIMITS, read_releases
+from pcer.release.file import LIMITS, Release, read_releases
 from pcer.release.records import Outcome
 from pcer.release.small_groups import Attribute, require_no_others
 from pcer.report.views import view_of
@@ -64,6 +64,7 @@ SEEDS_HELP = (
     f"{DEFAULT_SPLITS}."
 )
 MOST_MODELS = 100_000  # of one sweep: all of them are listed in memory
+VALUES_OF_A_TABLE = 50  # numbers, texts, lists and objects, with all attacks
 FOR_ESTIMATORS = ("joblib", "pooch", "pyarrow", "sklearn")
 # Settings that an estimator has no use for, with the value that does no harm.
 OF_NETWORKS = {
@@ -253,15 +254,13 @@ def _note_if_large(
 ) -> None:
     """Say, before the work, that auditors must allow such a release by name."""
     n_groups = max(len(dataset.attribute(name).group_names) for name in attributes)
-    is_large = (
-        n_models > LIMITS.n_runs
-        or n_models * n_groups > LIMITS.n_tables
-        or n_settings * n_groups > LIMITS.n_rows
-    )
-    if is_large:
+    n_rows = n_settings * n_groups * len(ATTACK_KINDS)
+    n_values = n_models * n_groups * VALUES_OF_A_TABLE
+    if n_rows > LIMITS.n_rows or n_values > LIMITS.n_values:
         outputs_module.note(
-            f"pcer: a release of {n_models:,} models and {n_groups} groups is larger "
-            "than what is read by default; its auditor will need --allow-large."
+            f"pcer: a release of {n_models:,} models and {n_groups} groups may be "
+            "larger than what is read by default; its auditor will then need "
+            "--allow-large."
         )
 
 

@@ -30,9 +30,8 @@ from pcer.measuring.plan import Plan
 from pcer.metrics import FloatArray, IntArray
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import AttackKind
-from pcer.release.file import Release
+from pcer.release.file import Release, release_at
 from pcer.release.panel import Panel, panels
-from pcer.release.reading import release_at
 from pcer.statistics import SIGNIFICANCE, finite_or_none, holm
 from pcer.wording import SettingName, capital, listed, say, setting_called
 

@@ -41,9 +41,8 @@ from pcer.measuring.power import (
 )
 from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import GAP, attack_named
-from pcer.release.file import Release
+from pcer.release.file import Release, release_at
 from pcer.release.panel import Panel, carried_costs, panels
-from pcer.release.reading import release_at
 from pcer.wording import setting_called
 
 ACCURACY: Final = 0.8

@@ -46,8 +46,7 @@ from pcer.measuring import choose_attacks
 from pcer.measuring.contrasts import CONFIDENCE
 from pcer.measuring.plan import Plan, Policy
 from pcer.release.attack_kinds import attack_kind
-from pcer.release.file import Release
-from pcer.release.reading import releases_at
+from pcer.release.file import Release, releases_at
 from pcer.statistics import SIGNIFICANCE
 from pcer.wording import listed, say
 

@@ -21,9 +21,8 @@ from pcer.deciding.compare import (
 )
 from pcer.errors import InputError
 from pcer.measuring.choose_attacks import Match, choose_attack
-from pcer.release.file import Release
+from pcer.release.file import Release, release_at
 from pcer.release.panel import Panel, panels
-from pcer.release.reading import release_at
 
 
 class Trend(Result):

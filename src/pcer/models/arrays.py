@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pcer.errors import InputError
-from pcer.metrics import IntArray
+from pcer.metrics import FloatArray, IntArray
 from pcer.models.about import About, facts_of
-from pcer.models.rows import THRESHOLD, MembershipScore, Predictions, Rows, rows_of
+from pcer.models.rows import THRESHOLD, Predictions, Rows, rows_of
 from pcer.release import build
 from pcer.release import columns as convert
-from pcer.release.build import Counted, CountedRun, Entries, ReleaseFacts, RunKey
+from pcer.release.build import Counted, Entries, ReleaseFacts, RunKey
 from pcer.release.columns import CROSSING, Coded
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
@@ -40,7 +40,6 @@ from pcer.release.small_groups import (
 
 if TYPE_CHECKING:
     from pcer.attacks import SettingScores
-    from pcer.attacks.single import Advantage
 
 
 def release_from_predictions(  # noqa: PLR0913 # a front door
@@ -93,8 +92,9 @@ def release_from_predictions(  # noqa: PLR0913 # a front door
         reference: of one model that cannot be retrained: a column of scores for each
             reference model, trained on other people only, which cannot be checked.
             Gives ``reference_advantage``.
-        membership_score: a column of your attack's scores, higher for likely members;
-            its AUC is released beside ours, by the column's name.
+        membership_score: a column of your attack's scores, higher for likely members,
+            missing where it has none; its AUC is released beside ours, by the column's
+            name, and with ``record_id`` gets the same tests.
         epsilon: the privacy budget, one number or a column; None, NaN or infinity is a
             model without differential privacy.
         dp_delta: the delta of every model with a budget.
@@ -255,18 +255,16 @@ def releases_of(
         from pcer.attacks import with_costs
 
         settings = _settings(rows, rows.record, attributes)
-        own_attack = [] if rows.membership is None else [rows.membership.attack]
         counted = with_costs(
             counted,
             settings.scores,
             facts,
             no_coin=settings.no_coin,
-            without=own_attack,
             on_step=on_step,
         )
-    if rows.membership is not None:
+    elif rows.membership is not None and has_groups:
         counted = [
-            _with_own_attack(counts, rows.entries, rows.membership, attribute.codes)
+            _attacked_alone(counts, rows, attribute)
             for attribute, counts in zip(attributes, counted, strict=True)
         ]
     return {
@@ -337,35 +335,17 @@ def _by_model(model_of_row: IntArray) -> list[IntArray]:
     return np.split(order, np.cumsum(np.bincount(model_of_row))[:-1])
 
 
-def _with_own_attack(
-    counted: Counted, entries: Entries, own: MembershipScore, group_of_row: IntArray
-) -> Counted:
-    """Add the AUC of the user's scores in every model and group, by their name."""
-    from pcer.attacks.ranking import rank
-    from pcer.attacks.single import auc_advantage
-    from pcer.attacks.sums import Groups
+def _attacked_alone(counted: Counted, rows: Rows, attribute: Attribute) -> Counted:
+    """The counts with the user's attack on each model; its records have no names."""
+    from pcer.attacks import attack_models
 
+    answers_alone = replace(rows, logits=None)
     runs = []
-    for run, places in zip(counted.runs, _by_model(entries.run), strict=True):
-        groups = Groups(group_of_row[places], len(counted.groups))
-        inside = entries.split[places] == 0
-        ranks = rank(own.values[places], inside, [groups])[groups]
-        by_group = dict(zip(counted.groups, map(auc_advantage, ranks), strict=True))
-        runs.append(_with_aucs(run, by_group, own.attack))
+    for run, places in zip(counted.runs, _by_model(rows.entries.run), strict=True):
+        scores = _scores(answers_alone, places[None], run.key.epsilon, [attribute])
+        (attacked,) = attack_models(scores)
+        runs.append(replace(run, exposure=attacked.runs[0]))
     return replace(counted, runs=tuple(runs))
-
-
-def _with_aucs(
-    run: CountedRun, by_group: Mapping[str, Advantage], attack: str
-) -> CountedRun:
-    sizes = run.cells.sum(axis=(0, 2)).tolist()
-    exposure = dict(run.exposure)
-    for (name, auc), n in zip(by_group.items(), sizes, strict=True):
-        if math.isfinite(auc.value):
-            n_excluded = n - auc.n_members - auc.n_nonmembers
-            by_attack = {attack: auc.exposure(n_excluded=n_excluded)}
-            exposure[name] = {**exposure.get(name, {}), **by_attack}
-    return replace(run, exposure=exposure)
 
 
 class Settings(NamedTuple):
@@ -416,6 +396,7 @@ def _scores(
         "reference": None if rows.reference is None else rows.reference[place],
         "from_probabilities": has_scores,
         "has_probabilities": has_scores,
+        "own": _own_scores(rows, place),
         "epsilon": math.inf if epsilon is None else epsilon,
     }
     scores = []
@@ -425,6 +406,11 @@ def _scores(
             SettingScores(group=group, group_names=attribute.groups, **of_any_group)
         )
     return scores
+
+
+def _own_scores(rows: Rows, place: IntArray) -> dict[str, FloatArray]:
+    own = rows.membership
+    return {} if own is None else {own.attack: own.values[place]}
 
 
 def _aligned(

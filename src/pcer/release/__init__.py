@@ -1,6 +1,6 @@
 """The release file that a trainer hands to an auditor: building, reading, arrays.
 
-``records`` and ``file`` say what is in it, ``build`` makes one, ``reading`` reads one,
+``records`` and ``file`` say what is in it, ``file`` reads one, ``build`` makes one,
 ``panel`` gives its numbers as arrays. ``attack_kinds`` lists the attacks;
 ``disclosure`` and ``small_groups`` decide what a release may reveal.
 """
@@ -16,9 +16,15 @@ from pcer.release.build import (
     count_entries,
 )
 from pcer.release.disclosure import Disclosure
-from pcer.release.file import Release, release_schema, write_release
+from pcer.release.file import (
+    LIMITS,
+    Release,
+    parse_release,
+    read_release,
+    release_schema,
+    write_release,
+)
 from pcer.release.panel import panels
-from pcer.release.reading import LIMITS, parse_release, read_release
 from pcer.release.records import Training
 
 __all__ = [

@@ -29,36 +29,21 @@ class Scale:
 
     Texts have places for ``{label}``, the attack's name, ``{found}``, amounts by group,
     and ``{amount}``, one amount.
-
-    Attributes:
-        unit: the name of the unit.
-        full: a sentence with the amounts of groups.
-        said: what follows an amount.
-        points: what follows a difference of amounts.
-        coin: how often a coin would be right.
-        column: the head of a column of a table.
-        counted: the title of a picture's axis.
-        most: a clause with the largest amount that the data allow.
-        is_advantage: whether it is an advantage over a coin, which is written as right
-            answers of 100.
-        largest: the largest exposure that there can be.
-        per_unit: what an exposure of 1 is written as: 100 hundredths, or its own unit.
-        per_success: what an exposure of 1 adds to an attacker's 50 right answers of
-            100: all of an advantage, half of a difference of rates; None where the unit
-            says nothing about an attacker.
     """
 
     unit: str
     full: str = "exposure measured by {label} is {found} hundredths"
-    said: str = "hundredths"
-    points: str = "hundredths"
-    coin: str = ""
-    column: str = "exposure,\nhundredths"
-    counted: str = "Exposure ({label}), in hundredths"
+    said: str = "hundredths"  # follows an amount
+    points: str = "hundredths"  # follows a difference of amounts
+    coin: str = ""  # how often a coin would be right
+    column: str = "exposure,\nhundredths"  # heads a column of a table
+    counted: str = "Exposure ({label}), in hundredths"  # titles an axis
     most: str = "exposure is at most {amount} hundredths in any group"
-    is_advantage: bool = False
-    largest: float = math.inf
-    per_unit: float = 100.0
+    is_advantage: bool = False  # over a coin: written as right answers of 100
+    largest: float = math.inf  # the largest exposure that there can be
+    per_unit: float = 100.0  # what 1 is written as: 100 hundredths, or its own unit
+    # What 1 adds to an attacker's 50 right answers of 100: all of an advantage, half of
+    # a difference of rates; None where the unit says nothing about an attacker.
     per_success: float | None = None
 
     def hundredths(self, cost: float) -> str:
@@ -162,37 +147,26 @@ OWN_STRENGTH = 20  # of such an attack, which is taken to be better than the pla
 
 @dataclass(frozen=True)
 class AttackKind:
-    """One way to measure exposure: signed, 0 at chance.
+    """One way to measure exposure: signed, 0 at chance."""
 
-    Attributes:
-        name: in files and on the command line.
-        phrase: as part of a sentence.
-        scale: the unit of its exposures.
-        basis: what it is run on.
-        least_models: how many models of a budget, each with its own split, it needs.
-        floor: the smallest exposure that counts in a ratio, whatever smaller one a plan
-            names.
-        called: in tables that have little room, where that is less than the label.
-        strength: where an audit chooses, the carried attack of the highest strength
-            decides; 0 for one that is never chosen. One advantage and one other attack
-            decide together: an advantage near its ceiling cannot show differences, and
-            a paired attack misses weak ones that concern everybody.
-        is_calibrated: whether a setting's other models calibrate each record. Such
-            models are not independent, so audits take one number over all of them, and
-            only those of as many models are comparable.
-        is_tried_exactly: whether the first placebo groupings are attacked exactly, too,
-            to see how far the first-order numbers of the others are off.
-    """
-
-    name: str
-    phrase: str
+    name: str  # in files and on the command line
+    phrase: str  # as part of a sentence
     scale: Scale
     basis: Basis
-    least_models: int = 1
-    floor: float = 0.0
-    called: str = ""
+    least_models: int = 1  # of a budget, each with its own split
+    floor: float = 0.0  # the smallest exposure that counts in a ratio, for any plan
+    called: str = ""  # in tables that have little room, where that is not the label
+    # Where an audit chooses, the carried attack of the highest strength decides; 0 for
+    # one that is never chosen. One advantage and one other attack decide together: an
+    # advantage near its ceiling cannot show differences, and a paired attack misses
+    # weak ones that concern everybody.
     strength: int = 0
+    # Whether a setting's other models calibrate each record. Such models are not
+    # independent: audits take one number over all of them, and compare only those of as
+    # many models.
     is_calibrated: bool = False
+    # Whether the first placebo groupings are attacked exactly, too, to see how far the
+    # first-order numbers of the others are off.
     is_tried_exactly: bool = False
 
     @property
@@ -278,12 +252,7 @@ ATTACK_KINDS: dict[str, AttackKind] = {
 def attack_named(text: str, carried: Collection[str] = ()) -> str:
     """The name in files of the attack that a user means; unknown names stay.
 
-    Any name that outputs print will do, in capitals or not: "LiRA", "gap", "paired
-    confidence".
-
-    Args:
-        text: as the user writes it.
-        carried: names of further attacks, such as those that a release carries.
+    Any name that outputs print will do, in capitals or not; also of ``carried`` ones.
 
     >>> attack_named("LiRA"), attack_named("Gap")
     ('lira_advantage', 'overfitting_gap')
@@ -294,15 +263,11 @@ def attack_named(text: str, carried: Collection[str] = ()) -> str:
         return text
     names: dict[str, str] = {}
     for name in (*ATTACK_KINDS, *carried):
-        for form in _forms(attack_kind(name)):
+        kind = attack_kind(name)
+        bare = kind.label.removesuffix(" attack")
+        for form in (name, kind.phrase, kind.label, kind.short, bare):
             names.setdefault(_folded(form), name)
     return names.get(_folded(text), text)
-
-
-def _forms(kind: AttackKind) -> tuple[str, ...]:
-    """The names by which outputs and people call an attack."""
-    bare = kind.label.removesuffix(" attack")
-    return kind.name, kind.phrase, kind.label, kind.short, bare
 
 
 def _folded(text: str) -> str:

@@ -1,9 +1,8 @@
 """How does a release come from counts, and facts beside them?
 
-This is the only builder of releases. Predictions, tables, estimators and sweeps are
-counted per model, split and group (``count_entries``) and handed to ``build_release``.
-So all of them write the same releases, and the rules about what may be published have
-one place.
+Predictions, tables, estimators and sweeps are counted per model, split and group
+(``count_entries``) and handed to ``build_release``, the only builder: rules about what
+may be published have one place.
 
 To add a fact that is written as it is: a field of ``ReleaseFacts``, its name in STATED
 or a field of ``Training`` in ``records``, and a line in ``docs/format.md``.
@@ -29,8 +28,7 @@ from pcer.release import disclosure
 from pcer.release.attack_kinds import attack_kind
 from pcer.release.columns import SPLITS
 from pcer.release.disclosure import Detail, Disclosure
-from pcer.release.file import FORMAT, VERSION, Release
-from pcer.release.reading import parse_release
+from pcer.release.file import FORMAT, VERSION, Release, parse_release
 from pcer.release.records import (
     Bound,
     Exposure,
@@ -46,7 +44,7 @@ from pcer.release.small_groups import Attribute
 
 # The cells of a confusion table: a record is in cell 2 x label + prediction.
 CELLS = ("tn", "fp", "fn", "tp")
-# Fields of a release's subject that are stated, and those that are counted.
+# Fields of a release's subject that are stated.
 STATED = (
     "dataset",
     "outcome",
@@ -55,7 +53,6 @@ STATED = (
     "positive_label",
     "unit_of_privacy",
 )
-COUNTED = ("attribute", "n_records", "n_missing_group")
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -85,50 +82,29 @@ def source_state(package: Path = PACKAGE) -> tuple[str | None, bool | None]:
 class ReleaseFacts:
     """Facts beside the counts; most of them are written into the release as they are.
 
-    Attributes:
-        dataset: what the records are of.
-        outcome: whether a positive prediction is a benefit or a harm.
-        split_kind: how the splits were drawn; every test of exposure rests on it.
-        disclosure: what may be published about few people.
-        people: who the records are about, a plural noun such as "defendants".
-        positive_means: what is predicted of them: "are predicted to be charged again".
-        positive_label: the label that counts as positive.
-        groups: of the only attribute, in the order wanted.
-        group_names: for readers, by group.
-        unit_of_privacy: whom a budget protects, such as "record".
-        mechanism: how the models were trained, such as "dp-sgd".
-        unit_of_split: such as "person" where one has many records.
-        effective_units: by group, the effective number of such units.
-        stratified_by: what the splits keep the shares of.
-        config: settings of the training.
-        joint_privacy: epsilon of releasing all models together.
-        dp_delta: of every model with a budget.
-        data_digest: of the records, see ``data_digest``.
-        not_written: attributes without a release, with the reason.
-        source: the commit that pcer runs from, see ``source_state``.
-        notes: further sentences for readers.
+    Those without a comment are fields of the release (``docs/format.md``).
     """
 
     dataset: str
     outcome: Outcome
     split_kind: SplitKind
     disclosure: Disclosure = field(default_factory=Disclosure)
-    people: str | None = None
-    positive_means: str | None = None
+    people: str | None = None  # a plural noun such as "defendants"
+    positive_means: str | None = None  # such as "are predicted to be charged again"
     positive_label: str | int | float | bool | None = None
-    groups: Sequence[Any] | None = None
-    group_names: Mapping[Any, str] = field(default_factory=dict)
-    unit_of_privacy: str | None = None
-    mechanism: str = "unknown"
-    unit_of_split: str | None = None
-    effective_units: dict[str, float] | None = None
+    groups: Sequence[Any] | None = None  # of the only attribute, in the order wanted
+    group_names: Mapping[Any, str] = field(default_factory=dict)  # for readers
+    unit_of_privacy: str | None = None  # whom a budget protects, such as "record"
+    mechanism: str = "unknown"  # how the models were trained, such as "dp-sgd"
+    unit_of_split: str | None = None  # such as "person" where one has many records
+    effective_units: dict[str, float] | None = None  # by group, how many units count
     stratified_by: StratifiedBy | None = None
     config: dict[str, Any] | None = None
-    joint_privacy: Any = None
-    dp_delta: float | None = None
+    joint_privacy: Any = None  # epsilon of releasing all models together
+    dp_delta: float | None = None  # of every model with a budget
     data_digest: str | None = None
     not_written: Mapping[str, str] = field(default_factory=dict)
-    source: tuple[str | None, bool | None] = (None, None)
+    source: tuple[str | None, bool | None] = (None, None)  # see ``source_state``
     notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -159,18 +135,11 @@ class RunKey(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CountedRun:
-    """One model's counts for one protected attribute, and what is known of the model.
-
-    Attributes:
-        key: which model.
-        cells: (split, group, cell) counts, as in SPLITS and CELLS.
-        exposure: by group and attack.
-        noise_multiplier: of its training.
-        epsilon_by_accountant: what it spent, by the name of the accountant.
-    """
+    """One model's counts for one protected attribute, and facts about the model."""
 
     key: RunKey
-    cells: IntArray
+    cells: IntArray  # (split, group, cell) counts, as in SPLITS and CELLS
+    # By group and attack.
     exposure: Mapping[str, Mapping[str, Exposure]] = field(default_factory=dict)
     noise_multiplier: float | None = None
     epsilon_by_accountant: Mapping[str, float] = field(default_factory=dict)
@@ -178,33 +147,20 @@ class CountedRun:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Counted:
-    """All models' counts for one protected attribute, and what attacks found.
-
-    Attributes:
-        attribute: its name.
-        groups: in the order of every run's cells.
-        runs: one for each model.
-        n_records: the most that any run has, in a group or not.
-        n_missing_group: the most that are in no group in any run.
-        placebo: rows of the made-up-groups check.
-        pooled: rows of attacks over all models of a setting.
-        bounds: rows of what groups spent in training.
-        not_computed: by attack or check, why it is missing.
-        notes: written after those of the facts.
-        only_sizes: whether nothing was predicted: the cells of a group's part then hold
-            one number only, its size.
-    """
+    """All models' counts for one protected attribute, and what attacks found."""
 
     attribute: str
-    groups: tuple[str, ...]
+    groups: tuple[str, ...]  # in the order of every run's cells
     runs: tuple[CountedRun, ...]
-    n_records: int
-    n_missing_group: int = 0
+    n_records: int  # the most that any run has, in a group or not
+    n_missing_group: int = 0  # the most that are in no group in any run
     placebo: Sequence[Placebo] = ()
     pooled: Sequence[PooledExposure] = ()
     bounds: Sequence[Bound] = ()
+    # By attack or check, why it is missing.
     not_computed: Mapping[str, str] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    notes: Sequence[str] = ()  # written after those of the facts
+    # Whether nothing was predicted: the cells of a group's part then hold its size.
     only_sizes: bool = False
 
 
@@ -256,8 +212,8 @@ class Published(NamedTuple):
 
     tables: IntArray  # (model, split, group, label, predicted) counts
     detail: IntArray  # (model, group) a ``Detail``
-    # Whether attacks that a setting's other models calibrate may be published of single
-    # models: those tell of the others' members, those of coarse tables among them.
+    # Whether attacks that other models calibrate may be published of single models:
+    # they tell of the others' members, those of coarse tables among them.
     has_calibrated: bool
     only_sizes: bool
 
@@ -267,7 +223,13 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
 
     Errors call the source of the counts ``file``; they name the field and the remedy.
     """
-    _require_two_groups(counted, file)
+    if len(counted.groups) < 2:
+        what = "one group only" if counted.groups else "no group"
+        raise InputError(
+            f"{file}: attribute {counted.attribute!r} has {what}; an audit needs at "
+            "least two.",
+            field="groups",
+        )
     published = _published(facts.disclosure, counted, file)
     tree = {
         "format": FORMAT,
@@ -290,30 +252,17 @@ def build_release(facts: ReleaseFacts, counted: Counted, *, file: str) -> Releas
     return parse_release(tree, file=file, limits=None)  # limits are the reader's
 
 
-def _require_two_groups(counted: Counted, file: str) -> None:
-    if len(counted.groups) >= 2:
-        return
-    what = "one group only" if counted.groups else "no group"
-    raise InputError(
-        f"{file}: attribute {counted.attribute!r} has {what}; an audit needs at least "
-        "two.",
-        field="groups",
-    )
-
-
 def _published(rule: Disclosure, counted: Counted, file: str) -> Published:
     """What the rule allows to publish; InputError where a group is too small for it."""
     shape = (len(counted.runs), len(SPLITS), len(counted.groups), 2, 2)
     tables = np.array([run.cells for run in counted.runs], dtype=np.int64)
     tables = tables.reshape(shape)
     people = tables.sum(axis=(-2, -1) if counted.only_sizes else -1)
-    if (
-        not rule.public_data
-        and people.min(initial=rule.least_people) < rule.least_people
-    ):
+    least = rule.least_people
+    if not rule.public_data and people.min(initial=least) < least:
         raise InputError(
             f"{file}: attribute {counted.attribute!r} has a group with fewer than "
-            f"{rule.least_people} people of one label in training or in test; join it "
+            f"{least} people of one label in training or in test; join it "
             "with another, or say that the data are public.",
             field="least_people",
         )
@@ -333,11 +282,11 @@ def _subject(
     coarse = disclosure.coarsening_note(published.detail, counted.groups)
     if coarse:
         notes.append(coarse)
-    stated = {name: getattr(facts, name) for name in STATED}
-    from_counts = {name: getattr(counted, name) for name in COUNTED}
     return {
-        **stated,
-        **from_counts,
+        **{name: getattr(facts, name) for name in STATED},
+        "attribute": counted.attribute,
+        "n_records": counted.n_records,
+        "n_missing_group": counted.n_missing_group,
         "groups": list(counted.groups),
         "notes": notes,
     }
@@ -388,12 +337,12 @@ def _groups(
     """One model's groups: tables of both parts, and exposures where these are exact."""
     groups = {}
     for group, name in enumerate(names):
-        tables: dict[str, Any] = {}
+        tables: dict[str, Any] = {"exposure": {}}
         for split, part in enumerate(SPLITS):
             cells = run.cells[split, group].tolist()
             tables[part] = _table(cells, part, detail[group], published.only_sizes)
-        is_exact = detail[group] == Detail.COUNTS
-        tables["exposure"] = _exposure(run, name, published) if is_exact else {}
+        if detail[group] == Detail.COUNTS:
+            tables["exposure"] = _exposure(run, name, published)
         groups[name] = tables
     return groups
 
@@ -424,10 +373,7 @@ def _exposure(run: CountedRun, group: str, published: Published) -> dict[str, Ex
 
 
 def _rounded_rows(counted: Counted, published: Published) -> list[PooledExposure]:
-    """Exposures over all models, rounded where they would reveal a coarse table.
-
-    Those over one model with a coarse table are left out.
-    """
+    """Exposures over all models, rounded (of one model, left out) for coarse tables."""
     keys = [run.key for run in counted.runs]
     rows = []
     for row in counted.pooled:
@@ -447,11 +393,9 @@ def _rounded_rows(counted: Counted, published: Published) -> list[PooledExposure
 
 
 def _rounded(row: PooledExposure, step: float) -> PooledExposure:
-    """A row rounded to whole steps; a step is what one person in one model can change.
-
-    Errors grow by a whole step, twice the rounding, so that no bound or test gets
-    sharper; a missing covariance is the worst case.
-    """
+    """A row in whole steps; a step is what one person in one model can change."""
+    # Errors grow by a whole step, twice the rounding, so that no bound or test gets
+    # sharper; a missing covariance is the worst case.
     largest = attack_kind(row.proxy).scale.largest
     value = step * round(row.value / step)
     changed = {

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import reduce
 from itertools import product
 from typing import Any
 
@@ -51,11 +52,7 @@ def columns_of(table: Any) -> dict[str, Any] | None:
 
 
 def named_columns(features: Any, attribute: str | None) -> dict[str, Any]:
-    """Attributes by name, from a dataframe, a dict, a column or an array.
-
-    What has no name is called ``attribute``, or else "group"; several columns of an
-    array are numbered.
-    """
+    """Attributes by name; what has none is called ``attribute``, or else "group"."""
     columns = columns_of(features)
     if columns is not None:
         return columns
@@ -80,14 +77,11 @@ def attribute_views(
 
 def cross(columns: list[Coded]) -> Coded:
     """Groups of one attribute, or of several crossed; missing in one is missing."""
-    crossed = columns[0]
-    for other in columns[1:]:
-        crossed = _crossed(crossed, other)
-    return crossed
+    return reduce(_crossed, columns)
 
 
 def _crossed(first: Coded, second: Coded) -> Coded:
-    """Two columns crossed: the combinations that occur, in the order of their names."""
+    """The combinations that occur, in the order of their names."""
     if len(first.codes) != len(second.codes):
         raise InputError(
             "sensitive_features must have one length.", field="sensitive_features"
@@ -140,7 +134,11 @@ def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], BoolArray]:
     import narwhals as nw
 
     if nw.dependencies.is_into_series(values):
-        array, missing = _of_series(nw.from_native(values, series_only=True))
+        series = nw.from_native(values, series_only=True)
+        missing = series.is_null().to_numpy()
+        if missing.any() and series.dtype.is_integer():
+            series = series.fill_null(0)  # a gap would turn all into floats
+        array = series.to_numpy()
     else:
         array = _of_items(values, name)
         missing = np.zeros(array.shape, dtype=bool)
@@ -156,14 +154,6 @@ def values_of(values: Any, *, name: str) -> tuple[npt.NDArray[Any], BoolArray]:
         gaps = [v is None or (isinstance(v, float) and math.isnan(v)) for v in array]
         missing = missing | np.array(gaps, dtype=bool)
     return array, np.asarray(missing, dtype=bool)
-
-
-def _of_series(series: Any) -> tuple[npt.NDArray[Any], BoolArray]:
-    """The values of a dataframe's column, and where they are null."""
-    missing = series.is_null().to_numpy()
-    if missing.any() and series.dtype.is_integer():
-        series = series.fill_null(0)  # a gap would turn all into floats
-    return series.to_numpy(), missing
 
 
 def _of_items(values: Any, name: str) -> npt.NDArray[Any]:
@@ -206,17 +196,7 @@ def seeds_of(value: Any, n: int) -> IntArray:
 
 
 def seed_of(value: object) -> int:
-    """A seed as the whole number it is: exact, or refused with one sentence.
-
-    | given | taken as |
-    |---|---|
-    | a whole number, or its text | itself, from -2^63 to 2^63 - 1, as in a release |
-    | a float that is whole | itself while floats are exact (64 bits: below 2^53) |
-    | anything else | refused |
-
-    >>> seed_of(2**60 + 1) - 2**60
-    1
-    """
+    """A whole number or its text; a float only while floats are exact (below 2^53)."""
     given = value.item() if isinstance(value, np.generic) else value
     least = -(2**63)
     most = 2**63 - 1
@@ -259,14 +239,8 @@ def positive_name(
 ) -> str:
     """Which of the sorted labels is positive; unless named, 1 or True.
 
-    Args:
-        values: the labels.
-        positive: the label that the user names; None without one.
-        where: the argument or column with the labels, which errors name.
-        n: how many records each label has. Labels are shown only where all have enough.
-
-    >>> positive_name(["bad", "fair", "good"], "good", where="y")
-    'good'
+    Errors name the argument ``where`` they are, and show labels only if each has enough
+    records, of ``n``.
     """
     if positive is None:
         for pair in USUAL_LABELS:

@@ -4,7 +4,8 @@
 discloses. Two leaks exist at any epsilon, because counts of training records are
 outside it:
 
-* **Small cells** are about few people: ``small_groups`` joins groups before anything is
+* **Small cells.** Who knows a person's group, label and prediction guesses membership
+  well where few people share them: ``small_groups`` joins groups before anything is
   counted.
 * **Certain cells.** A cell of a confusion table that is empty in one part and not in
   the other reveals the membership of everybody in it, however many they are.
@@ -70,9 +71,8 @@ def given_away(tables: IntArray) -> IntArray:
     """(model,) how many memberships exact tables reveal with certainty.
 
     The attacker knows that a person is among the records, their group, label and
-    prediction, and reads the release. Membership is certain where the release leaves no
-    room for such a person in one of the two parts. Tables are (model, part, group,
-    label, predicted) counts.
+    prediction. Membership is certain where the release leaves no room for such a person
+    in one part. Tables are (model, part, group, label, predicted) counts.
     """
     is_certain = (tables[:, 0] > 0) != (tables[:, 1] > 0)
     people = np.where(is_certain, tables.sum(axis=1), 0)
@@ -109,10 +109,9 @@ def coarsening_note(detail: IntArray, names: tuple[str, ...]) -> str:
 
 
 def _most_room(tables: IntArray, level: Detail) -> IntArray:
-    """The most people of each kind that a release of this detail leaves room for.
+    """(model, part, group, label, predicted) the most people there is room for.
 
-    Both arrays are (model, part, group, label, predicted). Labels of either part count
-    as known: exact tables of other models of the split reveal them.
+    Labels of either part count as known: exact tables of other models reveal them.
     """
     if level is Detail.COUNTS:
         return tables

@@ -1,27 +1,33 @@
-"""What is a release: all that a trainer hands to an auditor?
+"""What is a release, and how is one found, read within limits, and written?
 
-A release holds, for every model (a budget and a seed), every group and both splits, a
-confusion table; or, in the rates-only form, accuracies and positive rates. Nothing in
-it is about one person. ``build`` makes releases, ``reading`` reads them, ``panel``
-gives their numbers as arrays. ``docs/format.md`` describes the file in one page; ``pcer
-schema release`` prints its schema.
+A release is all that a trainer hands to an auditor. It holds, for every model (a budget
+and a seed), every group and both splits, a confusion table, or accuracies and positive
+rates. Nothing in it is about one person. Every verb that takes a release comes here,
+with a file, a folder, or a release that is already read. ``build`` makes releases,
+``panel`` gives their numbers as arrays. ``docs/format.md`` describes the file in one
+page; ``pcer schema release`` prints its schema.
 
 To add a field: a line in its record in ``records`` (optional, so that older files can
-be read), one in ``docs/format.md``, and what must hold between fields in the checks
-below.
+be read), one in ``docs/format.md``, a hint in HINTS where a bad value needs one, and
+what must hold between fields in the checks below.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
 from pcer import files
 from pcer.display import Shown
+from pcer.errors import InputError
+from pcer.files import MAX_BYTES
 from pcer.release.records import (
     Bound,
     Confusion,
@@ -53,6 +59,31 @@ ROW_KEYS = {
     "placebo": ("proxy",),
     "bounds": ("kind", "label"),
 }
+HINTS = {
+    **dict.fromkeys(("dataset", "attribute"), "give a printable name"),
+    "epsilon": "write null for a model without differential privacy",
+    "seed": "number the models with whole numbers from -2^63 to 2^63 - 1",
+    "split": "write a name or a whole number, or leave it out",
+    "positive_label": "write a text, a number, true or false, or leave it out",
+    **dict.fromkeys(
+        ("tp", "fp", "tn", "fn", "n"), "counts are whole numbers from 0 to 10^15"
+    ),
+    "notes": "each note is one line of printable text",
+    "groups": "name at least two groups, and give every run a table for each",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How much a release may hold before an auditor must allow it by name."""
+
+    n_bytes: int = MAX_BYTES
+    n_values: int = files.MAX_VALUES  # numbers, texts, lists and objects
+    n_groups: int = 200
+    n_rows: int = 10_000  # settings times groups times attacks (the gap is one)
+
+
+LIMITS: Final = Limits()
 
 
 class Release(Shown):
@@ -76,9 +107,9 @@ class Release(Shown):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Release:
-        check_runs(self)
-        check_splits(self)
-        check_rows(self)
+        _check_runs(self)
+        _check_splits(self)
+        _check_rows(self)
         models = sorted({run.model for run in self.runs if run.model is not None})
         check_names(models, "the names in runs[].model", field="runs[].model")
         check_names(sorted(_attacks(self)), "names of costs", field="proxy")
@@ -109,10 +140,7 @@ class Release(Shown):
         return results[make]
 
     def to_tree(self) -> dict[str, Any]:
-        """The release as plain objects, in the order of the format.
-
-        Absent fields are left out.
-        """
+        """The release as plain objects, in the order of the format, absent ones out."""
         tree: dict[str, Any] = _plain(self)
         for run in tree["runs"]:
             run["groups"] = {name: run["groups"][name] for name in self.subject.groups}
@@ -124,10 +152,7 @@ class Release(Shown):
             return files.canonical_json(self.to_tree())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the release, as ``write_release`` does.
-
-        A file called ``*.release.json`` is found where a folder is named.
-        """
+        """Write the release; ``*.release.json`` is found where a folder is named."""
         write_release(self, path)
 
     def model_copy(
@@ -154,17 +179,138 @@ def release_schema() -> dict[str, Any]:
     }
 
 
+def releases_at(given: Any) -> Iterator[Release]:
+    """One or several releases as they are, and those of files and folders."""
+    is_list = isinstance(given, Sequence) and not isinstance(given, str)
+    for one in given if is_list else [given]:
+        if isinstance(one, str | PathLike):
+            yield from map(read_release, release_files([one]))
+        elif isinstance(one, Release):
+            yield one
+        else:
+            raise InputError(
+                "give a release, its path, a folder, or a list of these, not this "
+                f"{type(one).__name__}; pcer.release_from_estimator(...) makes a "
+                "release of an estimator and its data, "
+                "pcer.release_from_predictions(...) of predictions.",
+                field="release",
+            )
+
+
+def release_at(given: Release | str | PathLike[str]) -> Release:
+    """A release as it is, that of a file, or the only one of a folder."""
+    if isinstance(given, str | PathLike):
+        return read_release(release_file(given))
+    if isinstance(given, Release):
+        return given
+    kind = type(given).__name__
+    raise InputError(
+        f"give one or two releases, not this {kind}; or paths of their files."
+    )
+
+
+def release_file(path: str | PathLike[str]) -> Path:
+    """A file as it is named, or the only release of a folder."""
+    paths = release_files([path])
+    if len(paths) > 1:
+        names = ", ".join(file.name for file in paths)
+        raise InputError(f"{path} holds {len(paths)} releases; name one: {names}.")
+    return paths[0]
+
+
+def release_files(paths: Sequence[str | PathLike[str]]) -> list[Path]:
+    """Files as they are named, and of folders every ``*.release.json``, in order."""
+    found: list[Path] = []
+    for path in map(Path, paths):
+        if str(path).startswith("{"):
+            raise InputError(
+                "name the file of a release, not its text; save the text first."
+            )
+        if not path.is_dir():
+            found.append(path)
+            continue
+        in_folder = sorted(path.glob("*.release.json"))
+        if not in_folder:
+            raise InputError(
+                f"{path} holds no *.release.json; name a release file or its folder."
+            )
+        found += in_folder
+    return found
+
+
+def read_release(
+    path: str | PathLike[str], *, limits: Limits | None = LIMITS
+) -> Release:
+    """Read and check a ``*.release.json`` file.
+
+    Args:
+        path: the file.
+        limits: how much it may hold; None allows any size.
+
+    Raises:
+        InputError: one sentence with the file, the path to the bad field and the
+            remedy.
+    """
+    n_bytes = None if limits is None else limits.n_bytes
+    n_values = None if limits is None else limits.n_values
+    with files.many_objects():
+        text = files.read_text(path, max_bytes=n_bytes)
+        file = os.fspath(path)
+        data = files.parse_json(text, file=file, max_values=n_values)
+        return parse_release(data, file=file, limits=limits)
+
+
+def parse_release(data: Any, *, file: str, limits: Limits | None = LIMITS) -> Release:
+    """Check plain objects against the format; errors call them ``file``."""
+    files.require_format(data, file=file, name=FORMAT, version=VERSION)
+    if limits is not None:
+        # Before records, or errors about them, take far more memory.
+        n_groups = len(_part(_part(data, "subject", dict), "groups", list))
+        n_rows = n_groups * _rows_of_a_group(data)
+        _require_at_most(limits.n_groups, n_groups, "groups", "n_groups", file)
+        what = "rows (settings times groups times attacks)"
+        _require_at_most(limits.n_rows, n_rows, what, "n_rows", file)
+    return files.parse_record(Release, data, file=file, hints=HINTS)
+
+
+def _require_at_most(limit: int, n: int, what: str, field: str, file: str) -> None:
+    if n > limit:
+        raise InputError(
+            f"{file} holds {n:,} {what}, more than the {limit:,} that are read by "
+            f"default; {files.ALLOW}, or divide it.",
+            field=field,
+        )
+
+
+def _rows_of_a_group(data: Any) -> int:
+    """Settings times attacks of plain objects, whatever is wrong with them."""
+    settings = set()
+    attacks = {""}  # for the gap, which comes from counts
+    for run in _part(data, "runs", list):
+        settings.add((_part(run, "model", str), _part(run, "epsilon", int, float)))
+        for table in _part(run, "groups", dict).values():
+            attacks.update(_part(table, "exposure", dict))
+    for name in ("pooled_exposure", "placebo"):
+        for row in _part(data, name, list):
+            attacks.add(_part(row, "proxy", str))
+    return len(settings) * len(attacks)
+
+
+def _part(tree: Any, name: str, *kinds: type) -> Any:
+    """A part of plain objects if it is of such a kind; else an empty one."""
+    part = tree.get(name) if isinstance(tree, dict) else None
+    return part if isinstance(part, kinds) else kinds[0]()
+
+
 def _digest(release: Release) -> str:
     return hashlib.sha256(release.to_json().encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:
-    """Plain objects, without the absent fields of records.
+    """Plain objects, without fields of records that are null or empty.
 
-    A field is absent if it is null or empty; but a null ``epsilon`` says "no
-    differential privacy". Only fields of records are left out, never a key of a
-    mapping: groups, proxies and the trainer's own settings may be called anything, and
-    a null in the settings is a value.
+    But a null ``epsilon`` says "no differential privacy", and keys of mappings stay:
+    groups, proxies and the trainer's own settings may be called anything.
     """
     if value is None or type(value) in (str, int, float, bool):
         return value
@@ -190,7 +336,7 @@ def _attacks(release: Release) -> set[str]:
     return names
 
 
-def check_runs(release: Release) -> None:
+def _check_runs(release: Release) -> None:
     """Every run has every group, none empty, and its own seed within its setting."""
     first_of: dict[tuple[str | None, float, int], int] = {}
     attacked = {(row.model, row.epsilon, row.group) for row in release.pooled_exposure}
@@ -244,27 +390,20 @@ def _check_table(
         )
 
 
-class Sizes(NamedTuple):
-    """Sizes of one group's parts in one run, to hold against those of its split."""
-
-    run: int  # its position
-    numbers: tuple[int | None, ...]
-
-
-def check_splits(release: Release) -> None:
+def _check_splits(release: Release) -> None:
     """Runs that name one split agree on how many records, of which label, it holds."""
-    first_of: dict[tuple[Any, ...], Sizes] = {}
+    first_of: dict[tuple[Any, ...], tuple[int, tuple[int | None, ...]]] = {}
     for index, run in enumerate(release.runs):
         if run.split is None:
             continue
         for name, tables in run.groups.items():
-            for numbers in _sizes(tables):
-                key = (run.split, name, len(numbers))
-                first = first_of.setdefault(key, Sizes(index, numbers))
-                if first.numbers != numbers:
+            for sizes in _sizes(tables):
+                key = (run.split, name, len(sizes))
+                first, expected = first_of.setdefault(key, (index, sizes))
+                if sizes != expected:
                     refuse(
                         f"runs[{index}].split",
-                        f"runs[{first.run}] and runs[{index}] both name split "
+                        f"runs[{first}] and runs[{index}] both name split "
                         f"{run.split!r}, but group {name!r} has other sizes or labels "
                         "in them; name splits apart",
                     )
@@ -282,7 +421,7 @@ def _sizes(tables: GroupTables) -> list[tuple[int | None, ...]]:
     return sizes
 
 
-def check_rows(release: Release) -> None:
+def _check_rows(release: Release) -> None:
     """Rows about a setting: of settings and groups that there are, and each once."""
     settings = {(run.model, run.epsilon) for run in release.runs}
     for field, identifying in ROW_KEYS.items():
@@ -303,3 +442,15 @@ def check_rows(release: Release) -> None:
             if key in seen:
                 refuse(path, f"{path}: {key} appears twice")
             seen.add(key)
+
+
+def read_releases(
+    files: Sequence[Path], allow_large: Sequence[Path] = ()
+) -> list[Release]:
+    """Releases, each within the limits unless it is allowed by name."""
+    large = {path.resolve() for path in allow_large}
+    releases = []
+    for path in files:
+        limits = None if path.resolve() in large else LIMITS
+        releases.append(read_release(path, limits=limits))
+    return releases

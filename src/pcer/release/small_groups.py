@@ -1,14 +1,11 @@
 """Which groups are too small to be released, alone or by subtracting tables?
 
-``models`` and ``sweep`` ask ``allowed_groups`` before anything is counted.
-
-Anyone who knows a person's group, label and prediction can guess membership well where
-few people share them. So groups with few people of one label in one part are joined
-before anything is counted or attacked. Tables of several attributes are about the same
-people and can be subtracted from each other, so the rule covers all tables of a command
-at once. An atom is a combination of attribute values that occurs; whatever is a linear
-combination of released groups is revealed of the atoms in it. People without a group
-are a group that is not written.
+``models`` and ``sweep`` ask ``allowed_groups`` before anything is counted. Groups with
+few people of one label in one part are joined (``disclosure`` says why). Tables of
+several attributes are about the same people and can be subtracted from each other, so
+the rule covers all tables of a command at once. An atom is a combination of attribute
+values that occurs; whatever is a linear combination of released groups is revealed of
+the atoms in it. People without a group are a group that is not written.
 """
 
 from __future__ import annotations
@@ -24,8 +21,7 @@ from pcer.errors import InputError, normalised
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.columns import Coded, cross, text_of
 from pcer.release.disclosure import Disclosure
-from pcer.release.file import Release
-from pcer.release.reading import read_release
+from pcer.release.file import Release, read_release
 from pcer.release.records import require_phrases
 
 NOBODY = -1  # the group of records that are in none
@@ -67,16 +63,7 @@ def attribute_of(
 def renamed(
     attributes: Sequence[Attribute], names: Mapping[Any, str]
 ) -> list[Attribute]:
-    """Attributes with readers' names of groups; groups without one stay.
-
-    Args:
-        attributes: with groups as the data call them.
-        names: readers' names, by group or ``attribute:group``.
-
-    Raises:
-        InputError: a key that is no group, or one of several; two groups that would
-            read alike.
-    """
+    """Attributes with readers' names, by group or ``attribute:group``; others stay."""
     by_key = {text_of(key): name for key, name in names.items()}
     for key, name in by_key.items():
         require_phrases(group_names=name)
@@ -142,20 +129,14 @@ def allowed_groups(
 ) -> Allowed:
     """The groups of each attribute that may be released, by readers' names.
 
-    Args:
-        rule: what may be revealed about few people.
-        attributes: first those of ``beside``, in this order, then new ones.
-        models: which records each model has in training and in test.
-        beside: existing releases of the same records, which stay as they are.
-        names: readers' names of groups, see ``renamed``.
-
-    Raises:
-        InputError: no new attribute may be released, or a release of ``beside`` has
-            other groups.
+    ``attributes`` are first those of the existing releases ``beside``, which stay as
+    they are, then new ones. InputError if no new one may be released.
     """
     # Where tables are coarse, only one attribute is safe: others show what they hide.
-    is_coarse = not rule.certain_cells or any(map(_has_coarse_tables, beside))
-    n = max(1, len(beside)) if is_coarse else len(attributes)
+    disclosed = [release.disclosure for release in beside]
+    are_coarse = [bool(one is not None and one.n_coarse_tables) for one in disclosed]
+    is_one = not rule.certain_cells or any(are_coarse)
+    n = max(1, len(beside)) if is_one else len(attributes)
     regroupings = regroup(rule, renamed(attributes, names or {})[:n], models)
     for release, old in zip(beside, regroupings, strict=False):
         _require_same_groups(release, old)
@@ -168,10 +149,6 @@ def allowed_groups(
         reason, *_ = left_out.values()
         raise InputError(reason, field="least_people" if new else "certain_cells")
     return Allowed([one.released for one in new if one.is_written], left_out)
-
-
-def _has_coarse_tables(release: Release) -> bool:
-    return release.disclosure is not None and bool(release.disclosure.n_coarse_tables)
 
 
 def _require_same_groups(release: Release, regrouping: Regrouping) -> None:
@@ -235,10 +212,7 @@ def regroup(
     few. Then, while a combination of tables is about too few people, its smallest group
     is joined with the next smallest of the last attribute that it needs. Groups joined
     with people without a group are not written. Those of public records stay.
-
-    Raises:
-        InputError: fewer than two groups of the first attribute are left; others have a
-            note.
+    InputError if fewer than two groups of the first attribute are left.
     """
     has_one_group = any(len(attribute.groups) < 2 for attribute in attributes)
     if rule.public_data or has_one_group:  # the builder refuses one group
@@ -251,12 +225,10 @@ def regroup(
     for attribute, of_atoms in zip(attributes, codes, strict=True):
         regroupings.append(Regrouping(attribute, of_atoms, people, least))
 
-    while True:
+    is_joining = True
+    while is_joining:
         written = [one for one in regroupings if one.is_written]
-        small = _small_combination(written, people, least)
-        if small is None:
-            break
-        small.last.join(small.atoms)
+        is_joining = _join_small_combination(written, people, least)
     if not regroupings[0].is_written:
         raise InputError(regroupings[0].note, field="least_people")
     return regroupings
@@ -279,34 +251,24 @@ def _by_atom(
 
 
 class Regrouping:
-    """An attribute whose small groups are joined into blocks.
-
-    The block of people in no group is hidden: it is not written.
-
-    Attributes:
-        attribute: with all its groups.
-        codes: (atom,) the group of each atom.
-        least: the fewest people of one label in one part; where it is 0 no block is
-            joined.
-        people: (model, part, group, label) people, last those in no group.
-        size: (group,) people in all.
-        is_small: (group,) whether some table of the group is about too few.
-        block: (group,) the block of each group, numbered by one of its groups: the
-            last place is of people in no group, and its block is hidden.
-    """
+    """An attribute whose small groups are joined into blocks."""
 
     def __init__(
         self, attribute: Attribute, codes: IntArray, people: IntArray, least: int
     ) -> None:
+        """``codes`` are the groups of atoms, ``people`` (model, part, atom, label)."""
         self.attribute = attribute
         self.codes = codes
-        self.least = least
+        self.least = least  # people of one label in one part; 0 joins no block
         n = len(attribute.groups)
         of_groups = [people[:, :, codes == g].sum(axis=2) for g in (*range(n), NOBODY)]
+        # (model, part, group, label), and (group,) in all; last those in no group.
         self.people = np.stack(of_groups, axis=2)
         self.size = self.people.sum(axis=(0, 1, 3))
         self.is_small = self.people.min(axis=(0, 1, 3)) < least
         self.is_small[n] &= self.size[n] > 0
+        # (group,) the block of each, numbered by one of its groups. That of people in
+        # no group is hidden: it is not written.
         self.block = np.arange(n + 1)
         self._join_small()
 
@@ -314,13 +276,12 @@ class Regrouping:
         """Join all small groups, with the next smallest while they are too few."""
         joined = np.flatnonzero(self.is_small).tolist()
         others = [group for group in self._by_size() if group not in joined]
-        while joined and others and self._fewest(joined) < self.least:
+        while joined and others:
+            together = self.people[:, :, joined].sum(axis=2)
+            if together.min() >= self.least:
+                break
             joined.append(others.pop(0))
         self.block[joined] = max(joined, default=0)
-
-    def _fewest(self, groups: list[int]) -> int:
-        """The fewest people of one label in one part, in these groups together."""
-        return int(self.people[:, :, groups].sum(axis=2).min())
 
     def _by_size(self) -> list[int]:
         """Blocks with the fewest people first; that of nobody is no block."""
@@ -405,19 +366,12 @@ class Regrouping:
         return f"{name} (joined)" if name in groups else name
 
 
-class SmallCombination(NamedTuple):
-    """A combination of released tables that is about too few people."""
-
-    last: Regrouping  # the last attribute that it needs
-    atoms: BoolArray  # (atom,) whom it is about
-
-
-def _small_combination(
+def _join_small_combination(
     tables: Sequence[Regrouping], people: IntArray, least: int
-) -> SmallCombination | None:
-    """A combination of one model's tables that is about too few people of one label."""
+) -> bool:
+    """Join two blocks if some model's tables combine to too few people of one label."""
     if len(tables) < 2:
-        return None
+        return False
     # Atoms that are in the same blocks of every attribute count as one.
     blocks = np.array([table.block[table.codes] for table in tables])
     blocks, kind = np.unique(blocks, axis=1, return_inverse=True)
@@ -429,13 +383,14 @@ def _small_combination(
 
     space = contracted(spaces[-1], counts.min(axis=0), least)
     if not len(space):
-        return None
+        return False
     for n in counts:
         small = combination(space, n, least)
         if small is not None:
             last = _first_that_spans(spaces, small)
-            return SmallCombination(tables[last], np.abs(small[kind]) > ZERO)
-    return None
+            tables[last].join(np.abs(small[kind]) > ZERO)
+            return True
+    return False
 
 
 def _spaces(blocks: IntArray) -> list[FloatArray]:
@@ -495,12 +450,8 @@ def combination(space: FloatArray, people: IntArray, least: int) -> FloatArray |
 
     It is about all in atoms where it is not 0, on either side: "these less those"
     reveals one of few people as a sum does. One about nobody counts: its people are
-    then known to be elsewhere.
-
-    Args:
-        space: (rank, atom) a basis of all combinations.
-        people: (atom,) how many people there are.
-        least: the fewest whom a combination may be about.
+    then known to be elsewhere. ``space`` (rank, atom) is a basis of all combinations,
+    ``people`` (atom,) how many there are.
     """
     space = contracted(space, people, least)
     some = people > 0
@@ -525,15 +476,14 @@ def _searched(space: FloatArray, people: IntArray, least: int) -> BoolArray | No
     """(atom,) whom a combination about fewer than ``least`` people is about, or None.
 
     An integer program searches the combinations y = x space: on each atom y is 0, or 1
-    to ``LARGEST_SHARE`` with either sign. For two attributes, whose matrix is totally
-    unimodular, -1, 0 and 1 suffice; where one combination is left, or none, its
-    coefficients do not matter. Else one of three tables or more may be overlooked if
-    some atom counts more than three times as much as another.
+    to M = ``LARGEST_SHARE`` with either sign. For two attributes, whose matrix is
+    totally unimodular, -1, 0 and 1 suffice. Of three tables or more one may be
+    overlooked if some atom counts more than three times as much as another.
 
     The variables are, by atom, whether it is in the combination with a positive sign
-    (p) and with a negative one (q), both 0 or 1, and the coefficients x. With M =
-    ``LARGEST_SHARE``, what must hold is M p - q >= y, M q - p >= -y, p + q <= 1; at
-    least one atom in all; and fewer than ``least`` people, as few as possible.
+    (p) and with a negative one (q), both 0 or 1, and the coefficients x. What must hold
+    is M p - q >= y, M q - p >= -y, p + q <= 1; at least one atom in all; and fewer than
+    ``least`` people, as few as possible.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 

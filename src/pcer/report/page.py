@@ -34,9 +34,8 @@ from pcer.deciding.recommend import Recommendation
 from pcer.errors import InputError, escaped, printable
 from pcer.files import as_shown, parse_json, require_format
 from pcer.measuring.plan import BUDGET_VERDICTS, Plan
-from pcer.release.file import Release
+from pcer.release.file import Release, parse_release
 from pcer.release.panel import carried_costs, panels
-from pcer.release.reading import parse_release
 from pcer.report import views
 from pcer.report.formats.html import to_html
 from pcer.report.packed import pack, unpack

@@ -1,13 +1,10 @@
 """How is finished work kept, so that an interrupted job resumes?
 
 Sweeps (``pcer.sweep.run``) and fits (``pcer.models``) keep blocks in a folder with one
-owner, beside the settings that the blocks depend on. A block is an array and the names
-of its rows, perhaps with a second array. It is written whole or not at all, so that an
-interrupted job resumes with what is missing.
-
-A block carries digests of its arrays, its record and its settings: a block that was
-changed, or made with other settings, does not count. Rows are about persons, so all
-files are readable by their owner only.
+owner. A block is an array and the names of its rows, perhaps with a second array,
+written whole or not at all. It carries digests of its arrays, its record and its
+settings: a block that was changed, or made with other settings, does not count. Rows
+are about persons, so all files are readable by their owner only.
 """
 
 from __future__ import annotations
@@ -30,7 +27,6 @@ Key: TypeAlias = tuple[str, int]  # the name of one row: a setting and a seed
 Settings: TypeAlias = Mapping[str, Any]  # names and plain JSON values
 
 LOCK = ".lock"
-# Modes of private folders and files; systems without modes ignore them.
 OWNERS_FOLDER = 0o700
 OWNERS_FILE = 0o600
 SETTINGS = "settings.json"
@@ -58,7 +54,7 @@ def make_private(folder: Path) -> None:
 def owned(folder: Path) -> Iterator[None]:
     """Hold the folder's lock, which the system frees however the process ends."""
     # A file system without locks gets a file with the owner's process number instead,
-    # which does not count once that process is gone. Nobody else can enter the folder.
+    # which does not count once that process is gone.
     make_private(folder)
     with warnings.catch_warnings():  # filelock warns on systems without locks
         warnings.filterwarnings(
@@ -124,11 +120,7 @@ def finished_blocks(folder: Path) -> Iterator[StoredBlock]:
 def load_block(
     block: StoredBlock, n_columns: int, *, is_second: bool = False
 ) -> np.ndarray[Any, Any]:
-    """An array of a block: float32, a row for each key.
-
-    Raises:
-        InputError: it is not as it was written, or does not have so many columns.
-    """
+    """An array of a block: float32, a row for each key; InputError if it is another."""
     path = _second_path(block.array) if is_second else block.array
     digest = block.second_digest if is_second else block.array_digest
     try:
@@ -166,23 +158,12 @@ def resume_folder(
     n_columns: int,
     n_second: int | None = None,
 ) -> list[str]:
-    """Begin or resume in a folder that the caller owns.
+    """Begin or resume in a folder that the caller owns; says which blocks it removed.
 
     Where its settings file is lost, damaged or contradicted by a block of these
-    settings, the blocks' own digests decide.
-
-    Args:
-        folder: of the blocks.
-        settings: what the blocks depend on.
-        added: values of settings that older folders lack; see ``settings_digest``.
-        n_columns: of each array.
-        n_second: columns of each second array; None where there is none.
-
-    Returns:
-        A sentence with the blocks that were removed, and why; none if none was.
-
-    Raises:
-        InputError: the folder was begun with other settings.
+    settings, the blocks' own digests decide. ``n_second`` are the columns of each
+    second array, None where there is none. InputError if the folder was begun with
+    other settings; ``added`` are values of those that older folders lack.
     """
     digest = settings_digest(settings, added=added)
     for path in folder.glob(".block-*"):  # left by a killed process
@@ -200,17 +181,12 @@ def resume_folder(
         if isinstance(before, dict):
             require_same_settings(before, settings, added=added, where=folder)
     for path in faults:
-        _remove_block(path)
+        fault = f"{path} is not as it was written, and cannot be removed"
+        with refused_as(fault, REMOVE):
+            for file in (path, path.with_suffix(".npy"), _second_path(path)):
+                file.unlink(missing_ok=True)
     write_files({folder / SETTINGS: canonical_json(settings)}, private=True)
     return [_removed(folder, faults)] if faults else []
-
-
-def _remove_block(path: Path) -> None:
-    """Remove the record of a block and its arrays."""
-    fault = f"{path} is not as it was written, and cannot be removed"
-    with refused_as(fault, REMOVE):
-        for file in (path, path.with_suffix(".npy"), _second_path(path)):
-            file.unlink(missing_ok=True)
 
 
 def _removed(folder: Path, faults: Mapping[Path, str]) -> str:
@@ -262,11 +238,7 @@ def file_digest(path: Path) -> str:
 
 
 def record_digest(record: Mapping[str, Any]) -> str:
-    """SHA-256 of plain JSON objects, whatever the order of their names.
-
-    >>> record_digest({"a": 1, "b": (2, 3)}) == record_digest({"b": [2, 3], "a": 1})
-    True
-    """
+    """SHA-256 of plain JSON objects, whatever the order of their names."""
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
@@ -282,12 +254,10 @@ def is_sealed(record: Mapping[str, Any]) -> bool:
 
 
 def _second_path(path: Path) -> Path:
-    """Where the second array of a block lies."""
     return path.with_suffix(".second.npy")
 
 
 def _block_paths(folder: Path) -> list[Path]:
-    """The records of a folder's blocks."""
     return sorted(folder.glob("block-*.json"))
 
 

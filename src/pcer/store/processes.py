@@ -1,8 +1,7 @@
 """How do tasks run in worker processes of this machine?
 
 Training (``pcer.train.run``), fits and attacks give theirs to ``run_tasks``. A worker
-holds records and perhaps a secret: however its parent ends, even by SIGKILL, the worker
-is gone within a second.
+holds records and perhaps a secret: however its parent ends, it is gone in a second.
 """
 
 from __future__ import annotations
@@ -69,12 +68,7 @@ def run_tasks(
 
 
 def die_with(parent: int, is_from_main_thread: bool = True) -> None:
-    """End this process when its parent has ended, and not before it.
-
-    Args:
-        parent: its process number.
-        is_from_main_thread: whether the parent's main thread started this process.
-    """
+    """End this process when its parent, that process number, has ended; not before."""
     # The kernel's signal is about the thread that started us, so it is requested only
     # where that thread lives as long as the parent. Signals to the whole group are left
     # to the parent: it would wait for ever for the rest of a result if a worker died
@@ -103,11 +97,8 @@ def _watch(parent: int) -> None:
 
 
 def _start_tracker() -> None:
-    """Start joblib's helper, which removes semaphores after a kill.
-
-    It must not end with a closing terminal: joblib complains if it ends before us. It
-    ignores the other signals.
-    """
+    """Start joblib's helper, which removes semaphores after a kill."""
+    # It must not end with a closing terminal: joblib complains if it ends before us.
     from joblib.externals.loky.backend.resource_tracker import ensure_running
 
     if not hasattr(signal, "pthread_sigmask"):  # Windows has neither this nor SIGHUP

@@ -1,9 +1,8 @@
 """How are the secrets of private records made, kept and checked?
 
 ``pcer train`` and the estimators' releases make one for private records, or read one.
-Secrets are kept in the user's state folder, outside any folder that is handed over,
-readable by their owner only, each under a name derived from the secret. A folder or
-release that holds that name finds its secret again.
+It is kept in the user's state folder, outside any folder that is handed over, readable
+by its owner only, under a name derived from it, by which a folder finds it again.
 """
 
 from __future__ import annotations
@@ -68,9 +67,8 @@ def read_secret(path: Path) -> bytes:
 def require_random(secret: bytes, name: str, *, make: str) -> None:
     """Raise InputError where a secret is too short or too long, or could be guessed."""
     if not FEWEST_BYTES <= len(secret) <= MOST_BYTES:
-        fault = (
-            f"must hold {FEWEST_BYTES} to {MOST_BYTES} bytes, but holds {len(secret)}"
-        )
+        n = len(secret)
+        fault = f"must hold {FEWEST_BYTES} to {MOST_BYTES} bytes, but holds {n}"
     elif not _is_random(secret):
         fault = (
             "looks like words or a pattern, can be guessed, and a release holds its "
@@ -94,7 +92,12 @@ def _is_random(secret: bytes) -> bool:
     digits = text.replace("-", "")
     if _HEXADECIMAL.fullmatch(digits):
         return _are_random_digits(digits)
-    return _BASE_64.fullmatch(text) is not None and _alternates(text)
+    if _BASE_64.fullmatch(text) is None:
+        return False
+    # Lower case, upper case and others alternate more than in words.
+    kinds = [(letter.islower(), letter.isupper()) for letter in text]
+    n_turns = sum(a != b for a, b in pairwise(kinds))
+    return n_turns >= FEWEST_TURNS * len(text)
 
 
 def _are_random_digits(digits: str) -> bool:
@@ -103,13 +106,6 @@ def _are_random_digits(digits: str) -> bool:
     is_long = len(digits) >= 2 * FEWEST_BYTES
     differs = len(set(digits)) >= FEWEST_DISTINCT
     return is_long and differs and 2 * n_steps < len(digits)
-
-
-def _alternates(text: str) -> bool:
-    """Whether lower case, upper case and others alternate more than in words."""
-    kinds = [(letter.islower(), letter.isupper()) for letter in text]
-    n_turns = sum(a != b for a, b in pairwise(kinds))
-    return n_turns >= FEWEST_TURNS * len(text)
 
 
 def keep_secret(secret: bytes, path: Path) -> None:

@@ -22,8 +22,7 @@ import numpy as np
 from pcer.data.dataset import GroupedDataset, Split, column_widths, split
 from pcer.errors import InputError
 from pcer.files import canonical_json, read_json, write_files
-from pcer.release.file import Release
-from pcer.release.reading import read_release
+from pcer.release.file import Release, read_release
 from pcer.release.small_groups import require_no_others
 from pcer.store import blocks
 from pcer.store.blocks import (

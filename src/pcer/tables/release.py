@@ -83,16 +83,13 @@ def _with_usual_names(
     columns: PredictionColumns, present: Sequence[str]
 ) -> PredictionColumns:
     """What identifies a model, by the columns' usual names unless others are given."""
-    stated = {
-        "epsilon": columns.epsilon,
-        "seed": columns.seed,
-        "split_id": columns.split_id,
-    }
-    usual: dict[str, Any] = {}
-    for name, column in stated.items():
-        if column is None and name in present:
-            usual[name] = name
-    return replace(columns, **usual)
+    if columns.epsilon is None and "epsilon" in present:
+        columns = replace(columns, epsilon="epsilon")
+    if columns.seed is None and "seed" in present:
+        columns = replace(columns, seed="seed")
+    if columns.split_id is None and "split_id" in present:
+        columns = replace(columns, split_id="split_id")
+    return columns
 
 
 def _views_of_releases(
@@ -156,9 +153,7 @@ def _compared(columns: PredictionColumns) -> str | None:
         return "record_id"
     if columns.membership_score is not None:
         return "membership_score"
-    if columns.loss is not None:
-        return "loss"
-    return None
+    return None if columns.loss is None else "loss"
 
 
 def _distinct_rows(table: ir.Table, columns: PredictionColumns, *, file: str) -> Any:
@@ -166,9 +161,13 @@ def _distinct_rows(table: ir.Table, columns: PredictionColumns, *, file: str) ->
 
     Rows differ in model, split, groups, label or answer.
     """
+    for name in (columns.y_true, columns.y_pred, *columns.attributes):
+        if name is not None:  # refuse many, before a database sorts them all
+            few = table.select(name).limit(10_000).distinct().limit(MAX_GROUPS + 2)
+            _few_values(name, executed(few, file=file)[name])
+
     # Labels are grouped, not compared, so that a third value or a gap becomes a
     # separate row without a second pass.
-    _require_few_values(table, columns, file=file)
     by = (*columns.runs, columns.split, *columns.attributes, columns.y_true)
     named = {name: table[name] for name in by}
     if columns.y_pred is not None:
@@ -186,22 +185,11 @@ def _distinct_rows(table: ir.Table, columns: PredictionColumns, *, file: str) ->
             **{N: whole.count(), columns.y_score: whole["pcer_score"].max()}
         )
     rows = executed(counted, file=file)
-    n = rows[N].to_numpy()
-    required_column(coded(rows[columns.y_true]), name="y_true", n=n)
-    if columns.y_pred is not None:
-        required_column(coded(rows[columns.y_pred]), name="y_pred", n=n)
-    required_column(coded(rows[columns.split]), name="split", n=n)
+    answers = {"y_true": columns.y_true, "y_pred": columns.y_pred}
+    for name, column in {**answers, "split": columns.split}.items():
+        if column is not None:
+            required_column(coded(rows[column]), name=name, n=rows[N].to_numpy())
     return rows
-
-
-def _require_few_values(
-    table: ir.Table, columns: PredictionColumns, *, file: str
-) -> None:
-    """Refuse many labels or groups, before a database sorts them all."""
-    for name in (columns.y_true, columns.y_pred, *columns.attributes):
-        if name is not None:
-            few = table.select(name).limit(10_000).distinct().limit(MAX_GROUPS + 2)
-            _few_values(name, executed(few, file=file)[name])
 
 
 def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> Rows:
@@ -227,10 +215,7 @@ def _rows(content: Any, columns: PredictionColumns, facts: ReleaseFacts) -> Rows
 
 
 def _membership(content: Any, columns: PredictionColumns) -> dict[str, Any] | None:
-    """An attacker's score by its name, if the table has one.
-
-    A loss is the score of our own attack.
-    """
+    """An attacker's score by its name; a loss is the score of our own attack."""
     name = columns.membership_score
     if name is not None:
         return {name: content[name]}

@@ -22,9 +22,8 @@ from pcer.files import read_json
 from pcer.measuring.plan import Plan
 from pcer.measuring.tested import Tested, run_tests
 from pcer.release import attack_kinds
-from pcer.release.file import Release
+from pcer.release.file import Release, read_release
 from pcer.release.panel import Panel, panels
-from pcer.release.reading import read_release
 from pcer.report.formats.markdown import markdown_text
 from pcer_studies import protocol
 from pcer_studies.protocol import (

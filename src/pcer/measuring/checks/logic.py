@@ -54,7 +54,8 @@ def conflicting_names(arrays: ReleaseArrays) -> Iterator[Finding]:
     for name, runs in arrays.runs_by_split.items():
         n_cuts = 1
         for table in tables:
-            cuts = np.stack(table, axis=1)[runs].reshape(len(runs), -1)
+            cuts = np.stack([sizes[runs] for sizes in table], axis=1)
+            cuts = cuts.reshape(len(runs), -1)
             whole = cuts[np.isfinite(cuts).all(axis=1)]
             n_cuts = max(n_cuts, len(np.unique(whole, axis=0)))
         if n_cuts > 1:

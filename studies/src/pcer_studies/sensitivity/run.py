@@ -18,7 +18,7 @@ import numpy as np
 from pcer.data import GroupedDataset, load, split, standardise
 from pcer.errors import require_at_least
 from pcer.files import write_files
-from pcer.release.reading import read_release
+from pcer.release.file import read_release
 from pcer.sweep import Sweep, is_finished, run_sweep
 from pcer.train import Accountant, EngineFlags, TrainConfig, epsilon_spent
 from pcer.train.accounting import NOISE_STEPS
