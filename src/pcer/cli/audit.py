@@ -31,7 +31,7 @@ from pcer.measuring.plan import Benefit, Plan, Policy
 from pcer.measuring.verdict import GUARDED
 from pcer.release.file import Release, release_schema
 from pcer.release.reading import LIMITS, read_release, release_files
-from pcer.report.formats.metrics import by_release
+from pcer.report.formats.numbers import by_release
 from pcer.report.page import read_payload
 from pcer.report.tables.background import subject_name
 from pcer.report.views import View, setting_line, summary_line, summary_table, view_of

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pcer.errors import printable
 from pcer.report.table import LAYOUT, Table, isolated
@@ -18,8 +17,7 @@ from pcer.report.table import LAYOUT, Table, isolated
 Scope = Literal["col", "row"]  # what a header cell is the header of
 
 
-@dataclass(frozen=True)
-class CellLook:
+class CellLook(NamedTuple):
     """How cells are styled: by attributes or by classes, some by their text."""
 
     is_inline: bool
@@ -35,53 +33,40 @@ def to_html(
 ) -> str:
     """The table as HTML: a caption, column and row headers, every cell escaped.
 
-    Args:
-        table: what is written.
-        id: of the table in our own page, where it is a region that scrolls by keyboard.
-        within: the id of what tells the table from others of its caption.
-        marks: classes of cells by their text.
+    In our page it has an ``id`` and is a region that scrolls by keyboard; ``within`` is
+    the id of what tells it from others of its caption. ``marks`` are classes of cells
+    by their text.
     """
     look = CellLook(is_inline=not id, marks=marks or {})
-    head = _head_row(table, look)
-    rows = "\n".join(_body_row(table, row, look) for row in table.rows)
+    head = _row(table, table.columns, look, is_head=True)
+    rows = "\n".join(_row(table, row, look) for row in table.rows)
     body = f"<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody></table>"
+    title = _escaped(table.title)
     if look.is_inline:
-        written = _styled_table(table, body)
+        style = 'style="border-collapse:collapse;margin:.8em 0 .2em"'
+        caption = f'<caption style="text-align:left">{title}</caption>'
+        written = f"<table {style}>{caption}\n{body}"
         note = '<p style="margin:.3em 0"><small>{}</small></p>'
     else:
-        written = _region(table, body, id=id, within=within)
+        names = f"{id} {within}".strip()
+        region = f'role="region" tabindex="0" aria-labelledby="{names}"'
+        caption = f'<caption id="{id}">{title}</caption>'
+        written = f'<div class="table" {region}>\n<table>{caption}\n{body}\n</div>'
         note = '<p class="note">{}</p>'
     if not table.note:
         return written
     return f"{written}\n{note.format(_escaped(table.note))}"
 
 
-def _styled_table(table: Table, body: str) -> str:
-    style = 'style="border-collapse:collapse;margin:.8em 0 .2em"'
-    caption = f'<caption style="text-align:left">{_escaped(table.title)}</caption>'
-    return f"<table {style}>{caption}\n{body}"
-
-
-def _region(table: Table, body: str, *, id: str, within: str) -> str:
-    names = f"{id} {within}".strip()
-    region = f'role="region" tabindex="0" aria-labelledby="{names}"'
-    caption = f'<caption id="{id}">{_escaped(table.title)}</caption>'
-    return f'<div class="table" {region}>\n<table>{caption}\n{body}\n</div>'
-
-
-def _head_row(table: Table, look: CellLook) -> str:
+def _row(
+    table: Table, texts: Sequence[str], look: CellLook, *, is_head: bool = False
+) -> str:
+    """A row, whose first cell is its header; in the head all are."""
     cells = []
-    for index, name in enumerate(table.columns):
-        is_left = index < table.n_labels
-        cells.append(_cell(name, "col", look, is_left=is_left))
-    return f"<tr>{''.join(cells)}</tr>"
-
-
-def _body_row(table: Table, row: Sequence[str], look: CellLook) -> str:
-    """A row, whose first cell is its header."""
-    cells = []
-    for index, text in enumerate(row):
+    for index, text in enumerate(texts):
         scope: Scope | None = "row" if index == 0 else None
+        if is_head:
+            scope = "col"
         is_left = index < table.n_labels
         cells.append(_cell(text, scope, look, is_left=is_left))
     return f"<tr>{''.join(cells)}</tr>"

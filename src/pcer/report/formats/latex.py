@@ -71,10 +71,7 @@ def to_latex_tables(audits: Sequence[Audit], view: View = "full") -> str:
 
 
 def to_latex(table: Table) -> str:
-    """The table as a booktabs ``table`` environment, in the shape of the paper's.
-
-    One that is wider than the page is made smaller (with graphicx) until it fits.
-    """
+    """The table as booktabs, in the paper's shape; made smaller until it fits."""
     align = "l" * table.n_labels + "c" * (len(table.columns) - table.n_labels)
     head = _latex_row(table.columns)
     body = "\n".join(_latex_row(row) for row in table.rows)

@@ -27,7 +27,7 @@ from pcer.report.pictures.panels import (
     beside,
     chart_svg,
 )
-from pcer.report.pictures.picture import printable_svg
+from pcer.report.pictures.charts import printable_svg
 from pcer.wording import decimals
 from pcer_studies.claims.facts import (
     GapRow,

@@ -25,7 +25,7 @@ from pcer.report.pictures.panels import (
     joined,
     number_axis,
 )
-from pcer.report.pictures.picture import files_of
+from pcer.report.pictures.charts import files_of
 from pcer.wording import signed
 from pcer_studies import protocol
 from pcer_studies.numbers import our_number
