@@ -16,10 +16,10 @@ from scipy import stats
 
 import pcer
 from pcer.auditing.record import (
+    Audit,
     BudgetResult,
     GroupResult,
     PairResult,
-    audit_schema,
     read_audit,
 )
 from pcer.errors import InputError, PlanError
@@ -511,7 +511,7 @@ def test_what_was_true_and_who_was_wrongly_told(strong, plain):
 def test_nothing_is_nan_the_schema_holds_and_a_file_holds_it_all(plain, tmp_path):
     pcer.write_audit(plain, tmp_path / "x.audit.json")
     assert read_audit(tmp_path / "x.audit.json") == [json.loads(plain.to_json())]
-    validator = jsonschema.Draft202012Validator(audit_schema())
+    validator = jsonschema.Draft202012Validator(Audit.file_schema())
     for audit in (plain, *(pcer.audit(paper(n), QUICK) for n in (None, 500))):
         assert not re.search("NaN|Infinity", audit.to_json())
         validator.validate(json.loads(audit.to_json()))

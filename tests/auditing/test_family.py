@@ -3,8 +3,7 @@
 import pytest
 
 import pcer
-from pcer.auditing.audit import run_tests
-from pcer.auditing.family import families, family_p
+from pcer.auditing.audit import families, family_p, run_tests
 from pcer.measuring import evidence
 from tests import reference
 from tests.auditing.made import changed, drawn

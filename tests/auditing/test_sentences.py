@@ -157,9 +157,9 @@ def test_all_sentences_of_a_setting_come_by_one_door(forest):
         said = of(audit, setting)
         assert said.headline == headline.headline(audit, setting) == setting.headline
         assert said.badge == headline.badge(audit, setting)
-        assert said.cards[0] == cards.exposure_card(audit, setting)
-        assert said.cards[1] == cards.outcomes_card(audit, setting)
-        assert said.cards[2] == cards.how_sure_card(audit, setting)
+        assert said.exposure == cards.exposure_card(audit, setting)
+        assert said.outcomes == cards.outcomes_card(audit, setting)
+        assert said.how_sure == cards.how_sure_card(audit, setting)
         assert said.advice == advice.what_would_change(audit, setting)
         assert {*said.exposure_order} == {*said.outcomes_order} == {*setting.groups}
     told = of(audit, audit.told)

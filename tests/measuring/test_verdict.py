@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pcer
-from pcer.auditing.record import audit_schema
+from pcer.auditing.record import Audit
 from pcer.auditing.sentences.headline import badge
 from pcer.measuring.verdict import (
     BUDGET_VERDICTS,
@@ -24,7 +24,7 @@ COLOURS = ["red", "red", "amber", "blue", "blue", "grey", "grey", "grey"]
 def test_every_list_of_verdicts_is_the_one_list():
     """A disparity is read without a label only where an exposure was seen."""
     page = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
-    tree = audit_schema()
+    tree = Audit.file_schema()
     words = ", ".join(verdict.words for verdict in BUDGET_VERDICTS)
     assert f"in the order *{words}*" in page
     assert tree["properties"]["verdict"]["enum"] == list(BUDGET_VERDICTS)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import pcer
-from pcer.auditing.sentences import advice, cards, headline, telling
+from pcer.auditing.sentences import advice, cards, headline
 from pcer.report.page import to_report
 from tests import pages
 from tests.pages import HOSTILE, QUICK, ROOT, audited
@@ -246,7 +246,7 @@ def test_without_a_script_the_strongest_setting_is_shown(opened, one):
     audit = pages.mixed_audit()
     page = opened(one, java_script_enabled=False)
     assert page.locator(".headline:visible").all_inner_texts() == [audit.headline]
-    assert page.locator(".at:visible").inner_text() == telling.setting_title(audit.told)
+    assert page.locator(".at:visible").inner_text() == audit.told.name.title
     assert not page.locator(".choose").is_visible()
 
 

@@ -2,8 +2,7 @@
 
 One or two attacks decide an audit; ``cost_stories`` tells what the others would have
 said, corrected for their number, and ``choice_words`` why those decide. ``audit`` calls
-both. An attack comes in by its row in release/attack_kinds.py; nothing is to be added
-here.
+both. An attack comes in by its row in release/attack_kinds.py.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import numpy as np
 
 from pcer import metrics, statistics
 from pcer.auditing.record import CostStory
-from pcer.measuring.choose_attacks import stronger_attacks
 from pcer.measuring.evidence import Evidence, Tested
 from pcer.measuring.measure import finite_or_none
 from pcer.measuring.plan import SHARPEST
@@ -27,8 +25,10 @@ from pcer.statistics import SIGNIFICANCE
 from pcer.wording import capital, listed, plural_ending, say
 
 
-def choice_words(tested: Tested) -> str:
-    """How the attacks were chosen, and which stronger one is missing."""
+def choice_words(
+    tested: Tested, stronger: Sequence[tuple[AttackKind, str | None]]
+) -> str:
+    """How the attacks were chosen, and which ``stronger`` ones are missing, and why."""
     attacks = tested.attacks
     chosen = listed([attack_kind(attack).phrase for attack in attacks])
     if tested.plan.cost != SHARPEST:
@@ -36,14 +36,16 @@ def choice_words(tested: Tested) -> str:
 
     ending = plural_ending(len(attacks))
     sentences = [say("choice", "chosen", attacks=chosen, s=ending)]
-    for proxy, reason in stronger_attacks(tested):
-        if reason is not None:
-            attack = capital(proxy.label)
-            why = reason.rstrip(".")
-            sentences.append(say("choice", "not_computed", attack=attack, reason=why))
-    unexplained = silent_attacks(tested)
+    unexplained = []
+    for proxy, reason in stronger:
+        if reason is None:
+            unexplained.append(proxy.phrase)
+            continue
+        attack = capital(proxy.label)
+        why = reason.rstrip(".")
+        sentences.append(say("choice", "not_computed", attack=attack, reason=why))
     if unexplained:
-        sentences.append(say("choice", "silent", attack=unexplained[0].phrase))
+        sentences.append(say("choice", "silent", attack=unexplained[0]))
 
     n_excluded = _most_excluded(tested.release)
     left_out = [
@@ -56,11 +58,6 @@ def choice_words(tested: Tested) -> str:
     if tested.release.version < 3 and LIRA.name in tested.measured:
         sentences.append(say("choice", "old_lira"))
     return " ".join(sentences)
-
-
-def silent_attacks(tested: Tested) -> list[AttackKind]:
-    """Stronger attacks that were possible and are absent without a reason."""
-    return [proxy for proxy, reason in stronger_attacks(tested) if reason is None]
 
 
 def _most_excluded(release: Release) -> Counter[str]:
@@ -84,10 +81,9 @@ class ByKind(NamedTuple):
 
 
 def cost_stories(tested: Tested, by_attack: Mapping[str, Evidence]) -> list[CostStory]:
-    """Every carried attack with the alarms that remain after correction for all.
+    """Every carried attack with what it shows alone, corrected for all of them.
 
-    The deciding ones come first, then the others by name. ``by_attack`` has what each
-    attack shows alone.
+    The deciding ones come first, then the others by name.
     """
     names = _attacks_with_numbers(tested, sorted(by_attack))
     smallest = np.array([_smallest_p(by_attack[name]) for name in names])
@@ -105,7 +101,7 @@ def cost_stories(tested: Tested, by_attack: Mapping[str, Evidence]) -> list[Cost
 
 
 def _attacks_with_numbers(tested: Tested, carried: Sequence[str]) -> list[str]:
-    """The deciding attacks, then the others; the gap only where there are counts."""
+    """The deciding attacks first; the gap only where there are counts."""
     names = [*tested.attacks, *(name for name in carried if name not in tested.attacks)]
     if tested.cost == GAP.name:
         return names
@@ -116,7 +112,6 @@ def _attacks_with_numbers(tested: Tested, carried: Sequence[str]) -> list[str]:
 
 
 def _smallest_p(evidence: Evidence) -> ByKind:
-    """The smallest p-values of an attack alone; NaN where nothing is tested."""
     return ByKind(
         exposure=_smallest_known(evidence.exposure.p_value),
         ratio=_smallest_known(evidence.cross.p_value),

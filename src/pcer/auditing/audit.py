@@ -1,9 +1,9 @@
 """What does an audit find? ``audit(release, plan)``, part II of Algorithm 1.
 
-Three steps, in this order: ``run_tests`` measures every carried attack and makes every
-test; ``judge_tested`` finds the family of each release; ``audit_tested`` draws the
-conclusions and fills the record. Users call ``audit``; the verb ``pcer audit`` and the
-study call the steps, because they keep tested releases.
+Users call ``audit``; the verb ``pcer audit`` and the study call its two steps, because
+they keep tested releases: ``run_tests`` makes every test of a release, ``judge_tested``
+judges releases of the same records as one family and fills their records. In five
+attributes of the same people an alarm by chance is five times as likely as in one.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from os import PathLike
 from os.path import isdir
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
-from pcer.auditing.attacks_compared import choice_words, cost_stories, silent_attacks
-from pcer.auditing.family import families, family_p
+import numpy as np
+
+from pcer.auditing.attacks_compared import choice_words, cost_stories
 from pcer.auditing.policy import broken_rules
 from pcer.auditing.record import Audit, AuditSubject, BudgetResult
 from pcer.auditing.sentences.account import conclude, disclosed
@@ -25,7 +26,8 @@ from pcer.errors import InputError
 from pcer.measuring import choose_attacks, measure
 from pcer.measuring.checks.arrays import ReleaseArrays, is_random
 from pcer.measuring.checks.table import check_release
-from pcer.measuring.evidence import Evidence, Tested
+from pcer.measuring.choose_attacks import stronger_attacks
+from pcer.measuring.evidence import Tested
 from pcer.measuring.pair_tests import attack_tests
 from pcer.measuring.plan import Plan
 from pcer.measuring.refutations import downgrade
@@ -36,6 +38,7 @@ from pcer.release.attack_kinds import GAP
 from pcer.release.file import Release
 from pcer.release.panel import panels
 from pcer.release.reading import releases_at
+from pcer.statistics import holm
 
 Path = str | PathLike[str]
 
@@ -117,14 +120,9 @@ def audit(
         )
 
     audits = judge_tested(tested, named)
-    return list(audits) if _gives_a_list(release) else next(audits)
-
-
-def _gives_a_list(release: Release | Path | Sequence[Release | Path]) -> bool:
-    """Whether it may hold several releases: a list, or the path of a folder."""
-    if isinstance(release, str | PathLike):
-        return isdir(release)
-    return isinstance(release, list | tuple)
+    is_folder = isinstance(release, str | PathLike) and isdir(release)
+    gives_a_list = is_folder or isinstance(release, list | tuple)
+    return list(audits) if gives_a_list else next(audits)
 
 
 def run_tests(release: Release, plan: Plan) -> Tested:
@@ -168,23 +166,80 @@ def judge_tested(
     Each is judged together with those of the same records, and with the family.
     """
     for member, judged_with in zip(tested, families(tested, family), strict=True):
-        yield audit_tested(member, judged_with)
+        yield _audit_of(member, judged_with)
 
 
-def audit_tested(tested: Tested, family: Mapping[str, Tested]) -> Audit:
-    """The audit of one release.
+# Who is judged together
 
-    ``family`` has by digest what is judged together, the release among them.
+
+class FamilyP(NamedTuple):
+    """A release's smallest p-values, Holm over all releases of its family."""
+
+    exposures: float  # and ratios
+    outcomes: float
+
+
+def families(
+    tested: Sequence[Tested], named: Sequence[Tested]
+) -> list[dict[str, Tested]]:
+    """For each release those that it is judged with, itself among them, by digest.
+
+    They are those of the same records, and those that the caller named as the family.
     """
+    by_digest = {member.release.sha256: member for member in (*tested, *named)}
+    of_all = {member.release.sha256 for member in named}
+    by_data: dict[str | None, set[str]] = {None: set()}
+    for digest, member in by_digest.items():
+        data_digest = member.release.provenance.data_digest
+        if data_digest is not None:
+            by_data.setdefault(data_digest, set()).add(digest)
+
+    judged_with = []
+    for member in tested:
+        same_records = by_data[member.release.provenance.data_digest]
+        digests = {member.release.sha256} | of_all | same_records
+        judged_with.append({digest: by_digest[digest] for digest in sorted(digests)})
+    return judged_with
+
+
+def family_p(
+    tested: Tested, family: Mapping[str, Tested], attack: str | None = None
+) -> FamilyP | None:
+    """By one attack, or by those that decide in each release; None for one alone.
+
+    A release that does not carry the attack counts with p-values of 1.
+    """
+    if len(family) < 2:
+        return None
+    smallest = []
+    for member in family.values():
+        attacks = member.attacks if attack is None else (attack,)
+        evidence = member.evidence.get(attacks)
+        smallest.append((1.0, 1.0) if evidence is None else evidence.smallest_p)
+    exposures, outcomes = np.array(smallest).T
+    place = list(family).index(tested.release.sha256)
+    return FamilyP(float(holm(exposures)[place]), float(holm(outcomes)[place]))
+
+
+# The audit of one release: numbers, records, words
+
+
+def _audit_of(tested: Tested, family: Mapping[str, Tested]) -> Audit:
     together = family_p(tested, family)
     evidence = downgrade(tested, tested.attacks, family_p=together)
+    alone = {}
+    for attack in tested.tests:
+        p = family_p(tested, family, attack)
+        alone[attack] = downgrade(tested, (attack,), family_p=p)
+    stronger = stronger_attacks(tested)
+
     settings = [
         setting_result(tested, evidence, index) for index in range(len(tested.panels))
     ]
     budgets = [result for result, _ in settings]
     main_setting = _main_setting(budgets)
     p_exposures, p_outcomes = (None, None) if together is None else together
-
+    unexplained = [attack.name for attack, reason in stronger if reason is None]
     found = Audit(
         release_sha256=tested.release.sha256,
         plan_sha256=tested.plan.sha256,
@@ -194,8 +249,8 @@ def audit_tested(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         subject=_subject(tested.release),
         plan=tested.plan,
         cost=tested.cost,
-        choice=choice_words(tested),
-        stronger_attack=_stronger_attack(tested),
+        choice=choice_words(tested, stronger),
+        stronger_attack=unexplained[0] if unexplained else None,
         verdict=budgets[main_setting].verdict,
         telling=main_setting,
         headline="",  # the words follow, by ``conclude``
@@ -203,7 +258,7 @@ def audit_tested(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         trust=[],
         next_steps=[],
         budgets=budgets,
-        costs=cost_stories(tested, _evidence_by_attack(tested, family)),
+        costs=cost_stories(tested, alone),
         declarations=list(tested.findings),
         broken_rules=[],
         published=as_published(tested, [published for _, published in settings]),
@@ -220,17 +275,6 @@ def audit_tested(tested: Tested, family: Mapping[str, Tested]) -> Audit:
     return audit.with_sources(tested.release, others)
 
 
-def _evidence_by_attack(
-    tested: Tested, family: Mapping[str, Tested]
-) -> dict[str, Evidence]:
-    """What each carried attack shows alone, judged with the family by that attack."""
-    by_attack = {}
-    for attack in tested.tests:
-        p = family_p(tested, family, attack)
-        by_attack[attack] = downgrade(tested, (attack,), family_p=p)
-    return by_attack
-
-
 def _main_setting(settings: Sequence[BudgetResult]) -> int:
     """Which setting the headline is about: of the strongest verdict the least private.
 
@@ -243,12 +287,6 @@ def _main_setting(settings: Sequence[BudgetResult]) -> int:
     return max(
         strong, key=lambda index: (settings[index].budget, settings[index].largest_cost)
     )
-
-
-def _stronger_attack(tested: Tested) -> str | None:
-    """An attack that was possible and is absent without a reason; None if none is."""
-    unexplained = silent_attacks(tested)
-    return unexplained[0].name if unexplained else None
 
 
 def _subject(release: Release) -> AuditSubject:

@@ -1,12 +1,9 @@
 """What is in an audit file: numbers, the plan behind them, and the words?
 
 ``audit`` makes an ``Audit``; every output reads it; ``write_audit`` and ``read_audit``
-are its file. Same release and same plan give the same bytes: numbers are written with
-12 significant digits, more than any reader needs and few enough that another machine's
-rounding does not show.
-
-To add a number: a field of the record that it is about, filled in settings.py or
-pairs.py. Frames, schema and verification follow; docs/format.md describes it.
+are its file. Same release and same plan give the same bytes. To add a number: a field
+of the record that it is about, filled in settings.py. Frames, schema and verification
+follow; docs/format.md describes it.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ from pcer.wording import SettingName
 
 FORMAT: Final = "pcer-audit"
 VERSION: Final = 3
-SIGNIFICANT_DIGITS = 12
+SIGNIFICANT_DIGITS = 12  # so few that another machine's rounding does not show
 AUDIT_AGAIN: Final = "audit the release again"  # instead of reading an older file
 
 AboutExposure = Literal[
@@ -130,7 +127,7 @@ class Equivalence(Record):
 
 
 class PairAnswer(Record):
-    """What each answer about two groups has, after every downgrade."""
+    """What each answer about two groups has."""
 
     group: str | None  # the one that the answer names, where the groups differ
     p_value: float | None  # adjusted over its family
@@ -206,10 +203,7 @@ class PairResult(Record):
 
     @property
     def statements(self) -> list[str]:
-        """Everything that holds of the two, as ``--fail-on`` calls it.
-
-        The order is that of strength, and the first is the verdict.
-        """
+        """All that holds, as ``--fail-on`` calls it; the first is the verdict."""
         exposure = self.exposure.answer
         is_doubled = self.double_disadvantage.group is not None
         is_equal = self.equivalence is not None and self.equivalence.shown
@@ -278,9 +272,8 @@ class BudgetResult(Record):
 class CostStory(Record):
     """One carried attack put to the same tests; groups are named for any setting.
 
-    p-values are its smallest of each kind. Those "over costs" are adjusted over all
-    attacks, too; where such a one is at most .05, groups are named only where they
-    stand after that adjustment.
+    p-values are the smallest; where one "over costs", adjusted over all attacks, too,
+    is at most .05, groups are named only where they stand after that adjustment.
     """
 
     cost: str
@@ -414,9 +407,8 @@ class Audit(Result, ShownAudit):
     @property
     def title(self) -> str:
         """What was audited, and the verdict."""
-        return (
-            f"{self.subject.dataset} ({self.subject.attribute}): {self.verdict.words}"
-        )
+        subject = self.subject
+        return f"{subject.dataset} ({subject.attribute}): {self.verdict.words}"
 
     @property
     def policy_lines(self) -> list[str]:
@@ -432,11 +424,6 @@ class Audit(Result, ShownAudit):
     def told(self) -> BudgetResult:
         """The setting that the sentences are about."""
         return self.budgets[self.telling]
-
-    @property
-    def models(self) -> list[str | None]:
-        """Names of the models, in order; one without a name is None."""
-        return [published.model for published in self.published]
 
     def to_tree(self) -> dict[str, Any]:
         """Plain objects, numbers rounded as they are written; the plan's as given."""
@@ -476,10 +463,7 @@ class Audit(Result, ShownAudit):
 
 
 def result_json(tree: Any) -> str:
-    """Canonical text that no browser takes for a page.
-
-    Releases are named by the digest of their text, and so keep their "<".
-    """
+    """Canonical text that no browser takes for a page."""
     return files.canonical_json(tree).replace("<", escaped("<"))
 
 
@@ -518,8 +502,3 @@ def parse_plan(data: Any, *, file: str) -> Plan:
 def write_audit(audit: Audit, path: str | os.PathLike[str]) -> None:
     """Write an audit: atomically, the same bytes for the same audit."""
     files.write_files({path: audit.to_json()})
-
-
-def audit_schema() -> dict[str, Any]:
-    """JSON Schema of the audit format."""
-    return Audit.file_schema()

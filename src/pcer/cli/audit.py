@@ -51,7 +51,7 @@ FAIL_ON_HELP = (
 # Functions that make the schemas.
 SCHEMAS = {
     "release": release_schema,
-    "audit": auditing.audit_schema,
+    "audit": auditing.Audit.file_schema,
     "comparison": deciding.Changes.file_schema,
     "outlook": deciding.Outlook.file_schema,
     "recommendation": deciding.Recommendation.file_schema,
@@ -399,7 +399,7 @@ def _exit_if_met(audits: Sequence[Audit], statements: Sequence[str]) -> None:
     broken = []
     for audited in audits:
         name = subject_name(audited)
-        holding = audited.statements()
+        holding = audited.statements() if statements else {}
         met += [f"{name}: {asked}" for asked in statements if asked in holding]
         broken += [f"policy, {name}: {rule.sentence}" for rule in audited.broken_rules]
     notes = [f"--fail-on is met: {'; '.join(met)}."] if met else []

@@ -26,7 +26,6 @@ from pcer import wording
 from pcer._version import __version__
 from pcer.auditing import sentences
 from pcer.auditing.record import AUDIT_AGAIN, Audit, BudgetResult, parse_plan
-from pcer.auditing.sentences import certainty
 from pcer.deciding.recommend import Recommendation
 from pcer.errors import InputError, escaped, printable
 from pcer.files import MAX_BYTES, as_shown, parse_json, require_format
@@ -161,7 +160,7 @@ def _section(number: int, audit: Audit, release: Release) -> Drawn:
         "floors": floors_svg(audit),
         "numbers": finding.numbers_table(audit),
         "paper": paper,
-        "evidence": certainty.paper_words(audit),
+        "evidence": main.evidence,
         "is_folded": len(paper.rows) > MOST_PAPER_ROWS,
         "trust": [audit.choice, *trust],
         "next": next_steps,
@@ -190,7 +189,7 @@ def _setting_view(
         "subject": [isolated(part) for part in said.subject],
         "badge": said.badge,
         "change": " ".join(said.advice),
-        "cards": said.cards,
+        "cards": (said.exposure, said.outcomes, said.how_sure),
         "unit": audit.proxy.scale.counted.format(label=audit.proxy.label),
         "groups": in_order,
         "n_more": len(setting.groups) - len(groups),

@@ -3,14 +3,7 @@
 ``words.toml`` has the sentences; the files of this room choose among them and fill
 them. Outputs ask ``of`` once a setting and make no sentence of the finding themselves.
 What is said of the whole audit stands in the audit: ``account``, ``trust``,
-``next_steps``, ``choice``, ``policy_lines``.
-
-    telling    what a sentence may name, and which answer it is
-    headline   both answers in at most 30 words; the badge
-    cards      a question, its answer, sentences: three of them
-    certainty  how sure a finding is; whether the paper's numbers are evidence
-    advice     what would change, and what more data would show
-    account    for the people affected; ``conclude`` gives an audit its words
+``next_steps``, ``choice``, filled by ``conclude`` (account.py).
 """
 
 from __future__ import annotations
@@ -31,6 +24,8 @@ class Sentences:
     subject: Sequence[str]  # what the audit is about, in parts
     headline: str  # both answers, at most 30 words
     badge: str  # the verdict in a few words
+    policy: Sequence[str]  # whether it holds, and each broken rule
+    named: Sequence[str]  # the groups that the verdict names
     exposure: Card  # who is easier to recognise?
     outcomes: Card  # who is worse served?
     how_sure: Card
@@ -38,20 +33,20 @@ class Sentences:
     advice: Sequence[str]  # what would change in the setting of least exposure
     exposure_order: Sequence[str]  # groups as each answer names them, then the others
     outcomes_order: Sequence[str]
-
-    @property
-    def cards(self) -> tuple[Card, Card, Card]:
-        """The three cards, in reading order."""
-        return self.exposure, self.outcomes, self.how_sure
+    evidence: str  # whether the paper's numbers are evidence
+    paper_note: str  # their symbols
+    paper_title: str  # the shortest of them
 
 
 def of(audit: Audit, setting: BudgetResult) -> Sentences:
     """All sentences about one setting; the headline is the one that the audit has."""
     return Sentences(
-        title=telling.setting_title(setting),
+        title=setting.name.title,
         subject=telling.subject_line(audit, setting),
         headline=setting.headline,
         badge=headline.badge(audit, setting),
+        policy=audit.policy_lines,
+        named=setting.named,
         exposure=cards.exposure_card(audit, setting),
         outcomes=cards.outcomes_card(audit, setting),
         how_sure=cards.how_sure_card(audit, setting),
@@ -59,4 +54,7 @@ def of(audit: Audit, setting: BudgetResult) -> Sentences:
         advice=advice.what_would_change(audit, setting),
         exposure_order=telling.in_order(setting, "exposure"),
         outcomes_order=telling.in_order(setting, "outcomes"),
+        evidence=certainty.paper_words(audit),
+        paper_note=certainty.paper_note(audit),
+        paper_title=certainty.paper_note(audit, "strip"),
     )

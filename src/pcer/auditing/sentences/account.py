@@ -1,10 +1,9 @@
 """What do the people affected read?
 
-``conclude`` gives an audit all of its words: the headline of every setting, the account
-for the people affected, what the audit rests on and what can be done. ``audit`` calls
-it last. The account says what was found in the main setting, what training allows,
-what the file itself discloses, and what was not looked at. The templates are the
-sections ``account`` and ``checks`` of ``words.toml``.
+``audit`` calls ``conclude`` last, which gives an audit its words: headlines, account,
+trust, next steps. The account says what was found in the main setting, what training
+allows and what was not looked at; ``disclosed`` what the file itself gives away. To
+add a sentence: a line of ``words.toml``, sections ``account`` and ``checks``.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from typing import Final
 
 import numpy as np
 
+from pcer.auditing import sentences
 from pcer.auditing.record import Audit, BudgetResult, GroupBound
-from pcer.auditing.sentences.advice import choosing_command, what_would_change
-from pcer.auditing.sentences.cards import exposure_card
+from pcer.auditing.sentences.advice import choosing_command
 from pcer.auditing.sentences.certainty import trust_sentences
 from pcer.auditing.sentences.headline import headline
 from pcer.auditing.sentences.telling import (
@@ -34,34 +33,34 @@ MOST_GROUPS: Final = 3  # small groups that are named in a sentence
 
 
 def conclude(audit: Audit, *, disclosed: Sequence[str], more: str | None) -> Audit:
-    """The audit with its words.
-
-    ``disclosed`` is what the file discloses, ``more`` what more data would show.
-    """
+    """The audit with its words: what the file discloses, what more data show."""
     budgets = []
     for setting in audit.budgets:
         words = headline(audit, setting)
         budgets.append(setting.model_copy(update={"headline": words}))
-    next_steps = what_would_change(audit, audit.told)
+    audit = audit.model_copy(update={"budgets": budgets})
+
+    said = sentences.of(audit, audit.told)
+    next_steps = [*said.advice]
     if more is not None:
         next_steps.append(more)
     next_steps += choosing_command(audit)
     return audit.model_copy(
         update={
-            "account": [*_account(audit, audit.told), *disclosed],
-            "trust": trust_sentences(audit),
+            "headline": said.headline,
+            "account": [*_account(audit, said), *disclosed],
+            "trust": trust_sentences(audit, said.certainty),
             "next_steps": next_steps,
-            "budgets": budgets,
-            "headline": budgets[audit.telling].headline,
         }
     )
 
 
-def _account(audit: Audit, setting: BudgetResult) -> Iterator[str]:
+def _account(audit: Audit, said: sentences.Sentences) -> Iterator[str]:
     """For the people affected: what was found, and what was not looked at."""
+    setting = audit.told
     yield from _outcome_rates(audit, setting)
     yield from _exposures(audit, setting)
-    yield from exposure_card(audit, setting).sentences
+    yield from said.exposure.sentences
     if setting.verdict is Verdict.NO_DIFFERENCE_SHOWN:
         yield Telling(audit, setting, "exposure").say("account", "no_difference")
     double = named_groups(setting, "double_disadvantage")
@@ -76,7 +75,7 @@ def _account(audit: Audit, setting: BudgetResult) -> Iterator[str]:
 
 
 def _outcome_rates(audit: Audit, setting: BudgetResult) -> Iterator[str]:
-    """How many of 100 in each group are predicted positive, or what the benefit is."""
+    """The benefit of each group, of 100."""
     subject = audit.subject
     rates = []
     for name in subject.groups:
@@ -108,10 +107,7 @@ def _exposures(audit: Audit, setting: BudgetResult) -> Iterator[str]:
 
 
 def _allowed(audit: Audit) -> Iterator[str]:
-    """What training allows, where it promised something to groups or kept receipts.
-
-    In the main setting, or in the least private one that has such bounds.
-    """
+    """What training allows, in the main or the least private setting with bounds."""
     bounded = [setting for setting in audit.budgets if _bounds_of(setting)]
     if not bounded:
         return
@@ -161,10 +157,7 @@ def _bounds_of(setting: BudgetResult) -> list[tuple[str, GroupBound]]:
 
 
 def disclosed(release: Release) -> list[str]:
-    """Sentences about small cells and certain memberships.
-
-    None for public records, or for rates without counts.
-    """
+    """Small cells and certain memberships of a file of counts that are not public."""
     cells = release.kept(ReleaseArrays).cells
     stated = release.disclosure
     if cells is None or (stated is not None and stated.public_data):

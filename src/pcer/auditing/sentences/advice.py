@@ -1,12 +1,9 @@
 """What can be done: other settings, more splits, more people?
 
-``what_would_change`` says what the least exposed setting would give and cost,
-``choosing_command`` which command chooses a setting, ``more_would_show`` how much more
-data would show what this audit does not. Two questions, two errors, as in the audit:
-"is anything memorised about these records?" is answered by more splits, "do the groups
-differ?" in the end only by more people. The planner (``deciding/planner.py``) takes its
-sentence from ``advice``, too. The templates are the sections ``advice`` and ``plan`` of
-``words.toml``.
+``conclude`` (account.py) asks for an audit's next steps; the planner takes its sentence
+from ``advice``, too. More splits answer "is anything memorised about these records?";
+"do the groups differ?" in the end takes more people. To add a sentence: a line in the
+sections ``advice`` or ``plan`` of ``words.toml``, and a function here.
 """
 
 from __future__ import annotations
@@ -26,7 +23,6 @@ from pcer.auditing.sentences.telling import (
     in_order,
     largest_bound,
     people_of,
-    tenths,
 )
 from pcer.measuring.evidence import Evidence, Tested
 from pcer.measuring.measure import Measured
@@ -45,6 +41,7 @@ from pcer.release.attack_kinds import Scale
 from pcer.wording import (
     SettingName,
     capital,
+    decimals,
     listed,
     of_100,
     plural_ending,
@@ -90,10 +87,9 @@ def what_would_change(audit: Audit, setting: BudgetResult) -> list[str]:
 
 
 def _least_exposed(audit: Audit, setting: BudgetResult) -> BudgetResult | None:
-    """The setting of the same model with more privacy that exposes least.
+    """The setting with more privacy that exposes least; None unless it prints as less.
 
-    None where there is none, nothing is detected in this one, or the exposure of that
-    one does not print as less.
+    Also None where nothing is detected in this setting.
     """
     others = [
         other
@@ -104,12 +100,11 @@ def _least_exposed(audit: Audit, setting: BudgetResult) -> BudgetResult | None:
     if not is_detected or not others:
         return None
     best = min(others, key=lambda other: other.largest_cost)
-    scale = audit.proxy.scale
-    exposure = scale.hundredths(setting.largest_cost)
-    exposes_less = best.largest_cost < setting.largest_cost
-    if exposes_less and scale.hundredths(best.largest_cost) != exposure:
-        return best
-    return None
+    if best.largest_cost >= setting.largest_cost:
+        return None
+    hundredths = audit.proxy.scale.hundredths
+    prints_alike = hundredths(best.largest_cost) == hundredths(setting.largest_cost)
+    return None if prints_alike else best
 
 
 class Change(NamedTuple):
@@ -147,8 +142,8 @@ def _levelling(
     if answer_of(setting, "outcomes") != "differ" or old is None or new is None:
         return
 
-    before = tenths(abs(old[0] - old[1]))
-    after = tenths(abs(new[0] - new[1]))
+    before = decimals(100 * abs(old[0] - old[1]), 1)
+    after = decimals(100 * abs(new[0] - new[1]), 1)
     gap = {"pair": listed(names), "before": before, "after": after}
     if before == after:
         yield telling.say("advice", "stays", **gap)
@@ -169,9 +164,7 @@ def _levelling(
 
 
 def _rates(setting: BudgetResult, names: tuple[str, str]) -> tuple[float, float] | None:
-    """Outcome rates of two groups; None where one is not given."""
-    first = setting.groups[names[0]].benefit.mean
-    second = setting.groups[names[1]].benefit.mean
+    first, second = (setting.groups[name].benefit.mean for name in names)
     return None if first is None or second is None else (first, second)
 
 
@@ -185,10 +178,9 @@ def _moves_closer(old: tuple[float, float], new: tuple[float, float]) -> int:
 
 
 def choosing_command(audit: Audit) -> Iterator[str]:
-    """The command that answers which setting to train.
+    """The command that chooses a setting, at half of the exposure found.
 
-    It asks for half of the exposure found, or for more where no setting is shown to
-    hold that.
+    Or at more, where no setting is shown to hold that.
     """
     if len(audit.budgets) < 2 or audit.told.accuracy.mean is None:
         return
@@ -285,7 +277,6 @@ def _smallest_group(design: Design, question: Question) -> int:
 
 
 def _splits_do_not_help(design: Design, question: Question, wanted: float) -> str:
-    """What stays hidden however many splits there are."""
     group = _smallest_group(design, question)
     limit = smallest(replace(design, n_splits=math.inf), question)
     return say(
@@ -300,7 +291,6 @@ def _splits_do_not_help(design: Design, question: Question, wanted: float) -> st
 
 
 def _people_needed(design: Design, question: Question, wanted: float) -> str:
-    """How many people would show it, or that it takes a stronger attack."""
     what = question.words(design, wanted)
     people = people_for(design, question, wanted)
     if people is None:

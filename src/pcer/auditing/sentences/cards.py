@@ -1,10 +1,9 @@
 """How is each question answered in a card?
 
-A card is a question, its answer in a few words, and sentences. There are three: who is
-easier to recognise, who is worse served, and how sure is that? The page shows them
-beside each other for every setting; model cards, opinions and tables take single
-answers. The templates are the sections ``exposure_card``, ``outcomes_card`` and
-``how_sure_card`` of ``words.toml``.
+There are three: who is easier to recognise, who is worse served, and how sure is that?
+The page shows them beside each other for every setting; model cards, opinions and
+tables take single answers. To add a sentence: a line of ``words.toml``, sections
+``exposure_card``, ``outcomes_card`` and ``how_sure_card``, and where it is said here.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from pcer.auditing.sentences.certainty import (
 from pcer.auditing.sentences.telling import (
     MOST_GROUPS_IN_A_SENTENCE,
     WEAK,
-    OtherAttacks,
     Telling,
     answer_of,
     attacks_run,
@@ -57,7 +55,10 @@ def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
     else:
         sentences += _detected_sentences(telling)
     if others is not None:
-        sentences.append(_others_sentence(telling, answer, others))
+        form = "others_detect" if answer == "none_detected" else "others_differ"
+        n_attacks = str(len(attacks_run(audit)))
+        with_others = replace(telling, places=others._asdict())
+        sentences.append(with_others.say("exposure_card", form, n=n_attacks))
 
     if answer == "differs":
         # The attack that decided need not be the one whose numbers people see.
@@ -78,19 +79,20 @@ def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
 
 
 def _detected(setting: BudgetResult) -> dict[str, GroupResult]:
-    """Groups whose exposure is detected, by name."""
     return {name: group for name, group in setting.groups.items() if group.resolved}
 
 
 def _detected_sentences(telling: Telling) -> Iterator[str]:
     """Who is recognised better than by a coin, and by which attack alone."""
     detected = _detected(telling.setting)
-    n_groups = len(telling.setting.groups)
     if not detected:
         yield telling.say("exposure_card", "none")
         return
 
-    better = _better(telling.audit, detected)
+    per_success = telling.audit.proxy.scale.per_success or math.inf
+    largest = max(group.cost.value or 0.0 for group in detected.values())
+    better = "slightly better" if per_success * largest <= WEAK else "better"
+    n_groups = len(telling.setting.groups)
     if len(detected) == n_groups:
         everybody = "Both" if n_groups == 2 else f"All {n_groups} groups"
         yield telling.say("exposure_card", "all", all=everybody, better=better)
@@ -111,21 +113,6 @@ def _detected_sentences(telling: Telling) -> Iterator[str]:
         names = listed(list(attacks))
         by = listed(list(dict.fromkeys(attacks.values())))
         yield telling.say("exposure_card", "detected_by", beside=names, by=by)
-
-
-def _better(audit: Audit, detected: dict[str, GroupResult]) -> str:
-    """How much better than a coin the detected groups are recognised."""
-    per_success = audit.proxy.scale.per_success or math.inf
-    largest = max(group.cost.value or 0.0 for group in detected.values())
-    return "slightly better" if per_success * largest <= WEAK else "better"
-
-
-def _others_sentence(telling: Telling, answer: str, others: OtherAttacks) -> str:
-    """Which attacks detect somebody, or a difference, where the answer does not."""
-    form = "others_detect" if answer == "none_detected" else "others_differ"
-    n_attacks = str(len(attacks_run(telling.audit)))
-    telling = replace(telling, places=others._asdict())
-    return telling.say("exposure_card", form, n=n_attacks)
 
 
 def outcomes_card(audit: Audit, setting: BudgetResult) -> Card:
@@ -183,7 +170,6 @@ def _truth_words(positive_means: str | None) -> tuple[str, str]:
 
 
 def _against(rates: list[float | None]) -> str:
-    """Two rates of 100 beside each other."""
     return " against ".join(of_100(*(rate or 0.0 for rate in rates)))
 
 

@@ -1,10 +1,9 @@
 """How sure is a finding, and what speaks against it?
 
-``how_sure`` is about one setting, ``trust_sentences`` about a whole audit: false alarms
-of made-up groups, the interval of the outcome gap, splits, checks that downgraded an
-alarm, attacks that disagree. ``paper_words`` and ``paper_note`` stand above and below
-the paper's numbers and say whether they are evidence. The templates are the sections
-``how_sure`` and ``paper`` of ``words.toml``.
+``how_sure`` is about one setting, ``trust_sentences`` about a whole audit; cards take
+single doubts. ``paper_words`` and ``paper_note`` stand above and below the paper's
+numbers. To add a sentence: a line in the sections ``how_sure`` or ``paper`` of
+``words.toml``, and where it is said here.
 """
 
 from __future__ import annotations
@@ -12,11 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from pcer.auditing.record import Audit, BudgetResult, CostStory, PairResult
 from pcer.auditing.sentences.telling import Telling, answer_of, attacks_run
-from pcer.measuring.evidence import PlaceboCheck
 from pcer.measuring.verdict import Verdict
 from pcer.release.attack_kinds import attack_kind
 from pcer.statistics import SIGNIFICANCE
@@ -30,18 +28,12 @@ from pcer.wording import (
     say,
 )
 
-# What a count of placebo groups is of: this alarm, or any.
-AlarmKind = Literal["double", "exposure", "ratio", "any"]
-# Which count decides about a verdict.
-ALARMS: Final[Mapping[Verdict, AlarmKind]] = {
-    Verdict.DOUBLE_DISADVANTAGE: "double",
+# The answer whose false alarms count, by verdict; of all others any alarm counts.
+ALARMS: Final[Mapping[Verdict, str]] = {
+    Verdict.DOUBLE_DISADVANTAGE: "double_disadvantage",
     Verdict.EXPOSURE_DIFFERS: "exposure",
     Verdict.RATIO_DIFFERS: "ratio",
 }
-# The answers of a pair, in the order in which they are told.
-ANSWERS: Final = ("exposure", "double_disadvantage", "ratio", "outcomes")
-# Those whose doubts stand beside the finding, in its card.
-ALARMING: Final = ("exposure", "double_disadvantage")
 
 
 def how_sure(audit: Audit, setting: BudgetResult) -> list[str]:
@@ -50,10 +42,10 @@ def how_sure(audit: Audit, setting: BudgetResult) -> list[str]:
     First false alarms, outcomes and splits; then what each check says of each pair.
     """
     sentences = [_alarm_sentence(setting)]
-    answer = answer_of(setting, "outcomes")
-    if answer in ("differ", "no_difference_shown"):
+    gap = answer_of(setting, "outcomes")
+    if gap in ("differ", "no_difference_shown"):
         telling = Telling(audit, setting, "outcomes")
-        sentences.append(telling.say("how_sure", f"outcomes_{answer}"))
+        sentences.append(telling.say("how_sure", f"outcomes_{gap}"))
 
     is_random = audit.subject.split_kind == "random"
     form = "splits" if is_random else "splits_not_random"
@@ -61,9 +53,9 @@ def how_sure(audit: Audit, setting: BudgetResult) -> list[str]:
     sentences.append(say("how_sure", form, n=setting.n_splits, s=ending))
 
     for pair in setting.pairs:
-        for name in ANSWERS:
-            sentences += _downgraded(pair, name)
-            sentences += _within_labels(pair, name)
+        for answer in pair.answers:
+            sentences += _downgraded(pair, answer)
+            sentences += _within_labels(pair, answer)
         sentences += _disagreements(audit, pair)
     return sentences
 
@@ -71,56 +63,40 @@ def how_sure(audit: Audit, setting: BudgetResult) -> list[str]:
 class FalseAlarms(NamedTuple):
     """How many of the made-up groups raised the alarm."""
 
-    kind: AlarmKind
     n: int
     n_draws: int
 
 
 def false_alarms(setting: BudgetResult) -> FalseAlarms | None:
     """The count that decides about the verdict, of the worst pair; None if unknown."""
-    kind = ALARMS.get(setting.verdict, "any")
+    alarm = ALARMS.get(setting.verdict, "any")
     counts = []
     for pair in setting.pairs:
-        if not _has_alarm(pair, kind):
+        if alarm != "any" and pair.answers[alarm].group is None:
             continue
-        check = pair.ratio.placebo if kind == "ratio" else pair.exposure.placebo
-        n = None if check is None else _count_of(check, kind)
-        if check is not None and n is not None:
-            counts.append(FalseAlarms(kind, n, check.n_draws))
+        check = pair.ratio.placebo if alarm == "ratio" else pair.exposure.placebo
+        if check is None:
+            continue
+        n_by_alarm = {
+            "double_disadvantage": check.n_double,
+            "exposure": check.n_exposure,
+            "ratio": check.n_ratio,
+            "any": check.n_any,
+        }
+        n = n_by_alarm[alarm]
+        if n is not None:
+            counts.append(FalseAlarms(n, check.n_draws))
     return max(counts, default=None)
 
 
-def _has_alarm(pair: PairResult, kind: AlarmKind) -> bool:
-    """Whether a pair has the alarm that is asked for."""
-    if kind == "double":
-        return pair.double_disadvantage.group is not None
-    if kind == "exposure":
-        return pair.exposure.group is not None
-    if kind == "ratio":
-        return pair.ratio.group is not None
-    return True
-
-
-def _count_of(check: PlaceboCheck, kind: AlarmKind) -> int | None:
-    """Made-up groups that raised one kind of alarm."""
-    counts = {
-        "double": check.n_double,
-        "exposure": check.n_exposure,
-        "ratio": check.n_ratio,
-        "any": check.n_any,
-    }
-    return counts[kind]
-
-
 def _alarm_sentence(setting: BudgetResult) -> str:
-    """How often made-up groups raise this alarm, beside how often they may."""
     alarms = false_alarms(setting)
     if alarms is None:
         return say("how_sure", "lacking")
     times = "once" if alarms.n == 1 else f"{alarms.n} times"
     return say(
         "how_sure",
-        alarms.kind,
+        ALARMS.get(setting.verdict, "any"),
         n=alarms.n,
         times=times,
         n_draws=alarms.n_draws,
@@ -130,11 +106,11 @@ def _alarm_sentence(setting: BudgetResult) -> str:
 
 def doubts_about(audit: Audit, pair: PairResult) -> list[str]:
     """What speaks against the alarms about two groups, without what speaks for them."""
-    doubts: list[str] = []
-    for answer in ALARMING:
-        doubts += _downgraded(pair, answer)
-        if _is_explained_by_labels(pair, answer):
-            doubts += _within_labels(pair, answer)
+    doubts = [*_downgraded(pair, "exposure")]
+    p = _p_within_labels(pair, "exposure")
+    if p is not None and p > SIGNIFICANCE:
+        doubts += _within_labels(pair, "exposure")
+    doubts += _downgraded(pair, "double_disadvantage")
     return [*doubts, *_disagreements(audit, pair)]
 
 
@@ -159,14 +135,7 @@ def _within_labels(pair: PairResult, answer: str) -> Iterator[str]:
         yield say("how_sure", form, what=what, pair=groups, p=p_words(p))
 
 
-def _is_explained_by_labels(pair: PairResult, answer: str) -> bool:
-    """Whether the mix of labels may be the reason of a difference."""
-    p = _p_within_labels(pair, answer)
-    return p is not None and p > SIGNIFICANCE
-
-
 def _p_within_labels(pair: PairResult, answer: str) -> float | None:
-    """The permutation's p-value among people with the same label; None without one."""
     if answer == "exposure" and pair.exposure.placebo is not None:
         return pair.exposure.placebo.exposure_p_within_labels
     if answer == "ratio" and pair.ratio.placebo is not None:
@@ -182,9 +151,7 @@ def _disagreements(audit: Audit, pair: PairResult) -> Iterator[str]:
     is_open = exposure.answer in ("no_difference_shown", "none_detected")
     if is_open and exposure.downgraded is None and p is not None and p <= SIGNIFICANCE:
         yield say("how_sure", "undetected", pair=groups, p=p_words(p))
-    if (
-        exposure.contradicted
-    ):  # by the other of the two deciding attacks, which are first
+    if exposure.contradicted:  # by the other deciding attack; they are the first two
         deciding = [story.cost for story in audit.costs[:2]]
         others = [attack_kind(name) for name in deciding if name != exposure.attack]
         one = attack_kind(exposure.attack).phrase
@@ -192,10 +159,10 @@ def _disagreements(audit: Audit, pair: PairResult) -> Iterator[str]:
         yield say("how_sure", "contradicted", pair=groups, one=one, other=other)
 
 
-def trust_sentences(audit: Audit) -> list[str]:
+def trust_sentences(audit: Audit, of_main_setting: Sequence[str]) -> list[str]:
     """How sure the audit is: of its main setting, then of the whole release."""
     groups = audit.told.groups
-    sentences = how_sure(audit, audit.told)
+    sentences = [*of_main_setting]
     if audit.declarations:
         sentences += [finding.sentence for finding in audit.declarations]
     elif any(group.n_test is not None for group in groups.values()):
@@ -257,7 +224,6 @@ def _differences(audit: Audit, stories: Sequence[CostStory]) -> str:
 def _who_finds_whom(
     audit: Audit, attacks_by_groups: Mapping[tuple[str, ...], Sequence[str]]
 ) -> str:
-    """Clauses of one sentence; the verb's object is named in the first alone."""
     clauses: list[str] = []
     for groups, attacks in attacks_by_groups.items():
         form = "attacks_find_others" if clauses else "attacks_find"
@@ -268,8 +234,8 @@ def _who_finds_whom(
     text = "; ".join(clauses)
 
     n_named = len({*chain(*attacks_by_groups)})
-    has_two_groups = len(audit.subject.groups) == n_named == 2
-    if has_two_groups and len(attacks_by_groups) >= 2:
+    both_are_named = len(audit.subject.groups) == n_named == 2
+    if both_are_named and len(attacks_by_groups) >= 2:
         text += say("how_sure", "attacks_contradict")
     return text
 
@@ -287,38 +253,31 @@ def paper_words(audit: Audit) -> str:
 
 def _evidence_words(audit: Audit) -> str:
     """Whether the paper's numbers are beyond their null, and memorisation detected."""
-    marks = _marks_by_setting(audit)
-    beyond = [setting for setting, of_pairs in marks.items() if True in of_pairs]
-    shown = [setting for setting in beyond if setting in _detected_settings(audit)]
+    marks: dict[
+        SettingName, list[bool | None]
+    ] = {}  # beyond it, by pair; None: no null
+    for published in audit.published:
+        for budget in published.budgets:
+            name = SettingName(published.model, budget.epsilon)
+            disparities = [pair.pcer_disparity for pair in budget.pairs]
+            marks[name] = [disparity.is_beyond_null for disparity in disparities]
     if {*chain(*marks.values())} <= {None}:
         return say("paper", "unknown")
     if audit.verdict is Verdict.INSUFFICIENT_DATA:
         return say("paper", "contradicted")
+
+    detected = {
+        setting.name
+        for setting in audit.budgets
+        if any(group.resolved for group in setting.groups.values())
+    }
+    beyond = [name for name, of_pairs in marks.items() if True in of_pairs]
+    shown = [name for name in beyond if name in detected]
     if len(shown) == len(marks):
         return say("paper", "evidence")
     if shown:
         return say("paper", "some_evidence", settings=_in_settings(shown))
     return say("paper", "undetected" if beyond else "no_evidence")
-
-
-def _marks_by_setting(audit: Audit) -> dict[SettingName, list[bool | None]]:
-    """Whether the paper's number of each pair is beyond its null; None without one."""
-    marks = {}
-    for published in audit.published:
-        for budget in published.budgets:
-            setting = SettingName(published.model, budget.epsilon)
-            disparities = [pair.pcer_disparity for pair in budget.pairs]
-            marks[setting] = [disparity.is_beyond_null for disparity in disparities]
-    return marks
-
-
-def _detected_settings(audit: Audit) -> set[SettingName]:
-    """Settings in which some exposure is detected."""
-    detected = set()
-    for setting in audit.budgets:
-        if any(group.resolved for group in setting.groups.values()):
-            detected.add(setting.name)
-    return detected
 
 
 def _in_settings(settings: Sequence[SettingName]) -> str:

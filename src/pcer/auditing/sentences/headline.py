@@ -1,9 +1,8 @@
 """How are both answers said in at most 30 words, and the verdict in a few?
 
 ``headline`` is the sentence that every output begins with: exposure first, then
-outcomes. ``badge`` stands beside it. Both choose a form of ``words.toml`` by the
-answers and fill it by ``Telling``. To add a form: a line of the sections ``exposure``,
-``outcomes`` (or the benefit's own) or ``badge``, and the branch here that chooses it.
+outcomes. ``badge`` stands beside it. To add a form: a line of ``words.toml``, sections
+``exposure``, ``outcomes`` (or the benefit's own) or ``badge``, and its branch here.
 """
 
 from __future__ import annotations
@@ -27,10 +26,7 @@ MOST_WORDS = 30  # of a headline, a group's name counting as one
 
 
 def headline(audit: Audit, setting: BudgetResult) -> str:
-    """Both answers of a setting: the longest form that keeps to 30 words.
-
-    The exposure sentence is shortened first.
-    """
+    """Both answers in the longest form of 30 words; exposure is shortened first."""
     exposures = exposure_sentences(audit, setting)
     for outcome in outcome_sentences(audit, setting):
         for exposure in exposures:

@@ -1,12 +1,9 @@
 """What can sentences about one answer name, and which answer is it?
 
-``Telling`` fills the templates of ``words.toml``: each of their places is a property of
-it. Headline, cards, certainty, advice and account make one for every answer that they
-tell. Below it are the questions that they all ask of a setting: what is the answer, is
-the file too weak to clear the model, which pair is told, which attacks disagree?
-
-To add a place: a property of ``Telling``; a test resolves every place of every
-template. A place that only one sentence has is given to ``Telling.say`` by name.
+``Telling`` fills the templates of ``words.toml``; every file of this room makes one for
+an answer, and asks the questions below it: which answer, which pair, is the file weak?
+To add a place of templates: a property of ``Telling``. A place that only one sentence
+has is given to ``Telling.say`` by name.
 """
 
 from __future__ import annotations
@@ -61,16 +58,12 @@ ANSWERS = (
 
 @dataclass(frozen=True)
 class Telling:
-    """What sentences about one answer may name; a place is a property here.
-
-    The answer is about the widest of the pairs that differ, or of all: see
-    ``widest_pair``. ``is_plain`` leaves out what the release calls people and outcomes.
-    """
+    """What sentences about one answer, that of ``widest_pair``, may name."""
 
     audit: Audit
     setting: BudgetResult
     axis: Axis
-    is_plain: bool = False
+    is_plain: bool = False  # leaves out what the release calls people and outcomes
     places: Mapping[str, str] = field(default_factory=dict)  # of one sentence only
 
     def say(self, section: str, form: str, /, **places: str) -> str:
@@ -100,7 +93,7 @@ class Telling:
 
     @property
     def has_pairs(self) -> bool:
-        """Whether it must be said which two groups are meant."""
+        """Whether there are several, so that sentences say which two are meant."""
         return len(self.setting.pairs) > 1
 
     @property
@@ -138,9 +131,9 @@ class Telling:
 
     def amount(self, value: float) -> str:
         """A difference in the unit of the answer, without the unit's name."""
-        return (
-            self.scale.difference(value) if self.axis == "exposure" else tenths(value)
-        )
+        if self.axis == "exposure":
+            return self.scale.difference(value)
+        return decimals(100 * value, 1)  # rates that are printed whole hide as much
 
     # Places: the two groups
 
@@ -323,11 +316,6 @@ class Telling:
         return f"{scale.difference(size)} {scale.points}"
 
 
-def setting_title(setting: BudgetResult) -> str:
-    """A setting in a menu: its model, and how it was trained."""
-    return setting.name.title
-
-
 def subject_line(audit: Audit, setting: BudgetResult) -> list[str]:
     """What the audit is about, in parts: data, attribute, people, splits."""
     subject = audit.subject
@@ -363,9 +351,8 @@ def answer_of(setting: BudgetResult, axis: Axis) -> str:
 def is_weak(audit: Audit, setting: BudgetResult) -> bool:
     """Whether a setting that shows nothing is too weak to clear the model.
 
-    It is where a stronger attack was possible and is absent without a reason, or where
-    exposure may exceed 55 of 100, which is a gap of 10 points. Where some exposure is
-    detected but no difference is, the same bound is held against the difference.
+    It is where a stronger attack is absent without a reason, or where exposure, or the
+    difference if exposure is detected, may exceed 55 of 100: a gap of 10 points.
     """
     answer = answer_of(setting, "exposure")
     if answer == "none_detected":
@@ -393,22 +380,11 @@ def largest_difference(setting: BudgetResult, axis: Axis) -> float | None:
     return largest([answer.difference.upper_bound for answer in compared])
 
 
-def tenths(rate: float) -> str:
-    """A difference of outcomes in points, to a tenth.
-
-    Rates that are printed whole hide as much.
-    """
-    return decimals(100 * rate, 1)
-
-
 # Which groups are named
 
 
 def widest_pair(setting: BudgetResult, axis: Axis) -> PairResult:
-    """The widest of the pairs that differ, or of all.
-
-    Of exposures, pairs with a doubly disadvantaged group come first.
-    """
+    """The widest of the pairs with a double disadvantage, or that differ, or of all."""
     pairs = differing_pairs(setting, axis) or setting.pairs
     if axis == "exposure":
         doubled = [p for p in setting.pairs if p.double_disadvantage.group is not None]
@@ -464,10 +440,7 @@ class OtherAttacks(NamedTuple):
 
 
 def other_attacks(audit: Audit, setting: BudgetResult) -> OtherAttacks | None:
-    """Attacks that show somebody detected, or a difference, where the answer does not.
-
-    The attack whose numbers people see is none of them. None where there are none.
-    """
+    """Other attacks that detect somebody, or a difference, where it does not."""
     answer = answer_of(setting, "exposure")
     place = audit.budgets.index(setting)
     stories = [story for story in attacks_run(audit) if story.cost != audit.cost]

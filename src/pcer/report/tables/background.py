@@ -171,7 +171,8 @@ def further_rows(n: int) -> str:
 
 def least_private_first(audit: Audit) -> list[BudgetResult]:
     """Settings in the order in which people read them, model by model."""
-    return sorted(audit.budgets, key=lambda b: (audit.models.index(b.model), -b.budget))
+    models = [published.model for published in audit.published]
+    return sorted(audit.budgets, key=lambda b: (models.index(b.model), -b.budget))
 
 
 def shown_groups(audit: Audit) -> list[int]:

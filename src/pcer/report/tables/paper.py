@@ -393,7 +393,7 @@ def _correlations(compared: Comparison) -> str:
 
 
 def _of_model(audit: Audit, model: str | None) -> str:
-    return f", {model}" if len(audit.models) > 1 else ""
+    return f", {model}" if len(audit.published) > 1 else ""
 
 
 def _agreement_table(audit: Audit, attacks: Sequence[ProxyAgreement]) -> Table:
