@@ -305,7 +305,6 @@ HEAD = "in the head of the page"
 NUMBERS = (
     '<tr><th scope="row">0.1</th>',
     '"plan":{"floors":',
-    '"resamples":',
     '<h2 id="provenance">',
     '<h1 class="headline">',
     '<details class="numbers"',
@@ -334,6 +333,7 @@ PAGE_EDITS: list[tuple[Callable[[str], str], str]] = [
     (lambda p: re.sub(r'<ul class="policy-lines">.*?</ul>', "", p), "policy-lines"),
     (lambda p: re.sub(r"<code>\w{64}", f"<code>{'0' * 64}", p, count=1), "<code>0"),
     (payload(lambda t: t["plan"].__setitem__("floor", 0.01)), "at line"),
+    (payload(lambda t: t["plan"].__setitem__("resamples", 21)), "at line"),
     (payload(lambda t: t["plan"].__setitem__("policy", None)), "at line"),
     (
         carried(lambda release: release["subject"].update(notes=["Certified."])),

@@ -83,7 +83,7 @@ def _setting_text(setting: BudgetResult) -> str:
 
 
 def by_release(audits: Sequence[Audit]) -> dict[str, Any]:
-    """Numbers of one audit; of several by dataset and attribute (and digest if alike)."""
+    """Numbers of one audit; of several by dataset and attribute of each."""
     if len(audits) == 1:
         return to_metrics(audits[0])
     names = [f"{audit.subject.dataset} {audit.subject.attribute}" for audit in audits]

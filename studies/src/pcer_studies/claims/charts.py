@@ -12,6 +12,7 @@ from itertools import chain
 
 from pcer.measuring.verdict import Verdict
 from pcer.report.pictures.axis import CIRCLE, DOWN, LIGHT, N_SERIES, SQUARE, ink
+from pcer.report.pictures.charts import printable_svg
 from pcer.report.pictures.panels import (
     CROSS,
     INK,
@@ -27,7 +28,6 @@ from pcer.report.pictures.panels import (
     beside,
     chart_svg,
 )
-from pcer.report.pictures.charts import printable_svg
 from pcer.wording import decimals
 from pcer_studies.claims.facts import (
     GapRow,
