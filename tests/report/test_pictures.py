@@ -7,7 +7,7 @@ import pytest
 
 import pcer
 from pcer.release.reading import parse_release
-from pcer.report.pictures import axis, finding
+from pcer.report.pictures import finding, looks
 from pcer.report.tables.background import least_private_first
 from pcer.report.tables.paper import floors_table
 from tests.pages import (
@@ -33,7 +33,7 @@ def marks(text: str) -> list[str]:
     return [g.findtext(f"{SVG}title") or "" for g in parsed(text).iter(f"{SVG}g")]
 
 
-@pytest.mark.parametrize("width", [axis.NARROW, axis.WIDE])
+@pytest.mark.parametrize("width", [looks.NARROW, looks.WIDE])
 def test_marks_lie_where_their_numbers_are(width):
     """Exposures of all settings are placed on one straight axis, within the picture."""
     audit = pcer.audit(mixed_release(), QUICK)
@@ -117,12 +117,12 @@ def test_hostile_names_are_text(draw):
 
 
 def test_of_many_groups_those_that_the_finding_names_are_drawn():
-    names = [f"group {k}" for k in range(axis.MOST_GROUPS + 4)]
+    names = [f"group {k}" for k in range(looks.MOST_GROUPS + 4)]
     audit = pcer.audit(many_groups(names, n_seeds=4), QUICK)
     said = marks(finding.finding_svg(audit))
-    assert len(said) == len(audit.budgets) * axis.MOST_GROUPS
+    assert len(said) == len(audit.budgets) * looks.MOST_GROUPS
     assert audit.told.named
-    for name in audit.told.named[: axis.MOST_GROUPS]:
+    for name in audit.told.named[: looks.MOST_GROUPS]:
         assert any(f", {name}:" in line for line in said)
     floors = finding.floors_svg(audit)
     assert len(marks(floors)) == 5 * 4

@@ -36,7 +36,9 @@ from pcer.release.panel import carried_costs, panels
 from pcer.release.reading import parse_release
 from pcer.report import views
 from pcer.report.formats.html import to_html
-from pcer.report.pictures.axis import (
+from pcer.report.pictures.decisions import choice_svg
+from pcer.report.pictures.finding import exposure_words, finding_svg, floors_svg
+from pcer.report.pictures.looks import (
     NARROW,
     PALETTE,
     WIDE,
@@ -45,8 +47,6 @@ from pcer.report.pictures.axis import (
     environment,
     look,
 )
-from pcer.report.pictures.decisions import choice_svg
-from pcer.report.pictures.finding import exposure_words, finding_svg, floors_svg
 from pcer.report.table import Table, isolated, template
 from pcer.report.tables import background, finding
 from pcer.report.tables.decisions import choice_table, choice_view

@@ -34,10 +34,10 @@ from pcer.report.formats.latex import to_latex_tables
 from pcer.report.formats.terminal import terminal_text
 from pcer.report.page import to_report
 from pcer.report.pictures import charts
-from pcer.report.pictures.axis import PALETTE, environment
 from pcer.report.pictures.charts import Picture
 from pcer.report.pictures.decisions import choice_svg
 from pcer.report.pictures.finding import finding_svg
+from pcer.report.pictures.looks import PALETTE, environment
 from pcer.report.table import Lines, Table, isolated
 from pcer.report.tables.background import isolate_names
 from pcer.report.tables.decisions import (

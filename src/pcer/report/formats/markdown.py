@@ -25,7 +25,7 @@ from pcer.auditing.sentences.telling import Axis
 from pcer.files import as_shown
 from pcer.release.attack_kinds import ACCURACY, Scale, attack_kind
 from pcer.report.formats.terminal import without_marks
-from pcer.report.pictures.axis import environment
+from pcer.report.pictures.looks import environment
 from pcer.report.table import Lines, Table
 from pcer.report.tables import background, finding
 from pcer.report.views import View, view_of

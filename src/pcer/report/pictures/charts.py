@@ -20,33 +20,9 @@ from pcer.errors import InputError, not_installed
 from pcer.files import as_shown, write_files
 from pcer.release.attack_kinds import AttackKind
 from pcer.release.file import Release
-from pcer.report.pictures.axis import (
-    CIRCLE,
-    DIAMOND,
-    LIGHT,
-    SQUARE,
-    exposure_amount,
-    ink,
-    look,
-    short_name,
-)
+from pcer.report.pictures import looks, panels
 from pcer.report.pictures.decisions import outlook_chart
 from pcer.report.pictures.finding import finding_svg
-from pcer.report.pictures.panels import (
-    Chart,
-    Ends,
-    Key,
-    Mark,
-    NameAxis,
-    Panel,
-    Rule,
-    Shade,
-    beside,
-    chart_svg,
-    extent,
-    joined,
-    number_axis,
-)
 from pcer.report.tables import background
 from pcer.report.tables.background import PairRow
 from pcer.report.tables.finding import AttackEstimate, cost_estimates
@@ -74,12 +50,12 @@ MOST_SPREAD = 0.7
 ROOM_FOR_TWO = 16  # marks that fit beside each other where two panels stand in a row
 
 
-def settings_axis(audit: Audit) -> NameAxis:
+def settings_axis(audit: Audit) -> panels.NameAxis:
     """Settings side by side in ascending order, no-DP last."""
     has_models = any(setting.model is not None for setting in audit.budgets)
     title = "model and privacy budget ε" if has_models else "privacy budget ε"
     labels = background.setting_labels(audit)
-    return NameAxis(title, tuple(short_name(label) for label in labels))
+    return panels.NameAxis(title, tuple(looks.short_name(label) for label in labels))
 
 
 # The paper's Figure 1
@@ -94,41 +70,45 @@ class Series(NamedTuple):
     is_right: bool
 
 
-PARITY = Series("DP-Gap (left)", ink("series-5"), CIRCLE, is_right=False)
-DISPARITY = Series("Δ PCER (right)", ink("series-4"), SQUARE, is_right=True)
-NULL = Series("if nothing memorised (right)", ink("muted"), DIAMOND, is_right=True)
+PARITY = Series("DP-Gap (left)", looks.ink("series-5"), looks.CIRCLE, is_right=False)
+DISPARITY = Series("Δ PCER (right)", looks.ink("series-4"), looks.SQUARE, is_right=True)
+NULL = Series(
+    "if nothing memorised (right)", looks.ink("muted"), looks.DIAMOND, is_right=True
+)
 SERIES = (PARITY, DISPARITY, NULL)
 
 
-def figure1(audit: Audit, release: Release) -> Chart:
+def figure1(audit: Audit, release: Release) -> panels.Chart:
     """The paper's Figure 1: parity gap and Δ PCER by the gap, a panel for each pair."""
     rows = list(background.pair_rows(audit))
-    panels = []
+    drawn = []
     for pair in audit.budgets[0].pairs[: background.MOST_PAIRS]:
         of_pair = [row for row in rows if row.pair.groups == pair.groups]
-        panels.append(_pair_panel(audit, of_pair))
-    keys = [Key(one.name, one.colour, one.shape, dash="") for one in SERIES]
+        drawn.append(_pair_panel(audit, of_pair))
+    keys = [panels.Key(one.name, one.colour, one.shape, dash="") for one in SERIES]
     note = FIGURE1_NOTE.format(level=f"{100 * audit.plan.confidence_level:g}%")
-    return Chart("Parity gap and Δ PCER in every setting", panels, keys, note)
+    return panels.Chart("Parity gap and Δ PCER in every setting", drawn, keys, note)
 
 
-def _pair_panel(audit: Audit, rows: list[PairRow]) -> Panel:
+def _pair_panel(audit: Audit, rows: list[PairRow]) -> panels.Panel:
     """One pair of groups, of which ``rows`` has the numbers in every setting."""
     across = settings_axis(audit)
-    marks: dict[Series, list[Mark]] = {}
-    for series, shift in zip(SERIES, beside(len(SERIES)), strict=True):
+    marks: dict[Series, list[panels.Mark]] = {}
+    for series, shift in zip(SERIES, panels.beside(len(SERIES)), strict=True):
         marks[series] = _series_marks(series, rows, across.labels, shift)
-    left = extent(marks[PARITY])
-    right = extent([*marks[DISPARITY], *marks[NULL]])
-    first, second = (short_name(name) for name in rows[0].pair.groups)
-    return Panel(
+    left = panels.extent(marks[PARITY])
+    right = panels.extent([*marks[DISPARITY], *marks[NULL]])
+    first, second = (looks.short_name(name) for name in rows[0].pair.groups)
+    return panels.Panel(
         across=across,
-        up=number_axis(PARITY.name, left, colour=PARITY.colour),
-        right=number_axis(DISPARITY.name, right, colour=DISPARITY.colour),
+        up=panels.number_axis(PARITY.name, left, colour=PARITY.colour),
+        right=panels.number_axis(DISPARITY.name, right, colour=DISPARITY.colour),
         title=f"{first} − {second}",
         shades=_floored(audit, rows),
-        rules=[Rule(y=0, colour=DISPARITY.colour, dash=ZERO_DASH, is_right=True)],
-        curves=[joined(of_series) for of_series in marks.values() if of_series],
+        rules=[
+            panels.Rule(y=0, colour=DISPARITY.colour, dash=ZERO_DASH, is_right=True)
+        ],
+        curves=[panels.joined(of_series) for of_series in marks.values() if of_series],
         marks=[*marks[PARITY], *marks[DISPARITY], *marks[NULL]],
         has_grid=False,
     )
@@ -136,7 +116,7 @@ def _pair_panel(audit: Audit, rows: list[PairRow]) -> Panel:
 
 def _series_marks(
     series: Series, rows: list[PairRow], settings: Sequence[str], shift: float
-) -> list[Mark]:
+) -> list[panels.Mark]:
     """The marks of one curve; a setting whose number is not known has none."""
     marks = []
     for place, row in enumerate(rows):
@@ -144,7 +124,7 @@ def _series_marks(
         if mean is None:
             continue
         name = series.name.rpartition(" (")[0]
-        mark = Mark(
+        mark = panels.Mark(
             x=place + shift,
             y=mean,
             colour=series.colour,
@@ -158,7 +138,9 @@ def _series_marks(
     return marks
 
 
-def _point(series: Series, row: PairRow) -> tuple[float | None, Ends | None, bool]:
+def _point(
+    series: Series, row: PairRow
+) -> tuple[float | None, panels.Ends | None, bool]:
     """A curve's number in one setting, its interval, and whether its mark is filled."""
     if series is PARITY:
         gap = row.setting.demographic_parity_gap
@@ -169,21 +151,21 @@ def _point(series: Series, row: PairRow) -> tuple[float | None, Ends | None, boo
     return disparity.null_mean, disparity.null_interval, False
 
 
-def _floored(audit: Audit, rows: list[PairRow]) -> list[Shade]:
+def _floored(audit: Audit, rows: list[PairRow]) -> list[panels.Shade]:
     """Settings whose gaps are below the plan's floor in most seeds."""
     shades = []
     for place, row in enumerate(rows):
         for floor in row.published.floors:
             share = floor.floor_dominated_share or 0.0
             if floor.floor == audit.plan.floor and share > 0.5:
-                shades.append(Shade(x=(place - 0.5, place + 0.5)))
+                shades.append(panels.Shade(x=(place - 0.5, place + 0.5)))
     return shades
 
 
 # Exposure by every attack
 
 
-def costs(audit: Audit, release: Release) -> Chart | None:
+def costs(audit: Audit, release: Release) -> panels.Chart | None:
     """Exposure with intervals, a panel for every attack that the release carries."""
     by_attack: dict[AttackKind, list[AttackEstimate]] = {}
     for estimate in cost_estimates(audit, release):
@@ -192,13 +174,13 @@ def costs(audit: Audit, release: Release) -> Chart | None:
         return None
     names = [audit.subject.groups[place] for place in background.shown_groups(audit)]
     spread = min(MARK_STEP * (len(names) - 1), MOST_SPREAD)
-    shifts = dict(zip(names, beside(len(names), spread), strict=True))
+    shifts = dict(zip(names, panels.beside(len(names), spread), strict=True))
     keys = []
     for name in names:
-        style = look(audit, name)
-        keys.append(Key(short_name(name), style["colour"], style["shape"]))
+        style = looks.look(audit, name)
+        keys.append(panels.Key(looks.short_name(name), style["colour"], style["shape"]))
     n_marks = len(names) * len(audit.budgets)
-    return Chart(
+    return panels.Chart(
         "Exposure by every attack",
         [_attack_panel(audit, *item, shifts) for item in by_attack.items()],
         keys,
@@ -213,7 +195,7 @@ def _attack_panel(
     attack: AttackKind,
     estimates: list[AttackEstimate],
     shifts: dict[str, float],
-) -> Panel:
+) -> panels.Panel:
     """What one attack finds in every setting and group, in the unit of its tables.
 
     ``shifts`` say how far from a setting's place the mark of each group stands.
@@ -223,28 +205,28 @@ def _attack_panel(
     for estimate in estimates:
         if estimate.value is None:
             continue
-        style = look(audit, estimate.group)
+        style = looks.look(audit, estimate.group)
         ends = None
         if estimate.interval is not None:
             low, high = estimate.interval
             ends = (_written(attack, low), _written(attack, high))
-        subject = f"{estimate.setting}, {short_name(estimate.group)}"
-        mark = Mark(
+        subject = f"{estimate.setting}, {looks.short_name(estimate.group)}"
+        mark = panels.Mark(
             x=settings.index(estimate.setting) + shifts[estimate.group],
             y=_written(attack, estimate.value),
             colour=style["colour"],
             shape=style["shape"],
             ends=ends,
-            title=f"{subject}: {exposure_amount(attack, estimate.value)}",
+            title=f"{subject}: {looks.exposure_amount(attack, estimate.value)}",
         )
         marks.append(mark)
     title = attack.scale.column.replace("\n", " ")
     chance = _written(attack, 0.0)
-    return Panel(
+    return panels.Panel(
         across=settings_axis(audit),
-        up=number_axis(title, extent(marks), base=chance),
+        up=panels.number_axis(title, panels.extent(marks), base=chance),
         title=attack.label,
-        rules=[Rule(y=chance)],
+        rules=[panels.Rule(y=chance)],
         marks=marks,
     )
 
@@ -256,7 +238,7 @@ def _written(attack: AttackKind, exposure: float) -> float:
 
 
 # By the name of their file, in reading order.
-CHARTS: Final[dict[str, Callable[[Audit, Release], Chart | None]]] = {
+CHARTS: Final[dict[str, Callable[[Audit, Release], panels.Chart | None]]] = {
     "figure1": figure1,
     "costs": costs,
 }
@@ -312,13 +294,13 @@ def chart_picture(audit: Audit, release: Release, name: str) -> Picture:
         raise InputError(
             f"this audit has nothing to draw for {name!r}: no exposure is known."
         )
-    return Picture(audit.title, chart_svg(chart), name)
+    return Picture(audit.title, panels.chart_svg(chart), name)
 
 
 def outlook_picture(outlook: Outlook) -> Picture:
     """The curve over splits."""
     chart = outlook_chart(as_shown(outlook))
-    return Picture(outlook.title, chart_svg(chart), OUTLOOK)
+    return Picture(outlook.title, panels.chart_svg(chart), OUTLOOK)
 
 
 def draw_figures(
@@ -334,13 +316,13 @@ def draw_figures(
         for name, draw in CHARTS.items():
             chart = draw(audit, release)
             if chart is not None:
-                files |= files_of(f"{stem}-{name}", chart_svg(chart))
+                files |= files_of(f"{stem}-{name}", panels.chart_svg(chart))
     return files
 
 
 def draw_outlook(outlook: Outlook) -> dict[str, bytes]:
     """The curve over splits in every format, by file name."""
-    return files_of(OUTLOOK, chart_svg(outlook_chart(as_shown(outlook))))
+    return files_of(OUTLOOK, panels.chart_svg(outlook_chart(as_shown(outlook))))
 
 
 def file_name(audit: Audit) -> str:
@@ -366,7 +348,7 @@ def printable_svg(svg: str) -> str:
     '<title>a</title><path fill="#1f2933"/>'
     """
     plain = ROLE.sub(r'="\1"', svg)
-    plain = plain.replace('="currentColor"', f'="{LIGHT["ink"]}"')
+    plain = plain.replace('="currentColor"', f'="{looks.LIGHT["ink"]}"')
     plain = plain.replace('font-weight="650"', 'font-weight="700"')
     return STYLE.sub(WHITE, plain, count=1)
 

@@ -13,15 +13,7 @@ from typing import NamedTuple
 from pcer.deciding.candidates import ACCURACY, EXPOSURE
 from pcer.deciding.planner import Outlook, OutlookPoint
 from pcer.deciding.recommend import Recommendation, largest_number
-from pcer.report.pictures.axis import (
-    N_SERIES,
-    SHAPES,
-    Drawn,
-    environment,
-    ink,
-    round_step,
-    short_name,
-)
+from pcer.report.pictures import looks
 from pcer.report.pictures.panels import Chart, Curve, Key, Mark, Panel, Rule, log_axis
 from pcer.report.table import isolated
 from pcer.report.tables.decisions import LOOKS, hardest, value_and_error
@@ -73,7 +65,7 @@ class ChoiceAxis(NamedTuple):
     @property
     def ticks(self) -> list[tuple[float, str]]:
         """A few round numbers with their places."""
-        step = round_step((self.high - self.low) / 5)
+        step = looks.round_step((self.high - self.low) / 5)
         first = math.ceil(self.low / step)
         last = math.floor(self.high / step)
         return [(self.at(k * step), f"{k * step:g}") for k in range(first, last + 1)]
@@ -86,8 +78,8 @@ def choice_svg(found: Recommendation) -> str:
     marks_by_kind = _marks_by_kind(found)
     width = WIDTH if len(marks_by_kind) > 1 else 2 * WIDTH + GAP
 
-    panels: list[tuple[str, ChoiceAxis, list[Drawn]]] = []
-    every: list[Drawn] = []
+    panels: list[tuple[str, ChoiceAxis, list[looks.Drawn]]] = []
+    every: list[looks.Drawn] = []
     for kind, marks in marks_by_kind.items():
         left = LEFT + len(panels) * (width + GAP)
         values = _values(marks, "x", z, limits.get(kind))
@@ -98,30 +90,32 @@ def choice_svg(found: Recommendation) -> str:
     if every:
         up = ChoiceAxis.of(_values(every, "y", z, limits["y"]), TOP + HEIGHT, -HEIGHT)
 
-    picture = environment().get_template("choice.svg")
+    picture = looks.environment().get_template("choice.svg")
     return picture.render(
         panels=panels,
         up=up,
         limits=limits,
         z=z,
-        keys=[(name, shape, ink(colour)) for name, (shape, colour) in LOOKS.items()],
+        keys=[
+            (name, shape, looks.ink(colour)) for name, (shape, colour) in LOOKS.items()
+        ],
         size=(width, HEIGHT, TOP),
         width=LEFT + 2 * (WIDTH + GAP),
         words=templates()["recommend"],
     )
 
 
-def _marks_by_kind(found: Recommendation) -> dict[str, list[Drawn]]:
+def _marks_by_kind(found: Recommendation) -> dict[str, list[looks.Drawn]]:
     """By "found" and "allowed" a mark for every setting whose exposure is known."""
-    kinds: dict[str, list[Drawn]] = {}
+    kinds: dict[str, list[looks.Drawn]] = {}
     for number, setting in enumerate(found.settings, 1):
         shape, colour = LOOKS[setting.answer]
-        mark: Drawn = {
+        mark: looks.Drawn = {
             "number": number,
             "name": f"{isolated(setting.name)}, {setting.answer}",
             "shape": shape,
             "y": value_and_error(setting.numbers[-1]),
-            "colour": ink(colour),
+            "colour": looks.ink(colour),
         }
         largest = largest_number(setting.numbers, EXPOSURE, found.cost)
         exposed = value_and_error(largest)
@@ -134,7 +128,7 @@ def _marks_by_kind(found: Recommendation) -> dict[str, list[Drawn]]:
 
 
 def _values(
-    marks: Sequence[Drawn], way: str, z: float, limit: float | None
+    marks: Sequence[looks.Drawn], way: str, z: float, limit: float | None
 ) -> list[float]:
     """Everything that an axis must hold: ends of intervals, and the limit."""
     values = []
@@ -163,8 +157,8 @@ def outlook_chart(outlook: Outlook) -> Chart:
     for number, (name, steps) in enumerate(lines.items()):
         # A difference is broken, so that no colour is needed.
         dash = DIFFERENCE_DASH if name.startswith("difference") else ""
-        colour = ink(f"series-{number % N_SERIES}")
-        shape = SHAPES[number % len(SHAPES)]
+        colour = looks.ink(f"series-{number % looks.N_SERIES}")
+        shape = looks.SHAPES[number % len(looks.SHAPES)]
         keys.append(Key(name, colour, shape, dash=dash))
         curves.append(Curve(steps, colour, dash))
         for n_splits, amount in steps:
@@ -191,8 +185,8 @@ def _amounts(outlook: Outlook, point: OutlookPoint) -> list[tuple[str, float | N
         return list(zip(names, hardest(point), strict=True))
     amounts: list[tuple[str, float | None]] = []
     for name, exposure in point.exposure.items():
-        amounts.append((f"exposure, {short_name(name)}", exposure))
+        amounts.append((f"exposure, {looks.short_name(name)}", exposure))
     for pair, difference in zip(outlook.pairs, point.difference, strict=True):
-        names_of_pair = listed([short_name(name) for name in pair.groups])
+        names_of_pair = listed([looks.short_name(name) for name in pair.groups])
         amounts.append((f"difference, {names_of_pair}", difference))
     return amounts

@@ -8,45 +8,27 @@ draws one setting over versions with it. ``floors_svg`` stands in the page's app
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pcer.auditing.record import Audit, BudgetResult, GroupResult, PairResult
 from pcer.paper.records import FloorRow
 from pcer.release.attack_kinds import AttackKind
-from pcer.report.pictures.axis import (
-    BOLD_LETTER,
-    BOLD_WIDTH,
-    CIRCLE,
-    CLAIM_SIZE,
-    DOWN,
-    FLOOR_ROW,
-    LETTER_WIDTH,
-    LONGEST_NAME,
-    MARK_MARGIN,
-    MARK_ROW,
-    MOST_SETTINGS,
-    NARROW,
-    NOTE_SIZE,
-    SETTING_GAP,
-    TEXT_SIZE,
-    UP,
-    Drawn,
-    ExposureAxis,
-    drawn_groups,
-    exposure_amount,
-    fill_template,
-    further_note,
-    look,
-    plain_number,
-    room_for,
-    short_name,
-    text_lines,
-)
+from pcer.report.pictures import looks
 from pcer.report.table import isolated, pair_name
 from pcer.report.tables import background, paper
 from pcer.wording import SettingName, bounds, say, signed
 
+# Heights of rows.
+MARK_ROW = 11
+SETTING_GAP = 4
+FLOOR_ROW = 30
+BOLD_WIDTH = 8  # pixels of a letter in bold names
+MOST_SETTINGS = 12
+# Room for the names of settings.
+NARROWEST = 62
+WIDEST = 170
 BELOW_KEYS = 19  # pixels from the last line of keys to the note
 BELOW_NOTE = 8
 BELOW_ROWS = 12  # to the numbers of the axis
@@ -83,24 +65,109 @@ def setting_rows(audit: Audit) -> list[SettingRow]:
             name = SettingName(None, setting.epsilon).full
         if has_several_models:
             name = f"{setting.model}, {name}"
-        if len(name) > LONGEST_NAME:
-            name = f"…{name[-LONGEST_NAME:]}"
+        if len(name) > looks.LONGEST_NAME:
+            name = f"…{name[-looks.LONGEST_NAME :]}"
         rows.append(SettingRow(setting, isolated(name), audit.budgets.index(setting)))
     return rows
+
+
+def room_for(names: Sequence[str]) -> int:
+    """Pixels that the longest of some names needs."""
+    return min(WIDEST, max(NARROWEST, looks.LETTER_WIDTH * max(map(len, names)) + 8))
+
+
+def further_note(n: int, what: str) -> str:
+    """How many things a picture leaves to the tables; empty for none."""
+    return f" {n} further {what} are in the tables." if n else ""
 
 
 # Exposures
 
 
+@dataclass(frozen=True)
+class ExposureAxis:
+    """From exposures to pixels: between two ends, from a place to the right."""
+
+    proxy: AttackKind
+    low: float
+    high: float
+    left: float  # pixels to its start
+    width: int  # pixels to its end
+
+    @classmethod
+    def of(
+        cls,
+        proxy: AttackKind,
+        groups: Iterable[GroupResult],
+        *,
+        left: float,
+        width: int,
+    ) -> ExposureAxis:
+        """From 0, or the smallest end of an interval, to a round number beyond all."""
+        values = [0.0]
+        for group in groups:
+            if group.cost.value is not None:
+                values.append(group.cost.value)
+            values += group.cost.interval or ()
+        low = min(values)
+        largest = max(values)
+        axis = cls(proxy, low, max(largest, low + 0.01), left, width)
+        for _ in range(2):  # an axis to a round number may take a wider step
+            step = axis.step / proxy.scale.per_unit
+            n_steps = max(1, math.ceil(largest / step - 1e-9))
+            axis = replace(axis, high=step * n_steps)
+        return axis
+
+    @property
+    def step(self) -> float:
+        """From tick to tick, as it is written."""
+        return looks.round_step(self.proxy.scale.per_unit * (self.high - self.low) / 5)
+
+    def place(self, value: float | None) -> float | None:
+        """Where an exposure lies; None where it is not known."""
+        if value is None:
+            return None
+        start = self.left + looks.MARK_MARGIN
+        room = self.width - self.left - 2 * looks.MARK_MARGIN
+        return round(start + room * (value - self.low) / (self.high - self.low), 1)
+
+    def ticks(self) -> list[looks.Drawn]:
+        """About four round numbers, in the exposure's own unit; 0 has a name."""
+        unit = self.proxy.scale.per_unit
+        step = self.step
+        first = math.ceil(unit * self.low / step - 1e-9)
+        last = math.floor(unit * self.high / step + 1e-9)
+        return [self._tick(number, step) for number in range(first, last + 1)]
+
+    def _tick(self, number: int, step: float) -> looks.Drawn:
+        scale = self.proxy.scale
+        x = self.place(number * step / scale.per_unit) or 0.0
+        text = looks.plain_number(number * step + (50 if scale.is_advantage else 0))
+        if number == 0:
+            text += " = coin" if scale.is_advantage else " = nothing"
+        anchor = "middle"
+        if x < self.left + 20:
+            anchor = "start"
+        elif x > self.width - 20:
+            anchor = "end"
+        return {
+            "x": x,
+            "text": text,
+            "anchor": anchor,
+            "is_base": number == 0,
+            "value": number * step,
+        }
+
+
 def finding_svg(
-    audit: Audit, *, width: int = NARROW, versions: Sequence[BudgetResult] = ()
+    audit: Audit, *, width: int = looks.NARROW, versions: Sequence[BudgetResult] = ()
 ) -> str:
     """Draw every group's exposure in every setting, all on one scale, with a key.
 
     ``versions`` of one setting can be drawn instead. Text is laid out for ``width``
     pixels.
     """
-    names = drawn_groups(audit, audit.told)
+    names = looks.drawn_groups(audit, audit.told)
     further = further_note(len(audit.subject.groups) - len(names), "groups")
     if versions:
         rows = [
@@ -113,18 +180,20 @@ def finding_svg(
         further += further_note(len(audit.budgets) - len(rows), "settings")
     axis = _exposure_axis(audit, rows, names, width)
     keys = _keys(audit, names, title, width)
-    notes = text_lines(_note(audit, axis), keys[-1]["y"] + BELOW_KEYS, TEXT_SIZE, width)
+    notes = looks.text_lines(
+        _note(audit, axis), keys[-1]["y"] + BELOW_KEYS, looks.TEXT_SIZE, width
+    )
 
     top = notes[-1]["y"] + BELOW_NOTE
-    places: list[Drawn] = []
+    places: list[looks.Drawn] = []
     for row in rows:
         places.append(_drawn_setting(audit, row, names, axis, top))
         top += MARK_ROW * len(names) + SETTING_GAP
 
     below = top + BELOW_ROWS + (BELOW_AXIS if further else 0)
-    return fill_template(
+    return looks.fill_template(
         "finding.svg",
-        text_lines(further.strip(), below, NOTE_SIZE, width),
+        looks.text_lines(further.strip(), below, looks.NOTE_SIZE, width),
         width=width,
         claim=title,
         keys=keys,
@@ -145,23 +214,25 @@ def _exposure_axis(
     return ExposureAxis.of(audit.proxy, groups, left=left, width=width)
 
 
-def _keys(audit: Audit, names: Sequence[str], title: str, width: int) -> list[Drawn]:
+def _keys(
+    audit: Audit, names: Sequence[str], title: str, width: int
+) -> list[looks.Drawn]:
     """Behind the title: names beside their shapes, and what hollow means."""
     keys = []
     for name in names:
-        text = short_name(name)
-        keys.append({"text": text, "is_hollow": False, **look(audit, name)})
+        text = looks.short_name(name)
+        keys.append({"text": text, "is_hollow": False, **looks.look(audit, name)})
     hollow = say("chart", "hollow" if audit.proxy.scale.coin else "hollow_gain")
-    style = {"colour": "currentColor", "shape": CIRCLE}
+    style = {"colour": "currentColor", "shape": looks.CIRCLE}
     keys.append({"text": hollow, "is_hollow": True, **style})
 
-    x = BOLD_LETTER * CLAIM_SIZE * len(title) + 30
-    y = float(CLAIM_SIZE)
+    x = looks.BOLD_LETTER * looks.CLAIM_SIZE * len(title) + 30
+    y = float(looks.CLAIM_SIZE)
     for key in keys:
-        letter = LETTER_WIDTH if key["is_hollow"] else BOLD_WIDTH
+        letter = looks.LETTER_WIDTH if key["is_hollow"] else BOLD_WIDTH
         room = 28.0 + letter * len(key["text"])
-        if x + room > width and x > MARK_MARGIN:
-            x = float(MARK_MARGIN)
+        if x + room > width and x > looks.MARK_MARGIN:
+            x = float(looks.MARK_MARGIN)
             y = y + 18
         key["x"] = round(x, 1)
         key["y"] = y
@@ -181,8 +252,8 @@ def _note(audit: Audit, axis: ExposureAxis) -> str:
         return note
     base = 50.0 if scale.is_advantage else 0.0
     form = "zoomed_coin" if scale.is_advantage else "zoomed"
-    low = plain_number(values[0] + base)
-    high = plain_number(values[-1] + base)
+    low = looks.plain_number(values[0] + base)
+    high = looks.plain_number(values[-1] + base)
     return f"{note} {say('chart', form, low=low, high=high, most=f'{whole + base:g}')}"
 
 
@@ -192,7 +263,7 @@ def _drawn_setting(
     names: Sequence[str],
     axis: ExposureAxis,
     top: float,
-) -> Drawn:
+) -> looks.Drawn:
     """A setting's name, and below each other the marks of its groups."""
     heights = [round(top + 8 + MARK_ROW * k, 1) for k in range(len(names))]
     setting = isolated(row.setting.name.full)
@@ -200,16 +271,16 @@ def _drawn_setting(
     for name, y in zip(names, heights, strict=True):
         group = row.setting.groups[name]
         said = exposure_words(audit.proxy, group)
-        mark: Drawn = {
+        mark: looks.Drawn = {
             "x": axis.place(group.cost.value),
             "span": None,
             "is_clear": group.is_clear,
             "y": y,
-            "title": f"{setting}, {short_name(name)}: {said}",
+            "title": f"{setting}, {looks.short_name(name)}: {said}",
         }
         if group.cost.interval is not None:
             mark["span"] = [axis.place(end) for end in group.cost.interval]
-        marks.append(mark | look(audit, name))
+        marks.append(mark | looks.look(audit, name))
     middle = round((heights[0] + heights[-1]) / 2 + 4, 1)
     return {"name": row.name, "y": middle, "marks": marks, "setting": row.place}
 
@@ -221,10 +292,10 @@ def exposure_words(proxy: AttackKind, group: GroupResult) -> str:
         return say("chart", "too_few")
     if cost.value is None:
         return say("chart", "not_known")
-    value = exposure_amount(proxy, cost.value)
+    value = looks.exposure_amount(proxy, cost.value)
     if cost.interval is None:
         return value
-    ends = [exposure_amount(proxy, end) for end in cost.interval]
+    ends = [looks.exposure_amount(proxy, end) for end in cost.interval]
     has_minus = any("−" in end for end in ends)
     between = " to " if has_minus else "–"
     return f"{value} ({between.join(ends)})"
@@ -259,17 +330,21 @@ def floors_svg(audit: Audit) -> str:
         where = ""
         further = further_note(len(audit.budgets) - len(rows), "settings")
 
-    claim = text_lines(_floors_claim(audit), CLAIM_SIZE, CLAIM_SIZE)
+    claim = looks.text_lines(_floors_claim(audit), looks.CLAIM_SIZE, looks.CLAIM_SIZE)
     up = f"Triangle up: the first group of {subject} has the higher ratio{where}"
-    words = text_lines(f"{up}; down: the second", claim[-1]["y"] + 18, TEXT_SIZE)
+    words = looks.text_lines(
+        f"{up}; down: the second", claim[-1]["y"] + 18, looks.TEXT_SIZE
+    )
     top = words[-1]["y"] + 42
     floors = paper.audit_floors(audit)
     left = room_for([row.name for row in rows])
-    step = (NARROW - left) / len(floors)
-    return fill_template(
+    step = (looks.NARROW - left) / len(floors)
+    return looks.fill_template(
         "floors.svg",
-        text_lines(FLOORS_NOTE + further, top + FLOOR_ROW * len(rows) + 6, NOTE_SIZE),
-        width=NARROW,
+        looks.text_lines(
+            FLOORS_NOTE + further, top + FLOOR_ROW * len(rows) + 6, looks.NOTE_SIZE
+        ),
+        width=looks.NARROW,
         step=round(step - 4, 1),
         xs=[round(left + step * (k + 0.5), 1) for k in range(len(floors))],
         floors=[f"{floor:g}" for floor in floors],
@@ -282,7 +357,7 @@ def floors_svg(audit: Audit) -> str:
 
 def _pair_words(pair: PairResult) -> str:
     first, second = pair.groups
-    return f"{short_name(first)} − {short_name(second)}"
+    return f"{looks.short_name(first)} − {looks.short_name(second)}"
 
 
 def _floors_claim(audit: Audit) -> str:
@@ -297,7 +372,7 @@ def _floors_claim(audit: Audit) -> str:
     return f"The floor decides who is ahead in {n_turned} of {n_settings} settings"
 
 
-def _drawn_floors(audit: Audit, row: FloorsRow, number: int, top: float) -> Drawn:
+def _drawn_floors(audit: Audit, row: FloorsRow, number: int, top: float) -> looks.Drawn:
     """Filled only where the ratios differ, and the interval at this floor has no 0."""
     where = isolated(row.setting.name.full)
     pair = row.pair
@@ -308,15 +383,15 @@ def _drawn_floors(audit: Audit, row: FloorsRow, number: int, top: float) -> Draw
         holds_zero = found.ci is not None and found.ci[0] <= 0 <= found.ci[1]
         share = found.floor_dominated_share if isinstance(found, FloorRow) else None
         numbers = f"{pair_name(pair.groups)}: {signed(found.mean)} {bounds(found.ci)}"
-        mark: Drawn = {
+        mark: looks.Drawn = {
             "text": signed(found.mean),
             "title": f"{where}, floor {floor:g}, {numbers}",
-            "colour": look(audit, ahead)["colour"],
+            "colour": looks.look(audit, ahead)["colour"],
             "shape": None,
             "is_shown": pair.ratio.answer == "differs" and not holds_zero,
             "is_floored": share == 1,
         }
         if mean:
-            mark["shape"] = UP if mean > 0 else DOWN
+            mark["shape"] = looks.UP if mean > 0 else looks.DOWN
         marks.append(mark)
     return {"name": row.name, "y": round(top + FLOOR_ROW * number, 1), "marks": marks}

@@ -14,20 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from pcer.report.pictures.axis import (
-    CIRCLE,
-    CLAIM_SIZE,
-    LETTER,
-    LETTER_WIDTH,
-    MARK_MARGIN,
-    NARROW,
-    NOTE_SIZE,
-    Drawn,
-    fill_template,
-    plain_number,
-    round_step,
-    text_lines,
-)
+from pcer.report.pictures import looks
 
 INK = "currentColor"
 CROSS = "M-1.6-5h3.2v3.4h3.4v3.2h-3.4v3.4h-3.2v-3.4h-3.4v-3.2h3.4z"
@@ -43,7 +30,7 @@ NOTE_GAP = 22
 SIDE_GAP = 11  # from the title of an axis to the highest number
 KEY_GAP = 21  # from a key's text to the next key
 # Half of what stands before a key's text: a mark, or a mark on a piece of its line.
-MARK_REACH = MARK_MARGIN
+MARK_REACH = looks.MARK_MARGIN
 LINE_REACH = 14
 
 Ends = tuple[float, float]
@@ -53,15 +40,6 @@ Bend = Callable[[float], float]
 def straight(value: float) -> float:
     """Equal steps are equally long."""
     return value
-
-
-def bent_around_zero(constant: float) -> Bend:
-    """Nearly straight up to ``constant`` on both sides of 0, logarithmic beyond."""
-
-    def bend(value: float) -> float:
-        return math.copysign(math.log1p(abs(value) / constant), value)
-
-    return bend
 
 
 @dataclass(frozen=True)
@@ -83,7 +61,7 @@ class NumberAxis:
 
     def names(self) -> list[tuple[float, str]]:
         """The places of its ticks, and what stands there."""
-        return [(tick, plain_number(tick)) for tick in self.ticks]
+        return [(tick, looks.plain_number(tick)) for tick in self.ticks]
 
 
 @dataclass(frozen=True)
@@ -119,7 +97,7 @@ def number_axis(
     high = max(known)
     if high == low:
         high = low + 1.0
-    step = round_step((high - low) / N_TICKS)
+    step = looks.round_step((high - low) / N_TICKS)
     first = math.floor(low / step + 1e-9)
     last = math.ceil(high / step - 1e-9)
     ticks = tuple(number * step for number in range(first, last + 1))
@@ -162,7 +140,7 @@ class Mark(NamedTuple):
     x: float
     y: float
     colour: str
-    shape: str = CIRCLE
+    shape: str = looks.CIRCLE
     ends: Ends | None = None
     is_filled: bool = True
     is_right: bool = False  # whether y is a number of the right axis
@@ -219,7 +197,7 @@ class Key(NamedTuple):
 
     text: str
     colour: str
-    shape: str = CIRCLE
+    shape: str = looks.CIRCLE
     is_filled: bool = True
     dash: str | None = None
 
@@ -252,7 +230,7 @@ class Chart:
     keys: Sequence[Key] = ()
     note: str = ""
     columns: int = 1
-    width: int = NARROW
+    width: int = looks.NARROW
     height: int = PANEL_HEIGHT
 
 
@@ -285,7 +263,9 @@ class Margins(NamedTuple):
 
 def chart_svg(chart: Chart) -> str:
     """A chart as SVG text, as wide as it says and as high as it needs."""
-    title = text_lines(chart.title, CLAIM_SIZE, CLAIM_SIZE, chart.width)
+    title = looks.text_lines(
+        chart.title, looks.CLAIM_SIZE, looks.CLAIM_SIZE, chart.width
+    )
     keys = _placed_keys(chart.keys, title[-1]["y"] + 20, chart.width)
     start = keys[-1]["y"] if keys else title[-1]["y"]
     cell = (chart.width - COLUMN_GAP * (chart.columns - 1)) / chart.columns
@@ -307,9 +287,9 @@ def chart_svg(chart: Chart) -> str:
         bottom = top + height
 
     note_y = bottom + (NOTE_GAP if chart.note else 0)
-    return fill_template(
+    return looks.fill_template(
         "chart.svg",
-        text_lines(chart.note, note_y, NOTE_SIZE, chart.width),
+        looks.text_lines(chart.note, note_y, looks.NOTE_SIZE, chart.width),
         width=chart.width,
         title=title,
         keys=keys,
@@ -317,7 +297,7 @@ def chart_svg(chart: Chart) -> str:
     )
 
 
-def _placed_keys(keys: Sequence[Key], top: float, width: int) -> list[Drawn]:
+def _placed_keys(keys: Sequence[Key], top: float, width: int) -> list[looks.Drawn]:
     """Keys side by side, in as many lines as they need."""
     placed = []
     x = 0.0
@@ -325,7 +305,7 @@ def _placed_keys(keys: Sequence[Key], top: float, width: int) -> list[Drawn]:
     for key in keys:
         reach = MARK_REACH if key.dash is None else LINE_REACH
         text_x = x + 2 * reach + 4
-        end = text_x + LETTER_WIDTH * len(key.text)
+        end = text_x + looks.LETTER_WIDTH * len(key.text)
         if end > width and x > 0:
             text_x -= x
             end -= x
@@ -341,7 +321,7 @@ def _margins(chart: Chart, cell: float) -> Margins:
     left = _room([panel.up for panel in chart.panels])
     rights = [panel.right for panel in chart.panels if panel.right is not None]
     across = chart.panels[0].across
-    right = _room(rights) if rights else float(MARK_MARGIN)
+    right = _room(rights) if rights else float(looks.MARK_MARGIN)
     if isinstance(across, NumberAxis):  # its last number stands at the end
         right = max(right, _length(across.names()[-1][1]) / 2)
     above = 0.0
@@ -350,7 +330,7 @@ def _margins(chart: Chart, cell: float) -> Margins:
     if any(panel.up.title for panel in chart.panels):
         above += LINE_HEIGHT + 4
     is_turned = isinstance(across, NameAxis) and _collide(across, cell - left - right)
-    below = TICK + (_longest(across) if is_turned else NOTE_SIZE)
+    below = TICK + (_longest(across) if is_turned else looks.NOTE_SIZE)
     if across.title:
         below += LINE_HEIGHT
     return Margins(left, right, above, below, is_turned)
@@ -367,7 +347,7 @@ def _longest(axis: Axis) -> float:
 
 
 def _length(text: str) -> float:
-    return (len(text) + 0.5) * LETTER * NOTE_SIZE
+    return (len(text) + 0.5) * looks.LETTER * looks.NOTE_SIZE
 
 
 def _collide(axis: NameAxis, width: float) -> bool:
@@ -378,10 +358,10 @@ def _collide(axis: NameAxis, width: float) -> bool:
     return max(needed, default=0.0) > step
 
 
-def _drawn_panel(panel: Panel, frame: Frame, margins: Margins) -> Drawn:
+def _drawn_panel(panel: Panel, frame: Frame, margins: Margins) -> looks.Drawn:
     """A panel's marks and words in pixels, as the template places them."""
     across = panel.across
-    title_y = frame.top - margins.above + NOTE_SIZE
+    title_y = frame.top - margins.above + looks.NOTE_SIZE
     foot = frame.y(0) + margins.below
     return {
         "left": round(frame.left, 1),
@@ -410,7 +390,7 @@ def _drawn_panel(panel: Panel, frame: Frame, margins: Margins) -> Drawn:
     }
 
 
-def _names_below(across: Axis, frame: Frame, *, is_turned: bool) -> list[Drawn]:
+def _names_below(across: Axis, frame: Frame, *, is_turned: bool) -> list[looks.Drawn]:
     """What stands below a panel; of too many names every second, or fewer."""
     names = across.names()
     every = 1
@@ -422,14 +402,14 @@ def _names_below(across: Axis, frame: Frame, *, is_turned: bool) -> list[Drawn]:
     return below
 
 
-def _numbers(axis: Axis, frame: Frame) -> list[Drawn]:
+def _numbers(axis: Axis, frame: Frame) -> list[looks.Drawn]:
     numbers = []
     for place, text in axis.names():
         numbers.append({"y": frame.y(axis.share(place)), "text": text})
     return numbers
 
 
-def _drawn_shade(shade: Shade, panel: Panel, frame: Frame) -> Drawn:
+def _drawn_shade(shade: Shade, panel: Panel, frame: Frame) -> looks.Drawn:
     left, right = 0.0, 1.0
     if shade.x is not None:
         left, right = (panel.across.share(end) for end in shade.x)
@@ -447,7 +427,7 @@ def _drawn_shade(shade: Shade, panel: Panel, frame: Frame) -> Drawn:
     }
 
 
-def _drawn_rule(rule: Rule, panel: Panel, frame: Frame) -> Drawn:
+def _drawn_rule(rule: Rule, panel: Panel, frame: Frame) -> looks.Drawn:
     if rule.x is not None:
         x = frame.x(panel.across.share(rule.x))
         path = f"M{x} {frame.y(1)}V{frame.y(0)}"
@@ -458,7 +438,7 @@ def _drawn_rule(rule: Rule, panel: Panel, frame: Frame) -> Drawn:
     return {"path": path, "colour": rule.colour, "dash": rule.dash}
 
 
-def _drawn_curve(curve: Curve, panel: Panel, frame: Frame) -> Drawn:
+def _drawn_curve(curve: Curve, panel: Panel, frame: Frame) -> looks.Drawn:
     axis = panel.upwards(is_right=curve.is_right)
     steps = []
     for x, y in curve.points:
@@ -466,7 +446,7 @@ def _drawn_curve(curve: Curve, panel: Panel, frame: Frame) -> Drawn:
     return {"path": "M" + "L".join(steps), "colour": curve.colour, "dash": curve.dash}
 
 
-def _drawn_mark(mark: Mark, panel: Panel, frame: Frame) -> Drawn:
+def _drawn_mark(mark: Mark, panel: Panel, frame: Frame) -> looks.Drawn:
     axis = panel.upwards(is_right=mark.is_right)
     span = None
     if mark.ends is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import get_args
 
+from pcer import wording
 from pcer.auditing.sentences.telling import Axis, answer_of
 from pcer.deciding.candidates import EXPOSURE, SPENT, Checked
 from pcer.deciding.compare import Change, Changes, ChangeVerdict
@@ -16,19 +17,10 @@ from pcer.deciding.recommend import Recommendation, largest_number
 from pcer.deciding.trend import Trend
 from pcer.files import as_shown
 from pcer.release import attack_kinds
-from pcer.report.pictures.axis import CIRCLE, SQUARE, UP
 from pcer.report.pictures.finding import exposure_words
+from pcer.report.pictures.looks import CIRCLE, SQUARE, UP
 from pcer.report.table import Lines, Table
-from pcer.wording import (
-    NOTHING,
-    decimals,
-    largest,
-    listed,
-    of_100,
-    p_value,
-    say,
-    two_digits,
-)
+from pcer.wording import NOTHING, decimals, listed, say
 
 SHORT_DIGEST = 12  # characters of a digest that a terminal shows; the file has all
 # Shape and colour of each list of settings: colour is not needed.
@@ -58,7 +50,7 @@ def _in_100(amount: float | None) -> str:
     """An exposure or difference in hundredths; a dash where none would be shown."""
     if amount is None:
         return NOTHING
-    return "any" if amount == 0 else two_digits(100 * amount)
+    return "any" if amount == 0 else wording.two_digits(100 * amount)
 
 
 def _amounts(outlook: Outlook) -> Table:
@@ -110,13 +102,16 @@ def _note(outlook: Outlook) -> str:
             "are upper bounds: a release does not say which part of its error splits "
             "cause."
         )
-    parts.append("A dash: not even the largest there can be; or no number is enough.")
+    parts.append(
+        "A dash: not even the largest there can be; or no number is enough."
+    )
     return " ".join(parts)
 
 
 def hardest(point: OutlookPoint) -> tuple[float | None, float | None]:
     """The largest exposure and difference; None where one is not to be had."""
-    return largest([*point.exposure.values()]), largest(point.difference)
+    exposure = wording.largest([*point.exposure.values()])
+    return exposure, wording.largest(point.difference)
 
 
 # Comparisons
@@ -180,7 +175,7 @@ def _change_cells(changes: Changes, row: Change) -> tuple[str, ...]:
         _amount(scale, row.new, coin),
         change,
         _signed_amount(scale, row.most),
-        p_value(row.p_worse),
+        wording.p_value(row.p_worse),
         verdict,
     )
 
@@ -229,7 +224,7 @@ def _versions_table(trend: Trend) -> Table:
         answers = [answer_of(setting, axis).replace("_", " ") for axis in axes]
         for name, group in setting.groups.items():
             rate = group.benefit.mean
-            outcome = NOTHING if rate is None else of_100(rate)[0]
+            outcome = NOTHING if rate is None else wording.of_100(rate)[0]
             exposure = exposure_words(trend.proxy, group)
             rows.append((str(number), name, exposure, outcome, *answers))
             answers = ["", ""]

@@ -19,22 +19,13 @@ from pcer.measuring.measure import measure_costs
 from pcer.release import Release, panels
 from pcer.release.attack_kinds import ACCURACY, AttackKind, attack_kind
 from pcer.report.table import SOFT_HYPHEN, Table, isolated, pair_name
+from pcer.report.tables import background
 from pcer.report.tables.background import (
     Column,
-    Ends,
     GroupRow,
     PairRow,
     amount_text,
-    difference_text,
-    further_rows,
-    group_rows,
-    interval_text,
-    least_private_first,
-    pair_rows,
-    setting_labels,
-    shown_groups,
     table_of,
-    titled_table,
 )
 from pcer.statistics import interval_quantile
 
@@ -59,7 +50,7 @@ def finding_table(
     """
     n_all = len(audit.budgets) * len(audit.subject.groups)
     is_whole = most_rows is None or n_all <= most_rows
-    settings = least_private_first(audit) if is_whole else [audit.told]
+    settings = background.least_private_first(audit) if is_whole else [audit.told]
     rows: list[GroupRow] = []
     for setting in settings:
         rows += _rows_of(audit, setting, most_rows)
@@ -79,7 +70,8 @@ def finding_table(
         columns.insert(0, ("setting", lambda row: row.setting.name.full))
         where = ""
         n_labels = 2
-    more = f" {wording.say('paper', 'detected')}{further_rows(n_all - len(rows))}"
+    further = background.further_rows(n_all - len(rows))
+    more = f" {wording.say('paper', 'detected')}{further}"
     coin = audit.proxy.scale.coin
     return table_of(
         audit, "finding", columns, rows, n_labels, at=where, chance=coin, more=more
@@ -143,7 +135,9 @@ def exposure_text(audit: Audit, cost: float | None, digits: int | None = None) -
         return wording.NOTHING
     scale = audit.proxy.scale
     if digits is None:
-        largest = max(abs(row.group.cost.value or 0.0) for row in group_rows(audit))
+        largest = max(
+            abs(row.group.cost.value or 0.0) for row in background.group_rows(audit)
+        )
         is_coarse = scale.is_advantage or scale.per_unit * largest >= 1
         digits = 1 if is_coarse else 2
     coin = 50 if scale.is_advantage else 0
@@ -153,7 +147,7 @@ def exposure_text(audit: Audit, cost: float | None, digits: int | None = None) -
 def numbers_table(audit: Audit) -> Table:
     """The numbers behind the pictures, with more digits than they print."""
     rows = []
-    for row in group_rows(audit):
+    for row in background.group_rows(audit):
         exposure = row.group.cost
         low, high = exposure.interval or (None, None)
         cells = [amount_text(ACCURACY, row.group.benefit.mean, 4)]
@@ -198,7 +192,9 @@ def resolution_table(audit: Audit) -> Table:
         (f"detection,\n{P_BOTH}", lambda row: _both_p(row.group)),
         ("detected", lambda row: detected_text(row.setting, row.group)),
     ]
-    return table_of(audit, "signal", columns, group_rows(audit), 2, chance=scale.coin)
+    return table_of(
+        audit, "signal", columns, background.group_rows(audit), 2, chance=scale.coin
+    )
 
 
 def _exposure_with_error(audit: Audit, row: GroupRow) -> str:
@@ -233,7 +229,7 @@ def table_of_pairs(
         labels.append((head, lambda row: row.setting.verdict.words))
     n_labels = len(labels)
     every = [*labels, *columns]
-    return table_of(audit, name, every, pair_rows(audit), n_labels, **values)
+    return table_of(audit, name, every, background.pair_rows(audit), n_labels, **values)
 
 
 def _evidence(row: PairRow) -> str:
@@ -283,10 +279,10 @@ def differences_table(audit: Audit) -> Table:
         return amount_text(scale, row.pair.exposure.difference.upper_bound)
 
     def exposures(row: PairRow) -> str:
-        return difference_text(scale, row.pair.exposure.difference)
+        return background.difference_text(scale, row.pair.exposure.difference)
 
     def outcomes(row: PairRow) -> str:
-        return difference_text(ACCURACY, row.pair.outcomes.difference)
+        return background.difference_text(ACCURACY, row.pair.outcomes.difference)
 
     columns: list[Column] = [
         ("exposure, first\nminus second", exposures),
@@ -336,19 +332,19 @@ class AttackEstimate(NamedTuple):
     attack: AttackKind
     group: str
     value: float | None
-    interval: Ends | None
+    interval: background.Ends | None
 
 
 def cost_estimates(audit: Audit, release: Release) -> Iterator[AttackEstimate]:
     """By setting, attack and group that charts show."""
     measured = measure_costs(panels(release), audit.plan)
     z = interval_quantile(audit.plan.confidence_level)
-    for setting_index, label in enumerate(setting_labels(audit)):
+    for setting_index, label in enumerate(background.setting_labels(audit)):
         for name, by_setting in measured.items():
             exposed = by_setting[setting_index].exposed
             if exposed is None:
                 continue
-            for group_index in shown_groups(audit):
+            for group_index in background.shown_groups(audit):
                 value = float(exposed.value[group_index])
                 half_width = z * float(np.sqrt(exposed.interval_variance[group_index]))
                 ends = (value - half_width, value + half_width)
@@ -366,11 +362,11 @@ def estimates_table(audit: Audit, release: Release) -> Table:
     lines_by_row: dict[tuple[str, str], list[str]] = {}
     for found in cost_estimates(audit, release):
         scale = found.attack.scale
-        ends = interval_text(scale, found.interval) if found.interval else ""
+        ends = background.interval_text(scale, found.interval) if found.interval else ""
         line = f"{isolated(found.group)}: {amount_text(scale, found.value)} {ends}"
         lines_by_row.setdefault((found.setting, found.attack.label), []).append(line)
     heads = ("ε", "attack", f"exposure {interval_head(audit)}")
     rows = []
     for (setting, attack), lines in lines_by_row.items():
         rows.append((setting, attack, "\n".join(lines)))
-    return titled_table(audit, "estimates", heads, rows, 3)
+    return background.titled_table(audit, "estimates", heads, rows, 3)

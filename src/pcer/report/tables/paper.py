@@ -26,16 +26,8 @@ from pcer.paper.comparisons import (
 from pcer.paper.records import PublishedBudget, PublishedPair, Summary
 from pcer.release.attack_kinds import GAP, attack_kind
 from pcer.report.table import MAY_BREAK, Table, pair_name
-from pcer.report.tables.background import (
-    Column,
-    Ends,
-    PairRow,
-    further_rows,
-    least_private_first,
-    published_by_setting,
-    table_of,
-    titled_table,
-)
+from pcer.report.tables import background
+from pcer.report.tables.background import Column, Ends, PairRow, titled_table
 from pcer.report.tables.finding import table_of_pairs
 from pcer.wording import SettingName, no_zero, signed
 
@@ -172,12 +164,12 @@ class PaperForm(NamedTuple):
 
 def paper_numbers(audit: Audit, *, brief: bool = False) -> Table:
     """The paper's numbers: a row a setting; of three groups or more a row a group."""
-    published = published_by_setting(audit)
+    published = background.published_by_setting(audit)
     form = _paper_form(published.values(), is_brief=brief)
     has_two = len(audit.subject.groups) == 2
     rows_of = _row_of_both if has_two else _rows_of_each
     rows: list[Row] = []
-    for setting in least_private_first(audit):
+    for setting in background.least_private_first(audit):
         rows += rows_of(setting, published[setting.model, setting.epsilon], form)
     labels = ("ε",) if has_two else ("ε", "group")
     symbols: Row = SYMBOLS
@@ -266,9 +258,9 @@ def paper_strip(audit: Audit, *, most_rows: int | None) -> Table:
     n_all = len(rows)
     if most_rows is not None and n_all > most_rows:
         n_of_setting = n_all // len(audit.budgets)
-        start = n_of_setting * least_private_first(audit).index(audit.told)
+        start = n_of_setting * background.least_private_first(audit).index(audit.told)
         rows = rows[start : start + min(n_of_setting, most_rows)]
-    note = certainty.paper_words(audit) + further_rows(n_all - len(rows))
+    note = certainty.paper_words(audit) + background.further_rows(n_all - len(rows))
     title = certainty.paper_note(audit, "strip")
     return replace(table, title=title, rows=rows, note=note)
 
@@ -409,7 +401,7 @@ def _agreement_table(audit: Audit, attacks: Sequence[ProxyAgreement]) -> Table:
         ),
         ("exceeds gap\n(beyond error)", _exceeding),
     ]
-    return table_of(audit, "agreement", columns, attacks, 1)
+    return background.table_of(audit, "agreement", columns, attacks, 1)
 
 
 def _share(count: int, row: ProxyAgreement) -> str:
