@@ -1,12 +1,10 @@
 """How does one HTML page show audits, and carry all that they were made from?
 
-``to_report`` writes the page for ``pcer audit --html`` and ``Audit.save_html``, and
-``read_payload`` reads back what it carries for ``pcer verify``. ``to_choice_page``
-writes the smaller page of a recommendation. Same input, same bytes; the page needs no
-network, and its content security policy lets nothing but its own script run.
-
-To add a part: a value in ``_section`` (of one release) or ``_setting_view`` (of one of
-its settings), and its place in ``templates/report.html``.
+``to_report`` writes it for ``pcer audit --html`` and ``Audit.save_html``; ``pcer
+verify`` reads with ``read_payload`` what it carries. Same input, same bytes; it needs
+no network, and its policy lets nothing but its own script run. To add a part: a value
+in ``_section`` (of a release) or ``_setting_view`` (of one of its settings), and its
+place in ``templates/report.html``. ``to_choice_page`` is a recommendation's.
 """
 
 from __future__ import annotations
@@ -121,13 +119,9 @@ def to_report(
 
 
 def _section(number: int, audit: Audit, release: Release) -> Drawn:
-    """What the page shows of one release: the finding, its reasons, an appendix.
-
-    ``plain`` makes names safe in a sentence; ``marking`` also explains each term, as
-    HTML, where the section first uses it.
-    """
+    """What the page shows of one release: the finding, its reasons, an appendix."""
     plain = partial(background.isolate_names, audit=audit)
-    explained_terms: set[str] = set()  # each only where it first stands
+    explained_terms: set[str] = set()  # each is explained only where it first stands
 
     def marking(line: str) -> str:
         return explained(plain(line), explained_terms)
@@ -211,7 +205,6 @@ def _group_view(audit: Audit, setting: BudgetResult, name: str) -> Drawn:
 
 
 def _matrix(audits: Sequence[Audit]) -> Drawn:
-    """Both answers of every release in every setting, and a count of the verdicts."""
     names: dict[tuple[str, float], str] = {}  # by model and epsilon, in reading order
     rows = []
     for audit in audits:
@@ -223,7 +216,13 @@ def _matrix(audits: Sequence[Audit]) -> Drawn:
             if setting.model is None:  # a model's name says what the label is about
                 is_private = setting.epsilon is not None
                 names[key] = f"ε = {label}" if is_private else "without privacy"
-            cells[key] = _cell(audit, setting)
+            said = sentences.of(audit, setting)
+            answers = [said.exposure.answer, said.outcomes.answer]
+            cells[key] = {
+                "budget": setting,
+                "answers": [background.isolate_names(one, audit) for one in answers],
+                "is_strongest": setting is audit.told,
+            }
         rows.append(cells)
 
     verdicts = [audit.verdict for audit in audits]
@@ -236,16 +235,6 @@ def _matrix(audits: Sequence[Audit]) -> Drawn:
         "settings": sorted(names.items()),
         "rows": rows,
     }
-
-
-def _cell(audit: Audit, setting: BudgetResult) -> Drawn:
-    said = sentences.of(audit, setting)
-    answers = [
-        background.isolate_names(card.answer, audit)
-        for card in (said.exposure, said.outcomes)
-    ]
-    is_strongest = setting is audit.told
-    return {"budget": setting, "answers": answers, "is_strongest": is_strongest}
 
 
 def _plan_table(plan: Plan) -> Table:
@@ -308,10 +297,7 @@ def glossary() -> dict[str, dict[str, str]]:
 
 
 def explained(text: str, seen: set[str]) -> str:
-    """Text as escaped HTML, each term marked where it first stands.
-
-    The ids of terms that are marked go into ``seen``, and those in it are not marked.
-    """
+    """Text as escaped HTML, with terms marked whose ids are not ``seen`` so far."""
     # A pattern's group cannot have the hyphens of an id in its name.
     id_of_group = {id.replace("-", "_"): id for id in glossary()}
     patterns = [

@@ -33,9 +33,8 @@ from pcer.report.formats.html import to_html
 from pcer.report.formats.latex import to_latex_tables
 from pcer.report.formats.terminal import terminal_text
 from pcer.report.page import to_report
-from pcer.report.pictures import charts
-from pcer.report.pictures.charts import Picture
-from pcer.report.pictures.decisions import choice_svg
+from pcer.report.pictures.charts import Picture, chart_picture
+from pcer.report.pictures.decisions import choice_svg, outlook_svg
 from pcer.report.pictures.finding import finding_svg
 from pcer.report.pictures.looks import PALETTE, environment
 from pcer.report.table import Lines, Table, isolated
@@ -143,10 +142,10 @@ class PaperView:
 def to_chart(audit: Audit | Outlook, name: str | None) -> Picture:
     """An audit's finding, one of its charts by name, or an outlook's curve."""
     if isinstance(audit, Outlook):
-        return charts.outlook_picture(audit)
+        return Picture(audit.title, outlook_svg(audit), "outlook")
     if name is None:
-        return charts.finding_picture(audit)
-    return charts.chart_picture(audit, _sources(audit)[0], name)
+        return Picture(audit.title, finding_svg(as_shown(audit)), "finding")
+    return chart_picture(audit, _sources(audit)[0], name)
 
 
 def save_page(audit: Audit, path: str | os.PathLike[str]) -> None:
@@ -194,7 +193,6 @@ def release_view(release: Release) -> View:
 
 
 def _groups_table(release: Release, settings: Sequence[Panel]) -> Table:
-    """How many people are in each group, and what models predict for them."""
     n_train = _mean_by_setting([panel.n_train for panel in settings])
     n_test = _mean_by_setting([panel.n_test for panel in settings])
     rates = _mean_by_setting([panel.positive_rate for panel in settings])

@@ -208,7 +208,6 @@ def _other_release(carried: Payload, allowed: Sequence[str] | None) -> str | Non
 
 
 def _page_difference(found: str, expected: str) -> str | None:
-    """Where two pages differ first: its line, the part of the page, what each says."""
     if found == expected:
         return None
     if f'content="{GENERATOR}"' not in found:  # pages are compared within a version

@@ -28,12 +28,10 @@ View = Literal["summary", "brief", "short", "full", "paper"]
 def view_of(
     audit: Audit, view: View = "short", also: Sequence[str] = ()
 ) -> list[Lines | Table]:
-    """What a view of an audit shows, in reading order.
+    """What a view of an audit shows; sentences ``also`` stand after the headline.
 
-    The short view stands wherever nobody asked for more. ``brief`` is a short one of
-    few words, with bars for formats that have no picture; ``paper`` has the gap as
-    exposure. Sentences ``also`` stand after the headline. A part that has nothing to
-    say is left out.
+    ``brief`` is a short view of few words, with bars for formats that have no picture;
+    ``paper`` has the gap as exposure. A part that has nothing to say is left out.
     """
     if view == "summary":
         return [Lines(subject_name(audit), [summary_line(audit)])]
@@ -63,7 +61,6 @@ def view_of(
 
 
 def _short_tables(audit: Audit, view: View) -> list[Table]:
-    """The finding and the paper's numbers, as long as a view has room for."""
     most_rows: int | None = finding.MOST_ROWS
     most_strip_rows: int | None = paper.MOST_STRIP_ROWS
     if view == "brief":

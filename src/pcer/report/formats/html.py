@@ -8,20 +8,14 @@ the table is styled.
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from functools import partial
+from typing import Literal
 
 from pcer.errors import printable
 from pcer.report.table import LAYOUT, Table, isolated
 
 Scope = Literal["col", "row"]  # what a header cell is the header of
-
-
-class CellLook(NamedTuple):
-    """How cells are styled: by attributes or by classes, some by their text."""
-
-    is_inline: bool
-    marks: Mapping[str, str]
 
 
 def to_html(
@@ -31,18 +25,22 @@ def to_html(
     within: str = "",
     marks: Mapping[str, str] | None = None,
 ) -> str:
-    """The table as HTML: a caption, column and row headers, every cell escaped.
-
-    In our page it has an ``id`` and is a region that scrolls by keyboard; ``within`` is
-    the id of what tells it from others of its caption. ``marks`` are classes of cells
-    by their text.
-    """
-    look = CellLook(is_inline=not id, marks=marks or {})
-    head = _row(table, table.columns, look, is_head=True)
-    rows = "\n".join(_row(table, row, look) for row in table.rows)
-    body = f"<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody></table>"
+    """The table as HTML, with ids in our page; ``marks`` are classes by text."""
+    is_inline = not id
+    cell = partial(_cell, is_inline=is_inline, marks=marks or {})
+    rows = []
+    for row in (table.columns, *table.rows):
+        cells = []
+        for index, text in enumerate(row):
+            scope: Scope | None = "row" if index == 0 else None
+            if row is table.columns:
+                scope = "col"
+            cells.append(cell(text, scope, is_left=index < table.n_labels))
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    lines = "\n".join(rows[1:])
+    body = f"<thead>{rows[0]}</thead>\n<tbody>\n{lines}\n</tbody></table>"
     title = _escaped(table.title)
-    if look.is_inline:
+    if is_inline:
         style = 'style="border-collapse:collapse;margin:.8em 0 .2em"'
         caption = f'<caption style="text-align:left">{title}</caption>'
         written = f"<table {style}>{caption}\n{body}"
@@ -58,26 +56,19 @@ def to_html(
     return f"{written}\n{note.format(_escaped(table.note))}"
 
 
-def _row(
-    table: Table, texts: Sequence[str], look: CellLook, *, is_head: bool = False
+def _cell(
+    text: str,
+    scope: Scope | None,
+    *,
+    is_left: bool,
+    is_inline: bool,
+    marks: Mapping[str, str],
 ) -> str:
-    """A row, whose first cell is its header; in the head all are."""
-    cells = []
-    for index, text in enumerate(texts):
-        scope: Scope | None = "row" if index == 0 else None
-        if is_head:
-            scope = "col"
-        is_left = index < table.n_labels
-        cells.append(_cell(text, scope, look, is_left=is_left))
-    return f"<tr>{''.join(cells)}</tr>"
-
-
-def _cell(text: str, scope: Scope | None, look: CellLook, *, is_left: bool) -> str:
     """A cell, which is a header if it has a scope."""
     written = _escaped(text)
-    if text in look.marks:
-        written = f'<span class="{look.marks[text]}">{written}</span>'
-    if look.is_inline:
+    if text in marks:
+        written = f'<span class="{marks[text]}">{written}</span>'
+    if is_inline:
         side = "left" if is_left else "right"
         attribute = (
             f' style="text-align:{side};padding:.1em .6em;vertical-align:bottom"'

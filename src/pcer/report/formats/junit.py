@@ -95,7 +95,6 @@ def _broken(audit: Audit, policy: Policy, rule: str) -> str | None:
 
 
 def _kept(rule: str, limit: Any) -> str:
-    """A rule that holds, its limit in the page's units."""
     if rule == "strict":
         return wording.say("policy", "kept_strict")
     if rule == "required_costs":

@@ -11,7 +11,7 @@ To add a part of the opinion: a value in ``_opinion`` and its place in
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import repeat
@@ -27,7 +27,8 @@ from pcer.release.attack_kinds import ACCURACY, Scale, attack_kind
 from pcer.report.formats.terminal import without_marks
 from pcer.report.pictures.looks import environment
 from pcer.report.table import Lines, Table
-from pcer.report.tables import background, finding
+from pcer.report.tables import background
+from pcer.report.tables.finding import FEW_ROWS, finding_table
 from pcer.report.views import View, view_of
 
 MOST_SETTINGS: Final = 12  # of an opinion, with a row of findings each
@@ -53,25 +54,18 @@ def to_markdown_page(
     parts: list[str] = []
     for audit, lines in zip(map(as_shown, audits), also or repeat(()), strict=False):
         first, *rest = view_of(audit, view, lines)
-        parts += _finding(cast("Lines", first))  # with which every view begins
+        finding = cast("Lines", first)  # with which every view begins
+        headline, *others = map(markdown_text, finding.sentences)
+        parts += [f"## {markdown_text(finding.title)}\n", f"**{headline}**\n"]
+        parts += [f"{sentence}\n" for sentence in others]
         for part in rest:
-            parts.append(to_markdown(part) if isinstance(part, Table) else _list(part))
+            if isinstance(part, Table):
+                parts.append(to_markdown(part))
+                continue
+            items = "\n".join(f"- {markdown_text(line)}" for line in part.sentences)
+            parts.append(f"### {part.title}\n\n{items}\n")
         parts.append(f"Release digest (SHA-256): `{audit.release_sha256}`\n")
     return "\n".join(parts)
-
-
-def _finding(lines: Lines) -> Iterator[str]:
-    """The first sentence in bold, under what was audited, and then the others."""
-    headline, *rest = map(markdown_text, lines.sentences)
-    yield f"## {markdown_text(lines.title)}\n"
-    yield f"**{headline}**\n"
-    for sentence in rest:
-        yield f"{sentence}\n"
-
-
-def _list(lines: Lines) -> str:
-    items = "\n".join(f"- {markdown_text(line)}" for line in lines.sentences)
-    return f"### {lines.title}\n\n{items}\n"
 
 
 def to_markdown(table: Table) -> str:
@@ -122,8 +116,14 @@ def _opinion(audit: Audit) -> dict[str, Any]:
     settings = background.least_private_first(audit)[:MOST_SETTINGS]
     caps_verdict = any(declaration.caps_verdict for declaration in audit.declarations)
     scale = audit.proxy.scale
-    table = finding.finding_table(audit, most_rows=finding.FEW_ROWS)
+    table = finding_table(audit, most_rows=FEW_ROWS)
     note = _say("table", attack=audit.proxy.label, coin=scale.coin)
+    bounds = []  # the most by which two groups may differ
+    for pair in audit.told.pairs[:FEW_ROWS]:
+        exposure = _bound(pair.exposure.difference, scale)
+        outcomes = _bound(pair.outcomes.difference, ACCURACY)
+        groups = wording.listed(pair.groups)
+        bounds.append({"groups": groups, "exposure": exposure, "outcomes": outcomes})
     return {
         "title": _say("title", subject=background.subject_name(audit)),
         "scope": _scope(audit),
@@ -135,7 +135,7 @@ def _opinion(audit: Audit) -> dict[str, Any]:
         "answers": [_answers(setting) for setting in settings],
         "numbers": pipe_table(replace(table, note=note)).strip(),
         "findings": _findings(audit, said),
-        "bounds": list(_bounds(audit)),
+        "bounds": bounds,
         "bound_note": _say("no_bounds" if caps_verdict else "bound_note"),
         "limits": [
             *(sentence for sentence in said.certainty if SPLIT_NOTE in sentence),
@@ -167,7 +167,6 @@ def _checks(audit: Audit) -> list[str]:
 
 
 def _taken_on_trust(audit: Audit, said: Sentences) -> list[str]:
-    """What only the trainer knows."""
     on_trust = [_say("counts"), _say("random" if _is_random(audit) else "not_random")]
     if any(setting.epsilon is not None for setting in audit.budgets):
         on_trust.append(_say("epsilon"))
@@ -186,7 +185,6 @@ def _has_placebo(said: Sentences) -> bool:
 
 
 def _answers(setting: BudgetResult) -> dict[str, str]:
-    """Both answers in a setting, and its verdict."""
     return {
         "setting": setting.name.full,
         "exposure": _answer(setting, "exposure"),
@@ -218,16 +216,6 @@ def _findings(audit: Audit, said: Sentences) -> list[str]:
     ]
 
 
-def _bounds(audit: Audit) -> Iterator[dict[str, str]]:
-    """The most by which two groups may differ."""
-    for pair in audit.told.pairs[: finding.FEW_ROWS]:
-        yield {
-            "groups": wording.listed(pair.groups),
-            "exposure": _bound(pair.exposure.difference, audit.proxy.scale),
-            "outcomes": _bound(pair.outcomes.difference, ACCURACY),
-        }
-
-
 def _bound(difference: Difference, scale: Scale) -> str:
     bound = difference.upper_bound
     if bound is None:
@@ -236,7 +224,6 @@ def _bound(difference: Difference, scale: Scale) -> str:
 
 
 def _to_ask(audit: Audit, said: Sentences) -> list[str]:
-    """What the reader should ask the trainer for."""
     questions = []
     if audit.declarations:
         questions.append(_say("ask_contradiction"))

@@ -1,11 +1,9 @@
 """Which numbers of an audit do other programs take, and under which names?
 
-``to_metrics`` gives one flat dict, for MLflow, DVC and Prometheus (``Audit.metrics``,
-``pcer audit --metrics``, model cards; ``docs/integrations.md`` lists the names).
-``to_frame`` gives data frames, made with whichever library is installed.
-
-To add a number: a ``yield`` in ``_setting_numbers``. To add a frame: a function that
-yields its rows, and a row of ``FRAMES``.
+``to_metrics`` gives one flat dict (``Audit.metrics``, ``pcer audit --metrics``, model
+cards), ``to_frame`` data frames, made with whichever library is installed. To add a
+number: a ``yield`` in ``_setting_numbers``, and its name in ``docs/integrations.md``;
+a frame: a function that yields its rows, and a row of ``FRAMES``.
 """
 
 from __future__ import annotations
@@ -64,8 +62,13 @@ def to_metrics(audit: Audit) -> dict[str, float]:
     if audit.plan.policy is not None:
         numbers["broken_rules"] = len(audit.broken_rules)
     if len(audit.budgets) > 1:
-        by_setting = slugs(_setting_text(setting) for setting in audit.budgets)
-        for setting, slug in zip(audit.budgets, by_setting.values(), strict=True):
+        names = []
+        for setting in audit.budgets:
+            # With the whole epsilon: two may differ in its last digit.
+            epsilon = setting.epsilon
+            budget = "no-DP" if epsilon is None else f"epsilon {epsilon!r}"
+            names.append(f"{setting.model or ''} {budget}".removesuffix(".0"))
+        for setting, slug in zip(audit.budgets, slugs(names).values(), strict=True):
             for name, value in _setting_numbers(audit, setting, group_slugs):
                 numbers[f"{name}__{slug}"] = value
     return {
@@ -73,13 +76,6 @@ def to_metrics(audit: Audit) -> dict[str, float]:
         for name, value in numbers.items()
         if value is not None
     }
-
-
-def _setting_text(setting: BudgetResult) -> str:
-    """A setting's name with its whole epsilon: two may differ in its last digit."""
-    epsilon = setting.epsilon
-    budget = "no-DP" if epsilon is None else f"epsilon {epsilon!r}"
-    return f"{setting.model or ''} {budget}".removesuffix(".0")
 
 
 def by_release(audits: Sequence[Audit]) -> dict[str, Any]:
@@ -100,9 +96,8 @@ def by_release(audits: Sequence[Audit]) -> dict[str, Any]:
 def slugs(names: Iterable[str]) -> dict[str, str]:
     """Each name in ASCII letters, digits and single underscores, no two alike.
 
-    A name that loses letters, is cut, reads as one of our own names, or shares its slug
-    with another gets the first digits of its SHA-256: all of them where eight do not
-    tell two apart.
+    A name that loses letters, is cut, reads as one of our own or shares its slug gets
+    the first digits of its SHA-256: all of them where eight do not tell two apart.
     """
     plain = {name: _slug(name) for name in names}
     n_names = Counter(slug for slug, _ in plain.values())
@@ -137,7 +132,6 @@ def _slug(name: str) -> tuple[str, bool]:
 def _setting_numbers(
     audit: Audit, setting: BudgetResult, group_slugs: Mapping[str, str]
 ) -> Iterator[Number]:
-    """Numbers of a setting; None where one is not known."""
     scale = audit.proxy.scale
     unit = ExposureUnit("other_exposure", scale.per_unit, 0.0)
     if scale.per_success is not None:  # its unit says how often an attacker is right
@@ -209,7 +203,7 @@ class Frame(NamedTuple):
     """The rows of a data frame, and the ten of their columns that most need."""
 
     rows: Callable[[Audit], Iterator[Fields]]
-    few: tuple[str, ...]
+    few: str  # their names, with spaces between
 
 
 def to_frame(audit: Audit, what: str, backend: str | None, *, full: bool) -> Any:
@@ -228,7 +222,7 @@ def to_frame(audit: Audit, what: str, backend: str | None, *, full: bool) -> Any
         every |= dict.fromkeys(row)
     names = list(every)
     if not full:
-        names = [name for name in frame.few if name in every] or names
+        names = [name for name in frame.few.split() if name in every] or names
     columns = {}
     for name in names:
         columns[name] = [row.get(name) for row in rows]
@@ -236,7 +230,6 @@ def to_frame(audit: Audit, what: str, backend: str | None, *, full: bool) -> Any
 
 
 def _installed(backend: str | None) -> str:
-    """A backend that is installed: the one that was named, or the first."""
     installed = []
     for name in BACKENDS:
         if importlib.util.find_spec(name) is not None:
@@ -308,62 +301,22 @@ def _flat(prefix: str, fields: Fields) -> Iterator[tuple[str, Any]]:
 FRAMES = {
     "groups": Frame(
         _group_rows,
-        (
-            "model",
-            "epsilon",
-            "group",
-            "n_train",
-            "positive_rate_mean",
-            "cost_value",
-            "cost_upper_bound",
-            "detectable_cost",
-            "p_value",
-            "resolved",
-        ),
+        "model epsilon group n_train positive_rate_mean cost_value cost_upper_bound "
+        "detectable_cost p_value resolved",
     ),
     "pairs": Frame(
         _pair_rows,
-        (
-            "model",
-            "epsilon",
-            "first",
-            "second",
-            "verdict",
-            "exposure_answer",
-            "exposure_difference_value",
-            "exposure_p_value",
-            "outcomes_answer",
-            "outcomes_difference_value",
-        ),
+        "model epsilon first second verdict exposure_answer exposure_difference_value "
+        "exposure_p_value outcomes_answer outcomes_difference_value",
     ),
     "settings": Frame(
         _setting_rows,
-        (
-            "model",
-            "epsilon",
-            "groups",
-            "n_splits",
-            "accuracy_mean",
-            "demographic_parity_gap_mean",
-            "equalized_odds_gap_mean",
-            "pcer_spread_mean",
-            "verdict",
-            "headline",
-        ),
+        "model epsilon groups n_splits accuracy_mean demographic_parity_gap_mean "
+        "equalized_odds_gap_mean pcer_spread_mean verdict headline",
     ),
     "costs": Frame(
         _attack_rows,
-        (
-            "cost",
-            "n_cells",
-            "n_resolved",
-            "more_exposed",
-            "lower_ratio",
-            "double_disadvantage",
-            "p_value",
-            "p_value_over_costs",
-            "ratio_p_over_costs",
-            "detected_in",
-        ),
+        "cost n_cells n_resolved more_exposed lower_ratio double_disadvantage p_value "
+        "p_value_over_costs ratio_p_over_costs detected_in",
     ),
 }

@@ -7,7 +7,6 @@ The command line and results in Python print with this file; other formats write
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal, TextIO
@@ -79,15 +78,11 @@ def wrapped(text: str, width: int, *, indent: int = 0, hanging: int = 0) -> str:
     room = max(width - indent - hanging, 1)
     lines: list[str] = []
     for paragraph in without_marks(text).split("\n"):
-        bound = TOGETHER.sub(_bound_together, paragraph)
+        bound = TOGETHER.sub(lambda it: it[0].replace(" ", UNBROKEN_SPACE), paragraph)
         for number, line in enumerate(Text(bound).wrap(_console(width), room)):
             n_spaces = indent if number == 0 else indent + hanging
             lines.append(f"{'':{n_spaces}}{line.plain.rstrip()}")
     return "\n".join(lines).replace(UNBROKEN_SPACE, " ")
-
-
-def _bound_together(match: re.Match[str]) -> str:
-    return match[0].replace(" ", UNBROKEN_SPACE)
 
 
 def _parts_that_fit(table: Table, width: int) -> list[Table]:

@@ -21,16 +21,13 @@ from pcer.files import as_shown, write_files
 from pcer.release.attack_kinds import AttackKind
 from pcer.release.file import Release
 from pcer.report.pictures import looks, panels
-from pcer.report.pictures.decisions import outlook_chart
-from pcer.report.pictures.finding import finding_svg
+from pcer.report.pictures.decisions import outlook_svg
 from pcer.report.tables import background
 from pcer.report.tables.background import PairRow
 from pcer.report.tables.finding import AttackEstimate, cost_estimates
 from pcer.wording import bounds, signed
 
 LONGEST_NAME = 60
-FINDING = "finding"
-OUTLOOK = "outlook"
 FORMATS = ("svg", "png", "pdf")
 PNG_SCALE = 2.0  # pixels of the PNG for one of the picture
 # Attributes only: in a text every quotation mark is escaped.
@@ -117,7 +114,6 @@ def _pair_panel(audit: Audit, rows: list[PairRow]) -> panels.Panel:
 def _series_marks(
     series: Series, rows: list[PairRow], settings: Sequence[str], shift: float
 ) -> list[panels.Mark]:
-    """The marks of one curve; a setting whose number is not known has none."""
     marks = []
     for place, row in enumerate(rows):
         mean, ends, is_filled = _point(series, row)
@@ -196,10 +192,7 @@ def _attack_panel(
     estimates: list[AttackEstimate],
     shifts: dict[str, float],
 ) -> panels.Panel:
-    """What one attack finds in every setting and group, in the unit of its tables.
-
-    ``shifts`` say how far from a setting's place the mark of each group stands.
-    """
+    """One attack in every setting; ``shifts`` place groups beside each other there."""
     settings = background.setting_labels(audit)
     marks = []
     for estimate in estimates:
@@ -278,11 +271,6 @@ class Picture:
             write_files({path: _converted(printable_svg(self._svg), kind)})
 
 
-def finding_picture(audit: Audit) -> Picture:
-    """The page's own picture of an audit: every group's exposure in every setting."""
-    return Picture(audit.title, finding_svg(as_shown(audit)), FINDING)
-
-
 def chart_picture(audit: Audit, release: Release, name: str) -> Picture:
     """A chart by its name."""
     if name not in CHARTS:
@@ -295,12 +283,6 @@ def chart_picture(audit: Audit, release: Release, name: str) -> Picture:
             f"this audit has nothing to draw for {name!r}: no exposure is known."
         )
     return Picture(audit.title, panels.chart_svg(chart), name)
-
-
-def outlook_picture(outlook: Outlook) -> Picture:
-    """The curve over splits."""
-    chart = outlook_chart(as_shown(outlook))
-    return Picture(outlook.title, panels.chart_svg(chart), OUTLOOK)
 
 
 def draw_figures(
@@ -322,7 +304,7 @@ def draw_figures(
 
 def draw_outlook(outlook: Outlook) -> dict[str, bytes]:
     """The curve over splits in every format, by file name."""
-    return files_of(OUTLOOK, panels.chart_svg(outlook_chart(as_shown(outlook))))
+    return files_of("outlook", outlook_svg(outlook))
 
 
 def file_name(audit: Audit) -> str:

@@ -13,8 +13,18 @@ from typing import NamedTuple
 from pcer.deciding.candidates import ACCURACY, EXPOSURE
 from pcer.deciding.planner import Outlook, OutlookPoint
 from pcer.deciding.recommend import Recommendation, largest_number
+from pcer.files import as_shown
 from pcer.report.pictures import looks
-from pcer.report.pictures.panels import Chart, Curve, Key, Mark, Panel, Rule, log_axis
+from pcer.report.pictures.panels import (
+    Chart,
+    Curve,
+    Key,
+    Mark,
+    Panel,
+    Rule,
+    chart_svg,
+    log_axis,
+)
 from pcer.report.table import isolated
 from pcer.report.tables.decisions import LOOKS, hardest, value_and_error
 from pcer.statistics import interval_quantile
@@ -141,6 +151,11 @@ def _values(
 
 
 # Outlooks
+
+
+def outlook_svg(outlook: Outlook) -> str:
+    """The curve over splits, names made safe to display."""
+    return chart_svg(outlook_chart(as_shown(outlook)))
 
 
 def outlook_chart(outlook: Outlook) -> Chart:

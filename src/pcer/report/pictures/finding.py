@@ -71,12 +71,12 @@ def setting_rows(audit: Audit) -> list[SettingRow]:
     return rows
 
 
-def room_for(names: Sequence[str]) -> int:
+def _room_for(names: Sequence[str]) -> int:
     """Pixels that the longest of some names needs."""
     return min(WIDEST, max(NARROWEST, looks.LETTER_WIDTH * max(map(len, names)) + 8))
 
 
-def further_note(n: int, what: str) -> str:
+def _further_note(n: int, what: str) -> str:
     """How many things a picture leaves to the tables; empty for none."""
     return f" {n} further {what} are in the tables." if n else ""
 
@@ -162,13 +162,9 @@ class ExposureAxis:
 def finding_svg(
     audit: Audit, *, width: int = looks.NARROW, versions: Sequence[BudgetResult] = ()
 ) -> str:
-    """Draw every group's exposure in every setting, all on one scale, with a key.
-
-    ``versions`` of one setting can be drawn instead. Text is laid out for ``width``
-    pixels.
-    """
+    """Every group's exposure in every setting, or ``versions`` of one, on one scale."""
     names = looks.drawn_groups(audit, audit.told)
-    further = further_note(len(audit.subject.groups) - len(names), "groups")
+    further = _further_note(len(audit.subject.groups) - len(names), "groups")
     if versions:
         rows = [
             SettingRow(one, f"version {k + 1}", k) for k, one in enumerate(versions)
@@ -177,7 +173,7 @@ def finding_svg(
     else:
         rows = setting_rows(audit)
         title = say("chart", "title" if len(rows) > 1 else "one")
-        further += further_note(len(audit.budgets) - len(rows), "settings")
+        further += _further_note(len(audit.budgets) - len(rows), "settings")
     axis = _exposure_axis(audit, rows, names, width)
     keys = _keys(audit, names, title, width)
     notes = looks.text_lines(
@@ -210,7 +206,7 @@ def _exposure_axis(
     groups: list[GroupResult] = []
     for row in rows:
         groups += [row.setting.groups[name] for name in names]
-    left = room_for([row.name for row in rows])
+    left = _room_for([row.name for row in rows])
     return ExposureAxis.of(audit.proxy, groups, left=left, width=width)
 
 
@@ -258,13 +254,8 @@ def _note(audit: Audit, axis: ExposureAxis) -> str:
 
 
 def _drawn_setting(
-    audit: Audit,
-    row: SettingRow,
-    names: Sequence[str],
-    axis: ExposureAxis,
-    top: float,
+    audit: Audit, row: SettingRow, names: Sequence[str], axis: ExposureAxis, top: float
 ) -> looks.Drawn:
-    """A setting's name, and below each other the marks of its groups."""
     heights = [round(top + 8 + MARK_ROW * k, 1) for k in range(len(names))]
     setting = isolated(row.setting.name.full)
     marks = []
@@ -304,31 +295,22 @@ def exposure_words(proxy: AttackKind, group: GroupResult) -> str:
 # Floors
 
 
-class FloorsRow(NamedTuple):
-    """A row of the picture of floors: a setting, or one of many pairs in one."""
-
-    name: str
-    setting: BudgetResult
-    pair: PairResult
-
-
 def floors_svg(audit: Audit) -> str:
     """Draw who is ahead at every floor: a row a setting, or a pair of many groups."""
     all_pairs = audit.told.pairs
+    rows: list[tuple[SettingRow, PairResult]] = []
     if len(all_pairs) > 1:
-        rows = []
         for pair in all_pairs[: background.MOST_PAIRS]:
-            rows.append(FloorsRow(_pair_words(pair), audit.told, pair))
+            row = SettingRow(audit.told, _pair_words(pair), audit.telling)
+            rows.append((row, pair))
         subject = "the pair"
         where = f" ({audit.told.name.full})"
-        further = further_note(len(all_pairs) - len(rows), "pairs")
+        further = _further_note(len(all_pairs) - len(rows), "pairs")
     else:
-        rows = []
-        for row in setting_rows(audit):
-            rows.append(FloorsRow(row.name, row.setting, row.setting.pairs[0]))
-        subject = _pair_words(rows[0].pair)
+        rows += [(row, row.setting.pairs[0]) for row in setting_rows(audit)]
+        subject = _pair_words(all_pairs[0])
         where = ""
-        further = further_note(len(audit.budgets) - len(rows), "settings")
+        further = _further_note(len(audit.budgets) - len(rows), "settings")
 
     claim = looks.text_lines(_floors_claim(audit), looks.CLAIM_SIZE, looks.CLAIM_SIZE)
     up = f"Triangle up: the first group of {subject} has the higher ratio{where}"
@@ -337,7 +319,7 @@ def floors_svg(audit: Audit) -> str:
     )
     top = words[-1]["y"] + 42
     floors = paper.audit_floors(audit)
-    left = room_for([row.name for row in rows])
+    left = _room_for([row.name for row, _ in rows])
     step = (looks.NARROW - left) / len(floors)
     return looks.fill_template(
         "floors.svg",
@@ -351,7 +333,7 @@ def floors_svg(audit: Audit) -> str:
         head_y=round(top - 20, 1),
         claim=claim,
         words=words,
-        rows=[_drawn_floors(audit, row, k, top) for k, row in enumerate(rows)],
+        rows=[_drawn_floors(audit, *row, k, top) for k, row in enumerate(rows)],
     )
 
 
@@ -372,10 +354,11 @@ def _floors_claim(audit: Audit) -> str:
     return f"The floor decides who is ahead in {n_turned} of {n_settings} settings"
 
 
-def _drawn_floors(audit: Audit, row: FloorsRow, number: int, top: float) -> looks.Drawn:
+def _drawn_floors(
+    audit: Audit, row: SettingRow, pair: PairResult, number: int, top: float
+) -> looks.Drawn:
     """Filled only where the ratios differ, and the interval at this floor has no 0."""
     where = isolated(row.setting.name.full)
-    pair = row.pair
     marks = []
     for floor, found in paper.floor_rows(audit, pair):
         mean = found.mean or 0.0

@@ -298,7 +298,6 @@ def chart_svg(chart: Chart) -> str:
 
 
 def _placed_keys(keys: Sequence[Key], top: float, width: int) -> list[looks.Drawn]:
-    """Keys side by side, in as many lines as they need."""
     placed = []
     x = 0.0
     y = top
@@ -318,10 +317,10 @@ def _placed_keys(keys: Sequence[Key], top: float, width: int) -> list[looks.Draw
 
 
 def _margins(chart: Chart, cell: float) -> Margins:
-    left = _room([panel.up for panel in chart.panels])
-    rights = [panel.right for panel in chart.panels if panel.right is not None]
+    left = max(_longest(panel.up) for panel in chart.panels) + TICK + 3
+    rights = [_longest(one.right) for one in chart.panels if one.right is not None]
     across = chart.panels[0].across
-    right = _room(rights) if rights else float(looks.MARK_MARGIN)
+    right = max(rights) + TICK + 3 if rights else float(looks.MARK_MARGIN)
     if isinstance(across, NumberAxis):  # its last number stands at the end
         right = max(right, _length(across.names()[-1][1]) / 2)
     above = 0.0
@@ -334,11 +333,6 @@ def _margins(chart: Chart, cell: float) -> Margins:
     if across.title:
         below += LINE_HEIGHT
     return Margins(left, right, above, below, is_turned)
-
-
-def _room(axes: Sequence[Axis]) -> float:
-    """Pixels that the numbers or names of some axes need beside them."""
-    return max(_longest(axis) for axis in axes) + TICK + 3
 
 
 def _longest(axis: Axis) -> float:
@@ -359,7 +353,6 @@ def _collide(axis: NameAxis, width: float) -> bool:
 
 
 def _drawn_panel(panel: Panel, frame: Frame, margins: Margins) -> looks.Drawn:
-    """A panel's marks and words in pixels, as the template places them."""
     across = panel.across
     title_y = frame.top - margins.above + looks.NOTE_SIZE
     foot = frame.y(0) + margins.below

@@ -102,9 +102,7 @@ def _note(outlook: Outlook) -> str:
             "are upper bounds: a release does not say which part of its error splits "
             "cause."
         )
-    parts.append(
-        "A dash: not even the largest there can be; or no number is enough."
-    )
+    parts.append("A dash: not even the largest there can be; or no number is enough.")
     return " ".join(parts)
 
 
@@ -133,7 +131,6 @@ def change_view(changes: Changes) -> list[Lines | Table]:
 
 
 def _change_table(changes: Changes) -> Table:
-    """One row for every exposure and difference."""
     has_many = len(changes.settings) > 1
     rows: list[tuple[str, ...]] = []
     for setting in changes.settings:

@@ -1,7 +1,7 @@
 """Which tables tell the finding, the numbers behind it, and what was tested?
 
-``finding_table`` is the table of the page, the terminal, Markdown and the opinion. The
-others, of groups, pairs and attacks, stand under "Every test" and "Every attack".
+``finding_table`` stands in every output; the tables of groups, pairs and attacks stand
+under "Every test" and "Every attack" of the full view and the page's appendix.
 """
 
 from __future__ import annotations
@@ -43,11 +43,7 @@ P_BOTH = "p\n(alone)"
 def finding_table(
     audit: Audit, *, most_rows: int | None = None, bars: bool = False
 ) -> Table:
-    """Per setting and group the outcome rate and the exposure, in people out of 100.
-
-    Of more than ``most_rows`` only those of the main setting are shown, and of its
-    groups first the named and the most exposed. ``bars`` draw outcome rates.
-    """
+    """Outcome rate and exposure of 100; of too many rows the main setting's alone."""
     n_all = len(audit.budgets) * len(audit.subject.groups)
     is_whole = most_rows is None or n_all <= most_rows
     settings = background.least_private_first(audit) if is_whole else [audit.told]
@@ -185,10 +181,7 @@ def resolution_table(audit: Audit) -> Table:
         (exposures, partial(_exposure_with_error, audit)),
         ("noise\nlevel", lambda row: exposure(row.group.noise_level)),
         ("at\nmost", lambda row: exposure(row.group.cost.upper_bound)),
-        (
-            f"detect{SOFT_HYPHEN}able",
-            lambda row: exposure(row.group.detectable_cost),
-        ),
+        (f"detect{SOFT_HYPHEN}able", lambda row: exposure(row.group.detectable_cost)),
         (f"detection,\n{P_BOTH}", lambda row: _both_p(row.group)),
         ("detected", lambda row: detected_text(row.setting, row.group)),
     ]
@@ -213,11 +206,7 @@ def table_of_pairs(
     by_gap: bool = False,
     **values: str,
 ) -> Table:
-    """A row for every setting and pair; beside disparities stands what they are worth.
-
-    That is the setting's verdict, and of the paper's numbers whether they are beyond
-    their null.
-    """
+    """A row for every setting and pair; a disparity stands beside what it is worth."""
     has_many = len(audit.subject.groups) > 2
     labels: list[Column] = [("ε", lambda row: row.setting.name.short)]
     if has_many:

@@ -17,12 +17,7 @@ from pcer import wording
 from pcer.auditing.record import Audit, BudgetResult, GroupResult, PairResult
 from pcer.auditing.sentences import certainty
 from pcer.paper import records
-from pcer.paper.comparisons import (
-    Comparison,
-    ProxyAgreement,
-    agreement,
-    comparisons,
-)
+from pcer.paper.comparisons import Comparison, ProxyAgreement, agreement, comparisons
 from pcer.paper.records import PublishedBudget, PublishedPair, Summary
 from pcer.release.attack_kinds import GAP, attack_kind
 from pcer.report.table import MAY_BREAK, Table, pair_name
@@ -61,14 +56,15 @@ def plus_minus(summary: Summary, digits: int | None = None) -> str:
 
 def paper_tables(audit: Audit) -> list[Table]:
     """The paper's view, the gap being the exposure: its numbers come first."""
+    by_model = comparisons(audit)
+    attacks = agreement(audit)
     tables = [
         paper_numbers(audit),
-        published_table(audit),
+        _published_table(audit),
         floors_table(audit, as_published=True),
     ]
     tables += [_algorithm_table(audit, published) for published in audit.published]
-    tables += [_rankings_table(audit, compared) for compared in comparisons(audit)]
-    attacks = agreement(audit)
+    tables += [_rankings_table(audit, compared) for compared in by_model]
     if attacks:
         tables.append(_agreement_table(audit, attacks))
     return tables
@@ -275,7 +271,7 @@ def _digits(values: Iterable[float | None]) -> int:
 # The paper's own columns, Algorithm 1, rankings
 
 
-def published_table(audit: Audit) -> Table:
+def _published_table(audit: Audit) -> Table:
     """The paper's columns for every setting and pair, by the overfitting gap."""
     columns: list[Column] = [
         ("accuracy", lambda row: _rate(row.setting.accuracy, 3)),
@@ -341,7 +337,6 @@ def _algorithm_table(audit: Audit, published: records.AsPublished) -> Table:
 
 
 def _rankings_table(audit: Audit, compared: Comparison) -> Table:
-    """Budgets of one model by each measure, and where PCER and the others part ways."""
     rows = []
     for row in compared.rankings:
         ranked = " < ".join(_short_budgets(row.budgets)) or wording.NOTHING
@@ -389,7 +384,6 @@ def _of_model(audit: Audit, model: str | None) -> str:
 
 
 def _agreement_table(audit: Audit, attacks: Sequence[ProxyAgreement]) -> Table:
-    """Each attack beside the gap."""
     columns: list[Column] = [
         ("attack", lambda row: attack_kind(row.proxy).label),
         ("r of\nexposures", lambda row: wording.decimals(row.correlation, 2)),
