@@ -1,9 +1,8 @@
 """How do results show themselves in Python, by their type?
 
-``pcer.display`` calls this file: small HTML for notebooks, lines of text, pictures and
-charts, the page. The HTML styles nothing but itself, by attributes, and takes the
-notebook's colours; all text is escaped. To let a new kind of result show itself: a row
-of ``DISPLAYS``.
+``pcer.display`` calls this file: small HTML for notebooks (escaped, in its colours),
+lines of text, pictures, the page. To let a new kind of result show itself: a row of
+``DISPLAYS``.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from pcer.report.pictures.decisions import choice_svg, outlook_svg
 from pcer.report.pictures.finding import finding_svg
 from pcer.report.pictures.looks import PALETTE, environment
 from pcer.report.table import Lines, Table, isolated
-from pcer.report.tables.background import isolate_names
+from pcer.report.tables.background import isolate_names, left_out
 from pcer.report.tables.decisions import (
     change_view,
     choice_view,
@@ -184,11 +183,9 @@ def release_view(release: Release) -> View:
     facts = [
         f"Settings: {names}. Splits per setting: {splits}, {kind}.",
         f"Attacks: {attack_names}.",
+        *left_out(release),
+        "Statistics of groups, without a finding; see pcer.audit(release).",
     ]
-    n_missing = release.subject.n_missing_group
-    if n_missing:
-        facts.append(wording.say("how_sure", "missing", n=f"{n_missing:,}"))
-    facts.append("Statistics of groups, without a finding; see pcer.audit(release).")
     return [Lines(release.title, facts), _groups_table(release, settings)]
 
 
@@ -201,12 +198,8 @@ def _groups_table(release: Release, settings: Sequence[Panel]) -> Table:
     for index, name in enumerate(names[:MOST_ROWS]):
         n_people = (_mean_count(n_train[:, index]), _mean_count(n_test[:, index]))
         rows.append((name, *n_people, _range_of_100(rates[:, index])))
-    heads = (
-        "group",
-        "people in\ntraining",
-        "people in\ntest",
-        "predicted\npositive,\nof 100",
-    )
+    people = ("people in\ntraining", "people in\ntest")
+    heads = ("group", *people, "predicted\npositive,\nof 100")
     n_further = len(names) - MOST_ROWS
     note = f"{n_further} further groups." if n_further > 0 else ""
     return Table("Groups", heads, tuple(rows), note=note)

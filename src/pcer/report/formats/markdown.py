@@ -1,11 +1,9 @@
 """How are views, tables and the auditor's opinion written as Markdown?
 
 ``pcer audit --markdown`` calls ``to_markdown_page``, ``--opinion`` and
-``Audit.opinion`` call ``to_opinion``: what an auditor would write, which word
-processors take as it is. Model cards and the study write tables with the rest.
-
-To add a part of the opinion: a value in ``_opinion`` and its place in
-``templates/opinion.md``; its words are in the section ``opinion`` of ``words.toml``.
+``Audit.opinion`` ``to_opinion``; model cards and the study write tables with the rest.
+To add a part of the opinion: a value in ``_opinion``, its place in
+``templates/opinion.md``, its words in the section ``opinion`` of ``words.toml``.
 """
 
 from __future__ import annotations

@@ -16,7 +16,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pcer.auditing.record import Audit, BudgetResult, Difference, rounded
+from pcer.auditing.record import (
+    Audit,
+    BudgetResult,
+    ExposureAnswer,
+    OutcomesAnswer,
+    rounded,
+)
 from pcer.errors import InputError
 from pcer.measuring.verdict import Verdict
 from pcer.report.tables.background import published_by_setting
@@ -148,16 +154,8 @@ def _setting_numbers(
     yield f"{unit.name}_max", unit.number(largest([cost.value for cost in costs]))
     yield f"{unit.name}_max_at_most", unit.number(bound)
 
-    exposures = [
-        pair.exposure.difference
-        for pair in setting.pairs
-        if pair.exposure.p_value is not None
-    ]
-    outcomes = [
-        pair.outcomes.difference
-        for pair in setting.pairs
-        if pair.outcomes.p_value is not None
-    ]
+    exposures = [pair.exposure for pair in setting.pairs]
+    outcomes = [pair.outcomes for pair in setting.pairs]
     yield from _largest_difference(f"{unit.name}_gap", exposures, unit.per_one)
     yield from _largest_difference("outcome_gap", outcomes, 100)
     yield from _paper_numbers(audit, setting)
@@ -165,14 +163,12 @@ def _setting_numbers(
 
 
 def _largest_difference(
-    name: str, differences: Sequence[Difference], per_one: float
+    name: str, answers: Sequence[ExposureAnswer | OutcomesAnswer], per_one: float
 ) -> Iterator[Number]:
     """The largest of tested differences; not known if one of them is not."""
-    sizes = [
-        None if difference.value is None else abs(difference.value)
-        for difference in differences
-    ]
-    bound = largest([difference.upper_bound for difference in differences])
+    tested = [answer.difference for answer in answers if answer.p_value is not None]
+    sizes = [None if one.value is None else abs(one.value) for one in tested]
+    bound = largest([one.upper_bound for one in tested])
     yield name, _times(per_one, largest(sizes))
     yield f"{name}_at_most", _times(per_one, bound)
 

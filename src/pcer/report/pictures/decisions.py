@@ -48,9 +48,6 @@ DIFFERENCE_DASH = "5 3"
 CHOSEN_DASH = "2 2"
 
 
-# Recommendations
-
-
 class ChoiceAxis(NamedTuple):
     """From values to pixels."""
 
@@ -148,9 +145,6 @@ def _values(
     if limit is not None:
         values.append(limit)
     return values
-
-
-# Outlooks
 
 
 def outlook_svg(outlook: Outlook) -> str:

@@ -8,7 +8,7 @@ draws one setting over versions with it. ``floors_svg`` stands in the page's app
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -93,30 +93,6 @@ class ExposureAxis:
     high: float
     left: float  # pixels to its start
     width: int  # pixels to its end
-
-    @classmethod
-    def of(
-        cls,
-        proxy: AttackKind,
-        groups: Iterable[GroupResult],
-        *,
-        left: float,
-        width: int,
-    ) -> ExposureAxis:
-        """From 0, or the smallest end of an interval, to a round number beyond all."""
-        values = [0.0]
-        for group in groups:
-            if group.cost.value is not None:
-                values.append(group.cost.value)
-            values += group.cost.interval or ()
-        low = min(values)
-        largest = max(values)
-        axis = cls(proxy, low, max(largest, low + 0.01), left, width)
-        for _ in range(2):  # an axis to a round number may take a wider step
-            step = axis.step / proxy.scale.per_unit
-            n_steps = max(1, math.ceil(largest / step - 1e-9))
-            axis = replace(axis, high=step * n_steps)
-        return axis
 
     @property
     def step(self) -> float:
@@ -203,17 +179,28 @@ def finding_svg(
 def _exposure_axis(
     audit: Audit, rows: Sequence[SettingRow], names: Sequence[str], width: int
 ) -> ExposureAxis:
-    groups: list[GroupResult] = []
+    """From 0, or the smallest end of an interval, to a round number beyond all."""
+    values = [0.0]
     for row in rows:
-        groups += [row.setting.groups[name] for name in names]
+        for name in names:
+            cost = row.setting.groups[name].cost
+            if cost.value is not None:
+                values.append(cost.value)
+            values += cost.interval or ()
+    low = min(values)
+    largest = max(values)
     left = _room_for([row.name for row in rows])
-    return ExposureAxis.of(audit.proxy, groups, left=left, width=width)
+    axis = ExposureAxis(audit.proxy, low, max(largest, low + 0.01), left, width)
+    for _ in range(2):  # an axis to a round number may take a wider step
+        step = axis.step / audit.proxy.scale.per_unit
+        n_steps = max(1, math.ceil(largest / step - 1e-9))
+        axis = replace(axis, high=step * n_steps)
+    return axis
 
 
 def _keys(
     audit: Audit, names: Sequence[str], title: str, width: int
 ) -> list[looks.Drawn]:
-    """Behind the title: names beside their shapes, and what hollow means."""
     keys = []
     for name in names:
         text = looks.short_name(name)

@@ -20,6 +20,7 @@ from pcer.auditing.record import (
 )
 from pcer.paper.records import PublishedBudget, PublishedPair
 from pcer.release.attack_kinds import GAP, Scale
+from pcer.release.file import Release
 from pcer.report.table import Table, isolated
 
 MOST_PAIRS = 5  # pairs that charts show; the tables have all
@@ -110,9 +111,9 @@ def facts(audit: Audit) -> list[str]:
     ]
 
 
-def left_out(audit: Audit) -> list[str]:
+def left_out(found: Audit | Release) -> list[str]:
     """How many people have no group and so are in no number; nothing if all have."""
-    n = audit.subject.n_missing_group
+    n = found.subject.n_missing_group
     return [wording.say("how_sure", "missing", n=f"{n:,}")] if n else []
 
 

@@ -31,9 +31,6 @@ LOOKS = {
 }
 
 
-# Outlooks
-
-
 def outlook_view(outlook: Outlook) -> list[Lines | Table]:
     """The answer in words, who could be shown how much, and the curve over splits."""
     outlook = as_shown(outlook)
@@ -110,9 +107,6 @@ def hardest(point: OutlookPoint) -> tuple[float | None, float | None]:
     """The largest exposure and difference; None where one is not to be had."""
     exposure = wording.largest([*point.exposure.values()])
     return exposure, wording.largest(point.difference)
-
-
-# Comparisons
 
 
 def change_view(changes: Changes) -> list[Lines | Table]:
@@ -195,9 +189,6 @@ def quantity(groups: Sequence[str], axis: Axis = "exposure") -> str:
     return f"{what} {listed(groups)}"
 
 
-# Trends
-
-
 def trend_view(trend: Trend) -> list[Lines | Table]:
     """What changed from the first to the last, every version, the grounds."""
     trend = as_shown(trend)
@@ -228,9 +219,6 @@ def _versions_table(trend: Trend) -> Table:
     heads = ("version", "group", scale.column, "outcome,\nof 100", *axes)
     note = say("trend", "note", attack=trend.proxy.label, coin=scale.coin)
     return Table("Versions", heads, tuple(rows), 2, note)
-
-
-# Recommendations
 
 
 def choice_view(found: Recommendation) -> list[Lines | Table]:

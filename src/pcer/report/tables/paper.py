@@ -1,7 +1,6 @@
 """Which tables tell the paper's numbers, by its own cost, the overfitting gap?
 
-``paper_numbers`` stands on the page, ``paper_strip`` in a terminal, the other tables in
-the paper's view (``pcer audit --paper``) and in the appendix.
+``paper_strip`` stands in a terminal, all others in the paper's view and on the page.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from pcer.report.table import MAY_BREAK, Table, pair_name
 from pcer.report.tables import background
 from pcer.report.tables.background import Column, Ends, PairRow, titled_table
 from pcer.report.tables.finding import table_of_pairs
-from pcer.wording import SettingName, no_zero, signed
+from pcer.wording import no_zero, signed
 
 MOST_STRIP_ROWS = 12  # of the paper's numbers in a terminal
 MOST_GAP_COLUMNS = 2
@@ -339,7 +338,7 @@ def _algorithm_table(audit: Audit, published: records.AsPublished) -> Table:
 def _rankings_table(audit: Audit, compared: Comparison) -> Table:
     rows = []
     for row in compared.rankings:
-        ranked = " < ".join(_short_budgets(row.budgets)) or wording.NOTHING
+        ranked = " < ".join(map(wording.short_budget, row.budgets)) or wording.NOTHING
         disagrees = wording.yes_no(compared.ranking_disagreement.get(row.measure))
         rows.append((MEASURES[row.measure], ranked, disagrees))
     turned = [epsilon for epsilon, _ in compared.opposite]
@@ -357,12 +356,9 @@ def _rankings_table(audit: Audit, compared: Comparison) -> Table:
     )
 
 
-def _short_budgets(budgets: Iterable[float | None]) -> list[str]:
-    return [SettingName(None, epsilon).short for epsilon in budgets]
-
-
 def _distinct_budgets(budgets: Iterable[float | None]) -> str:
-    return ", ".join(dict.fromkeys(_short_budgets(budgets))) or "no budget"
+    names = dict.fromkeys(map(wording.short_budget, budgets))
+    return ", ".join(names) or "no budget"
 
 
 def _correlations(compared: Comparison) -> str:
