@@ -88,9 +88,7 @@ def _broken(audit: Audit, policy: Policy, rule: str) -> str | None:
     if rule == "strict":
         limits = policy.model_dump(exclude_none=True)
         rules += [part for part in STRICT_RULES if part not in limits]
-    sentences = [
-        broken.sentence for broken in audit.broken_rules if broken.rule in rules
-    ]
+    sentences = [one.sentence for one in audit.broken_rules if one.rule in rules]
     return " ".join(sentences) or None
 
 

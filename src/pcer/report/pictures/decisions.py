@@ -15,6 +15,7 @@ from pcer.deciding.planner import Outlook, OutlookPoint
 from pcer.deciding.recommend import Recommendation, largest_number
 from pcer.files import as_shown
 from pcer.report.pictures import looks
+from pcer.report.pictures.looks import Drawn, ink
 from pcer.report.pictures.panels import (
     Chart,
     Curve,
@@ -85,8 +86,8 @@ def choice_svg(found: Recommendation) -> str:
     marks_by_kind = _marks_by_kind(found)
     width = WIDTH if len(marks_by_kind) > 1 else 2 * WIDTH + GAP
 
-    panels: list[tuple[str, ChoiceAxis, list[looks.Drawn]]] = []
-    every: list[looks.Drawn] = []
+    panels: list[tuple[str, ChoiceAxis, list[Drawn]]] = []
+    every: list[Drawn] = []
     for kind, marks in marks_by_kind.items():
         left = LEFT + len(panels) * (width + GAP)
         values = _values(marks, "x", z, limits.get(kind))
@@ -103,26 +104,24 @@ def choice_svg(found: Recommendation) -> str:
         up=up,
         limits=limits,
         z=z,
-        keys=[
-            (name, shape, looks.ink(colour)) for name, (shape, colour) in LOOKS.items()
-        ],
+        keys=[(name, shape, ink(colour)) for name, (shape, colour) in LOOKS.items()],
         size=(width, HEIGHT, TOP),
         width=LEFT + 2 * (WIDTH + GAP),
         words=templates()["recommend"],
     )
 
 
-def _marks_by_kind(found: Recommendation) -> dict[str, list[looks.Drawn]]:
+def _marks_by_kind(found: Recommendation) -> dict[str, list[Drawn]]:
     """By "found" and "allowed" a mark for every setting whose exposure is known."""
-    kinds: dict[str, list[looks.Drawn]] = {}
+    kinds: dict[str, list[Drawn]] = {}
     for number, setting in enumerate(found.settings, 1):
         shape, colour = LOOKS[setting.answer]
-        mark: looks.Drawn = {
+        mark: Drawn = {
             "number": number,
             "name": f"{isolated(setting.name)}, {setting.answer}",
             "shape": shape,
             "y": value_and_error(setting.numbers[-1]),
-            "colour": looks.ink(colour),
+            "colour": ink(colour),
         }
         largest = largest_number(setting.numbers, EXPOSURE, found.cost)
         exposed = value_and_error(largest)
@@ -135,7 +134,7 @@ def _marks_by_kind(found: Recommendation) -> dict[str, list[looks.Drawn]]:
 
 
 def _values(
-    marks: Sequence[looks.Drawn], way: str, z: float, limit: float | None
+    marks: Sequence[Drawn], way: str, z: float, limit: float | None
 ) -> list[float]:
     """Everything that an axis must hold: ends of intervals, and the limit."""
     values = []
@@ -166,7 +165,7 @@ def outlook_chart(outlook: Outlook) -> Chart:
     for number, (name, steps) in enumerate(lines.items()):
         # A difference is broken, so that no colour is needed.
         dash = DIFFERENCE_DASH if name.startswith("difference") else ""
-        colour = looks.ink(f"series-{number % looks.N_SERIES}")
+        colour = ink(f"series-{number % looks.N_SERIES}")
         shape = looks.SHAPES[number % len(looks.SHAPES)]
         keys.append(Key(name, colour, shape, dash=dash))
         curves.append(Curve(steps, colour, dash))

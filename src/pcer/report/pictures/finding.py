@@ -16,6 +16,7 @@ from pcer.auditing.record import Audit, BudgetResult, GroupResult, PairResult
 from pcer.paper.records import FloorRow
 from pcer.release.attack_kinds import AttackKind
 from pcer.report.pictures import looks
+from pcer.report.pictures.looks import MARK_MARGIN, NOTE_SIZE, Drawn, text_lines
 from pcer.report.table import isolated, pair_name
 from pcer.report.tables import background, paper
 from pcer.wording import SettingName, bounds, say, signed
@@ -103,11 +104,11 @@ class ExposureAxis:
         """Where an exposure lies; None where it is not known."""
         if value is None:
             return None
-        start = self.left + looks.MARK_MARGIN
-        room = self.width - self.left - 2 * looks.MARK_MARGIN
+        start = self.left + MARK_MARGIN
+        room = self.width - self.left - 2 * MARK_MARGIN
         return round(start + room * (value - self.low) / (self.high - self.low), 1)
 
-    def ticks(self) -> list[looks.Drawn]:
+    def ticks(self) -> list[Drawn]:
         """About four round numbers, in the exposure's own unit; 0 has a name."""
         unit = self.proxy.scale.per_unit
         step = self.step
@@ -115,7 +116,7 @@ class ExposureAxis:
         last = math.floor(unit * self.high / step + 1e-9)
         return [self._tick(number, step) for number in range(first, last + 1)]
 
-    def _tick(self, number: int, step: float) -> looks.Drawn:
+    def _tick(self, number: int, step: float) -> Drawn:
         scale = self.proxy.scale
         x = self.place(number * step / scale.per_unit) or 0.0
         text = looks.plain_number(number * step + (50 if scale.is_advantage else 0))
@@ -152,12 +153,12 @@ def finding_svg(
         further += _further_note(len(audit.budgets) - len(rows), "settings")
     axis = _exposure_axis(audit, rows, names, width)
     keys = _keys(audit, names, title, width)
-    notes = looks.text_lines(
+    notes = text_lines(
         _note(audit, axis), keys[-1]["y"] + BELOW_KEYS, looks.TEXT_SIZE, width
     )
 
     top = notes[-1]["y"] + BELOW_NOTE
-    places: list[looks.Drawn] = []
+    places: list[Drawn] = []
     for row in rows:
         places.append(_drawn_setting(audit, row, names, axis, top))
         top += MARK_ROW * len(names) + SETTING_GAP
@@ -165,7 +166,7 @@ def finding_svg(
     below = top + BELOW_ROWS + (BELOW_AXIS if further else 0)
     return looks.fill_template(
         "finding.svg",
-        looks.text_lines(further.strip(), below, looks.NOTE_SIZE, width),
+        text_lines(further.strip(), below, NOTE_SIZE, width),
         width=width,
         claim=title,
         keys=keys,
@@ -198,9 +199,7 @@ def _exposure_axis(
     return axis
 
 
-def _keys(
-    audit: Audit, names: Sequence[str], title: str, width: int
-) -> list[looks.Drawn]:
+def _keys(audit: Audit, names: Sequence[str], title: str, width: int) -> list[Drawn]:
     keys = []
     for name in names:
         text = looks.short_name(name)
@@ -214,8 +213,8 @@ def _keys(
     for key in keys:
         letter = looks.LETTER_WIDTH if key["is_hollow"] else BOLD_WIDTH
         room = 28.0 + letter * len(key["text"])
-        if x + room > width and x > looks.MARK_MARGIN:
-            x = float(looks.MARK_MARGIN)
+        if x + room > width and x > MARK_MARGIN:
+            x = float(MARK_MARGIN)
             y = y + 18
         key["x"] = round(x, 1)
         key["y"] = y
@@ -242,14 +241,14 @@ def _note(audit: Audit, axis: ExposureAxis) -> str:
 
 def _drawn_setting(
     audit: Audit, row: SettingRow, names: Sequence[str], axis: ExposureAxis, top: float
-) -> looks.Drawn:
+) -> Drawn:
     heights = [round(top + 8 + MARK_ROW * k, 1) for k in range(len(names))]
     setting = isolated(row.setting.name.full)
     marks = []
     for name, y in zip(names, heights, strict=True):
         group = row.setting.groups[name]
         said = exposure_words(audit.proxy, group)
-        mark: looks.Drawn = {
+        mark: Drawn = {
             "x": axis.place(group.cost.value),
             "span": None,
             "is_clear": group.is_clear,
@@ -299,20 +298,16 @@ def floors_svg(audit: Audit) -> str:
         where = ""
         further = _further_note(len(audit.budgets) - len(rows), "settings")
 
-    claim = looks.text_lines(_floors_claim(audit), looks.CLAIM_SIZE, looks.CLAIM_SIZE)
+    claim = text_lines(_floors_claim(audit), looks.CLAIM_SIZE, looks.CLAIM_SIZE)
     up = f"Triangle up: the first group of {subject} has the higher ratio{where}"
-    words = looks.text_lines(
-        f"{up}; down: the second", claim[-1]["y"] + 18, looks.TEXT_SIZE
-    )
+    words = text_lines(f"{up}; down: the second", claim[-1]["y"] + 18, looks.TEXT_SIZE)
     top = words[-1]["y"] + 42
     floors = paper.audit_floors(audit)
     left = _room_for([row.name for row, _ in rows])
     step = (looks.NARROW - left) / len(floors)
     return looks.fill_template(
         "floors.svg",
-        looks.text_lines(
-            FLOORS_NOTE + further, top + FLOOR_ROW * len(rows) + 6, looks.NOTE_SIZE
-        ),
+        text_lines(FLOORS_NOTE + further, top + FLOOR_ROW * len(rows) + 6, NOTE_SIZE),
         width=looks.NARROW,
         step=round(step - 4, 1),
         xs=[round(left + step * (k + 0.5), 1) for k in range(len(floors))],
@@ -343,7 +338,7 @@ def _floors_claim(audit: Audit) -> str:
 
 def _drawn_floors(
     audit: Audit, row: SettingRow, pair: PairResult, number: int, top: float
-) -> looks.Drawn:
+) -> Drawn:
     """Filled only where the ratios differ, and the interval at this floor has no 0."""
     where = isolated(row.setting.name.full)
     marks = []
@@ -353,7 +348,7 @@ def _drawn_floors(
         holds_zero = found.ci is not None and found.ci[0] <= 0 <= found.ci[1]
         share = found.floor_dominated_share if isinstance(found, FloorRow) else None
         numbers = f"{pair_name(pair.groups)}: {signed(found.mean)} {bounds(found.ci)}"
-        mark: looks.Drawn = {
+        mark: Drawn = {
             "text": signed(found.mean),
             "title": f"{where}, floor {floor:g}, {numbers}",
             "colour": looks.look(audit, ahead)["colour"],

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pcer.report.pictures import looks
+from pcer.report.pictures.looks import Drawn, text_lines
 
 INK = "currentColor"
 CROSS = "M-1.6-5h3.2v3.4h3.4v3.2h-3.4v3.4h-3.2v-3.4h-3.4v-3.2h3.4z"
@@ -263,9 +264,7 @@ class Margins(NamedTuple):
 
 def chart_svg(chart: Chart) -> str:
     """A chart as SVG text, as wide as it says and as high as it needs."""
-    title = looks.text_lines(
-        chart.title, looks.CLAIM_SIZE, looks.CLAIM_SIZE, chart.width
-    )
+    title = text_lines(chart.title, looks.CLAIM_SIZE, looks.CLAIM_SIZE, chart.width)
     keys = _placed_keys(chart.keys, title[-1]["y"] + 20, chart.width)
     start = keys[-1]["y"] if keys else title[-1]["y"]
     cell = (chart.width - COLUMN_GAP * (chart.columns - 1)) / chart.columns
@@ -289,7 +288,7 @@ def chart_svg(chart: Chart) -> str:
     note_y = bottom + (NOTE_GAP if chart.note else 0)
     return looks.fill_template(
         "chart.svg",
-        looks.text_lines(chart.note, note_y, looks.NOTE_SIZE, chart.width),
+        text_lines(chart.note, note_y, looks.NOTE_SIZE, chart.width),
         width=chart.width,
         title=title,
         keys=keys,
@@ -297,7 +296,7 @@ def chart_svg(chart: Chart) -> str:
     )
 
 
-def _placed_keys(keys: Sequence[Key], top: float, width: int) -> list[looks.Drawn]:
+def _placed_keys(keys: Sequence[Key], top: float, width: int) -> list[Drawn]:
     placed = []
     x = 0.0
     y = top
@@ -352,7 +351,7 @@ def _collide(axis: NameAxis, width: float) -> bool:
     return max(needed, default=0.0) > step
 
 
-def _drawn_panel(panel: Panel, frame: Frame, margins: Margins) -> looks.Drawn:
+def _drawn_panel(panel: Panel, frame: Frame, margins: Margins) -> Drawn:
     across = panel.across
     title_y = frame.top - margins.above + looks.NOTE_SIZE
     foot = frame.y(0) + margins.below
@@ -383,7 +382,7 @@ def _drawn_panel(panel: Panel, frame: Frame, margins: Margins) -> looks.Drawn:
     }
 
 
-def _names_below(across: Axis, frame: Frame, *, is_turned: bool) -> list[looks.Drawn]:
+def _names_below(across: Axis, frame: Frame, *, is_turned: bool) -> list[Drawn]:
     """What stands below a panel; of too many names every second, or fewer."""
     names = across.names()
     every = 1
@@ -395,14 +394,14 @@ def _names_below(across: Axis, frame: Frame, *, is_turned: bool) -> list[looks.D
     return below
 
 
-def _numbers(axis: Axis, frame: Frame) -> list[looks.Drawn]:
+def _numbers(axis: Axis, frame: Frame) -> list[Drawn]:
     numbers = []
     for place, text in axis.names():
         numbers.append({"y": frame.y(axis.share(place)), "text": text})
     return numbers
 
 
-def _drawn_shade(shade: Shade, panel: Panel, frame: Frame) -> looks.Drawn:
+def _drawn_shade(shade: Shade, panel: Panel, frame: Frame) -> Drawn:
     left, right = 0.0, 1.0
     if shade.x is not None:
         left, right = (panel.across.share(end) for end in shade.x)
@@ -420,7 +419,7 @@ def _drawn_shade(shade: Shade, panel: Panel, frame: Frame) -> looks.Drawn:
     }
 
 
-def _drawn_rule(rule: Rule, panel: Panel, frame: Frame) -> looks.Drawn:
+def _drawn_rule(rule: Rule, panel: Panel, frame: Frame) -> Drawn:
     if rule.x is not None:
         x = frame.x(panel.across.share(rule.x))
         path = f"M{x} {frame.y(1)}V{frame.y(0)}"
@@ -431,7 +430,7 @@ def _drawn_rule(rule: Rule, panel: Panel, frame: Frame) -> looks.Drawn:
     return {"path": path, "colour": rule.colour, "dash": rule.dash}
 
 
-def _drawn_curve(curve: Curve, panel: Panel, frame: Frame) -> looks.Drawn:
+def _drawn_curve(curve: Curve, panel: Panel, frame: Frame) -> Drawn:
     axis = panel.upwards(is_right=curve.is_right)
     steps = []
     for x, y in curve.points:
@@ -439,7 +438,7 @@ def _drawn_curve(curve: Curve, panel: Panel, frame: Frame) -> looks.Drawn:
     return {"path": "M" + "L".join(steps), "colour": curve.colour, "dash": curve.dash}
 
 
-def _drawn_mark(mark: Mark, panel: Panel, frame: Frame) -> looks.Drawn:
+def _drawn_mark(mark: Mark, panel: Panel, frame: Frame) -> Drawn:
     axis = panel.upwards(is_right=mark.is_right)
     span = None
     if mark.ends is not None:

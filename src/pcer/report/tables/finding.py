@@ -25,6 +25,7 @@ from pcer.report.tables.background import (
     GroupRow,
     PairRow,
     amount_text,
+    group_rows,
     table_of,
 )
 from pcer.statistics import interval_quantile
@@ -131,9 +132,7 @@ def exposure_text(audit: Audit, cost: float | None, digits: int | None = None) -
         return wording.NOTHING
     scale = audit.proxy.scale
     if digits is None:
-        largest = max(
-            abs(row.group.cost.value or 0.0) for row in background.group_rows(audit)
-        )
+        largest = max(abs(row.group.cost.value or 0.0) for row in group_rows(audit))
         is_coarse = scale.is_advantage or scale.per_unit * largest >= 1
         digits = 1 if is_coarse else 2
     coin = 50 if scale.is_advantage else 0
@@ -143,7 +142,7 @@ def exposure_text(audit: Audit, cost: float | None, digits: int | None = None) -
 def numbers_table(audit: Audit) -> Table:
     """The numbers behind the pictures, with more digits than they print."""
     rows = []
-    for row in background.group_rows(audit):
+    for row in group_rows(audit):
         exposure = row.group.cost
         low, high = exposure.interval or (None, None)
         cells = [amount_text(ACCURACY, row.group.benefit.mean, 4)]
@@ -185,9 +184,7 @@ def resolution_table(audit: Audit) -> Table:
         (f"detection,\n{P_BOTH}", lambda row: _both_p(row.group)),
         ("detected", lambda row: detected_text(row.setting, row.group)),
     ]
-    return table_of(
-        audit, "signal", columns, background.group_rows(audit), 2, chance=scale.coin
-    )
+    return table_of(audit, "signal", columns, group_rows(audit), 2, chance=scale.coin)
 
 
 def _exposure_with_error(audit: Audit, row: GroupRow) -> str:
