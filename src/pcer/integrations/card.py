@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 
 from pcer import wording
 from pcer._version import __version__
+from pcer.auditing import sentences
 from pcer.auditing.record import Audit
-from pcer.auditing.sentences import telling
-from pcer.auditing.sentences.cards import Card, exposure_card, outcomes_card
+from pcer.auditing.sentences.cards import Card
 from pcer.errors import InputError, printable
 from pcer.files import as_shown
 from pcer.report.formats.markdown import markdown_text, to_markdown
@@ -145,9 +145,12 @@ def _sections(printable: Audit, audit: Audit) -> Iterator[tuple[str, str]]:
     """
     setting = printable.told
     subject = printable.subject
-    exposure = exposure_card(printable, setting)
-    outcomes = outcomes_card(printable, setting)
-    risks = [verdict_line(printable), _answer(exposure), _answer(outcomes)]
+    said = sentences.of(printable, setting)
+    risks = [
+        verdict_line(setting, said),
+        _answer(said.exposure),
+        _answer(said.outcomes),
+    ]
     risks += [*printable.account[-1:], *left_out(printable)]
     yield RISKS, f"**{markdown_text(printable.headline)}**\n\n{_list(risks)}"
     steps = [*printable.next_steps, wording.say("card", "decide")]
@@ -155,7 +158,7 @@ def _sections(printable: Audit, audit: Audit) -> Iterator[tuple[str, str]]:
 
     yield "Evaluation", ""
     yield METHOD, ""
-    line = ", ".join(telling.subject_line(printable, setting))
+    line = ", ".join(said.subject)
     yield f"{METHOD}/Testing Data", markdown_text(f"{line}.")
     names = {"attribute": subject.attribute, "groups": wording.listed(subject.groups)}
     yield f"{METHOD}/Factors", markdown_text(wording.say("card", "factors", **names))
@@ -164,7 +167,7 @@ def _sections(printable: Audit, audit: Audit) -> Iterator[tuple[str, str]]:
 
     table = to_markdown(finding_table(printable, most_rows=MOST_ROWS))
     yield RESULTS, table.partition("\n\n")[2].rstrip()
-    yield f"{RESULTS}/Summary", _list([*printable.trust, *printable.policy_lines])
+    yield f"{RESULTS}/Summary", _list([*printable.trust, *said.policy])
     yield "Evaluation/How to Reproduce", _reproduce(audit)
 
 
