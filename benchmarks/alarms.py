@@ -60,11 +60,10 @@ from benchmarks.worlds.nulls import KINDS, Draw, attributes, unequal_rates
 from pcer import Plan, Verdict, audit, read_release
 from pcer.attacks import attack_models
 from pcer.auditing.policy import is_contradiction
-from pcer.measuring.checks.table import check_release
-from pcer.measuring.evidence import Evidence, decide
-from pcer.measuring.measure import measure_panel, pairs_of
-from pcer.measuring.pair_tests import attack_tests
-from pcer.measuring.refutations import Alarms, alarms
+from pcer.measuring.checks import check_release
+from pcer.measuring.choose_attacks import pairs_of
+from pcer.measuring.evidence import Alarms, Evidence, alarms, attack_tests, decide
+from pcer.measuring.exposure import measure_panel
 from pcer.metrics import Counts
 from pcer.release.attack_kinds import GAP
 from pcer.release.file import Release

@@ -37,8 +37,8 @@ from pcer.attacks import (
     placebo_groupings,
 )
 from pcer.data import load, split
+from pcer.measuring.evidence import alarms
 from pcer.measuring.plan import Plan
-from pcer.measuring.refutations import alarms
 from pcer.metrics import DEFAULT_BUDGETS
 from pcer.release.attack_kinds import GAP
 from pcer.release.panel import Panel

@@ -17,10 +17,10 @@ import pytest
 
 import pcer
 from pcer import wording
-from pcer.auditing.record import Audit, BudgetResult
+from pcer.auditing.record import Audit, BudgetResult, strongest
 from pcer.auditing.sentences import telling
 from pcer.cli.audit import print_audits
-from pcer.measuring.verdict import BUDGET_VERDICTS, GUARDED, strongest
+from pcer.measuring.plan import BUDGET_VERDICTS, GUARDED
 from pcer.release.file import Release
 from pcer.release.reading import parse_release
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report

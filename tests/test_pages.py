@@ -27,7 +27,7 @@ from pcer.auditing.policy import read_policy
 from pcer.auditing.record import ExposureAnswer, OutcomesAnswer, PairResult, RatioAnswer
 from pcer.cli import app as cli
 from pcer.cli.options import RunFile, read_config
-from pcer.measuring.verdict import BUDGET_VERDICTS
+from pcer.measuring.plan import BUDGET_VERDICTS
 from pcer.release.reading import parse_release
 from tests.commands import config, passed, run, write_people
 from tests.pages import mixed_release

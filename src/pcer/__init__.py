@@ -16,8 +16,7 @@ from pcer.deciding.planner import Outlook, detectable
 from pcer.deciding.recommend import Recommendation, recommend
 from pcer.deciding.trend import Trend, trend
 from pcer.errors import InputError, OutputError, PcerError, PlanError
-from pcer.measuring.plan import Plan, Policy
-from pcer.measuring.verdict import Verdict
+from pcer.measuring.plan import Plan, Policy, Verdict
 from pcer.models import About, release_from_predictions, releases_from_predictions
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release, write_release

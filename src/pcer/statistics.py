@@ -175,3 +175,8 @@ def interval_quantile(confidence_level: float) -> float:
 
     require_open_unit(confidence_level=confidence_level)
     return float(ndtri(0.5 + confidence_level / 2))
+
+
+def finite_or_none(value: float | FloatArray) -> float | None:
+    """A finite Python float, or None."""
+    return float(value) if np.isfinite(value) else None

@@ -17,8 +17,8 @@ from pcer.attacks import (
 )
 from pcer.attacks.attack import coin_panel
 from pcer.attacks.placebo import pairs_of_groups
+from pcer.measuring.evidence import alarms
 from pcer.measuring.plan import Plan
-from pcer.measuring.refutations import alarms
 from tests.attacks.one_group import rows_of, sweep
 from tests.worlds.fleets import exact_panel
 

@@ -7,8 +7,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 from pcer.attacks import log_odds
+from pcer.measuring.evidence import alarms
 from pcer.measuring.plan import Plan
-from pcer.measuring.refutations import alarms
 from tests import reference_attacks as slow
 from tests.attacks.one_group import rows_of
 from tests.models.worlds import LookupTable

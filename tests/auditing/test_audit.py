@@ -23,7 +23,7 @@ from pcer.auditing.record import (
     read_audit,
 )
 from pcer.errors import InputError, PlanError
-from pcer.paper.comparisons import comparisons
+from pcer.paper.rankings import comparisons
 from pcer.paper.records import FloorRow
 from pcer.release.file import Release
 from pcer.release.reading import parse_release

@@ -3,28 +3,30 @@
 import pytest
 
 import pcer
-from pcer.auditing.audit import families, family_p, run_tests
-from pcer.measuring import evidence
+from pcer.auditing.audit import families, family_p
+from pcer.measuring import tested
 from tests import reference
 from tests.auditing.made import changed, drawn
 
 QUICK = pcer.Plan(resamples=5, null_draws=5)
 
 
-def drawn_and_tested(gap: float, data_digest: str | None) -> evidence.Tested:
+def drawn_and_tested(gap: float, data_digest: str | None) -> tested.Tested:
     release = drawn((4_000, 4_000), (0.4, 0.4), (0.01, gap), n_seeds=3)
-    return run_tests(changed(release, provenance={"data_digest": data_digest}), QUICK)
+    return tested.run_tests(
+        changed(release, provenance={"data_digest": data_digest}), QUICK
+    )
 
 
 @pytest.fixture(scope="module")
-def members() -> list[evidence.Tested]:
+def members() -> list[tested.Tested]:
     """Two of the same records, one of others, and one that does not say."""
     gaps = (0.01, 0.04, 0.02, 0.03)
     digests = ("d", "d", "e", None)
     return [drawn_and_tested(*each) for each in zip(gaps, digests, strict=True)]
 
 
-def digests_of(members: list[evidence.Tested]) -> list[str]:
+def digests_of(members: list[tested.Tested]) -> list[str]:
     return sorted(member.release.sha256 for member in members)
 
 
@@ -49,9 +51,9 @@ def test_the_smallest_p_values_are_adjusted_over_the_family_by_holm(members):
     ]
     exposures, outcomes = zip(*smallest, strict=True)
     for place, member in enumerate(family.values()):
-        found = family_p(member, family)
-        assert found.exposures == pytest.approx(reference.holm(exposures)[place])
-        assert found.outcomes == pytest.approx(reference.holm(outcomes)[place])
+        p_exposures, p_outcomes = family_p(member, family)
+        assert p_exposures == pytest.approx(reference.holm(exposures)[place])
+        assert p_outcomes == pytest.approx(reference.holm(outcomes)[place])
 
 
 def test_a_release_alone_has_no_family_and_an_absent_attack_counts_as_1(members):

@@ -7,7 +7,7 @@ import pytest
 
 import pcer
 from pcer.auditing.sentences.certainty import paper_words
-from pcer.paper.comparisons import comparisons
+from pcer.paper.rankings import comparisons
 from pcer.release import Release, parse_release
 from tests import reference
 from tests.auditing.made import attacked, changed, drawn, pooled

@@ -14,7 +14,7 @@ from pcer.auditing.policy import read_policy
 from pcer.cli.audit import print_audits
 from pcer.errors import InputError
 from pcer.files import parse_record
-from pcer.measuring.verdict import GUARDED, RENAMED
+from pcer.measuring.plan import GUARDED, RENAMED
 from pcer.release.reading import parse_release
 from pcer.report import to_junit, to_latex_tables
 from tests.worlds.lies import EDITS, FOREST, P_VALUES, Edit, edited, honest, sold, told

@@ -133,22 +133,22 @@ def told_templates() -> Iterator[str]:
 
 @pytest.mark.parametrize("axis", get_args(telling.Axis))
 @pytest.mark.parametrize("is_plain", [False, True])
-def test_every_place_of_every_template_is_a_property_of_telling(axis, is_plain):
+def test_telling_has_every_place_of_every_template(axis, is_plain):
     audit = three_groups()
     for setting in audit.budgets:
         told = telling.Telling(audit, setting, axis, is_plain=is_plain)
         for template in told_templates():
             places = {place for _, place, _, _ in Formatter().parse(template)}
             for place in places - {None} - PLACES_OF_ONE_SENTENCE:
-                assert isinstance(told[place], str)
+                assert isinstance(told.places[place], str)
 
 
-def test_a_place_of_one_sentence_hides_the_property_of_that_name(forest):
+def test_a_place_of_one_sentence_hides_the_one_of_that_name(forest):
     audit = pcer.audit(forest, QUICK)
     told = telling.Telling(audit, audit.told, "exposure")
     once = told.say("exposure_card", "detected_by", beside="nobody", by="no attack")
     assert once == "For nobody that shows by no attack alone."
-    assert told["beside"] == told.beside != "nobody"
+    assert told.places["beside"] != "nobody"
 
 
 def test_all_sentences_of_a_setting_come_by_one_door(forest):
@@ -161,6 +161,10 @@ def test_all_sentences_of_a_setting_come_by_one_door(forest):
         assert said.outcomes == cards.outcomes_card(audit, setting)
         assert said.how_sure == cards.how_sure_card(audit, setting)
         assert said.advice == advice.what_would_change(audit, setting)
+        assert said.evidence == certainty.paper_words(audit)
+        assert said.paper_note == certainty.paper_note(audit)
+        assert said.paper_title == certainty.paper_note(audit, "strip")
+        assert (said.named, said.policy) == (setting.named, audit.policy_lines)
         assert {*said.exposure_order} == {*said.outcomes_order} == {*setting.groups}
     told = of(audit, audit.told)
     assert told.headline == audit.headline

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pcer
-from pcer.measuring.verdict import GUARDED
+from pcer.measuring.plan import GUARDED
 from tests.commands import GOOD, SAMPLES, passed, refusal
 from tests.pages import many_groups
 from tests.release.test_file import CELLS, release_of

@@ -13,9 +13,7 @@ from scipy import stats
 from sklearn.tree import DecisionTreeClassifier
 
 import pcer
-from pcer.measuring.checks.arrays import LEVEL, Finding, ReleaseArrays
-from pcer.measuring.checks.logic import missing_numbers, not_whole
-from pcer.measuring.checks.table import (
+from pcer.measuring.checks import (
     CHECKS,
     Check,
     Contradiction,
@@ -23,6 +21,8 @@ from pcer.measuring.checks.table import (
     adjusted_over_checks,
     check_release,
 )
+from pcer.measuring.checks.arrays import LEVEL, Finding, ReleaseArrays
+from pcer.measuring.checks.logic import missing_numbers, not_whole
 from pcer.measuring.exact import Strata
 from pcer.measuring.hypergeometric import lower_tails
 from pcer.release import Release, parse_release, read_release

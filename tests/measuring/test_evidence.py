@@ -9,12 +9,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import brentq
 
-from pcer.measuring.evidence import decide
-from pcer.measuring.exposure import Exposed, by_split
-from pcer.measuring.measure import measure_panel
-from pcer.measuring.pair_tests import attack_tests, compare_pairs
+from pcer.measuring.evidence import alarms, attack_tests, compare_pairs, decide
+from pcer.measuring.exposure import Exposed, by_split, measure_panel
 from pcer.measuring.plan import Plan
-from pcer.measuring.refutations import alarms
 from pcer.measuring.variances import bonferroni_z
 from pcer.metrics import Counts
 from pcer.release.panel import PooledExposures

@@ -3,15 +3,14 @@
 from pathlib import Path
 
 import pcer
-from pcer.auditing.record import Audit
+from pcer.auditing.record import Audit, strongest
 from pcer.auditing.sentences.headline import badge
-from pcer.measuring.verdict import (
+from pcer.measuring.plan import (
     BUDGET_VERDICTS,
     GRID_VERDICTS,
     GUARDED,
     RENAMED,
     Verdict,
-    strongest,
 )
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ import pytest
 
 import pcer
 from pcer.errors import PlanError
-from pcer.paper.comparisons import agreement
+from pcer.paper.rankings import agreement
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import ATTACK_KINDS, Basis
 from pcer.release.reading import parse_release

@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 import pcer
-from pcer.paper.comparisons import comparisons
+from pcer.paper.rankings import comparisons
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report, views
 from pcer.report.formats.terminal import terminal_text
 from pcer.report.table import Table

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pcer.measuring.verdict import Verdict
+from pcer.measuring.plan import Verdict
 from pcer_studies import Study
 from pcer_studies.__main__ import main, study_pages
 from pcer_studies.claims.facts import (

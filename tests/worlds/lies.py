@@ -19,7 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from pcer import About, Disclosure, Release, release_from_estimator
-from pcer.measuring.checks.table import check_release
+from pcer.measuring.checks import check_release
 from tests.worlds.releases import World, simulate
 
 N_SPLITS = 10

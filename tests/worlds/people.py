@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcer.measuring.measure import Measured, measure_panel
+from pcer.measuring.exposure import Measured, measure_panel
 from pcer.measuring.plan import Plan
 from pcer.metrics import Counts
 from pcer.release import Release

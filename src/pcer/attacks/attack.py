@@ -29,11 +29,11 @@ from pcer.attacks.scorers import (
     true_label_confidence,
 )
 from pcer.attacks.sums import Divisions, Groups
-from pcer.measuring.measure import finite_or_none
 from pcer.metrics import BoolArray, Counts, FloatArray, accuracy, positive_rate
 from pcer.release.attack_kinds import GAP, PAIRED_CONFIDENCE, PAIRED_GAP
 from pcer.release.panel import Panel, PooledExposures
 from pcer.release.records import Exposure, PooledExposure
+from pcer.statistics import finite_or_none
 
 # What all views of the same models share.
 SHARED = ("logits", "labels", "member", "predicted", "reference")

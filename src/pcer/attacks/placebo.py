@@ -26,12 +26,12 @@ from pcer.attacks.attack import Attacked
 from pcer.attacks.permutation import DRAWS, SEED, Permutations, permutation_tests
 from pcer.attacks.scorers import SettingScores
 from pcer.attacks.sums import Divisions
-from pcer.measuring.measure import finite_or_none
+from pcer.measuring.evidence import alarms
 from pcer.measuring.plan import Plan
-from pcer.measuring.refutations import alarms
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release.panel import Panel
 from pcer.release.records import Outcome, Placebo
+from pcer.statistics import finite_or_none
 
 PLACEBOS = 200  # placebo groupings that are audited
 LEAST_PLACEBOS = 100  # the fewest from which a count is released

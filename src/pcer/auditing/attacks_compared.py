@@ -15,13 +15,13 @@ import numpy as np
 
 from pcer import metrics, statistics
 from pcer.auditing.record import CostStory
-from pcer.measuring.evidence import Evidence, Tested
-from pcer.measuring.measure import finite_or_none
+from pcer.measuring.evidence import Evidence
 from pcer.measuring.plan import SHARPEST
-from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.measuring.tested import Tested
+from pcer.metrics import IntArray
 from pcer.release.attack_kinds import GAP, LIRA, AttackKind, attack_kind
 from pcer.release.file import Release
-from pcer.statistics import SIGNIFICANCE
+from pcer.statistics import SIGNIFICANCE, finite_or_none
 from pcer.wording import capital, listed, plural_ending, say
 
 
@@ -112,16 +112,8 @@ def _attacks_with_numbers(tested: Tested, carried: Sequence[str]) -> list[str]:
 
 
 def _smallest_p(evidence: Evidence) -> ByKind:
-    return ByKind(
-        exposure=_smallest_known(evidence.exposure.p_value),
-        ratio=_smallest_known(evidence.cross.p_value),
-        detection=_smallest_known(evidence.cost_p),
-    )
-
-
-def _smallest_known(p_values: FloatArray) -> float:
-    known = p_values[np.isfinite(p_values)]
-    return float(known.min()) if known.size else np.nan
+    p_values = (evidence.exposure.p_value, evidence.cross.p_value, evidence.cost_p)
+    return ByKind(*[float(np.fmin.reduce(p, axis=None)) for p in p_values])
 
 
 def _story(
@@ -163,17 +155,11 @@ def _story(
         p_value=finite_or_none(smallest.exposure),
         p_value_over_costs=finite_or_none(over_attacks.exposure),
         ratio_p_over_costs=finite_or_none(over_attacks.ratio),
-        detected_in=_settings_with(is_detected),
-        differs_in=_settings_with(differs),
+        detected_in=np.flatnonzero(is_detected.any(axis=1)).tolist(),
+        differs_in=np.flatnonzero(differs.any(axis=1)).tolist(),
     )
 
 
 def _named(names: Sequence[str], groups: IntArray) -> list[str]:
     """Names of groups by their positions, each once, in the release's order."""
     return [names[group] for group in np.unique(groups)]
-
-
-def _settings_with(is_so: BoolArray) -> list[int]:
-    """Settings, by position, in which it is so of some group or pair (second axis)."""
-    positions: list[int] = np.flatnonzero(is_so.any(axis=1)).tolist()
-    return positions

@@ -1,42 +1,32 @@
 """What does an audit find? ``audit(release, plan)``, part II of Algorithm 1.
 
 Users call ``audit``; the verb ``pcer audit`` and the study call its two steps, because
-they keep tested releases: ``run_tests`` makes every test of a release, ``judge_tested``
-judges releases of the same records as one family and fills their records. In five
-attributes of the same people an alarm by chance is five times as likely as in one.
+they keep tested releases: ``run_tests`` (measuring) makes every test of a release,
+``judge_tested`` judges releases of the same records as one family: in five attributes
+of the same people an alarm by chance is five times as likely as in one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from os import PathLike
 from os.path import isdir
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 
 from pcer.auditing.attacks_compared import choice_words, cost_stories
 from pcer.auditing.policy import broken_rules
-from pcer.auditing.record import Audit, AuditSubject, BudgetResult
+from pcer.auditing.record import Audit, AuditSubject, BudgetResult, strongest
 from pcer.auditing.sentences.account import conclude, disclosed
 from pcer.auditing.sentences.advice import more_would_show
 from pcer.auditing.settings import setting_result
 from pcer.errors import InputError
-from pcer.measuring import choose_attacks, measure
-from pcer.measuring.checks.arrays import ReleaseArrays, is_random
-from pcer.measuring.checks.table import check_release
-from pcer.measuring.choose_attacks import stronger_attacks
-from pcer.measuring.evidence import Tested
-from pcer.measuring.pair_tests import attack_tests
 from pcer.measuring.plan import Plan
-from pcer.measuring.refutations import downgrade
-from pcer.measuring.verdict import strongest
-from pcer.paper.algorithm1 import as_published
-from pcer.paper.null import Null, draw_null
-from pcer.release.attack_kinds import GAP
+from pcer.measuring.tested import Judged, Tested, judge, run_tests
+from pcer.paper.numbers import paper_numbers
+from pcer.paper.rankings import as_published
 from pcer.release.file import Release
-from pcer.release.panel import panels
 from pcer.release.reading import releases_at
 from pcer.statistics import holm
 
@@ -125,39 +115,6 @@ def audit(
     return list(audits) if gives_a_list else next(audits)
 
 
-def run_tests(release: Release, plan: Plan) -> Tested:
-    """Measure every carried attack in every setting, and make every test."""
-    by_setting = panels(release)
-    plan = measure.require_available(by_setting, plan)
-    pairs = measure.pairs_of(by_setting, plan)
-    measured = measure.measure_costs(
-        by_setting,
-        plan,
-        variance_inflation=release.kept(ReleaseArrays).variance_inflation,
-    )
-    splits_are_random = is_random(release)
-
-    @cache
-    def null_of(setting_index: int) -> Null | None:
-        gap = measured[GAP.name][setting_index]
-        return draw_null(gap, pairs, plan, n_settings=len(by_setting))
-
-    return Tested(
-        release=release,
-        plan=plan,
-        panels=by_setting,
-        pairs=pairs,
-        findings=check_release(release),
-        attacks=choose_attacks.deciding_attacks(by_setting, plan),
-        measured=measured,
-        tests={
-            attack: attack_tests(settings, pairs, random=splits_are_random)
-            for attack, settings in measured.items()
-        },
-        draw_null=null_of,
-    )
-
-
 def judge_tested(
     tested: Sequence[Tested], family: Sequence[Tested] = ()
 ) -> Iterator[Audit]:
@@ -172,13 +129,6 @@ def judge_tested(
 # Who is judged together
 
 
-class FamilyP(NamedTuple):
-    """A release's smallest p-values, Holm over all releases of its family."""
-
-    exposures: float  # and ratios
-    outcomes: float
-
-
 def families(
     tested: Sequence[Tested], named: Sequence[Tested]
 ) -> list[dict[str, Tested]]:
@@ -186,28 +136,28 @@ def families(
 
     They are those of the same records, and those that the caller named as the family.
     """
-    by_digest = {member.release.sha256: member for member in (*tested, *named)}
-    of_all = {member.release.sha256 for member in named}
-    by_data: dict[str | None, set[str]] = {None: set()}
-    for digest, member in by_digest.items():
-        data_digest = member.release.provenance.data_digest
-        if data_digest is not None:
-            by_data.setdefault(data_digest, set()).add(digest)
-
+    by_digest = {member.digest: member for member in (*tested, *named)}
+    of_all = {member.digest for member in named}
     judged_with = []
     for member in tested:
-        same_records = by_data[member.release.provenance.data_digest]
-        digests = {member.release.sha256} | of_all | same_records
-        judged_with.append({digest: by_digest[digest] for digest in sorted(digests)})
+        data = member.release.provenance.data_digest
+        family = {}
+        for digest in sorted(by_digest):
+            other = by_digest[digest]
+            is_same = data is not None and data == other.release.provenance.data_digest
+            if is_same or digest in of_all or digest == member.digest:
+                family[digest] = other
+        judged_with.append(family)
     return judged_with
 
 
 def family_p(
     tested: Tested, family: Mapping[str, Tested], attack: str | None = None
-) -> FamilyP | None:
-    """By one attack, or by those that decide in each release; None for one alone.
+) -> tuple[float, float] | None:
+    """Smallest p of exposures and ratios, and of outcomes, Holm over the family.
 
-    A release that does not carry the attack counts with p-values of 1.
+    By one attack, 1 where a release lacks it, or by those that decide in each. None for
+    a release alone.
     """
     if len(family) < 2:
         return None
@@ -217,39 +167,39 @@ def family_p(
         evidence = member.evidence.get(attacks)
         smallest.append((1.0, 1.0) if evidence is None else evidence.smallest_p)
     exposures, outcomes = np.array(smallest).T
-    place = list(family).index(tested.release.sha256)
-    return FamilyP(float(holm(exposures)[place]), float(holm(outcomes)[place]))
+    place = list(family).index(tested.digest)
+    return float(holm(exposures)[place]), float(holm(outcomes)[place])
 
 
 # The audit of one release: numbers, records, words
 
 
 def _audit_of(tested: Tested, family: Mapping[str, Tested]) -> Audit:
+    """One audit; ``family`` has by digest what is judged together, itself included."""
     together = family_p(tested, family)
-    evidence = downgrade(tested, tested.attacks, family_p=together)
-    alone = {}
-    for attack in tested.tests:
-        p = family_p(tested, family, attack)
-        alone[attack] = downgrade(tested, (attack,), family_p=p)
-    stronger = stronger_attacks(tested)
+    of_attacks = {attack: family_p(tested, family, attack) for attack in tested.tests}
+    judged = judge(tested, together, of_attacks)
+    plan_sha256 = tested.plan.sha256
+    numbers = paper_numbers(tested)
+    published = as_published(tested, [setting.published for setting in numbers])
 
-    settings = [
-        setting_result(tested, evidence, index) for index in range(len(tested.panels))
+    budgets = [
+        setting_result(tested, judged, paper, index)
+        for index, paper in enumerate(numbers)
     ]
-    budgets = [result for result, _ in settings]
     main_setting = _main_setting(budgets)
-    p_exposures, p_outcomes = (None, None) if together is None else together
-    unexplained = [attack.name for attack, reason in stronger if reason is None]
+    p_exposures, p_outcomes = together or (None, None)
+    unexplained = [kind.name for kind, why in judged.stronger_attacks if why is None]
     found = Audit(
-        release_sha256=tested.release.sha256,
-        plan_sha256=tested.plan.sha256,
+        release_sha256=tested.digest,
+        plan_sha256=plan_sha256,
         family=list(family),
         family_p=p_exposures,
         family_p_outcomes=p_outcomes,
         subject=_subject(tested.release),
         plan=tested.plan,
         cost=tested.cost,
-        choice=choice_words(tested, stronger),
+        choice=choice_words(tested, judged.stronger_attacks),
         stronger_attack=unexplained[0] if unexplained else None,
         verdict=budgets[main_setting].verdict,
         telling=main_setting,
@@ -258,21 +208,25 @@ def _audit_of(tested: Tested, family: Mapping[str, Tested]) -> Audit:
         trust=[],
         next_steps=[],
         budgets=budgets,
-        costs=cost_stories(tested, alone),
+        costs=cost_stories(tested, judged.by_attack),
         declarations=list(tested.findings),
         broken_rules=[],
-        published=as_published(tested, [published for _, published in settings]),
+        published=published,
     )
 
-    # Before the words: a broken rule does not repeat the headline of its setting.
-    broken = broken_rules(found, tested)
-    audit = conclude(
-        found.model_copy(update={"broken_rules": broken}),
-        disclosed=disclosed(tested.release),
-        more=more_would_show(tested, evidence, main_setting, budgets[main_setting]),
-    )
+    audit = _with_words(found, tested, judged)
     others = [member.release for member in family.values() if member is not tested]
     return audit.with_sources(tested.release, others)
+
+
+def _with_words(found: Audit, tested: Tested, judged: Judged) -> Audit:
+    # First the policy: a broken rule does not repeat the headline of its setting.
+    broken = broken_rules(found, tested)
+    return conclude(
+        found.model_copy(update={"broken_rules": broken}),
+        disclosed=disclosed(tested.release),
+        more=more_would_show(tested, judged.evidence, found.telling, found.told),
+    )
 
 
 def _main_setting(settings: Sequence[BudgetResult]) -> int:

@@ -23,11 +23,11 @@ import numpy as np
 from pcer.auditing.record import Audit, BrokenRule, BudgetResult, GroupResult
 from pcer.errors import InputError
 from pcer.files import parse_record, read_toml
-from pcer.measuring.checks.table import DeclarationFinding
-from pcer.measuring.evidence import Tested
-from pcer.measuring.measure import Measured
-from pcer.measuring.pair_tests import compare_pairs
+from pcer.measuring.checks import DeclarationFinding
+from pcer.measuring.evidence import compare_pairs
+from pcer.measuring.exposure import Measured
 from pcer.measuring.plan import Policy
+from pcer.measuring.tested import Tested
 from pcer.measuring.variances import bonferroni_z
 from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import attack_kind, attack_named

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
@@ -18,10 +18,9 @@ from pcer import files
 from pcer.display import Shown, ShownAudit
 from pcer.errors import InputError, escaped
 from pcer.files import MAX_BYTES, Record, require_format
-from pcer.measuring.checks.table import DeclarationFinding
-from pcer.measuring.evidence import PlaceboCheck
-from pcer.measuring.plan import Plan
-from pcer.measuring.verdict import GUARDED, BudgetVerdict, Verdict
+from pcer.measuring.checks import DeclarationFinding
+from pcer.measuring.plan import BUDGET_VERDICTS, GUARDED, BudgetVerdict, Plan, Verdict
+from pcer.measuring.tested import PlaceboCheck
 from pcer.metrics import NO_DP
 from pcer.paper.records import AsPublished, Disparity, FloorRow, NullPicture, Summary
 from pcer.release.attack_kinds import SPENT, AttackKind, attack_kind
@@ -127,7 +126,7 @@ class Equivalence(Record):
 
 
 class PairAnswer(Record):
-    """What each answer about two groups has."""
+    """What each answer about two groups has, after every downgrade."""
 
     group: str | None  # the one that the answer names, where the groups differ
     p_value: float | None  # adjusted over its family
@@ -249,6 +248,11 @@ class BudgetResult(Record):
         return SettingName(self.model, self.epsilon)
 
     @property
+    def is_detected(self) -> bool:
+        """Whether exposure is detected in some group."""
+        return any(group.resolved for group in self.groups.values())
+
+    @property
     def named(self) -> list[str]:
         """The groups that the verdict names, each once."""
         if self.verdict is Verdict.EXPOSURE_DIFFERS:
@@ -272,8 +276,9 @@ class BudgetResult(Record):
 class CostStory(Record):
     """One carried attack put to the same tests; groups are named for any setting.
 
-    p-values are the smallest; where one "over costs", adjusted over all attacks, too,
-    is at most .05, groups are named only where they stand after that adjustment.
+    p-values are its smallest of each kind. Those "over costs" are adjusted over all
+    attacks, too; where such a one is at most .05, groups are named only where they
+    stand after that adjustment.
     """
 
     cost: str
@@ -465,6 +470,16 @@ class Audit(Result, ShownAudit):
 def result_json(tree: Any) -> str:
     """Canonical text that no browser takes for a page."""
     return files.canonical_json(tree).replace("<", escaped("<"))
+
+
+def strongest(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict of a setting over its pairs, and of an audit over its settings.
+
+    Equal within the margin is only what all of them are; else it is passed over.
+    """
+    equal = Verdict.EQUAL_WITHIN_MARGIN
+    others = [verdict for verdict in verdicts if verdict is not equal]
+    return min(others, key=BUDGET_VERDICTS.index, default=equal)
 
 
 def rounded(tree: Any) -> Any:

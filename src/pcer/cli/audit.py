@@ -17,7 +17,7 @@ import typer
 
 from pcer import auditing, deciding, report
 from pcer._version import __version__
-from pcer.auditing.audit import judge_tested, run_tests
+from pcer.auditing.audit import judge_tested
 from pcer.auditing.record import Audit, parse_plan, result_json
 from pcer.cli import options as options_module
 from pcer.cli import outputs as outputs_module
@@ -26,9 +26,8 @@ from pcer.cli.options import ALLOW_LARGE, Files, Given, Texts, optional, place
 from pcer.cli.outputs import ExitCode, Outputs
 from pcer.errors import InputError
 from pcer.files import as_shown, many_objects, parse_record, read_regular, read_text
-from pcer.measuring.evidence import Tested
-from pcer.measuring.plan import Benefit, Plan, Policy
-from pcer.measuring.verdict import GUARDED
+from pcer.measuring.plan import GUARDED, Benefit, Plan, Policy
+from pcer.measuring.tested import Tested, run_tests
 from pcer.release.file import Release, release_schema
 from pcer.release.reading import LIMITS, read_release, release_files
 from pcer.report.formats.numbers import by_release

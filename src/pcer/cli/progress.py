@@ -24,7 +24,7 @@ from rich.text import Text
 from pcer._version import __version__
 from pcer.cli.process import KEPT
 from pcer.errors import printable
-from pcer.measuring.verdict import BUDGET_VERDICTS
+from pcer.measuring.plan import BUDGET_VERDICTS
 from pcer.report.formats.terminal import NARROWEST, WIDTH, terminal_parts, wrapped
 from pcer.report.table import Lines, Table
 

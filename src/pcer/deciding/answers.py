@@ -25,7 +25,7 @@ from pcer.deciding.candidates import (
     normal_quantile,
 )
 from pcer.files import Record
-from pcer.measuring import exposure, measure, variances
+from pcer.measuring import exposure, variances
 from pcer.release.attack_kinds import attack_kind
 from pcer.statistics import POWER_QUANTILE
 from pcer.wording import SettingName, capital, decimals, listed, say
@@ -241,7 +241,7 @@ def _lack(setting: Candidate, number: Checked) -> str:
         is_enough = setting.measured(number.attack).has_enough_records
         if not is_enough.all():
             few = np.array(setting.panel.group_names)[~is_enough].tolist()
-            least = measure.LEAST_RECORDS
+            least = exposure.LEAST_RECORDS
             return say("recommend", "few", groups=listed(few), least=least)
     return say("recommend", f"lacks_{number.what}")
 

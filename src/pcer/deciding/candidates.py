@@ -26,16 +26,16 @@ import numpy as np
 from pcer.deciding.matching import usable_inflation
 from pcer.errors import InputError
 from pcer.files import Record
-from pcer.measuring import exposure, measure, variances
+from pcer.measuring import exposure, variances
 from pcer.measuring.checks.arrays import ReleaseArrays, Setting, SplitName
 from pcer.measuring.contrasts import Contrast
-from pcer.measuring.measure import finite_or_none
-from pcer.measuring.pair_tests import compare_pairs
+from pcer.measuring.evidence import compare_pairs
 from pcer.measuring.plan import Plan
 from pcer.metrics import FloatArray
 from pcer.release.file import Release
 from pcer.release.panel import Panel
 from pcer.release.records import Bound
+from pcer.statistics import finite_or_none
 from pcer.wording import SettingName
 
 EXPOSURE: Final = "largest_exposure"
@@ -208,9 +208,9 @@ class Candidate:
         yield from self._spent(levels)
         yield self._accuracy(levels)
 
-    def measured(self, attack: str) -> measure.Measured:
+    def measured(self, attack: str) -> exposure.Measured:
         """Exposure by one attack, and outcomes."""
-        return measure.measure_panel(
+        return exposure.measure_panel(
             self.panel, Plan(), attack, variance_inflation=self.variance_inflation
         )
 
@@ -235,7 +235,7 @@ class Candidate:
         return Contrast.of(by_split[:, None], np.zeros(1))
 
     def _exposures(
-        self, measured: measure.Measured, levels: Levels
+        self, measured: exposure.Measured, levels: Levels
     ) -> Iterator[Checked]:
         """For each group, how many answers of 100 an attacker gets right (coin: 50)."""
         points = _points_of_100(measured)
@@ -252,7 +252,7 @@ class Candidate:
             yield _checked(EXPOSURE, (name,), measured.proxy.name, estimate)
 
     def _exposure_differences(
-        self, measured: measure.Measured, levels: Levels
+        self, measured: exposure.Measured, levels: Levels
     ) -> Iterator[Checked]:
         """For each pair, by how many right answers of 100 the exposures differ."""
         points = _points_of_100(measured)
@@ -265,7 +265,7 @@ class Candidate:
             yield _checked(DIFFERENCE, names, attack, estimate)
 
     def _outcome_gaps(
-        self, measured: measure.Measured, levels: Levels
+        self, measured: exposure.Measured, levels: Levels
     ) -> Iterator[Checked]:
         """For each pair, by how many of 100 outcomes differ, whatever the attack."""
         gaps = compare_pairs(measured, self._pairs).benefit
@@ -318,7 +318,7 @@ class Candidate:
         return [*combinations(self.panel.group_names, 2)]
 
 
-def _points_of_100(measured: measure.Measured) -> float:
+def _points_of_100(measured: exposure.Measured) -> float:
     """What an exposure of 1 adds to an attacker's 50 right answers of 100."""
     points = measured.proxy.scale.per_success
     assert points is not None  # every deciding attack has it

@@ -31,7 +31,7 @@ from pcer.deciding.matching import (
     usable_inflation,
 )
 from pcer.files import Record
-from pcer.measuring import measure
+from pcer.measuring import choose_attacks, exposure
 from pcer.measuring.checks.arrays import (
     ReleaseArrays,
     SplitName,
@@ -39,7 +39,6 @@ from pcer.measuring.checks.arrays import (
 )
 from pcer.measuring.choose_attacks import Match, choose_attack
 from pcer.measuring.contrasts import ChangedRows, changed_rows, joined
-from pcer.measuring.measure import finite_or_none
 from pcer.measuring.plan import Plan
 from pcer.metrics import FloatArray, IntArray
 from pcer.release import attack_kinds
@@ -47,7 +46,7 @@ from pcer.release.attack_kinds import AttackKind
 from pcer.release.file import Release
 from pcer.release.panel import Panel, panels
 from pcer.release.reading import release_at
-from pcer.statistics import SIGNIFICANCE, holm
+from pcer.statistics import SIGNIFICANCE, finite_or_none, holm
 from pcer.wording import (
     SettingName,
     capital,
@@ -276,7 +275,7 @@ def _compared(
     compared = []
     for match in matches:
         measured = [
-            measure.measure_panel(
+            exposure.measure_panel(
                 panel, Plan(), proxy.name, variance_inflation=variance_inflation
             )
             for panel, variance_inflation in zip(
@@ -358,7 +357,7 @@ def _setting_change(
     """One setting's changes, which are the next of all: groups, pairs, outcomes."""
     old, new = match
     names = old.group_names
-    positions = measure.pairs_of((old,), Plan())
+    positions = choose_attacks.pairs_of((old,), Plan())
     pairs = [(names[first], names[second]) for first, second in positions]
     of_groups = [_change("exposure", (name,), next(rows)) for name in names]
     of_pairs = [_change("exposure", pair, next(rows)) for pair in pairs]

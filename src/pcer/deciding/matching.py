@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 
 from pcer.errors import InputError
+from pcer.measuring.checks import check_release
 from pcer.measuring.checks.arrays import ReleaseArrays, is_random, stated_epsilon
-from pcer.measuring.checks.table import check_release
 from pcer.measuring.choose_attacks import Match
 from pcer.metrics import FloatArray
 from pcer.release.file import Release

@@ -27,12 +27,10 @@ from pcer.auditing.sentences.advice import advice
 from pcer.display import ShownOutlook
 from pcer.errors import InputError, PlanError
 from pcer.files import Record
-from pcer.measuring import choose_attacks, measure
+from pcer.measuring import choose_attacks, exposure
 from pcer.measuring.checks.arrays import ReleaseArrays, is_random, stated_epsilon
-from pcer.measuring.evidence import decide
-from pcer.measuring.exposure import Exposed, Pair
-from pcer.measuring.measure import Measured
-from pcer.measuring.pair_tests import attack_tests
+from pcer.measuring.evidence import attack_tests, decide
+from pcer.measuring.exposure import Exposed, Measured, Pair
 from pcer.measuring.plan import SHARPEST, Plan
 from pcer.measuring.power import (
     FEWEST_PEOPLE,
@@ -49,7 +47,7 @@ from pcer.measuring.power import (
 from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import GAP, attack_named
 from pcer.release.file import Release
-from pcer.release.panel import Panel, panels
+from pcer.release.panel import Panel, carried_costs, panels
 from pcer.release.reading import release_at
 from pcer.wording import setting_called
 
@@ -317,8 +315,10 @@ def _of_release(
 ) -> _Planned:
     """A study like an earlier one, by its strongest attack or the one that is named."""
     by_setting = panels(release)
-    plan = measure.require_available(
-        by_setting, Plan(cost=SHARPEST if cost is None else cost)
+    plan = choose_attacks.require_available(
+        by_setting,
+        carried_costs(by_setting),
+        Plan(cost=SHARPEST if cost is None else cost),
     )
     if not is_random(release):
         raise InputError(
@@ -328,7 +328,7 @@ def _of_release(
     chosen = _chosen_setting(by_setting, setting, names)
     attacks = choose_attacks.deciding_attacks(by_setting, plan)
     measured = _measured(release, plan, attacks)
-    pairs = measure.pairs_of(by_setting, plan)
+    pairs = choose_attacks.pairs_of(by_setting, plan)
     if n_settings is None:
         n_tests = _tests_of_audit(release, measured, pairs)
     else:
@@ -376,7 +376,7 @@ def _measured(
 ) -> list[list[Measured]]:
     """Every setting by each of these attacks."""
     variance_inflation = release.kept(ReleaseArrays).variance_inflation
-    by_cost = measure.measure_costs(
+    by_cost = exposure.measure_costs(
         panels(release), plan, variance_inflation=variance_inflation
     )
     return [by_cost[attack] for attack in attacks]

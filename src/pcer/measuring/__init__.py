@@ -7,7 +7,6 @@ Called by the rooms below: ``attacks`` (alarms of made-up groups), ``paper``,
 
 from __future__ import annotations
 
-from pcer.measuring.plan import Plan, Policy
-from pcer.measuring.verdict import Verdict
+from pcer.measuring.plan import Plan, Policy, Verdict
 
 __all__ = ["Plan", "Policy", "Verdict"]

@@ -1,18 +1,20 @@
-"""Which attacks decide, which are missing, and which do two releases share?
+"""Which attacks and pairs does a plan mean, which attacks are missing or shared?
 
-The audit and the planner call ``deciding_attacks`` and ``stronger_attacks``; the
+The audit and the planner ask for the plan as this release can carry it out
+(``require_available``), its pairs, the attacks that decide and stronger ones; the
 comparison of releases and the trend call ``choose_attack``. An attack decides by its
 ``strength`` in ``release/attack_kinds``; to add one: its row there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
+import numpy as np
+
 from pcer.errors import PlanError
-from pcer.measuring.evidence import Tested
-from pcer.measuring.measure import measure_panel
+from pcer.measuring.exposure import Pair, measure_panel
 from pcer.measuring.plan import SHARPEST, Plan
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import (
@@ -26,6 +28,54 @@ from pcer.release.attack_kinds import (
 from pcer.release.panel import Panel, carried_costs
 
 Match = tuple[Panel, ...]  # a setting of the old release beside one of the new
+
+
+def require_available(
+    panels: tuple[Panel, ...], carried: Sequence[str], plan: Plan
+) -> Plan:
+    """The plan, its attack by the release's name; PlanError for what is missing."""
+    first = panels[0]
+    costs = sorted({GAP.name, *carried})
+    plan = plan.model_copy(update={"cost": attack_named(plan.cost, costs)})
+    if plan.cost not in (SHARPEST, *costs):
+        kind = ATTACK_KINDS.get(plan.cost)
+        needs = ""
+        if kind is not None:
+            needs = f"; {kind.name} needs {kind.basis.format(n=kind.least_models)}"
+        raise PlanError(
+            f"cost {plan.cost!r} is not in this release; it carries "
+            f"{', '.join(costs)}{needs}."
+        )
+    if plan.benefit != "positive_rate" and first.test is None:
+        raise PlanError(
+            f"benefit {plan.benefit!r} needs confusion counts, and this release has "
+            "only rates; use positive_rate or ask the trainer for counts."
+        )
+    if plan.reference_group not in (None, *first.group_names):
+        raise PlanError(
+            f"reference group {plan.reference_group!r} is not a group of this release; "
+            f"its groups are {', '.join(first.group_names)}."
+        )
+    return plan
+
+
+def pairs_of(panels: tuple[Panel, ...], plan: Plan) -> tuple[Pair, ...]:
+    """Which groups are compared, the reference first.
+
+    The reference is the group that the plan names; else of two groups the first, as in
+    the paper, and of more the largest.
+    """
+    names = panels[0].group_names
+    if plan.reference_group is not None:
+        reference = names.index(plan.reference_group)
+    elif len(names) == 2:
+        reference = 0
+    else:
+        sizes = [panel.n_train + panel.n_test for panel in panels]
+        mean_size = np.concatenate(sizes).mean(axis=0)
+        reference = 0 if np.isnan(mean_size).any() else int(np.argmax(mean_size))
+    others = [group for group in range(len(names)) if group != reference]
+    return tuple((reference, other) for other in others)
 
 
 def deciding_attacks(panels: Sequence[Panel], plan: Plan) -> tuple[str, ...]:
@@ -78,23 +128,27 @@ def is_carried(panels: Iterable[Panel], plan: Plan, cost: AttackKind) -> bool:
     return True
 
 
-def stronger_attacks(tested: Tested) -> list[tuple[AttackKind, str | None]]:
+def stronger_attacks(
+    panels: Sequence[Panel],
+    plan: Plan,
+    deciding: Sequence[str],
+    not_computed: Mapping[str, str],
+) -> list[tuple[AttackKind, str | None]]:
     """Attacks stronger than those that decide, for which there are splits enough.
 
     Only those that more splits make possible; others need reference models. Beside each
     stands why the release has not computed it, None if it does not say.
     """
-    if tested.plan.cost != SHARPEST:
+    if plan.cost != SHARPEST:
         return []
-    n_splits = min(panel.n_splits for panel in tested.panels)
-    not_computed = tested.release.not_computed
+    n_splits = min(panel.n_splits for panel in panels)
     missing = []
     of_splits = [
         proxy for proxy in ATTACK_KINDS.values() if proxy.basis is Basis.MODELS
     ]
     for proxies in _both_kinds(of_splits):
         for proxy in proxies:
-            if proxy.name in tested.attacks:
+            if proxy.name in deciding:
                 break
             if n_splits >= proxy.least_models:
                 missing.append((proxy, not_computed.get(proxy.name)))

@@ -5,11 +5,8 @@ attack, groups and splits in both releases; ``deciding.candidates`` uses ``Contr
 
 Every change is about people like these. For the same splits, split error is estimated
 from how the changes vary over splits (Student's t). The models may memorise the same
-people or others: counts do not say which, so others are taken. `python -m
-benchmarks.alarms comparisons` counts false alarms.
-
-Symbols are those of ``variances``. Arrays are over the group, or (side, pair) over both
-groups of every pair.
+people or others: counts do not say which, so others are taken. Symbols are those of
+``variances``; arrays are over the group, or (side, pair) over both groups of a pair.
 """
 
 from __future__ import annotations
@@ -21,9 +18,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from pcer.errors import PlanError
-from pcer.measuring import exposure, measure
-from pcer.measuring.exposure import Exposed
-from pcer.measuring.measure import Measured
+from pcer.measuring import exposure
+from pcer.measuring.choose_attacks import pairs_of
+from pcer.measuring.exposure import Exposed, Measured
 from pcer.measuring.plan import Plan
 from pcer.measuring.variances import cost_in_tests, pooled_cost
 from pcer.metrics import FloatArray, IntArray, quotient
@@ -34,13 +31,6 @@ LEAST_PAIRED: Final = 8
 # What a combination of new and old takes of the old: the change, and the sum.
 CHANGE: Final = -1.0
 SUM: Final = 1.0
-
-
-class SplitParts(NamedTuple):
-    """A combination of two exposures, and the variance that splits do not show."""
-
-    per_split: FloatArray  # (split, group); one row if the error is all in ``lasting``
-    lasting: FloatArray
 
 
 @dataclass(frozen=True)
@@ -59,14 +49,12 @@ class BothExposed:
 
     def per_split_and_lasting(
         self, way: float, least: Sequence[FloatArray | float] = (0.0, 0.0)
-    ) -> SplitParts:
-        """New plus ``way`` times old, and the variance that splits do not show.
+    ) -> tuple[FloatArray, FloatArray]:
+        """New plus ``way`` times old, by split, and the variance splits do not show.
 
-        Args:
-            way: ``CHANGE`` or ``SUM``.
-            least: old and new, least exposures at which people's part is taken. Of two
-                alike, the one that came out low must not have the smaller error,
-                neither beside the other group nor beside the other release.
+        One row of all splits if their error is in that variance, too. People's part is
+        taken at no less than ``least``, of old and new: of two alike, the one that came
+        out low must not have the smaller error, beside the other group or release.
         """
         old = self.old
         new = self.new
@@ -76,9 +64,9 @@ class BothExposed:
         shared = self._shared_variance(way, old_cost, new_cost)
         if self.is_paired:
             people = old.people_part(old_cost) + new.people_part(new_cost)
-            return SplitParts(new.per_split + way * old.per_split, people + shared)
+            return new.per_split + way * old.per_split, people + shared
         variance = old.variance_at(old_cost) + new.variance_at(new_cost)
-        return SplitParts((new.value + way * old.value)[None], variance + shared)
+        return (new.value + way * old.value)[None], variance + shared
 
     def _shared_variance(
         self, way: float, old_cost: FloatArray, new_cost: FloatArray
@@ -102,10 +90,7 @@ class BothExposed:
 
 
 class Contrast(NamedTuple):
-    """A change, or a sum, with its error.
-
-    Student's t with ``freedom`` degrees; the normal where that is infinite.
-    """
+    """A change, or a sum, with its error: Student's t with ``freedom`` degrees."""
 
     value: FloatArray
     variance: FloatArray
@@ -175,19 +160,17 @@ def changed_rows(
     *,
     n_settings: int,
 ) -> ChangedRows:
-    """What changed in one setting.
+    """What changed in one setting, old and new release by the same attack.
 
-    Args:
-        measured: the setting in the old and in the new release, by the same attack.
-        common: the splits that both releases have; None where people are not the same.
-        n_settings: settings that are compared; upper bounds hold for all together.
+    ``common`` are the splits that both have, None where people are not the same; upper
+    bounds hold for all ``n_settings`` together.
     """
     before, after = measured
     old = _require_exposed("old", before)
     new = _require_exposed("new", after)
     names = before.panel.group_names
     order = np.array([after.panel.group_names.index(name) for name in names])
-    pairs = np.array(measure.pairs_of((before.panel,), Plan()), dtype=np.int64).T
+    pairs = np.array(pairs_of((before.panel,), Plan()), dtype=np.int64).T
     n_pairs = len(pairs[0])
     both = BothExposed(
         old,
@@ -240,12 +223,9 @@ def _paired(
     both: BothExposed,
     measured: Sequence[Measured],
     common: tuple[IntArray, IntArray],
-    order: IntArray,
+    order: IntArray,  # the new release's groups in the order of the old one's
 ) -> BothExposed:
-    """Exposures in the common splits; as they were where one is not known by split.
-
-    ``order`` has the new release's groups in the order of the old one's.
-    """
+    """Exposures in the common splits; as they were where one is not known by split."""
     before, after = measured
     old = before.exposed_by_split()
     new = after.exposed_by_split()
@@ -260,8 +240,7 @@ def group_rows(both: BothExposed, *, tail: float) -> Rows:
     """The change of every group's exposure.
 
     What records change about each other is not the same in two sweeps, so it counts
-    here as in the interval of one group (``MUTUAL``); a difference of groups has what
-    they do not share.
+    here as in the interval of one group (``MUTUAL``).
     """
     per_split, lasting = both.per_split_and_lasting(CHANGE)
     mutual = exposure.MUTUAL * (both.old.of_records + both.new.of_records)
@@ -304,18 +283,9 @@ def size_rows(
 
     |new| > |old| says two things: with the sign of the new, it is above the old and
     above its opposite. Both must be shown, and either sign could have come: twice the
-    larger p-value.
-
-    The bound: |new| - |old| is at most the larger of (new - t old) and (-new - t old)
-    for either sign t; the old difference's own sign is taken, and both signs are paid
-    for.
-
-    Args:
-        old: differences in the old release.
-        new: differences in the new release.
-        change: new minus old.
-        total: new plus old.
-        tail: probability with which an upper bound may fail.
+    larger p-value. The bound: |new| - |old| is at most the larger of (new - t old) and
+    (-new - t old) for either sign t; the old difference's own sign is taken, and both
+    signs are paid for. ``tail`` is the chance with which an upper bound may fail.
     """
 
     def p(sign: FloatArray, way: float) -> FloatArray:

@@ -1,95 +1,228 @@
-"""What do the p-values of an audit show together, after Holm?
+"""Do groups differ, and is anything memorised? Tests, adjusted for the whole audit.
 
-``auditing.audit`` collects every test of a release in a ``Tested``; ``decide`` adjusts
-the p-values of the attacks that decide and draws the conclusions (``Evidence``);
-``refutations`` then withdraws alarms that something else explains. The planner and the
-benchmarks call ``decide`` as well.
+``attack_tests`` makes every test of one attack, unadjusted: "is anything memorised
+about these records?" meets the luck of the split alone (``Measured.memorised_p``), "do
+the groups differ?" is about people like these (``compare_pairs``). ``decide`` adjusts
+the p-values of the attacks that decide by Holm and draws the conclusions: ``Evidence``.
+Families, each of all settings:
 
-All settings are tested at once, so that Holm sees a whole family. There are three:
-
-    detected      "is anything memorised about these records?", attacks x settings x
-                  groups
-    differences   "do the groups differ?", about people like these: exposures (attacks x
-                  settings x pairs) have ``EXPOSURE_SHARE`` of the level, ratios
-                  (settings x pairs) the rest; what one does not need goes to the other
+    detected      attacks x settings x groups
+    differences   exposures (attacks x settings x pairs) have ``EXPOSURE_SHARE`` of the
+                  level, ratios (settings x pairs) the rest; what one does not need goes
+                  to the other
     outcomes      benefits, settings x pairs
 
-Arrays are (setting, group) or (setting, pair); those of several attacks have the attack
-as first axis.
+``alarms`` does the same for many families of made-up groups (``attacks.placebo``).
+Called by ``tested``, the planner, comparisons and the benchmarks. Arrays are (setting,
+group) or (setting, pair); those of several attacks have the attack as first axis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from pcer.files import Record
-from pcer.measuring.checks.arrays import stated_epsilon
-from pcer.measuring.checks.table import DeclarationFinding
-from pcer.measuring.exposure import Pair
-from pcer.measuring.measure import Measured
-from pcer.measuring.pair_tests import AttackTests, PairDifference
+from pcer.measuring import variances
+from pcer.measuring.exposure import Exposed, Measured, Pair, measure_panel
 from pcer.measuring.plan import Plan
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.release.file import Release
 from pcer.release.panel import Panel
-from pcer.release.records import Outcome, Placebo
-from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, holm, upper_p
+from pcer.release.records import Outcome
+from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, holm, two_sided_p, upper_p
 
 Statement = Literal["exposure", "outcomes", "double", "ratio"]
 
 
-class SmallestP(NamedTuple):
-    """A release's smallest adjusted p-values; 1 where there are none."""
-
-    exposures_and_ratios: float
-    outcomes: float
+# Unadjusted tests
 
 
-class PlaceboCheck(Record):
-    """What a release says of made-up groups, for one setting, attack and pair.
+class PairDifference(NamedTuple):
+    """Second minus first group of every pair, for people like these."""
 
-    Counts are of made-up groups that raise an alarm; p-values are of permuted groups.
+    value: FloatArray
+    error: FloatArray
+    p_value: FloatArray  # adjusted for the whole audit, once that is known
+    p_alone: FloatArray  # adjusted over the attacks alone
+
+
+class PairTests(NamedTuple):
+    """Comparisons of one setting (pair), or of all (setting, pair)."""
+
+    exposure: PairDifference
+    benefit: PairDifference
+    # L = R_i c_j - R_j c_i; positive: the second group has the lower ratio R / c.
+    cross: PairDifference
+
+
+class AttackTests(NamedTuple):
+    """One attack's unadjusted tests in every setting."""
+
+    memorised_p: FloatArray  # (setting, group)
+    pairs: PairTests  # (setting, pair)
+
+
+def attack_tests(
+    measured: Sequence[Measured], pairs: tuple[Pair, ...], *, random: bool
+) -> AttackTests:
+    """Test one attack in every setting; without a random split only the benefits."""
+    tests = stacked_tests(measured, pairs)
+    memorised_p = np.stack([setting.memorised_p() for setting in measured])
+    if random:
+        return AttackTests(memorised_p, tests)
+    unknown = np.full_like(tests.cross.value, np.nan)
+    without_p = PairTests(
+        exposure=tests.exposure._replace(p_value=unknown, p_alone=unknown),
+        benefit=tests.benefit,
+        cross=tests.cross._replace(p_value=unknown, p_alone=unknown),
+    )
+    return AttackTests(np.full_like(memorised_p, np.nan), without_p)
+
+
+def stacked_tests(measured: Sequence[Measured], pairs: tuple[Pair, ...]) -> PairTests:
+    """The comparisons of all settings, arrays (setting, pair)."""
+    settings = [compare_pairs(setting, pairs) for setting in measured]
+    by_kind = zip(*settings, strict=True)
+    return PairTests(*[_stacked(kind) for kind in by_kind])
+
+
+def _stacked(settings: Sequence[PairDifference]) -> PairDifference:
+    parts = zip(*settings, strict=True)
+    return PairDifference(*[np.stack(part) for part in parts])
+
+
+def compare_pairs(measured: Measured, pairs: tuple[Pair, ...]) -> PairTests:
+    """Unadjusted comparisons of one setting: exposures, benefits, and ratios.
+
+    Ratios R / c are compared by the cross product L = R_i c_j - R_j c_i, so that
+    without memorisation L is 0 whatever the rates. Exposures are NaN where there is no
+    estimate or a group has too few records.
     """
+    groups = np.array(pairs, dtype=np.int64).T  # (side, pair)
+    benefit = measured.received.mean(axis=0)[groups]
+    benefit_variance = measured.received_variance[groups]
+    benefits = _difference(benefit[1] - benefit[0], benefit_variance.sum(axis=0))
+    if measured.exposed is None:
+        nothing = PairDifference(*np.full((4, len(pairs)), np.nan))
+        return PairTests(nothing, benefits, nothing)
 
-    n_draws: int
-    n_exposure: int | None  # made-up groups whose exposures differ
-    n_ratio: int | None
-    n_double: int | None
-    n_any: int | None  # exposure or ratio, in any setting and pair
-    exposure_p: float | None
-    exposure_p_within_labels: float | None
-    ratio_p: float | None
-    ratio_p_within_labels: float | None
+    exposed = measured.exposed.only(groups)
+    cost = exposed.value
+    cost_in_tests = variances.cost_in_tests(
+        cost, variances.pooled_cost(cost, exposed.n)
+    )
+    sides = _Sides(
+        groups=groups,
+        exposed=exposed,
+        benefit=benefit,
+        benefit_variance=benefit_variance,
+        cost_in_tests=cost_in_tests,
+        cost_variance=exposed.variance_at(cost_in_tests),
+    )
+    exposures = _difference(cost[1] - cost[0], sides.cost_variance.sum(axis=0))
+    cross = benefit[0] * cost[1] - benefit[1] * cost[0]
+    crosses = _difference(cross, _cross_variance(measured, sides))
+    enough = np.asarray(measured.has_enough_records[groups].all(axis=0))
+    return PairTests(_only(enough, exposures), benefits, _only(enough, crosses))
+
+
+class _Sides(NamedTuple):
+    """Both groups of every pair: arrays (side, pair), side 0 being the first group."""
+
+    groups: IntArray  # numbers of the groups
+    exposed: Exposed  # its value is c
+    benefit: FloatArray  # R
+    benefit_variance: FloatArray  # V(R)
+    cost_in_tests: FloatArray  # the c at which the people's part is taken
+    cost_variance: FloatArray  # V(c)
+
+
+def _cross_variance(measured: Measured, sides: _Sides) -> FloatArray:
+    """V(L) of every pair: to first order, and no less than L varies over splits.
+
+    Counts of several splits show how L varies over them; the people's part is added to
+    that, as for an exposure (``variances.at_least_spread``).
+    """
+    exposed = sides.exposed
+    closed = variances.cross_variance(
+        sides.benefit,
+        exposed.value,
+        sides.benefit_variance,
+        sides.cost_variance,
+        _covariance(sides),
+    )
+    if not exposed.is_counted or exposed.n_splits == 1:
+        return closed
+
+    cost = exposed.per_split  # (split, side, pair), and so is the benefit
+    benefit = measured.received[:, sides.groups]
+    per_split = benefit[:, 0] * cost[:, 1] - benefit[:, 1] * cost[:, 0]
+    people = variances.cross_variance(
+        sides.benefit,
+        exposed.value,
+        measured.received_lasting[sides.groups],
+        exposed.people_part(sides.cost_in_tests),
+        _people_covariance(sides),
+    )
+    return variances.at_least_spread(closed, per_split, people)
+
+
+def _covariance(sides: _Sides) -> FloatArray:
+    """Cov(R, c) of the means over S splits; NaN where it is not known.
+
+    From counts: Cov_1/S + (1 - 1/S) Cov_people, with Cov_1 that of one split. Else as
+    the release gives it, but not beyond what the variances allow.
+    """
+    exposed = sides.exposed
+    n_splits = exposed.n_splits
+    if exposed.is_counted:
+        lasting = (1 - 1 / n_splits) * _people_covariance(sides)
+        return exposed.covariance / n_splits + lasting
+    largest = np.sqrt(sides.benefit_variance * sides.cost_variance)
+    return np.clip(exposed.covariance, -largest, largest)
+
+
+def _people_covariance(sides: _Sides) -> FloatArray:
+    return variances.people_covariance(
+        sides.benefit, sides.exposed.value, sides.exposed.n
+    )
+
+
+def _difference(value: FloatArray, variance: FloatArray) -> PairDifference:
+    """Estimate over error; p is 1 where the error is 0."""
+    error = np.sqrt(np.maximum(variance, 0.0))  # rounding may leave less than 0
+    p = two_sided_p(value, error)
+    return PairDifference(value, error, p, p)
+
+
+def _only(is_known: BoolArray, difference: PairDifference) -> PairDifference:
+    return PairDifference(*[np.where(is_known, part, np.nan) for part in difference])
+
+
+# Adjusted, with conclusions
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """p-values and the conclusions from them; NaN where a test cannot be made.
 
-    Arrays are (setting, group) or (setting, pair). One or two attacks decide. Values
-    and errors are those of the first attack, and so is the ratio. Whether exposures are
-    detected, or differ, is decided by the attack with the smallest p-value. A comment
-    says over what a p-value is adjusted; those called ``alone`` are adjusted over the
+    Values and errors are those of the first attack, and so is the ratio. Whether
+    exposures are detected, or differ, is decided by the attack with the smallest
+    p-value. P-values are adjusted over their family; those called ``alone`` over the
     attacks only.
     """
 
-    cost_p: FloatArray  # attacks, settings and groups
+    cost_p: FloatArray
     cost_p_alone: FloatArray
     resolved: BoolArray
     detected_by: IntArray  # (setting, group) the attack with the smallest p-value
-    # Attacks, settings and pairs, with four fifths of the level.
     exposure: PairDifference
-    benefit: PairDifference  # settings and pairs
-    # Settings and pairs, with one fifth of the level.
+    benefit: PairDifference
     cross: PairDifference
     decided_by: IntArray  # (setting, pair) the attack with the smallest p-value
-    # (setting, pair) the group that this attack finds more exposed.
-    more_exposed: IntArray
+    more_exposed: IntArray  # (setting, pair) the group that this attack finds so
     # (attack, setting, pair) finds the same group more exposed, beyond chance.
     agree: BoolArray
     # Another attack finds the other group more exposed, beyond chance.
@@ -100,8 +233,7 @@ class Evidence:
     benefits_differ: BoolArray
     ratios_differ: BoolArray
     double_disadvantage: IntArray  # the doubly disadvantaged group, -1 for none
-    # Of "equal within the margin", settings and pairs; NaN without a margin.
-    equal_p: FloatArray
+    equal_p: FloatArray  # of "equal within the margin"; NaN without a margin
     # By setting, pair and statement: why it does not count though its p-value is small.
     reasons: Mapping[tuple[int, int, Statement], str] = field(default_factory=dict)
 
@@ -116,113 +248,16 @@ class Evidence:
         return int(np.isfinite(self.exposure.p_alone).sum())
 
     @property
-    def smallest_p(self) -> SmallestP:
-        """The smallest adjusted p-value of each family of differences."""
+    def smallest_p(self) -> tuple[float, float]:
+        """The smallest adjusted p-value of exposures and ratios, and of outcomes.
+
+        1 where there are none.
+        """
         exposures_and_ratios = (self.exposure.p_value, self.cross.p_value)
-        return SmallestP(
+        return (
             float(np.nanmin([*np.ravel(exposures_and_ratios), 1.0])),
             float(np.nanmin([*np.ravel(self.benefit.p_value), 1.0])),
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tested:
-    """A release with every test of its attacks made, before it is judged.
-
-    Where its counts contradict what it says about its splits, nothing follows from the
-    p-values.
-    """
-
-    release: Release
-    plan: Plan
-    panels: tuple[Panel, ...]
-    pairs: tuple[Pair, ...]
-    findings: Sequence[DeclarationFinding]
-    # Those that decide; people see the numbers of the first.
-    attacks: tuple[str, ...]
-    measured: Mapping[str, Sequence[Measured]]
-    tests: Mapping[str, AttackTests]
-    # The null of a setting's gap and disparity; drawn once, when asked for.
-    draw_null: Callable[[int], Any]
-
-    @property
-    def cost(self) -> str:
-        """The attack whose numbers people see."""
-        return self.attacks[0]
-
-    @property
-    def contradiction(self) -> str | None:
-        """What in the release contradicts its own counts, so that no test counts."""
-        for finding in self.findings:
-            if finding.caps_verdict:
-                return finding.sentence
-        return None
-
-    @cached_property
-    def evidence(self) -> Mapping[tuple[str, ...], Evidence]:
-        """What the deciding attacks show together, and each carried attack alone."""
-        alone = [(attack,) for attack in self.tests]
-        return {
-            attacks: self._evidence_of(attacks)
-            for attacks in dict.fromkeys((self.attacks, *alone))
-        }
-
-    def _evidence_of(self, attacks: tuple[str, ...]) -> Evidence:
-        evidence = decide(
-            [self.tests[attack] for attack in attacks],
-            self.pairs,
-            outcome=self.plan.outcome_of(self.release.subject.outcome),
-            margin=self.plan.margin,
-        )
-        if self.contradiction is None:
-            return evidence
-        return replace(
-            evidence,
-            resolved=np.zeros_like(evidence.resolved),
-            exposures_differ=np.zeros_like(evidence.exposures_differ),
-            benefits_differ=np.zeros_like(evidence.benefits_differ),
-            ratios_differ=np.zeros_like(evidence.ratios_differ),
-            double_disadvantage=np.full_like(evidence.double_disadvantage, -1),
-        )
-
-    def placebo(self, setting: int, attack: str, pair: int) -> PlaceboCheck | None:
-        """What the release says of made-up groups for a setting, attack and pair."""
-        panel = self.panels[setting]
-        key = (panel.model, stated_epsilon(panel), attack)
-        names = {panel.group_names[group] for group in self.pairs[pair]}
-        for row in self.release.placebo:
-            is_same = (row.model, row.epsilon, row.proxy) == key
-            if is_same and set(row.groups) == names:
-                return _placebo_check(row, self.plan)
-        return None
-
-
-def _placebo_check(row: Placebo, plan: Plan) -> PlaceboCheck:
-    """A release's row; without ratios where the plan has another benefit."""
-    exposures_alone = PlaceboCheck(
-        n_draws=row.n_draws,
-        n_exposure=row.n_exposure,
-        n_ratio=None,
-        n_double=None,
-        n_any=None,
-        exposure_p=row.exposure_p_value,
-        exposure_p_within_labels=row.exposure_p_value_within_labels,
-        ratio_p=None,
-        ratio_p_within_labels=None,
-    )
-    # Ratios and double disadvantages were tried with the positive rate only.
-    if plan.benefit != "positive_rate":
-        return exposures_alone
-    n_ratio = row.n_shown if row.n_ratio is None else row.n_ratio
-    return exposures_alone.model_copy(
-        update={
-            "n_ratio": n_ratio,
-            "n_double": row.n_double,
-            "n_any": row.n_any,
-            "ratio_p": row.p_value,
-            "ratio_p_within_labels": row.p_value_within_labels,
-        }
-    )
 
 
 def decide(
@@ -236,32 +271,27 @@ def decide(
 
     Groups differ in exposure where the difference is beyond chance and the more exposed
     group is detected; in their ratio where either group is detected. Double
-    disadvantage is the same group in both, exposure and outcome: its p-value is the
-    larger of the two, or 1 where they name different groups.
-
-    Args:
-        attacks: one or two, the first being the one whose numbers people see.
-        pairs: groups as numbers, the reference first.
-        outcome: whether more of the benefit is good or bad for people.
-        margin: difference of exposures up to which groups count as equal.
+    disadvantage is the same group in both, exposure and outcome. Of ``attacks``, one or
+    two, people see the numbers of the first; ``pairs`` have the reference first. Groups
+    count as equal up to ``margin``.
     """
     main = attacks[0].pairs
     memorised_p = np.stack([attack.memorised_p for attack in attacks])
     detection = _smallest_p(holm(memorised_p), memorised_p)
     resolved = detection.p_value <= SIGNIFICANCE
     differences = _differences(attacks)
-    smallest = differences.exposure
     exposure = main.exposure._replace(
-        p_value=smallest.p_value, p_alone=smallest.p_alone
+        p_value=differences.exposure.p_value, p_alone=differences.exposure.p_alone
     )
     benefit = main.benefit._replace(p_value=holm(main.benefit.p_alone))
-    double = _double(differences, benefit, outcome)
+    worse = benefit.value if outcome == "harm" else -benefit.value
+    is_same_group = differences.sign * worse > 0
+    double_p = _larger_p(exposure.p_value, benefit.p_value, is_same_group)
 
     first, second = np.array(pairs, dtype=np.int64).T
     more_exposed = np.where(differences.sign > 0, second, first)
     is_detected = np.take_along_axis(resolved, more_exposed, axis=1)
-    is_either_detected = resolved[:, first] | resolved[:, second]
-    is_double = (double.p_value <= SIGNIFICANCE) & is_detected
+    is_double = (double_p <= SIGNIFICANCE) & is_detected
     return Evidence(
         cost_p=detection.p_value,
         cost_p_alone=detection.p_alone,
@@ -270,15 +300,16 @@ def decide(
         exposure=exposure,
         benefit=benefit,
         cross=main.cross._replace(p_value=differences.ratio_p),
-        decided_by=smallest.attack,
+        decided_by=differences.exposure.attack,
         more_exposed=more_exposed,
         agree=differences.agree,
         contradicted=differences.contradicted,
-        double_p=double.p_value,
-        double_p_alone=double.p_alone,
+        double_p=double_p,
+        double_p_alone=_larger_p(exposure.p_alone, benefit.p_alone, is_same_group),
         exposures_differ=(exposure.p_value <= SIGNIFICANCE) & is_detected,
         benefits_differ=benefit.p_value <= SIGNIFICANCE,
-        ratios_differ=(differences.ratio_p <= SIGNIFICANCE) & is_either_detected,
+        ratios_differ=(differences.ratio_p <= SIGNIFICANCE)
+        & (resolved[:, first] | resolved[:, second]),
         double_disadvantage=np.where(is_double, more_exposed, -1),
         equal_p=_equal_p(exposure, margin),
     )
@@ -344,23 +375,12 @@ def _differences(attacks: Sequence[AttackTests]) -> _Differences:
     )
 
 
-class _Double(NamedTuple):
-    """Whether the more exposed group is worse served, too; arrays (setting, pair)."""
-
-    p_value: FloatArray
-    p_alone: FloatArray
-
-
-def _double(
-    differences: _Differences, benefit: PairDifference, outcome: Outcome
-) -> _Double:
-    """The larger p-value of both answers; 1 where they name different groups."""
-    worse = benefit.value if outcome == "harm" else -benefit.value
-    at_least = np.where(differences.sign * worse > 0, 0.0, 1.0)
-    exposure = differences.exposure
-    adjusted = np.maximum(exposure.p_value, benefit.p_value)
-    alone = np.maximum(exposure.p_alone, benefit.p_alone)
-    return _Double(np.maximum(adjusted, at_least), np.maximum(alone, at_least))
+def _larger_p(
+    exposure_p: FloatArray, benefit_p: FloatArray, is_same_group: BoolArray
+) -> FloatArray:
+    """The larger p-value; 1 where both answers name different groups."""
+    at_least = np.where(is_same_group, 0.0, 1.0)
+    return np.maximum(np.maximum(exposure_p, benefit_p), at_least)
 
 
 def _weights(p_values: FloatArray, share: float) -> FloatArray:
@@ -370,11 +390,105 @@ def _weights(p_values: FloatArray, share: float) -> FloatArray:
 
 
 def _equal_p(exposure: PairDifference, margin: float | None) -> FloatArray:
-    """Two one-sided tests of |difference| < margin, after Holm; NaN without a margin.
-
-    Nothing is shown where nothing varied.
-    """
+    """Two one-sided tests of |difference| < margin, after Holm; NaN without."""
     if margin is None:
         return np.full_like(exposure.value, np.nan)
     p = upper_p(margin - np.abs(exposure.value), exposure.error)
     return holm(np.where(np.isfinite(exposure.p_alone), p, np.nan))
+
+
+# Alarms of many families
+
+
+class Alarms(NamedTuple):
+    """What would be said about pairs: arrays (setting, pair)."""
+
+    exposures_differ: BoolArray
+    benefits_differ: BoolArray
+    ratios_differ: BoolArray
+    double_disadvantage: IntArray  # the doubly disadvantaged group, -1 for none
+
+
+def alarms(  # noqa: PLR0913 # front door of the room
+    panels: Sequence[Panel],
+    pairs: tuple[Pair, ...],
+    plan: Plan,
+    *,
+    cost: str,
+    outcome: Outcome,
+    n_families: int = 1,
+    variance_inflation: FloatArray | None = None,
+) -> Alarms:
+    """What audits of many families of pairs would say by one attack: fast.
+
+    ``pairs`` are of all families, in blocks of equal size, each of which is audited
+    alone; ``variance_inflation`` is as in ``measure_panel``.
+    """
+    outcome = plan.outcome_of(outcome)
+    measured = [
+        measure_panel(panel, plan, cost, variance_inflation=variance_inflation)
+        for panel in panels
+    ]
+    tests = stacked_tests(measured, pairs)
+    shape = tests.cross.value.shape
+    none = np.zeros(shape, dtype=np.bool_)
+    raised = Alarms(none, none.copy(), none.copy(), np.full(shape, -1))
+    n_pairs = len(pairs) // n_families
+    starts = range(0, len(pairs), n_pairs)
+    families = [slice(start, start + n_pairs) for start in starts]
+    for family in families:
+        benefit_p = tests.benefit.p_alone[:, family]
+        raised.benefits_differ[:, family] = holm(benefit_p) <= SIGNIFICANCE
+    for number in np.flatnonzero(_may_alarm(tests, n_families)):
+        family = families[number]
+        family_pairs = np.array(pairs[family])
+        found = _family_alarms(
+            measured, _pairs_of(tests, family), family_pairs, outcome
+        )
+        raised.exposures_differ[:, family] = found.exposures_differ
+        raised.ratios_differ[:, family] = found.ratios_differ
+        raised.double_disadvantage[:, family] = found.double_disadvantage
+    return raised
+
+
+def _may_alarm(tests: PairTests, n_families: int) -> BoolArray:
+    """Families (family,) in which some exposure or ratio passes Bonferroni.
+
+    The others say nothing, so their exact p-values of memorisation, which take long,
+    are not needed.
+    """
+    n_settings = len(tests.cross.value)
+    may_alarm = np.zeros(n_families, dtype=np.bool_)
+    for kind in (tests.exposure, tests.cross):
+        p = kind.p_alone.reshape(n_settings, n_families, -1)
+        n_tests = np.maximum(np.isfinite(p).sum(axis=(0, 2)), 1)
+        may_alarm |= (p <= (SIGNIFICANCE / n_tests)[:, None]).any(axis=(0, 2))
+    return may_alarm
+
+
+def _pairs_of(tests: PairTests, family: slice) -> PairTests:
+    kinds = []
+    for kind in tests:
+        kinds.append(PairDifference(*[part[:, family] for part in kind]))
+    return PairTests(*kinds)
+
+
+def _family_alarms(
+    measured: Sequence[Measured],
+    tests: PairTests,
+    pairs: IntArray,
+    outcome: Outcome,
+) -> Alarms:
+    """The alarms of one family: only its own groups, (pair, side), are tested."""
+    groups, numbers = np.unique(pairs, return_inverse=True)
+    memorised_p = np.stack([setting.memorised_p(groups) for setting in measured])
+    renumbered = tuple((int(i), int(j)) for i, j in numbers.reshape(-1, 2))
+    found = decide([AttackTests(memorised_p, tests)], renumbered, outcome=outcome)
+    return Alarms(
+        exposures_differ=found.exposures_differ,
+        benefits_differ=found.benefits_differ,
+        ratios_differ=found.ratios_differ,
+        double_disadvantage=np.where(
+            found.double_disadvantage >= 0, groups[found.double_disadvantage], -1
+        ),
+    )

@@ -1,6 +1,6 @@
 """Is anything memorised about these records? The exact Mantel-Haenszel test.
 
-Called by ``measure`` (p-values of the gap), by ``hypergeometric`` (chances of counts)
+Called by ``exposure`` (p-values of the gap), by ``hypergeometric`` (chances of counts)
 and by the checks (``dispersion``).
 
 If nothing was memorised and the split was random, membership is exchangeable among a
@@ -80,17 +80,13 @@ class Strata(NamedTuple):
 class Memorised(NamedTuple):
     """The test of each group; arrays over the group."""
 
-    # P(U >= u); NaN where U cannot vary, so that nothing can be resolved.
-    p_value: FloatArray
+    p_value: FloatArray  # P(U >= u); NaN where U cannot vary
     excess: FloatArray  # hits beyond what the splits alone would give
     variance: FloatArray  # of U
 
 
 class Dispersion(NamedTuple):
-    """Spread of the accuracy difference over splits, against that of random splits.
-
-    Arrays are over the group; p-values are NaN where nothing can vary.
-    """
+    """Spread (group,) of the accuracy difference over splits; p is NaN without any."""
 
     statistic: FloatArray  # near S - 1 where S splits are random
     p_value: FloatArray  # of so large a spread
@@ -98,9 +94,7 @@ class Dispersion(NamedTuple):
 
 
 def lowest_seeds(split: IntArray) -> IntArray:
-    """The run that represents each split: the first by seed.
-
-    All runs of a split share its luck.
+    """The run that represents each split, whose luck all of its runs share: the first.
 
     >>> lowest_seeds(np.array([0, 0, 1, 0, 2]))
     array([0, 2, 4])
@@ -136,10 +130,9 @@ def memorised(strata: Strata) -> Memorised:
 def _normal_tails(
     excess: FloatArray, variance: FloatArray, third: FloatArray
 ) -> FloatArray:
-    """P(U >= u) by a normal, half a count off for continuity.
+    """P(U >= u) by a normal, half a count off, less its skewness (Cornish-Fisher).
 
-    Skewness is taken out by the first Cornish-Fisher term. It is at most 1/deviation:
-    beyond a deviation of 100 the tail is right to 1 % down to 1e-9.
+    Skewness is at most 1/deviation: from 100 on the tail is right to 1 % down to 1e-9.
     """
     from scipy.special import ndtr
 
@@ -173,11 +166,10 @@ def _reach(variance: FloatArray) -> FloatArray:
 def _exact_tails(strata: Strata) -> FloatArray:
     """P(U >= u) of each group from its strata, arrays (stratum, group).
 
-    U is a sum of independent counts, so its transform is the product of theirs
-    (characteristic functions); the inverse transform gives its probabilities. Counts
-    are relative to each stratum's mode, so that large ones lose no digit. The grid is
-    circular and as wide as the widest U's distribution; all that is cut off is added to
-    p.
+    The transform of a sum is the product of transforms (characteristic functions); the
+    inverse gives its probabilities. Counts are relative to each stratum's mode, so that
+    large ones lose no digit. The grid is circular and as wide as the widest U's
+    distribution; all that is cut off is added to p.
     """
     mode = _modes(strata)
     variance = strata.variance.sum(axis=0)
@@ -208,10 +200,7 @@ def _modes(strata: Strata) -> FloatArray:
 
 
 def _n_frequencies(smallest_variance: float, n_points: int) -> int:
-    """How many frequencies matter: at angle a, U has at most e^(-variance (1 - cos a)).
-
-    Those below e^-x are left out, x being ``TAIL_EXPONENT``.
-    """
+    """At angle a, U has at most e^(-variance (1 - cos a)): how many angles count."""
     half = n_points // 2
     if smallest_variance <= TAIL_EXPONENT / 2:
         return half + 1
@@ -222,10 +211,10 @@ def _n_frequencies(smallest_variance: float, n_points: int) -> int:
 def _transform(
     mass: FloatArray, *, n_points: int, n_frequencies: int
 ) -> npt.NDArray[np.complex128]:
-    """Transform of U (group, frequency) from the counts of its strata.
+    """Transform of U: sum over j of mass(j) e^(-2 pi i j f / n_points).
 
-    Sum over counts j of mass(j) e^(-2 pi i j f / n_points), multiplied over strata.
-    ``mass`` is (stratum, group, count), the modes in the middle.
+    (group, frequency), multiplied over strata. ``mass`` is (stratum, group, count),
+    modes in the middle.
     """
     width = mass.shape[-1] // 2
     turns = np.outer(np.arange(-width, width + 1), np.arange(n_frequencies)) % n_points
@@ -236,13 +225,11 @@ def _transform(
 
 
 def _mass_functions(strata: Strata, mode: FloatArray) -> FloatArray:
-    """Probabilities of the hits from mode - reach to mode + reach.
+    """Probabilities (stratum, group, count) of the hits, mode - reach to mode + reach.
 
-    (stratum, group, count). By the ratio of neighbours, outwards from the mode,
+    By the ratio of neighbours, outwards from the mode,
 
-        p(h + 1) / p(h) = (k - h) (t - h) / ((h + 1) (n - k - t + h + 1)),
-
-    which is 0 at the ends of the support.
+        p(h + 1) / p(h) = (k - h) (t - h) / ((h + 1) (n - k - t + h + 1)).
     """
     total, trained, correct, _ = strata
     rest = total - correct - trained + mode  # wrong records that were not trained on
@@ -269,9 +256,9 @@ def hidden_cost_limit(strata: Strata, *, confidence_level: float = 0.95) -> Floa
     Where all records of a label are right, exposure needs wrong ones out of training;
     where all are wrong, right ones in training. None was seen among n' such records.
     With m the smallest over splits and labels of n' over the label's share of the
-    group, the weighted mean of both is at most 1 - (1 - level)^(1/m), about 3/m: the
-    product of (1 - rate)^n' is then at least 1 - level, and a geometric mean never
-    exceeds the arithmetic one. Proved for independent people.
+    group, the weighted mean of both is at most 1 - (1 - level)^(1/m), about 3/m. Proved
+    for independent people: the product of (1 - rate)^n' is at least 1 - level, and a
+    geometric mean never exceeds the arithmetic one.
     """
     all_right = strata.correct == strata.total
     all_wrong = strata.correct == 0
@@ -363,9 +350,8 @@ def _differences(strata: Strata) -> _Differences:
 def _stretch(differences: _Differences) -> FloatArray:
     """Variance of the sum of squares about the mean, over that of S - 1 normal ones.
 
-    In units of mean v: 2 [(1 - 2/S) sum v^2 + (mean v)^2] from the variances, plus
-    (1 - 1/S)^2 sum k4 from the fourth cumulants, which few errors make large (each at
-    most the variance of the hits: k4 <= v per_hit^2); over 2 (S - 1).
+    In units of mean v: 2 [(1 - 2/S) sum v^2 + (mean v)^2] plus (1 - 1/S)^2 sum k4, with
+    the fourth cumulant k4 <= v per_hit^2, which few errors make large; over 2 (S - 1).
     """
     v = differences.v
     n_splits = len(v)

@@ -1,8 +1,8 @@
-"""What is one attack's exposure in one setting, with the errors that tests need?
+"""What are exposure and benefit of one setting by one attack, and with which errors?
 
-``measure.measure_panel`` calls ``measure_exposure``, which makes an ``Exposed`` from
-one of three sources; ``pair_tests`` and ``contrasts`` compare these. Below ``_Source``
-stands one function for each source. Symbols are those of ``variances``.
+From one setting's panel and the plan to a ``Measured``: ``measure_panel``, and of every
+attack ``measure_costs``. Called by the audit, the planner, comparisons and the checks.
+What tests need of an exposure is an ``Exposed``, made from one of three sources:
 
     from counts      the gap: the luck of the split is known, and so is what people add
                      at most
@@ -10,12 +10,12 @@ stands one function for each source. Symbols are those of ``variances``.
     of every run     AUC, threshold: their error is about these records
 
 To add a source: a function that returns a ``_Source`` or the reason why there is none,
-and a line in ``measure_exposure``.
+and a line in ``_exposed``. Symbols are those of ``variances``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -24,13 +24,16 @@ import numpy as np
 
 from pcer import metrics
 from pcer.measuring import exact, variances
-from pcer.measuring.exact import Strata
+from pcer.measuring.exact import SMALLEST_P, Strata
 from pcer.measuring.plan import Plan
 from pcer.metrics import BoolArray, FloatArray, IntArray
 from pcer.release import attack_kinds
-from pcer.release.attack_kinds import AttackKind
-from pcer.release.panel import Panel
+from pcer.release.attack_kinds import GAP, AttackKind, attack_kind
+from pcer.release.panel import Panel, carried_costs
+from pcer.statistics import upper_p
 
+# Records of a group from which on an attack over all models says something about it.
+LEAST_RECORDS = 50
 Pair = tuple[int, int]
 NO_SIZES = "group sizes (n) are not in the release"
 LIMIT_STEPS = 8  # after which a bound and its error agree to a hundredth of the error
@@ -45,10 +48,7 @@ PeoplePart: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 def _auc_part(advantage: FloatArray, n: FloatArray) -> FloatArray:
-    """P = 2a (1 - 2a) / N of a = AUC - 1/2.
-
-    A record counts twice in an AUC, as a member and among the others.
-    """
+    """P = 2a (1 - 2a) / N of a = AUC - 1/2: a record counts twice in an AUC."""
     return variances.people_part(2 * advantage, n)
 
 
@@ -114,10 +114,10 @@ class Exposed:
         self, cost: FloatArray, *, more: FloatArray | float = 0.0
     ) -> FloatArray:
         """V(c) of the value with P taken at some exposure, and ``more`` added to w."""
-        one_split = self.one_split + more
-        people = self.people_part(cost)
         return variances.cost_variance(
-            self.per_split, one_split=one_split, people=people
+            self.per_split,
+            one_split=self.one_split + more,
+            people=self.people_part(cost),
         )
 
     def limit(self, *, z: float) -> FloatArray:
@@ -164,11 +164,7 @@ class Benefit(NamedTuple):
 
 
 def benefit_of(panel: Panel, plan: Plan) -> Benefit:
-    """The plan's benefit, and the records that it is a share of.
-
-    Where the training part is not given, the test part is all: benefits need nothing
-    else.
-    """
+    """The plan's benefit; without a training part, the test part is all there is."""
     train = panel.train
     test = panel.test
     if test is None or train is None or plan.benefit == "positive_rate":
@@ -213,6 +209,211 @@ def by_split(values: FloatArray, split: IntArray) -> FloatArray:
     return np.asarray(sums / runs)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """One setting and one attack as arrays; what is not released is NaN or None.
+
+    Of ``received`` a NaN of one group makes all of it NaN.
+    """
+
+    panel: Panel
+    proxy: AttackKind
+    floor: float  # the plan's, or the attack's own where that is larger
+    benefit: FloatArray  # (seed, group)
+    cost: FloatArray  # (seed, group) signed; NaN where not released
+    is_pooled: bool  # the cost is one number for all seeds, with no spread over them
+    # Of the gap, of each split's first run; None where something is withheld.
+    strata: Strata | None
+    # (group,) by how much clumps of records multiply a variance
+    variance_inflation: FloatArray
+    received: FloatArray  # (split, group) benefit
+    received_variance: FloatArray  # (group,) of the mean benefit, for people like these
+    # (group,) the part of it that no number of splits lowers.
+    received_lasting: FloatArray
+    exposed: Exposed | None
+    has_enough_records: BoolArray  # (group,) whether they suffice for this attack
+    reason: str | None  # why there is no estimate
+
+    def below_floor(self, pairs: Sequence[Pair]) -> BoolArray:
+        """(pair,) whether both exposures are below the floor; False if not known."""
+        if self.exposed is None:
+            return np.zeros(len(pairs), dtype=np.bool_)
+        is_below = self.exposed.value < self.floor
+        return np.asarray(is_below[np.array(pairs, dtype=np.int64)].all(axis=1))
+
+    def exposed_by_split(self) -> Exposed | None:
+        """Exposure split by split, with people's part of its error alone.
+
+        None if it is not released so. Records make LiRA's error V over M models:
+        V = P + (D - P) / M, thus P = (V - D / M) M / (M - 1). P is what people add; D
+        is the variance by records in one model, the rest of which the spread over
+        splits shows. For attacks that do not calibrate, that spread misses what
+        records change about each other (``MUTUAL``).
+        """
+        exposed = self.exposed
+        panel = self.panel
+        runs = panel.shadowed.get(self.proxy.name)
+        if exposed is None or exposed.n_splits == panel.n_splits:
+            return exposed
+        if runs is None:
+            return None
+
+        n_models = len(runs.value)
+        one_model = (runs.standard_error**2).mean(axis=0) * self.variance_inflation
+        lasting = np.maximum(exposed.of_records - one_model / n_models, 0.0)
+        people = lasting * n_models / (n_models - 1)
+        is_same = np.isclose(runs.value.mean(axis=0), exposed.value)
+        is_known = is_same & np.isfinite(people)
+        if not (is_known | ~self.has_enough_records).all():
+            return None
+        mutual = 1 + (MUTUAL - 1) * panel.pooled[self.proxy.name].separation
+        return replace(
+            exposed,
+            per_split=by_split(runs.value, panel.split),
+            one_split=mutual * people,
+            of_records=people,
+        )
+
+    def memorised_p(self, groups: IntArray | None = None) -> FloatArray:
+        """Unadjusted p-values of "is anything memorised about these records?".
+
+        NaN where it is not known. Of counts by the exact test; where records come in
+        clumps by the normal of its excess, whose variance the clumps multiply.
+        """
+        chosen = np.arange(len(self.has_enough_records)) if groups is None else groups
+        if self.exposed is None:
+            return np.full(len(chosen), np.nan)
+        if self.strata is None:
+            null = self.exposed.null_variance[chosen]
+            normal_p = upper_p(self.exposed.value[chosen], np.sqrt(null))
+            p = np.where(null > 0, np.maximum(normal_p, SMALLEST_P), np.nan)
+        else:
+            parts = [part[..., chosen] for part in self.strata]
+            memorised = exact.memorised(Strata(*parts))
+            variance_inflation = self.variance_inflation[chosen]
+            error = np.sqrt(memorised.variance * variance_inflation)
+            normal_p = upper_p(memorised.excess, error)
+            is_exact = np.isnan(memorised.p_value) | (variance_inflation == 1.0)
+            clumped_p = np.maximum(normal_p, SMALLEST_P)
+            p = np.where(is_exact, memorised.p_value, clumped_p)
+        return np.where(self.has_enough_records[chosen], p, np.nan)
+
+    def upper_limit(self, *, level: float, n_limits: int) -> FloatArray:
+        """Most that each group's exposure can be, all limits together at this level."""
+        if self.exposed is None:
+            return np.full(len(self.has_enough_records), np.nan)
+        z = variances.bonferroni_z(n_limits=n_limits, confidence_level=level)
+        limit = self.exposed.limit(z=z)
+        if self.strata is not None:  # where nothing can vary: at least what could hide
+            one_level = 1 - (1 - level) / n_limits
+            hidden = exact.hidden_cost_limit(self.strata, confidence_level=one_level)
+            limit = np.fmax(limit, hidden)
+        return np.minimum(limit, self.proxy.scale.largest)
+
+
+def measure_panel(
+    panel: Panel, plan: Plan, cost: str, *, variance_inflation: FloatArray | None = None
+) -> Measured:
+    """Compute one attack's exposure of one setting, and the plan's benefit.
+
+    ``variance_inflation`` (group,) says by how much clumps of records multiply a
+    variance; None: not at all.
+    """
+    proxy = attack_kind(cost)
+    if variance_inflation is None:
+        variance_inflation = np.ones(len(panel.group_names))
+    enough = _has_enough_records(panel, cost)
+    benefit = benefit_of(panel, plan)
+    received = _received(panel, benefit, variance_inflation)
+    cost_by_seed, is_pooled = _costs(panel, proxy)
+    exposed, reason = _exposed(panel, plan, proxy, variance_inflation, enough)
+    return Measured(
+        panel=panel,
+        proxy=proxy,
+        floor=max(plan.floor, proxy.floor),
+        benefit=benefit.rate,
+        cost=cost_by_seed,
+        is_pooled=is_pooled,
+        strata=_strata_of_splits(panel) if proxy is GAP else None,
+        variance_inflation=variance_inflation,
+        received=received.per_split,
+        received_variance=received.variance,
+        received_lasting=received.lasting,
+        exposed=exposed,
+        has_enough_records=enough,
+        reason=reason,
+    )
+
+
+def _has_enough_records(panel: Panel, cost: str) -> BoolArray:
+    """(group,) whether an attack over all models has enough; True for all others."""
+    if cost not in panel.pooled:
+        return np.ones(len(panel.group_names), dtype=np.bool_)
+    stated = panel.pooled[cost].n_records
+    n_records = np.where(np.isnan(stated), panel.mean_n, stated)
+    return np.asarray(~(n_records < LEAST_RECORDS))
+
+
+class _Received(NamedTuple):
+    """A benefit with its errors; all NaN where it is not given for some group."""
+
+    per_split: FloatArray
+    variance: FloatArray
+    lasting: FloatArray
+
+
+def _received(
+    panel: Panel, benefit: Benefit, variance_inflation: FloatArray
+) -> _Received:
+    n = benefit.n.mean(axis=0) / variance_inflation
+    n_test = benefit.n_test.mean(axis=0) / variance_inflation
+    per_split = by_split(benefit.rate, panel.split)
+    is_given = np.isfinite(per_split).all() and np.isfinite(n).all()
+    if not (is_given and (n_test > 0).all()):
+        per_split = per_split * np.nan
+        n = n_test = n * np.nan
+    rate = per_split.mean(axis=0)
+    variance = variances.benefit_variance(
+        rate, n=n, n_test=n_test, n_splits=len(per_split)
+    )
+    return _Received(per_split, variance, variances.rate_variance(rate, n))
+
+
+def _costs(panel: Panel, proxy: AttackKind) -> tuple[FloatArray, bool]:
+    """Exposure (seed, group), NaN where not given; whether it is one for all seeds."""
+    if proxy is GAP:
+        gap = metrics.accuracy_difference(panel.train_accuracy, panel.test_accuracy)
+        return gap, False
+    values = np.full(panel.train_accuracy.shape, np.nan)
+    if proxy.name in panel.exposure:
+        values = panel.exposure[proxy.name].value
+    if proxy.name in panel.pooled and not np.isfinite(values).all():
+        pooled = panel.pooled[proxy.name].value
+        return np.broadcast_to(pooled, values.shape), True
+    return values, False
+
+
+def _strata_of_splits(panel: Panel) -> Strata | None:
+    """The strata of each split's first run; None where something is withheld."""
+    runs = exact.lowest_seeds(panel.split)
+    parts = [part[:, runs] for part in strata_of(panel)]
+    is_complete = all(np.isfinite(part).all() for part in parts)
+    return Strata(*parts) if is_complete else None
+
+
+def measure_costs(
+    panels: Sequence[Panel], plan: Plan, *, variance_inflation: FloatArray | None = None
+) -> dict[str, list[Measured]]:
+    """Every attack that the release has, by name: one entry per setting."""
+    measured = {}
+    for cost in dict.fromkeys([GAP.name, *carried_costs(panels)]):
+        measured[cost] = [
+            measure_panel(panel, plan, cost, variance_inflation=variance_inflation)
+            for panel in panels
+        ]
+    return measured
+
+
 class _Source(NamedTuple):
     """What an attack's numbers give for an ``Exposed``, whose names these are."""
 
@@ -224,7 +425,7 @@ class _Source(NamedTuple):
     of_records: FloatArray
 
 
-def measure_exposure(
+def _exposed(
     panel: Panel,
     plan: Plan,
     proxy: AttackKind,
@@ -233,15 +434,10 @@ def measure_exposure(
 ) -> tuple[Exposed | None, str | None]:
     """What the tests of an attack need, or why there are none.
 
-    Args:
-        panel: one setting of a release.
-        plan: names the benefit, whose covariance with the exposure is needed.
-        proxy: the attack.
-        variance_inflation: (group,) by how much clumps of records multiply a variance.
-        enough: (group,) whether its records suffice; others may lack numbers.
+    Groups without ``enough`` records may lack numbers.
     """
     name = proxy.name
-    if proxy.is_from_counts:
+    if proxy is GAP:
         source = _from_counts(panel, plan, variance_inflation)
     elif name in panel.pooled:
         source = _over_all_models(panel, plan, name, variance_inflation)
@@ -260,7 +456,7 @@ def measure_exposure(
         n_test=panel.n_test.mean(axis=0) / variance_inflation,
         people=source.people,
         covariance=source.covariance,
-        is_counted=proxy.is_from_counts,
+        is_counted=proxy is GAP,
         of_records=source.of_records,
     )
     if not (np.isfinite(exposed.value + exposed.one_split) | ~enough).all():
@@ -312,8 +508,8 @@ def _over_all_models(
 ) -> _Source:
     """A value over all models, with the error that the release gives.
 
-    Its error is at least what records alone make of it, and, as far as groups do not
-    share that (``separation``), what records change about each other.
+    At least what records alone make of it, and, as far as groups do not share that
+    (``separation``), what records change about each other.
     """
     pooled = panel.pooled[name]
     of_records = pooled.null_error**2 * variance_inflation

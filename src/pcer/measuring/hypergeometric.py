@@ -3,13 +3,10 @@
 Called by the checks of declarations (``checks.chance``, ``checks.arrays``).
 
 A split that draws its training records at random gives every cell (group by label) a
-hypergeometric share of them; balanced on something, it does so within each stratum.
-Splits of one data set share its records, but are drawn separately: given the totals
-they are independent. The folds of a cross-validation are not, so what needs
-independence leaves them out.
-
-Tables are (split, group, label). A *stratum* is what a split is balanced on, and its
-*cells* are what chance divides the stratum's training records among.
+hypergeometric share of them; balanced on something, within each stratum of that. Given
+the totals, splits are independent; the folds of a cross-validation are not, so what
+needs independence leaves them out. Tables are (split, group, label); a *stratum* is
+what a split is balanced on, its *cells* what chance divides the stratum among.
 """
 
 from __future__ import annotations
@@ -90,10 +87,9 @@ def n_fold_sets(counts: SplitCounts) -> int:
 
 
 def upper_tails(strata: Strata, variance_inflation: FloatArray) -> FloatArray:
-    """Chance (group,) of so many hits, or more, by a random split.
+    """Chance (group,) of so many hits, or more; NaN where nothing can vary.
 
-    NaN where nothing can vary. Exact; of clumps by a normal, half a count off for
-    continuity.
+    Exact; of clumps by a normal, half a count off for continuity.
     """
     memorised = exact.memorised(strata)
     error = np.sqrt(memorised.variance * variance_inflation)
@@ -118,11 +114,6 @@ def label_chances(
     is tested instead; a third group is then needed to tell one group from the other, so
     of two only the first is tested. That is also the test of groups in all records, as
     of one label.
-
-    Args:
-        counts: of every split.
-        strata: what splits are balanced on.
-        variance_inflation: (group,) by how much clumps of records multiply a variance.
     """
     by_label = strata == "label"
     axis = 1 if by_label else 2
@@ -151,8 +142,6 @@ def combine(chances: FloatArray, *, independent: bool) -> float:
     """One p-value of several: n times the smallest (Bonferroni).
 
     If they are independent, twice the smaller of that and Fisher's, of their product.
-    Exact chances of counts are never too small, so both are valid however small the
-    groups.
     """
     from scipy.special import gammaincc
 
@@ -167,35 +156,16 @@ def combine(chances: FloatArray, *, independent: bool) -> float:
 # Balance
 
 
-class _Drawn(NamedTuple):
-    """What each stratum of a split trains on, and all of them together."""
-
-    size: FloatArray  # (split, stratum) records
-    drawn: FloatArray  # (split, stratum) of them in training
-    n: FloatArray  # (split, 1) records of all strata
-    trained: FloatArray  # (split, 1) of them in training
-
-
-def _drawn_of(counts: SplitCounts, strata: StratifiedBy) -> _Drawn:
+def _drawn_of(counts: SplitCounts, strata: StratifiedBy) -> tuple[FloatArray, ...]:
+    """Records (split, stratum) and those in training; the same of all strata."""
     size = by_stratum(counts.total, strata).sum(axis=2)
     drawn = by_stratum(counts.train, strata).sum(axis=2)
-    return _Drawn(
-        size=size,
-        drawn=drawn,
-        n=size.sum(axis=1, keepdims=True),
-        trained=drawn.sum(axis=1, keepdims=True),
-    )
+    n = size.sum(axis=1, keepdims=True)
+    return size, drawn, n, drawn.sum(axis=1, keepdims=True)
 
 
-class Misses(NamedTuple):
-    """Records by which strata miss the training share of all, (split, stratum)."""
-
-    missed: FloatArray
-    allowed: FloatArray  # of a split that is balanced
-
-
-def misses(counts: SplitCounts, strata: StratifiedBy) -> Misses:
-    """How far each stratum of each split is from balance.
+def misses(counts: SplitCounts, strata: StratifiedBy) -> tuple[FloatArray, FloatArray]:
+    """By how much each stratum (split, stratum) misses balance, and what is allowed.
 
     The training share of all asks for trained size / n records of a stratum; allowed is
     a rounding, or ``CLEARLY_FREE`` of a random split's deviation.
@@ -206,19 +176,20 @@ def misses(counts: SplitCounts, strata: StratifiedBy) -> Misses:
         trained * share * (1 - share) * (n - trained) / np.maximum(n - 1, 1)
     )
     allowed = np.maximum(ROUNDING, CLEARLY_FREE * spread)
-    return Misses(np.abs(drawn - trained * share), allowed)
+    return np.abs(drawn - trained * share), allowed
 
 
 def is_rounded(counts: SplitCounts, strata: StratifiedBy) -> bool:
     """Whether every stratum of every split is balanced but for rounding."""
-    return bool((misses(counts, strata).missed <= ROUNDING).all())
+    missed, _ = misses(counts, strata)
+    return bool((missed <= ROUNDING).all())
 
 
 def chance_rounded(counts: SplitCounts, strata: StratifiedBy) -> float:
     """Chance that random splits balance every stratum but for rounding; at most this.
 
-    In each split the least likely stratum bounds it. Of a set of folds the last one
-    follows from the others.
+    In each split the least likely stratum bounds it; the last of a set of folds follows
+    from the others.
     """
     size, _, n, trained = _drawn_of(counts, strata)
     mean = trained * size / n
@@ -327,11 +298,10 @@ def chain(likeliest: float, *, n: int, repeats: int) -> float:
 
 
 def _largest_chance(size: FloatArray, drawn: float) -> float:
-    """Multivariate hypergeometric probability of the likeliest cells.
+    """Probability prod choose(size_i, c_i) / choose(n, drawn) of the likeliest cells c.
 
-    prod choose(size_i, c_i) / choose(n, drawn). The cells have at least their share of
-    the draws, one record added to every cell; each further draw goes where it adds
-    most, which is the top since the logarithm is concave in each cell.
+    They have at least their share of the draws, one record added to every cell; each
+    further draw goes where it adds most (the logarithm is concave in each cell).
     """
     cells = np.floor((size + 1) * (drawn / (size.sum() + len(size))))
     for _ in range(int(drawn - cells.sum())):
@@ -341,11 +311,10 @@ def _largest_chance(size: FloatArray, drawn: float) -> float:
 
 
 def _twice(size: FloatArray, drawn: float) -> float:
-    """Chance that two draws of so many have the same cells.
+    """Chance that two draws of so many have the same cells: every table's own, squared.
 
-    Every table's own chance, squared. Binomial counts with any odds are hypergeometric
-    given their sum, so the squared chances of cells are convolved (by their transforms)
-    and divided by that of the sum.
+    Binomial counts with any odds are hypergeometric given their sum, so the squared
+    chances of cells are convolved (by their transforms) and divided by the sum's.
     """
     n = int(size.sum())
     if not 0 < drawn < n:

@@ -1,11 +1,10 @@
 """How small an exposure or difference would a planned study show?
 
 A planned study is a ``Design``: so many people, so many splits, and the error of the
-exposure. A ``Question`` asks about one group, or two. Two questions, two errors, as in
-the audit: "Is anything memorised about these records?" meets split error only where the
-exposure comes from counts, and that falls with every further split. "Do the groups
-differ?" is about people like these, which adds an error that only more people lower.
-Power is that of the audit's tests, at the first step of Holm over its family.
+exposure. A ``Question`` asks about one group (is anything memorised about these
+records? More splits lower the error) or two (do they differ, for people like these? In
+the end only more people do). Power is that of the audit's tests, at the first step of
+Holm over its family.
 
 Called by ``deciding.planner`` and by the advice of an audit (``design_of_measured``,
 ``smallest``, ``splits_for``, ``people_for``). To add an error: a class with ``largest``
@@ -23,9 +22,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from pcer.measuring import variances
-from pcer.measuring.exposure import PEOPLE_PARTS, Exposed, PeoplePart
-from pcer.measuring.measure import Measured
-from pcer.measuring.pair_tests import compare_pairs
+from pcer.measuring.evidence import compare_pairs
+from pcer.measuring.exposure import PEOPLE_PARTS, Exposed, Measured, PeoplePart
 from pcer.metrics import FloatArray
 from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE
 from pcer.wording import listed, points, say
@@ -135,11 +133,10 @@ def _tested_difference(
     n: FloatArray,
     z: float,
 ) -> float:
-    """What the test of a difference takes its variance for.
+    """What the test of a difference takes its variance for: P at the exposures it sees.
 
-    It takes the people's part at the exposures it sees. Where the difference seen is
-    just the threshold, z errors, the smaller group is off by the larger part: found by
-    repetition.
+    Where the difference seen is just the threshold, z errors, the smaller group is off
+    by the larger part: found by repetition.
     """
     chance = math.sqrt((1 - 1 / split.n_splits) / split.n_splits)
     one_split = np.maximum(split.null, of_records) * (1 + CHANCE_SPREAD * chance)

@@ -18,34 +18,28 @@ Symbols, and what they are called here:
     s^2      sample variance of the exposure over splits
 
 Arrays are over the group or over pairs; ``per_split`` has the splits on its first axis.
-Called by ``exposure``, ``measure``, ``pair_tests``, ``contrasts`` and ``power``.
+Called by ``exposure``, ``evidence``, ``contrasts`` and ``power``.
 
 Where a rate p of n people enters an error, it does so as p(1-p)/n with two right and
 two wrong people added (Agresti and Coull): the plain formula has error 0 where nobody
 was wrong, and its intervals then hardly ever cover. `python -m benchmarks.coverage
 counts` has the figures.
 
-The second half is the null distribution: what the split alone gives if nothing was
-memorised (``split_luck``, ``draw_differences``).
+What the split alone gives if nothing was memorised is ``split_luck``.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from pcer.measuring.exact import Strata
-from pcer.metrics import Counts, FloatArray, IntArray, accuracy
+from pcer.metrics import Counts, FloatArray, accuracy
 
 ADDED = 2.0  # people added on either side of a rate before its variance is taken
 
 
 def rate_variance(rate: FloatArray, n: FloatArray) -> FloatArray:
-    """Variance p (1 - p) / n of a rate of n people.
-
-    Two people are added on either side before p is taken: p = (rate n + 2) / (n + 4).
-    """
+    """Variance p (1 - p) / n of a rate of n people, with p = (rate n + 2) / (n + 4)."""
     p = (np.clip(rate, 0.0, 1.0) * n + ADDED) / (n + 2 * ADDED)
     return np.asarray(p * (1 - p) / n)
 
@@ -80,8 +74,7 @@ def pooled_cost(cost: FloatArray, n: FloatArray) -> FloatArray:
 def cost_in_tests(own: FloatArray, pooled: FloatArray) -> FloatArray:
     """The exposure at which a test takes P: the largest of own, the pair's, and 0.
 
-    Otherwise, of two equal groups the one with the lower estimate would have the
-    smaller error.
+    Of two equal groups the one with the lower estimate must not have the smaller error.
     """
     return np.maximum(np.maximum(own, pooled), 0.0)
 
@@ -113,10 +106,7 @@ def at_least_spread(
 def benefit_variance(
     benefit: FloatArray, *, n: FloatArray, n_test: FloatArray, n_splits: int
 ) -> FloatArray:
-    """V(R) = R (1 - R) [1/N + (1/n_test - 1/N)/S] of a mean rate R over S test parts.
-
-    N people are in its denominator, n_test of them in one test part.
-    """
+    """V(R) = R (1 - R) [1/N + (1/n_test - 1/N)/S] of a rate R, a mean over S splits."""
     per_person = 1 / n + (1 / n_test - 1 / n) / n_splits
     return rate_variance(benefit, 1 / per_person)
 
@@ -140,8 +130,7 @@ def people_covariance(
 ) -> FloatArray:
     """Lowest covariance -R c / N that people can cause between benefit and exposure.
 
-    It is reached where only people without the benefit are memorised: nobody's benefit
-    or memorisation is below 0.
+    It is reached where only people without the benefit are memorised.
     """
     return np.asarray(-benefit * np.maximum(cost, 0.0) / n)
 
@@ -175,35 +164,18 @@ def cross_variance(
 
 
 def bonferroni_z(*, n_limits: int = 1, confidence_level: float = 0.95) -> float:
-    """Quantile z of one-sided bounds that hold together (Bonferroni).
-
-    The normal quantile at 1 - (1 - confidence_level) / n_limits.
-    """
+    """Quantile z at 1 - (1 - level) / n_limits, of bounds that hold together."""
     from scipy.special import ndtri
 
     tail = (1 - confidence_level) / n_limits
     return float(-ndtri(tail))
 
 
-# The null distribution, if nothing were memorised. Membership is then exchangeable
-# among a group's records of one label: which of the correct ones fell into the training
-# part is a draw without replacement, so the accuracy difference has a known mean and
-# variance, and the clipped gap a positive mean: the noise level. All of it is
-# conditional on the released totals.
-
-# Standard deviations each side of the mode that are computed; beyond, less than 1e-22
-# remains.
-SUPPORT_WIDTH = 10.0
-# Standard deviation up to which the whole distribution is computed. Beyond it the
-# normal quantile with a skewness term is within a hundredth of a deviation, at a cost
-# that does not grow.
-LARGEST_SPREAD = 100.0
-
-
 def split_luck(strata: Strata) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of the accuracy difference where only the split is random.
 
-    Exact, given the totals of each label. Strata are (label, run, group), and the
+    Exact, given the totals of each label: which of the correct records fell into the
+    training part is a draw without replacement. Strata are (label, run, group), and the
     results (run, group). The difference is x = h/t - (k - h)/(n - t), with n records, t
     trained, k correct and h hits (correct and trained); its hits vary by label as
     ``Strata.variance`` says, and 1/t + 1/(n - t) is what one more hit adds.
@@ -217,82 +189,3 @@ def split_luck(strata: Strata) -> tuple[FloatArray, FloatArray]:
     mean = difference - strata.excess.sum(axis=0) * per_hit
     variance = strata.variance.sum(axis=0) * per_hit**2
     return np.asarray(mean), np.asarray(variance)
-
-
-def draw_differences(strata: Strata, *, uniforms: FloatArray) -> FloatArray:
-    """Accuracy differences (draw, group) that random splits of the records would show.
-
-    Strata are of one run, (label, group); uniforms in [0, 1), (label, draw, group).
-    """
-    hits = np.zeros_like(uniforms[0])
-    for label, group in np.ndindex(strata.total.shape):
-        n = int(strata.total[label, group])
-        good = int(strata.correct[label, group])
-        hits[:, group] += hypergeometric(
-            good=good,
-            bad=n - good,
-            sampled=int(strata.trained[label, group]),
-            uniforms=uniforms[label, :, group],
-        )
-    total = strata.total.sum(axis=0)
-    trained = strata.trained.sum(axis=0)
-    correct = strata.correct.sum(axis=0)
-    return np.asarray(hits / trained - (correct - hits) / (total - trained))
-
-
-def hypergeometric(
-    *, good: int, bad: int, sampled: int, uniforms: FloatArray
-) -> FloatArray:
-    """Hypergeometric draws by inversion: how many good ones are among ``sampled``.
-
-    Up to a deviation of ``LARGEST_SPREAD`` by the whole distribution, beyond by a
-    normal quantile. numpy's and scipy's own samplers are slower at the sizes of a
-    sweep, and their streams may change between releases; this one uses only products
-    and sums, so a seed gives the same draws everywhere.
-    """
-    total = good + bad
-    fewest = max(0, sampled - bad)
-    highest = min(good, sampled)
-    if fewest == highest:
-        return np.full(len(uniforms), float(fewest))
-    deviation = math.sqrt(
-        sampled * good * bad * (total - sampled) / (total**2 * (total - 1))
-    )
-    if deviation > LARGEST_SPREAD:
-        skewness = (
-            (bad - good) * (total - 2 * sampled) / (total * (total - 2)) / deviation
-        )
-        mean = good * sampled / total
-        drawn = mean + deviation * _skewed_quantiles(uniforms, skewness)
-        return np.clip(np.rint(drawn), fewest, highest)
-
-    mode = (good + 1) * (sampled + 1) // (total + 2)
-    width = math.ceil(SUPPORT_WIDTH * deviation + 1)
-    low = max(fewest, mode - width)
-    high = min(highest, mode + width)
-
-    def ratio(k: FloatArray) -> FloatArray:  # probability of k + 1 over that of k
-        return (good - k) * (sampled - k) / ((k + 1) * (bad - sampled + k + 1))
-
-    # Probabilities over that of the mode, by ratios of neighbours outwards from it.
-    below = np.arange(low, mode, dtype=np.float64)
-    above = np.arange(mode, high, dtype=np.float64)
-    down = np.cumprod(1 / ratio(below[::-1]))[::-1]
-    weights = np.concatenate([down, [1.0], np.cumprod(ratio(above))])
-    return np.asarray(low + _inverted(weights, uniforms), dtype=np.float64)
-
-
-def _skewed_quantiles(uniforms: FloatArray, skewness: float) -> FloatArray:
-    """Normal quantiles with the first Cornish-Fisher term: z + skewness/6 (z^2 - 1)."""
-    from scipy.special import ndtri
-
-    z = np.clip(ndtri(uniforms), -SUPPORT_WIDTH, SUPPORT_WIDTH)
-    return np.asarray(z + skewness / 6 * (z**2 - 1))
-
-
-def _inverted(weights: FloatArray, uniforms: FloatArray) -> IntArray:
-    """The place of each uniform among cumulated weights, as whole numbers from 0."""
-    cumulative = np.cumsum(weights)
-    share = np.minimum(uniforms * cumulative[-1], np.nextafter(cumulative[-1], 0))
-    places = np.searchsorted(cumulative, share, side="right")
-    return np.asarray(places, dtype=np.int64)

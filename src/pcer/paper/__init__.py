@@ -7,7 +7,6 @@ independent votes.
 
 from __future__ import annotations
 
-from pcer.paper.algorithm1 import as_published
-from pcer.paper.comparisons import agreement
+from pcer.paper.rankings import agreement, as_published
 
 __all__ = ["agreement", "as_published"]

@@ -1,65 +1,68 @@
-"""What does the paper compute for a setting: over seeds, of groups and of pairs?
+"""What does the paper compute for a setting: over seeds, and if nothing were memorised?
 
-``auditing.settings`` calls ``seed_columns``, ``summarise`` and ``published_pair``, once
-for the attack whose numbers people see and once for the gap, which is the paper's own
-cost. To add a quantity: a field of ``Quantities``, its values in ``seed_columns``.
+``auditing`` calls ``paper_numbers`` once an audit: summaries over seeds, by the attack
+whose numbers people see and by the gap, which is the paper's own cost, and what gap and
+disparity would be without memorisation. That null is for drawing only: no test of the
+audit uses it. To add a quantity: a field of ``Quantities``, its values in
+``_seed_columns``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Generic, TypeAlias, TypeVar
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from pcer import metrics, statistics
-from pcer.measuring.checks.arrays import is_random
-from pcer.measuring.evidence import Tested
-from pcer.measuring.exposure import Pair
-from pcer.measuring.measure import Measured, finite_or_none
+from pcer.measuring.checks.arrays import is_random, stated_epsilon
+from pcer.measuring.exact import Strata
+from pcer.measuring.exposure import Measured, Pair, strata_of
 from pcer.measuring.plan import Plan
-from pcer.metrics import FloatArray
+from pcer.measuring.tested import Tested
+from pcer.measuring.variances import split_luck
+from pcer.metrics import FloatArray, IntArray
 from pcer.paper import records
-from pcer.paper.null import OVER_SEEDS, Null
-from pcer.statistics import bootstrap_sums, generator, percentile_interval
+from pcer.release.attack_kinds import GAP
+from pcer.release.panel import Panel
+from pcer.statistics import (
+    bootstrap_sums,
+    finite_or_none,
+    generator,
+    percentile_interval,
+)
+
+# What a stream of random numbers is for.
+OVER_SEEDS = 0
+OVER_SPLITS = 1
+NULL_DRAWS = 2
+# Standard deviations each side of the mode that are computed; beyond, less than 1e-22
+# remains.
+SUPPORT_WIDTH = 10.0
+# Standard deviation up to which the whole distribution is computed. Beyond it the
+# normal quantile with a skewness term is within a hundredth of a deviation, at a cost
+# that does not grow.
+LARGEST_SPREAD = 100.0
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 
-@dataclass(frozen=True, kw_only=True)
-class PairQuantities(Generic[T]):
+class PairQuantities(NamedTuple, Generic[T]):
     """A pair's numbers by one attack."""
 
     normalised: T
     disparity: dict[float, T]  # by floor: the attack's, and those of the grid
 
-    def map(self, function: Callable[[T], U]) -> PairQuantities[U]:
-        """Each quantity changed alike, in the order of the fields."""
-        return PairQuantities(
-            normalised=function(self.normalised),
-            disparity={floor: function(x) for floor, x in self.disparity.items()},
-        )
 
-
-@dataclass(frozen=True, kw_only=True)
-class AttackQuantities(Generic[T]):
+class AttackQuantities(NamedTuple, Generic[T]):
     """A setting's numbers by one attack."""
 
     spread: T  # of the ratio over groups
     pairs: list[PairQuantities[T]]
 
-    def map(self, function: Callable[[T], U]) -> AttackQuantities[U]:
-        """Each quantity changed alike, in the order of the fields."""
-        return AttackQuantities(
-            spread=function(self.spread),
-            pairs=[pair.map(function) for pair in self.pairs],
-        )
 
-
-@dataclass(frozen=True, kw_only=True)
-class Quantities(Generic[T]):
+class Quantities(NamedTuple, Generic[T]):
     """Every published quantity of a setting; lists are by group.
 
     The order of the fields is that of the columns that are resampled, and so is part of
@@ -79,36 +82,64 @@ class Quantities(Generic[T]):
     accuracy_difference: list[T]
     pcer: dict[str, list[T]]  # by attack
 
-    def map(self, function: Callable[[T], U]) -> Quantities[U]:
-        """Each quantity changed alike, in the order of the fields."""
-
-        def by_group(quantities: list[T]) -> list[U]:
-            return [function(quantity) for quantity in quantities]
-
-        def by_attack() -> dict[str, AttackQuantities[U]]:
-            return {name: own.map(function) for name, own in self.attacks.items()}
-
-        return Quantities(
-            accuracy=function(self.accuracy),
-            demographic_parity_gap=function(self.demographic_parity_gap),
-            equalized_odds_gap=function(self.equalized_odds_gap),
-            attacks=by_attack(),
-            positive_rate=by_group(self.positive_rate),
-            true_rate=by_group(self.true_rate),
-            true_positive_rate=by_group(self.true_positive_rate),
-            false_positive_rate=by_group(self.false_positive_rate),
-            benefit=by_group(self.benefit),
-            overfitting_gap=by_group(self.overfitting_gap),
-            accuracy_difference=by_group(self.accuracy_difference),
-            pcer={name: by_group(ratios) for name, ratios in self.pcer.items()},
-        )
-
 
 Columns: TypeAlias = Quantities[FloatArray]  # (seed,) each
 Summaries: TypeAlias = Quantities[records.Summary]
 
 
-def seed_columns(
+def _mapped(quantities: Any, function: Callable[[Any], Any]) -> Any:
+    """Tuples, lists and dicts with each quantity changed, in their order."""
+    if isinstance(quantities, dict):
+        return {key: _mapped(part, function) for key, part in quantities.items()}
+    if isinstance(quantities, list):
+        return [_mapped(part, function) for part in quantities]
+    if isinstance(quantities, tuple):
+        return type(quantities)(*[_mapped(part, function) for part in quantities])
+    return function(quantities)
+
+
+class Null(NamedTuple):
+    """Means over seeds if nothing was memorised, the rates being as observed."""
+
+    gaps: list[records.NullPicture]  # by group
+    disparities: list[records.NullPicture]  # by pair, at the plan's floor
+    disparity_by_floor: FloatArray  # (floor, pair), for every floor of the grid
+
+
+class SettingNumbers(NamedTuple):
+    """What the paper computes for one setting."""
+
+    summaries: Summaries
+    null: Null | None
+    pairs: list[records.PublishedPair]  # by the attack whose numbers people see
+    published: records.PublishedBudget  # by the gap
+
+
+def paper_numbers(tested: Tested) -> list[SettingNumbers]:
+    """The paper's numbers of every setting, in the release's order."""
+    return [_setting_numbers(tested, index) for index in range(len(tested.panels))]
+
+
+def _setting_numbers(tested: Tested, setting_index: int) -> SettingNumbers:
+    main = tested.measured[tested.cost][setting_index]
+    gap = tested.measured[GAP.name][setting_index]
+    columns = _seed_columns(main, gap, tested.pairs, tested.plan)
+    summaries = _summarise(columns, main, gap, tested.plan)
+    null = _draw_null(gap, tested)
+    ratios = dict(zip(gap.panel.group_names, summaries.pcer[GAP.name], strict=True))
+    published = records.PublishedBudget(
+        epsilon=stated_epsilon(gap.panel),
+        pcer=ratios,
+        pairs=_published_pairs(gap, tested, columns, summaries, null),
+    )
+    pairs = _published_pairs(main, tested, columns, summaries, null)
+    return SettingNumbers(summaries, null, pairs, published)
+
+
+# Over seeds
+
+
+def _seed_columns(
     main: Measured, gap: Measured, pairs: tuple[Pair, ...], plan: Plan
 ) -> Columns:
     """Every published quantity by seed, by the main attack and by the gap."""
@@ -125,7 +156,9 @@ def seed_columns(
     attacks = {}
     for measured in (main, gap):
         name = measured.proxy.name
-        ratios[name] = _ratio(measured)
+        ratios[name] = metrics.pcer(
+            measured.benefit, measured.cost, floor=measured.floor
+        )
         attacks[name] = _attack_columns(measured, ratios[name], pairs, plan)
     return Quantities(
         accuracy=n_right / panel.n_test.sum(axis=1),
@@ -145,11 +178,6 @@ def seed_columns(
     )
 
 
-def _ratio(measured: Measured) -> FloatArray:
-    """PCER (seed, group)."""
-    return metrics.pcer(measured.benefit, measured.cost, floor=measured.floor)
-
-
 def _attack_columns(
     measured: Measured, ratio: FloatArray, pairs: tuple[Pair, ...], plan: Plan
 ) -> AttackQuantities[FloatArray]:
@@ -166,29 +194,27 @@ def _attack_columns(
     return AttackQuantities(spread=metrics.pcer_spread(ratio), pairs=by_pair)
 
 
-def summarise(columns: Columns, main: Measured, gap: Measured, plan: Plan) -> Summaries:
+def _summarise(
+    columns: Columns, main: Measured, gap: Measured, plan: Plan
+) -> Summaries:
     """Mean, standard deviation and bootstrap interval over seeds of every column.
 
     One seed has no interval, and neither has what an attack enters into that has no
     spread over them.
     """
     flat = list[FloatArray]()
-    columns.map(flat.append)
-    summaries = iter(_summaries(np.stack(flat, axis=1), main, plan))
-    summarised = columns.map(lambda _column: next(summaries))
-    attacks = dict(summarised.attacks)
-    pcer = dict(summarised.pcer)
+    _mapped(columns, flat.append)
+    in_order = iter(_summaries(np.stack(flat, axis=1), main.panel, plan))
+    summaries: Summaries = _mapped(columns, lambda _column: next(in_order))
     for measured in (main, gap):
         if measured.is_pooled:
-            name = measured.proxy.name
-            attacks[name] = attacks[name].map(_without_spread)
-            pcer[name] = [_without_spread(ratio) for ratio in pcer[name]]
-    return replace(summarised, attacks=attacks, pcer=pcer)
+            for by_attack in (summaries.attacks, summaries.pcer):
+                name = measured.proxy.name
+                by_attack[name] = _mapped(by_attack[name], _without_spread)
+    return summaries
 
 
-def _summaries(
-    values: FloatArray, measured: Measured, plan: Plan
-) -> list[records.Summary]:
+def _summaries(values: FloatArray, panel: Panel, plan: Plan) -> list[records.Summary]:
     """Summaries of every column of values (seed, column)."""
     n_seeds = len(values)
     mean = values.mean(axis=0)
@@ -197,7 +223,6 @@ def _summaries(
             records.Summary(mean=finite_or_none(x), std=None, ci=None) for x in mean
         ]
     std = values.std(axis=0, ddof=1)
-    panel = measured.panel
     rng = generator(
         plan.rng, purpose=OVER_SEEDS, epsilon=panel.epsilon, model=panel.model
     )
@@ -222,70 +247,69 @@ def interval_or_none(ends: FloatArray) -> tuple[float, float] | None:
     return (float(ends[0]), float(ends[1])) if np.isfinite(ends).all() else None
 
 
-def published_pair(
+# Of pairs
+
+
+def _published_pairs(
     measured: Measured,
     tested: Tested,
-    pair: int,
     columns: Columns,
     summaries: Summaries,
     null: Null | None,
-) -> records.PublishedPair:
-    """What the paper computes for a pair of groups, by one attack.
+) -> list[records.PublishedPair]:
+    """What the paper computes for every pair, by one attack.
 
-    Args:
-        measured: the setting by that attack.
-        tested: its release.
-        pair: number of the pair.
-        columns: quantities by seed.
-        summaries: the same over seeds.
-        null: if nothing were memorised; None where it is not known.
+    One seed, and records that were not split at random, have no null.
     """
     attack = measured.proxy.name
-    column = columns.attacks[attack].pairs[pair]
-    summary = summaries.attacks[attack].pairs[pair]
-    if not _is_held_against_null(measured, tested):
-        null = None
-    groups = tested.pairs[pair]
-    floors = []
-    for k, floor in enumerate(tested.plan.floors):
-        null_mean = None if null is None else float(null.disparity_by_floor[k, pair])
-        row = _floor_row(measured, groups, floor, column, summary, null_mean)
-        floors.append(row)
-    names = measured.panel.group_names
-    picture = None if null is None else null.disparities[pair]
-    return records.PublishedPair(
-        groups=(names[groups[0]], names[groups[1]]),
-        pcer_disparity=_disparity(measured, column, summary, picture),
-        normalised_disparity=summary.normalised,
-        floors=floors,
-        floor_slope=_slope(floors),
-    )
-
-
-def _is_held_against_null(measured: Measured, tested: Tested) -> bool:
-    """Not one seed, nor records that were not split at random."""
     has_several = len(measured.cost) > 1
-    return measured.proxy.is_from_counts and has_several and is_random(tested.release)
+    if not (measured.proxy is GAP and has_several and is_random(tested.release)):
+        null = None
+    names = measured.panel.group_names
+    published = []
+    for index, (first, second) in enumerate(tested.pairs):
+        column = columns.attacks[attack].pairs[index].disparity
+        summary = summaries.attacks[attack].pairs[index]
+        picture = None if null is None else null.disparities[index]
+        rows = []
+        for k, floor in enumerate(tested.plan.floors):
+            null_mean = None
+            if null is not None:
+                null_mean = float(null.disparity_by_floor[k, index])
+            cost = measured.cost[:, (first, second)]
+            row = _floor_row(measured, cost, floor, column, summary, null_mean)
+            rows.append(row)
+        published.append(
+            records.PublishedPair(
+                groups=(names[first], names[second]),
+                pcer_disparity=_disparity(
+                    measured, column, summary.disparity[measured.floor], picture
+                ),
+                normalised_disparity=summary.normalised,
+                floors=rows,
+                floor_slope=_slope(rows),
+            )
+        )
+    return published
 
 
 def _disparity(
     measured: Measured,
-    column: PairQuantities[FloatArray],
-    summary: PairQuantities[records.Summary],
+    column: dict[float, FloatArray],
+    summary: records.Summary,
     picture: records.NullPicture | None,
 ) -> records.Disparity:
     """The disparity at the attack's floor, with its sign test and its null."""
-    values = column.disparity[measured.floor]
-    summarised = summary.disparity[measured.floor]
+    values = column[measured.floor]
     positive = _n_positive(measured, values, values)
     negative = int((values < 0).sum())
     sign_p = None if positive is None else statistics.sign_test(positive, negative)
     is_beyond = None
-    if picture is not None and summarised.mean is not None:
+    if picture is not None and summary.mean is not None:
         low, high = picture.interval
-        is_beyond = not low <= summarised.mean <= high
+        is_beyond = not low <= summary.mean <= high
     return records.Disparity(
-        **dict(summarised),
+        **dict(summary),
         n_positive_seeds=positive,
         sign_test_p=sign_p,
         null_mean=None if picture is None else picture.mean,
@@ -297,10 +321,7 @@ def _disparity(
 def _n_positive(
     measured: Measured, values: FloatArray, main_values: FloatArray
 ) -> int | None:
-    """Seeds above 0; None where the attack has no values by seed.
-
-    ``main_values`` are those at the attack's own floor.
-    """
+    """Seeds above 0; None where the attack has no values by seed, at its own floor."""
     if measured.is_pooled or not np.isfinite(main_values).all():
         return None
     return int((values > 0).sum())
@@ -308,20 +329,18 @@ def _n_positive(
 
 def _floor_row(
     measured: Measured,
-    pair: Pair,
+    cost: FloatArray,
     floor: float,
-    column: PairQuantities[FloatArray],
+    column: dict[float, FloatArray],
     summary: PairQuantities[records.Summary],
     null_mean: float | None,
 ) -> records.FloorRow:
-    """The disparity at one floor of the grid."""
-    cost = measured.cost[:, pair]
+    """The disparity of a pair at one floor of the grid; its costs are (seed, side)."""
     share = float(metrics.floor_dominated(cost, floor=floor).mean())
-    main_values = column.disparity[measured.floor]
     return records.FloorRow(
         **dict(summary.disparity[floor]),
         floor=floor,
-        n_positive_seeds=_n_positive(measured, column.disparity[floor], main_values),
+        n_positive_seeds=_n_positive(measured, column[floor], column[measured.floor]),
         floor_dominated_share=share if np.isfinite(cost).all() else None,
         null_mean=null_mean,
     )
@@ -339,3 +358,161 @@ def _slope(floors: list[records.FloorRow]) -> float | None:
     y = np.log(means)
     x = x - x.mean()
     return float((x * (y - y.mean())).sum() / (x * x).sum())
+
+
+# If nothing were memorised
+
+
+def _draw_null(gap: Measured, tested: Tested) -> Null | None:
+    """Draw what the gap and the disparity would be without memorisation.
+
+    Intervals of gaps are pointwise, those of disparities simultaneous over the audit's
+    settings and pairs. None where counts are missing.
+    """
+    has_values = np.isfinite(gap.benefit).all() and np.isfinite(gap.cost).all()
+    if not (gap.panel.has_sizes and has_values):
+        return None
+    plan = tested.plan
+    pairs = tested.pairs
+    panel = gap.panel
+    n_seeds = len(panel.seeds)
+    gap_sums = np.zeros((plan.null_draws, len(panel.group_names)))
+    disparity_sums = np.zeros((plan.null_draws, len(pairs)))
+    floor_sums = np.zeros((len(plan.floors), len(pairs)))
+    for seed, drawn in _drawn_gaps(panel, plan):
+        rate = gap.benefit[seed]
+        gap_sums += drawn
+        disparity_sums += _disparities(rate, drawn, pairs, plan.floor)
+        for k, floor in enumerate(plan.floors):
+            floor_sums[k] += _disparities(rate, drawn, pairs, floor).mean(axis=0)
+
+    n_intervals = len(tested.panels) * len(pairs)
+    together = 1 - (1 - plan.confidence_level) / n_intervals
+    return Null(
+        gaps=_pictures(gap_sums / n_seeds, plan.confidence_level),
+        disparities=_pictures(disparity_sums / n_seeds, together),
+        disparity_by_floor=floor_sums / n_seeds,
+    )
+
+
+def _drawn_gaps(panel: Panel, plan: Plan) -> Iterator[tuple[int, FloatArray]]:
+    """Every seed with its gaps, (draw, group).
+
+    A gap is max(0, mean + deviation z), with mean and deviation of the seed's accuracy
+    difference by the luck of its split (``split_luck``). z is drawn once a split, from
+    its first run, for all of its runs.
+    """
+    rng = generator(
+        plan.rng, purpose=NULL_DRAWS, epsilon=panel.epsilon, model=panel.model
+    )
+    strata = strata_of(panel)
+    mean, variance = split_luck(strata)  # (seed, group)
+    deviation = np.sqrt(variance)
+    for split in range(panel.n_splits):
+        seeds = np.flatnonzero(panel.split == split).tolist()
+        first = seeds[0]
+        run = Strata(*[part[:, first] for part in strata])
+        uniforms = rng.random((2, plan.null_draws, len(panel.group_names)))
+        off = draw_differences(run, uniforms=uniforms) - mean[first]
+        z = metrics.quotient(off, deviation[first], otherwise=0.0)
+        for seed in seeds:
+            yield seed, np.maximum(mean[seed] + deviation[seed] * z, 0.0)
+
+
+def _disparities(
+    rate: FloatArray, gap: FloatArray, pairs: tuple[Pair, ...], floor: float
+) -> FloatArray:
+    """First minus second ratio, (draw, pair); rates (group,) and gaps (draw, group)."""
+    first, second = np.array(pairs).T
+    ratio = metrics.pcer(rate, gap, floor=floor)
+    return ratio[:, first] - ratio[:, second]
+
+
+def _pictures(draws: FloatArray, level: float) -> list[records.NullPicture]:
+    """Mean and interval of every column of draws."""
+    pictures = []
+    for column in draws.T:
+        low, high = percentile_interval(column, confidence_level=level)
+        mean = float(column.mean())
+        interval = (float(low), float(high))
+        pictures.append(records.NullPicture(mean=mean, interval=interval))
+    return pictures
+
+
+def draw_differences(strata: Strata, *, uniforms: FloatArray) -> FloatArray:
+    """Accuracy differences (draw, group) that random splits of the records would show.
+
+    Strata are of one run, (label, group); uniforms in [0, 1), (label, draw, group).
+    """
+    hits = np.zeros_like(uniforms[0])
+    for label, group in np.ndindex(strata.total.shape):
+        n = int(strata.total[label, group])
+        good = int(strata.correct[label, group])
+        hits[:, group] += hypergeometric(
+            good=good,
+            bad=n - good,
+            sampled=int(strata.trained[label, group]),
+            uniforms=uniforms[label, :, group],
+        )
+    total = strata.total.sum(axis=0)
+    trained = strata.trained.sum(axis=0)
+    correct = strata.correct.sum(axis=0)
+    return np.asarray(hits / trained - (correct - hits) / (total - trained))
+
+
+def hypergeometric(
+    *, good: int, bad: int, sampled: int, uniforms: FloatArray
+) -> FloatArray:
+    """Hypergeometric draws by inversion: how many good ones are among ``sampled``.
+
+    Up to a deviation of ``LARGEST_SPREAD`` by the whole distribution, beyond by a
+    normal quantile. numpy's and scipy's own samplers are slower at the sizes of a
+    sweep, and their streams may change between releases; this one uses only products
+    and sums, so a seed gives the same draws everywhere.
+    """
+    total = good + bad
+    fewest = max(0, sampled - bad)
+    highest = min(good, sampled)
+    if fewest == highest:
+        return np.full(len(uniforms), float(fewest))
+    deviation = math.sqrt(
+        sampled * good * bad * (total - sampled) / (total**2 * (total - 1))
+    )
+    if deviation > LARGEST_SPREAD:
+        skewness = (
+            (bad - good) * (total - 2 * sampled) / (total * (total - 2)) / deviation
+        )
+        mean = good * sampled / total
+        drawn = mean + deviation * _skewed_quantiles(uniforms, skewness)
+        return np.clip(np.rint(drawn), fewest, highest)
+
+    mode = (good + 1) * (sampled + 1) // (total + 2)
+    width = math.ceil(SUPPORT_WIDTH * deviation + 1)
+    low = max(fewest, mode - width)
+    high = min(highest, mode + width)
+
+    def ratio(k: FloatArray) -> FloatArray:  # probability of k + 1 over that of k
+        return (good - k) * (sampled - k) / ((k + 1) * (bad - sampled + k + 1))
+
+    # Probabilities over that of the mode, by ratios of neighbours outwards from it.
+    below = np.arange(low, mode, dtype=np.float64)
+    above = np.arange(mode, high, dtype=np.float64)
+    down = np.cumprod(1 / ratio(below[::-1]))[::-1]
+    weights = np.concatenate([down, [1.0], np.cumprod(ratio(above))])
+    return np.asarray(low + _inverted(weights, uniforms), dtype=np.float64)
+
+
+def _skewed_quantiles(uniforms: FloatArray, skewness: float) -> FloatArray:
+    """Normal quantiles with the first Cornish-Fisher term: z + skewness/6 (z^2 - 1)."""
+    from scipy.special import ndtri
+
+    z = np.clip(ndtri(uniforms), -SUPPORT_WIDTH, SUPPORT_WIDTH)
+    return np.asarray(z + skewness / 6 * (z**2 - 1))
+
+
+def _inverted(weights: FloatArray, uniforms: FloatArray) -> IntArray:
+    """The place of each uniform among cumulated weights, as whole numbers from 0."""
+    cumulative = np.cumsum(weights)
+    share = np.minimum(uniforms * cumulative[-1], np.nextafter(cumulative[-1], 0))
+    places = np.searchsorted(cumulative, share, side="right")
+    return np.asarray(places, dtype=np.int64)

@@ -7,7 +7,7 @@ add a number: a field here, which becomes one of the audit file and its schema.
 from __future__ import annotations
 
 from pcer.files import Record
-from pcer.measuring.verdict import GridVerdict
+from pcer.measuring.plan import GridVerdict
 
 
 class Summary(Record):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -67,6 +66,9 @@ class Panel:
         model: name of the model or training rule.
         shadowed: exposures of single models by attacks that ``pooled`` has and that the
             setting's other models calibrate: for comparisons, never for audits.
+        n_splits: number of distinct splits.
+        has_sizes: whether every group's number of records is known in every run.
+        mean_n: (group,) records on average over runs.
     """
 
     epsilon: float
@@ -84,21 +86,15 @@ class Panel:
     pooled: dict[str, PooledExposures]
     model: str | None = None
     shadowed: dict[str, Exposures] = field(default_factory=dict)
+    n_splits: int = field(init=False)
+    has_sizes: bool = field(init=False)
+    mean_n: FloatArray = field(init=False)
 
-    @property
-    def n_splits(self) -> int:
-        """Number of distinct splits."""
-        return int(self.split.max()) + 1
-
-    @cached_property
-    def has_sizes(self) -> bool:
-        """Whether every group's number of records is known in every run."""
-        return bool(np.isfinite(self.n_train).all() and np.isfinite(self.n_test).all())
-
-    @cached_property
-    def mean_n(self) -> FloatArray:
-        """(group,) records on average over runs."""
-        return np.asarray((self.n_train + self.n_test).mean(axis=0))
+    def __post_init__(self) -> None:
+        n = self.n_train + self.n_test
+        object.__setattr__(self, "n_splits", int(self.split.max()) + 1)
+        object.__setattr__(self, "has_sizes", bool(np.isfinite(n).all()))
+        object.__setattr__(self, "mean_n", np.asarray(n.mean(axis=0)))
 
 
 def panels(release: Release) -> tuple[Panel, ...]:

@@ -27,8 +27,7 @@ from pcer.auditing.record import AUDIT_AGAIN, Audit, BudgetResult, parse_plan
 from pcer.deciding.recommend import Recommendation
 from pcer.errors import InputError, escaped, printable
 from pcer.files import MAX_BYTES, as_shown, parse_json, require_format
-from pcer.measuring.plan import Plan
-from pcer.measuring.verdict import BUDGET_VERDICTS
+from pcer.measuring.plan import BUDGET_VERDICTS, Plan
 from pcer.release.file import Release
 from pcer.release.panel import carried_costs, panels
 from pcer.release.reading import parse_release

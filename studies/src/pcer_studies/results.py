@@ -15,12 +15,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pcer.auditing.audit import audit, judge_tested, run_tests
+from pcer.auditing.audit import audit, judge_tested
 from pcer.auditing.record import Audit, BudgetResult
 from pcer.errors import InputError
 from pcer.files import read_json
-from pcer.measuring.evidence import Tested
 from pcer.measuring.plan import Plan
+from pcer.measuring.tested import Tested, run_tests
 from pcer.release import attack_kinds
 from pcer.release.file import Release
 from pcer.release.panel import Panel, panels

@@ -24,7 +24,7 @@ from pcer.auditing.sentences.telling import (
     named_groups,
 )
 from pcer.measuring.checks.arrays import ReleaseArrays
-from pcer.measuring.verdict import Verdict
+from pcer.measuring.plan import Verdict
 from pcer.release import Release
 from pcer.release.disclosure import LEAST_PEOPLE, given_away
 from pcer.wording import capital, listed, of_100, say

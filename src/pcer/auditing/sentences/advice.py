@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -24,8 +24,9 @@ from pcer.auditing.sentences.telling import (
     largest_bound,
     people_of,
 )
-from pcer.measuring.evidence import Evidence, Tested
-from pcer.measuring.measure import Measured
+from pcer.measuring.evidence import Evidence
+from pcer.measuring.exposure import Measured
+from pcer.measuring.plan import Verdict
 from pcer.measuring.power import (
     MOST_SPLITS,
     Design,
@@ -35,7 +36,7 @@ from pcer.measuring.power import (
     smallest,
     splits_for,
 )
-from pcer.measuring.verdict import Verdict
+from pcer.measuring.tested import Tested
 from pcer.metrics import FloatArray
 from pcer.release.attack_kinds import Scale
 from pcer.wording import (
@@ -70,15 +71,15 @@ def what_would_change(audit: Audit, setting: BudgetResult) -> list[str]:
     if scale.coin:
         measure = "the attacker's success"
         unit = ""
-    changes = _exposure_changes(scale, setting, best)
-    rises = any(change.rises for change in changes)
+    changes = [*_exposure_changes(scale, setting, best)]
+    some_rise = any(rises for _, rises in changes)
     sentence = say(
         "advice",
         "less_exposed",
         budget=SettingName(None, best.epsilon).full,
-        cut="change" if rises else "cut",
+        cut="change" if some_rise else "cut",
         measure=measure,
-        exposures=listed([change.words for change in changes]),
+        exposures=listed([words for words, _ in changes]),
         unit=unit,
         before=f"{100 * before:.0f}%",
         after=f"{100 * after:.0f}%",
@@ -96,8 +97,7 @@ def _least_exposed(audit: Audit, setting: BudgetResult) -> BudgetResult | None:
         for other in audit.budgets
         if other.model == setting.model and other.budget < setting.budget
     ]
-    is_detected = any(group.resolved for group in setting.groups.values())
-    if not is_detected or not others:
+    if not setting.is_detected or not others:
         return None
     best = min(others, key=lambda other: other.largest_cost)
     if best.largest_cost >= setting.largest_cost:
@@ -107,28 +107,20 @@ def _least_exposed(audit: Audit, setting: BudgetResult) -> BudgetResult | None:
     return None if prints_alike else best
 
 
-class Change(NamedTuple):
-    """A group's exposure in two settings, as it is printed."""
-
-    words: str
-    rises: bool
-
-
 def _exposure_changes(
     scale: Scale, setting: BudgetResult, best: BudgetResult
-) -> list[Change]:
-    """From the setting to the best one, of the groups that the answer names first."""
-    changes = []
+) -> Iterator[tuple[str, bool]]:
+    """How each group's exposure is printed in both settings, and whether it rises.
+
+    Groups that the answer names come first.
+    """
     for name in in_order(setting, "exposure")[:MOST_GROUPS_IN_A_SENTENCE]:
         old = setting.groups[name].cost.value
         new = best.groups[name].cost.value
-        if old is None or new is None:
-            continue
-        before = scale.hundredths(max(old, 0.0))
-        after = scale.hundredths(max(new, 0.0))
-        words = f"{before} to {after} ({name})"
-        changes.append(Change(words, rises=new > max(old, 0.0)))
-    return changes
+        if old is not None and new is not None:
+            before = scale.hundredths(max(old, 0.0))
+            after = scale.hundredths(max(new, 0.0))
+            yield f"{before} to {after} ({name})", new > max(old, 0.0)
 
 
 def _levelling(
@@ -136,7 +128,7 @@ def _levelling(
 ) -> Iterator[str]:
     """What becomes of the outcome gap, and whose outcomes would change most."""
     telling = Telling(audit, setting, "outcomes")
-    names = (telling.name, telling.other)
+    names = telling.names
     old = _rates(setting, names)
     new = _rates(best, names)
     if answer_of(setting, "outcomes") != "differ" or old is None or new is None:
@@ -171,9 +163,8 @@ def _rates(setting: BudgetResult, names: tuple[str, str]) -> tuple[float, float]
 def _moves_closer(old: tuple[float, float], new: tuple[float, float]) -> int:
     """Which of two groups' rates moves further towards the other's: 0 or 1."""
     towards_second = math.copysign(1.0, old[1] - old[0])
-    towards_first = math.copysign(1.0, old[0] - old[1])
     first = (new[0] - old[0]) * towards_second
-    second = (new[1] - old[1]) * towards_first
+    second = (old[1] - new[1]) * towards_second
     return 0 if first >= second else 1
 
 

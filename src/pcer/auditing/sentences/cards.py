@@ -11,25 +11,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 from pcer.auditing.record import Audit, BudgetResult, GroupResult
-from pcer.auditing.sentences.certainty import (
-    doubts_about,
-    false_alarms,
-    how_sure,
-)
+from pcer.auditing.sentences.certainty import doubts_about, false_alarms, how_sure
 from pcer.auditing.sentences.telling import (
     MOST_GROUPS_IN_A_SENTENCE,
     WEAK,
     Telling,
     answer_of,
     attacks_run,
+    largest_difference,
     other_attacks,
 )
 from pcer.release.attack_kinds import attack_kind
-from pcer.wording import NOTHING, capital, listed, of_100, plural_ending, say
+from pcer.wording import capital, listed, of_100, plural_ending, say
 
 MOST_DOUBTS = 2  # of a finding, in a card
 
@@ -54,18 +50,17 @@ def exposure_card(audit: Audit, setting: BudgetResult) -> Card:
         sentences.append(telling.say("exposure_card", "reason", reason=reason))
     else:
         sentences += _detected_sentences(telling)
-    if others is not None:
+    if others:
         form = "others_detect" if answer == "none_detected" else "others_differ"
         n_attacks = str(len(attacks_run(audit)))
-        with_others = replace(telling, places=others._asdict())
-        sentences.append(with_others.say("exposure_card", form, n=n_attacks))
+        sentences.append(telling.say("exposure_card", form, n=n_attacks, **others))
 
     if answer == "differs":
         # The attack that decided need not be the one whose numbers people see.
         is_printed = audit.cost in telling.pair.exposure.shown_by
         form = "difference" if is_printed else "decided_by"
         sentences.append(telling.say("exposure_card", form))
-    elif _detected(setting) and telling.apart != NOTHING:
+    elif _detected(setting) and largest_difference(setting, "exposure") is not None:
         sentences.append(telling.say("exposure_card", "if_they_differ"))
     if audit.stronger_attack is not None and answer != "differs":
         stronger = attack_kind(audit.stronger_attack).phrase
@@ -105,9 +100,9 @@ def _detected_sentences(telling: Telling) -> Iterator[str]:
     attacks = {
         name: attack_kind(group.detected_by).phrase
         for name, group in detected.items()
-        if group.detected_by is not None
+        if not group.is_clear
+        and group.detected_by is not None
         and group.detected_by != telling.audit.cost
-        and not group.is_clear
     }
     if attacks:
         names = listed(list(attacks))
@@ -132,7 +127,7 @@ def outcomes_card(audit: Audit, setting: BudgetResult) -> Card:
 def _truth_sentences(telling: Telling) -> list[str]:
     """What was true of both groups, and who was wrongly flagged or passed over."""
     outcome = telling.audit.subject.outcome
-    groups = [telling.setting.groups[name] for name in (telling.name, telling.other)]
+    groups = [telling.setting.groups[name] for name in telling.names]
     if outcome == "harm":
         wrong = [group.false_positive_rate.mean for group in groups]
     else:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from pcer.auditing.record import Audit, BudgetResult, CostStory, PairResult
 from pcer.auditing.sentences.telling import Telling, answer_of, attacks_run
-from pcer.measuring.verdict import Verdict
+from pcer.measuring.plan import Verdict
 from pcer.release.attack_kinds import attack_kind
 from pcer.statistics import SIGNIFICANCE
 from pcer.wording import (
@@ -253,9 +253,8 @@ def paper_words(audit: Audit) -> str:
 
 def _evidence_words(audit: Audit) -> str:
     """Whether the paper's numbers are beyond their null, and memorisation detected."""
-    marks: dict[
-        SettingName, list[bool | None]
-    ] = {}  # beyond it, by pair; None: no null
+    # By setting and pair; None where there is no null.
+    marks = dict[SettingName, list[bool | None]]()
     for published in audit.published:
         for budget in published.budgets:
             name = SettingName(published.model, budget.epsilon)
@@ -266,11 +265,7 @@ def _evidence_words(audit: Audit) -> str:
     if audit.verdict is Verdict.INSUFFICIENT_DATA:
         return say("paper", "contradicted")
 
-    detected = {
-        setting.name
-        for setting in audit.budgets
-        if any(group.resolved for group in setting.groups.values())
-    }
+    detected = {setting.name for setting in audit.budgets if setting.is_detected}
     beyond = [name for name, of_pairs in marks.items() if True in of_pairs]
     shown = [name for name in beyond if name in detected]
     if len(shown) == len(marks):

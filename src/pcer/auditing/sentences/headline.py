@@ -19,7 +19,7 @@ from pcer.auditing.sentences.telling import (
     named_groups,
     other_attacks,
 )
-from pcer.measuring.verdict import Verdict
+from pcer.measuring.plan import Verdict
 from pcer.wording import capital
 
 MOST_WORDS = 30  # of a headline, a group's name counting as one
@@ -62,19 +62,18 @@ def exposure_sentences(audit: Audit, setting: BudgetResult) -> list[str]:
 
     others = other_attacks(audit, setting)
     is_too_weak = is_weak(audit, setting)
-    if others is not None:
-        telling = replace(telling, places=others._asdict())
+    if others:
         kind = "others_detect" if answer == "none_detected" else "others_differ"
         forms = [kind, f"{kind}_bare"]
     elif answer != "none_detected" or is_too_weak:
         forms = [answer]
-    elif telling.coin:
+    elif telling.scale.coin:
         forms = ["none_detected", "none_detected_bare"]
     else:
         forms = ["none_detected_bare"]
     if is_too_weak:
         forms = [f"weak_{form}" for form in forms]
-    return [capital(telling.say("exposure", form)) for form in forms]
+    return [capital(telling.say("exposure", form, **others)) for form in forms]
 
 
 def outcome_sentences(audit: Audit, setting: BudgetResult) -> list[str]:
@@ -86,7 +85,7 @@ def outcome_sentences(audit: Audit, setting: BudgetResult) -> list[str]:
 
     benefit = audit.plan.benefit
     # The exposure sentence that stands before it may have named the same people.
-    is_named = named_groups(setting, "exposure") == telling.name
+    is_named = named_groups(setting, "exposure") == telling.names[0]
     sentences = []
     for form in (telling, replace(telling, is_plain=True)):
         if is_named and benefit == "positive_rate":
@@ -101,8 +100,8 @@ def outcome_sentences(audit: Audit, setting: BudgetResult) -> list[str]:
 def badge(audit: Audit, setting: BudgetResult) -> str:
     """The verdict in a few words, with the groups that it names."""
     double = named_groups(setting, "double_disadvantage")
-    telling = Telling(audit, setting, "exposure", places={"double": double})
-    return telling.say("badge", _badge_form(audit, setting))
+    telling = Telling(audit, setting, "exposure")
+    return telling.say("badge", _badge_form(audit, setting), double=double)
 
 
 def _badge_form(audit: Audit, setting: BudgetResult) -> str:
@@ -111,8 +110,7 @@ def _badge_form(audit: Audit, setting: BudgetResult) -> str:
         ratios = [pair.ratio for pair in setting.pairs if pair.ratio.group is not None]
         if {ratio.driven_by for ratio in ratios} == {"outcomes"}:
             return "ratio_differs_outcomes"
-    others = other_attacks(audit, setting)
-    if verdict is Verdict.NO_DIFFERENCE_SHOWN and others is not None:
+    if verdict is Verdict.NO_DIFFERENCE_SHOWN and other_attacks(audit, setting):
         return "others"
     if not verdict.is_alarm and is_weak(audit, setting):
         return "weak"

@@ -2,18 +2,17 @@
 
 ``Telling`` fills the templates of ``words.toml``; every file of this room makes one for
 an answer, and asks the questions below it: which answer, which pair, is the file weak?
-To add a place of templates: a property of ``Telling``. A place that only one sentence
-has is given to ``Telling.say`` by name.
+To add a place of templates: a line of one of the tables of ``Telling``. A place that
+only one sentence has is given to ``Telling.say`` by name.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pcer.auditing.record import (
     Audit,
@@ -24,7 +23,7 @@ from pcer.auditing.record import (
     PairResult,
 )
 from pcer.release import attack_kinds
-from pcer.release.attack_kinds import AttackKind, Scale, attack_kind
+from pcer.release.attack_kinds import Scale, attack_kind
 from pcer.wording import (
     NOTHING,
     decimals,
@@ -64,22 +63,20 @@ class Telling:
     setting: BudgetResult
     axis: Axis
     is_plain: bool = False  # leaves out what the release calls people and outcomes
-    places: Mapping[str, str] = field(default_factory=dict)  # of one sentence only
 
-    def say(self, section: str, form: str, /, **places: str) -> str:
-        """A sentence of ``words.toml``; only the places that it has are computed."""
-        telling = self
-        if places:
-            telling = replace(self, places={**self.places, **places})
-        return templates()[section][form].format_map(telling)
+    def say(self, section: str, form: str, /, **once: str) -> str:
+        """A sentence of ``words.toml``; places that it alone has are given."""
+        return templates()[section][form].format_map({**self.places, **once})
 
-    def __getitem__(self, place: str) -> str:
-        if place in self.places:
-            return self.places[place]
-        text: str = getattr(self, place)
-        return text
-
-    # What the places are made of
+    @cached_property
+    def places(self) -> dict[str, str]:
+        """What any template may name, by its place."""
+        return {
+            **self._of_people(),
+            **self._of_amounts(),
+            **self._of_differences(),
+            **self._of_attacks(),
+        }
 
     @cached_property
     def pair(self) -> PairResult:
@@ -87,188 +84,10 @@ class Telling:
         return widest_pair(self.setting, self.axis)
 
     @property
-    def answer(self) -> ExposureAnswer | OutcomesAnswer:
-        """What the audit says of them."""
-        return answer_on(self.pair, self.axis)
-
-    @property
-    def has_pairs(self) -> bool:
-        """Whether there are several, so that sentences say which two are meant."""
-        return len(self.setting.pairs) > 1
-
-    @property
-    def scale(self) -> Scale:
-        """The unit of the amounts."""
-        if self.axis == "exposure":
-            return self.audit.proxy.scale
-        return attack_kinds.ACCURACY
-
-    @property
-    def attack_that_decided(self) -> AttackKind:
-        """It need not be the one whose numbers people see."""
-        return attack_kind(self.pair.exposure.attack)
-
-    @cached_property
-    def levels(self) -> list[str]:
-        """Exposures or outcome rates of the two groups, as they are printed."""
-        groups = [self.setting.groups[self.name], self.setting.groups[self.other]]
-        if self.axis == "outcomes":
-            return of_100(*(group.benefit.mean or 0.0 for group in groups))
-        levels = []
-        for group in groups:
-            cost = group.cost.value
-            levels.append(NOTHING if cost is None else self.scale.hundredths(cost))
-        return levels
-
-    @cached_property
-    def ends(self) -> tuple[float, float]:
-        """The interval of the difference's size."""
-        difference = self.answer.difference
-        sign = math.copysign(1.0, difference.value or 0.0)
-        low, high = difference.interval or (0.0, 0.0)
-        start, end = sorted((sign * low, sign * high))
-        return start, end
-
-    def amount(self, value: float) -> str:
-        """A difference in the unit of the answer, without the unit's name."""
-        if self.axis == "exposure":
-            return self.scale.difference(value)
-        return decimals(100 * value, 1)  # rates that are printed whole hide as much
-
-    # Places: the two groups
-
-    @property
-    def name(self) -> str:
-        """The group that the answer names first."""
-        return in_order(self.setting, self.axis)[0]
-
-    @property
-    def other(self) -> str:
-        """The group that it is compared with."""
-        return in_order(self.setting, self.axis)[1]
-
-    @property
-    def who(self) -> str:
-        """Its people as a sentence names them: "White defendants"."""
-        people = None if self.is_plain else self.audit.subject.people
-        return people_of(people, self.name)
-
-    @property
-    def people(self) -> str:
-        """What the release calls people."""
-        people = None if self.is_plain else self.audit.subject.people
-        return people or "people"
-
-    @property
-    def reference(self) -> str:
-        """With whom it is compared, where that does not go without saying."""
-        return f" in {self.other}" if self.has_pairs else ""
-
-    @property
-    def beside(self) -> str:
-        """With whom it is compared, in brackets."""
-        return f" ({self.other})" if self.has_pairs else ""
-
-    @property
-    def between(self) -> str:
-        """Between whom the difference is, likewise."""
-        return f" between {listed(self.pair.groups)}" if self.has_pairs else ""
-
-    @property
-    def they(self) -> str:
-        """Both groups, as the subject of a sentence."""
-        return listed(self.pair.groups) if self.has_pairs else "They"
-
-    @property
-    def named(self) -> str:
-        """All groups that this answer names in any pair."""
-        return named_groups(self.setting, self.axis)
-
-    @property
-    def more(self) -> str:
-        """How many further pairs differ."""
-        n_more = len(differing_pairs(self.setting, self.axis)) - 1
-        if n_more < 1:
-            return ""
-        if n_more == 1:
-            return ", and 1 more pair differs"
-        return f", and {n_more} more pairs differ"
-
-    # Places: amounts
-
-    @property
-    def high(self) -> str:
-        """The exposure or outcome rate of ``name``."""
-        return self.levels[0]
-
-    @property
-    def low(self) -> str:
-        """The exposure or outcome rate of ``other``."""
-        return self.levels[1]
-
-    @property
-    def unit(self) -> str:
-        """What follows an amount."""
-        return self.scale.said
-
-    @property
-    def coin(self) -> str:
-        """How often a coin would be right; empty where the unit has no coin."""
-        return self.scale.coin
-
-    @property
-    def difference(self) -> str:
-        """By how much the two groups differ."""
-        size = abs(self.answer.difference.value or 0.0)
-        return f"{self.amount(size)} {self.scale.points}"
-
-    @property
-    def start(self) -> str:
-        """The nearer end of its interval."""
-        return self.amount(self.ends[0])
-
-    @property
-    def end(self) -> str:
-        """The farther end."""
-        return self.amount(self.ends[1])
-
-    @property
-    def level(self) -> str:
-        """The level of intervals."""
-        return f"{100 * self.audit.plan.confidence_level:g}%"
-
-    @property
-    def p(self) -> str:
-        """The p-value of the difference."""
-        return p_words(self.answer.p_value)
-
-    @property
-    def apart(self) -> str:
-        """The largest difference that the data allow between any two groups."""
-        most = largest_difference(self.setting, self.axis)
-        if most is None:
-            return NOTHING
-        return f"{self.scale.difference(most)} {self.scale.points}"
-
-    @property
-    def margin(self) -> str:
-        """The difference up to which groups count as equal."""
-        return points(self.audit.plan.margin or 0.0)
-
-    @property
-    def at_most(self) -> str:
-        """The largest exposure that the data allow in any group."""
-        bound = largest_bound(self.setting)
-        return NOTHING if bound is None else self.scale.hundredths(bound)
-
-    @property
-    def bounded(self) -> str:
-        """The largest exposure as a clause."""
-        if largest_bound(self.setting) is None:
-            return "no bound is known"
-        return self.scale.most.format(amount=self.at_most)
-
-    # Places: outcomes
+    def names(self) -> tuple[str, str]:
+        """The group that the answer names first, and the one it is compared with."""
+        first, second, *_ = in_order(self.setting, self.axis)
+        return first, second
 
     @property
     def means(self) -> str:
@@ -277,43 +96,110 @@ class Telling:
         return means or say("outcomes", self.audit.subject.outcome)
 
     @property
-    def often(self) -> str:
-        """How a rate compares: "far more often" where the nearer end is large."""
-        is_harm = self.audit.plan.outcome_of(self.audit.subject.outcome) == "harm"
+    def scale(self) -> Scale:
+        """The unit of the amounts."""
+        if self.axis == "exposure":
+            return self.audit.proxy.scale
+        return attack_kinds.ACCURACY
+
+    def _of_people(self) -> dict[str, str]:
+        name, other = self.names
+        people = None if self.is_plain else self.audit.subject.people
+        reference = beside = between = ""
+        they = "They"
+        if len(self.setting.pairs) > 1:  # it must be said which two groups are meant
+            they = listed(self.pair.groups)
+            reference = f" in {other}"
+            beside = f" ({other})"
+            between = f" between {they}"
+        n_more = len(differing_pairs(self.setting, self.axis)) - 1
+        more = "1 more pair differs" if n_more == 1 else f"{n_more} more pairs differ"
+        return {
+            "name": name,
+            "other": other,
+            "who": people_of(people, name),
+            "people": people or "people",
+            "means": self.means,
+            "reference": reference,
+            "beside": beside,
+            "between": between,
+            "they": they,
+            "named": named_groups(self.setting, self.axis),  # in any pair
+            "more": f", and {more}" if n_more > 0 else "",
+        }
+
+    def _of_amounts(self) -> dict[str, str]:
+        """Exposures or outcome rates as they are printed, and their bounds."""
+        levels = self._levels()
+        rates = [group.benefit.mean for group in self.setting.groups.values()]
+        known = [rate for rate in rates if rate is not None] or [0.0]
+        largest_exposure = largest_bound(self.setting)
+        at_most = NOTHING
+        bounded = "no bound is known"
+        if largest_exposure is not None:
+            at_most = self.scale.hundredths(largest_exposure)
+            bounded = self.scale.most.format(amount=at_most)
+        return {
+            "high": levels[0],  # of ``name``
+            "low": levels[1],  # of ``other``
+            "range": " to ".join(dict.fromkeys(of_100(min(known), max(known)))),
+            "unit": self.scale.said,  # follows an amount
+            "coin": self.scale.coin,  # how often it is right; empty without a coin
+            "at_most": at_most,  # exposure in any group, by the data
+            "bounded": bounded,
+        }
+
+    def _levels(self) -> list[str]:
+        groups = [self.setting.groups[name] for name in self.names]
+        if self.axis == "outcomes":
+            return of_100(*(group.benefit.mean or 0.0 for group in groups))
+        costs = [group.cost.value for group in groups]
+        hundredths = self.scale.hundredths
+        return [NOTHING if cost is None else hundredths(cost) for cost in costs]
+
+    def _of_differences(self) -> dict[str, str]:
+        answer = answer_on(self.pair, self.axis)
+        value = answer.difference.value or 0.0
+        low, high = answer.difference.interval or (0.0, 0.0)
+        sign = math.copysign(1.0, value)
+        start, end = sorted((sign * low, sign * high))
+
+        plan = self.audit.plan
+        is_harm = plan.outcome_of(self.audit.subject.outcome) == "harm"
         often = "more often" if is_harm else "less often"
-        return f"far {often}" if self.ends[0] >= FAR else often
+        most = largest_difference(self.setting, self.axis)
+        unit = self.scale.points
+        return {
+            "difference": f"{self._amount(abs(value))} {unit}",
+            "start": self._amount(start),  # the nearer end of its interval
+            "end": self._amount(end),
+            "level": f"{100 * plan.confidence_level:g}%",
+            "p": p_words(answer.p_value),
+            "often": f"far {often}" if start >= FAR else often,
+            # The largest difference that the data allow between any two groups.
+            "apart": NOTHING
+            if most is None
+            else f"{self.scale.difference(most)} {unit}",
+            "margin": points(plan.margin or 0.0),  # up to which groups count as equal
+        }
 
-    @property
-    def range(self) -> str:
-        """The smallest and the largest outcome rate; one if they print alike."""
-        means = [group.benefit.mean for group in self.setting.groups.values()]
-        rates = [mean for mean in means if mean is not None] or [0.0]
-        return " to ".join(dict.fromkeys(of_100(min(rates), max(rates))))
+    def _amount(self, value: float) -> str:
+        if self.axis == "exposure":
+            return self.scale.difference(value)
+        return decimals(100 * value, 1)  # rates that are printed whole hide as much
 
-    # Places: attacks
-
-    @property
-    def main(self) -> str:
-        """The attack whose numbers people see."""
-        return self.audit.proxy.phrase
-
-    @property
-    def attack(self) -> str:
-        """The attack that decided."""
-        return self.attack_that_decided.phrase
-
-    @property
-    def whose(self) -> str:
-        """By which attack a p-value is, where it is not the one people see."""
-        is_main = self.attack_that_decided.name == self.audit.cost
-        return "" if is_main else f" by {self.attack}"
-
-    @property
-    def by_attack(self) -> str:
-        """By how much the two groups differ by the attack that decided."""
-        size = abs(self.pair.exposure.attack_difference or 0.0)
-        scale = self.attack_that_decided.scale
-        return f"{scale.difference(size)} {scale.points}"
+    def _of_attacks(self) -> dict[str, str]:
+        """The attack whose numbers people see, and the one that decided."""
+        exposure = self.pair.exposure
+        decided = attack_kind(exposure.attack)
+        size = abs(exposure.attack_difference or 0.0)
+        is_main = decided.name == self.audit.cost
+        return {
+            "main": self.audit.proxy.phrase,
+            "attack": decided.phrase,
+            "whose": "" if is_main else f" by {decided.phrase}",
+            "by_attack": f"{decided.scale.difference(size)} {decided.scale.points}",
+        }
 
 
 def subject_line(audit: Audit, setting: BudgetResult) -> list[str]:
@@ -432,15 +318,11 @@ def named_groups(setting: BudgetResult, answer: str) -> str:
 # Which attacks say otherwise
 
 
-class OtherAttacks(NamedTuple):
-    """Attacks that show what the answer does not, as a sentence names them."""
+def other_attacks(audit: Audit, setting: BudgetResult) -> dict[str, str]:
+    """Other attacks that detect somebody, or a difference, where the answer does not.
 
-    others: str
-    do: str  # "does" of one attack, "do" of several
-
-
-def other_attacks(audit: Audit, setting: BudgetResult) -> OtherAttacks | None:
-    """Other attacks that detect somebody, or a difference, where it does not."""
+    As the places ``others`` and ``do`` of a sentence; empty where there are none.
+    """
     answer = answer_of(setting, "exposure")
     place = audit.budgets.index(setting)
     stories = [story for story in attacks_run(audit) if story.cost != audit.cost]
@@ -449,14 +331,13 @@ def other_attacks(audit: Audit, setting: BudgetResult) -> OtherAttacks | None:
     elif answer == "no_difference_shown":
         stories = [story for story in stories if place in story.differs_in]
     else:
-        return None
-
+        stories = []
     if not stories:
-        return None
+        return {}
     if len(stories) > 2:
-        return OtherAttacks(f"{len(stories)} other attacks", "do")
+        return {"others": f"{len(stories)} other attacks", "do": "do"}
     names = listed([attack_kind(story.cost).phrase for story in stories])
-    return OtherAttacks(names, "does" if len(stories) == 1 else "do")
+    return {"others": names, "do": "does" if len(stories) == 1 else "do"}
 
 
 def attacks_run(audit: Audit) -> list[CostStory]:

@@ -22,7 +22,7 @@ from pcer.metrics import FloatArray
 from pcer.release import Release, panels
 from pcer.release.panel import Panel
 from pcer.release.records import Run, StratifiedBy
-from pcer.wording import setting_name
+from pcer.wording import say, setting_name
 
 # Probability that a release with true declarations is contradicted, over all checks.
 LEVEL: Final = 0.01
@@ -43,6 +43,21 @@ class Finding(NamedTuple):
     sentence: str
     p_value: float | None = None
     caps_verdict: bool | None = None
+
+
+def finding(
+    template: str,
+    p_value: float | None = None,
+    /,
+    *,
+    caps_verdict: bool | None = None,
+    **values: object,
+) -> Finding:
+    """A finding by its template in ``words.toml``, which may name the ``chance``."""
+    if p_value is not None:
+        is_smallest = p_value <= SMALLEST_P
+        values["chance"] = f"below {SMALLEST_P:g}" if is_smallest else f"{p_value:.2g}"
+    return Finding(say("checks", template, **values), p_value, caps_verdict)
 
 
 def is_random(release: Release) -> bool:
@@ -69,37 +84,26 @@ class Setting(NamedTuple):
 
 
 class ReleaseArrays:
-    """What a release declares, and its counts as arrays over the runs of all settings.
-
-    Attributes:
-        release: the release.
-        groups: names of its groups.
-        settings: with their runs.
-        runs_by_split: positions of each split's runs, splits in the order in which they
-            first occur.
-        sizes: records by group alone; None where some are not released.
-        cells: tables (part, label, predicted, run, group), NaN of a run without counts;
-            None where no run has any.
-        labelled: records by group and label, of these tables.
-        protects_unit: whether the epsilon is that of the unit that splits exchange.
-        effective_units: (group,) how many units the records are worth; None: not said.
-        variance_inflation: (group,) records over effective units, by which clumps
-            multiply a variance; None: not known.
-    """
+    """What a release declares, and its counts as arrays over all runs."""
 
     def __init__(self, release: Release) -> None:
         by_setting = panels(release)
         unit = release.training.unit_of_split
-        protected = (None, RECORD, release.subject.unit_of_privacy)
         self.release = release
         self.groups = tuple(release.subject.groups)
         self.settings = _settings(release, by_setting)
+        # Positions of each split's runs, splits in the order of their first runs.
         self.runs_by_split = _runs_by_split(self.settings)
+        # By group alone; None where some are not released.
         self.sizes = _sizes(by_setting)
+        # NaN of a run without counts; None where no run has any.
         self.cells = _cells(by_setting)
         self.labelled = None if self.cells is None else _labelled(self.cells)
-        self.protects_unit = unit in protected
+        # Whether the epsilon is that of the unit that splits exchange.
+        self.protects_unit = unit in (None, RECORD, release.subject.unit_of_privacy)
+        # (group,) how many units the records are worth; None: not said.
         self.effective_units = _effective_units(release)
+        # (group,) by which clumps of records multiply a variance; None: not known.
         self.variance_inflation = _inflation(release, self.sizes, self.effective_units)
 
 
@@ -204,17 +208,8 @@ class CorrectRecords(NamedTuple):
 class Splits:
     """The distinct splits of a release.
 
-    Names that are, beyond chance, one split count once.
-
-    Attributes:
-        arrays: of the release.
-        variance_inflation: (group,) by how much clumps of records multiply a variance.
-        stratified_by: what splits are said to be balanced on.
-        repeats_p: chance of so many splits that are an earlier one.
-        repeats: splits that are, beyond chance, an earlier one; by position.
-        names: of the splits that are left.
-        cuts: of the splits that are left.
-        measured: of every setting that has the accuracies.
+    Names that are, beyond chance, one split count once (``repeats``, by position);
+    ``names``, ``cuts`` and ``measured`` are of the splits that are left.
     """
 
     def __init__(
@@ -229,7 +224,7 @@ class Splits:
         chance = hypergeometric.chance_of_repeats(
             cuts, _strata_of_repeats(cuts, self.stratified_by), variance_inflation
         )
-        self.repeats_p = max(SMALLEST_P, chance)
+        self.repeats_p = max(SMALLEST_P, chance)  # of so many that are an earlier one
         is_beyond_chance = self.repeats_p <= SHARE_OF_REPEATS * LEVEL
         self.repeats = hypergeometric.repeats(cuts) if is_beyond_chance else {}
         left = [split for split in range(len(names)) if split not in self.repeats]
@@ -240,10 +235,9 @@ class Splits:
 
 
 def _strata_of_repeats(cuts: SplitCounts, stratified_by: StratifiedBy) -> StratifiedBy:
-    """Within which strata repeats are tested.
+    """Within which strata repeats are tested: within what happens to be balanced.
 
-    Given its numbers in the strata a random split is random within them, so repeats can
-    always be tested within what happens to be balanced.
+    Given its numbers in the strata a random split is random within them.
     """
     rounded: tuple[StratifiedBy, ...] = ("label", "group")
     if stratified_by == "nothing" and cuts.has_labels:

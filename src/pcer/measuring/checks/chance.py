@@ -22,18 +22,19 @@ from pcer.measuring.checks.arrays import (
     Finding,
     Setting,
     Splits,
+    finding,
     split_words,
 )
 from pcer.measuring.exact import PLAIN_MEAN, SMALLEST_P, dispersion
+from pcer.measuring.exposure import measure_costs
 from pcer.measuring.hypergeometric import SplitCounts
-from pcer.measuring.measure import measure_costs
 from pcer.measuring.plan import Plan
 from pcer.metrics import FloatArray
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import AUC_ADVANTAGE, GAP, LIRA, SPENT, attack_kind
 from pcer.release.records import StratifiedBy
 from pcer.statistics import holm, upper_p
-from pcer.wording import listed, say
+from pcer.wording import listed
 
 # Share of the plain attack's advantage that LiRA keeps even where eight models
 # calibrate it badly.
@@ -57,17 +58,15 @@ def repeated_splits(splits: Splits, level: float) -> Iterator[Finding]:
     names = list(splits.arrays.runs_by_split)
     n = len(splits.names)
     again, first = next(iter(splits.repeats.items()))
-    sentence = say(
-        "checks",
+    yield finding(
         "repeated_splits",
+        splits.repeats_p,
         names=len(names),
         n=n,
         s="s" if n > 1 else "",
-        chance=_chance(splits.repeats_p),
         first=names[first],
         again=names[again],
     )
-    yield Finding(sentence, splits.repeats_p)
 
 
 def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
@@ -86,18 +85,10 @@ def repeated_tables(splits: Splits, level: float) -> Iterator[Finding]:
         repeats = hypergeometric.repeats(_right_and_wrong(correct))
         first_repeat = next(iter(repeats.items()))  # a split, and the earlier one
         alike = [split_words(correct.splits[k]) for k in reversed(first_repeat)]
-        sentence = say(
-            "checks",
-            "repeated_tables",
-            at=correct.setting,
-            alike=listed(alike),
-            chance=_chance(p),
-        )
-        yield Finding(sentence, p)
+        yield finding("repeated_tables", p, at=correct.setting, alike=listed(alike))
 
 
 def _chance_of_tables(splits: Splits, correct: CorrectRecords) -> float:
-    """Chance of so many equal tables in one setting."""
     n_labels = len(correct.strata.total)
     variance_inflation = np.tile(splits.variance_inflation, n_labels)
     return hypergeometric.chance_of_repeats(
@@ -142,19 +133,16 @@ def balance(splits: Splits, level: float) -> Iterator[Finding]:
         return
     farthest = int((missed - allowed).argmax())
     split, stratum = np.unravel_index(farthest, missed.shape)
-    sentence = say(
-        "checks",
+    yield finding(
         "not_balanced",
         by="label and group" if strata == "both" else strata,
         split=split_words(splits.names[split]),
         stratum=_stratum_words(splits, int(stratum)),
         n=f"{missed[split, stratum]:,.0f}",
     )
-    yield Finding(sentence)
 
 
 def _n_missing(splits: Splits) -> int | None:
-    """Records without a group; None where it is not known."""
     subject = splits.arrays.release.subject
     sizes = splits.arrays.sizes
     if subject.n_missing_group is not None:
@@ -177,15 +165,14 @@ def _undeclared_balance(splits: Splits, level: float) -> Iterator[Finding]:
         return
     p = max(p_values[strata] for strata in balanced)
     is_denied = splits.arrays.release.training.stratified_by is not None
-    sentence = say(
-        "checks",
+    yield finding(
         "balance_denied" if is_denied else "balance_unsaid",
+        p,
         n=len(cuts.train),
         by=" and ".join(balanced),
-        chance=_chance(p),
         declare=balanced[0] if len(balanced) == 1 else "both",
+        caps_verdict=is_denied,
     )
-    yield Finding(sentence, p, caps_verdict=is_denied)
 
 
 def _stratum_words(splits: Splits, stratum: int) -> str:
@@ -208,10 +195,7 @@ def label_mix(splits: Splits, level: float) -> Iterator[Finding]:
 
 
 def group_mix(splits: Splits, level: float) -> Iterator[Finding]:
-    """Random parts take the same share of every group.
-
-    Where splits are balanced by label, that is in the label mix.
-    """
+    """Random parts take the same share of every group; by label see ``label_mix``."""
     cuts = splits.cuts
     strata = splits.stratified_by
     if strata == "nothing" or (strata == "label" and not cuts.has_labels):
@@ -223,7 +207,6 @@ def group_mix(splits: Splits, level: float) -> Iterator[Finding]:
 def _drifts(
     splits: Splits, level: float, cuts: SplitCounts, strata: StratifiedBy, form: str
 ) -> Iterator[Finding]:
-    """Groups whose mix in training and in test is unlikely over all splits."""
     chances = hypergeometric.label_chances(cuts, strata, splits.variance_inflation)
     independent = hypergeometric.n_fold_sets(splits.cuts) == 0
     combined = [
@@ -235,17 +218,15 @@ def _drifts(
     for group in np.flatnonzero(p_values <= level).tolist():
         p = float(p_values[group])
         worst = int(chances[group].argmin()) * n_splits // len(chances[group])
-        sentence = say(
-            "checks",
+        yield finding(
             form,
+            p,
             group=splits.arrays.groups[group],
             split=split_words(splits.names[worst]),
             train=_percent(cuts.train[worst], group),
             test=_percent(cuts.test[worst], group),
-            chance=_chance(p),
             over=f" over {n_splits} splits" if n_splits > 1 else "",
         )
-        yield Finding(sentence, p)
 
 
 def _percent(part: FloatArray, group: int) -> float:
@@ -274,16 +255,14 @@ def overdispersion(splits: Splits, level: float) -> Iterator[Finding]:
     for setting, group in np.argwhere(p_values <= level):
         correct = several[setting]
         p = p_values[setting, group]
-        sentence = say(
-            "checks",
+        yield finding(
             "dispersion",
+            p,
             unit=splits.arrays.release.training.unit_of_split or RECORD,
             at=correct.setting,
             group=splits.arrays.groups[group],
             n=len(correct.splits),
-            chance=_chance(p),
         )
-        yield Finding(sentence, p)
 
 
 def _spread_p(splits: Splits, several: Sequence[CorrectRecords]) -> FloatArray:
@@ -300,10 +279,7 @@ def _spread_p(splits: Splits, several: Sequence[CorrectRecords]) -> FloatArray:
 
 
 def below_zero(splits: Splits, level: float) -> Iterator[Finding]:
-    """Accuracies that are far lower in training than out of it.
-
-    Memorisation only raises them.
-    """
+    """Accuracies that are far lower in training: memorisation only raises them."""
     tails = [
         hypergeometric.lower_tails(correct.strata, splits.variance_inflation)
         for correct in splits.measured
@@ -313,14 +289,12 @@ def below_zero(splits: Splits, level: float) -> Iterator[Finding]:
         return
     setting, group = np.unravel_index(int(np.nanargmin(p_values)), p_values.shape)
     p = p_values[setting, group]
-    sentence = say(
-        "checks",
+    yield finding(
         "below_zero",
+        p,
         at=splits.measured[setting].setting,
         group=splits.arrays.groups[group],
-        chance=_chance(p),
     )
-    yield Finding(sentence, p)
 
 
 # Attacks
@@ -357,14 +331,12 @@ def impossible_attacks(splits: Splits, level: float) -> Iterator[Finding]:
     p = upper_p(excess, np.maximum(error, SMALLEST_P))
     p_values = holm(np.maximum(p, SMALLEST_P))
     for row, group in np.argwhere(p_values <= level)[:1]:
-        sentence = say(
-            "checks",
+        yield finding(
             "impossible",
+            p_values[row, group],
             what=claims[row].words,
             group=arrays.groups[group],
-            chance=_chance(p_values[row, group]),
         )
-        yield Finding(sentence, p_values[row, group])
 
 
 def _exposures(splits: Splits) -> dict[tuple[str, int], _Exposure]:
@@ -442,7 +414,3 @@ def largest_advantage(epsilon: float, delta: float, *, n_steps: int) -> float:
     for _ in range(n_steps // 2):
         q = (q - delta) * shrink
     return 0.5 - max(q, 0.0)
-
-
-def _chance(p: float) -> str:
-    return f"below {SMALLEST_P:g}" if p <= SMALLEST_P else f"{p:.2g}"

@@ -20,6 +20,7 @@ from pcer.measuring.checks.arrays import (
     Finding,
     ReleaseArrays,
     Setting,
+    finding,
     is_random,
 )
 from pcer.measuring.exact import lowest_seeds
@@ -58,8 +59,13 @@ def conflicting_names(arrays: ReleaseArrays) -> Iterator[Finding]:
             n_cuts = max(n_cuts, len(np.unique(whole, axis=0)))
         if n_cuts > 1:
             form = "no_names" if name is None else "one_name"
-            sentence = say("checks", form, n=len(runs), name=name, n_cuts=n_cuts)
-            yield Finding(sentence, caps_verdict=name is not None)
+            yield finding(
+                form,
+                n=len(runs),
+                name=name,
+                n_cuts=n_cuts,
+                caps_verdict=name is not None,
+            )
 
 
 def broken_numbers(arrays: ReleaseArrays) -> Iterator[Finding]:
@@ -79,8 +85,7 @@ def broken_numbers(arrays: ReleaseArrays) -> Iterator[Finding]:
             run, group = np.argwhere(broken)[0]
             rate = value[run, group]
             people = n[run, group]
-            sentence = say(
-                "checks",
+            yield finding(
                 "broken_number",
                 at=name,
                 what=what,
@@ -91,15 +96,10 @@ def broken_numbers(arrays: ReleaseArrays) -> Iterator[Finding]:
                 of=broken.size,
                 n=broken.sum(),
             )
-            yield Finding(sentence)
 
 
 def not_whole(value: FloatArray, n: FloatArray) -> BoolArray:
-    """Where a rate, as finely as it is printed, is no whole number out of n.
-
-    False where either is unknown. The rate may be off by half a unit of the last
-    decimal that is printed.
-    """
+    """Where a rate, but for half of its last decimal, is no whole number of n."""
     is_known = np.isfinite(value) & np.isfinite(n) & (n > 0)
     value = np.where(is_known, value, 0.0)
     n = np.where(is_known, n, 1.0)
@@ -121,21 +121,15 @@ def copied_tables(arrays: ReleaseArrays) -> Iterator[Finding]:
         name, panel, runs = setting
         of_first = lowest_seeds(panel.split)[panel.split]  # first run of a run's split
         if panel.n_splits < len(runs) and (cells == cells[:, of_first]).all():
-            yield Finding(say("checks", "copied_seeds", at=name, n=len(runs)))
+            yield finding("copied_seeds", at=name, n=len(runs))
         first = earlier.setdefault(cells.tobytes(), setting)
         is_another = first is not setting and first.panel.seeds == panel.seeds
         if is_another and len(runs) > 1:
-            sentence = say(
-                "checks", "copied_settings", first=first.name, second=name, n=len(runs)
-            )
-            yield Finding(sentence)
+            yield finding("copied_settings", first=first.name, second=name, n=len(runs))
 
 
 def _rich_cells(setting: Setting) -> FloatArray | None:
-    """Tables (cell of both parts, run, group); None where equal ones would say little.
-
-    Models with constant predictions fill two cells only.
-    """
+    """Tables (cell of both parts, run, group); None of nearly constant predictions."""
     panel = setting.panel
     if panel.train is None or panel.test is None:
         return None
@@ -162,17 +156,15 @@ def missing_runs(arrays: ReleaseArrays) -> Iterator[Finding]:
     ]
     if fewer:
         named = some_of(fewer, MOST_NAMED)
-        yield Finding(say("checks", "fewer_runs", most=most, fewer=named))
+        yield finding("fewer_runs", most=most, fewer=named)
 
 
 def _missing_of_series(setting: Setting) -> Iterator[Finding]:
-    """What is left out of a setting's seeds; else of its splits."""
     name, panel, runs = setting
     for what, numbers in (("seed", [*panel.seeds]), ("split", split_numbers(runs))):
         missing = missing_numbers(numbers)
         if missing:
-            sentence = say(
-                "checks",
+            yield finding(
                 "missing_numbers" if len(missing) > 1 else "missing_number",
                 at=name,
                 what=what,
@@ -180,12 +172,11 @@ def _missing_of_series(setting: Setting) -> Iterator[Finding]:
                 last=max(numbers),
                 gone=some_of(missing, MOST_NAMED),
             )
-            yield Finding(sentence)
             return
 
 
 def missing_numbers(numbers: Iterable[int]) -> list[int]:
-    """Numbers left out of a series; none where fewer than half are there: no series."""
+    """Numbers left out of a series, of which at least half must be there."""
     present = set(numbers)
     if len(present) < 2:
         return []
@@ -208,19 +199,16 @@ def split_numbers(runs: Sequence[Run]) -> list[int]:
 
 
 def broken_promises(arrays: ReleaseArrays) -> Iterator[Finding]:
-    """Everything that contradicts an epsilon.
-
-    None of it touches the tests of the audit.
-    """
+    """Everything that contradicts an epsilon; it touches no test of the audit."""
     training = arrays.release.training
     private = [
         setting for setting in arrays.settings if math.isfinite(setting.panel.epsilon)
     ]
     if private and training.mechanism == "none":
-        yield Finding(say("checks", "no_mechanism", at=private[0].name))
+        yield finding("no_mechanism", at=private[0].name)
     if private and not arrays.protects_unit:
         unit = training.unit_of_split
-        yield Finding(say("checks", "other_unit", at=private[0].name, unit=unit))
+        yield finding("other_unit", at=private[0].name, unit=unit)
     for setting in private:
         delta = max(run.dp_delta or 0.0 for run in setting.runs)
         yield from _too_little_noise(arrays, setting, delta)
@@ -240,23 +228,16 @@ def _too_little_noise(
         return
     noise = min(multipliers)
     if noise == 0:
-        yield Finding(say("checks", "no_noise", at=name))
+        yield finding("no_noise", at=name)
         return
     rate = _sample_rate(arrays.release)
     if not delta or panel.model is not None or rate is None:
         return
     needed = delta_of_one_step(panel.epsilon, noise, rate)
     if needed > delta * (1 + ROUNDED):
-        sentence = say(
-            "checks",
-            "little_noise",
-            at=name,
-            delta=delta,
-            noise=noise,
-            rate=rate,
-            needed=needed,
+        yield finding(
+            "little_noise", at=name, delta=delta, noise=noise, rate=rate, needed=needed
         )
-        yield Finding(sentence)
 
 
 def _more_spent(training: Training, setting: Setting) -> Iterator[Finding]:
@@ -271,27 +252,18 @@ def _more_spent(training: Training, setting: Setting) -> Iterator[Finding]:
     if not isinstance(named, str) or named not in spent:
         named = min(spent, key=lambda accountant: spent[accountant])
     if spent[named] > setting.panel.epsilon * (1 + ROUNDED):
-        sentence = say(
-            "checks",
-            "more_spent",
-            at=setting.name,
-            accountant=named,
-            spent=spent[named],
+        yield finding(
+            "more_spent", at=setting.name, accountant=named, spent=spent[named]
         )
-        yield Finding(sentence)
 
 
 def _too_large_delta(
     arrays: ReleaseArrays, setting: Setting, delta: float
 ) -> Iterator[Finding]:
-    """A delta above one over the records that were trained on."""
     n_train = float(setting.panel.n_train.sum(axis=1).max())
     people = n_train if math.isfinite(n_train) else arrays.release.subject.n_records
     if people and delta > (1 + ROUNDED) / people:
-        sentence = say(
-            "checks", "large_delta", at=setting.name, delta=delta, people=people
-        )
-        yield Finding(sentence)
+        yield finding("large_delta", at=setting.name, delta=delta, people=people)
 
 
 def _sample_rate(release: Release) -> float | None:
@@ -340,8 +312,7 @@ def far_placebos(arrays: ReleaseArrays) -> Iterator[Finding]:
     if not far:
         return
     farthest = max(far, key=lambda row: row.exact_difference or 0.0)
-    sentence = say(
-        "checks",
+    yield finding(
         "far_placebos",
         at=setting_name(farthest.model, farthest.epsilon),
         attack=attack_kind(farthest.proxy).phrase,
@@ -350,7 +321,6 @@ def far_placebos(arrays: ReleaseArrays) -> Iterator[Finding]:
         of=len(checked),
         allowed=MOST_OFF,
     )
-    yield Finding(sentence)
 
 
 # Totals
@@ -373,7 +343,6 @@ def changed_totals(arrays: ReleaseArrays) -> Iterator[Finding]:
 
 
 def _other_total(release: Release, n_by_run: FloatArray) -> Iterator[Finding]:
-    """The run with most records has all but those without a group."""
     n_records = release.subject.n_records
     missing = release.subject.n_missing_group
     if n_records is None:
@@ -382,17 +351,11 @@ def _other_total(release: Release, n_by_run: FloatArray) -> Iterator[Finding]:
     too_few = missing is not None and most < n_records - missing
     if most > n_records or too_few:
         without = f", {missing:,} of them in no group" if missing else ""
-        sentence = say(
-            "checks", "other_total", n=n_records, without=without, total=most
-        )
-        yield Finding(sentence)
+        yield finding("other_total", n=n_records, without=without, total=most)
 
 
 def _changed_size(arrays: ReleaseArrays, total: FloatArray) -> str | None:
-    """A cell (run, group, label) that differs among runs of as many records.
-
-    A run's unknown cells are never at fault.
-    """
+    """A known cell (run, group, label) that differs among runs of as many records."""
     lowest = np.nan_to_num(np.fmin.reduce(total, axis=0))
     highest = np.nan_to_num(np.fmax.reduce(total, axis=0))
     changed = np.argwhere(lowest < highest)
@@ -426,16 +389,14 @@ def unit_without_number(arrays: ReleaseArrays) -> Iterator[Finding]:
     if not is_random(arrays.release) or unit in (None, RECORD) or sizes is None:
         return
     if effective is None:
-        yield Finding(say("checks", "unknown_units", unit=unit))
+        yield finding("unknown_units", unit=unit)
         return
     records = sizes.total[0].sum(axis=1)
     for group in np.flatnonzero(effective > records * (1 + SINGLE_PRECISION)):
-        sentence = say(
-            "checks",
+        yield finding(
             "many_units",
             unit=unit,
             group=arrays.groups[group],
             n=effective[group],
             records=records[group],
         )
-        yield Finding(sentence)

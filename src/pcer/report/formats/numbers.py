@@ -24,7 +24,7 @@ from pcer.auditing.record import (
     rounded,
 )
 from pcer.errors import InputError
-from pcer.measuring.verdict import Verdict
+from pcer.measuring.plan import Verdict
 from pcer.report.tables.background import published_by_setting
 from pcer.wording import largest
 

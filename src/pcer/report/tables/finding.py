@@ -15,7 +15,7 @@ import numpy as np
 from pcer import wording
 from pcer.auditing.record import Audit, BudgetResult, CostStory, Estimate, GroupResult
 from pcer.auditing.sentences import telling
-from pcer.measuring.measure import measure_costs
+from pcer.measuring.exposure import measure_costs
 from pcer.release import Release, panels
 from pcer.release.attack_kinds import ACCURACY, AttackKind, attack_kind
 from pcer.report.table import SOFT_HYPHEN, Table, isolated, pair_name

@@ -16,7 +16,7 @@ from pcer import wording
 from pcer.auditing.record import Audit, BudgetResult, GroupResult, PairResult
 from pcer.auditing.sentences import certainty
 from pcer.paper import records
-from pcer.paper.comparisons import Comparison, ProxyAgreement, agreement, comparisons
+from pcer.paper.rankings import Comparison, ProxyAgreement, agreement, comparisons
 from pcer.paper.records import PublishedBudget, PublishedPair, Summary
 from pcer.release.attack_kinds import GAP, attack_kind
 from pcer.report.table import MAY_BREAK, Table, pair_name

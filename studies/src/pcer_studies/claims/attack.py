@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from pcer.metrics import FloatArray
-from pcer.paper.comparisons import agreement
+from pcer.paper.rankings import agreement
 from pcer.release import attack_kinds
 from pcer.wording import signed
 from pcer_studies.claims.evidence import all_resolved

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from itertools import chain
 
-from pcer.measuring.verdict import Verdict
+from pcer.measuring.plan import Verdict
 from pcer.report.pictures.charts import printable_svg
 from pcer.report.pictures.looks import CIRCLE, DOWN, LIGHT, N_SERIES, SQUARE, ink
 from pcer.report.pictures.panels import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pcer.paper.comparisons import comparisons
+from pcer.paper.rankings import comparisons
 from pcer.release import attack_kinds
 from pcer_studies.claims.judgement import LuckTest, Remark, Support
 from pcer_studies.claims.our_run import OurRun

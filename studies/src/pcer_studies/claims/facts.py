@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pcer.auditing.record import Audit, BudgetResult, GroupResult, PairResult
-from pcer.measuring.verdict import Verdict
+from pcer.measuring.plan import Verdict
 from pcer.release import attack_kinds
 from pcer.statistics import SIGNIFICANCE
 from pcer_studies.claims.evidence import SHARPER, more_exposed

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from pcer.errors import InputError
-from pcer.measuring.verdict import BUDGET_VERDICTS
+from pcer.measuring.plan import BUDGET_VERDICTS
 from pcer.release import attack_kinds
 from pcer.report.formats.markdown import markdown_text
 from pcer.wording import listed

@@ -13,7 +13,7 @@ import numpy as np
 from pcer.auditing.record import Audit, BudgetResult, GroupResult, PairResult
 from pcer.errors import InputError
 from pcer.metrics import FloatArray
-from pcer.paper.comparisons import EqualGapClaim, comparisons
+from pcer.paper.rankings import EqualGapClaim, comparisons
 from pcer.release.file import Release
 from pcer.release.panel import Panel
 from pcer_studies.claims.views import (

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pcer.measuring.verdict import BUDGET_VERDICTS, Verdict
+from pcer.measuring.plan import BUDGET_VERDICTS, Verdict
 from pcer.release import attack_kinds
 from pcer.wording import listed
 from pcer_studies.claims.charts import FIGURES, NORMAL_95, has_allowed

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from pcer.measuring.verdict import Verdict
+from pcer.measuring.plan import Verdict
 from pcer.report.pictures.charts import files_of
 from pcer.report.pictures.looks import CIRCLE, SQUARE, ink
 from pcer.report.pictures.panels import (

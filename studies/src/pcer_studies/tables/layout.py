@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from pcer.measuring.verdict import Verdict
+from pcer.measuring.plan import Verdict
 from pcer.report.tables.paper import plus_minus
 from pcer.wording import NOTHING, yes_no
 from pcer_studies import protocol

@@ -9,8 +9,7 @@ from scipy import stats
 
 import pcer
 from pcer.files import as_shown
-from pcer.paper.algorithm1 import smallest, spread
-from pcer.paper.comparisons import agreement, comparisons
+from pcer.paper.rankings import agreement, comparisons, smallest, spread
 from pcer.release.reading import parse_release
 from tests import reference
 from tests.auditing.made import attacked, drawn, of_rates, pooled

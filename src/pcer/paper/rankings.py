@@ -1,12 +1,16 @@
-"""Does PCER rank budgets as demographic parity and equalized odds do?
+"""How does the paper rank budgets, and do parity and equalized odds rank them so?
 
-``comparisons`` and ``agreement`` are made of a finished audit when they are asked for
-(``--paper``, the study, the report's tables). Descriptive: seeds and budgets share
-records, so counts over settings are no independent votes.
+``as_published`` is part of every audit: Algorithm 1 chooses the budget with the
+smallest disparity, at every floor of a grid; the audit repeats it over the floors that
+say something about exposures. ``comparisons`` and ``agreement`` are made of a finished
+audit when they are asked for (``--paper``, the study, the report's tables).
+Descriptive: seeds and budgets share records, so counts over settings are no independent
+votes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,16 +18,141 @@ import numpy as np
 
 from pcer import metrics
 from pcer.measuring.checks.arrays import ReleaseArrays
-from pcer.measuring.measure import Measured, measure_costs
+from pcer.measuring.exposure import Measured, measure_costs
+from pcer.measuring.plan import GridVerdict, Verdict
+from pcer.measuring.tested import Tested
 from pcer.metrics import FloatArray
-from pcer.paper.algorithm1 import TIE_TOLERANCE, smallest, spread
-from pcer.paper.records import AsPublished
+from pcer.paper import records
+from pcer.paper.records import AsPublished, EquitableBudget
 from pcer.release import panels
 from pcer.release.attack_kinds import GAP, attack_kind
 from pcer.statistics import SIGNIFICANCE, holm, upper_p
 
 if TYPE_CHECKING:
     from pcer.auditing.record import Audit, BudgetResult, PairResult
+
+# Budgets whose values differ by less than this share are tied: rounding, not
+# preference.
+TIE_TOLERANCE = 1e-12
+AS_PUBLISHED = "as published; not a recommendation"
+RESOLVED_CHOICE = "as published; every exposure at the chosen budgets is detected"
+
+
+def as_published(
+    tested: Tested, budgets: Sequence[records.PublishedBudget]
+) -> list[AsPublished]:
+    """Part II of the paper's Algorithm 1 for each model; budgets as in the release."""
+    published = []
+    for model in dict.fromkeys(panel.model for panel in tested.panels):
+        settings = [k for k, panel in enumerate(tested.panels) if panel.model == model]
+        of_model = [budgets[k] for k in settings]
+        published.append(
+            AsPublished(
+                model=model,
+                cost=GAP.name,
+                budgets=of_model,
+                algorithm1=_algorithm1(tested, settings, of_model),
+            )
+        )
+    return published
+
+
+def _algorithm1(
+    tested: Tested, settings: Sequence[int], budgets: Sequence[records.PublishedBudget]
+) -> records.Algorithm1:
+    """Over the whole grid, and again over the informative floors.
+
+    Those are below the largest detected gap: a floor above every gap makes the
+    disparities a copy of the differences of rates.
+    """
+    chosen = [
+        _equitable_budget(budgets, number, floor)
+        for number, floor in enumerate(tested.plan.floors)
+    ]
+    detected = [-math.inf]
+    for k in settings:
+        exposed = tested.measured[GAP.name][k].exposed
+        if exposed is not None:
+            is_detected = tested.evidence[GAP.name,].resolved[k]
+            detected += exposed.value[is_detected].tolist()
+    largest = max(detected)
+    informative = [row for row in chosen if row.floor < largest]
+    is_resolved = _is_resolved(tested, settings, budgets, _budgets_of(chosen))
+    return records.Algorithm1(
+        equitable_budget=chosen,
+        verdict=_grid_verdict(chosen),
+        informative_floors=[row.floor for row in informative],
+        informative_verdict=_grid_verdict(informative),
+        label=RESOLVED_CHOICE if is_resolved else AS_PUBLISHED,
+    )
+
+
+def _equitable_budget(
+    budgets: Sequence[records.PublishedBudget], number: int, floor: float
+) -> EquitableBudget:
+    sizes = []
+    repeats = True
+    for budget in budgets:
+        rows = [pair.floors[number] for pair in budget.pairs]
+        sizes.append(spread([row.mean for row in rows]))
+        repeats = repeats and all(row.floor_dominated_share == 1.0 for row in rows)
+    return EquitableBudget(
+        floor=floor,
+        budgets=smallest([budget.epsilon for budget in budgets], sizes),
+        repeats_demographic_parity=repeats,
+    )
+
+
+def _is_resolved(
+    tested: Tested,
+    settings: Sequence[int],
+    budgets: Sequence[records.PublishedBudget],
+    chosen: set[float | None],
+) -> bool:
+    resolved = tested.evidence[GAP.name,].resolved
+    at_chosen = [
+        resolved[k].all()
+        for k, budget in zip(settings, budgets, strict=True)
+        if budget.epsilon in chosen
+    ]
+    return bool(at_chosen) and all(at_chosen)
+
+
+def _grid_verdict(chosen: Sequence[EquitableBudget]) -> GridVerdict | None:
+    """Robust if one budget is chosen at all of these floors; None if none is."""
+    n_budgets = len(_budgets_of(chosen))
+    if n_budgets == 0:
+        return None
+    return Verdict.FLOOR_ROBUST if n_budgets == 1 else Verdict.FLOOR_SENSITIVE
+
+
+def _budgets_of(chosen: Sequence[EquitableBudget]) -> set[float | None]:
+    return set().union(*[row.budgets for row in chosen])
+
+
+def spread(disparities: Sequence[float | None]) -> float | None:
+    """How far apart groups are, of their disparities to the first; None: not known."""
+    values = [value for value in disparities if value is not None]
+    if len(values) < len(disparities):
+        return None
+    return max(0.0, *values) - min(0.0, *values)
+
+
+def smallest(
+    budgets: Sequence[float | None], values: Sequence[float | None]
+) -> list[float | None]:
+    """All budgets tied for the smallest value; those without a value are left out."""
+    ranked = [
+        (value, epsilon)
+        for value, epsilon in zip(values, budgets, strict=True)
+        if value is not None
+    ]
+    slack = TIE_TOLERANCE * max((abs(value) for value, _ in ranked), default=0.0)
+    least = min((value for value, _ in ranked), default=0.0)
+    return [epsilon for value, epsilon in ranked if value <= least + slack]
+
+
+# Beside parity and equalized odds
 
 
 class Ranking(NamedTuple):
@@ -35,10 +164,7 @@ class Ranking(NamedTuple):
 
 
 class EqualGapClaim(NamedTuple):
-    """What passing both audits would claim (Proposition 3): equal costs.
-
-    Is it refuted?
-    """
+    """What passing both audits would claim (Proposition 3): equal costs. Refuted?"""
 
     epsilon: float | None
     groups: tuple[str, str]
@@ -80,22 +206,24 @@ def comparisons(audit: Audit) -> list[Comparison]:
 def _comparison(budgets: Sequence[BudgetResult], published: AsPublished) -> Comparison:
     rankings = _rankings(budgets, published)
     points = _points(budgets, published)
-    opposite = [
-        (point.epsilon, point.groups)
-        for point in points
-        if point.disparity * point.rate_difference < 0
-    ]
     claims = []
     correlations = {}
     for budget in budgets:
         for pair in budget.pairs:
             claims += _claims(budget, pair)
-            correlations[pair.groups] = _correlation(points, pair.groups)
+            of_pair = [point for point in points if point.groups == pair.groups]
+            disparities = np.array([point.disparity for point in of_pair])
+            rates = np.array([point.rate_difference for point in of_pair])
+            correlations[pair.groups] = pearson(disparities, rates)
     return Comparison(
         model=published.model,
         rankings=rankings,
         ranking_disagreement=_disagreement(rankings),
-        opposite=opposite,
+        opposite=[
+            (point.epsilon, point.groups)
+            for point in points
+            if point.disparity * point.rate_difference < 0
+        ],
         equal_gap_claims=claims,
         correlations=correlations,
     )
@@ -165,18 +293,8 @@ def _claims(budget: BudgetResult, pair: PairResult) -> list[EqualGapClaim]:
     return [EqualGapClaim(budget.epsilon, pair.groups, difference, refuted)]
 
 
-def _correlation(points: Sequence[_Point], groups: tuple[str, str]) -> float | None:
-    of_pair = [point for point in points if point.groups == groups]
-    disparities = np.array([point.disparity for point in of_pair])
-    rates = np.array([point.rate_difference for point in of_pair])
-    return pearson(disparities, rates)
-
-
 def pearson(x: FloatArray, y: FloatArray) -> float | None:
-    """Pearson's r where both are known.
-
-    None for fewer than three, or if one varies by rounding only.
-    """
+    """Pearson's r where both are known; None of fewer than three, or of a constant."""
     is_known = np.isfinite(x) & np.isfinite(y)
     if is_known.sum() < 3:
         return None
@@ -218,8 +336,7 @@ class _OverSettings(NamedTuple):
 def agreement(audit: Audit) -> list[ProxyAgreement]:
     """Every attack that the audited release has beside the gap.
 
-    Pairs go by the audit's own names, which may be spelt otherwise than in the release
-    (``as_shown``).
+    Pairs go by the audit's own names, which may be spelt otherwise than in the release.
     """
     release = audit.sources[0]
     names = audit.subject.groups
@@ -242,7 +359,15 @@ def _agreement_of(
 ) -> ProxyAgreement:
     ours = gap.disparity
     theirs = attack.disparity
-    is_advantage = attack_kind(name).scale.is_advantage
+    exceeding = None
+    if attack_kind(name).scale.is_advantage:
+        excess = attack.cost - gap.cost
+        p = holm(upper_p(excess, np.hypot(attack.error, gap.error)))
+        exceeding = Exceeding(
+            n_above=int((excess > 0).sum()),
+            n_beyond_errors=int((p <= SIGNIFICANCE).sum()),
+            n_cells=int(np.isfinite(excess).sum()),
+        )
     return ProxyAgreement(
         proxy=name,
         correlation=pearson(gap.cost, attack.cost),
@@ -250,17 +375,7 @@ def _agreement_of(
         n_same_sign=int((ours * theirs > 0).sum()),
         n_larger_disparity=int((np.abs(theirs) >= np.abs(ours)).sum()),
         disparity_correlation=pearson(ours, theirs),
-        exceeding=_exceeding(attack, gap) if is_advantage else None,
-    )
-
-
-def _exceeding(attack: _OverSettings, gap: _OverSettings) -> Exceeding:
-    excess = attack.cost - gap.cost
-    p = holm(upper_p(excess, np.hypot(attack.error, gap.error)))
-    return Exceeding(
-        n_above=int((excess > 0).sum()),
-        n_beyond_errors=int((p <= SIGNIFICANCE).sum()),
-        n_cells=int(np.isfinite(excess).sum()),
+        exceeding=exceeding,
     )
 
 

@@ -1,0 +1,506 @@
+"""What is computed of a release, before an audit says anything of it?
+
+``run_tests`` reads the release once, measures every carried attack and makes every
+test: a ``Tested``. ``judge`` withdraws alarms that something else explains and adds the
+amounts that an audit prints, as arrays: a ``Judged``. Both are called for ``audit``.
+
+An alarm is downgraded where something that has nothing to do with the groups would have
+raised it too: made-up groups, permuted groups, other attributes of the same records,
+the floor. Its p-value stays as it is, so that anyone can recompute it. Each statement
+is held against its own check only: a double disadvantage rests on exposures and
+outcomes, so the check of ratios says nothing about it. To add a reason: a line in
+``_refutations``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from pcer.files import Record
+from pcer.measuring import choose_attacks, variances
+from pcer.measuring.checks import DeclarationFinding, check_release
+from pcer.measuring.checks.arrays import ReleaseArrays, is_random, stated_epsilon
+from pcer.measuring.evidence import (
+    AttackTests,
+    Evidence,
+    PairDifference,
+    Statement,
+    attack_tests,
+    decide,
+)
+from pcer.measuring.exposure import Measured, Pair, measure_costs
+from pcer.measuring.plan import Plan
+from pcer.metrics import BoolArray, FloatArray
+from pcer.release.attack_kinds import AttackKind
+from pcer.release.file import Release
+from pcer.release.panel import Panel, carried_costs, panels
+from pcer.release.records import Placebo
+from pcer.statistics import EXPOSURE_SHARE, SIGNIFICANCE, detectable, interval_quantile
+from pcer.wording import p_words
+
+# Made-up groups raise too many alarms where alarms of 5 % would do so with at most this
+# chance: from 19 of 200 on.
+TOO_MANY = 0.01
+# Fields of ``PlaceboCheck`` that hold for ratios of the positive rate.
+WITH_RATIOS = ("n_ratio", "n_double", "n_any", "ratio_p", "ratio_p_within_labels")
+TOGETHER = (
+    "within chance when judged together with the other attributes of the same records"
+)
+
+
+class PlaceboCheck(Record):
+    """What a release says of made-up groups, for one setting, attack and pair.
+
+    Counts are of made-up groups that raise an alarm; p-values are of permuted groups.
+    """
+
+    n_draws: int
+    n_exposure: int | None  # made-up groups whose exposures differ
+    n_ratio: int | None
+    n_double: int | None
+    n_any: int | None  # exposure or ratio, in any setting and pair
+    exposure_p: float | None
+    exposure_p_within_labels: float | None
+    ratio_p: float | None
+    ratio_p_within_labels: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tested:
+    """A release with every test of its attacks made, before it is judged.
+
+    Where its counts contradict what it says about its splits, nothing follows from the
+    p-values.
+    """
+
+    release: Release
+    digest: str  # of the release
+    plan: Plan
+    panels: tuple[Panel, ...]
+    pairs: tuple[Pair, ...]
+    findings: Sequence[DeclarationFinding]
+    # By setting, attack and pair: what the release says of made-up groups.
+    placebos: Mapping[tuple[int, str, int], PlaceboCheck]
+    # Those that decide; people see the numbers of the first.
+    attacks: tuple[str, ...]
+    measured: Mapping[str, Sequence[Measured]]
+    tests: Mapping[str, AttackTests]
+
+    @property
+    def cost(self) -> str:
+        """The attack whose numbers people see."""
+        return self.attacks[0]
+
+    @property
+    def contradiction(self) -> str | None:
+        """What in the release contradicts its own counts, so that no test counts."""
+        for finding in self.findings:
+            if finding.caps_verdict:
+                return finding.sentence
+        return None
+
+    @cached_property
+    def evidence(self) -> Mapping[tuple[str, ...], Evidence]:
+        """What the deciding attacks show together, and each carried attack alone."""
+        alone = [(attack,) for attack in self.tests]
+        return {
+            attacks: self._evidence_of(attacks)
+            for attacks in dict.fromkeys((self.attacks, *alone))
+        }
+
+    def _evidence_of(self, attacks: tuple[str, ...]) -> Evidence:
+        evidence = decide(
+            [self.tests[attack] for attack in attacks],
+            self.pairs,
+            outcome=self.plan.outcome_of(self.release.subject.outcome),
+            margin=self.plan.margin,
+        )
+        if self.contradiction is None:
+            return evidence
+        return replace(
+            evidence,
+            resolved=np.zeros_like(evidence.resolved),
+            exposures_differ=np.zeros_like(evidence.exposures_differ),
+            benefits_differ=np.zeros_like(evidence.benefits_differ),
+            ratios_differ=np.zeros_like(evidence.ratios_differ),
+            double_disadvantage=np.full_like(evidence.double_disadvantage, -1),
+        )
+
+
+def run_tests(release: Release, plan: Plan) -> Tested:
+    """Measure every carried attack in every setting, and make every test."""
+    by_setting = panels(release)
+    carried = carried_costs(by_setting)
+    digest = release.sha256
+
+    plan = choose_attacks.require_available(by_setting, carried, plan)
+    pairs = choose_attacks.pairs_of(by_setting, plan)
+    arrays = release.kept(ReleaseArrays)
+    measured = measure_costs(
+        by_setting, plan, variance_inflation=arrays.variance_inflation
+    )
+    splits_are_random = is_random(release)
+    return Tested(
+        release=release,
+        digest=digest,
+        plan=plan,
+        panels=by_setting,
+        pairs=pairs,
+        findings=check_release(release),
+        placebos=_placebos(release, by_setting, pairs, plan),
+        attacks=choose_attacks.deciding_attacks(by_setting, plan),
+        measured=measured,
+        tests={
+            attack: attack_tests(settings, pairs, random=splits_are_random)
+            for attack, settings in measured.items()
+        },
+    )
+
+
+def _placebos(
+    release: Release,
+    by_setting: Sequence[Panel],
+    pairs: Sequence[Pair],
+    plan: Plan,
+) -> dict[tuple[int, str, int], PlaceboCheck]:
+    """By setting, attack and pair; of several rows for one place the first counts."""
+    names = release.subject.groups
+    settings = [(panel.model, stated_epsilon(panel)) for panel in by_setting]
+    named_pairs = [{names[first], names[second]} for first, second in pairs]
+    placebos = dict[tuple[int, str, int], PlaceboCheck]()
+    for row in release.placebo:
+        setting = (row.model, row.epsilon)
+        if setting in settings and set(row.groups) in named_pairs:
+            pair = named_pairs.index(set(row.groups))
+            place = (settings.index(setting), row.proxy, pair)
+            placebos.setdefault(place, _placebo_check(row, plan))
+    return placebos
+
+
+def _placebo_check(row: Placebo, plan: Plan) -> PlaceboCheck:
+    """A release's row; without ratios where the plan has another benefit."""
+    check = PlaceboCheck(
+        n_draws=row.n_draws,
+        n_exposure=row.n_exposure,
+        n_ratio=row.n_shown if row.n_ratio is None else row.n_ratio,
+        n_double=row.n_double,
+        n_any=row.n_any,
+        exposure_p=row.exposure_p_value,
+        exposure_p_within_labels=row.exposure_p_value_within_labels,
+        ratio_p=row.p_value,
+        ratio_p_within_labels=row.p_value_within_labels,
+    )
+    # Ratios and double disadvantages were tried with the positive rate only.
+    if plan.benefit == "positive_rate":
+        return check
+    return check.model_copy(update=dict.fromkeys(WITH_RATIOS))
+
+
+# Judged: what stands, and how large it is
+
+
+class Amounts(NamedTuple):
+    """Exposures (setting, group) or differences (setting, pair); NaN: not known.
+
+    The interval and both upper limits are at the plan's level, and known where value
+    and error are.
+    """
+
+    value: FloatArray
+    error: FloatArray
+    low: FloatArray
+    high: FloatArray
+    limit: FloatArray  # of this amount alone
+    limit_together: FloatArray  # of all such amounts of the audit at once
+    detectable: FloatArray  # the smallest that 80% of such releases detect, or show
+
+
+class Judged(NamedTuple):
+    """All that an audit says in numbers, besides those of the paper."""
+
+    evidence: Evidence  # of the deciding attacks, without alarms that are refuted
+    by_attack: Mapping[str, Evidence]  # the same of each carried attack alone
+    exposures: Amounts  # by the attack whose numbers people see, as all below
+    # (setting, group) the mean of max(0, noise) of one split: its "gap" by chance
+    noise_level: FloatArray
+    exposure_differences: Amounts  # first minus second group
+    outcome_differences: Amounts
+    below_floor: BoolArray  # (setting, pair) both exposures are
+    # Possible and absent, each with the release's reason.
+    stronger_attacks: Sequence[tuple[AttackKind, str | None]]
+
+
+def judge(
+    tested: Tested,
+    family_p: tuple[float, float] | None,
+    family_p_by_attack: Mapping[str, tuple[float, float] | None],
+) -> Judged:
+    """Downgrade alarms, and compute what is printed beside them.
+
+    ``family_p`` is of the release's strongest comparison of exposures or ratios, and of
+    outcomes, among all releases of the same records; None for one release.
+    """
+    evidence = tested.evidence[tested.attacks]
+    return Judged(
+        evidence=_downgraded(tested, tested.attacks, family_p),
+        by_attack={
+            attack: _downgraded(tested, (attack,), p)
+            for attack, p in family_p_by_attack.items()
+        },
+        exposures=_exposures(tested, evidence),
+        noise_level=_noise_level(tested),
+        exposure_differences=_differences(
+            tested,
+            evidence.exposure,
+            largest=max(1.0, _main_settings(tested)[0].proxy.scale.largest),
+            n_attacks=len(tested.attacks),
+            level_of_tests=SIGNIFICANCE * EXPOSURE_SHARE,
+        ),
+        outcome_differences=_differences(
+            tested,
+            evidence.benefit,
+            largest=1.0,
+            n_attacks=1,
+            level_of_tests=SIGNIFICANCE,
+        ),
+        below_floor=_below_floor(tested, tested.cost),
+        stronger_attacks=choose_attacks.stronger_attacks(
+            tested.panels, tested.plan, tested.attacks, tested.release.not_computed
+        ),
+    )
+
+
+def _main_settings(tested: Tested) -> Sequence[Measured]:
+    return tested.measured[tested.cost]
+
+
+def _below_floor(tested: Tested, attack: str) -> BoolArray:
+    """(setting, pair) whether both exposures are."""
+    by_setting = tested.measured[attack]
+    return np.stack([measured.below_floor(tested.pairs) for measured in by_setting])
+
+
+# Alarms that something else explains
+
+
+def _downgraded(
+    tested: Tested, attacks: tuple[str, ...], family_p: tuple[float, float] | None
+) -> Evidence:
+    """The evidence of some attacks, of which people see the first one's numbers."""
+    evidence = tested.evidence[attacks]
+    together = [_family_refutation(p) for p in family_p or (0.0, 0.0)]
+    stands: dict[Statement, BoolArray] = {
+        "exposure": evidence.exposures_differ.copy(),
+        "outcomes": evidence.benefits_differ.copy(),
+        "ratio": evidence.ratios_differ.copy(),
+        "double": evidence.double_disadvantage >= 0,
+    }
+    reasons = dict[tuple[int, int, Statement], str]()
+    for setting, pair in np.argwhere(np.any([*stands.values()], axis=0)).tolist():
+        held = [statement for statement in stands if stands[statement][setting, pair]]
+        refuted = _refutations(tested, attacks, (setting, pair), held, together)
+        for statement, reason in refuted.items():
+            stands[statement][setting, pair] = False
+            reasons[setting, pair, statement] = reason
+    return replace(
+        evidence,
+        exposures_differ=stands["exposure"],
+        benefits_differ=stands["outcomes"],
+        ratios_differ=stands["ratio"] & ~_below_floor(tested, attacks[0]),
+        double_disadvantage=np.where(
+            stands["double"], evidence.double_disadvantage, -1
+        ),
+        reasons=reasons,
+    )
+
+
+def _refutations(
+    tested: Tested,
+    attacks: tuple[str, ...],
+    place: tuple[int, int],
+    held: Sequence[Statement],
+    together: Sequence[str | None],
+) -> dict[Statement, str]:
+    """Why statements that held of a setting's pair do not count; of some of them.
+
+    ``together`` is what the family says of exposures and ratios, and of outcomes. A
+    strict policy believes no made-up groups.
+    """
+    setting, pair = place
+    policy = tested.plan.policy
+    exposure = ratio = None
+    if policy is None or not policy.strict:
+        decided_by = attacks[tested.evidence[attacks].decided_by[place]]
+        exposure = tested.placebos.get((setting, decided_by, pair))
+        ratio = tested.placebos.get((setting, attacks[0], pair))
+
+    against: dict[Statement, list[str | None]] = {
+        "exposure": [together[0]],
+        "outcomes": [together[1]],
+        "ratio": [together[0]],
+        "double": [],
+    }
+    double = None
+    if exposure is not None:
+        p = exposure.exposure_p
+        n_draws = exposure.n_draws
+        against["exposure"].append(refutation(p, exposure.n_exposure, n_draws))
+        double = refutation(p, exposure.n_double, n_draws)
+    if ratio is not None:
+        by_groups = refutation(ratio.ratio_p, ratio.n_ratio, ratio.n_draws)
+        against["ratio"].append(by_groups)
+    # A double disadvantage stands only where both of its answers do.
+    for statement in ("exposure", "outcomes"):
+        if statement in held:
+            against["double"] += against[statement]
+    against["double"].append(double)
+
+    first_reasons = dict[Statement, str]()
+    for statement in held:
+        known = [reason for reason in against[statement] if reason is not None]
+        if known:
+            first_reasons[statement] = known[0]
+    return first_reasons
+
+
+def _family_refutation(p: float) -> str | None:
+    return None if p <= SIGNIFICANCE else f"{TOGETHER} ({p_words(p)})"
+
+
+def refutation(p_value: float | None, n_alarms: int | None, n_draws: int) -> str | None:
+    """Why an alarm does not count by the release's made-up groups; None if it does.
+
+    By the p-value of the real groups among permuted ones; or where so many made-up
+    groups, or more, would raise this alarm with a chance below ``TOO_MANY`` if each had
+    the 5 % that a test may have.
+    """
+    from scipy.special import bdtrc
+
+    if p_value is not None and p_value > SIGNIFICANCE:
+        return f"randomly drawn groups differ as much (permutation {p_words(p_value)})"
+    if not n_alarms:
+        return None
+    chance = float(bdtrc(n_alarms - 1, n_draws, SIGNIFICANCE))
+    if chance < TOO_MANY:
+        return f"{n_alarms} of {n_draws} made-up groups raise this alarm, too"
+    return None
+
+
+# Amounts with their errors
+
+
+def _exposures(tested: Tested, evidence: Evidence) -> Amounts:
+    """Every group's exposure in every setting."""
+    settings = _main_settings(tested)
+    level = tested.plan.confidence_level
+    n_limits = max(1, evidence.cost_p_alone.size)  # all groups of all settings
+    values = [_value(measured) for measured in settings]
+    errors = [_interval_error(measured) for measured in settings]
+    null_variances = [_null_variance(measured) for measured in settings]
+    alone = [measured.upper_limit(level=level, n_limits=1) for measured in settings]
+    together = [
+        measured.upper_limit(level=level, n_limits=n_limits) for measured in settings
+    ]
+    return _amounts(
+        tested,
+        np.stack(values),
+        np.stack(errors),
+        largest=settings[0].proxy.scale.largest,
+        limits=(np.stack(alone), np.stack(together)),
+        smallest=detectable(
+            np.sqrt(np.stack(null_variances)),
+            n_tests=len(tested.attacks) * evidence.n_cost_tests,
+        ),
+    )
+
+
+def _value(measured: Measured) -> FloatArray:
+    if measured.exposed is None:
+        return np.full(len(measured.has_enough_records), np.nan)
+    return measured.exposed.value
+
+
+def _interval_error(measured: Measured) -> FloatArray:
+    """(group,) error in an interval; NaN for groups without enough records."""
+    exposed = measured.exposed
+    if exposed is None:
+        return np.full(len(measured.has_enough_records), np.nan)
+    is_known = measured.has_enough_records & np.isfinite(exposed.variance)
+    return np.where(is_known, np.sqrt(exposed.interval_variance), np.nan)
+
+
+def _null_variance(measured: Measured) -> FloatArray:
+    """(group,) of the mean over splits if nothing was memorised; NaN: not known."""
+    exposed = measured.exposed
+    if exposed is None:
+        return np.full(len(measured.has_enough_records), np.nan)
+    is_known = measured.has_enough_records & (exposed.null_variance > 0)
+    return np.where(is_known, exposed.null_variance, np.nan)
+
+
+def _noise_level(tested: Tested) -> FloatArray:
+    """(setting, group) sqrt(n V / (2 pi)), the mean of max(0, noise) of one split.
+
+    With V the null variance of the mean over n splits, the noise of one split is normal
+    with variance n V.
+    """
+    levels = []
+    for measured in _main_settings(tested):
+        n_splits = 1 if measured.exposed is None else measured.exposed.n_splits
+        levels.append(np.sqrt(_null_variance(measured) * n_splits / (2 * math.pi)))
+    return np.stack(levels)
+
+
+def _differences(
+    tested: Tested,
+    difference: PairDifference,
+    *,
+    largest: float,
+    n_attacks: int,
+    level_of_tests: float,
+) -> Amounts:
+    """First minus second, with what could have been shown by two-sided tests."""
+    value = -difference.value + 0.0  # + 0.0: no negative zero
+    error = difference.error
+    level = tested.plan.confidence_level
+    n_compared = max(1, int(np.isfinite(error).sum()))
+    limits = []
+    for n_limits in (1, n_compared):
+        z = variances.bonferroni_z(n_limits=n_limits, confidence_level=level)
+        limits.append(np.minimum(np.abs(value) + z * error, largest))
+    smallest = detectable(
+        error, n_tests=2 * n_compared * n_attacks, level=level_of_tests
+    )
+    return _amounts(
+        tested, value, error, largest=largest, limits=limits, smallest=smallest
+    )
+
+
+def _amounts(
+    tested: Tested,
+    value: FloatArray,
+    error: FloatArray,
+    *,
+    largest: float,
+    limits: Sequence[FloatArray],
+    smallest: FloatArray,
+) -> Amounts:
+    """With the interval, neither end of which is beyond ``largest``."""
+    half_width = interval_quantile(tested.plan.confidence_level) * error
+    is_known = np.isfinite(value + error)
+    alone, together = limits
+    return Amounts(
+        value=value,
+        error=error,
+        low=np.where(is_known, np.maximum(-largest, value - half_width), np.nan),
+        high=np.where(is_known, np.minimum(largest, value + half_width), np.nan),
+        limit=np.where(is_known, alone, np.nan),
+        limit_together=np.where(is_known, together, np.nan),
+        detectable=smallest,
+    )
