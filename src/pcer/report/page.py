@@ -77,12 +77,13 @@ def to_report(
             "audits must be one or more of a single plan; write a page for each plan."
         )
     plan = audits[0].plan
+    carried = [packed(release.to_tree()) for release in (*releases, *family)]
     payload = {
         "format": FORMAT,
         "version": VERSION,
         "plan": plan.model_dump(),
-        "releases": [packed(release.to_tree()) for release in releases],
-        "family": [packed(release.to_tree()) for release in family],
+        "releases": carried[: len(releases)],
+        "family": carried[len(releases) :],
     }
     audits = as_shown([*audits])
     releases = as_shown([*releases])
@@ -137,16 +138,16 @@ def _section(number: int, audit: Audit, release: Release) -> Drawn:
         tables["Every attack"].insert(1, estimates)
     # The paper's numbers stand in the open, its other tables in the appendix.
     paper, *tables["As published"] = tables["As published"]
+    setting_views = []
+    for setting in background.least_private_first(audit):
+        setting_views.append(_setting_view(audit, setting, said[setting.name]))
     return {
         "id": f"release-{number}",
         "title": plain(background.subject_name(audit)),
         "audit": audit,
         "plain": plain,
         "marking": marking,
-        "views": [
-            _setting_view(audit, setting, said[setting.name])
-            for setting in background.least_private_first(audit)
-        ],
+        "views": setting_views,
         "pictures": {
             size: finding_svg(audit, width=width) for size, width in SIZES.items()
         },

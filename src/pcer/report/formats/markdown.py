@@ -116,6 +116,7 @@ def _opinion(audit: Audit) -> dict[str, Any]:
     scale = audit.proxy.scale
     table = finding_table(audit, most_rows=FEW_ROWS)
     note = _say("table", attack=audit.proxy.label, coin=scale.coin)
+    beside = [one for one in audit.family if one != audit.release_sha256]
     bounds = []  # the most by which two groups may differ
     for pair in audit.told.pairs[:FEW_ROWS]:
         exposure = _bound(pair.exposure.difference, scale)
@@ -126,11 +127,11 @@ def _opinion(audit: Audit) -> dict[str, Any]:
         "title": _say("title", subject=background.subject_name(audit)),
         "scope": _scope(audit),
         "release_sha256": audit.release_sha256,
-        "beside": [one for one in audit.family if one != audit.release_sha256],
+        "beside": beside,
         "plan_sha256": audit.plan_sha256,
         "checked": [_say("computed"), *_checks(audit)],
         "taken_on_trust": _taken_on_trust(audit, said),
-        "answers": [_answers(setting) for setting in settings],
+        "answers": list(map(_answers, settings)),
         "numbers": pipe_table(replace(table, note=note)).strip(),
         "findings": _findings(audit, said),
         "bounds": bounds,

@@ -305,17 +305,19 @@ def floors_svg(audit: Audit) -> str:
     floors = paper.audit_floors(audit)
     left = _room_for([row.name for row, _ in rows])
     step = (looks.NARROW - left) / len(floors)
+    columns = [round(left + step * (k + 0.5), 1) for k in range(len(floors))]
+    drawn_rows = [_drawn_floors(audit, *row, k, top) for k, row in enumerate(rows)]
     return looks.fill_template(
         "floors.svg",
         text_lines(FLOORS_NOTE + further, top + FLOOR_ROW * len(rows) + 6, NOTE_SIZE),
         width=looks.NARROW,
         step=round(step - 4, 1),
-        xs=[round(left + step * (k + 0.5), 1) for k in range(len(floors))],
+        xs=columns,
         floors=[f"{floor:g}" for floor in floors],
         head_y=round(top - 20, 1),
         claim=claim,
         words=words,
-        rows=[_drawn_floors(audit, *row, k, top) for k, row in enumerate(rows)],
+        rows=drawn_rows,
     )
 
 
