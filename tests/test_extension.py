@@ -21,9 +21,8 @@ from pcer.data.task import DatasetTask, GroupRule, Number
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import ATTACK_KINDS, AttackKind
 from pcer.release.file import Release
-from pcer.report.pictures.axis import ink
-from pcer.report.pictures.charts import CHARTS, draw_figures
-from pcer.report.pictures.figure1 import settings_axis
+from pcer.report.pictures.charts import CHARTS, draw_figures, settings_axis
+from pcer.report.pictures.looks import ink
 from pcer.report.pictures.panels import Chart, Mark, Panel, joined, number_axis
 from pcer.train import engine as fleets
 from pcer.train import train_seeds

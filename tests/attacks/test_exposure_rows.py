@@ -23,7 +23,7 @@ from pcer.attacks.single import auc_advantage, confidence_of
 from pcer.release.attack_kinds import ATTACK_KINDS, Basis
 from pcer.release.build import Counted, CountedRun, ReleaseFacts, RunKey, build_release
 from pcer.release.file import Release
-from pcer.report.tables.tests import resolution_table
+from pcer.report.tables.finding import resolution_table
 from pcer.store.processes import run_tasks
 from tests.attacks.one_group import paired_cost, pooled_auc, ranked, sweep
 

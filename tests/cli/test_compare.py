@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pcer
-from pcer.report.pictures.outlook import outlook_chart
+from pcer.report.pictures.decisions import outlook_chart
 from pcer.report.show import trend_page
 from tests.commands import GOOD, run
 from tests.pages import HOSTILE, Html, many_groups

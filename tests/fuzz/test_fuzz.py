@@ -1,5 +1,7 @@
 """A fuzzer: mutated input, what is fed with it, and what counts as an answer."""
 
+import base64
+import bz2
 import copy
 import io
 import json
@@ -343,7 +345,14 @@ def page_one(chance: random.Random, folder: Path) -> None:
         '<script type="application/json" id="pcer-report">'
     )
     payload, end, tail = rest.partition("</script>")
-    inside = mutated_text(json.loads(payload), chance).replace("<", "\\u003c")
+    carried = json.loads(payload)
+    if chance.random() < 0.5:  # what is packed
+        release = json.loads(bz2.decompress(base64.b64decode(carried["releases"][0])))
+        mutated = mutated_text(release, chance).encode("utf-8", "surrogatepass")
+        carried["releases"][0] = base64.b64encode(bz2.compress(mutated)).decode()
+        inside = json.dumps(carried)
+    else:
+        inside = mutated_text(carried, chance).replace("<", "\\u003c")
     text = f"{head}{start}{inside}{end}{tail}"
     text, path = (
         chance.choice([broken(good_page(), chance), text]),

@@ -8,9 +8,13 @@ import pytest
 
 import pcer
 from pcer.errors import InputError
-from pcer.report.pictures import attacks, figure1, panels
-from pcer.report.pictures.charts import CHARTS, draw_figures, file_name
-from pcer.report.pictures.picture import printable_svg
+from pcer.report.pictures import charts, panels
+from pcer.report.pictures.charts import (
+    CHARTS,
+    draw_figures,
+    file_name,
+    printable_svg,
+)
 from pcer.report.tables.background import MOST_PAIRS, setting_labels, shown_groups
 from tests.pages import QUICK, hostile_audit, many_groups, mixed_audit
 
@@ -45,7 +49,7 @@ def test_marks_of_figure1_are_the_audits_numbers():
     assert {True, False} == set(filled)
     assert not any(mark.is_filled for mark in null)
     # No curve needs colour: each has its shape.
-    assert len({mark.shape for mark in panel.marks}) == len(figure1.SERIES)
+    assert len({mark.shape for mark in panel.marks}) == len(charts.SERIES)
 
 
 def test_marks_of_costs_are_exposures_in_the_unit_of_their_tables():
@@ -164,7 +168,7 @@ def test_rates_without_sizes_can_be_drawn(rates_release):
     names = draw_figures([audit], audit.sources[:1])
     assert "compas-race-figure1.svg" in names
     assert "compas-race-costs.svg" not in names
-    assert attacks.costs(audit, audit.sources[0]) is None
+    assert charts.costs(audit, audit.sources[0]) is None
     with pytest.raises(InputError, match="nothing to draw for 'costs'"):
         audit.plot("costs")
 

@@ -11,11 +11,9 @@ import pcer
 from pcer.report import to_junit, to_latex_tables, to_markdown_page, to_report
 from pcer.report.formats.junit import changes_to_junit
 from pcer.report.formats.terminal import terminal_text
-from pcer.report.pictures.choice import choice_svg
-from pcer.report.pictures.exposure import finding_svg
-from pcer.report.pictures.figure1 import figure1
-from pcer.report.pictures.floors import floors_svg
-from pcer.report.pictures.outlook import outlook_chart
+from pcer.report.pictures.charts import figure1
+from pcer.report.pictures.decisions import choice_svg, outlook_chart
+from pcer.report.pictures.finding import finding_svg, floors_svg
 from pcer.report.pictures.panels import chart_svg
 from pcer.report.tables.decisions import (
     change_view,

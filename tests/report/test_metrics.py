@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import pcer
 from pcer.auditing.sentences.certainty import paper_words
 from pcer.measuring.plan import Verdict
-from pcer.report.formats.metrics import by_release, slugs
+from pcer.report.formats.numbers import by_release, slugs
 from tests.pages import (
     QUICK,
     SAMPLES,

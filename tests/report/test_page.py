@@ -3,17 +3,13 @@
 import base64
 import hashlib
 import html
-import json
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import pcer
 from pcer.auditing.sentences import cards
 from pcer.errors import printable
-from pcer.report.packed import FORMS, ROWS, pack, unpack
 from pcer.report.page import explained, glossary, to_report
 from pcer.report.table import template
 from tests import pages
@@ -147,34 +143,3 @@ def test_every_term_finds_itself_where_it_is_not_known():
         text = "p = 0.03" if term["name"] == "p" else term["name"]
         assert f'aria-describedby="{id}"' in explained(text, set())
         assert "<dfn" not in explained(text, {*glossary()})
-
-
-NAMES = st.sampled_from(["a", "b", "c", FORMS, ROWS, "pcer:", "pcer:pcer:forms", ""])
-LEAVES = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3)
-TREES = st.recursive(
-    LEAVES,
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=3)
-    ),
-    max_leaves=20,
-)
-
-
-@given(TREES)
-def test_what_is_packed_comes_back(tree):
-    assert json.dumps(unpack(json.loads(json.dumps(pack(tree))))) == json.dumps(tree)
-
-
-@pytest.mark.parametrize(
-    ("form", "rows"),
-    [
-        *(({"a": 0}, [row]) for row in ([0], [0, 1, 2], [1, 1], [])),
-        # A few bytes in each of many rows, and thousands of empty objects, or nests.
-        ({str(k): {} for k in range(5_000)}, [[0]] * 2_000),
-        ({"a": {"b": {"c": {"d": {"e": 0}}}}}, [[0, 1]] * 400_000),
-    ],
-)
-def test_a_row_that_does_not_fit_and_what_would_grow_are_refused(form, rows):
-    with pytest.raises((ValueError, LookupError)) as caught:
-        unpack({FORMS: [form], ROWS: rows})
-    assert ("more values than are read" in str(caught.value)) == (len(rows) > 1)

@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 import pcer
 from pcer.auditing.record import Audit
-from pcer.report.frames import FRAMES
+from pcer.report.formats.numbers import FRAMES
 from pcer.report.verify import verify_report
 from tests import pages
 from tests.pages import QUICK, ROOT, SAMPLES, Html, audited

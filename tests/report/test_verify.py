@@ -1,5 +1,7 @@
 """Recomputation finds any change of any digit of an audit or a page, and names it."""
 
+import base64
+import bz2
 import copy
 import json
 import re
@@ -13,8 +15,8 @@ import pcer
 from pcer.errors import InputError
 from pcer.files import parse_json
 from pcer.release.file import parse_release
-from pcer.report import verify
-from pcer.report.page import read_payload, script_json, to_report
+from pcer.report import page, verify
+from pcer.report.page import SCRIPT, packed, read_payload, script_json, to_report
 from pcer.report.verify import (
     first_difference,
     verify_audit,
@@ -266,14 +268,24 @@ def payload(change: Callable[[dict[str, Any]], None]) -> Callable[[str], str]:
     """An edit of what the page carries, which everything in it is made from."""
 
     def edit(page: str) -> str:
-        start, end = '<script type="application/json" id="pcer-report">', "</script>"
-        head, _, rest = page.partition(start)
-        text, _, tail = rest.partition(end)
+        head, _, rest = page.partition(SCRIPT)
+        text, end, tail = rest.partition("</script>")
         tree = parse_json(text, file="page")
         change(tree)
-        return f"{head}{start}{script_json(tree)}{end}{tail}"
+        return f"{head}{SCRIPT}{script_json(tree)}{end}{tail}"
 
     return edit
+
+
+def carried(change: Callable[[dict[str, Any]], None]) -> Callable[[str], str]:
+    """An edit of the first release that a page carries."""
+
+    def edit(tree: dict[str, Any]) -> None:
+        release = json.loads(bz2.decompress(base64.b64decode(tree["releases"][0])))
+        change(release)
+        tree["releases"][0] = packed(release)
+
+    return payload(edit)
 
 
 def number(after: str) -> Callable[[str], str]:
@@ -293,8 +305,6 @@ HEAD = "in the head of the page"
 NUMBERS = (
     '<tr><th scope="row">0.1</th>',
     '"plan":{"floors":',
-    '"resamples":',
-    '"pooled_exposure":',
     '<h2 id="provenance">',
     '<h1 class="headline">',
     '<details class="numbers"',
@@ -323,9 +333,10 @@ PAGE_EDITS: list[tuple[Callable[[str], str], str]] = [
     (lambda p: re.sub(r'<ul class="policy-lines">.*?</ul>', "", p), "policy-lines"),
     (lambda p: re.sub(r"<code>\w{64}", f"<code>{'0' * 64}", p, count=1), "<code>0"),
     (payload(lambda t: t["plan"].__setitem__("floor", 0.01)), "at line"),
+    (payload(lambda t: t["plan"].__setitem__("resamples", 21)), "at line"),
     (payload(lambda t: t["plan"].__setitem__("policy", None)), "at line"),
     (
-        payload(lambda t: t["releases"][0]["subject"].update(notes=["Certified."])),
+        carried(lambda release: release["subject"].update(notes=["Certified."])),
         "at line",
     ),
     (payload(lambda t: t["releases"].append(t["releases"][0])), "twice"),
@@ -374,23 +385,26 @@ def test_a_page_agrees_and_one_release_more_or_less_is_found(whole_page, differe
     [
         ('id="pcer-report"', 'id="other"', "not a report of pcer"),
         (
-            '"version":4,"plan"',
-            '"version":4,"study":"x","plan"',
+            '"version":5,"plan"',
+            '"version":5,"study":"x","plan"',
             "the version that wrote it",
         ),
         (
-            '"format":"pcer-report","version":4',
             '"format":"pcer-report","version":5',
+            '"format":"pcer-report","version":6',
             "upgrade",
         ),
         (
+            '"format":"pcer-report","version":5',
             '"format":"pcer-report","version":4',
-            '"format":"pcer-report","version":3',
             "again",
         ),
-        ('"releases":[{', '"releases":[{"x":1,', "not a field of this format"),
-        ('"pcer:rows":[[0,', '"pcer:rows":[[0,0,0,0,', "is damaged"),
-        ('"pcer:rows":[[0,', '"pcer:rows":[[77,', "is damaged"),
+        ('"releases":["', '"releases":"', "not complete JSON"),
+        ('"releases":["', '"releases":[7,"', "release 1 is damaged"),
+        ('"releases":["', '"releases":["-', "release 1 is damaged"),
+        ('"releases":["', '"releases":["AAAA', "release 1 is damaged"),
+        ('"family":[]', '"family":[""]', "release 2 is cut off"),
+        ('"family":[]', '"family":{}', "lists of releases"),
         ('"floor":0.001,"conf', '"floor":-1,"conf', "plan: field floor"),
     ],
 )
@@ -399,8 +413,22 @@ def test_a_page_that_cannot_be_checked(whole_page, difference, old, new, message
         difference(replaced(old, new)(whole_page))
 
 
-def test_an_edited_count_that_contradicts_another_is_refused(whole_page, difference):
-    row = re.search(r'"pcer:rows":\[\[0,0.1,0,"[^"]*",', whole_page)
-    assert row is not None
-    with pytest.raises(InputError):
-        difference(number(row[0])(whole_page))
+def test_a_release_that_contradicts_itself_is_refused(whole_page, difference):
+    def one_more(release: dict[str, Any]) -> None:
+        release["runs"][0]["groups"]["women"]["train"]["tp"] += 1
+
+    for change in (one_more, lambda release: release.update(x=1)):
+        with pytest.raises(InputError):
+            difference(carried(change)(whole_page))
+
+
+def test_what_would_grow_beyond_the_size_of_a_file_is_refused(
+    whole_page, difference, monkeypatch
+):
+    """Also if each of several releases alone is small enough."""
+    size = len(json.dumps(PAGE_RELEASE.to_tree()))
+    monkeypatch.setattr(page, "MAX_BYTES", 2 * size - 1)
+    assert difference(whole_page) is None
+    twice = payload(lambda tree: tree["family"].append(tree["releases"][0]))
+    with pytest.raises(InputError, match="release 2 is cut off, or together"):
+        difference(twice(whole_page))

@@ -28,7 +28,7 @@ from pcer.files import as_shown, many_objects, parse_record, read_regular, read_
 from pcer.measuring.plan import GUARDED, Benefit, Plan, Policy
 from pcer.measuring.tested import Tested, run_tests
 from pcer.release.file import Release, read_releases, release_files, release_schema
-from pcer.report.formats.metrics import by_release
+from pcer.report.formats.numbers import by_release
 from pcer.report.formats.terminal import terminal_parts
 from pcer.report.page import read_payload
 from pcer.report.tables.background import subject_name

@@ -22,7 +22,7 @@ from pcer.auditing.sentences.cards import Card
 from pcer.errors import InputError, printable
 from pcer.files import as_shown
 from pcer.report.formats.markdown import markdown_text, to_markdown
-from pcer.report.formats.metrics import PREFIX, slugs, to_metrics
+from pcer.report.formats.numbers import PREFIX, slugs, to_metrics
 from pcer.report.tables.background import left_out, subject_name
 from pcer.report.tables.finding import MOST_ROWS, finding_table
 from pcer.report.views import verdict_line

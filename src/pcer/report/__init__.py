@@ -12,19 +12,11 @@ from __future__ import annotations
 
 from pcer.report.formats.junit import to_junit
 from pcer.report.formats.latex import to_latex_tables
-from pcer.report.formats.markdown import to_markdown_page
-from pcer.report.formats.metrics import to_metrics
-from pcer.report.formats.opinion import to_opinion
-from pcer.report.frames import to_frame
+from pcer.report.formats.markdown import to_markdown_page, to_opinion
+from pcer.report.formats.numbers import to_frame, to_metrics
 from pcer.report.page import to_report
-from pcer.report.pictures.exposure import finding_svg
-from pcer.report.show import (
-    PaperView,
-    save_page,
-    to_chart,
-    to_notebook,
-    to_plain,
-)
+from pcer.report.pictures.finding import finding_svg
+from pcer.report.show import PaperView, save_page, to_chart, to_notebook, to_plain
 from pcer.report.verify import verify_audits, verify_report
 
 __all__ = [

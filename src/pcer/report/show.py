@@ -1,13 +1,8 @@
 """How do results show themselves in Python, by their type?
 
-``pcer.display`` calls this file: small HTML for notebooks, lines of text, pictures and
-charts, the page. What each type of result shows is a row of ``DISPLAYS``.
-
-The HTML styles nothing but itself: every style is an attribute of its element, and
-colours are the notebook's own, so that light and dark both work. Names are other
-people's: all text is escaped.
-
-To let a new kind of result show itself: a row of ``DISPLAYS``.
+``pcer.display`` calls this file: small HTML for notebooks (escaped, in its colours),
+lines of text, pictures, the page. To let a new kind of result show itself: a row of
+``DISPLAYS``.
 """
 
 from __future__ import annotations
@@ -37,13 +32,12 @@ from pcer.report.formats.html import to_html
 from pcer.report.formats.latex import to_latex_tables
 from pcer.report.formats.terminal import terminal_text
 from pcer.report.page import to_report
-from pcer.report.pictures import charts
-from pcer.report.pictures.axis import PALETTE, environment
-from pcer.report.pictures.choice import choice_svg
-from pcer.report.pictures.exposure import finding_svg
-from pcer.report.pictures.picture import Picture
+from pcer.report.pictures.charts import Picture, chart_picture
+from pcer.report.pictures.decisions import choice_svg, outlook_svg
+from pcer.report.pictures.finding import finding_svg
+from pcer.report.pictures.looks import PALETTE, environment
 from pcer.report.table import Lines, Table, isolated
-from pcer.report.tables.background import isolate_names
+from pcer.report.tables.background import isolate_names, left_out
 from pcer.report.tables.decisions import (
     change_view,
     choice_view,
@@ -82,26 +76,14 @@ def to_plain(shown: Shown) -> str:
 
 
 def _display_of(shown: Shown) -> Display:
-    """By its type, or the nearest one that it inherits from."""
     kinds = [kind for kind in type(shown).__mro__ if kind in DISPLAYS]
     return DISPLAYS[kinds[0]]
-
-
-def _trend_picture(trend: Trend) -> str:
-    return finding_svg(trend.versions[-1], versions=trend.settings)
-
-
-def _choice_picture(choice: Recommendation) -> str:
-    return choice_svg(as_shown(choice))
 
 
 def _box(
     parts: Iterable[Lines | Table | str], isolate: Callable[[str], str] = isolated
 ) -> str:
-    """Sentences, tables and pictures below each other; a picture is text already.
-
-    ``isolate`` keeps names in a sentence from turning its direction.
-    """
+    """Sentences, tables and pictures (as text) below each other, names isolated."""
     written = []
     for part in parts:
         if isinstance(part, Lines):
@@ -157,12 +139,12 @@ class PaperView:
 
 
 def to_chart(audit: Audit | Outlook, name: str | None) -> Picture:
-    """The finding's picture, one chart by its name, or an outlook's curve."""
+    """An audit's finding, one of its charts by name, or an outlook's curve."""
     if isinstance(audit, Outlook):
-        return charts.outlook_picture(audit)
+        return Picture(audit.title, outlook_svg(audit), "outlook")
     if name is None:
-        return charts.finding_picture(audit)
-    return charts.chart_picture(audit, _sources(audit)[0], name)
+        return Picture(audit.title, finding_svg(as_shown(audit)), "finding")
+    return chart_picture(audit, _sources(audit)[0], name)
 
 
 def save_page(audit: Audit, path: str | os.PathLike[str]) -> None:
@@ -190,37 +172,24 @@ def _sources(audit: Audit) -> tuple[Release, list[Release]]:
 def release_view(release: Release) -> View:
     """What is in a release, without a finding."""
     settings = panels(release)
-    names = ", ".join(_setting_names(release))
+    budgets = {wording.budget_name(run.epsilon): run.budget for run in release.runs}
+    names = ", ".join(sorted(budgets, key=budgets.__getitem__))
     splits = wording.number_range(sorted({panel.n_splits for panel in settings}))
     kind = release.training.split_kind or "not said to be random"
+    attacks = carried_costs(settings)
+    if any(np.isfinite(panel.test_accuracy).any() for panel in settings):
+        attacks = [GAP.name, *attacks]
+    attack_names = ", ".join(attack_kind(name).short for name in attacks)
     facts = [
         f"Settings: {names}. Splits per setting: {splits}, {kind}.",
-        f"Attacks: {', '.join(_attack_names(settings))}.",
+        f"Attacks: {attack_names}.",
+        *left_out(release),
+        "Statistics of groups, without a finding; see pcer.audit(release).",
     ]
-    n_missing = release.subject.n_missing_group
-    if n_missing:
-        facts.append(wording.say("how_sure", "missing", n=f"{n_missing:,}"))
-    facts.append("Statistics of groups, without a finding; see pcer.audit(release).")
-    return [Lines(release.title, facts), release_table(release)]
+    return [Lines(release.title, facts), _groups_table(release, settings)]
 
 
-def _setting_names(release: Release) -> list[str]:
-    """Epsilons in print, the smallest first."""
-    budgets = {wording.budget_name(run.epsilon): run.budget for run in release.runs}
-    return sorted(budgets, key=budgets.__getitem__)
-
-
-def _attack_names(settings: Sequence[Panel]) -> list[str]:
-    """Attacks that a release carries, or that can be computed from it."""
-    carried = carried_costs(settings)
-    has_gap = any(np.isfinite(panel.test_accuracy).any() for panel in settings)
-    names = [GAP.name, *carried] if has_gap else carried
-    return [attack_kind(name).short for name in names]
-
-
-def release_table(release: Release) -> Table:
-    """The groups of a release: how many people, and what models predict for them."""
-    settings = panels(release)
+def _groups_table(release: Release, settings: Sequence[Panel]) -> Table:
     n_train = _mean_by_setting([panel.n_train for panel in settings])
     n_test = _mean_by_setting([panel.n_test for panel in settings])
     rates = _mean_by_setting([panel.positive_rate for panel in settings])
@@ -229,12 +198,8 @@ def release_table(release: Release) -> Table:
     for index, name in enumerate(names[:MOST_ROWS]):
         n_people = (_mean_count(n_train[:, index]), _mean_count(n_test[:, index]))
         rows.append((name, *n_people, _range_of_100(rates[:, index])))
-    heads = (
-        "group",
-        "people in\ntraining",
-        "people in\ntest",
-        "predicted\npositive,\nof 100",
-    )
+    people = ("people in\ntraining", "people in\ntest")
+    heads = ("group", *people, "predicted\npositive,\nof 100")
     n_further = len(names) - MOST_ROWS
     note = f"{n_further} further groups." if n_further > 0 else ""
     return Table("Groups", heads, tuple(rows), note=note)
@@ -251,7 +216,6 @@ def _mean_count(counts: FloatArray) -> str:
 
 
 def _range_of_100(rates: FloatArray) -> str:
-    """The least and the most of some rates."""
     known = rates[np.isfinite(rates)]
     if not known.size:
         return wording.NOTHING
@@ -264,7 +228,10 @@ DISPLAYS: dict[type[Shown], Display] = {
     Audit: Display(view_of, finding_svg),
     Changes: Display(change_view),
     Outlook: Display(outlook_view),
-    Trend: Display(trend_view, _trend_picture),
-    Recommendation: Display(choice_view, _choice_picture),
+    Trend: Display(
+        trend_view,
+        lambda trend: finding_svg(trend.versions[-1], versions=trend.settings),
+    ),
+    Recommendation: Display(choice_view, lambda choice: choice_svg(as_shown(choice))),
     Release: Display(release_view),
 }

@@ -1,11 +1,9 @@
 """What is a table before it is written: its cells, its marks, and names made safe?
 
-A ``Table`` is immutable and knows no format: the files of ``tables`` make it, and those
-of ``formats`` render it. ``Lines`` are the sentences that stand between tables.
-
-Cells are plain text. A line break in a cell is kept where the format can show it; a
-soft hyphen or a zero-width space marks where only a narrow terminal may break. Names in
-cells come from files of other people: every renderer escapes them.
+A ``Table`` knows no format: the files of ``tables`` make it, those of ``formats``
+render it, and escape names, which are other people's. A line break in a cell is kept
+where the format can show it; a soft hyphen or a zero-width space marks where only a
+narrow terminal may break.
 """
 
 from __future__ import annotations
@@ -34,15 +32,12 @@ RIGHT_TO_LEFT = ("R", "AL", "AN")  # classes of letters and digits in Unicode
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table of text.
-
-    ``columns`` are headers; the first ``n_labels`` are left-aligned.
-    """
+    """A titled table of text."""
 
     title: str
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # their heads
     rows: tuple[tuple[str, ...], ...]
-    n_labels: int = 1
+    n_labels: int = 1  # columns at the left, which are no numbers
     note: str = ""
 
 
@@ -61,14 +56,10 @@ def pair_name(groups: Sequence[str]) -> str:
 def isolated(name: str) -> str:
     """A name that cannot turn the text around it, nor break its line."""
     one_line = name.replace("\u2028", " ").replace("\u2029", " ")
-    if not any(_turns_text(character) for character in one_line):
+    directions = set(map(unicodedata.bidirectional, one_line))
+    if directions.isdisjoint(RIGHT_TO_LEFT) and BIDI_CONTROLS.isdisjoint(one_line):
         return one_line
     return f"{ISOLATES[0]}{one_line}{ISOLATES[1]}"
-
-
-def _turns_text(character: str) -> bool:
-    direction = unicodedata.bidirectional(character)
-    return character in BIDI_CONTROLS or direction in RIGHT_TO_LEFT
 
 
 def template(name: str) -> str:

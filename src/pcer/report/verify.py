@@ -30,6 +30,7 @@ HALF_A_DIGIT = 0.51
 SHOWN_BEFORE = 40
 SHOWN_AFTER = 30
 HEAD = "the head of the page"
+OTHER_PLAN = "from what was named: its plan has the digest {plan.sha256}"
 
 
 class Difference(NamedTuple):
@@ -70,9 +71,8 @@ def verify_audits(
             return unmatched
     for index, tree in enumerate(found):
         plan = parse_plan(tree.get("plan"), file="audit: plan")
-        other_plan = _other_plan(plan, plan_sha256)
-        if other_plan is not None:
-            return other_plan
+        if _is_other_plan(plan, plan_sha256):
+            return OTHER_PLAN.format(plan=plan)
         difference = verify_audit(tree, releases, family=family)
         if difference is not None:
             prefix = f"[{index}]." if len(found) > 1 else ""
@@ -98,10 +98,8 @@ def _unmatched(
     return None
 
 
-def _other_plan(plan: Plan, plan_sha256: str | None) -> str | None:
-    if plan_sha256 is None or plan.sha256 == plan_sha256.lower():
-        return None
-    return f"from what was named: its plan has the digest {plan.sha256}"
+def _is_other_plan(plan: Plan, plan_sha256: str | None) -> bool:
+    return plan_sha256 is not None and plan.sha256 != plan_sha256.lower()
 
 
 def verify_audit(
@@ -116,7 +114,11 @@ def verify_audit(
     """
     plan = parse_plan(found.get("plan"), file="audit: plan")
     release = _audited_release(found, releases, family)
-    recomputed = audit(release, plan, family=[*_same_data(release, releases), *family])
+    digest = release.provenance.data_digest
+    same_data = [
+        other for other in releases if digest and other.provenance.data_digest == digest
+    ]
+    recomputed = audit(release, plan, family=[*same_data, *family])
     # A plan's numbers are written as given, not rounded as results are.
     as_written = parse_json(canonical_json(plan.model_dump()), file="plan")
     if found["plan"] != as_written:
@@ -131,11 +133,7 @@ def verify_audit(
 def _audited_release(
     found: dict[str, Any], releases: Sequence[Release], family: Sequence[Release]
 ) -> Release:
-    """The release that an audit names; of a single one, that one, whatever it names.
-
-    Raises:
-        InputError: it is not among those named, or a member of its family is not.
-    """
+    """The release that an audit names; of a single one, that one, whatever it names."""
     digest = str(found.get("release_sha256"))
     by_digest = {release.sha256: release for release in (*releases, *family)}
     if digest not in by_digest:
@@ -154,14 +152,6 @@ def _audited_release(
                 f"the one with the digest {missing[0]} is missing; name all of them."
             )
     return by_digest[digest]
-
-
-def _same_data(release: Release, releases: Sequence[Release]) -> list[Release]:
-    """The releases of the same records, of those whose data have a digest."""
-    digest = release.provenance.data_digest
-    if not digest:
-        return []
-    return [other for other in releases if other.provenance.data_digest == digest]
 
 
 def verify_report(
@@ -186,14 +176,16 @@ def verify_report(
     """
     text = read_text(path)
     carried = read_payload(text, file=str(path))
-    named = [*releases, *family]
-    _require_carried(path, carried, named)
+    named = [release.sha256 for release in (*releases, *family)]
+    on_page = [release.sha256 for release in (*carried.releases, *carried.family)]
+    for digest in named:
+        if digest not in on_page:
+            raise InputError(f"{path} does not carry the release with digest {digest}.")
     other_release = _other_release(carried, named if releases else None)
     if other_release is not None:
         return other_release
-    other_plan = _other_plan(carried.plan, plan_sha256)
-    if other_plan is not None:
-        return other_plan
+    if _is_other_plan(carried.plan, plan_sha256):
+        return OTHER_PLAN.format(plan=carried.plan)
     audits = audit(carried.releases, carried.plan, family=carried.family)
     rendered = to_report(audits, carried.releases, carried.family)
     difference = _page_difference(text, rendered)
@@ -202,23 +194,8 @@ def verify_report(
     return difference
 
 
-def _require_carried(
-    path: str | os.PathLike[str], carried: Payload, named: Sequence[Release]
-) -> None:
-    digests = {release.sha256 for release in (*carried.releases, *carried.family)}
-    for release in named:
-        if release.sha256 not in digests:
-            raise InputError(
-                f"{path} does not carry the release with digest {release.sha256}."
-            )
-
-
-def _other_release(carried: Payload, named: Sequence[Release] | None) -> str | None:
-    """The first release of a page that is there twice, or that was not named.
-
-    Without names any release may be there.
-    """
-    allowed = None if named is None else {release.sha256 for release in named}
+def _other_release(carried: Payload, allowed: Sequence[str] | None) -> str | None:
+    """The first release of a page that is there twice, or whose digest is not named."""
     on_page = [*carried.releases, *carried.family]
     counts = Counter(release.sha256 for release in on_page)
     for release in on_page:
@@ -231,25 +208,19 @@ def _other_release(carried: Payload, named: Sequence[Release] | None) -> str | N
 
 
 def _page_difference(found: str, expected: str) -> str | None:
-    """Where two pages differ first: its line, the part of the page, what each says."""
     if found == expected:
         return None
-    if f'content="{GENERATOR}"' not in found:
-        return _other_generator(found)
+    if f'content="{GENERATOR}"' not in found:  # pages are compared within a version
+        meta = re.search(r'<meta name="generator" content="([^"]*)"', found)
+        if meta is None:
+            return _at(1, HEAD, "no generator", GENERATOR)
+        line = found.count("\n", 0, meta.start()) + 1
+        return _at(line, HEAD, clipped(meta[1]), GENERATOR)
     same = os.path.commonprefix([found, expected])  # noqa: RUF071 — texts, not paths
     ids = re.findall(r'\bid="([^"]+)"', same)
     where = ids[-1] if ids else HEAD
     line = same.count("\n") + 1
     return _at(line, where, _around(found, same), _around(expected, same))
-
-
-def _other_generator(found: str) -> str:
-    """Pages are compared within one version; another one is the first thing to name."""
-    meta = re.search(r'<meta name="generator" content="([^"]*)"', found)
-    if meta is None:
-        return _at(1, HEAD, "no generator", GENERATOR)
-    line = found.count("\n", 0, meta.start()) + 1
-    return _at(line, HEAD, clipped(meta[1]), GENERATOR)
 
 
 def _around(page: str, same: str) -> str:
@@ -305,19 +276,13 @@ def _list_difference(
 
 
 def _is_same_value(found: Any, expected: Any) -> bool:
-    """Whether a text, a number, a truth value or null agrees, type and all."""
-    if isinstance(expected, float) and type(found) in (int, float):
-        is_finite = abs(found) <= sys.float_info.max
-        return is_finite and _is_same_number(float(found), expected)
-    printed = rounded(expected)
-    return bool(type(found) is type(printed) and found == printed)
-
-
-def _is_same_number(found: float, expected: float) -> bool:
-    """Whether ``found`` is ``expected`` rounded, give or take a machine's last bit."""
-    if found != rounded(found):
+    """Type and all; a number is rounded, give or take a machine's last bit."""
+    if not isinstance(expected, float) or type(found) not in (int, float):
+        printed = rounded(expected)
+        return bool(type(found) is type(printed) and found == printed)
+    if abs(found) > sys.float_info.max or float(found) != rounded(float(found)):
         return False
     exponent = int(f"{expected:e}".partition("e")[2])
     last_digit = 10.0 ** (exponent - SIGNIFICANT_DIGITS + 1)
-    is_near = abs(found - expected) <= HALF_A_DIGIT * last_digit
-    return bool(found == rounded(expected) or is_near)
+    is_near = abs(float(found) - expected) <= HALF_A_DIGIT * last_digit
+    return bool(float(found) == rounded(expected) or is_near)

@@ -1,11 +1,9 @@
 """What does a view of an audit show, in reading order?
 
 A view is a list of sentences (``Lines``) and tables, which each file of ``formats``
-renders: terminal, Markdown, LaTeX, JUnit and notebooks all show what is listed here.
-The sentences are the audit's: both answers first, then one table, the paper's numbers,
-how sure, what can be done. The command line calls this file too.
-
-To add a view: its name in ``View``, and its parts in ``view_of``.
+renders; the command line and ``show`` call this file, too. The sentences are the
+audit's: both answers first, then one table, the paper's numbers, how sure, what can be
+done. To add a view: its name in ``View``, and its parts in ``view_of``.
 """
 
 from __future__ import annotations
@@ -22,9 +20,7 @@ from pcer.files import as_shown
 from pcer.release.attack_kinds import GAP
 from pcer.report.table import Lines, Table
 from pcer.report.tables import background, finding, paper
-from pcer.report.tables.attacks import costs_table
 from pcer.report.tables.background import subject_name
-from pcer.report.tables.tests import differences_table, pairs_table, resolution_table
 
 View = Literal["summary", "brief", "short", "full", "paper"]
 
@@ -32,24 +28,21 @@ View = Literal["summary", "brief", "short", "full", "paper"]
 def view_of(
     audit: Audit, view: View = "short", also: Sequence[str] = ()
 ) -> list[Lines | Table]:
-    """What a view of an audit shows, in reading order.
+    """What a view of an audit shows; sentences ``also`` stand after the headline.
 
-    The short view stands wherever nobody asked for more. ``brief`` is a short one of
-    few words, with bars for formats that have no picture; ``paper`` has the gap as
-    exposure. A part that has nothing to say is left out.
-
-    Args:
-        audit: whose sentences and numbers are shown.
-        view: how much of them.
-        also: sentences that stand after the headline.
+    ``brief`` is a short view of few words, with bars for formats that have no picture;
+    ``paper`` has the gap as exposure. A part that has nothing to say is left out.
     """
     if view == "summary":
         return [Lines(subject_name(audit), [summary_line(audit)])]
+    main = audit.told
+    said = sentences.of(audit, main)
     if view == "paper":
-        return [_paper_lines(audit, also), *paper.paper_tables(audit)]
-    said = sentences.of(audit, audit.told)
-    title = " · ".join([*said.subject, _in_setting(audit.told)])
-    answers = [said.headline, verdict_line(audit.told, said), *said.policy, *also]
+        lines = [said.evidence, *background.left_out(audit), *also]
+        title = f"The paper's view: {subject_name(audit)}"
+        return [Lines(title, lines), *paper.paper_tables(audit)]
+    title = " · ".join([*said.subject, main.name.in_sentence])
+    answers = [said.headline, verdict_line(main, said), *said.policy, *also]
     parts: list[Lines | Table] = [
         Lines(title, answers),
         *_short_tables(audit, view),
@@ -61,19 +54,13 @@ def view_of(
             Lines("In plain words", audit.account),
             Lines("Every setting", background.advice(audit)),
             Lines("What was audited", background.facts(audit)),
-            *tables(audit),
         ]
+        for group in table_groups(audit).values():
+            parts += group
     return [part for part in parts if isinstance(part, Table) or part.sentences]
 
 
-def _paper_lines(audit: Audit, also: Sequence[str]) -> Lines:
-    evidence = sentences.of(audit, audit.told).evidence
-    lines = [evidence, *background.left_out(audit), *also]
-    return Lines(f"The paper's view: {subject_name(audit)}", lines)
-
-
 def _short_tables(audit: Audit, view: View) -> list[Table]:
-    """The finding and the paper's numbers, as long as a view has room for."""
     most_rows: int | None = finding.MOST_ROWS
     most_strip_rows: int | None = paper.MOST_STRIP_ROWS
     if view == "brief":
@@ -109,26 +96,22 @@ def summary_line(audit: Audit) -> str:
     """One line for chats: what was audited, both answers, the verdict."""
     verdict = verdict_line(audit.told, sentences.of(audit, audit.told))
     lines = [audit.headline, *background.left_out(audit), verdict]
-    place = f"{subject_name(audit)}, {_in_setting(audit.told)}"
+    place = f"{subject_name(audit)}, {audit.told.name.in_sentence}"
     return f"{place}: {' '.join(lines)}"
 
 
 def setting_line(audit: Audit, called: str) -> str:
     """Both answers in one setting, which a user calls by any of its names."""
-    keys = [(setting.model, setting.epsilon) for setting in audit.budgets]
-    place = wording.setting_called(called, keys)
+    names = [setting.name for setting in audit.budgets]
+    place = wording.setting_called(called, names)
     if place is None:
-        names = [repr(wording.SettingName(*key).short) for key in keys]
+        short = [repr(name.short) for name in names]
         problem = f"{subject_name(audit)} has no single setting called {called!r}"
-        raise InputError(f"{problem}; it has {wording.listed(names)}.", field="setting")
+        raise InputError(f"{problem}; it has {wording.listed(short)}.", field="setting")
     setting = audit.budgets[place]
-    where = wording.capital(_in_setting(setting))
+    where = wording.capital(setting.name.in_sentence)
     verdict = verdict_line(setting, sentences.of(audit, setting))
     return as_shown(f"{where}: {setting.headline} {verdict}")
-
-
-def _in_setting(setting: BudgetResult) -> str:
-    return wording.SettingName(setting.model, setting.epsilon).in_sentence
 
 
 def table_groups(audit: Audit) -> dict[str, list[Table]]:
@@ -137,22 +120,14 @@ def table_groups(audit: Audit) -> dict[str, list[Table]]:
     is_by_gap = audit.cost == GAP.name
     return {
         "Every test": [
-            resolution_table(audit),
-            pairs_table(audit),
-            differences_table(audit),
+            finding.resolution_table(audit),
+            finding.pairs_table(audit),
+            finding.differences_table(audit),
         ],
-        "Every attack": [costs_table(audit)] if has_several_attacks else [],
+        "Every attack": [finding.costs_table(audit)] if has_several_attacks else [],
         "The floor": [] if is_by_gap else [paper.floors_table(audit)],
         "As published": paper.paper_tables(audit),
     }
-
-
-def tables(audit: Audit) -> list[Table]:
-    """All tables of an audit, in reading order."""
-    in_order: list[Table] = []
-    for group in table_groups(audit).values():
-        in_order += group
-    return in_order
 
 
 def summary_table(audits: Sequence[Audit]) -> Table:

@@ -8,22 +8,14 @@ the table is styled.
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import partial
 from typing import Literal
 
 from pcer.errors import printable
 from pcer.report.table import LAYOUT, Table, isolated
 
 Scope = Literal["col", "row"]  # what a header cell is the header of
-
-
-@dataclass(frozen=True)
-class CellLook:
-    """How cells are styled: by attributes or by classes, some by their text."""
-
-    is_inline: bool
-    marks: Mapping[str, str]
 
 
 def to_html(
@@ -33,66 +25,50 @@ def to_html(
     within: str = "",
     marks: Mapping[str, str] | None = None,
 ) -> str:
-    """The table as HTML: a caption, column and row headers, every cell escaped.
-
-    Args:
-        table: what is written.
-        id: of the table in our own page, where it is a region that scrolls by keyboard.
-        within: the id of what tells the table from others of its caption.
-        marks: classes of cells by their text.
-    """
-    look = CellLook(is_inline=not id, marks=marks or {})
-    head = _head_row(table, look)
-    rows = "\n".join(_body_row(table, row, look) for row in table.rows)
-    body = f"<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody></table>"
-    if look.is_inline:
-        written = _styled_table(table, body)
+    """The table as HTML, with ids in our page; ``marks`` are classes by text."""
+    is_inline = not id
+    cell = partial(_cell, is_inline=is_inline, marks=marks or {})
+    rows = []
+    for row in (table.columns, *table.rows):
+        cells = []
+        for index, text in enumerate(row):
+            scope: Scope | None = "row" if index == 0 else None
+            if row is table.columns:
+                scope = "col"
+            cells.append(cell(text, scope, is_left=index < table.n_labels))
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    lines = "\n".join(rows[1:])
+    body = f"<thead>{rows[0]}</thead>\n<tbody>\n{lines}\n</tbody></table>"
+    title = _escaped(table.title)
+    if is_inline:
+        style = 'style="border-collapse:collapse;margin:.8em 0 .2em"'
+        caption = f'<caption style="text-align:left">{title}</caption>'
+        written = f"<table {style}>{caption}\n{body}"
         note = '<p style="margin:.3em 0"><small>{}</small></p>'
     else:
-        written = _region(table, body, id=id, within=within)
+        names = f"{id} {within}".strip()
+        region = f'role="region" tabindex="0" aria-labelledby="{names}"'
+        caption = f'<caption id="{id}">{title}</caption>'
+        written = f'<div class="table" {region}>\n<table>{caption}\n{body}\n</div>'
         note = '<p class="note">{}</p>'
     if not table.note:
         return written
     return f"{written}\n{note.format(_escaped(table.note))}"
 
 
-def _styled_table(table: Table, body: str) -> str:
-    style = 'style="border-collapse:collapse;margin:.8em 0 .2em"'
-    caption = f'<caption style="text-align:left">{_escaped(table.title)}</caption>'
-    return f"<table {style}>{caption}\n{body}"
-
-
-def _region(table: Table, body: str, *, id: str, within: str) -> str:
-    names = f"{id} {within}".strip()
-    region = f'role="region" tabindex="0" aria-labelledby="{names}"'
-    caption = f'<caption id="{id}">{_escaped(table.title)}</caption>'
-    return f'<div class="table" {region}>\n<table>{caption}\n{body}\n</div>'
-
-
-def _head_row(table: Table, look: CellLook) -> str:
-    cells = []
-    for index, name in enumerate(table.columns):
-        is_left = index < table.n_labels
-        cells.append(_cell(name, "col", look, is_left=is_left))
-    return f"<tr>{''.join(cells)}</tr>"
-
-
-def _body_row(table: Table, row: Sequence[str], look: CellLook) -> str:
-    """A row, whose first cell is its header."""
-    cells = []
-    for index, text in enumerate(row):
-        scope: Scope | None = "row" if index == 0 else None
-        is_left = index < table.n_labels
-        cells.append(_cell(text, scope, look, is_left=is_left))
-    return f"<tr>{''.join(cells)}</tr>"
-
-
-def _cell(text: str, scope: Scope | None, look: CellLook, *, is_left: bool) -> str:
+def _cell(
+    text: str,
+    scope: Scope | None,
+    *,
+    is_left: bool,
+    is_inline: bool,
+    marks: Mapping[str, str],
+) -> str:
     """A cell, which is a header if it has a scope."""
     written = _escaped(text)
-    if text in look.marks:
-        written = f'<span class="{look.marks[text]}">{written}</span>'
-    if look.is_inline:
+    if text in marks:
+        written = f'<span class="{marks[text]}">{written}</span>'
+    if is_inline:
         side = "left" if is_left else "right"
         attribute = (
             f' style="text-align:{side};padding:.1em .6em;vertical-align:bottom"'

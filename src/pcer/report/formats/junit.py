@@ -1,8 +1,7 @@
 """How are audits and comparisons written for a test runner?
 
 ``pcer audit --junit`` and ``pcer compare --junit`` call this file. A release is a suite
-and a rule is a test, which fails where the rule is broken; what a person would read is
-the suite's output.
+and a rule is a test, which fails where the rule is broken.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ UNITS = {
 
 
 class Case(NamedTuple):
-    """One test of a suite; it failed where there is a failure."""
+    """One test of a suite, which failed where there is a failure."""
 
     suite: str
     name: str
@@ -64,15 +63,14 @@ def to_junit(audits: Sequence[Audit], fail_on: Sequence[str]) -> str:
         output = terminal_text(view_of(audit, "full"), UNBROKEN)
         cases = list(_cases(audit, fail_on, name))
         suites.append(Suite(name, properties, cases, output))
-    return junit_text(suites)
+    return _junit_text(suites)
 
 
 def _cases(audit: Audit, fail_on: Sequence[str], suite: str) -> Iterator[Case]:
     policy = audit.plan.policy or Policy()
     if policy == Policy() and not fail_on:
         for setting in audit.budgets:
-            name = background.setting_of(setting)
-            yield Case(suite, name, None, setting.headline)
+            yield Case(suite, setting.name.full, None, setting.headline)
     for statement in dict.fromkeys([*fail_on, *policy.fail_on]):
         failure = statement_met(audit, statement)
         text = failure or wording.say("policy", "not_met")
@@ -90,14 +88,11 @@ def _broken(audit: Audit, policy: Policy, rule: str) -> str | None:
     if rule == "strict":
         limits = policy.model_dump(exclude_none=True)
         rules += [part for part in STRICT_RULES if part not in limits]
-    sentences = [
-        broken.sentence for broken in audit.broken_rules if broken.rule in rules
-    ]
+    sentences = [one.sentence for one in audit.broken_rules if one.rule in rules]
     return " ".join(sentences) or None
 
 
 def _kept(rule: str, limit: Any) -> str:
-    """A rule that holds, its limit in the page's units."""
     if rule == "strict":
         return wording.say("policy", "kept_strict")
     if rule == "required_costs":
@@ -118,7 +113,7 @@ def changes_to_junit(changes: Changes) -> str:
         properties[f"{name} sha256"] = release.release_sha256
     name = f"pcer compare {changes.old.title} and {changes.new.title}"
     output = terminal_text(change_view(changes), UNBROKEN)
-    return junit_text([Suite(name, properties, list(_change_cases(changes)), output)])
+    return _junit_text([Suite(name, properties, list(_change_cases(changes)), output)])
 
 
 def _change_cases(changes: Changes) -> Iterator[Case]:
@@ -134,8 +129,7 @@ def _change_cases(changes: Changes) -> Iterator[Case]:
             yield Case(suite, quantity(row.groups, row.axis), failure, text)
 
 
-def junit_text(suites: Iterable[Suite]) -> str:
-    """JUnit XML of suites."""
+def _junit_text(suites: Iterable[Suite]) -> str:
     root = Xml.Element("testsuites")
     for suite in suites:
         _add_suite(root, suite)
@@ -152,15 +146,11 @@ def _add_suite(root: Xml.Element, suite: Suite) -> None:
     for name, value in suite.properties.items():
         Xml.SubElement(properties, "property", {"name": name, "value": value})
     for case in suite.cases:
-        _add_case(element, case)
+        names = {"classname": case.suite, "name": case.name}
+        test = Xml.SubElement(element, "testcase", names)
+        if case.failure is None:
+            Xml.SubElement(test, "system-out").text = case.text
+        else:
+            failure = Xml.SubElement(test, "failure", {"message": case.failure})
+            failure.text = case.text
     Xml.SubElement(element, "system-out").text = suite.output
-
-
-def _add_case(suite: Xml.Element, case: Case) -> None:
-    names = {"classname": case.suite, "name": case.name}
-    element = Xml.SubElement(suite, "testcase", names)
-    if case.failure is None:
-        Xml.SubElement(element, "system-out").text = case.text
-    else:
-        failure = Xml.SubElement(element, "failure", {"message": case.failure})
-        failure.text = case.text

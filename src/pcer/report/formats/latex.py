@@ -11,33 +11,13 @@ from collections.abc import Sequence
 from pcer.auditing.record import Audit
 from pcer.files import as_shown
 from pcer.report.formats.terminal import without_marks
-from pcer.report.table import ISOLATES, Table
+from pcer.report.table import ISOLATES, Table, template
 from pcer.report.views import View, view_of
 
 PACKAGES = "% Needs \\usepackage[T1]{fontenc} and \\usepackage{booktabs,graphicx}.\n"
-# Places: caption, alignment of the columns, head, rows.
-LATEX_TABLE = r"""\begin{table*}[t]
-\caption{%s}
-\small\centering
-\resizebox{\ifdim\width>\linewidth \linewidth\else\width\fi}{!}{%%
-\begin{tabular}{%s}
-\toprule
-%s
-\midrule
-%s
-\bottomrule
-\end{tabular}}
-\end{table*}
-"""
 LATEX_SIGNS = {
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
     "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
@@ -71,16 +51,13 @@ def to_latex_tables(audits: Sequence[Audit], view: View = "full") -> str:
 
 
 def to_latex(table: Table) -> str:
-    """The table as a booktabs ``table`` environment, in the shape of the paper's.
-
-    One that is wider than the page is made smaller (with graphicx) until it fits.
-    """
+    """The table as booktabs, in the paper's shape; made smaller until it fits."""
     align = "l" * table.n_labels + "c" * (len(table.columns) - table.n_labels)
     head = _latex_row(table.columns)
     body = "\n".join(_latex_row(row) for row in table.rows)
     title = table.title if table.title.endswith("?") else f"{table.title}."
     caption = latex_text(f"{title} {table.note}".strip())
-    return LATEX_TABLE % (caption, align, head, body)
+    return template("table.tex") % (caption, align, head, body)
 
 
 def _latex_row(cells: Sequence[str]) -> str:

@@ -1,15 +1,13 @@
 """How are views and tables written for a terminal?
 
-The command line prints with this file, results in Python show themselves by it, and
-other formats write text without the marks of our layout (``without_marks``). Whatever
-the width, no line is too long and no number breaks.
+The command line and results in Python print with this file; other formats write text
+``without_marks``. Whatever the width, no line is too long and no number breaks.
 """
 
 from __future__ import annotations
 
 import io
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal, TextIO
 
@@ -35,9 +33,7 @@ UNBROKEN = 10_000  # columns where lines are not to be broken
 INDENT = 2  # of sentences under a title
 BETWEEN = 2  # spaces between the columns of a table
 MOST_PARTS = 2  # of a table, one below the other
-# A longer one may be cut, so that a name of another's making does not take all the
-# room.
-LONGEST_WORD = 24
+LONGEST_WORD = 24  # a longer one may be cut: names are of others' making
 # Stands for a space where a line must not break; of no script, so in nobody's text.
 UNBROKEN_SPACE = "\ue000"
 
@@ -50,28 +46,23 @@ def terminal_text(shown: Iterable[Lines | Table], width: int = WIDTH) -> str:
     return "\n\n".join(parts)
 
 
-def terminal_parts(
-    shown: Iterable[Lines | Table], width: int
-) -> Iterator[tuple[str, str]]:
+def terminal_parts(shown: Iterable[Lines | Table], width: int) -> list[tuple[str, str]]:
     """Title and body of each part, in lines that fit; the first is not indented."""
+    parts = []
     indent = 0
     for part in shown:
         if isinstance(part, Table):
-            body = table_body(part, width)
+            body = _table_body(part, width)
         else:
             lines = [wrapped(line, width, indent=indent) for line in part.sentences]
             body = "\n".join(lines)
-        yield wrapped(part.title, width), body
+        parts.append((wrapped(part.title, width), body))
         indent = INDENT
+    return parts
 
 
-def table_body(table: Table, width: int) -> str:
-    """The table for a terminal without its title: readable without colour.
-
-    Where it is too wide its columns stand below each other in two parts, and where that
-    does not do either every row becomes a list. Nothing is cut, and a number never
-    breaks.
-    """
+def _table_body(table: Table, width: int) -> str:
+    """Columns; too wide, in two parts below each other; else every row as a list."""
     parts = _parts_that_fit(table, width)
     grids = [_grid(part, width) for part in parts] or [_stack(table, width)]
     body = "\n\n".join(grids)
@@ -87,22 +78,15 @@ def wrapped(text: str, width: int, *, indent: int = 0, hanging: int = 0) -> str:
     room = max(width - indent - hanging, 1)
     lines: list[str] = []
     for paragraph in without_marks(text).split("\n"):
-        bound = TOGETHER.sub(_without_spaces, paragraph)
+        bound = TOGETHER.sub(lambda it: it[0].replace(" ", UNBROKEN_SPACE), paragraph)
         for number, line in enumerate(Text(bound).wrap(_console(width), room)):
             n_spaces = indent if number == 0 else indent + hanging
             lines.append(f"{'':{n_spaces}}{line.plain.rstrip()}")
     return "\n".join(lines).replace(UNBROKEN_SPACE, " ")
 
 
-def _without_spaces(match: re.Match[str]) -> str:
-    return match[0].replace(" ", UNBROKEN_SPACE)
-
-
 def _parts_that_fit(table: Table, width: int) -> list[Table]:
-    """The table, or its columns in few parts that fit, each with all labels.
-
-    Empty where there would be more parts, or one has a column that is too wide.
-    """
+    """The table, or its columns in two parts that fit, each with all labels; or []."""
     labels = list(range(table.n_labels))
     parts = []
     columns = labels
@@ -118,7 +102,6 @@ def _parts_that_fit(table: Table, width: int) -> list[Table]:
 
 
 def _picked(table: Table, columns: Sequence[int]) -> Table:
-    """The table with some of its columns."""
     heads = tuple(table.columns[column] for column in columns)
     rows = []
     for row in table.rows:
@@ -139,7 +122,8 @@ def _widths(table: Table, width: int) -> list[int]:
     if sum(min_widths) > room:
         return []
     while sum(widths) > room:
-        widest = _widest_that_narrows(widths, min_widths)
+        narrowable = [k for k, least in enumerate(min_widths) if widths[k] > least]
+        widest = max(narrowable, key=widths.__getitem__)  # the first of several
         widths[widest] -= 1
     return widths
 
@@ -149,15 +133,6 @@ def _min_width(name: str, cells: Sequence[str], *, is_label: bool) -> int:
     has_digits = any(character.isdigit() for character in "".join(cells))
     longest_part = _longest_word if is_label or not has_digits else _longest_line
     return max([_longest_word(name), *map(longest_part, cells)])
-
-
-def _widest_that_narrows(widths: Sequence[int], min_widths: Sequence[int]) -> int:
-    """The widest column of those that can be narrower, the first of several."""
-
-    def room_and_width(column: int) -> tuple[bool, int]:
-        return widths[column] > min_widths[column], widths[column]
-
-    return max(range(len(widths)), key=room_and_width)
 
 
 def _longest_word(text: str) -> int:
@@ -181,24 +156,16 @@ def _grid(table: Table, width: int) -> str:
     for index, name in enumerate(table.columns):
         side: Literal["left", "right"] = "left" if index < table.n_labels else "right"
         grid.add_column(_cell(name), justify=side, overflow="fold", width=widths[index])
-    for row in _named_once(table):
-        grid.add_row(*map(_cell, row))
+    above = None
+    for first, *rest in table.rows:
+        # The only label of a table stands in every row.
+        is_repeated = table.n_labels > 1 and first == above
+        grid.add_row(*map(_cell, ["" if is_repeated else first, *rest]))
+        above = first
     text = io.StringIO()
     _console(width, text).print(grid)
     lines = [line.rstrip() for line in text.getvalue().splitlines()]
     return "\n".join(lines).strip("\n")
-
-
-def _named_once(table: Table) -> Iterator[Sequence[str]]:
-    """Rows of which the first cell is empty where the row above begins alike.
-
-    The only label of a table stands in every row.
-    """
-    above = None
-    for first, *rest in table.rows:
-        is_repeated = table.n_labels > 1 and first == above
-        yield ["" if is_repeated else first, *rest]
-        above = first
 
 
 def _cell(text: str) -> Text:
@@ -206,24 +173,18 @@ def _cell(text: str) -> Text:
 
 
 def _stack(table: Table, width: int) -> str:
-    """Every row as a list of its cells, each with the name of its column.
-
-    One or two labels are the head of a row.
-    """
+    """Every row as a list: its labels, then cells with the names of their columns."""
     has_numbers = table.n_labels < len(table.columns)
     n_heads = min(table.n_labels, 2) if has_numbers else 1
     names = [name.rstrip("?") for name in table.columns[n_heads:]]
     lines = []
     for row in table.rows:
-        lines.append(wrapped(_one_line(", ".join(row[:n_heads])), width))
+        head = ", ".join(row[:n_heads]).replace("\n", " ")
+        lines.append(wrapped(head, width))
         for name, cell in zip(names, row[n_heads:], strict=True):
-            line = _one_line(f"{name}: {cell}")
+            line = f"{name}: {cell}".replace("\n", " ")
             lines.append(wrapped(line, width, indent=INDENT, hanging=INDENT))
     return "\n".join(lines)
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\n", " ")
 
 
 def _console(width: int, text: TextIO | None = None) -> Console:

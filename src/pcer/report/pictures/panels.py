@@ -14,20 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from pcer.report.pictures.axis import (
-    CIRCLE,
-    CLAIM_SIZE,
-    LETTER,
-    LETTER_WIDTH,
-    MARK_MARGIN,
-    NARROW,
-    NOTE_SIZE,
-    Drawn,
-    fill_template,
-    plain_number,
-    round_step,
-    text_lines,
-)
+from pcer.report.pictures import looks
+from pcer.report.pictures.looks import Drawn, text_lines
 
 INK = "currentColor"
 CROSS = "M-1.6-5h3.2v3.4h3.4v3.2h-3.4v3.4h-3.2v-3.4h-3.4v-3.2h3.4z"
@@ -43,7 +31,7 @@ NOTE_GAP = 22
 SIDE_GAP = 11  # from the title of an axis to the highest number
 KEY_GAP = 21  # from a key's text to the next key
 # Half of what stands before a key's text: a mark, or a mark on a piece of its line.
-MARK_REACH = MARK_MARGIN
+MARK_REACH = looks.MARK_MARGIN
 LINE_REACH = 14
 
 Ends = tuple[float, float]
@@ -53,15 +41,6 @@ Bend = Callable[[float], float]
 def straight(value: float) -> float:
     """Equal steps are equally long."""
     return value
-
-
-def bent_around_zero(constant: float) -> Bend:
-    """Nearly straight up to ``constant`` on both sides of 0, logarithmic beyond."""
-
-    def bend(value: float) -> float:
-        return math.copysign(math.log1p(abs(value) / constant), value)
-
-    return bend
 
 
 @dataclass(frozen=True)
@@ -83,7 +62,7 @@ class NumberAxis:
 
     def names(self) -> list[tuple[float, str]]:
         """The places of its ticks, and what stands there."""
-        return [(tick, plain_number(tick)) for tick in self.ticks]
+        return [(tick, looks.plain_number(tick)) for tick in self.ticks]
 
 
 @dataclass(frozen=True)
@@ -119,7 +98,7 @@ def number_axis(
     high = max(known)
     if high == low:
         high = low + 1.0
-    step = round_step((high - low) / N_TICKS)
+    step = looks.round_step((high - low) / N_TICKS)
     first = math.floor(low / step + 1e-9)
     last = math.ceil(high / step - 1e-9)
     ticks = tuple(number * step for number in range(first, last + 1))
@@ -162,7 +141,7 @@ class Mark(NamedTuple):
     x: float
     y: float
     colour: str
-    shape: str = CIRCLE
+    shape: str = looks.CIRCLE
     ends: Ends | None = None
     is_filled: bool = True
     is_right: bool = False  # whether y is a number of the right axis
@@ -219,7 +198,7 @@ class Key(NamedTuple):
 
     text: str
     colour: str
-    shape: str = CIRCLE
+    shape: str = looks.CIRCLE
     is_filled: bool = True
     dash: str | None = None
 
@@ -252,7 +231,7 @@ class Chart:
     keys: Sequence[Key] = ()
     note: str = ""
     columns: int = 1
-    width: int = NARROW
+    width: int = looks.NARROW
     height: int = PANEL_HEIGHT
 
 
@@ -285,7 +264,7 @@ class Margins(NamedTuple):
 
 def chart_svg(chart: Chart) -> str:
     """A chart as SVG text, as wide as it says and as high as it needs."""
-    title = text_lines(chart.title, CLAIM_SIZE, CLAIM_SIZE, chart.width)
+    title = text_lines(chart.title, looks.CLAIM_SIZE, looks.CLAIM_SIZE, chart.width)
     keys = _placed_keys(chart.keys, title[-1]["y"] + 20, chart.width)
     start = keys[-1]["y"] if keys else title[-1]["y"]
     cell = (chart.width - COLUMN_GAP * (chart.columns - 1)) / chart.columns
@@ -307,9 +286,9 @@ def chart_svg(chart: Chart) -> str:
         bottom = top + height
 
     note_y = bottom + (NOTE_GAP if chart.note else 0)
-    return fill_template(
+    return looks.fill_template(
         "chart.svg",
-        text_lines(chart.note, note_y, NOTE_SIZE, chart.width),
+        text_lines(chart.note, note_y, looks.NOTE_SIZE, chart.width),
         width=chart.width,
         title=title,
         keys=keys,
@@ -318,14 +297,13 @@ def chart_svg(chart: Chart) -> str:
 
 
 def _placed_keys(keys: Sequence[Key], top: float, width: int) -> list[Drawn]:
-    """Keys side by side, in as many lines as they need."""
     placed = []
     x = 0.0
     y = top
     for key in keys:
         reach = MARK_REACH if key.dash is None else LINE_REACH
         text_x = x + 2 * reach + 4
-        end = text_x + LETTER_WIDTH * len(key.text)
+        end = text_x + looks.LETTER_WIDTH * len(key.text)
         if end > width and x > 0:
             text_x -= x
             end -= x
@@ -338,10 +316,10 @@ def _placed_keys(keys: Sequence[Key], top: float, width: int) -> list[Drawn]:
 
 
 def _margins(chart: Chart, cell: float) -> Margins:
-    left = _room([panel.up for panel in chart.panels])
-    rights = [panel.right for panel in chart.panels if panel.right is not None]
+    left = max(_longest(panel.up) for panel in chart.panels) + TICK + 3
+    rights = [_longest(one.right) for one in chart.panels if one.right is not None]
     across = chart.panels[0].across
-    right = _room(rights) if rights else float(MARK_MARGIN)
+    right = max(rights) + TICK + 3 if rights else float(looks.MARK_MARGIN)
     if isinstance(across, NumberAxis):  # its last number stands at the end
         right = max(right, _length(across.names()[-1][1]) / 2)
     above = 0.0
@@ -350,15 +328,10 @@ def _margins(chart: Chart, cell: float) -> Margins:
     if any(panel.up.title for panel in chart.panels):
         above += LINE_HEIGHT + 4
     is_turned = isinstance(across, NameAxis) and _collide(across, cell - left - right)
-    below = TICK + (_longest(across) if is_turned else NOTE_SIZE)
+    below = TICK + (_longest(across) if is_turned else looks.NOTE_SIZE)
     if across.title:
         below += LINE_HEIGHT
     return Margins(left, right, above, below, is_turned)
-
-
-def _room(axes: Sequence[Axis]) -> float:
-    """Pixels that the numbers or names of some axes need beside them."""
-    return max(_longest(axis) for axis in axes) + TICK + 3
 
 
 def _longest(axis: Axis) -> float:
@@ -367,7 +340,7 @@ def _longest(axis: Axis) -> float:
 
 
 def _length(text: str) -> float:
-    return (len(text) + 0.5) * LETTER * NOTE_SIZE
+    return (len(text) + 0.5) * looks.LETTER * looks.NOTE_SIZE
 
 
 def _collide(axis: NameAxis, width: float) -> bool:
@@ -379,9 +352,8 @@ def _collide(axis: NameAxis, width: float) -> bool:
 
 
 def _drawn_panel(panel: Panel, frame: Frame, margins: Margins) -> Drawn:
-    """A panel's marks and words in pixels, as the template places them."""
     across = panel.across
-    title_y = frame.top - margins.above + NOTE_SIZE
+    title_y = frame.top - margins.above + looks.NOTE_SIZE
     foot = frame.y(0) + margins.below
     return {
         "left": round(frame.left, 1),

@@ -11,15 +11,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pcer import wording
-from pcer.auditing import record
-from pcer.auditing.record import Audit, BudgetResult, GroupResult, PairResult
+from pcer.auditing.record import (
+    Audit,
+    BudgetResult,
+    Difference,
+    GroupResult,
+    PairResult,
+)
 from pcer.paper.records import PublishedBudget, PublishedPair
-from pcer.release import attack_kinds
-from pcer.release.attack_kinds import GAP
-from pcer.report.table import MAY_BREAK, Table, isolated
+from pcer.release.attack_kinds import GAP, Scale
+from pcer.release.file import Release
+from pcer.report.table import Table, isolated
 
 MOST_PAIRS = 5  # pairs that charts show; the tables have all
-LONGEST_HEADER = 12
 HUNDREDTHS = 100.0
 
 Ends = tuple[float, float]
@@ -88,9 +92,12 @@ def facts(audit: Audit) -> list[str]:
     subject = audit.subject
     weight = "helps" if subject.outcome == "benefit" else "harms"
     split = subject.split_kind or "not said to be random"
-    sizes = [
-        f"{name} {_sizes(group)}" for name, group in audit.budgets[0].groups.items()
-    ]
+    sizes = []
+    for name, group in audit.budgets[0].groups.items():
+        size = "not said"
+        if group.n_train is not None and group.n_test is not None:
+            size = f"{group.n_train:,.0f} + {group.n_test:,.0f}"
+        sizes.append(f"{name} {size}")
     seeds = wording.number_range(sorted({each.n_seeds for each in audit.budgets}))
     splits = wording.number_range(sorted({each.n_splits for each in audit.budgets}))
     return [
@@ -104,15 +111,9 @@ def facts(audit: Audit) -> list[str]:
     ]
 
 
-def _sizes(group: GroupResult) -> str:
-    if group.n_train is None or group.n_test is None:
-        return "not said"
-    return f"{group.n_train:,.0f} + {group.n_test:,.0f}"
-
-
-def left_out(audit: Audit) -> list[str]:
+def left_out(found: Audit | Release) -> list[str]:
     """How many people have no group and so are in no number; nothing if all have."""
-    n = audit.subject.n_missing_group
+    n = found.subject.n_missing_group
     return [wording.say("how_sure", "missing", n=f"{n:,}")] if n else []
 
 
@@ -124,7 +125,7 @@ def advice(audit: Audit) -> list[str]:
         text = f"{setting.verdict.words}."
         if setting.reason:
             text += f" Reason: {setting.reason}."
-        settings_by_text.setdefault(text, []).append(setting_of(setting))
+        settings_by_text.setdefault(text, []).append(setting.name.full)
     return [f"{', '.join(names)} — {text}" for text, names in settings_by_text.items()]
 
 
@@ -160,14 +161,8 @@ def titled_table(
         "unit": audit.proxy.scale.points,
         **values,
     }
-    title, note = wording.templates()[name].values()
-    return Table(
-        title.format(**places),
-        tuple(heads),
-        tuple(rows),
-        n_labels,
-        note.format(**places),
-    )
+    title, note = (text.format(**places) for text in wording.templates()[name].values())
+    return Table(title, tuple(heads), tuple(rows), n_labels, note)
 
 
 def further_rows(n: int) -> str:
@@ -191,7 +186,7 @@ def shown_groups(audit: Audit) -> list[int]:
 
 def setting_labels(audit: Audit) -> list[str]:
     """What settings are called on an axis: short, and distinct even if nearly equal."""
-    short = [short_name_of(setting) for setting in audit.budgets]
+    short = [setting.name.short for setting in audit.budgets]
     if len(set(short)) == len(short):
         return [isolated(label) for label in short]
     return [
@@ -200,24 +195,14 @@ def setting_labels(audit: Audit) -> list[str]:
     ]
 
 
-def setting_of(budget: BudgetResult) -> str:
-    """The name of a setting."""
-    return wording.SettingName(budget.model, budget.epsilon).full
-
-
-def short_name_of(budget: BudgetResult) -> str:
-    """The name of a setting in a narrow table."""
-    return wording.SettingName(budget.model, budget.epsilon).short
-
-
-def amount_text(scale: attack_kinds.Scale, cost: float | None, digits: int = 2) -> str:
+def amount_text(scale: Scale, cost: float | None, digits: int = 2) -> str:
     """A cost or a difference of two in hundredths, or in its own unit."""
     if cost is None or scale.per_unit != HUNDREDTHS:
         return wording.decimals(cost, 4)
     return wording.decimals(HUNDREDTHS * cost, digits)
 
 
-def interval_text(scale: attack_kinds.Scale, interval: Ends | None) -> str:
+def interval_text(scale: Scale, interval: Ends | None) -> str:
     """An interval of costs as a table has it."""
     if interval is None:
         return "[no interval]"
@@ -225,13 +210,8 @@ def interval_text(scale: attack_kinds.Scale, interval: Ends | None) -> str:
     return f"[{amount_text(scale, low)}, {amount_text(scale, high)}]"
 
 
-def difference_text(scale: attack_kinds.Scale, found: record.Difference) -> str:
+def difference_text(scale: Scale, found: Difference) -> str:
     """A signed difference above its interval."""
     is_positive = found.value is not None and found.value > 0
     value = ("+" if is_positive else "") + amount_text(scale, found.value)
     return f"{value}\n{interval_text(scale, found.interval)}"
-
-
-def with_breaks(name: str) -> str:
-    """A name that may break after its hyphens, where a terminal would cut anywhere."""
-    return name.replace("-", f"-{MAY_BREAK}")

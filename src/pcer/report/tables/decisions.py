@@ -1,6 +1,6 @@
 """How are comparisons, trends, outlooks and recommendations shown?
 
-For each its view (what a terminal shows, in reading order) and its table.
+The command line and ``show`` call the view of each: what a terminal shows, in order.
 """
 
 from __future__ import annotations
@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import get_args
 
+from pcer import wording
 from pcer.auditing.sentences.telling import Axis, answer_of
 from pcer.deciding.candidates import EXPOSURE, SPENT, Checked
 from pcer.deciding.compare import Change, Changes, ChangeVerdict
-from pcer.deciding.planner import Outlook, OutlookPoint, OutlookRow
+from pcer.deciding.planner import Outlook, OutlookPoint
 from pcer.deciding.recommend import Recommendation, largest_number
 from pcer.deciding.trend import Trend
 from pcer.files import as_shown
 from pcer.release import attack_kinds
-from pcer.report.pictures.axis import CIRCLE, SQUARE, UP
-from pcer.report.pictures.exposure import exposure_words
+from pcer.report.pictures.finding import exposure_words
+from pcer.report.pictures.looks import CIRCLE, SQUARE, UP
 from pcer.report.table import Lines, Table
-from pcer.wording import NOTHING, decimals, largest, listed, of_100, p_value, say
+from pcer.wording import NOTHING, decimals, listed, say
 
 SHORT_DIGEST = 12  # characters of a digest that a terminal shows; the file has all
 # Shape and colour of each list of settings: colour is not needed.
@@ -30,9 +31,6 @@ LOOKS = {
 }
 
 
-# Outlooks
-
-
 def outlook_view(outlook: Outlook) -> list[Lines | Table]:
     """The answer in words, who could be shown how much, and the curve over splits."""
     outlook = as_shown(outlook)
@@ -40,23 +38,16 @@ def outlook_view(outlook: Outlook) -> list[Lines | Table]:
     rows = []
     for point in outlook.over_splits:
         exposure, difference = hardest(point)
-        rows.append((f"{point.n_splits:,}", in_100(exposure), in_100(difference)))
+        rows.append((f"{point.n_splits:,}", _in_100(exposure), _in_100(difference)))
     splits = Table("With other numbers of splits, in points", heads, tuple(rows))
     return [Lines(outlook.title, outlook.sentences), _amounts(outlook), splits]
 
 
-def in_100(amount: float | None) -> str:
-    """An exposure or difference in hundredths; a dash where none would be shown.
-
-    >>> in_100(0.01234), in_100(0.256), in_100(0.0), in_100(None)
-    ('1.2', '26', 'any', '–')
-    """
+def _in_100(amount: float | None) -> str:
+    """An exposure or difference in hundredths; a dash where none would be shown."""
     if amount is None:
         return NOTHING
-    if amount == 0:
-        return "any"
-    value = 100 * amount
-    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
+    return "any" if amount == 0 else wording.two_digits(100 * amount)
 
 
 def _amounts(outlook: Outlook) -> Table:
@@ -66,24 +57,21 @@ def _amounts(outlook: Outlook) -> Table:
         n_splits += "s"
     heads = ["", "people", f"with {n_splits}", "with any\nnumber"]
     if outlook.target is not None:
-        target = in_100(outlook.target)
+        target = _in_100(outlook.target)
         heads += [f"splits to\nshow {target}", f"people to\nshow {target}"]
     rows = []
     for row in (*outlook.groups, *outlook.pairs):
-        rows.append(_amount_cells(row)[: len(heads)])
+        cells = (
+            quantity(row.groups),
+            _counts(row.n_people),
+            _in_100(row.smallest),
+            _in_100(row.limit),
+            _counts([row.splits_for_target]),
+            _counts(row.people_for_target or [None]),
+        )
+        rows.append(cells[: len(heads)])
     title = "Smallest that would be seen 4 times in 5, in points"
     return Table(title, tuple(heads), tuple(rows), note=_note(outlook))
-
-
-def _amount_cells(row: OutlookRow) -> tuple[str, ...]:
-    return (
-        quantity(row.groups),
-        _counts(row.n_people),
-        in_100(row.smallest),
-        in_100(row.limit),
-        _counts([row.splits_for_target]),
-        _counts(row.people_for_target or [None]),
-    )
 
 
 def _counts(numbers: Iterable[float | None]) -> str:
@@ -91,7 +79,6 @@ def _counts(numbers: Iterable[float | None]) -> str:
 
 
 def _note(outlook: Outlook) -> str:
-    """What is measured, in which setting, and whom the numbers are about."""
     proxy = outlook.proxy
     parts = [f"Exposure: {proxy.label}, {proxy.scale.unit}."]
     if outlook.setting is not None:
@@ -100,7 +87,7 @@ def _note(outlook: Outlook) -> str:
         parts.append(f"{outlook.n_settings} settings are audited together.")
     base = max((pair.base for pair in outlook.pairs), default=0.0)
     if base > 0:
-        parts.append(f"The less exposed group has {in_100(base)} points.")
+        parts.append(f"The less exposed group has {_in_100(base)} points.")
     if proxy.is_from_counts:
         parts.append(
             "An exposure is asked about these records, a difference about people like "
@@ -118,24 +105,26 @@ def _note(outlook: Outlook) -> str:
 
 def hardest(point: OutlookPoint) -> tuple[float | None, float | None]:
     """The largest exposure and difference; None where one is not to be had."""
-    return largest([*point.exposure.values()]), largest(point.difference)
-
-
-# Comparisons
+    exposure = wording.largest([*point.exposure.values()])
+    return exposure, wording.largest(point.difference)
 
 
 def change_view(changes: Changes) -> list[Lines | Table]:
     """Both releases, the finding, the numbers, what it rests on."""
     changes = as_shown(changes)
     first = Lines(changes.title, [changes.headline])
-    grounds = _grounds(changes)
+    grounds = list(changes.account)
+    if changes.left_out:
+        grounds.append(f"Left out: {', '.join(changes.left_out)}.")
+    for name, release in (("Old", changes.old), ("New", changes.new)):
+        digest = release.release_sha256[:SHORT_DIGEST]
+        grounds.append(f"{name}: {release.title}, SHA-256 {digest}…")
     if changes.verdict is ChangeVerdict.SAME_RELEASE:
         return [first, Lines("What it rests on", grounds[-2:])]
-    return [first, change_table(changes), Lines("What it rests on", grounds)]
+    return [first, _change_table(changes), Lines("What it rests on", grounds)]
 
 
-def change_table(changes: Changes) -> Table:
-    """One row for every exposure and difference."""
+def _change_table(changes: Changes) -> Table:
     has_many = len(changes.settings) > 1
     rows: list[tuple[str, ...]] = []
     for setting in changes.settings:
@@ -147,30 +136,16 @@ def change_table(changes: Changes) -> Table:
     if has_many:
         heads = ("setting", *heads)
         title = "Old and new"
-    n_labels = 2 if has_many else 1
-    return Table(title, heads, tuple(rows), n_labels, _change_note(changes))
-
-
-def _change_note(changes: Changes) -> str:
     scale = changes.proxy.scale
     unit = "of 100" if scale.per_unit != 1 else "in its unit"
     coin = " (coin: 50)" if scale.is_advantage else ""
-    return (
+    note = (
         f"Exposure: {changes.proxy.label}, {unit}{coin}; outcome gaps: points. "
         "Differences are first minus second; their change is that of their size. At "
         "most: that it may have risen or grown, 95% confidence, all of a kind "
         "together. p: Holm's."
     )
-
-
-def _grounds(changes: Changes) -> list[str]:
-    grounds = list(changes.account)
-    if changes.left_out:
-        grounds.append(f"Left out: {', '.join(changes.left_out)}.")
-    for name, release in (("Old", changes.old), ("New", changes.new)):
-        digest = release.release_sha256[:SHORT_DIGEST]
-        grounds.append(f"{name}: {release.title}, SHA-256 {digest}…")
-    return grounds
+    return Table(title, heads, tuple(rows), 2 if has_many else 1, note)
 
 
 def _change_cells(changes: Changes, row: Change) -> tuple[str, ...]:
@@ -191,7 +166,7 @@ def _change_cells(changes: Changes, row: Change) -> tuple[str, ...]:
         _amount(scale, row.new, coin),
         change,
         _signed_amount(scale, row.most),
-        p_value(row.p_worse),
+        wording.p_value(row.p_worse),
         verdict,
     )
 
@@ -212,9 +187,6 @@ def quantity(groups: Sequence[str], axis: Axis = "exposure") -> str:
         return f"exposure in {groups[0]}"
     what = "difference of" if axis == "exposure" else "outcome gap of"
     return f"{what} {listed(groups)}"
-
-
-# Trends
 
 
 def trend_view(trend: Trend) -> list[Lines | Table]:
@@ -240,16 +212,13 @@ def _versions_table(trend: Trend) -> Table:
         answers = [answer_of(setting, axis).replace("_", " ") for axis in axes]
         for name, group in setting.groups.items():
             rate = group.benefit.mean
-            outcome = NOTHING if rate is None else of_100(rate)[0]
+            outcome = NOTHING if rate is None else wording.of_100(rate)[0]
             exposure = exposure_words(trend.proxy, group)
             rows.append((str(number), name, exposure, outcome, *answers))
             answers = ["", ""]
     heads = ("version", "group", scale.column, "outcome,\nof 100", *axes)
     note = say("trend", "note", attack=trend.proxy.label, coin=scale.coin)
     return Table("Versions", heads, tuple(rows), 2, note)
-
-
-# Recommendations
 
 
 def choice_view(found: Recommendation) -> list[Lines | Table]:

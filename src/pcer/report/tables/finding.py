@@ -1,45 +1,53 @@
-"""Which tables tell the finding and the numbers behind it?
+"""Which tables tell the finding, the numbers behind it, and what was tested?
 
-``finding_table`` is the table of the page, the terminal, Markdown and the opinion.
+``finding_table`` stands in every output; the tables of groups, pairs and attacks stand
+under "Every test" and "Every attack" of the full view and the page's appendix.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from pcer import wording
-from pcer.auditing.record import Audit, BudgetResult, GroupResult
+from pcer.auditing.record import Audit, BudgetResult, CostStory, Estimate, GroupResult
 from pcer.auditing.sentences import telling
-from pcer.release import attack_kinds
-from pcer.report.table import Table
+from pcer.measuring.exposure import measure_costs
+from pcer.release import Release, panels
+from pcer.release.attack_kinds import ACCURACY, AttackKind, attack_kind
+from pcer.report.table import SOFT_HYPHEN, Table, isolated, pair_name
+from pcer.report.tables import background
 from pcer.report.tables.background import (
     Column,
     GroupRow,
+    PairRow,
     amount_text,
-    further_rows,
     group_rows,
-    least_private_first,
-    setting_of,
     table_of,
 )
+from pcer.statistics import interval_quantile
 
 MOST_ROWS = 24  # in a table that is read without asking for everything
 FEW_ROWS = 4  # where words are counted
 BAR = "█"  # a tenth of a group
+EVIDENCE = {True: "beyond\nthe null", False: "none", None: wording.NOTHING}
+# Heads a column of adjusted p-values with those of single tests in brackets.
+P_BOTH = "p\n(alone)"
+
+
+# The finding
 
 
 def finding_table(
     audit: Audit, *, most_rows: int | None = None, bars: bool = False
 ) -> Table:
-    """Per setting and group the outcome rate and the exposure, in people out of 100.
-
-    Of more than ``most_rows`` only those of the setting that the headline is about are
-    shown, and of its groups first those that it names and the most exposed. ``bars``
-    draw outcome rates.
-    """
+    """Outcome rate and exposure of 100; of too many rows the main setting's alone."""
     n_all = len(audit.budgets) * len(audit.subject.groups)
     is_whole = most_rows is None or n_all <= most_rows
-    settings = least_private_first(audit) if is_whole else [audit.told]
+    settings = background.least_private_first(audit) if is_whole else [audit.told]
     rows: list[GroupRow] = []
     for setting in settings:
         rows += _rows_of(audit, setting, most_rows)
@@ -53,13 +61,14 @@ def finding_table(
         ("at\nmost", lambda row: exposure_text(audit, row.group.cost.upper_bound)),
         ("detected", lambda row: detected_text(row.setting, row.group)),
     ]
-    where = f": {setting_of(settings[0])}"
+    where = f": {settings[0].name.full}"
     n_labels = 1
     if len(settings) > 1:
-        columns.insert(0, ("setting", lambda row: setting_of(row.setting)))
+        columns.insert(0, ("setting", lambda row: row.setting.name.full))
         where = ""
         n_labels = 2
-    more = f" {wording.say('paper', 'detected')}{further_rows(n_all - len(rows))}"
+    further = background.further_rows(n_all - len(rows))
+    more = f" {wording.say('paper', 'detected')}{further}"
     coin = audit.proxy.scale.coin
     return table_of(
         audit, "finding", columns, rows, n_labels, at=where, chance=coin, more=more
@@ -70,24 +79,20 @@ def _rows_of(
     audit: Audit, setting: BudgetResult, most_rows: int | None
 ) -> list[GroupRow]:
     """Groups in the subject's order; of too many the named and the most exposed."""
-    exposures = {
-        name: group.cost.value or 0.0 for name, group in setting.groups.items()
-    }
-    by_interest = sorted(
-        audit.subject.groups,
-        key=lambda name: (name not in setting.named, -exposures[name]),
-    )
-    shown = by_interest[:most_rows]
+
+    def interest(name: str) -> tuple[bool, float]:
+        return name not in setting.named, -(setting.groups[name].cost.value or 0.0)
+
+    names = audit.subject.groups
+    shown = sorted(names, key=interest)[:most_rows]
     return [
-        GroupRow(setting, name, setting.groups[name])
-        for name in audit.subject.groups
-        if name in shown
+        GroupRow(setting, name, setting.groups[name]) for name in names if name in shown
     ]
 
 
 def _outcome(row: GroupRow, *, with_bar: bool) -> str:
     rate = row.group.benefit.mean
-    text = amount_text(attack_kinds.ACCURACY, rate, 0)
+    text = amount_text(ACCURACY, rate, 0)
     if rate is None or not with_bar:
         return text
     return f"{BAR * round(10 * rate)} {text}"
@@ -97,8 +102,16 @@ def _exposure(audit: Audit, row: GroupRow) -> str:
     value = exposure_text(audit, row.group.cost.value)
     if row.group.cost.interval is None:
         return value
-    ends = [exposure_text(audit, end) for end in row.group.cost.interval]
-    return f"{value} [{', '.join(ends)}]"
+    return f"{value} {_exposure_interval(audit, row.group.cost)}"
+
+
+def _exposure_interval(
+    audit: Audit, exposure: Estimate, digits: int | None = None
+) -> str:
+    if exposure.interval is None:
+        return "[no interval]"
+    ends = [exposure_text(audit, end, digits) for end in exposure.interval]
+    return f"[{', '.join(ends)}]"
 
 
 def interval_head(audit: Audit) -> str:
@@ -114,10 +127,7 @@ def detected_text(setting: BudgetResult, group: GroupResult) -> str:
 
 
 def exposure_text(audit: Audit, cost: float | None, digits: int | None = None) -> str:
-    """An exposure in people out of 100, or in its own unit.
-
-    Without ``digits`` all exposures of one audit have as many decimals.
-    """
+    """An exposure of 100 or in its own unit; one number of digits fits all of them."""
     if cost is None:
         return wording.NOTHING
     scale = audit.proxy.scale
@@ -135,13 +145,214 @@ def numbers_table(audit: Audit) -> Table:
     for row in group_rows(audit):
         exposure = row.group.cost
         low, high = exposure.interval or (None, None)
-        cells = [amount_text(attack_kinds.ACCURACY, row.group.benefit.mean, 4)]
+        cells = [amount_text(ACCURACY, row.group.benefit.mean, 4)]
         for value in (exposure.value, low, high, exposure.upper_bound):
             cells.append(exposure_text(audit, value, 4))
         # with the minus sign that other programs read
         plain = [cell.replace("−", "-") for cell in cells]
         detected = wording.yes_no(row.group.resolved)
-        rows.append((setting_of(row.setting), row.name, *plain, detected))
+        rows.append((row.setting.name.full, row.name, *plain, detected))
     heads = ("setting", "group", "outcome, of 100", "exposure, of 100")
     more = ("low", "high", "at most", "detected")
     return Table("Numbers of the pictures", (*heads, *more), tuple(rows), 2)
+
+
+# Every test
+
+
+def resolution_table(audit: Audit) -> Table:
+    """Per setting and group: is its exposure detected?"""
+    scale = audit.proxy.scale
+    rates = wording.templates()[audit.plan.benefit]["head"]
+    exposures = f"{scale.column}\n± error\n{interval_head(audit)}"
+
+    def rate(value: float | None, digits: int) -> str:
+        return amount_text(ACCURACY, value, digits)
+
+    def exposure(value: float | None) -> str:
+        return exposure_text(audit, value, 2)
+
+    columns: list[Column] = [
+        ("ε", lambda row: row.setting.name.short),
+        ("group", lambda row: row.name),
+        (rates, lambda row: rate(row.group.benefit.mean, 1)),
+        ("gap,\nof 100", lambda row: rate(row.group.overfitting_gap.mean, 2)),
+        (exposures, partial(_exposure_with_error, audit)),
+        ("noise\nlevel", lambda row: exposure(row.group.noise_level)),
+        ("at\nmost", lambda row: exposure(row.group.cost.upper_bound)),
+        (f"detect{SOFT_HYPHEN}able", lambda row: exposure(row.group.detectable_cost)),
+        (f"detection,\n{P_BOTH}", lambda row: _both_p(row.group)),
+        ("detected", lambda row: detected_text(row.setting, row.group)),
+    ]
+    return table_of(audit, "signal", columns, group_rows(audit), 2, chance=scale.coin)
+
+
+def _exposure_with_error(audit: Audit, row: GroupRow) -> str:
+    exposure = row.group.cost
+    value = exposure_text(audit, exposure.value, 2)
+    if exposure.value is not None:
+        value += f" ± {amount_text(audit.proxy.scale, exposure.standard_error)}"
+    return f"{value}\n{_exposure_interval(audit, exposure, 2)}"
+
+
+def table_of_pairs(
+    audit: Audit,
+    name: str,
+    columns: Sequence[Column],
+    *,
+    by_gap: bool = False,
+    **values: str,
+) -> Table:
+    """A row for every setting and pair; a disparity stands beside what it is worth."""
+    has_many = len(audit.subject.groups) > 2
+    labels: list[Column] = [("ε", lambda row: row.setting.name.short)]
+    if has_many:
+        labels.append(("groups", lambda row: pair_name(row.pair.groups)))
+    if by_gap:
+        labels.append(("evidence", _evidence))
+    elif name != "differences":
+        head = "verdict of\nthe setting" if has_many else "verdict"
+        labels.append((head, lambda row: row.setting.verdict.words))
+    n_labels = len(labels)
+    every = [*labels, *columns]
+    return table_of(audit, name, every, background.pair_rows(audit), n_labels, **values)
+
+
+def _evidence(row: PairRow) -> str:
+    return EVIDENCE[row.published.pcer_disparity.is_beyond_null]
+
+
+def pairs_table(audit: Audit) -> Table:
+    """Per setting and pair: do the ratios differ, and whose is lower?"""
+    columns: list[Column] = [
+        ("cross\nproduct", lambda row: wording.signed(row.pair.ratio.cross_product)),
+        (f"ratio,\n{P_BOTH}", lambda row: _both_p(row.pair.ratio)),
+        ("lower\nratio", lambda row: row.pair.ratio.group or wording.NOTHING),
+        (f"doubly dis{SOFT_HYPHEN}advantaged,\n{P_BOTH}", _double),
+        ("pooled\ndisparity", _pooled),
+        (
+            "disparity if\nnothing memorised",
+            lambda row: wording.bounds(row.pair.pcer_disparity.null_interval),
+        ),
+        (
+            "sign holds\nbelow floor",
+            lambda row: wording.decimals(row.pair.sign_holds_below_floor, 4),
+        ),
+    ]
+    return table_of_pairs(audit, "pairs", columns)
+
+
+def _double(row: PairRow) -> str:
+    double = row.pair.double_disadvantage
+    return f"{double.group or wording.NOTHING}\n{_both_p(double)}"
+
+
+def _pooled(row: PairRow) -> str:
+    pooled = row.pair.pooled
+    if pooled.disparity is None:
+        return wording.NOTHING
+    label = "" if pooled.costs_resolved else " (n.d.)"
+    interval = wording.bounds(pooled.ci)
+    return f"{wording.signed(pooled.disparity)}{label}\n{interval}"
+
+
+def differences_table(audit: Audit) -> Table:
+    """Per setting and pair: by how much do exposures and outcomes differ?"""
+    scale = audit.proxy.scale
+    benefit = audit.plan.benefit.replace("_", " ")
+
+    def at_most(row: PairRow) -> str:
+        return amount_text(scale, row.pair.exposure.difference.upper_bound)
+
+    def exposures(row: PairRow) -> str:
+        return background.difference_text(scale, row.pair.exposure.difference)
+
+    def outcomes(row: PairRow) -> str:
+        return background.difference_text(ACCURACY, row.pair.outcomes.difference)
+
+    columns: list[Column] = [
+        ("exposure, first\nminus second", exposures),
+        ("at most,\neither way", at_most),
+        (f"exposure,\n{P_BOTH}", lambda row: _both_p(row.pair.exposure)),
+        (f"{benefit},\nfirst minus second", outcomes),
+        (f"outcomes,\n{P_BOTH}", lambda row: _both_p(row.pair.outcomes)),
+        ("driven by", lambda row: row.pair.ratio.driven_by or wording.NOTHING),
+    ]
+    pairs = audit.budgets[0].pairs
+    only = f"{pair_name(pairs[0].groups)}. " if len(pairs) == 1 else ""
+    return table_of_pairs(audit, "differences", columns, only=only)
+
+
+def _both_p(test: Any) -> str:
+    return wording.both_p(test.p_value, test.p_value_alone)
+
+
+# Every attack
+
+
+def costs_table(audit: Audit) -> Table:
+    """What every carried attack says, the audit's own first."""
+
+    def names(groups: Sequence[str]) -> str:
+        return ", ".join(groups) or wording.NOTHING
+
+    def doubly(story: CostStory) -> str:
+        return names(story.double_disadvantage)
+
+    columns: list[Column] = [
+        ("attack", lambda story: attack_kind(story.cost).label),
+        ("detected", lambda story: f"{story.n_resolved} of {story.n_cells}"),
+        ("more\nexposed", lambda story: names(story.more_exposed)),
+        ("lower\nratio", lambda story: names(story.lower_ratio)),
+        (f"doubly dis{SOFT_HYPHEN}advantaged", doubly),
+        ("p", lambda story: wording.p_value(story.p_value)),
+        ("p over\nattacks", lambda story: wording.p_value(story.p_value_over_costs)),
+    ]
+    return table_of(audit, "costs", columns, audit.costs, 1)
+
+
+class AttackEstimate(NamedTuple):
+    """What one attack finds in one group in one setting, with a normal interval."""
+
+    setting: str
+    attack: AttackKind
+    group: str
+    value: float | None
+    interval: background.Ends | None
+
+
+def cost_estimates(audit: Audit, release: Release) -> Iterator[AttackEstimate]:
+    """By setting, attack and group that charts show."""
+    measured = measure_costs(panels(release), audit.plan)
+    z = interval_quantile(audit.plan.confidence_level)
+    for setting_index, label in enumerate(background.setting_labels(audit)):
+        for name, by_setting in measured.items():
+            exposed = by_setting[setting_index].exposed
+            if exposed is None:
+                continue
+            for group_index in background.shown_groups(audit):
+                value = float(exposed.value[group_index])
+                half_width = z * float(np.sqrt(exposed.interval_variance[group_index]))
+                ends = (value - half_width, value + half_width)
+                yield AttackEstimate(
+                    setting=label,
+                    attack=attack_kind(name),
+                    group=audit.subject.groups[group_index],
+                    value=value if np.isfinite(value) else None,
+                    interval=ends if np.isfinite(ends[0]) else None,
+                )
+
+
+def estimates_table(audit: Audit, release: Release) -> Table:
+    """What each attack finds in every group, at every setting."""
+    lines_by_row: dict[tuple[str, str], list[str]] = {}
+    for found in cost_estimates(audit, release):
+        scale = found.attack.scale
+        ends = background.interval_text(scale, found.interval) if found.interval else ""
+        line = f"{isolated(found.group)}: {amount_text(scale, found.value)} {ends}"
+        lines_by_row.setdefault((found.setting, found.attack.label), []).append(line)
+    heads = ("ε", "attack", f"exposure {interval_head(audit)}")
+    rows = []
+    for (setting, attack), lines in lines_by_row.items():
+        rows.append((setting, attack, "\n".join(lines)))
+    return background.titled_table(audit, "estimates", heads, rows, 3)

@@ -1,13 +1,12 @@
 """Which tables tell the paper's numbers, by its own cost, the overfitting gap?
 
-``paper_numbers`` stands on the page, ``paper_strip`` in a terminal, the other tables in
-the paper's view (``pcer audit --paper``) and in the appendix.
+``paper_strip`` stands in a terminal, all others in the paper's view and on the page.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -17,27 +16,18 @@ from pcer import wording
 from pcer.auditing.record import Audit, BudgetResult, GroupResult, PairResult
 from pcer.auditing.sentences import certainty
 from pcer.paper import records
-from pcer.paper.rankings import Comparison, agreement, comparisons
+from pcer.paper.rankings import Comparison, ProxyAgreement, agreement, comparisons
 from pcer.paper.records import PublishedBudget, PublishedPair, Summary
-from pcer.release.attack_kinds import GAP
-from pcer.report.table import Table, pair_name
-from pcer.report.tables.attacks import agreement_table
-from pcer.report.tables.background import (
-    LONGEST_HEADER,
-    Column,
-    Ends,
-    PairRow,
-    further_rows,
-    least_private_first,
-    published_by_setting,
-    titled_table,
-    with_breaks,
-)
-from pcer.report.tables.tests import table_of_pairs
-from pcer.wording import SettingName, no_zero, signed
+from pcer.release.attack_kinds import GAP, attack_kind
+from pcer.report.table import MAY_BREAK, Table, pair_name
+from pcer.report.tables import background
+from pcer.report.tables.background import Column, Ends, PairRow, titled_table
+from pcer.report.tables.finding import table_of_pairs
+from pcer.wording import no_zero, signed
 
 MOST_STRIP_ROWS = 12  # of the paper's numbers in a terminal
 MOST_GAP_COLUMNS = 2
+LONGEST_HEADER = 12
 SYMBOLS = ("R", "δ", "PCER")  # of the paper, by group
 MEASURES = {
     "pcer_disparity": "Δ PCER",
@@ -50,9 +40,7 @@ Row = tuple[str, ...]
 
 
 def plus_minus(summary: Summary, digits: int | None = None) -> str:
-    """Mean ± standard deviation, or the mean alone.
-
-    With digits as the paper writes a rate.
+    """Mean ± standard deviation, or the mean alone; with digits as the paper's rates.
 
     >>> plus_minus(Summary(mean=0.6821, std=0.0081, ci=None), 3)
     '.682±.008'
@@ -67,16 +55,17 @@ def plus_minus(summary: Summary, digits: int | None = None) -> str:
 
 def paper_tables(audit: Audit) -> list[Table]:
     """The paper's view, the gap being the exposure: its numbers come first."""
+    by_model = comparisons(audit)
+    attacks = agreement(audit)
     tables = [
         paper_numbers(audit),
-        published_table(audit),
+        _published_table(audit),
         floors_table(audit, as_published=True),
     ]
     tables += [_algorithm_table(audit, published) for published in audit.published]
-    tables += [_rankings_table(audit, compared) for compared in comparisons(audit)]
-    attacks = agreement(audit)
+    tables += [_rankings_table(audit, compared) for compared in by_model]
     if attacks:
-        tables.append(agreement_table(audit, attacks))
+        tables.append(_agreement_table(audit, attacks))
     return tables
 
 
@@ -102,9 +91,10 @@ def floors_table(audit: Audit, *, as_published: bool = False) -> Table:
 
     by = f", by {audit.proxy.label}"
     more = ""
+    at_floors = audit.budgets[0].pairs[0].floors
     if as_published:
         by = f" as published, by {GAP.label}"
-    elif _is_one_number(audit):
+    elif any(at.mean is not None and at.n_positive_seeds is None for at in at_floors):
         more = " This attack is one number for all seeds: it has no spread over them."
     return table_of_pairs(
         audit, "floors", columns, by_gap=as_published, by=by, more=more
@@ -125,12 +115,6 @@ def _floor_text(row: Summary, n_seeds: int) -> str:
             if_nothing = f"\n({signed(row.null_mean)})"
     interval = wording.bounds(row.ci)
     return f"{plus_minus(row)}\n{interval}\n{above}; {floored}{if_nothing}"
-
-
-def _is_one_number(audit: Audit) -> bool:
-    """Whether the attack has one value for all seeds, and so no counts over them."""
-    floors = audit.budgets[0].pairs[0].floors
-    return any(row.mean is not None and row.n_positive_seeds is None for row in floors)
 
 
 def audit_floors(audit: Audit) -> list[float]:
@@ -164,10 +148,7 @@ class PaperForm(NamedTuple):
         return rate, gap, wording.decimals(ratio.mean, self.ratio_digits)
 
     def disparity(self, found: records.Disparity | None) -> Row:
-        """Δ PCER with its interval, and what it would be if nothing were memorised.
-
-        A brief one has the null's mean alone.
-        """
+        """Δ PCER with its interval, and what it would be if nothing were memorised."""
         if found is None:
             return "reference", ""
         value = _signed_interval(found.mean, found.ci, self.ratio_digits)
@@ -178,23 +159,28 @@ class PaperForm(NamedTuple):
 
 def paper_numbers(audit: Audit, *, brief: bool = False) -> Table:
     """The paper's numbers: a row a setting; of three groups or more a row a group."""
-    published = published_by_setting(audit)
+    published = background.published_by_setting(audit)
     form = _paper_form(published.values(), is_brief=brief)
     has_two = len(audit.subject.groups) == 2
     rows_of = _row_of_both if has_two else _rows_of_each
     rows: list[Row] = []
-    for setting in least_private_first(audit):
+    for setting in background.least_private_first(audit):
         rows += rows_of(setting, published[setting.model, setting.epsilon], form)
     labels = ("ε",) if has_two else ("ε", "group")
     symbols: Row = SYMBOLS
     if has_two and not brief:
-        names = [with_breaks(name) for name in audit.budgets[0].pairs[0].groups]
+        names = map(_with_breaks, audit.budgets[0].pairs[0].groups)
         symbols = tuple(f"{symbol}\n{name}" for symbol, name in product(SYMBOLS, names))
     level = f"[{100 * audit.plan.confidence_level:g}%]"
     last = (f"Δ PCER\n{level}", "if nothing\nmemorised", "parity\ngap", "odds\ngap")
     heads = (*labels, *symbols, *last)
     note = certainty.paper_note(audit)
     return Table("The paper's numbers", heads, tuple(rows), len(labels), note)
+
+
+def _with_breaks(name: str) -> str:
+    """A name that may break after its hyphens, where a terminal would cut anywhere."""
+    return name.replace("-", f"-{MAY_BREAK}")
 
 
 def _paper_form(budgets: Iterable[PublishedBudget], *, is_brief: bool) -> PaperForm:
@@ -223,7 +209,7 @@ def _row_of_both(
     for both in by_symbol:
         cells += [" ".join(both)] if form.is_brief else both
     disparity = form.disparity(found.pairs[0].pcer_disparity)
-    return [(_paper_setting(setting), *cells, *disparity, *_outcome_gaps(setting))]
+    return [(setting.name.paper, *cells, *disparity, *_outcome_gaps(setting))]
 
 
 def _rows_of_each(
@@ -235,7 +221,7 @@ def _rows_of_each(
     for name, group in setting.groups.items():
         cells = form.symbols(group, found.pcer[name])
         disparity = form.disparity(disparities.get(name))
-        rows.append((_paper_setting(setting), name, *cells, *disparity, *gaps))
+        rows.append((setting.name.paper, name, *cells, *disparity, *gaps))
         gaps = ("", "")  # they are the setting's, so they stand in its first row
     return rows
 
@@ -243,10 +229,6 @@ def _rows_of_each(
 def _outcome_gaps(setting: BudgetResult) -> Row:
     gaps = (setting.demographic_parity_gap, setting.equalized_odds_gap)
     return tuple(no_zero(gap.mean, 3) for gap in gaps)
-
-
-def _paper_setting(setting: BudgetResult) -> str:
-    return SettingName(setting.model, setting.epsilon).paper
 
 
 def _signed_interval(mean: float | None, ends: Ends | None, digits: int) -> str:
@@ -265,19 +247,15 @@ def _signed(value: float, digits: int) -> str:
 
 
 def paper_strip(audit: Audit, *, most_rows: int | None) -> Table:
-    """The paper's numbers for 80 columns, under them whether they are evidence.
-
-    Of more than ``most_rows`` only those of the setting that the headline is about are
-    shown.
-    """
+    """The paper's numbers for 80 columns; of too many rows the main setting's alone."""
     table = paper_numbers(audit, brief=True)
     rows = table.rows
     n_all = len(rows)
     if most_rows is not None and n_all > most_rows:
         n_of_setting = n_all // len(audit.budgets)
-        start = n_of_setting * least_private_first(audit).index(audit.told)
+        start = n_of_setting * background.least_private_first(audit).index(audit.told)
         rows = rows[start : start + min(n_of_setting, most_rows)]
-    note = certainty.paper_words(audit) + further_rows(n_all - len(rows))
+    note = certainty.paper_words(audit) + background.further_rows(n_all - len(rows))
     title = certainty.paper_note(audit, "strip")
     return replace(table, title=title, rows=rows, note=note)
 
@@ -292,7 +270,7 @@ def _digits(values: Iterable[float | None]) -> int:
 # The paper's own columns, Algorithm 1, rankings
 
 
-def published_table(audit: Audit) -> Table:
+def _published_table(audit: Audit) -> Table:
     """The paper's columns for every setting and pair, by the overfitting gap."""
     columns: list[Column] = [
         ("accuracy", lambda row: _rate(row.setting.accuracy, 3)),
@@ -302,7 +280,7 @@ def published_table(audit: Audit) -> Table:
     names = audit.subject.groups
     if len(names) <= MOST_GAP_COLUMNS:
         for name in names:
-            head = with_breaks(name) if len(name) > LONGEST_HEADER else name
+            head = _with_breaks(name) if len(name) > LONGEST_HEADER else name
             columns.append((f"δ\n{head}", partial(_gap, name)))
     columns += [("Δ PCER", _disparity), ("if nothing\nmemorised", _null)]
     return table_of_pairs(audit, "published", columns, by_gap=True)
@@ -358,15 +336,13 @@ def _algorithm_table(audit: Audit, published: records.AsPublished) -> Table:
 
 
 def _rankings_table(audit: Audit, compared: Comparison) -> Table:
-    """Budgets of one model by each measure, and where PCER and the others part ways."""
     rows = []
     for row in compared.rankings:
-        ranked = " < ".join(_short_budgets(row.budgets)) or wording.NOTHING
+        ranked = " < ".join(map(wording.short_budget, row.budgets)) or wording.NOTHING
         disagrees = wording.yes_no(compared.ranking_disagreement.get(row.measure))
         rows.append((MEASURES[row.measure], ranked, disagrees))
-    claims = compared.equal_gap_claims
     turned = [epsilon for epsilon, _ in compared.opposite]
-    refuted = [claim.epsilon for claim in claims if claim.refuted]
+    refuted = [claim.epsilon for claim in compared.equal_gap_claims if claim.refuted]
     return titled_table(
         audit,
         "rankings",
@@ -380,12 +356,9 @@ def _rankings_table(audit: Audit, compared: Comparison) -> Table:
     )
 
 
-def _short_budgets(budgets: Iterable[float | None]) -> list[str]:
-    return [SettingName(None, epsilon).short for epsilon in budgets]
-
-
 def _distinct_budgets(budgets: Iterable[float | None]) -> str:
-    return ", ".join(dict.fromkeys(_short_budgets(budgets))) or "no budget"
+    names = dict.fromkeys(map(wording.short_budget, budgets))
+    return ", ".join(names) or "no budget"
 
 
 def _correlations(compared: Comparison) -> str:
@@ -403,5 +376,31 @@ def _correlations(compared: Comparison) -> str:
 
 
 def _of_model(audit: Audit, model: str | None) -> str:
-    """What tells the tables of several models apart."""
     return f", {model}" if len(audit.published) > 1 else ""
+
+
+def _agreement_table(audit: Audit, attacks: Sequence[ProxyAgreement]) -> Table:
+    columns: list[Column] = [
+        ("attack", lambda row: attack_kind(row.proxy).label),
+        ("r of\nexposures", lambda row: wording.decimals(row.correlation, 2)),
+        ("same sign of\ndisparity", lambda row: _share(row.n_same_sign, row)),
+        ("larger\ndisparity", lambda row: _share(row.n_larger_disparity, row)),
+        (
+            "r of dis-\nparities",
+            lambda row: wording.decimals(row.disparity_correlation, 2),
+        ),
+        ("exceeds gap\n(beyond error)", _exceeding),
+    ]
+    return background.table_of(audit, "agreement", columns, attacks, 1)
+
+
+def _share(count: int, row: ProxyAgreement) -> str:
+    return f"{count}/{row.n_settings}" if row.n_settings else wording.NOTHING
+
+
+def _exceeding(row: ProxyAgreement) -> str:
+    """Cells in which the attack exceeds the gap; in brackets those beyond its error."""
+    if row.exceeding is None:
+        return wording.NOTHING
+    n_above, n_beyond_error, n_cells = row.exceeding
+    return f"{n_above}/{n_cells} ({n_beyond_error})"

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from itertools import chain
 
 from pcer.measuring.plan import Verdict
-from pcer.report.pictures.axis import CIRCLE, DOWN, LIGHT, N_SERIES, SQUARE, ink
+from pcer.report.pictures.charts import printable_svg
+from pcer.report.pictures.looks import CIRCLE, DOWN, LIGHT, N_SERIES, SQUARE, ink
 from pcer.report.pictures.panels import (
     CROSS,
     INK,
+    Bend,
     Chart,
     Key,
     Mark,
@@ -23,11 +25,9 @@ from pcer.report.pictures.panels import (
     Panel,
     Rule,
     Shade,
-    bent_around_zero,
     beside,
     chart_svg,
 )
-from pcer.report.pictures.picture import printable_svg
 from pcer.wording import decimals
 from pcer_studies.claims.facts import (
     GapRow,
@@ -175,6 +175,15 @@ def _allowed_chart(settings: Sequence[SettingRow]) -> Chart | None:
     return Chart(
         "Exposure found and allowed", panels, keys, columns=COLUMNS, height=PANEL_HEIGHT
     )
+
+
+def bent_around_zero(constant: float) -> Bend:
+    """Nearly straight up to ``constant`` on both sides of 0, logarithmic beyond."""
+
+    def bend(value: float) -> float:
+        return math.copysign(math.log1p(abs(value) / constant), value)
+
+    return bend
 
 
 def _allowed_panel(title: str, rows: Sequence[SettingRow]) -> Panel:

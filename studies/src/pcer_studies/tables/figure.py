@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 from pcer.measuring.plan import Verdict
-from pcer.report.pictures.axis import CIRCLE, SQUARE, ink
+from pcer.report.pictures.charts import files_of
+from pcer.report.pictures.looks import CIRCLE, SQUARE, ink
 from pcer.report.pictures.panels import (
     CROSS,
     Chart,
@@ -25,7 +26,6 @@ from pcer.report.pictures.panels import (
     joined,
     number_axis,
 )
-from pcer.report.pictures.picture import files_of
 from pcer.wording import signed
 from pcer_studies import protocol
 from pcer_studies.numbers import our_number

@@ -1,4 +1,4 @@
-"""How are axes, marks and names of pictures placed, and in which colours?
+"""In which sizes, colours, marks and words are pictures drawn?
 
 What the pictures beside this file share. To add a picture: a function beside these that
 fills a template of ``templates/`` with coordinates and words.
@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pcer.auditing.record import Audit, BudgetResult, GroupResult
+from pcer.auditing.record import Audit, BudgetResult
 from pcer.errors import clipped
 from pcer.release.attack_kinds import AttackKind
 from pcer.report.table import isolated
@@ -34,20 +32,10 @@ NOTE_SIZE = 11
 LETTER = 0.55
 BOLD_LETTER = 0.6
 LINE = 1.32
-# The same in pixels, for names.
-LETTER_WIDTH = 7
-BOLD_WIDTH = 8
+LETTER_WIDTH = 7  # pixels of a letter in names
 LONGEST_NAME = 26
 MARK_MARGIN = 7  # room for half a point at both ends of an axis
 MOST_GROUPS = 5
-MOST_SETTINGS = 12
-# Heights of rows.
-MARK_ROW = 11
-SETTING_GAP = 4
-FLOOR_ROW = 30
-# Room for the names of settings.
-NARROWEST = 62
-WIDEST = 170
 # Colours by role, for light and dark; distinct with any colour vision.
 PALETTE = {
     "ink": ("#1f2933", "#e6e9ec"),
@@ -74,11 +62,6 @@ SHAPES = (CIRCLE, SQUARE, UP, DIAMOND, DOWN)
 Drawn = dict[str, Any]  # what a template places: words, coordinates, looks
 
 
-def room_for(names: Sequence[str]) -> int:
-    """Pixels that the longest of some names needs."""
-    return min(WIDEST, max(NARROWEST, LETTER_WIDTH * max(map(len, names)) + 8))
-
-
 def drawn_groups(audit: Audit, budget: BudgetResult) -> list[str]:
     """Groups in their order; of too many those that the verdict names come first."""
     names = audit.subject.groups
@@ -95,86 +78,6 @@ def text_lines(text: str, y: float, size: int, width: int = NARROW) -> list[Draw
     for number, part in enumerate(parts):
         lines.append({"y": round(y + number * LINE * size, 1), "text": part})
     return lines
-
-
-def further_note(n: int, what: str) -> str:
-    """How many things a picture leaves to the tables; empty for none."""
-    return f" {n} further {what} are in the tables." if n else ""
-
-
-@dataclass(frozen=True)
-class ExposureAxis:
-    """From exposures to pixels: between two ends, from a place to the right."""
-
-    proxy: AttackKind
-    low: float
-    high: float
-    left: float  # pixels to its start
-    width: int  # pixels to its end
-
-    @classmethod
-    def of(
-        cls,
-        proxy: AttackKind,
-        groups: Iterable[GroupResult],
-        *,
-        left: float,
-        width: int,
-    ) -> ExposureAxis:
-        """From 0, or the smallest end of an interval, to a round number beyond all."""
-        values = [0.0]
-        for group in groups:
-            if group.cost.value is not None:
-                values.append(group.cost.value)
-            values += group.cost.interval or ()
-        low = min(values)
-        largest = max(values)
-        axis = cls(proxy, low, max(largest, low + 0.01), left, width)
-        for _ in range(2):  # an axis to a round number may take a wider step
-            step = axis.step / proxy.scale.per_unit
-            n_steps = max(1, math.ceil(largest / step - 1e-9))
-            axis = replace(axis, high=step * n_steps)
-        return axis
-
-    @property
-    def step(self) -> float:
-        """From tick to tick, as it is written."""
-        return round_step(self.proxy.scale.per_unit * (self.high - self.low) / 5)
-
-    def place(self, value: float | None) -> float | None:
-        """Where an exposure lies; None where it is not known."""
-        if value is None:
-            return None
-        start = self.left + MARK_MARGIN
-        room = self.width - self.left - 2 * MARK_MARGIN
-        return round(start + room * (value - self.low) / (self.high - self.low), 1)
-
-    def ticks(self) -> list[Drawn]:
-        """About four round numbers, in the exposure's own unit; 0 has a name."""
-        unit = self.proxy.scale.per_unit
-        step = self.step
-        first = math.ceil(unit * self.low / step - 1e-9)
-        last = math.floor(unit * self.high / step + 1e-9)
-        return [self._tick(number, step) for number in range(first, last + 1)]
-
-    def _tick(self, number: int, step: float) -> Drawn:
-        scale = self.proxy.scale
-        x = self.place(number * step / scale.per_unit) or 0.0
-        text = plain_number(number * step + (50 if scale.is_advantage else 0))
-        if number == 0:
-            text += " = coin" if scale.is_advantage else " = nothing"
-        anchor = "middle"
-        if x < self.left + 20:
-            anchor = "start"
-        elif x > self.width - 20:
-            anchor = "end"
-        return {
-            "x": x,
-            "text": text,
-            "anchor": anchor,
-            "is_base": number == 0,
-            "value": number * step,
-        }
 
 
 def plain_number(value: float) -> str:
