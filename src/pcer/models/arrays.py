@@ -1,11 +1,9 @@
 """From predictions to a release: for any model, in any dataframe library.
 
 One table can hold many models: give ``seed`` and ``epsilon`` as columns. ``rows`` reads
-and checks the columns. ``pcer.tables`` and ``pcer.integrations`` come here, too, so
-that the same rows give the same release.
-
-To add an argument of predictions: a column as ``rows`` says, and the argument in both
-functions.
+and checks the columns; ``pcer.tables`` comes to ``releases_of``, too, so that the same
+rows give the same release. To add an argument of predictions: a column as ``rows``
+says, and the argument in both functions.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -118,32 +116,30 @@ def release_from_predictions(  # noqa: PLR0913 # a front door
     1
     """
     about = About.of(about)
-    facts = facts_of(
-        about,
-        disclosure,
-        outcome=outcome,
-        split_kind=split_kind,
-        positive_label=positive_label,
-        dp_delta=dp_delta,
-    )
-    given = Predictions(
-        y_true=y_true,
-        y_pred=y_pred,
-        y_score=y_score,
-        split=split,
-        seed=seed,
-        epsilon=epsilon,
-        split_id=split_id,
-        record_id=record_id,
-        reference=reference,
-        membership_score=membership_score,
-        positive_label=positive_label,
-        threshold=threshold,
-    )
     columns = convert.named_columns(sensitive_features, about.attribute)
     name = CROSSING.join(columns) if about.attribute is None else about.attribute
-    rows = rows_of(given, columns)
-    return releases_of(rows, {name: [*columns]}, facts, file="predictions")[name]
+    releases = releases_from_predictions(
+        y_true,
+        y_pred,
+        y_score=y_score,
+        sensitive_features=columns,
+        attributes={name: [*columns]},
+        split=split,
+        split_kind=split_kind,
+        outcome=outcome,
+        seed=seed,
+        split_id=split_id,
+        record_id=record_id,
+        positive_label=positive_label,
+        threshold=threshold,
+        reference=reference,
+        membership_score=membership_score,
+        epsilon=epsilon,
+        dp_delta=dp_delta,
+        about=about,
+        disclosure=disclosure,
+    )
+    return releases[name]
 
 
 def releases_from_predictions(  # noqa: PLR0913 # a front door
@@ -177,7 +173,7 @@ def releases_from_predictions(  # noqa: PLR0913 # a front door
     ``disclosure.not_written`` of the others says why.
     """
     facts = facts_of(
-        About.of(about),
+        about,
         disclosure,
         outcome=outcome,
         split_kind=split_kind,
@@ -199,16 +195,6 @@ def releases_from_predictions(  # noqa: PLR0913 # a front door
         threshold=threshold,
     )
     columns = convert.named_columns(sensitive_features, None)
-    views = _views(attributes, columns)
-    rows = rows_of(given, columns)
-    return releases_of(rows, views, facts, file="predictions")
-
-
-def _views(
-    attributes: Sequence[str] | Mapping[str, Sequence[str]] | None,
-    columns: Mapping[str, Any],
-) -> Mapping[str, Sequence[str]]:
-    """The columns that each attribute crosses, all of them there."""
     views = [*columns] if attributes is None else attributes
     if not isinstance(views, Mapping):
         views = convert.attribute_views(views, columns)
@@ -218,7 +204,8 @@ def _views(
                 f"attributes name {name!r}, which is no column of sensitive_features.",
                 field="attributes",
             )
-    return views
+    rows = rows_of(given, columns)
+    return releases_of(rows, views, facts, file="predictions")
 
 
 def releases_of(
@@ -254,13 +241,13 @@ def releases_of(
     if rows.record is not None and has_groups:
         from pcer.attacks import with_costs
 
-        settings = _settings(rows, rows.record, attributes)
+        settings, no_coin = _settings(rows, rows.record, attributes)
         own_attack = [] if rows.membership is None else [rows.membership.attack]
         counted = with_costs(
             counted,
-            settings.scores,
+            settings,
             facts,
-            no_coin=settings.no_coin,
+            no_coin=no_coin,
             without=own_attack,
             on_step=on_step,
         )
@@ -368,18 +355,14 @@ def _with_aucs(
     return replace(run, exposure=exposure)
 
 
-class Settings(NamedTuple):
-    """What attacks need: the scores of every setting's models."""
-
-    scores: list[list[SettingScores]]  # by setting, then by attribute
-    no_coin: str  # why no placebo groups can be drawn; empty where they can
-
-
-def _settings(rows: Rows, record: Coded, attributes: Sequence[Attribute]) -> Settings:
+def _settings(
+    rows: Rows, record: Coded, attributes: Sequence[Attribute]
+) -> tuple[list[list[SettingScores]], str]:
+    """Scores by setting and attribute; and why no placebo groups can be drawn."""
     by_epsilon: dict[float | None, list[IntArray]] = {}
     for key, places in zip(rows.keys, _by_model(rows.entries.run), strict=True):
         by_epsilon.setdefault(key.epsilon, []).append(places)
-    scores = []
+    settings = []
     scored = []
     for epsilon, models in by_epsilon.items():
         place = _aligned(models, record.codes, epsilon)
@@ -387,10 +370,10 @@ def _settings(rows: Rows, record: Coded, attributes: Sequence[Attribute]) -> Set
         for attribute in attributes:
             _require_same(attribute.codes, place, "sensitive_features")
         scored.append(record.codes[place[0]])
-        scores.append(_scores(rows, place, epsilon, attributes))
+        settings.append(_scores(rows, place, epsilon, attributes))
     are_the_same = all(np.array_equal(records, scored[0]) for records in scored)
     no_coin = "" if are_the_same else "the budgets were scored on different records"
-    return Settings(scores, no_coin)
+    return settings, no_coin
 
 
 def _scores(

@@ -1,22 +1,25 @@
 """Which settings an estimator or a training function is fitted in, and what they are.
 
 A setting is a model and a budget. ``estimator`` calls ``candidates_of`` before anything
-is fitted, and writes ``described`` and ``versions`` into the release.
+is fitted, and writes ``described`` and ``versions`` into the release. ``cli`` and
+``train`` find by ``object_named`` what users call ``package.module:Name``.
 """
 
 from __future__ import annotations
 
+import importlib
 import math
 import platform
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from decimal import ROUND_CEILING, Context
 from itertools import product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pcer._version import __version__
-from pcer.errors import InputError, as_code
+from pcer.errors import InputError, as_code, clipped
 
 PROTOCOL = ("fit", "predict", "get_params", "set_params")
 
@@ -49,30 +52,22 @@ def candidates_of(
     estimator: Any, epsilon: Any, budgets: Mapping[str, Sequence[float | None]] | None
 ) -> list[Candidate]:
     """Every setting, in the order given, checked before anything is fitted."""
-    if budgets is not None:
-        _require_one_parameter(budgets, epsilon)
+    is_one = isinstance(budgets, Mapping) and len(budgets) == 1
+    if budgets is not None and (epsilon is not None or not is_one):
+        raise InputError(
+            "give either epsilon or budgets, and as budgets one parameter: "
+            '{"epsilon": [1]}.',
+            field="budgets",
+        )
     named = dict(estimator) if isinstance(estimator, Mapping) else {None: estimator}
     if not named:
         raise unfit("estimator", "is an empty dict; name at least one estimator")
     for name, model in named.items():
         where = "estimator" if name is None else f"estimator {name!r}"
         _require_estimator(model, where)
-    if budgets is None:
-        return _with_one_budget(named, epsilon)
-    return _with_each_budget(named, budgets)
+    if budgets is not None:
+        return _with_each_budget(named, budgets)
 
-
-def _require_one_parameter(budgets: Any, epsilon: Any) -> None:
-    is_one = isinstance(budgets, Mapping) and len(budgets) == 1
-    if epsilon is not None or not is_one:
-        raise InputError(
-            "give either epsilon or budgets, and as budgets one parameter: "
-            '{"epsilon": [1]}.',
-            field="budgets",
-        )
-
-
-def _with_one_budget(named: Mapping[Any, Any], epsilon: Any) -> list[Candidate]:
     if not isinstance(epsilon, Mapping):
         epsilon = dict.fromkeys(named, epsilon)
     candidates = []
@@ -109,82 +104,6 @@ def _with_each_budget(
     return candidates
 
 
-def described(candidates: Sequence[Candidate]) -> dict[str, Any]:
-    """For ``training.config``: by setting its classes, and parameters that are numbers.
-
-    Texts may name a category of the data, so they are left out.
-    """
-    return {candidate.name: _description(candidate) for candidate in candidates}
-
-
-def _description(candidate: Candidate) -> dict[str, Any]:
-    kind = type(candidate.estimator)
-    name = f"{kind.__module__}.{kind.__qualname__}"
-    _, *inside = _parts(candidate.estimator)
-    steps = dict.fromkeys(
-        type(part).__name__ for part in inside if not isinstance(part, type)
-    )
-    if steps:
-        name += f" ({', '.join(steps)})"
-    parameters = candidate.estimator.get_params(deep=True)
-    numbers = {
-        parameter: value
-        for parameter, value in sorted(parameters.items())
-        if isinstance(value, bool | int | float) and math.isfinite(value)
-    }
-    return {"class": name, **numbers}
-
-
-def versions(candidates: Sequence[Candidate]) -> dict[str, str]:
-    """Versions of Python, pcer and the packages that the estimators come from."""
-    packages = {"numpy", "sklearn"}
-    for candidate in candidates:
-        for part in _parts(candidate.estimator):
-            packages.add(type(part).__module__.partition(".")[0])
-    found = {"python": platform.python_version(), "pcer": __version__}
-    for name in sorted(packages):
-        version = getattr(sys.modules.get(name), "__version__", None)
-        if isinstance(version, str):
-            found[name] = version
-    return found
-
-
-def _parts(estimator: Any) -> list[Any]:
-    """An estimator and those inside it."""
-    inside = estimator.get_params(deep=True).values()
-    return [estimator, *(part for part in inside if hasattr(part, "get_params"))]
-
-
-def budget_of(value: Any) -> float:
-    """A budget that a user gives: infinite for None, NaN for a function of models."""
-    if callable(value):
-        return math.nan  # known of every model once it is trained
-    with suppress(TypeError, ValueError):
-        budget = math.inf if value is None else float(value)
-        if budget > 0:
-            return budget
-    raise InputError(
-        f"epsilon must be one number above 0, not {as_code(value)}; None means without "
-        "privacy.",
-        field="epsilon",
-    )
-
-
-def rounded_up(number: float, digits: int) -> float:
-    """The number with so many significant digits, never less than it was.
-
-    >>> rounded_up(0.56, 2), rounded_up(1.961, 2), rounded_up(12.01, 2)
-    (0.56, 2.0, 13.0)
-    """
-    upwards = Context(prec=digits, rounding=ROUND_CEILING)
-    return float(upwards.create_decimal(str(number)))
-
-
-def unfit(where: str, reason: str) -> InputError:
-    """What is wrong with an estimator."""
-    return InputError(f"{where} {reason}.", field="estimator")
-
-
 def _require_estimator(estimator: Any, where: str) -> None:
     """Raise InputError unless it is a classifier that can be fitted again and again."""
     from sklearn.base import clone, is_regressor
@@ -218,3 +137,120 @@ def _require_estimator(estimator: Any, where: str) -> None:
 
 def _kind(estimator: Any) -> str:
     return getattr(estimator, "__name__", type(estimator).__name__)
+
+
+def unfit(where: str, reason: str) -> InputError:
+    """What is wrong with an estimator."""
+    return InputError(f"{where} {reason}.", field="estimator")
+
+
+def budget_of(value: Any) -> float:
+    """A budget that a user gives: infinite for None, NaN for a function of models."""
+    if callable(value):
+        return math.nan  # known of every model once it is trained
+    with suppress(TypeError, ValueError):
+        budget = math.inf if value is None else float(value)
+        if budget > 0:
+            return budget
+    raise InputError(
+        f"epsilon must be one number above 0, not {as_code(value)}; None means without "
+        "privacy.",
+        field="epsilon",
+    )
+
+
+def rounded_up(number: float, digits: int) -> float:
+    """The number with so many significant digits, never less than it was.
+
+    >>> rounded_up(0.56, 2), rounded_up(1.961, 2), rounded_up(12.01, 2)
+    (0.56, 2.0, 13.0)
+    """
+    upwards = Context(prec=digits, rounding=ROUND_CEILING)
+    return float(upwards.create_decimal(str(number)))
+
+
+def described(candidates: Sequence[Candidate]) -> dict[str, Any]:
+    """For ``training.config``: by setting its classes, and parameters that are numbers.
+
+    Texts may name a category of the data, so they are left out.
+    """
+    described = {}
+    for candidate in candidates:
+        estimator, *inside = _parts(candidate.estimator)
+        kind = f"{type(estimator).__module__}.{type(estimator).__qualname__}"
+        steps = dict.fromkeys(
+            type(part).__name__ for part in inside if not isinstance(part, type)
+        )
+        if steps:
+            kind += f" ({', '.join(steps)})"
+        parameters = estimator.get_params(deep=True)
+        numbers = {
+            parameter: value
+            for parameter, value in sorted(parameters.items())
+            if isinstance(value, bool | int | float) and math.isfinite(value)
+        }
+        described[candidate.name] = {"class": kind, **numbers}
+    return described
+
+
+def versions(candidates: Sequence[Candidate]) -> dict[str, str]:
+    """Versions of Python, pcer and the packages that the estimators come from."""
+    packages = {"numpy", "sklearn"}
+    for candidate in candidates:
+        for part in _parts(candidate.estimator):
+            packages.add(type(part).__module__.partition(".")[0])
+    found = {"python": platform.python_version(), "pcer": __version__}
+    for name in sorted(packages):
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if isinstance(version, str):
+            found[name] = version
+    return found
+
+
+def _parts(estimator: Any) -> list[Any]:
+    """An estimator and those inside it."""
+    inside = estimator.get_params(deep=True).values()
+    return [estimator, *(part for part in inside if hasattr(part, "get_params"))]
+
+
+@contextmanager
+def folder_first(folder: Path) -> Iterator[None]:
+    """Import from a folder before all others, as ``python -m`` does with its own."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def object_named(name: str, *, folder: Path, example: str) -> Any:
+    """The callable that ``package.module:Name`` names, installed or in the folder.
+
+    >>> object_named("math:sqrt", folder=Path(), example="a:b")(9.0)
+    3.0
+    """
+    module, _, attribute = name.partition(":")
+    if not module or not attribute:
+        raise InputError(
+            f"the name must be package.module:Name, such as {example}, not {name!r}."
+        )
+    importlib.invalidate_caches()  # the folder may have changed just now
+    try:
+        with folder_first(folder):
+            named = getattr(importlib.import_module(module), attribute, None)
+    except (Exception, SystemExit) as error:  # user code may fail in any way
+        fault = clipped(f"{type(error).__name__}: {error}", 200)
+        raise InputError(
+            f"{module} cannot be imported ({fault}); install it, or go to its folder, "
+            "and check that it can be imported in Python."
+        ) from error
+    if named is None:
+        raise InputError(
+            f"{module} has no {attribute}; check the name after the colon."
+        )
+    if not callable(named):
+        raise InputError(
+            f"{name} is {type(named).__name__} and cannot be called; name a class or a "
+            "function."
+        )
+    return named

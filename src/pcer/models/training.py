@@ -16,8 +16,9 @@ from pcer.errors import InputError
 from pcer.metrics import DEFAULT_SPLITS
 from pcer.models.about import About
 from pcer.models.candidates import rounded_up
-from pcer.models.estimator import TEST_SIZE, release_from_estimator
+from pcer.models.estimator import release_from_estimator
 from pcer.models.fits import EPSILON_DIGITS, OnProgress
+from pcer.models.splits import TEST_SIZE
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
 from pcer.release.records import Outcome
@@ -114,7 +115,7 @@ class _Trainer:
 
     predict = predict_proba = None  # those of what it returns
     random_state: Any = None
-    spent = math.nan
+    spent = math.nan  # the epsilon of the model, where a function tells it
 
     def __init__(self, train: Train, epsilon: Any, version: Any) -> None:
         if not _is_training_function(train):
@@ -146,7 +147,11 @@ class _Trainer:
                 "predict_proba, or a function of records to probabilities"
             )
         if callable(self.epsilon):
-            self.spent = _spent(self.epsilon(model))
+            stated = self.epsilon(model)
+            spent = math.inf if stated is None else float(stated)
+            self.spent = rounded_up(spent, EPSILON_DIGITS)
+            if not self.spent > 0:
+                raise InputError(f"epsilon gave {stated!r}, which must be above 0")
         return model if has_method else SimpleNamespace(predict_proba=model)
 
 
@@ -160,11 +165,3 @@ def _is_training_function(train: Any) -> bool:
     except ValueError:  # a callable that tells nothing of its arguments
         return True
     return True
-
-
-def _spent(epsilon: Any) -> float:
-    """What one model says that it spent, rounded up to as many digits as are kept."""
-    spent = rounded_up(math.inf if epsilon is None else float(epsilon), EPSILON_DIGITS)
-    if not spent > 0:
-        raise InputError(f"epsilon gave {epsilon!r}, which must be above 0")
-    return spent
