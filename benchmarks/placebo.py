@@ -36,7 +36,7 @@ from pcer.attacks import (
     permutation_tests,
     placebo_groupings,
 )
-from pcer.data import load, split
+from pcer.data import load
 from pcer.measuring.plan import Plan
 from pcer.measuring.refutations import alarms
 from pcer.metrics import DEFAULT_BUDGETS
@@ -284,8 +284,7 @@ def measure_cost(name: str, n_seeds: int) -> dict[str, float]:
         seeds=seeds,
         config=TrainConfig(),
     )
-    splits = {seed: split(dataset, seed=seed) for seed in seeds}
-    rows = {seed: part.train for seed, part in splits.items()}
+    rows = {seed: part.train for seed, part in sweep.splits.items()}
     data = TrainingData.of(dataset.features, dataset.labels, rows, allow_missing=True)
     flags = EngineFlags(jobs=1)
     budgets = tuple(sorted(DEFAULT_BUDGETS))
@@ -295,15 +294,14 @@ def measure_cost(name: str, n_seeds: int) -> dict[str, float]:
     start = time.process_time()
     scores = train_seeds(data, budgets=budgets, config=sweep.config, flags=flags)
     trained = time.process_time()
-    allowed = made.allowed_attributes(sweep, splits)
+    allowed = made.allowed_attributes(sweep)
     with patch.object(exposure_rows, "draw_coins", lambda scores: (None, "left out")):
-        made.build_releases(sweep, {None: scores}, splits, allowed)
+        made.build_releases(sweep, {None: scores}, allowed)
     without = time.process_time()
     steps: list[float] = []
     made.build_releases(
         sweep,
         {None: scores},
-        splits,
         allowed,
         on_step=lambda doing: steps.append(time.process_time()),
     )

@@ -308,7 +308,7 @@ def _grid(options: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
 
     A learning rate that is given beside it holds for all models.
     """
-    from pcer.sweep.grid import parse_grid
+    from pcer.sweep.sweep import parse_grid
 
     grid = parse_grid(options["grid"] or ())
     for name in grid:

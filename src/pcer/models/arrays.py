@@ -391,23 +391,23 @@ def _scores(
     logits = np.where(predicted, 1.0, -1.0)
     if rows.logits is not None:
         logits = rows.logits[place]
-    of_any_group: dict[str, Any] = {
-        "logits": logits,
-        "labels": entries.positive[place[0]].astype(np.int64),
-        "member": entries.split[place] == 0,
-        "predicted": predicted,
-        "reference": None if rows.reference is None else rows.reference[place],
-        "from_probabilities": has_scores,
-        "has_probabilities": has_scores,
-        "epsilon": math.inf if epsilon is None else epsilon,
-    }
-    scores = []
-    for attribute in attributes:
-        group = attribute.codes[place[0]]
-        scores.append(
-            SettingScores(group=group, group_names=attribute.groups, **of_any_group)
+    labels = entries.positive[place[0]].astype(np.int64)
+    reference = None if rows.reference is None else rows.reference[place]
+    return [
+        SettingScores(
+            logits=logits,
+            labels=labels,
+            member=entries.split[place] == 0,
+            group=attribute.codes[place[0]],
+            group_names=attribute.groups,
+            predicted=predicted,
+            reference=reference,
+            from_probabilities=has_scores,
+            has_probabilities=has_scores,
+            epsilon=math.inf if epsilon is None else epsilon,
         )
-    return scores
+        for attribute in attributes
+    ]
 
 
 def _aligned(
@@ -418,9 +418,8 @@ def _aligned(
     first = record[places[0]]
     n_strangers = max(len(np.setxor1d(record[rows], first)) for rows in places)
     if n_strangers:
-        budget = "the budget without privacy"
-        if epsilon is not None:
-            budget = f"epsilon {epsilon:g}"
+        is_private = epsilon is not None
+        budget = f"epsilon {epsilon:g}" if is_private else "the budget without privacy"
         raise InputError(
             "record_id: every model of a budget must have scored the same records, but "
             f"models of {budget} differ in {n_strangers:,}; remove records that some "

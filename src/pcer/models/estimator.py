@@ -21,7 +21,6 @@ import numpy as np
 from pcer.attacks import SettingScores, count_models, with_costs
 from pcer.errors import InputError, not_installed
 from pcer.metrics import DEFAULT_SPLITS, BoolArray, IntArray
-from pcer.models import fits
 from pcer.models.about import About, facts_of
 from pcer.models.candidates import (
     Candidate,
@@ -30,7 +29,7 @@ from pcer.models.candidates import (
     rounded_up,
     versions,
 )
-from pcer.models.fits import Answers, OnProgress, Records, Running
+from pcer.models.fits import Answers, OnProgress, Records, Running, fit_all
 from pcer.models.splits import TEST_SIZE, SplitPlan, Splits, splits_of, state_of
 from pcer.release import columns as convert
 from pcer.release.build import ReleaseFacts, build_release, data_digest
@@ -46,6 +45,7 @@ from pcer.release.small_groups import (
     named_attribute,
 )
 
+CERTAIN = 36.0  # log odds beyond it are of a probability that is 0 or 1 in 64 bits
 NO_COIN = (
     "people may have several records, and made-up groups are drawn record by record"
 )
@@ -274,10 +274,9 @@ def releases_from_estimator(
     allowed = _allowed(attributes, records, member, facts)
     facts = replace(facts, not_written=allowed.not_written)
     facts = _with_training(facts, candidates, records, splits, random_state)
-    answers = fits.fit_all(candidates, records, splits, random_state, running)
+    answers = fit_all(candidates, records, splits, random_state, running)
 
-    candidates, facts = _with_spent(candidates, answers, facts)
-    facts = _with_certainty_noted(candidates, answers, facts)
+    candidates, facts = _with_answers(candidates, answers, facts)
     settings = [
         _scores(candidate, answer, records, member, allowed.attributes)
         for candidate, answer in zip(candidates, answers, strict=True)
@@ -393,35 +392,33 @@ def _with_training(
     )
 
 
-def _with_certainty_noted(
-    candidates: Sequence[Candidate], answers: Sequence[Answers], facts: ReleaseFacts
-) -> ReleaseFacts:
-    """A note of each setting whose probabilities are all 0 or 1."""
-    notes = []
-    for candidate, answer in zip(candidates, answers, strict=True):
-        least_sure = abs(answer.of_truth).min()
-        if candidate.has_probabilities and least_sure > fits.CERTAIN:
-            notes.append(fits.ALL_CERTAIN.format(candidate.name))
-    return replace(facts, notes=[*facts.notes, *notes])
-
-
-def _with_spent(
+def _with_answers(
     candidates: Sequence[Candidate], answers: Sequence[Answers], facts: ReleaseFacts
 ) -> tuple[list[Candidate], ReleaseFacts]:
-    """Where models say what they spent the largest counts, rounded up to two digits."""
-    updated = []
-    every = {}
+    """Settings and facts with what models spent, and a note of those that are certain.
+
+    Of what models of a setting spent the largest counts, rounded up to two digits.
+    """
+    settings = []
+    spent_by_name = {}
+    notes = [*facts.notes]
     for candidate, answer in zip(candidates, answers, strict=True):
+        setting = candidate
         spent = answer.spent.tolist()
-        if np.isnan(spent).any():
-            updated.append(candidate)
-            continue
-        every[candidate.name] = [x if x < math.inf else None for x in spent]
-        updated.append(candidate._replace(epsilon=rounded_up(max(spent), 2)))
-    if every:
-        config = {**(facts.config or {}), "epsilon_of_models": every}
-        facts = replace(facts, config=config)
-    return updated, facts
+        if not np.isnan(spent).any():  # what models say of themselves
+            spent_by_name[candidate.name] = [x if x < math.inf else None for x in spent]
+            setting = candidate._replace(epsilon=rounded_up(max(spent), 2))
+        settings.append(setting)
+        least_sure = abs(answer.of_truth).min()
+        if setting.has_probabilities and least_sure > CERTAIN:
+            notes.append(
+                f"Every probability of {setting.name} is 0 or 1: attacks by "
+                "confidence see its answers alone."
+            )
+    config = dict(facts.config or {})
+    if spent_by_name:
+        config["epsilon_of_models"] = spent_by_name
+    return settings, replace(facts, config=config, notes=notes)
 
 
 def _scores(

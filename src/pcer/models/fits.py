@@ -41,10 +41,6 @@ OnProgress = Callable[[int, int], None]
 LARGEST_SEED = 2**31
 EPSILON_DIGITS = 6  # of what one model spent: as many as 32 bits keep
 LONGEST_FAULT = 300  # characters of an error that is not ours
-CERTAIN = 36.0  # log odds beyond it are of a probability that is 0 or 1 in 64 bits
-ALL_CERTAIN = (
-    "Every probability of {} is 0 or 1: attacks by confidence see its answers alone."
-)
 NOT_PROBABILITIES = (
     "predict_proba gave {:,} values that are not between 0 and 1; apply the sigmoid "
     "or softmax to logits, scale the features, or choose a model that converges"
