@@ -445,10 +445,10 @@ def _fitted_releases(
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from pcer.models.candidates import candidates_of
     from pcer.models.estimator import records_of, releases_from_estimator
     from pcer.models.fits import Running
     from pcer.models.splits import SplitPlan
+    from pcer.models.training import candidates_of
 
     secret = given_secret(options["secret_file"], is_needed=not dataset.public)
     n_splits = options["seeds"] or DEFAULT_SPLITS

@@ -1,9 +1,9 @@
 """From any estimator to a release: fit a fresh clone on many splits, attack, count.
 
 Anything with scikit-learn's protocol will do: pipelines, searches, XGBoost, LightGBM,
-skorch. Only the release leaves; scores of single records stay in memory or in a store
-that only their owner can read. ``training`` and ``pcer train --estimator`` come here,
-too.
+skorch; and any function that trains. Only the release leaves; scores of single records
+stay in memory or in a store that only their owner can read. ``pcer train --estimator``
+comes here, too.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ from pcer.attacks import SettingScores, count_models, with_costs
 from pcer.errors import InputError, not_installed
 from pcer.metrics import DEFAULT_SPLITS, BoolArray, IntArray
 from pcer.models.about import About, facts_of
-from pcer.models.candidates import (
+from pcer.models.fits import Answers, OnProgress, Records, Running, fit_all
+from pcer.models.splits import TEST_SIZE, SplitPlan, Splits, splits_of, state_of
+from pcer.models.training import (
     Candidate,
+    Train,
     candidates_of,
     described,
     rounded_up,
+    trainers_of,
     versions,
 )
-from pcer.models.fits import Answers, OnProgress, Records, Running, fit_all
-from pcer.models.splits import TEST_SIZE, SplitPlan, Splits, splits_of, state_of
 from pcer.release import columns as convert
 from pcer.release.build import ReleaseFacts, build_release, data_digest
 from pcer.release.columns import SPLITS, require_one_length
@@ -156,6 +158,82 @@ def release_from_estimator(  # noqa: PLR0913 # a front door
         candidates, records, [attribute], plan, running, facts
     )
     return releases[attribute.name]
+
+
+def release_from_training(  # noqa: PLR0913 # a front door
+    train: Train | Mapping[str, Train],
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any,
+    outcome: Outcome,
+    n_splits: int = DEFAULT_SPLITS,
+    positive_label: str | int | float | bool | None = None,
+    test_size: float = TEST_SIZE,
+    cv: Any = None,
+    person_id: Any = None,
+    drop_sensitive: bool = False,
+    epsilon: Any = None,
+    dp_delta: float | None = None,
+    random_state: int | None = None,
+    n_jobs: int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: bool | OnProgress = True,
+    about: About | Mapping[str, Any] | None = None,
+    disclosure: Disclosure | Mapping[str, Any] | None = None,
+    version: str | int | float | None = None,
+) -> Release:
+    """Train by your own function on many random splits: Opacus, Keras, a service.
+
+    The arguments that are not named here are those of ``release_from_estimator``. One
+    model is trained after another unless ``n_jobs`` is set.
+
+    Args:
+        train: called as ``train(X_train, y_train, seed)``; returns what has
+            ``predict_proba``, or a function of records to probabilities: of the
+            positive label, or a column for each label in sorted order. Several by name
+            become the models of one release.
+        X: features of all records.
+        y: labels.
+        sensitive_features: the group of each record.
+        outcome: whether a positive prediction is a "benefit" or a "harm".
+        epsilon: the budget; or a function that gives what the model that ``train``
+            returned has spent: the largest then counts, rounded up to two digits, and
+            ``training.config`` has all. Of several functions a dict by name.
+        store: folder that keeps every finished model; it needs a ``version``.
+        version: what you call the present state of the function, since nobody sees
+            whether it has changed: change it with the function.
+
+    Raises:
+        InputError: one sentence that names the argument or the split, and the remedy.
+    """
+    if store is not None and version is None:
+        raise InputError(
+            "a store needs the version of your function, which only you know: "
+            "store=..., version=1; change it when the function changes.",
+            field="version",
+        )
+    return release_from_estimator(
+        trainers_of(train, epsilon, version),
+        X,
+        y,
+        sensitive_features=sensitive_features,
+        outcome=outcome,
+        n_splits=n_splits,
+        positive_label=positive_label,
+        test_size=test_size,
+        cv=cv,
+        person_id=person_id,
+        drop_sensitive=drop_sensitive,
+        epsilon=epsilon,
+        dp_delta=dp_delta,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        store=store,
+        progress=progress,
+        about=about,
+        disclosure=disclosure,
+    )
 
 
 def _named_features(X: Any, features: Any, *, drop_sensitive: bool) -> tuple[Any, Any]:

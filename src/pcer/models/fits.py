@@ -29,8 +29,8 @@ import numpy.typing as npt
 from pcer.attacks import log_odds
 from pcer.errors import InputError, clipped
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.models.candidates import Candidate, unfit, versions
 from pcer.models.splits import LEAST_SECRET, TRAINING_STREAM, Splits, stream
+from pcer.models.training import EPSILON_DIGITS, Candidate, unfit, versions
 from pcer.release.columns import Coded, column_of, is_named, text_of
 from pcer.store import blocks
 from pcer.store.processes import die_with
@@ -39,7 +39,6 @@ FloatRow = npt.NDArray[np.float32]
 OnProgress = Callable[[int, int], None]
 
 LARGEST_SEED = 2**31
-EPSILON_DIGITS = 6  # of what one model spent: as many as 32 bits keep
 LONGEST_FAULT = 300  # characters of an error that is not ours
 NOT_PROBABILITIES = (
     "predict_proba gave {:,} values that are not between 0 and 1; apply the sigmoid "

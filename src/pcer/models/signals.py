@@ -18,8 +18,8 @@ from pcer.attacks import SettingScores, with_costs
 from pcer.errors import InputError
 from pcer.metrics import FloatArray, IntArray
 from pcer.models.about import About, facts_of
-from pcer.models.candidates import budget_of
 from pcer.models.splits import PERSON
+from pcer.models.training import budget_of
 from pcer.release import attack_kinds, build
 from pcer.release import columns as convert
 from pcer.release.build import Counted, ReleaseFacts
