@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -241,13 +241,13 @@ def releases_of(
     if rows.record is not None and has_groups:
         from pcer.attacks import with_costs
 
-        settings, no_coin = _settings(rows, rows.record, attributes)
+        settings = _settings(rows, rows.record, attributes)
         own_attack = [] if rows.membership is None else [rows.membership.attack]
         counted = with_costs(
             counted,
-            settings,
+            settings.scores,
             facts,
-            no_coin=no_coin,
+            no_coin=settings.no_coin,
             without=own_attack,
             on_step=on_step,
         )
@@ -355,14 +355,18 @@ def _with_aucs(
     return replace(run, exposure=exposure)
 
 
-def _settings(
-    rows: Rows, record: Coded, attributes: Sequence[Attribute]
-) -> tuple[list[list[SettingScores]], str]:
-    """Scores by setting and attribute; and why no placebo groups can be drawn."""
+class Settings(NamedTuple):
+    """What attacks need: the scores of every setting's models."""
+
+    scores: list[list[SettingScores]]  # by setting, then by attribute
+    no_coin: str  # why no placebo groups can be drawn; empty where they can
+
+
+def _settings(rows: Rows, record: Coded, attributes: Sequence[Attribute]) -> Settings:
     by_epsilon: dict[float | None, list[IntArray]] = {}
     for key, places in zip(rows.keys, _by_model(rows.entries.run), strict=True):
         by_epsilon.setdefault(key.epsilon, []).append(places)
-    settings = []
+    scores = []
     scored = []
     for epsilon, models in by_epsilon.items():
         place = _aligned(models, record.codes, epsilon)
@@ -370,10 +374,10 @@ def _settings(
         for attribute in attributes:
             _require_same(attribute.codes, place, "sensitive_features")
         scored.append(record.codes[place[0]])
-        settings.append(_scores(rows, place, epsilon, attributes))
+        scores.append(_scores(rows, place, epsilon, attributes))
     are_the_same = all(np.array_equal(records, scored[0]) for records in scored)
     no_coin = "" if are_the_same else "the budgets were scored on different records"
-    return settings, no_coin
+    return Settings(scores, no_coin)
 
 
 def _scores(
@@ -391,23 +395,23 @@ def _scores(
     logits = np.where(predicted, 1.0, -1.0)
     if rows.logits is not None:
         logits = rows.logits[place]
-    labels = entries.positive[place[0]].astype(np.int64)
-    reference = None if rows.reference is None else rows.reference[place]
-    return [
-        SettingScores(
-            logits=logits,
-            labels=labels,
-            member=entries.split[place] == 0,
-            group=attribute.codes[place[0]],
-            group_names=attribute.groups,
-            predicted=predicted,
-            reference=reference,
-            from_probabilities=has_scores,
-            has_probabilities=has_scores,
-            epsilon=math.inf if epsilon is None else epsilon,
+    of_any_group: dict[str, Any] = {
+        "logits": logits,
+        "labels": entries.positive[place[0]].astype(np.int64),
+        "member": entries.split[place] == 0,
+        "predicted": predicted,
+        "reference": None if rows.reference is None else rows.reference[place],
+        "from_probabilities": has_scores,
+        "has_probabilities": has_scores,
+        "epsilon": math.inf if epsilon is None else epsilon,
+    }
+    scores = []
+    for attribute in attributes:
+        group = attribute.codes[place[0]]
+        scores.append(
+            SettingScores(group=group, group_names=attribute.groups, **of_any_group)
         )
-        for attribute in attributes
-    ]
+    return scores
 
 
 def _aligned(

@@ -83,7 +83,6 @@ class Rows:
         It covers records and labels, but no groups; without record ids it covers how
         often each model gave which answer.
         """
-        content: list[Any]
         if self.record is None:
             everybody = Attribute("", ("",), np.zeros_like(self.entries.run))
             runs = build.count_entries(self.entries, self.keys, everybody).runs
@@ -91,7 +90,7 @@ class Rows:
         else:
             names = [self.record.names[code] for code in self.record.codes.tolist()]
             labels = self.entries.positive.tolist()
-            content = [*{*zip(names, labels, strict=True)}]
+            content = list(set(zip(names, labels, strict=True)))
         content.sort()
         return build.data_digest(canonical_json(content).encode(), facts)
 
