@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
@@ -165,13 +165,21 @@ def locate(
     Looked for in this order: among the bundled files, in ``folder`` (default: the one
     that ``PCER_DATA`` names), in the cache.
     """
-    named = folder or os.environ.get(FOLDER_VARIABLE)
-    for place in (BUNDLED, named, cache or cache_folder()):
-        if place and Path(place, file.name).is_file():
-            path = Path(place, file.name)
+    for place in _places(folder, cache):
+        path = place / file.name
+        if path.is_file():
             _require_digest(file, path)
             return path
     return None
+
+
+def _places(folder: Path | None, cache: Path | None) -> Iterator[Path]:
+    """Folders in which a file may lie, best first."""
+    yield BUNDLED
+    named = folder or os.environ.get(FOLDER_VARIABLE)
+    if named:
+        yield Path(named)
+    yield cache or cache_folder()
 
 
 def download(
