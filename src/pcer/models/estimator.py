@@ -255,19 +255,23 @@ def _named_features(X: Any, features: Any, *, drop_sensitive: bool) -> tuple[Any
     if names is None:
         return X, features
 
-    has = f"X has {', '.join([*columns][:10])}"
-    if not columns:
-        has = "X has no columns with names"
-    absent = [name for name in names if name not in columns]
-    if absent:
-        raise InputError(
-            f"sensitive_features names {absent[0]!r}, but {has}; name a column of a "
-            "data frame X, or give the group of each record.",
-            field="sensitive_features",
-        )
+    _require_columns(names, columns)
     if drop_sensitive:
         X = nw.from_native(X, eager_only=True).drop(names).to_native()
     return X, {name: columns[name] for name in names}
+
+
+def _require_columns(names: Sequence[str], columns: Mapping[str, Any]) -> None:
+    has = "X has no columns with names"
+    if columns:
+        has = f"X has {', '.join([*columns][:10])}"
+    for name in names:
+        if name not in columns:
+            raise InputError(
+                f"sensitive_features names {name!r}, but {has}; name a column of a "
+                "data frame X, or give the group of each record.",
+                field="sensitive_features",
+            )
 
 
 def _require_one_index(**columns: Any) -> None:
@@ -355,25 +359,7 @@ def releases_from_estimator(
     answers = fit_all(candidates, records, splits, random_state, running)
 
     candidates, facts = _with_answers(candidates, answers, facts)
-    settings = [
-        _scores(candidate, answer, records, member, allowed.attributes)
-        for candidate, answer in zip(candidates, answers, strict=True)
-    ]
-    models = [(split, f"split {split + 1}") for split in range(len(member))]
-    by_attribute = zip(*settings, strict=True)
-    counted = [
-        count_models(attribute, scores, models)
-        for attribute, scores in zip(allowed.attributes, by_attribute, strict=True)
-    ]
-    no_coin = "" if records.persons is None else NO_COIN
-    counted = with_costs(counted, settings, facts, no_coin=no_coin)
-    releases = {}
-    for attribute, counts in zip(allowed.attributes, counted, strict=True):
-        if records.persons is not None:
-            units = _effective_people(attribute, records.persons)
-            facts = replace(facts, effective_units=units)
-        releases[attribute.name] = build_release(facts, counts, file=facts.dataset)
-    return releases
+    return _releases(facts, records, candidates, member, allowed.attributes, answers)
 
 
 def _require_both_labels(positive: BoolArray, member: BoolArray) -> None:
@@ -497,6 +483,35 @@ def _with_answers(
     if spent_by_name:
         config["epsilon_of_models"] = spent_by_name
     return settings, replace(facts, config=config, notes=notes)
+
+
+def _releases(
+    facts: ReleaseFacts,
+    records: Records,
+    candidates: Sequence[Candidate],
+    member: BoolArray,
+    attributes: Sequence[Attribute],
+    answers: Sequence[Answers],
+) -> dict[str, Release]:
+    """Counts and exposures of every setting, in a release for each attribute."""
+    settings = [
+        _scores(candidate, answer, records, member, attributes)
+        for candidate, answer in zip(candidates, answers, strict=True)
+    ]
+    # Names of splits tell of no row.
+    models = [(split, f"split {split + 1}") for split in range(len(member))]
+    counted = []
+    for attribute, *scores in zip(attributes, *settings, strict=True):
+        counted.append(count_models(attribute, scores, models))
+    no_coin = "" if records.persons is None else NO_COIN
+    counted = with_costs(counted, settings, facts, no_coin=no_coin)
+    releases = {}
+    for attribute, counts in zip(attributes, counted, strict=True):
+        if records.persons is not None:
+            units = _effective_people(attribute, records.persons)
+            facts = replace(facts, effective_units=units)
+        releases[attribute.name] = build_release(facts, counts, file=facts.dataset)
+    return releases
 
 
 def _scores(

@@ -15,7 +15,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -141,12 +141,17 @@ def fit_all(
             with warnings.catch_warnings():  # joblib warns about abandoned tasks
                 warnings.simplefilter("ignore", UserWarning)
                 results.close()
+    return _by_setting(kept.answers, keys)
 
-    by_setting = []
-    for candidate in range(len(candidates)):
-        of_splits = [kept.answers[key] for key in keys if key.candidate == candidate]
-        by_setting.append(Answers(*map(np.array, zip(*of_splits, strict=True))))
-    return by_setting
+
+def _by_setting(answers: Mapping[Key, Answers], keys: Sequence[Key]) -> list[Answers]:
+    by_setting: dict[int, list[Answers]] = {}
+    for key in keys:
+        by_setting.setdefault(key.candidate, []).append(answers[key])
+    return [
+        Answers(*map(np.array, zip(*of_splits, strict=True)))
+        for of_splits in by_setting.values()
+    ]
 
 
 @contextmanager

@@ -128,8 +128,8 @@ def rows_of(given: Predictions, sensitive_features: Mapping[str, Any]) -> Rows:
         y_pred=answers.predicted,
         split=parts,
         sensitive_features=convert.cross([*attributes.values()]).codes,
-        split_id=None if split_name is None else split_name.codes,
-        record_id=None if record is None else record.codes,
+        split_id=_codes(split_name),
+        record_id=_codes(record),
         membership_score=None if membership is None else membership.values,
     )
     if split_name is not None:
@@ -148,6 +148,10 @@ def rows_of(given: Predictions, sensitive_features: Mapping[str, Any]) -> Rows:
         membership=membership,
     )
     return rows if given.reference is None else _beside(given.reference, rows)
+
+
+def _codes(column: Coded | None) -> IntArray | None:
+    return None if column is None else column.codes
 
 
 def _answers(given: Predictions) -> Answers:

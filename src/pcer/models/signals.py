@@ -7,7 +7,7 @@ have sizes and attacks, but no outcomes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -187,14 +187,8 @@ def _release(
     )
 
     pooled = [_of_people(row, setting, persons) for row in counted.pooled]
-    for row in pooled:
-        is_reversed = row.value < REVERSED * (row.standard_error or 0)
-        if facts.split_kind == "random" and row.proxy == BEYOND and is_reversed:
-            raise InputError(
-                "records that were trained on have worse signals than the others; "
-                "check the kind ('loss' for losses), member and reference_signal.",
-                field="kind",
-            )
+    if facts.split_kind == "random":
+        _require_no_reversal(pooled)
     (run,) = counted.runs
     if are_people:
         sizes = run.cells.sum(axis=(0, 2)).astype(float).tolist()
@@ -240,6 +234,17 @@ def _sizes(
     key = build.RunKey(setting.released_epsilon, 0, "split 1")
     of_units = attribute._replace(codes=attribute.codes[rows])
     return replace(build.count_entries(entries, [key], of_units), only_sizes=True)
+
+
+def _require_no_reversal(pooled: Sequence[PooledExposure]) -> None:
+    for row in pooled:
+        is_reversed = row.value < REVERSED * (row.standard_error or 0)
+        if row.proxy == BEYOND and is_reversed:
+            raise InputError(
+                "records that were trained on have worse signals than the others; "
+                "check the kind ('loss' for losses), member and reference_signal.",
+                field="kind",
+            )
 
 
 def _of_people(

@@ -416,14 +416,20 @@ def person_receipts(
     place = record_ids.index(record)
     rows = []
     for setting, receipts in zip(index.settings, kept, strict=True):
-        promise = setting.ladder[-1]
-        if setting.promises is not None:
-            promise = setting.promises[place]
-        own = np.array(receipts[:, place])  # (seed,) as kept
-        levels = np.minimum(setting.ladder, promise)
-        realised, receipt = unfolded(own[~np.isnan(own)], levels)
-        rows.append(SettingReceipts(setting, realised, receipt, promise))
+        rows.append(_setting_receipts(setting, np.array(receipts[:, place]), place))
     return index, rows
+
+
+def _setting_receipts(
+    setting: ReceiptSetting, receipts: Float32Array, place: int
+) -> SettingReceipts:
+    """What the record at a position spent, from its (seed,) receipts as kept."""
+    promise = setting.ladder[-1]
+    if setting.promises is not None:
+        promise = setting.promises[place]
+    levels = np.minimum(setting.ladder, promise)
+    realised, receipt = unfolded(receipts[~np.isnan(receipts)], levels)
+    return SettingReceipts(setting, realised, receipt, promise)
 
 
 def right_guesses(epsilon: float, dp_delta: float) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 
 from pcer.attacks import SettingScores, count_models, with_costs
 from pcer.attacks.exposure_rows import PLACEBO
+from pcer.attacks.placebo import TaskRunner
 from pcer.metrics import NO_DP
 from pcer.release import build
 from pcer.release.build import Counted, ReleaseFacts
@@ -92,8 +93,27 @@ def build_releases(
         for name, predictions in scores.items():
             rows += group_bounds(sweep, predictions, attribute, name)
         bounds.append(rows)
-    settings = _settings(sweep, scores, attributes)
+    # Processes, since small arrays keep threads waiting for the lock.
+    run = partial(run_tasks, n_processes=n_processes, in_order=True)
+    attacked = _attacked(sweep, scores, attributes, facts, run, on_step)
+    releases = {}
+    for counts, spent in zip(attacked, bounds, strict=True):
+        whole = _with_privacy(sweep, scores, counts, spent)
+        release = build.build_release(facts, whole, file=facts.dataset)
+        releases[counts.attribute] = release
+    return releases
 
+
+def _attacked(
+    sweep: Sweep,
+    scores: Scores,
+    attributes: Sequence[Attribute],
+    facts: ReleaseFacts,
+    run: TaskRunner,
+    on_step: Callable[[str], None],
+) -> list[Counted]:
+    """Counts and exposures of all models, by attribute."""
+    settings = _settings(sweep, scores, attributes)
     models = [(seed, sweep.splits[seed].id) for seed in sweep.seeds]
     counted = []
     for attribute, *views in zip(attributes, *settings, strict=True):
@@ -101,16 +121,7 @@ def build_releases(
         # Its own notes are replaced: the dataset's count records without a group.
         own_notes = [attribute.note] if attribute.note else []
         counted.append(replace(counts, notes=own_notes))
-    # Processes, since small arrays keep threads waiting for the lock.
-    run = partial(run_tasks, n_processes=n_processes, in_order=True)
-    attacked = with_costs(counted, settings, facts, run=run, on_step=on_step)
-
-    releases = {}
-    for counts, spent in zip(attacked, bounds, strict=True):
-        whole = _with_privacy(sweep, scores, counts, spent)
-        release = build.build_release(facts, whole, file=facts.dataset)
-        releases[counts.attribute] = release
-    return releases
+    return with_costs(counted, settings, facts, run=run, on_step=on_step)
 
 
 def _settings(
