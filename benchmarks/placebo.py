@@ -36,7 +36,7 @@ from pcer.attacks import (
     permutation_tests,
     placebo_groupings,
 )
-from pcer.data import load
+from pcer.data import load, split
 from pcer.measuring.plan import Plan
 from pcer.measuring.refutations import alarms
 from pcer.metrics import DEFAULT_BUDGETS
@@ -284,7 +284,8 @@ def measure_cost(name: str, n_seeds: int) -> dict[str, float]:
         seeds=seeds,
         config=TrainConfig(),
     )
-    rows = {seed: part.train for seed, part in sweep.splits.items()}
+    splits = {seed: split(dataset, seed=seed) for seed in seeds}
+    rows = {seed: part.train for seed, part in splits.items()}
     data = TrainingData.of(dataset.features, dataset.labels, rows, allow_missing=True)
     flags = EngineFlags(jobs=1)
     budgets = tuple(sorted(DEFAULT_BUDGETS))
