@@ -295,15 +295,14 @@ def measure_cost(name: str, n_seeds: int) -> dict[str, float]:
     start = time.process_time()
     scores = train_seeds(data, budgets=budgets, config=sweep.config, flags=flags)
     trained = time.process_time()
-    allowed = made.allowed_attributes(sweep, splits)
+    allowed = made.allowed_attributes(sweep)
     with patch.object(exposure_rows, "draw_coins", lambda scores: (None, "left out")):
-        made.build_releases(sweep, {None: scores}, splits, allowed)
+        made.build_releases(sweep, {None: scores}, allowed)
     without = time.process_time()
     steps: list[float] = []
     made.build_releases(
         sweep,
         {None: scores},
-        splits,
         allowed,
         on_step=lambda doing: steps.append(time.process_time()),
     )

@@ -16,8 +16,7 @@ from pcer.attacks.scorers import Scorer
 from pcer.attacks.single import Advantage
 from pcer.cli import app as command_line
 from pcer.data import benchmarks, load
-from pcer.data.fetch import DataFile
-from pcer.data.task import DatasetTask, GroupRule, Number
+from pcer.data.task import DataFile, DatasetTask, GroupRule, Number
 from pcer.release import attack_kinds
 from pcer.release.attack_kinds import ATTACK_KINDS, AttackKind
 from pcer.release.file import Release

@@ -22,9 +22,8 @@ from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release, read_release, write_release
 
 if TYPE_CHECKING:
-    from pcer.models.estimator import release_from_estimator
+    from pcer.models.estimator import release_from_estimator, release_from_training
     from pcer.models.signals import release_from_signals
-    from pcer.models.training import release_from_training
 
 __all__ = [
     "About",
@@ -68,13 +67,8 @@ def __getattr__(name: str) -> Any:
     """Load the trainer's half on first use."""
     if name == "data":
         return importlib.import_module("pcer.data")
-    if name in (
-        "release_from_estimator",
-        "release_from_training",
-        "release_from_signals",
-    ):
-        room = importlib.import_module(
-            f"pcer.models.{name.removeprefix('release_from_')}"
-        )
-        return getattr(room, name)
+    if name in ("release_from_estimator", "release_from_training"):
+        return getattr(importlib.import_module("pcer.models.estimator"), name)
+    if name == "release_from_signals":
+        return importlib.import_module("pcer.models.signals").release_from_signals
     raise AttributeError(f"module 'pcer' has no attribute {name!r}")

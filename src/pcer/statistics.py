@@ -14,14 +14,8 @@ from pcer.metrics import FloatArray, quotient
 
 # Entries of the (resample, unit) matrix that are held at once.
 BLOCK_ENTRIES = 2_000_000
-
-
 SIGNIFICANCE = 0.05
-
-
 EXPOSURE_SHARE = 0.8  # of that level, for differences of exposures; ratios get the rest
-
-
 POWER_QUANTILE = 0.84  # normal quantile of 80 % power, as the design rounds it
 
 

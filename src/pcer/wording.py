@@ -102,11 +102,6 @@ def in_setting(model: str | None, epsilon: float | None) -> str:
     return SettingName(model, epsilon).in_sentence
 
 
-def short_setting(model: str | None, epsilon: float | None) -> str:
-    """A setting in a table."""
-    return SettingName(model, epsilon).short
-
-
 def setting_called(
     text: str | float, settings: Sequence[tuple[str | None, float | None]]
 ) -> int | None:
@@ -123,14 +118,11 @@ def setting_called(
     names = [SettingName(model, epsilon) for model, epsilon in settings]
     found = [k for k, name in enumerate(names) if _plain_name(name.full) == wanted]
     if not found:
-        found = [k for k, name in enumerate(names) if wanted in _parts_of(name)]
+        for k, name in enumerate(names):
+            epsilon = SettingName(None, name.epsilon).short
+            if wanted in (_plain_name(name.model or ""), _plain_name(epsilon)):
+                found.append(k)
     return found[0] if len(found) == 1 else None
-
-
-def _parts_of(name: SettingName) -> tuple[str, str]:
-    """The model and the epsilon, each as a user may call it alone."""
-    epsilon = SettingName(None, name.epsilon).short
-    return _plain_name(name.model or ""), _plain_name(epsilon)
 
 
 def _plain_name(name: object) -> str:

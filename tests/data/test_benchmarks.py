@@ -25,8 +25,8 @@ from pcer.data import (
     load,
     split,
 )
-from pcer.data.fetch import FOLDER_VARIABLE, DataFile
-from pcer.data.task import Bands, Category, GroupRule, Number, build, divide
+from pcer.data.benchmarks import FOLDER_VARIABLE
+from pcer.data.task import Bands, Category, DataFile, GroupRule, Number, build, divide
 from pcer.errors import InputError
 
 KNOWN_ADULT_DIGEST = "b85544000af877e3fca6ad53a3c63a7a1ae371a299cbd4ac47540ae31de4aac5"

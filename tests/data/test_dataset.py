@@ -8,8 +8,9 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from pcer.data import GroupedDataset, ProtectedAttribute, split, standardise
-from pcer.data.dataset import SPLIT_KEY, column_widths
+from pcer.data.dataset import SPLIT_KEY
 from pcer.errors import InputError
+from pcer.sweep.sweep import column_widths
 
 SECRET = b"sixteen bytes or more"
 NAN = np.nan

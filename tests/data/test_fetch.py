@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from pcer.data import acs, benchmarks, load
+from pcer.data.benchmarks import download, locate
 from pcer.data.compas import COMPAS
-from pcer.data.fetch import DataFile, download, locate
+from pcer.data.task import DataFile
 from pcer.errors import FetchError, InputError
 
 GOOD = bytes(range(256)) * 4000

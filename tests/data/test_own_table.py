@@ -11,10 +11,10 @@ import pytest
 from pyarrow import parquet
 
 from pcer.data import load
-from pcer.data.dataset import column_widths
-from pcer.data.fetch import BUNDLED
+from pcer.data.benchmarks import BUNDLED
 from pcer.data.own_table import TablePlan, read_table
 from pcer.errors import InputError
+from pcer.sweep.sweep import column_widths
 
 PLAN = {
     "label": "approved",

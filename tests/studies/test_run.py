@@ -14,7 +14,7 @@ import pcer
 import pcer_studies.run as study_run
 from pcer.cli.app import app
 from pcer.data import load, split
-from pcer.data.fetch import FOLDER_VARIABLE
+from pcer.data.benchmarks import FOLDER_VARIABLE
 from pcer.release.file import read_release
 from pcer.train import Accountant, EngineFlags, TrainConfig
 from pcer_studies import BUDGETS, Study
@@ -149,7 +149,7 @@ def test_a_study_of_other_settings_or_with_a_bad_record_is_left_alone(whole, tmp
 def test_missing_data_are_named_before_anything_is_trained(monkeypatch, tmp_path):
     """With only the bundled data here; what is asked for by name may be fetched."""
     monkeypatch.delenv(FOLDER_VARIABLE, raising=False)
-    monkeypatch.setattr("pcer.data.fetch.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("pcer.data.benchmarks.cache_folder", lambda: tmp_path)
     said = str(command("-o", str(tmp_path / "study")).exception)
     assert said.startswith("acs and bios are not on this machine")
     assert "PCER_DATA" in said

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from pcer.data import load, split
-from pcer.data.fetch import FOLDER_VARIABLE
+from pcer.data.benchmarks import FOLDER_VARIABLE
 from pcer.errors import InputError
 from pcer_studies.protocol import configuration
 from pcer_studies.sensitivity import analysis, readings

@@ -9,7 +9,7 @@ import pytest
 
 from pcer.errors import InputError
 from pcer.sweep import person_receipts
-from pcer.sweep.grid import configurations, parse_grid
+from pcer.sweep.sweep import configurations, parse_grid
 from pcer.train import TrainConfig
 from tests.sweep.test_run import CONFIG, FLAGS, contents, kill, released, tiny, train
 

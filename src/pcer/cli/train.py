@@ -302,7 +302,7 @@ def _sweep(options: Mapping[str, Any]) -> Sweep:
 
 def _grid(options: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     """What ``--grid`` varies; a learning rate beside it holds for all models."""
-    from pcer.sweep.grid import parse_grid
+    from pcer.sweep.sweep import parse_grid
 
     grid = parse_grid(options["grid"] or ())
     for name in grid:
@@ -436,9 +436,10 @@ def _fitted_releases(
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from pcer.models.candidates import candidates_of
-    from pcer.models.estimator import SplitPlan, records_of, releases_from_estimator
+    from pcer.models.estimator import records_of, releases_from_estimator
     from pcer.models.fits import Running
+    from pcer.models.splits import SplitPlan
+    from pcer.models.training import candidates_of
 
     secret = given_secret(options["secret_file"], is_needed=not dataset.public)
     n_splits = options["seeds"] or DEFAULT_SPLITS

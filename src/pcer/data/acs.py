@@ -12,9 +12,18 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pcer.data.fetch import DataFile, require_count
 from pcer.data.readers import Columns, read_columns
-from pcer.data.task import REST, Bands, Category, DatasetTask, GroupRule, Number, holds
+from pcer.data.task import (
+    REST,
+    Bands,
+    Category,
+    DataFile,
+    DatasetTask,
+    GroupRule,
+    Number,
+    holds,
+    require_count,
+)
 from pcer.errors import InputError
 
 RACES = (
@@ -78,17 +87,17 @@ def check_state(path: Path, *, n_kept: int) -> None:
     require_count(path, n_found, n_kept, "people that the ACSIncome filter keeps")
 
 
-def _state_file(state: str, n_kept: int) -> DataFile:
-    """The person file of one state, as the Census Bureau publishes it."""
-    name = f"csv_p{state}.zip"
-    check = partial(check_state, n_kept=n_kept)
-    return DataFile(name=name, url=PUMS_URL + name, check=check)
-
-
 ACS_INCOME = DatasetTask(
     name="acs",
     title="ACS Income 2018 (CA, TX, NY), income above $50,000",
-    files=tuple(_state_file(state, n_kept) for state, n_kept in STATES.items()),
+    files=tuple(
+        DataFile(
+            name=f"csv_p{state}.zip",
+            url=f"{PUMS_URL}csv_p{state}.zip",
+            check=partial(check_state, n_kept=n_kept),
+        )
+        for state, n_kept in STATES.items()
+    ),
     read=read_state,
     features=(
         Number("AGEP"),

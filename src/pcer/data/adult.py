@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import operator
 
-from pcer.data.fetch import DataFile
-from pcer.data.task import REST, Category, DatasetTask, GroupRule, Number
+from pcer.data.task import REST, Category, DataFile, DatasetTask, GroupRule, Number
 
 SHA256 = "88e160fb4c8a80f22678a4d12b7a621a40469e020e1b61210d804125977ca899"
 OCCUPATIONS = (

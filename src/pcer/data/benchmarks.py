@@ -1,14 +1,17 @@
 """Which benchmarks are there, and where does each come from on this machine?
 
-``load`` is for users, ``pcer train`` and the studies; ``describe_datasets`` is what
-``pcer datasets`` lists. To add a dataset: one file beside this one, and one line in
-``SOURCES``.
+``load`` is for users, ``pcer train`` and the studies: it finds every file of a dataset,
+or else downloads it once, whole and verified. ``describe_datasets`` is what ``pcer
+datasets`` lists. To add a dataset: one file beside this one, and one line in SOURCES.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +19,14 @@ import numpy as np
 
 from pcer.data import acs, adult, bios, compas
 from pcer.data.dataset import GroupedDataset
-from pcer.data.fetch import BUNDLED, FOLDER_VARIABLE, download, locate
-from pcer.data.task import DatasetTask, build
-from pcer.errors import InputError
+from pcer.data.task import DataFile, DatasetTask, build
+from pcer.errors import FetchError, InputError
 from pcer.files import cache_folder
+
+FOLDER_VARIABLE = "PCER_DATA"
+BUNDLED = Path(str(package_files("pcer.data") / "files"))
+TIMEOUT_SECONDS = 60
+BLOCK_BYTES = 2**16
 
 # Sources of each name, best first; those of the first come from the publisher.
 SOURCES: tuple[DatasetTask, ...] = (
@@ -148,3 +155,94 @@ def at_hand(
 def _sources(name: str) -> list[DatasetTask]:
     """Sources of one dataset, best first."""
     return [task for task in SOURCES if task.name == name]
+
+
+def locate(
+    file: DataFile, *, folder: Path | None = None, cache: Path | None = None
+) -> Path | None:
+    """The verified path of a file; None where it is not on this machine.
+
+    Looked for in this order: among the bundled files, in ``folder`` (default: the one
+    that ``PCER_DATA`` names), in the cache.
+    """
+    for place in _places(folder, cache):
+        path = place / file.name
+        if path.is_file():
+            _require_digest(file, path)
+            return path
+    return None
+
+
+def _places(folder: Path | None, cache: Path | None) -> Iterator[Path]:
+    """Folders in which a file may lie, best first."""
+    yield BUNDLED
+    named = folder or os.environ.get(FOLDER_VARIABLE)
+    if named:
+        yield Path(named)
+    yield cache or cache_folder()
+
+
+def download(
+    file: DataFile, *, cache: Path | None = None, show_progress: bool = True
+) -> Path:
+    """Download the file into the cache, whole and verified; or keep nothing of it."""
+    if file.url is None:
+        raise FetchError(
+            f"{file.name} cannot be downloaded; name the folder that holds it in "
+            f"{FOLDER_VARIABLE}."
+        )
+    target = (cache or cache_folder()) / file.name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".part-") as folder:
+        path = Path(folder) / file.name
+        try:
+            _write_answer(file.url, path, show_progress=show_progress)
+            _require_digest(file, path)
+            if file.check is not None:
+                file.check(path)
+        except (InputError, OSError) as error:  # errors of requests are OSErrors
+            reason = f"the download failed ({type(error).__name__})"
+            if isinstance(error, InputError):
+                reason = "the file is not the one that its publisher describes"
+            raise FetchError(
+                f"{file.name} could not be fetched from {file.url}: {reason}, and "
+                "nothing was kept; try again later, or download it yourself into a "
+                f"folder and name that in {FOLDER_VARIABLE}."
+            ) from error
+        os.replace(path, target)
+    return target
+
+
+def _write_answer(url: str, path: Path, *, show_progress: bool) -> None:
+    """Write what an address holds into a file."""
+    import requests
+    from rich.console import Console
+    from rich.progress import track
+
+    with (
+        requests.get(url, stream=True, timeout=TIMEOUT_SECONDS) as answer,
+        path.open("wb") as stream,
+    ):
+        answer.raise_for_status()
+        n_bytes = int(answer.headers.get("Content-Length", 0))
+        blocks = track(
+            answer.iter_content(BLOCK_BYTES),
+            path.name,
+            total=n_bytes / BLOCK_BYTES or None,
+            console=Console(stderr=True),
+            disable=not show_progress,
+        )
+        stream.writelines(blocks)
+
+
+def _require_digest(file: DataFile, path: Path) -> None:
+    """Raise InputError unless the file has its digest, where one is known."""
+    if file.sha256 is None:
+        return
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if digest != file.sha256:
+        raise InputError(
+            f"{path} is not the file that pcer knows: its SHA-256 digest should be "
+            f"{file.sha256}; replace it by an unaltered copy, or remove it."
+        )

@@ -9,9 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from pcer.data.fetch import DataFile, require_count
 from pcer.data.readers import Columns, read_columns
-from pcer.data.task import DatasetTask, Encoded, FeatureRule, GroupRule
+from pcer.data.task import (
+    DataFile,
+    DatasetTask,
+    Encoded,
+    FeatureRule,
+    GroupRule,
+    require_count,
+)
 
 PROFESSOR = 21  # the publisher's codes
 NURSE = 13
@@ -65,16 +71,15 @@ def check_biographies(path: Path, *, n_rows: int) -> None:
     require_count(path, n_found, n_rows, "biographies")
 
 
-def _hub_file(name: str, n_rows: int) -> DataFile:
-    """One of the publisher's files, which has this number of biographies."""
-    check = partial(check_biographies, n_rows=n_rows)
-    return DataFile(name=name, url=HUB_URL + name, check=check)
-
-
 BIOS = DatasetTask(
     name="bios",
     title="Bias in Bios, professor against nurse",
-    files=tuple(_hub_file(name, n_rows) for name, n_rows in HUB_FILES),
+    files=tuple(
+        DataFile(
+            name=name, url=HUB_URL + name, check=partial(check_biographies, n_rows=n)
+        )
+        for name, n in HUB_FILES
+    ),
     features=(TextComponents("hard_text"),),
     label=("profession", operator.eq, PROFESSOR),
     attributes={"gender": GroupRule.of_each("gender", {"Male": 0, "Female": 1})},

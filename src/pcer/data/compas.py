@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import operator
 
-from pcer.data.fetch import DataFile
-from pcer.data.task import REST, Category, DatasetTask, GroupRule, Number
+from pcer.data.task import REST, Category, DataFile, DatasetTask, GroupRule, Number
 
 SHA256 = "65d59b705158a4b0b3bd75bd13dbef4731c95a73f59d93e9312665c3205ce0c7"
 RACES = (

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -101,9 +100,9 @@ class GroupedDataset:
         object.__setattr__(self, "features", _frozen(self.features, np.float32))
         object.__setattr__(self, "labels", _frozen(self.labels, np.int64))
         object.__setattr__(self, "record_ids", _frozen(self.record_ids, np.int64))
-        require_phrases(people=self.people, positive_means=self.positive_means)
         for fault in _faults(self):
             raise InputError(f"dataset {self.name!r}: {fault}.")
+        require_phrases(people=self.people, positive_means=self.positive_means)
 
     @property
     def n_records(self) -> int:
@@ -148,15 +147,6 @@ class GroupedDataset:
         )
 
 
-def column_widths(feature_names: Iterable[str]) -> dict[str, int]:
-    """Number of features of each column, by the name before ``=``.
-
-    >>> column_widths(["age", "job=clerk", "job=cook"])
-    {'age': 1, 'job': 2}
-    """
-    return dict(Counter(name.partition("=")[0] for name in feature_names))
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Split:
     """Which records are trained on, and which are held out."""
@@ -197,19 +187,14 @@ def split(dataset: GroupedDataset, *, seed: int, secret: bytes = b"") -> Split:
         is_train[draw(members, n_train, key=key)] = True
     train = np.flatnonzero(is_train)
     test = np.flatnonzero(~is_train)
-    return Split(train=train, test=test, id=_split_id(dataset, train, test, secret))
-
-
-def _split_id(
-    dataset: GroupedDataset, train: IntArray, test: IntArray, secret: bytes
-) -> str:
-    """A name that is the same for the same records in training and in test."""
+    # A name that is the same for the same records in training and in test.
     train_ids = dataset.record_ids[train].astype("<i8").tobytes()
     test_ids = dataset.record_ids[test].astype("<i8").tobytes()
     both = train_ids + b"|" + test_ids
+    name = hashlib.sha256(both).hexdigest()
     if secret:
-        return _keyed(secret, "split id", both)[:16]
-    return hashlib.sha256(both).hexdigest()[:16]
+        name = _keyed(secret, "split id", both)
+    return Split(train=train, test=test, id=name[:16])
 
 
 def draw(items: IntArray, n: int, *, key: tuple[int, ...]) -> IntArray:
@@ -257,7 +242,8 @@ def _faults(dataset: GroupedDataset) -> Iterator[str]:
         yield "there are no records; check the filter or the file"
     if set(np.unique(dataset.labels)) != {0, 1}:
         yield "labels must be 0 and 1, and both must occur"
-    if not _are_increasing(dataset.record_ids, n=dataset.n_records):
+    ids = dataset.record_ids
+    if ids.shape != dataset.labels.shape or not (np.diff(ids) > 0).all():
         yield "record_ids must be strictly increasing, one per record"
     if np.isinf(dataset.features).any():
         yield "features must be finite or NaN"
@@ -270,10 +256,6 @@ def _attribute_faults(dataset: GroupedDataset) -> Iterator[str]:
     for attribute in dataset.attributes:
         if attribute.codes.shape != dataset.labels.shape:
             yield f"attribute {attribute.name!r} must have one code per record"
-
-
-def _are_increasing(ids: IntArray, *, n: int) -> bool:
-    return ids.shape == (n,) and bool((np.diff(ids) > 0).all())
 
 
 def _keyed(secret: bytes, purpose: str, content: bytes) -> str:

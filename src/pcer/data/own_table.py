@@ -190,7 +190,10 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
     require_columns(named, content.column_names, file=file)
     _require_usable(content, file)
     records = _labelled(content, plan, file)
-    _require_no_faults(records, plan, file)
+    faults = dict(_faults(records, plan))
+    if faults:
+        droppable = [column for column in faults if column and column not in plan.texts]
+        raise TableFault(f"{file}: {'; and '.join(faults.values())}.", droppable)
     attributes = tuple(
         divide(
             column,
@@ -199,7 +202,14 @@ def read_table(table: Any, plan: TablePlan, *, name: str | None = None) -> OwnTa
         )
         for column in plan.attributes
     )
-    feature_names, features = encode(_feature_rules(records), records.columns)
+    rules: list[FeatureRule] = []
+    for line in records.account:
+        if line.role == "number":
+            rules.append(Number(line.column))
+        elif line.role == "category":
+            names = tuple(records.coded[line.column].names)
+            rules.append(Category(line.column, names))
+    feature_names, features = encode(tuple(rules), records.columns)
     n_unlabelled = content.num_rows - records.ids.size
     is_positive = records.columns[plan.label] == plan.positive
     dataset = GroupedDataset(
@@ -246,26 +256,6 @@ def _labelled(content: pa.Table, plan: TablePlan, file: str) -> Labelled:
     kept = {name: values[ids] for name, values in columns.items()}
     coded = {name: column_of(values, name) for name, values in kept.items()}
     return Labelled(ids, kept, coded, tuple(_account(kept, coded, plan)))
-
-
-def _require_no_faults(records: Labelled, plan: TablePlan, file: str) -> None:
-    """Raise TableFault unless a model can be trained on these columns."""
-    faults = dict(_faults(records, plan))
-    if faults:
-        droppable = [column for column in faults if column and column not in plan.texts]
-        raise TableFault(f"{file}: {'; and '.join(faults.values())}.", droppable)
-
-
-def _feature_rules(records: Labelled) -> tuple[FeatureRule, ...]:
-    """How the columns to learn from become features."""
-    rules: list[FeatureRule] = []
-    for line in records.account:
-        if line.role == "number":
-            rules.append(Number(line.column))
-        elif line.role == "category":
-            names = records.coded[line.column].names
-            rules.append(Category(line.column, tuple(names)))
-    return tuple(rules)
 
 
 def guessed(table: Any, label: str | None, attributes: Sequence[str]) -> Guess:
@@ -339,41 +329,29 @@ def _typed(column: pa.ChunkedArray, name: str, plan: TablePlan, file: str) -> Co
         return as_array(column.cast(pa.string()))
     if is_boolean or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         numbers = as_array(column.cast(kind))
-        return _as_written(numbers) if name in plan.texts else numbers
+        if name not in plan.texts:
+            return numbers
+        # As a person writes them: 1 for 1.0.
+        texts = [None if math.isnan(x) else f"{x:.15g}" for x in numbers.tolist()]
+        return np.array(texts, dtype=object)
     if str(kind) not in ("string", "large_string", "string_view"):
         raise InputError(
             f"{file}: column {name!r} holds {kind}, neither numbers nor text; leave "
             "it out (drop)."
         )
-    text = _without_marks(column.cast(pa.string()), plan.missing)
-    if name in plan.texts or not _are_numbers(text):
+    text = column.cast(pa.string())
+    marks = pa.array(plan.missing, pa.string())
+    is_mark = pc.is_in(pc.utf8_trim_whitespace(text), value_set=marks)
+    text = pc.if_else(is_mark, pa.scalar(None, pa.string()), text)
+    if name in plan.texts or not _are_numbers(text.drop_null()):
         return as_array(text)
     return as_array(pc.cast(pc.utf8_trim_whitespace(text), pa.float64()))
 
 
-def _as_written(numbers: Column) -> Column:
-    """Numbers as a person writes them: 1 for 1.0."""
-    texts = [
-        None if math.isnan(number) else f"{number:.15g}" for number in numbers.tolist()
-    ]
-    return np.array(texts, dtype=object)
-
-
-def _without_marks(text: pa.ChunkedArray, missing: Sequence[str]) -> pa.ChunkedArray:
-    """Text in which marks such as "NA" are missing values."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    marks = pa.array(missing, pa.string())
-    is_mark = pc.is_in(pc.utf8_trim_whitespace(text), value_set=marks)
-    return pc.if_else(is_mark, pa.scalar(None, pa.string()), text)
-
-
-def _are_numbers(text: pa.ChunkedArray) -> bool:
+def _are_numbers(known: pa.ChunkedArray) -> bool:
     """Whether there are values, and all of them can be read as numbers."""
     import pyarrow.compute as pc
 
-    known = text.drop_null()
     if len(known) == 0:
         return False
     return bool(pc.all(pc.match_substring_regex(known, _NUMBER)).as_py())
@@ -449,70 +427,56 @@ def _fault(
     line: ColumnAccount, values: Column, column: Coded, plan: TablePlan
 ) -> str | None:
     """What must be fixed in one column; None if nothing."""
-    if line.role == "label":
-        return _label_fault(line, column, plan)
-    if line.role == "protected attribute":
-        return _attribute_fault(line, plan)
-    fault = _value_fault(line, values, column, plan)
-    if fault is None and line.role == "category":
-        fault = _category_fault(line, len(values) - line.n_missing, plan)
-    return fault
-
-
-def _label_fault(line: ColumnAccount, column: Coded, plan: TablePlan) -> str | None:
+    n_values = line.n_values
     most = plan.max_categories
-    if not 2 <= line.n_values <= most:
-        return (
-            f"must have two values, or up to {most}, not {line.n_values:,}; join "
-            "values, as at a limit"
-        )
-    if plan.positive not in column.names:
-        return (
-            f"never has the value {plan.positive!r}; name as positive one of its "
-            f"{line.n_values}"
-        )
-    return None
+    if line.role == "label":
+        if not 2 <= n_values <= most:
+            return (
+                f"must have two values, or up to {most}, not {n_values:,}; join "
+                "values, as at a limit"
+            )
+        if plan.positive not in column.names:
+            return (
+                f"never has the value {plan.positive!r}; name as positive one of its "
+                f"{n_values}"
+            )
+        return None
+    if line.role == "protected attribute":
+        if n_values < 2:
+            return "has one group only; an audit compares at least two"
+        if n_values > most:
+            return (
+                f"has {n_values:,} different values, more than {most}; join them into "
+                "groups first, or raise max_categories"
+            )
+        return None
+    return _feature_fault(line, values, column, plan)
 
 
-def _attribute_fault(line: ColumnAccount, plan: TablePlan) -> str | None:
-    if line.n_values < 2:
-        return "has one group only; an audit compares at least two"
-    if line.n_values > plan.max_categories:
-        return (
-            f"has {line.n_values:,} different values, more than {plan.max_categories}; "
-            "join them into groups first, or raise max_categories"
-        )
-    return None
-
-
-def _value_fault(
+def _feature_fault(
     line: ColumnAccount, values: Column, column: Coded, plan: TablePlan
 ) -> str | None:
-    """A fault of single values, in a column that is a feature or left out."""
+    """A fault of a column that is a feature or left out."""
     if values.dtype != object:
-        if np.isinf(values).any():
-            return "holds infinite numbers; make them missing"
+        return (
+            "holds infinite numbers; make them missing"
+            if np.isinf(values).any()
+            else None
+        )
+    n_known = len(values) - line.n_missing
+    if line.column not in plan.texts and column.names:
+        if all(re.match(_COMMA_NUMBER, text) for text in column.names):
+            return "holds numbers with decimal commas; write them with points"
+        is_number = [bool(re.match(_NUMBER, text)) for text in column.names]
+        n_numbers = int(np.isin(column.codes, np.flatnonzero(is_number)).sum())
+        if n_numbers > 0:
+            return (
+                f"mixes {n_numbers:,} numbers and {n_known - n_numbers:,} other "
+                "values; name what stands for a missing value (missing), take all of "
+                "them as categories (categories), or leave the column out (drop)"
+            )
+    if line.role != "category":
         return None
-    if line.column in plan.texts or not column.names:
-        return None
-    if all(re.match(_COMMA_NUMBER, text) for text in column.names):
-        return "holds numbers with decimal commas; write them with points"
-    numbers = [
-        code for code, text in enumerate(column.names) if re.match(_NUMBER, text)
-    ]
-    n_numbers = int(np.isin(column.codes, numbers).sum())
-    if n_numbers == 0:
-        return None
-    n_others = len(values) - line.n_missing - n_numbers
-    return (
-        f"mixes {n_numbers:,} numbers and {n_others:,} other values; name what stands "
-        "for a missing value (missing), take all of them as categories (categories), "
-        "or leave the column out (drop)"
-    )
-
-
-def _category_fault(line: ColumnAccount, n_known: int, plan: TablePlan) -> str | None:
-    """A fault of a category that has a value in ``n_known`` records."""
     names_people = line.n_values > NEAR_UNIQUE * n_known
     if names_people and line.column not in plan.identifiers:
         return (

@@ -105,7 +105,7 @@ def open_file(
     name = require_readable(path)
     # A file may be called a[1].csv.
     pattern = escape(name) if Path(name).exists() else name
-    if _is_csv(name):
+    if name.lower().endswith(CSV_ENDINGS):
         read = partial(connection.read_csv, pattern, **csv_options)
     else:
         read = partial(connection.read_parquet, pattern)
@@ -130,17 +130,13 @@ def _readable(file: str, read: Callable[[], Any]) -> Any:
         if "utf-8" in str(error).lower():
             reason = "it is not UTF-8 text"
         remedy = "write it again"
-        if _is_csv(file):
+        if file.lower().endswith(CSV_ENDINGS):
             remedy = "save it again as a CSV file in UTF-8"
         raise InputError(f"{file} cannot be read{where}: {reason}; {remedy}.") from None
 
 
 def require_readable(table: str | os.PathLike[str]) -> str:
-    """The path of a table; addresses are taken as given.
-
-    Raises:
-        InputError: it cannot be a table, and why.
-    """
+    """The path of a table that can be one; addresses are taken as given."""
     name = os.fspath(table)
     path = Path(table)
     try:
@@ -157,21 +153,16 @@ def require_readable(table: str | os.PathLike[str]) -> str:
         raise InputError(
             f"{name} is neither .csv (.tsv, .txt, .gz) nor .parquet; convert it."
         )
-    if "://" not in name:
-        for file in _files(path, name):
-            _require_file(file)
-    return name
-
-
-def _files(path: Path, name: str) -> list[Path]:
-    """The files that a pattern matches, or the one that is named."""
-    is_pattern = any(mark in name for mark in "*?[") and not path.exists()
-    if not is_pattern:
-        return [path]
-    files = [Path(match) for match in glob(name, recursive=True)]
+    if "://" in name:
+        return name
+    files = [path]
+    if any(mark in name for mark in "*?[") and not path.exists():  # a pattern
+        files = [Path(match) for match in glob(name, recursive=True)]
     if not files:
         raise InputError(f"no file matches {path}; check the pattern.")
-    return files
+    for file in files:
+        _require_file(file)
+    return name
 
 
 def _require_file(file: Path) -> None:
@@ -182,10 +173,6 @@ def _require_file(file: Path) -> None:
         raise InputError(f"{file} is a pipe or a device; save what it gives to a file.")
     if file.stat().st_size == 0:
         raise InputError(f"{file} is empty; a table needs a header and records.")
-
-
-def _is_csv(name: str) -> bool:
-    return name.lower().endswith(CSV_ENDINGS)
 
 
 def require_columns(names: Iterable[str], present: list[str], *, file: str) -> None:

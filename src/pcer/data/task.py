@@ -1,7 +1,7 @@
 """What is a benchmark task? One frozen literal describes it, one function builds it.
 
-The files beside this one hold the literals, which ``pcer.data.benchmarks`` builds. To
-add a kind of feature: one more class with a ``column`` and an ``encode``.
+The files beside this one hold the literals, which ``benchmarks`` builds. To add a kind
+of feature: one more class with a ``column`` and an ``encode``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from pcer.data.dataset import (
     ProtectedAttribute,
     draw,
 )
-from pcer.data.fetch import DataFile
 from pcer.data.readers import Column, Columns, read_columns
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, IntArray
@@ -32,6 +31,16 @@ Encoded = tuple[tuple[str, ...], Features]
 MISSING = "(missing)"
 SAMPLE_KEY = 0x70636572_73616D70  # "pcersamp": keeps task samples apart from splits
 REST = None  # in a GroupRule: every value that no other group names
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFile:
+    """One file of a dataset."""
+
+    name: str  # in the wheel, in the folder ``PCER_DATA`` and in the cache
+    sha256: str | None = None  # None where the publisher promises no fixed bytes
+    url: str | None = None  # of its publisher; None: it cannot be downloaded
+    check: Callable[[Path], None] | None = None  # raises InputError for another shape
 
 
 @dataclass(frozen=True)
@@ -258,3 +267,15 @@ def _indicators(column: str, hits: dict[str, Column], missing: Column) -> Encode
     values = list(hits)[:1] if len(hits) == 2 else list(hits)
     names = tuple(f"{column}={value}" for value in values)
     return names, np.column_stack([hits[value] for value in values]).astype(np.float32)
+
+
+def require_count(path: Path, n_found: int, n_published: int, what: str) -> None:
+    """Raise InputError unless a file holds the published number of records.
+
+    For files whose publisher promises no fixed bytes.
+    """
+    if n_found != n_published:
+        raise InputError(
+            f"{path} holds {n_found:,} {what} instead of the {n_published:,} "
+            "published; remove it and fetch it again."
+        )

@@ -76,7 +76,9 @@ def log_audit(found: Audit, run: Any = None, *, model_id: str | None = None) -> 
         raise not_installed("mlflow", extra="mlflow", needed_by="log_audit")
     import mlflow
 
-    run_id = _run_id(run)
+    own_run = mlflow.active_run() if run is None else run
+    # Of MLflow's runs, or given as such; None: a new run.
+    run_id = getattr(getattr(own_run, "info", None), "run_id", own_run) or None
     client = mlflow.MlflowClient()
     tags = _tags(found)
     if run_id is not None:
@@ -96,16 +98,6 @@ def log_audit(found: Audit, run: Any = None, *, model_id: str | None = None) -> 
                 client.set_tag(run_id, name, clipped(printable(text), LONGEST_TAG))
             client.log_artifacts(run_id, folder, FOLDER)
     return str(run_id)
-
-
-def _run_id(run: Any) -> Any:
-    """The id of a run (of MLflow, or its id), or of the active one; None: a new run."""
-    import mlflow
-
-    if run is None:
-        run = mlflow.active_run()
-    info = getattr(run, "info", None)
-    return getattr(info, "run_id", run) or None
 
 
 def _require_same_audit(kept: Mapping[str, str], tags: Mapping[str, str]) -> None:
@@ -179,14 +171,7 @@ class Evaluator:
 
 
 def evaluated_release(dataset: Any, model: Any, config: Mapping[str, Any]) -> Release:
-    """The release of a table and of what one model predicts for it.
-
-    Args:
-        dataset: MLflow's: a table, its labels, and predictions where no model makes
-            them.
-        model: MLflow's; None for the predictions of the dataset.
-        config: the ``evaluator_config``.
-    """
+    """The release of MLflow's table and of what a model predicts, or the table says."""
     _require_keys(config)
     table = dataset.features_data
     stated = config["sensitive_features"]

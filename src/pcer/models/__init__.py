@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pcer.models.about import About
 from pcer.models.arrays import release_from_predictions, releases_from_predictions
-from pcer.models.labels import folder_first, object_named
+from pcer.models.training import folder_first, object_named
 
 __all__ = [
     "About",

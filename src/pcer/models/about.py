@@ -1,10 +1,7 @@
 """What a release is about, in readers' words, and the facts that it states.
 
-Every function that makes a release takes an ``About`` and a ``Disclosure``, and hands
-both to ``facts_of``.
-
-To add words for readers: a field of ``About``, which goes into the release where
-``ReleaseFacts`` has a field of that name.
+Every function that makes a release calls ``facts_of``. To add words for readers: a
+field of ``About``, which ``facts_of`` hands on as a field of ``ReleaseFacts``.
 """
 
 from __future__ import annotations
@@ -13,12 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pcer.release import columns as convert
 from pcer.release.build import ReleaseFacts
-from pcer.release.columns import CROSSING
 from pcer.release.disclosure import Disclosure
 from pcer.release.records import Outcome, SplitKind, require_phrases
-from pcer.release.small_groups import Attribute, attribute_of
 from pcer.store.secret import require_random
 
 
@@ -63,16 +57,9 @@ class About:
         """What was given, by name in a dict, or nothing."""
         return given if isinstance(given, About) else cls(**(given or {}))
 
-    def attribute_of(self, sensitive_features: Any) -> Attribute:
-        """The protected attribute: one column, or several crossed."""
-        columns = convert.named_columns(sensitive_features, self.attribute)
-        coded = [convert.column_of(values, name) for name, values in columns.items()]
-        name = self.attribute or CROSSING.join(columns)
-        return attribute_of(name, coded, self.groups)
-
 
 def facts_of(
-    about: About,
+    about: About | Mapping[str, Any] | None,
     disclosure: Disclosure | Mapping[str, Any] | None,
     *,
     outcome: Outcome,
@@ -81,6 +68,7 @@ def facts_of(
     dp_delta: float | None = None,
 ) -> ReleaseFacts:
     """What a release states beside its counts."""
+    about = About.of(about)
     if not isinstance(disclosure, Disclosure):
         disclosure = Disclosure(**(disclosure or {}))
     if disclosure.secret:

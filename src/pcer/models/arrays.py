@@ -1,11 +1,9 @@
 """From predictions to a release: for any model, in any dataframe library.
 
 One table can hold many models: give ``seed`` and ``epsilon`` as columns. ``rows`` reads
-and checks the columns. ``pcer.tables`` and ``pcer.integrations`` come here, too, so
-that the same rows give the same release.
-
-To add an argument of predictions: a column as ``rows`` says, and the argument in both
-functions.
+and checks the columns; ``pcer.tables`` comes to ``releases_of``, too, so that the same
+rows give the same release. To add an argument of predictions: a column as ``rows``
+says, and the argument in both functions.
 """
 
 from __future__ import annotations
@@ -118,32 +116,30 @@ def release_from_predictions(  # noqa: PLR0913 # a front door
     1
     """
     about = About.of(about)
-    facts = facts_of(
-        about,
-        disclosure,
-        outcome=outcome,
-        split_kind=split_kind,
-        positive_label=positive_label,
-        dp_delta=dp_delta,
-    )
-    given = Predictions(
-        y_true=y_true,
-        y_pred=y_pred,
-        y_score=y_score,
-        split=split,
-        seed=seed,
-        epsilon=epsilon,
-        split_id=split_id,
-        record_id=record_id,
-        reference=reference,
-        membership_score=membership_score,
-        positive_label=positive_label,
-        threshold=threshold,
-    )
     columns = convert.named_columns(sensitive_features, about.attribute)
     name = CROSSING.join(columns) if about.attribute is None else about.attribute
-    rows = rows_of(given, columns)
-    return releases_of(rows, {name: [*columns]}, facts, file="predictions")[name]
+    releases = releases_from_predictions(
+        y_true,
+        y_pred,
+        y_score=y_score,
+        sensitive_features=columns,
+        attributes={name: [*columns]},
+        split=split,
+        split_kind=split_kind,
+        outcome=outcome,
+        seed=seed,
+        split_id=split_id,
+        record_id=record_id,
+        positive_label=positive_label,
+        threshold=threshold,
+        reference=reference,
+        membership_score=membership_score,
+        epsilon=epsilon,
+        dp_delta=dp_delta,
+        about=about,
+        disclosure=disclosure,
+    )
+    return releases[name]
 
 
 def releases_from_predictions(  # noqa: PLR0913 # a front door
@@ -177,7 +173,7 @@ def releases_from_predictions(  # noqa: PLR0913 # a front door
     ``disclosure.not_written`` of the others says why.
     """
     facts = facts_of(
-        About.of(about),
+        about,
         disclosure,
         outcome=outcome,
         split_kind=split_kind,
@@ -199,16 +195,6 @@ def releases_from_predictions(  # noqa: PLR0913 # a front door
         threshold=threshold,
     )
     columns = convert.named_columns(sensitive_features, None)
-    views = _views(attributes, columns)
-    rows = rows_of(given, columns)
-    return releases_of(rows, views, facts, file="predictions")
-
-
-def _views(
-    attributes: Sequence[str] | Mapping[str, Sequence[str]] | None,
-    columns: Mapping[str, Any],
-) -> Mapping[str, Sequence[str]]:
-    """The columns that each attribute crosses, all of them there."""
     views = [*columns] if attributes is None else attributes
     if not isinstance(views, Mapping):
         views = convert.attribute_views(views, columns)
@@ -218,7 +204,8 @@ def _views(
                 f"attributes name {name!r}, which is no column of sensitive_features.",
                 field="attributes",
             )
-    return views
+    rows = rows_of(given, columns)
+    return releases_of(rows, views, facts, file="predictions")
 
 
 def releases_of(
@@ -421,9 +408,8 @@ def _aligned(
     first = record[places[0]]
     n_strangers = max(len(np.setxor1d(record[rows], first)) for rows in places)
     if n_strangers:
-        budget = "the budget without privacy"
-        if epsilon is not None:
-            budget = f"epsilon {epsilon:g}"
+        is_private = epsilon is not None
+        budget = f"epsilon {epsilon:g}" if is_private else "the budget without privacy"
         raise InputError(
             "record_id: every model of a budget must have scored the same records, but "
             f"models of {budget} differ in {n_strangers:,}; remove records that some "

@@ -1,9 +1,9 @@
 """From any estimator to a release: fit a fresh clone on many splits, attack, count.
 
 Anything with scikit-learn's protocol will do: pipelines, searches, XGBoost, LightGBM,
-skorch. Only the release leaves; scores of single records stay in memory or in a store
-that only their owner can read. ``training`` and ``pcer train --estimator`` come here,
-too.
+skorch; and any function that trains. Only the release leaves; scores of single records
+stay in memory or in a store that only their owner can read. ``pcer train --estimator``
+comes here, too.
 """
 
 from __future__ import annotations
@@ -12,58 +12,45 @@ import importlib.util
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pcer.attacks import SettingScores, count_models, with_costs
-from pcer.errors import (
-    InputError,
-    not_installed,
-    require_at_least,
-    require_open_unit,
-)
+from pcer.errors import InputError, not_installed
 from pcer.metrics import DEFAULT_SPLITS, BoolArray, IntArray
-from pcer.models import fits
 from pcer.models.about import About, facts_of
-from pcer.models.candidates import (
+from pcer.models.fits import Answers, OnProgress, Records, Running, fit_all
+from pcer.models.splits import TEST_SIZE, SplitPlan, Splits, splits_of, state_of
+from pcer.models.training import (
     Candidate,
+    Train,
     candidates_of,
     described,
     rounded_up,
+    trainers_of,
     versions,
 )
-from pcer.models.fits import Answers, OnProgress, Records, Running
-from pcer.models.labels import require_one_index, require_one_length
-from pcer.models.splits import Splits, given_splits, random_splits, state_of
 from pcer.release import columns as convert
-from pcer.release.build import Counted, ReleaseFacts, build_release, data_digest
-from pcer.release.columns import SPLITS
+from pcer.release.build import ReleaseFacts, build_release, data_digest
+from pcer.release.columns import SPLITS, require_one_length
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
 from pcer.release.records import Outcome
-from pcer.release.small_groups import Allowed, Attribute, Model, allowed_groups
+from pcer.release.small_groups import (
+    Allowed,
+    Attribute,
+    Model,
+    allowed_groups,
+    named_attribute,
+)
 
-TEST_SIZE = 0.3
+CERTAIN = 36.0  # log odds beyond it are of a probability that is 0 or 1 in 64 bits
 NO_COIN = (
     "people may have several records, and made-up groups are drawn record by record"
 )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SplitPlan:
-    """How the splits are drawn."""
-
-    n_splits: int = DEFAULT_SPLITS
-    test_size: float = TEST_SIZE  # share of records, or people, that is held out
-    cv: Any = None  # a splitter of scikit-learn, instead
-    random_state: int | None = None
-
-    def __post_init__(self) -> None:
-        require_at_least(1, n_splits=self.n_splits)
-        require_open_unit(test_size=self.test_size)
 
 
 def release_from_estimator(  # noqa: PLR0913 # a front door
@@ -145,8 +132,18 @@ def release_from_estimator(  # noqa: PLR0913 # a front door
     >>> [run.split for run in release.runs], release.subject.groups
     (['split 1', 'split 2'], ['left', 'right'])
     """
-    _require_packages()
-    about = About.of(about)
+    for module, package in (("sklearn", "scikit-learn"), ("joblib", "joblib")):
+        if importlib.util.find_spec(module) is None:
+            raise not_installed(package, extra="sklearn", needed_by="fitting")
+    plan = SplitPlan(
+        n_splits=n_splits, test_size=test_size, cv=cv, random_state=random_state
+    )
+    running = Running(
+        n_jobs=n_jobs, store=None if store is None else Path(store), progress=progress
+    )
+    candidates = candidates_of(estimator, epsilon, budgets)
+    X, features = _named_features(X, sensitive_features, drop_sensitive=drop_sensitive)
+    _require_one_index(X=X, y=y, sensitive_features=features, person_id=person_id)
     facts = facts_of(
         about,
         disclosure,
@@ -155,27 +152,88 @@ def release_from_estimator(  # noqa: PLR0913 # a front door
         positive_label=positive_label,
         dp_delta=dp_delta,
     )
-    plan = SplitPlan(
-        n_splits=n_splits, test_size=test_size, cv=cv, random_state=random_state
-    )
-    X, features = _named_features(X, sensitive_features, drop_sensitive=drop_sensitive)
-    require_one_index(X=X, y=y, sensitive_features=features, person_id=person_id)
-    attribute = about.attribute_of(features)
-    candidates = candidates_of(estimator, epsilon, budgets)
+    attribute = named_attribute(features, About.of(about).attribute, facts.groups)
     records = records_of(X, y, attribute, positive_label, person_id)
-    running = Running(
-        n_jobs=n_jobs, store=None if store is None else Path(store), progress=progress
-    )
     releases = releases_from_estimator(
         candidates, records, [attribute], plan, running, facts
     )
     return releases[attribute.name]
 
 
-def _require_packages() -> None:
-    for module, package in (("sklearn", "scikit-learn"), ("joblib", "joblib")):
-        if importlib.util.find_spec(module) is None:
-            raise not_installed(package, extra="sklearn", needed_by="fitting")
+def release_from_training(  # noqa: PLR0913 # a front door
+    train: Train | Mapping[str, Train],
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any,
+    outcome: Outcome,
+    n_splits: int = DEFAULT_SPLITS,
+    positive_label: str | int | float | bool | None = None,
+    test_size: float = TEST_SIZE,
+    cv: Any = None,
+    person_id: Any = None,
+    drop_sensitive: bool = False,
+    epsilon: Any = None,
+    dp_delta: float | None = None,
+    random_state: int | None = None,
+    n_jobs: int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: bool | OnProgress = True,
+    about: About | Mapping[str, Any] | None = None,
+    disclosure: Disclosure | Mapping[str, Any] | None = None,
+    version: str | int | float | None = None,
+) -> Release:
+    """Train by your own function on many random splits: Opacus, Keras, a service.
+
+    The arguments that are not named here are those of ``release_from_estimator``. One
+    model is trained after another unless ``n_jobs`` is set.
+
+    Args:
+        train: called as ``train(X_train, y_train, seed)``; returns what has
+            ``predict_proba``, or a function of records to probabilities: of the
+            positive label, or a column for each label in sorted order. Several by name
+            become the models of one release.
+        X: features of all records.
+        y: labels.
+        sensitive_features: the group of each record.
+        outcome: whether a positive prediction is a "benefit" or a "harm".
+        epsilon: the budget; or a function that gives what the model that ``train``
+            returned has spent: the largest then counts, rounded up to two digits, and
+            ``training.config`` has all. Of several functions a dict by name.
+        store: folder that keeps every finished model; it needs a ``version``.
+        version: what you call the present state of the function, since nobody sees
+            whether it has changed: change it with the function.
+
+    Raises:
+        InputError: one sentence that names the argument or the split, and the remedy.
+    """
+    if store is not None and version is None:
+        raise InputError(
+            "a store needs the version of your function, which only you know: "
+            "store=..., version=1; change it when the function changes.",
+            field="version",
+        )
+    return release_from_estimator(
+        trainers_of(train, epsilon, version),
+        X,
+        y,
+        sensitive_features=sensitive_features,
+        outcome=outcome,
+        n_splits=n_splits,
+        positive_label=positive_label,
+        test_size=test_size,
+        cv=cv,
+        person_id=person_id,
+        drop_sensitive=drop_sensitive,
+        epsilon=epsilon,
+        dp_delta=dp_delta,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        store=store,
+        progress=progress,
+        about=about,
+        disclosure=disclosure,
+    )
 
 
 def _named_features(X: Any, features: Any, *, drop_sensitive: bool) -> tuple[Any, Any]:
@@ -196,6 +254,7 @@ def _named_features(X: Any, features: Any, *, drop_sensitive: bool) -> tuple[Any
         )
     if names is None:
         return X, features
+
     _require_columns(names, columns)
     if drop_sensitive:
         X = nw.from_native(X, eager_only=True).drop(names).to_native()
@@ -212,6 +271,30 @@ def _require_columns(names: Sequence[str], columns: Mapping[str, Any]) -> None:
                 f"sensitive_features names {name!r}, but {has}; name a column of a "
                 "data frame X, or give the group of each record.",
                 field="sensitive_features",
+            )
+
+
+def _require_one_index(**columns: Any) -> None:
+    """Raise InputError where the indexes of pandas objects differ.
+
+    Rows are taken by position everywhere: objects of another order would be mixed up.
+    """
+    indexes = {}
+    for name, column in columns.items():
+        package = type(column).__module__.partition(".")[0]
+        if package == "pandas" and hasattr(column, "index"):
+            indexes[name] = column.index
+    if not indexes:
+        return
+    first, *others = indexes
+    for name in others:
+        is_as_long = len(indexes[name]) == len(indexes[first])
+        if is_as_long and not indexes[name].equals(indexes[first]):
+            raise InputError(
+                f"{name} and {first} have different pandas indexes, so it is unclear "
+                f"which rows belong together; sort both alike, then give "
+                f"{name}.reset_index(drop=True) and {first}.reset_index(drop=True).",
+                field=name,
             )
 
 
@@ -238,13 +321,15 @@ def records_of(
             "y holds one label only, and a classifier needs two or more.", field="y"
         )
     n_of_label = np.bincount(classes.codes)
+    positive = convert.positive_name(
+        classes.names, positive_label, where="y", n=n_of_label
+    )
     return Records(
         X=X,
         y=y if hasattr(y, "detach") else labels,  # a tensor stays one
         classes=classes,
-        positive=convert.positive_name(
-            classes.names, positive_label, where="y", n=n_of_label
-        ),
+        positive=positive,
+        is_positive=convert.is_named(classes, positive),
         persons=persons,
     )
 
@@ -258,86 +343,23 @@ def releases_from_estimator(
     facts: ReleaseFacts,
 ) -> dict[str, Release]:
     """Draw splits, fit, attack and count: a release for each attribute allowed."""
-    is_public = facts.disclosure.public_data
-    random_state = state_of(
-        plan.random_state,
-        is_public=is_public,
-        secret=facts.disclosure.secret,
-        store=running.store,
+    random_state = state_of(plan.random_state, facts.disclosure, running.store)
+    splits = splits_of(
+        plan,
+        records.classes.codes,
+        records.persons,
+        random_state,
+        is_public=facts.disclosure.public_data,
     )
-    splits = _splits(plan, records, random_state, is_public=is_public)
     member = splits.members(len(records.y))
+    _require_both_labels(records.is_positive, member)
     allowed = _allowed(attributes, records, member, facts)
-    config = {
-        **splits.config,
-        "threshold": "the estimator's own",
-        "models": described(candidates),
-        "versions": versions(candidates),
-    }
-    if is_public:  # of private records it would reveal who was in which split
-        config["random_state"] = random_state
-    is_bare = all(math.isinf(candidate.epsilon) for candidate in candidates)
-    facts = replace(
-        facts,
-        stratified_by=splits.stratified_by,
-        unit_of_split=splits.unit,
-        mechanism="none" if is_bare else "unknown",
-        config=config,
-        notes=[*facts.notes, *splits.notes],
-        not_written=allowed.not_written,
-        data_digest=_digest(records, facts),
-    )
-    answers = fits.fit_all(candidates, records, splits, random_state, running)
-    candidates, facts = _with_spent(candidates, answers, facts)
-    facts = _with_certainty_noted(candidates, answers, facts)
+    facts = replace(facts, not_written=allowed.not_written)
+    facts = _with_training(facts, candidates, records, splits, random_state)
+    answers = fit_all(candidates, records, splits, random_state, running)
+
+    candidates, facts = _with_answers(candidates, answers, facts)
     return _releases(facts, records, candidates, member, allowed.attributes, answers)
-
-
-def _splits(
-    plan: SplitPlan, records: Records, random_state: int, *, is_public: bool
-) -> Splits:
-    if plan.cv is not None:
-        return given_splits(
-            plan.cv,
-            records.classes.codes,
-            records.persons,
-            random_state,
-            is_public=is_public,
-        )
-    return random_splits(
-        plan.n_splits, len(records.y), records.persons, plan.test_size, random_state
-    )
-
-
-def _allowed(
-    attributes: Sequence[Attribute],
-    records: Records,
-    member: BoolArray,
-    facts: ReleaseFacts,
-) -> Allowed:
-    """The groups that may be released; refuses a split that teaches nothing."""
-    positive = records.is_positive
-    _require_both_labels(positive, member)
-    for attribute in attributes:
-        if len(attribute.groups) < 2:
-            raise InputError(
-                f"attribute {attribute.name!r} has {len(attribute.groups)} group; an "
-                "audit needs at least two.",
-                field="sensitive_features",
-            )
-    # One with several records of one label and the same groups counts once.
-    persons = np.arange(len(positive)) if records.persons is None else records.persons
-    kinds = np.stack([persons, positive, *(a.codes for a in attributes)])
-    rows = np.unique(kinds, axis=1, return_index=True)[1]
-    models = (
-        Model(rows, np.where(inside[rows], 0, 1), positive[rows]) for inside in member
-    )
-    allowed = allowed_groups(
-        facts.disclosure, attributes, models, names=facts.group_names
-    )
-    for attribute in allowed.attributes:
-        _require_everybody(attribute, member)
-    return allowed
 
 
 def _require_both_labels(positive: BoolArray, member: BoolArray) -> None:
@@ -352,6 +374,36 @@ def _require_both_labels(positive: BoolArray, member: BoolArray) -> None:
                 "cv=StratifiedShuffleSplit(n_splits=20, test_size=0.3).",
                 field="cv",
             )
+
+
+def _allowed(
+    attributes: Sequence[Attribute],
+    records: Records,
+    member: BoolArray,
+    facts: ReleaseFacts,
+) -> Allowed:
+    """The groups that may be released, each with somebody in both parts."""
+    for attribute in attributes:
+        if len(attribute.groups) < 2:
+            raise InputError(
+                f"attribute {attribute.name!r} has {len(attribute.groups)} group; an "
+                "audit needs at least two.",
+                field="sensitive_features",
+            )
+    # One with several records of one label and the same groups counts once.
+    positive = records.is_positive
+    persons = np.arange(len(positive)) if records.persons is None else records.persons
+    kinds = np.stack([persons, positive, *(a.codes for a in attributes)])
+    rows = np.unique(kinds, axis=1, return_index=True)[1]
+    models = (
+        Model(rows, np.where(inside[rows], 0, 1), positive[rows]) for inside in member
+    )
+    allowed = allowed_groups(
+        facts.disclosure, attributes, models, names=facts.group_names
+    )
+    for attribute in allowed.attributes:
+        _require_everybody(attribute, member)
+    return allowed
 
 
 def _require_everybody(attribute: Attribute, member: BoolArray) -> None:
@@ -369,44 +421,68 @@ def _require_everybody(attribute: Attribute, member: BoolArray) -> None:
                 )
 
 
-def _digest(records: Records, facts: ReleaseFacts) -> str | None:
-    if not (facts.disclosure.public_data or facts.disclosure.secret):
-        return None
+def _with_training(
+    facts: ReleaseFacts,
+    candidates: Sequence[Candidate],
+    records: Records,
+    splits: Splits,
+    random_state: int,
+) -> ReleaseFacts:
+    """What is known of splits and models before anything is fitted."""
     import joblib
 
-    content = joblib.hash((records.X, records.y), hash_name="sha1")
-    return data_digest(str(content).encode(), facts)
+    disclosure = facts.disclosure
+    config = {
+        **splits.config,
+        "threshold": "the estimator's own",
+        "models": described(candidates),
+        "versions": versions(candidates),
+    }
+    if disclosure.public_data:  # of private records it would reveal who was in a split
+        config["random_state"] = random_state
+    digest = None
+    if disclosure.public_data or disclosure.secret:
+        content = joblib.hash((records.X, records.y), hash_name="sha1")
+        digest = data_digest(str(content).encode(), facts)
+    is_bare = all(math.isinf(candidate.epsilon) for candidate in candidates)
+    return replace(
+        facts,
+        stratified_by=splits.stratified_by,
+        unit_of_split=splits.unit,
+        mechanism="none" if is_bare else "unknown",
+        config=config,
+        notes=[*facts.notes, *splits.notes],
+        data_digest=digest,
+    )
 
 
-def _with_spent(
+def _with_answers(
     candidates: Sequence[Candidate], answers: Sequence[Answers], facts: ReleaseFacts
 ) -> tuple[list[Candidate], ReleaseFacts]:
-    """Where models say what they spent the largest counts, rounded up to two digits."""
-    updated = []
-    every = {}
+    """Settings and facts with what models spent, and a note of those that are certain.
+
+    Of what models of a setting spent the largest counts, rounded up to two digits.
+    """
+    settings = []
+    spent_by_name = {}
+    notes = [*facts.notes]
     for candidate, answer in zip(candidates, answers, strict=True):
+        setting = candidate
         spent = answer.spent.tolist()
-        if np.isnan(spent).any():
-            updated.append(candidate)
-            continue
-        every[candidate.name] = [x if x < math.inf else None for x in spent]
-        updated.append(candidate._replace(epsilon=rounded_up(max(spent), 2)))
-    if every:
-        config = {**(facts.config or {}), "epsilon_of_models": every}
-        facts = replace(facts, config=config)
-    return updated, facts
-
-
-def _with_certainty_noted(
-    candidates: Sequence[Candidate], answers: Sequence[Answers], facts: ReleaseFacts
-) -> ReleaseFacts:
-    """A note of each setting whose probabilities are all 0 or 1."""
-    notes = []
-    for candidate, answer in zip(candidates, answers, strict=True):
+        if not np.isnan(spent).any():  # what models say of themselves
+            spent_by_name[candidate.name] = [x if x < math.inf else None for x in spent]
+            setting = candidate._replace(epsilon=rounded_up(max(spent), 2))
+        settings.append(setting)
         least_sure = abs(answer.of_truth).min()
-        if candidate.has_probabilities and least_sure > fits.CERTAIN:
-            notes.append(fits.ALL_CERTAIN.format(candidate.name))
-    return replace(facts, notes=[*facts.notes, *notes])
+        if setting.has_probabilities and least_sure > CERTAIN:
+            notes.append(
+                f"Every probability of {setting.name} is 0 or 1: attacks by "
+                "confidence see its answers alone."
+            )
+    config = dict(facts.config or {})
+    if spent_by_name:
+        config["epsilon_of_models"] = spent_by_name
+    return settings, replace(facts, config=config, notes=notes)
 
 
 def _releases(
@@ -422,35 +498,20 @@ def _releases(
         _scores(candidate, answer, records, member, attributes)
         for candidate, answer in zip(candidates, answers, strict=True)
     ]
-    persons = records.persons
-    counted = with_costs(
-        _counted(attributes, settings, n_splits=len(member)),
-        settings,
-        facts,
-        no_coin="" if persons is None else NO_COIN,
-    )
+    # Names of splits tell of no row.
+    models = [(split, f"split {split + 1}") for split in range(len(member))]
+    counted = []
+    for attribute, *scores in zip(attributes, *settings, strict=True):
+        counted.append(count_models(attribute, scores, models))
+    no_coin = "" if records.persons is None else NO_COIN
+    counted = with_costs(counted, settings, facts, no_coin=no_coin)
     releases = {}
     for attribute, counts in zip(attributes, counted, strict=True):
-        if persons is not None:
-            units = _effective_people(attribute, persons)
+        if records.persons is not None:
+            units = _effective_people(attribute, records.persons)
             facts = replace(facts, effective_units=units)
         releases[attribute.name] = build_release(facts, counts, file=facts.dataset)
     return releases
-
-
-def _counted(
-    attributes: Sequence[Attribute],
-    settings: Sequence[Sequence[SettingScores]],
-    *,
-    n_splits: int,
-) -> list[Counted]:
-    """Counts of every model, by attribute; names of splits tell of no row."""
-    models = [(split, f"split {split + 1}") for split in range(n_splits)]
-    by_attribute = zip(*settings, strict=True)
-    return [
-        count_models(attribute, scores, models)
-        for attribute, scores in zip(attributes, by_attribute, strict=True)
-    ]
 
 
 def _scores(

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import product
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +29,9 @@ import numpy.typing as npt
 from pcer.attacks import log_odds
 from pcer.errors import InputError, clipped
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.models.candidates import Candidate, unfit, versions
-from pcer.models.labels import is_named
 from pcer.models.splits import LEAST_SECRET, TRAINING_STREAM, Splits, stream
-from pcer.release.columns import Coded, column_of, text_of
+from pcer.models.training import EPSILON_DIGITS, Candidate, unfit, versions
+from pcer.release.columns import Coded, column_of, is_named, text_of
 from pcer.store import blocks
 from pcer.store.processes import die_with
 
@@ -40,12 +39,7 @@ FloatRow = npt.NDArray[np.float32]
 OnProgress = Callable[[int, int], None]
 
 LARGEST_SEED = 2**31
-EPSILON_DIGITS = 6  # of what one model spent: as many as 32 bits keep
 LONGEST_FAULT = 300  # characters of an error that is not ours
-CERTAIN = 36.0  # log odds beyond it are of a probability that is 0 or 1 in 64 bits
-ALL_CERTAIN = (
-    "Every probability of {} is 0 or 1: attacks by confidence see its answers alone."
-)
 NOT_PROBABILITIES = (
     "predict_proba gave {:,} values that are not between 0 and 1; apply the sigmoid "
     "or softmax to logits, scale the features, or choose a model that converges"
@@ -68,13 +62,9 @@ class Records:
     y: npt.NDArray[Any]  # (record,) labels as given
     classes: Coded  # the labels by name
     positive: str  # the name of the positive one
+    is_positive: BoolArray  # (record,) whether the label is that one
     # (record,) who has it, from 0; None where nobody has several
     persons: IntArray | None
-
-    @property
-    def is_positive(self) -> BoolArray:
-        """(record,) whether the label is the positive one."""
-        return is_named(self.classes, self.positive)
 
 
 class Answers(NamedTuple):
@@ -98,10 +88,10 @@ class _Unusable(Exception):
 
 
 class _Failure(NamedTuple):
-    """Why a model failed: part of a sentence, and the traceback."""
+    """Why a model failed: part of a sentence, and what holds the traceback."""
 
     fault: str
-    trace: str = ""
+    cause: Exception | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +114,8 @@ def fit_all(
 
     InputError says of which split and model, what went wrong there, and what is kept.
     """
-    n_splits = len(splits.train)
-    keys = _keys(len(candidates), n_splits)
+    pairs = product(range(len(splits.train)), range(len(candidates)))
+    keys = [Key(candidate, split) for split, candidate in pairs]
     with (
         _shown(running.progress) as on_progress,
         _opened(running.store, candidates, records, splits, random_state) as kept,
@@ -139,22 +129,29 @@ def fit_all(
         try:
             for key, answers in results:
                 if isinstance(answers, _Failure):
-                    _refuse(candidates, key, answers, kept, running.store)
+                    where = f"{candidates[key.candidate].name} failed in split"
+                    remedy = _remedy(candidates[key.candidate], running, kept)
+                    fault = f"{answers.fault}; {remedy}"
+                    raise unfit(f"{where} {key.split + 1}:", fault) from answers.cause
                 kept.answers[key] = answers
-                kept.keep(key, answers)
+                kept.save(key, answers)
                 n_done += 1
                 on_progress(n_done, len(keys))
         finally:
             with warnings.catch_warnings():  # joblib warns about abandoned tasks
                 warnings.simplefilter("ignore", UserWarning)
                 results.close()
-    return _by_setting(kept.answers, len(candidates), n_splits)
+    return _by_setting(kept.answers, keys)
 
 
-def _keys(n_settings: int, n_splits: int) -> list[Key]:
-    """Every model, one split after another."""
-    pairs = product(range(n_splits), range(n_settings))
-    return [Key(candidate, split) for split, candidate in pairs]
+def _by_setting(answers: Mapping[Key, Answers], keys: Sequence[Key]) -> list[Answers]:
+    by_setting: dict[int, list[Answers]] = {}
+    for key in keys:
+        by_setting.setdefault(key.candidate, []).append(answers[key])
+    return [
+        Answers(*map(np.array, zip(*of_splits, strict=True)))
+        for of_splits in by_setting.values()
+    ]
 
 
 @contextmanager
@@ -173,39 +170,11 @@ def _shown(progress: bool | OnProgress) -> Iterator[OnProgress]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _by_setting(
-    answers: Mapping[Key, Answers], n_settings: int, n_splits: int
-) -> list[Answers]:
-    of_settings = []
-    for setting in range(n_settings):
-        of_splits = [answers[Key(setting, split)] for split in range(n_splits)]
-        of_settings.append(Answers(*map(np.array, zip(*of_splits, strict=True))))
-    return of_settings
-
-
-def _refuse(
-    candidates: Sequence[Candidate],
-    key: Key,
-    failure: _Failure,
-    kept: _Kept,
-    store: Path | None,
-) -> NoReturn:
-    """Say what went wrong in a fit, and what is kept."""
-    candidate = candidates[key.candidate]
-    version = ", version=1" if candidate.is_function else ""
-    remedy = f"store='kept'{version} keeps finished splits"
-    if store is not None:
-        remedy = f"finished models are kept in {store} ({len(kept.answers)})"
-    where = f"{candidate.name} failed in split {key.split + 1}:"
-    cause = RuntimeError(failure.trace) if failure.trace else None
-    raise unfit(where, f"{failure.fault}; {remedy}") from cause
-
-
 class _Kept(NamedTuple):
-    """Finished models, and what keeps one more."""
+    """Finished models, and what keeps one more in a store."""
 
     answers: dict[Key, Answers]
-    keep: Callable[[Key, Answers], None]
+    save: Callable[[Key, Answers], None]
 
 
 @contextmanager
@@ -220,11 +189,22 @@ def _opened(
     if store is None:
         yield _Kept({}, lambda key, answers: None)
         return
+    import joblib
+
+    state: int | str = random_state
+    if random_state >= LEAST_SECRET:  # sentences name it, so it goes by its digest
+        state = blocks.record_digest({"random_state": random_state})
+    identity: blocks.Settings = {
+        "kind": "estimator",
+        "records": joblib.hash((records.X, records.y, records.persons), "sha1"),
+        **splits.identity,
+        "random_state": state,
+        "positive_label": records.positive,
+    }
     names = [_fingerprint(candidate) for candidate in candidates]
-    identity = _identity(records, splits, random_state)
     n_columns = 2 * len(records.y) + 1
 
-    def keep(key: Key, answers: Answers) -> None:
+    def save(key: Key, answers: Answers) -> None:
         blocks.save_block(
             store,
             [(names[key.candidate], key.split)],
@@ -237,23 +217,7 @@ def _opened(
         notes = blocks.resume_folder(store, identity, added={}, n_columns=n_columns)
         for note in notes:
             warnings.warn(note, stacklevel=5)
-        yield _Kept(_loaded(store, names, n_columns), keep)
-
-
-def _identity(records: Records, splits: Splits, random_state: int) -> blocks.Settings:
-    """What all models of a store depend on."""
-    import joblib
-
-    state: int | str = random_state
-    if random_state >= LEAST_SECRET:  # sentences name it, so it goes by its digest
-        state = blocks.record_digest({"random_state": random_state})
-    return {
-        "kind": "estimator",
-        "records": joblib.hash((records.X, records.y, records.persons), "sha1"),
-        **splits.identity,
-        "random_state": state,
-        "positive_label": records.positive,
-    }
+        yield _Kept(_loaded(store, names, n_columns), save)
 
 
 def _loaded(store: Path, names: list[str], n_columns: int) -> dict[Key, Answers]:
@@ -268,6 +232,14 @@ def _loaded(store: Path, names: list[str], n_columns: int) -> dict[Key, Answers]
                 key = Key(names.index(name), split)
                 answers[key] = Answers(np.array(row[:n]), row[n:-1] == 1, spent)
     return answers
+
+
+def _remedy(candidate: Candidate, running: Running, kept: _Kept) -> str:
+    """What is kept of a call that failed, or how to keep it."""
+    if running.store is not None:
+        return f"finished models are kept in {running.store} ({len(kept.answers)})"
+    version = ", version=1" if candidate.is_function else ""
+    return f"store='kept'{version} keeps finished splits"
 
 
 def _fingerprint(candidate: Candidate) -> str:
@@ -339,7 +311,13 @@ def _fit(
     try:
         with _alone(seed):
             fresh = clone(candidate.estimator)
-            fresh.set_params(**_open_states(fresh, seed))
+            open_states = {
+                name: seed
+                for name, value in fresh.get_params(deep=True).items()
+                if name.rpartition("__")[2] == "random_state"
+                and not isinstance(value, Integral)
+            }
+            fresh.set_params(**open_states)
             fitted = fresh.fit(_taken(records.X, inside), records.y[inside])
             of_truth, predicted = _asked(fitted, records, candidate.has_probabilities)
             spent = getattr(fresh, "spent", math.nan)
@@ -347,25 +325,12 @@ def _fit(
     except _Unusable as error:
         return key, _Failure(str(error))
     except Exception as error:  # an estimator may raise anything
-        return key, _Failure(_fault(error), traceback.format_exc())
-
-
-def _open_states(estimator: Any, seed: int) -> dict[str, int]:
-    """The random states that are not set, each with this split's seed."""
-    return {
-        name: seed
-        for name, value in estimator.get_params(deep=True).items()
-        if name.rpartition("__")[2] == "random_state"
-        and not isinstance(value, Integral)
-    }
-
-
-def _fault(error: Exception) -> str:
-    words = clipped(" ".join(str(error).split()), LONGEST_FAULT)
-    fault = f'"{words}" ({type(error).__name__}, traceback above); fix it and run again'
-    if "string to float" in words:
-        fault += " (drop_sensitive=True leaves out what sensitive_features names)"
-    return fault
+        words = clipped(" ".join(str(error).split()), LONGEST_FAULT)
+        kind = type(error).__name__
+        fault = f'"{words}" ({kind}, traceback above); fix it and run again'
+        if "string to float" in words:
+            fault += " (drop_sensitive=True leaves out what sensitive_features names)"
+        return key, _Failure(fault, RuntimeError(traceback.format_exc()))
 
 
 def _taken(X: Any, rows: IntArray) -> Any:
@@ -411,60 +376,34 @@ def _asked(
 
     What a training function returned may give probabilities only.
     """
-    positive = records.is_positive
-    probability: FloatArray = np.empty(0)
+    probability = _probabilities(fitted, records) if has_probabilities else None
     predicted = None
-    if has_probabilities:
-        answers = fitted.predict_proba(records.X)
-        if hasattr(answers, "detach"):  # torch
-            answers = answers.detach().cpu()
-        probability = np.asarray(answers, dtype=np.float64)
     if hasattr(fitted, "predict"):
-        labels = column_of(np.ravel(fitted.predict(records.X)), "predict")
-        predicted = is_named(labels, records.positive)
-    if not has_probabilities:
-        right_or_wrong = np.where(predicted == positive, 1, -1)
+        answers = column_of(np.ravel(fitted.predict(records.X)), "predict")
+        predicted = is_named(answers, records.positive)
+    if probability is None:
+        right_or_wrong = np.where(predicted == records.is_positive, 1, -1)
         return right_or_wrong.astype(np.float32), np.asarray(predicted)
 
-    _require_probabilities(probability, fitted)
-    names = _classes_of(fitted, records)
-    if predicted is None and probability.size == len(positive):
+    names = records.classes.names  # the labels that the columns stand for
+    labels = getattr(fitted, "classes_", None)
+    if labels is not None:
+        names = [text_of(label) for label in np.asarray(labels).tolist()]
+    if predicted is None and probability.size == len(records.y):
         # Those of the positive label alone: the others share the rest.
         one = probability.reshape(-1, 1)
         probability = np.where(np.array(names) == records.positive, one, 1 - one)
-    if probability.shape != (len(positive), len(names)):
-        fault = WRONG_SHAPE.format(probability.shape, len(positive), len(names))
+    if probability.shape != (len(records.y), len(names)):
+        fault = WRONG_SHAPE.format(probability.shape, len(records.y), len(names))
         raise _Unusable(fault)
     if predicted is None:
-        predicted = _predicted(probability, names, records.positive)
+        is_off = ~np.isclose(probability.sum(axis=1), 1, atol=1e-3)
+        if len(names) == 2 and is_off.any():
+            raise _Unusable(NOT_NORMALISED)
+        likeliest = probability.argmax(axis=1)
+        predicted = np.asarray(likeliest == names.index(records.positive))
     of_truth = _of_truth(probability, names, records.classes)
     return log_odds(of_truth).astype(np.float32), predicted
-
-
-def _predicted(probability: FloatArray, names: list[str], positive: str) -> BoolArray:
-    """(record,) whether the positive label is the likeliest."""
-    predicted = probability.argmax(axis=1) == names.index(positive)
-    if len(names) == 2 and not np.allclose(probability.sum(axis=1), 1, atol=1e-3):
-        raise _Unusable(NOT_NORMALISED)
-    return np.asarray(predicted)
-
-
-def _require_probabilities(values: FloatArray, fitted: Any) -> None:
-    n_bad = int((~((values >= 0) & (values <= 1))).sum())
-    if n_bad:
-        raise _Unusable(NOT_PROBABILITIES.format(n_bad))
-    # A function's name tells labels from probabilities; that of Keras is predict, too.
-    is_predict = getattr(fitted.predict_proba, "__name__", "") == "predict"
-    if is_predict and np.isin(values, (0, 1)).all():
-        raise _Unusable(LABELS_GIVEN)
-
-
-def _classes_of(fitted: Any, records: Records) -> list[str]:
-    """The labels that a model's columns stand for."""
-    labels = getattr(fitted, "classes_", None)
-    if labels is None:
-        return records.classes.names
-    return [text_of(label) for label in np.asarray(labels).tolist()]
 
 
 def _of_truth(probability: FloatArray, names: list[str], classes: Coded) -> FloatArray:
@@ -475,3 +414,19 @@ def _of_truth(probability: FloatArray, names: list[str], classes: Coded) -> Floa
     column = column_of_class[classes.codes]
     of_truth = probability[np.arange(len(column)), column]
     return np.where(column >= 0, of_truth, 0.0)
+
+
+def _probabilities(fitted: Any, records: Records) -> FloatArray:
+    """What ``predict_proba`` gives, checked but for its shape."""
+    answers = fitted.predict_proba(records.X)
+    if hasattr(answers, "detach"):  # torch
+        answers = answers.detach().cpu()
+    values = np.asarray(answers, dtype=np.float64)
+    n_bad = int((~((values >= 0) & (values <= 1))).sum())
+    if n_bad:
+        raise _Unusable(NOT_PROBABILITIES.format(n_bad))
+    # A function's name tells labels from probabilities; that of Keras is predict, too.
+    is_predict = getattr(fitted.predict_proba, "__name__", "") == "predict"
+    if is_predict and np.isin(values, (0, 1)).all():
+        raise _Unusable(LABELS_GIVEN)
+    return values

@@ -19,11 +19,10 @@ import numpy as np
 from pcer.errors import InputError
 from pcer.files import canonical_json
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.models.labels import is_named, require_one_length
 from pcer.release import attack_kinds, build
 from pcer.release import columns as convert
 from pcer.release.build import Entries, ReleaseFacts, RunKey
-from pcer.release.columns import SPLITS, Coded
+from pcer.release.columns import SPLITS, Coded, is_named, require_one_length
 from pcer.release.small_groups import Attribute
 
 THRESHOLD = 0.5  # default threshold of probabilities
@@ -85,24 +84,15 @@ class Rows:
         often each model gave which answer.
         """
         if self.record is None:
-            content: Any = self._counts()
+            everybody = Attribute("", ("",), np.zeros_like(self.entries.run))
+            runs = build.count_entries(self.entries, self.keys, everybody).runs
+            content = [(str(run.key[:2]), run.cells.tolist()) for run in runs]
         else:
-            content = self._named_labels(self.record)
+            names = [self.record.names[code] for code in self.record.codes.tolist()]
+            labels = self.entries.positive.tolist()
+            content = list(set(zip(names, labels, strict=True)))
+        content.sort()
         return build.data_digest(canonical_json(content).encode(), facts)
-
-    def _named_labels(self, record: Coded) -> list[tuple[str, bool]]:
-        codes = record.codes.tolist()
-        labels = self.entries.positive.tolist()
-        pairs = {
-            (record.names[code], label)
-            for code, label in zip(codes, labels, strict=True)
-        }
-        return sorted(pairs)
-
-    def _counts(self) -> list[tuple[str, Any]]:
-        everybody = Attribute("", ("",), np.zeros_like(self.entries.run))
-        counted = build.count_entries(self.entries, self.keys, everybody)
-        return sorted((str(run.key[:2]), run.cells.tolist()) for run in counted.runs)
 
 
 class Answers(NamedTuple):
@@ -260,17 +250,13 @@ def _score_columns(scores: Any, argument: str) -> dict[Any, FloatArray]:
         column, missing = convert.values_of(values, name=name)
         with suppress(TypeError, ValueError):
             checked[key] = np.where(missing, np.nan, column).astype(np.float64)
-        if key not in checked or not _are_probabilities(checked[key]):
+        if key not in checked or not ((checked[key] >= 0) & (checked[key] <= 1)).all():
             raise InputError(
                 f"{name} must be probabilities in [0, 1] without gaps; apply the "
                 "sigmoid to logits, or give predicted labels as y_pred.",
                 field=argument,
             )
     return checked
-
-
-def _are_probabilities(values: FloatArray) -> bool:
-    return bool(((values >= 0) & (values <= 1)).all())
 
 
 def _membership_score(scores: Any, n_rows: int) -> MembershipScore:
@@ -366,8 +352,14 @@ def _beside(reference: Any, rows: Rows) -> Rows:
     of_truth = np.where(positive, rows.logits, -rows.logits)
     by_reference = np.stack([*scores.values()], axis=1)
     record = rows.record
+    if record is None and len(rows.keys) > 1:
+        raise InputError(
+            "reference with several models in one table needs record_id, so that each "
+            "record is compared with itself.",
+            field="record_id",
+        )
     if record is None:
-        record = _rows_as_records(len(positive), n_models=len(rows.keys))
+        record = convert.required_column(np.arange(len(positive)), name="record_id")
     models = "one reference model"
     if len(scores) > 1:
         models = f"{len(scores)} reference models"
@@ -381,14 +373,3 @@ def _beside(reference: Any, rows: Rows) -> Rows:
         reference=beyond_reference(of_truth, by_reference, positive),
         notes=[note],
     )
-
-
-def _rows_as_records(n_rows: int, *, n_models: int) -> Coded:
-    """Ids of the records of one model, which nobody named."""
-    if n_models > 1:
-        raise InputError(
-            "reference with several models in one table needs record_id, so that each "
-            "record is compared with itself.",
-            field="record_id",
-        )
-    return convert.required_column(np.arange(n_rows), name="record_id")

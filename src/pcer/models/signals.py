@@ -9,25 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from pcer.attacks import SettingScores, with_costs
 from pcer.errors import InputError
-from pcer.metrics import BoolArray, FloatArray, IntArray
+from pcer.metrics import FloatArray, IntArray
 from pcer.models.about import About, facts_of
-from pcer.models.candidates import budget_of
-from pcer.models.labels import require_one_length
 from pcer.models.splits import PERSON
+from pcer.models.training import budget_of
 from pcer.release import attack_kinds, build
 from pcer.release import columns as convert
 from pcer.release.build import Counted, ReleaseFacts
+from pcer.release.columns import require_one_length
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release
 from pcer.release.records import PooledExposure, SplitKind
-from pcer.release.small_groups import Attribute, Model, allowed_groups
+from pcer.release.small_groups import Attribute, Model, allowed_groups, named_attribute
+from pcer.wording import plural
 
 SIGNS = {"log_likelihood": 1.0, "loss": -1.0}  # members have higher ones, or lower ones
 # Errors of all groups below chance, from which on the kind is called mistaken.
@@ -35,6 +36,7 @@ REVERSED = -6.0
 ALONE = attack_kinds.AUC_ADVANTAGE.name
 BEYOND = attack_kinds.REFERENCE.name
 OTHERS = [name for name in attack_kinds.ATTACK_KINDS if name not in (ALONE, BEYOND)]
+NO_COIN = "people have several records, and made-up groups are drawn record by record"
 # Fields of rows that would need predictions, or labels.
 OF_ANSWERS = (
     "n_ratio",
@@ -88,24 +90,31 @@ def release_from_signals(  # noqa: PLR0913 # a front door
         raise InputError(
             f"kind must be 'log_likelihood' or 'loss', not {kind!r}.", field="kind"
         )
+    about = About.of(about)
     signals = _numbers(signal, "signal")
     membership = convert.required_column(member, name="member")
     references = _references(reference_signal, signals)
     persons = None
     if person_id is not None:
         persons = convert.required_column(person_id, name="person_id").codes
-    about = About.of(about)
-    attribute = about.attribute_of(sensitive_features)
+    attribute = named_attribute(sensitive_features, about.attribute, about.groups)
     require_one_length(
         signal=signals,
         member=membership.codes,
         sensitive_features=attribute.codes,
         person_id=persons,
     )
+    if membership.names not in (["0", "1"], ["False", "True"]):
+        raise InputError(
+            "member must hold True for records that were trained on and False for "
+            "others, or 1 and 0, each for some records; write member=part == 'train' "
+            "if part has the words.",
+            field="member",
+        )
     setting = SettingScores(
         logits=SIGNS[kind] * signals[None],
         labels=np.ones(len(signals), dtype=np.int64),
-        member=_is_member(membership)[None],
+        member=(membership.codes == 1)[None],
         group=attribute.codes,
         group_names=attribute.groups,
         reference=SIGNS[kind] * (signals - references.mean(axis=0))[None],
@@ -114,7 +123,11 @@ def release_from_signals(  # noqa: PLR0913 # a front door
     facts = facts_of(
         about, disclosure, outcome="benefit", split_kind=split_kind, dp_delta=dp_delta
     )
-    note = _note(kind, n_references=len(references))
+    note = (
+        f"Exposure alone, by the {kind} of each record, beside "
+        f"{plural(len(references), 'reference model')} that never saw it, as the "
+        "trainer says."
+    )
     facts = replace(facts, notes=[*facts.notes, note])
     return _release(setting, attribute, persons, facts)
 
@@ -129,53 +142,23 @@ def _numbers(values: Any, name: str) -> FloatArray:
 
 
 def _references(given: Any, signals: FloatArray) -> FloatArray:
-    """(reference, record) signals."""
-    columns: Any = convert.columns_of(given)
-    if columns is None:
-        columns = dict(enumerate(_reference_rows(given, n_records=len(signals))))
-    references = [_numbers(row, "reference_signal") for row in columns.values()]
+    """(reference, record) signals, of columns, a list or an array."""
+    columns = convert.columns_of(given)
+    rows: Any = [given]
+    if columns is not None:
+        rows = columns.values()
+    elif getattr(given, "ndim", 1) == 2 or _is_nested(given):
+        is_by_record = len(given) == len(signals) != len(given[0])
+        rows = np.asarray(given).T if is_by_record else given
+    references = [_numbers(row, "reference_signal") for row in rows]
     for row in references:
         require_one_length(signal=signals, reference_signal=row)
     return np.stack(references)
 
 
-def _reference_rows(given: Any, *, n_records: int) -> Any:
-    """An array or a list by reference; one that is by record is turned round."""
+def _is_nested(given: Any) -> bool:
     is_list = isinstance(given, list | tuple)
-    is_nested = is_list and len(given) > 0 and np.ndim(given[0]) == 1
-    if not is_nested and getattr(given, "ndim", 1) != 2:
-        return [given]
-    is_by_record = len(given) == n_records != len(given[0])
-    return np.asarray(given).T if is_by_record else given
-
-
-def _is_member(membership: convert.Coded) -> BoolArray:
-    if membership.names not in (["0", "1"], ["False", "True"]):
-        raise InputError(
-            "member must hold True for records that were trained on and False for "
-            "others, or 1 and 0, each for some records; write member=part == 'train' "
-            "if part has the words.",
-            field="member",
-        )
-    return np.asarray(membership.codes == 1)
-
-
-def _note(kind: str, *, n_references: int) -> str:
-    references = f"{n_references} reference models"
-    if n_references == 1:
-        references = "1 reference model"
-    return (
-        f"Exposure alone, by the {kind} of each record, beside {references} that never "
-        "saw it, as the trainer says."
-    )
-
-
-class Units(NamedTuple):
-    """What a release counts: records, or people where these were divided."""
-
-    rows: IntArray  # one record of each
-    part: IntArray  # (record,) 0 for those trained on, 1 for others
-    are_people: bool
+    return is_list and len(given) > 0 and np.ndim(given[0]) == 1
 
 
 def _release(
@@ -185,60 +168,54 @@ def _release(
     facts: ReleaseFacts,
 ) -> Release:
     """Count people, attack and build."""
-    units = _units(setting.member[0], attribute, persons)
-    if units.are_people:
+    part = np.where(setting.member[0], 0, 1)
+    rows = np.arange(len(part))  # one of each record, or of each person and group
+    are_people = False
+    if persons is not None and _are_divided(persons, part):
+        are_people = True
+        who = np.stack([persons, attribute.codes])
+        rows = np.unique(who, axis=1, return_index=True)[1]
         facts = replace(facts, unit_of_split=PERSON)
-    allowed = _allowed(attribute, units, facts)
-    setting = replace(setting, group=allowed.codes, group_names=allowed.groups)
-    no_coin = ""
-    if persons is not None:
-        no_coin = (
-            "people have several records, and made-up groups are drawn record by record"
-        )
+    attribute = _allowed(attribute, rows, part, facts)
+    setting = replace(setting, group=attribute.codes, group_names=attribute.groups)
     (counted,) = with_costs(
-        [_counted(setting, allowed, units)],
+        [_sizes(setting, attribute, rows, part)],
         [[setting]],
         facts,
-        no_coin=no_coin,
+        no_coin="" if persons is None else NO_COIN,
         without=OTHERS,
     )
+
     pooled = [_of_people(row, setting, persons) for row in counted.pooled]
     if facts.split_kind == "random":
         _require_no_reversal(pooled)
-    if units.are_people:
-        sizes = counted.runs[0].cells.sum(axis=(0, 2)).astype(float).tolist()
-        by_group = dict(zip(allowed.groups, sizes, strict=True))
+    (run,) = counted.runs
+    if are_people:
+        sizes = run.cells.sum(axis=(0, 2)).astype(float).tolist()
+        by_group = dict(zip(attribute.groups, sizes, strict=True))
         facts = replace(facts, effective_units=by_group)
+    no_answers = dict.fromkeys(OF_ANSWERS)
     counted = replace(
         counted,
-        runs=(replace(counted.runs[0], exposure={}),),
+        runs=(replace(run, exposure={}),),
         pooled=pooled,
-        placebo=[
-            row.model_copy(update=dict.fromkeys(OF_ANSWERS)) for row in counted.placebo
-        ],
+        placebo=[row.model_copy(update=no_answers) for row in counted.placebo],
     )
     return build.build_release(facts, counted, file="signals")
 
 
-def _units(member: BoolArray, attribute: Attribute, persons: IntArray | None) -> Units:
-    """Where nobody has records in both parts, people were divided, and are counted."""
-    part = np.where(member, 0, 1)
-    if persons is not None:
-        n_sides = np.unique([persons, part], axis=1).shape[1]
-        if len(np.unique(persons)) == n_sides:
-            who = [persons, attribute.codes]
-            rows = np.unique(who, axis=1, return_index=True)[1]
-            return Units(rows, part, are_people=True)
-    return Units(np.arange(len(part)), part, are_people=False)
+def _are_divided(persons: IntArray, part: IntArray) -> bool:
+    """Whether people were divided, not records: nobody has records in both parts."""
+    n_sides = np.unique([persons, part], axis=1).shape[1]
+    return bool(len(np.unique(persons)) == n_sides)
 
 
-def _allowed(attribute: Attribute, units: Units, facts: ReleaseFacts) -> Attribute:
+def _allowed(
+    attribute: Attribute, rows: IntArray, part: IntArray, facts: ReleaseFacts
+) -> Attribute:
     """The groups that may be released; without labels everybody counts with either."""
-    rows = units.rows
     either = Model(
-        np.tile(rows, 2),
-        np.tile(units.part[rows], 2),
-        np.repeat([True, False], len(rows)),
+        np.tile(rows, 2), np.tile(part[rows], 2), np.repeat([True, False], len(rows))
     )
     (allowed,), _ = allowed_groups(
         facts.disclosure, [attribute], [either], names=facts.group_names
@@ -246,19 +223,17 @@ def _allowed(attribute: Attribute, units: Units, facts: ReleaseFacts) -> Attribu
     return allowed
 
 
-def _counted(setting: SettingScores, attribute: Attribute, units: Units) -> Counted:
-    """The sizes of groups and parts."""
-    none = np.zeros_like(units.rows)
+def _sizes(
+    setting: SettingScores, attribute: Attribute, rows: IntArray, part: IntArray
+) -> Counted:
+    """The sizes of groups and parts, in rows that are one for each unit."""
+    none = np.zeros_like(rows)
     entries = build.Entries(
-        run=none,
-        split=units.part[units.rows],
-        positive=none > 0,
-        predicted=none > 0,
+        run=none, split=part[rows], positive=none > 0, predicted=none > 0
     )
     key = build.RunKey(setting.released_epsilon, 0, "split 1")
-    of_units = attribute._replace(codes=attribute.codes[units.rows])
-    counted = build.count_entries(entries, [key], of_units)
-    return replace(counted, only_sizes=True)
+    of_units = attribute._replace(codes=attribute.codes[rows])
+    return replace(build.count_entries(entries, [key], of_units), only_sizes=True)
 
 
 def _require_no_reversal(pooled: Sequence[PooledExposure]) -> None:
@@ -290,29 +265,13 @@ def _of_people(
     """
     if persons is None:
         return row.model_copy(update={"benefit_covariance": None})
+    from scipy.stats import rankdata
+
     chosen = setting.group == setting.group_names.index(row.group)
     scores: Any = setting.logits if row.proxy == ALONE else setting.reference
+    score = scores[0, chosen]
+    member = setting.member[0, chosen]
     people = np.unique(persons[chosen], return_inverse=True)[1]
-    clusters = _clusters(scores[0, chosen], setting.member[0, chosen], people)
-    null_error = _clustered_error(clusters.null)
-    update = {
-        "benefit_covariance": None,
-        "standard_error": max(_clustered_error(clusters.influence), null_error),
-        "null_error": null_error,
-        "n_records": len(clusters.influence),
-    }
-    return row.model_copy(update=update)
-
-
-class Clusters(NamedTuple):
-    """(person,) sums over a person's records; see ``_of_people``."""
-
-    influence: npt.NDArray[Any]  # of psi
-    null: npt.NDArray[Any]  # of ranks about their mean, by n sqrt(m k)
-
-
-def _clusters(score: FloatArray, member: BoolArray, people: IntArray) -> Clusters:
-    from scipy.stats import rankdata
 
     ranks = rankdata(score)
     psi = np.empty(len(score))
@@ -320,12 +279,18 @@ def _clusters(score: FloatArray, member: BoolArray, people: IntArray) -> Cluster
         placement = (ranks[side] - rankdata(score[side])) / (~side).sum()
         psi[side] = sign * (placement - placement.mean()) / side.sum()
     n_pairs = float(member.sum() * (~member).sum())
-    unit = math.sqrt(n_pairs) * len(score)
-    null = np.bincount(people, ranks - ranks.mean()) / unit
-    return Clusters(np.bincount(people, psi), null)
+    unit = math.sqrt(n_pairs) * len(score)  # n sqrt(m k)
+    null_error = _clustered(np.bincount(people, ranks - ranks.mean()) / unit)
+    update = {
+        "benefit_covariance": None,
+        "standard_error": max(_clustered(np.bincount(people, psi)), null_error),
+        "null_error": null_error,
+        "n_records": int(people.max()) + 1,
+    }
+    return row.model_copy(update=update)
 
 
-def _clustered_error(sums: npt.NDArray[Any]) -> float:
+def _clustered(sums: npt.NDArray[Any]) -> float:
     """The square root of P / (P - 1) sum s^2, for the sums of P people."""
     n_people = len(sums)
     return math.sqrt((sums**2).sum() * n_people / max(n_people - 1, 1))

@@ -20,13 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from pcer.errors import InputError, require_at_least
+from pcer.errors import InputError, require_at_least, require_open_unit
 from pcer.files import write_files
-from pcer.metrics import BoolArray, IntArray
+from pcer.metrics import DEFAULT_SPLITS, BoolArray, IntArray
+from pcer.release.disclosure import Disclosure
 from pcer.release.records import StratifiedBy
 from pcer.store.blocks import owned
 from pcer.store.secret import SECRET_BYTES, read_secret
 
+TEST_SIZE = 0.3
 PERSON = "person"  # the unit of a split that keeps all records of a person together
 TRAINING_STREAM, SPLIT_STREAM = range(2)  # what random numbers are for; see ``stream``
 LEAST_SECRET = 2**64  # smaller random states can be guessed by trying
@@ -34,6 +36,33 @@ GUESSED = (
     "can be guessed, and with it who was in which split; leave it out, or say "
     "disclosure=pcer.Disclosure(public_data=True) if anybody may have the records."
 )
+
+# Splitters whose splits are random, if they are shuffled; by name they stratify or keep
+# groups. StratifiedGroupKFold is not among them: it moves people to balance labels.
+KNOWN = (
+    "ShuffleSplit",
+    "StratifiedShuffleSplit",
+    "GroupShuffleSplit",
+    "KFold",
+    "RepeatedKFold",
+    "StratifiedKFold",
+    "RepeatedStratifiedKFold",
+    "GroupKFold",
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SplitPlan:
+    """How the splits are drawn."""
+
+    n_splits: int = DEFAULT_SPLITS
+    test_size: float = TEST_SIZE  # share of records, or people, that is held out
+    cv: Any = None  # a splitter of scikit-learn, instead
+    random_state: int | None = None
+
+    def __post_init__(self) -> None:
+        require_at_least(1, n_splits=self.n_splits)
+        require_open_unit(test_size=self.test_size)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,36 +85,52 @@ class Splits:
 
 
 def state_of(
-    random_state: int | None, *, is_public: bool, secret: bytes, store: Path | None
+    random_state: int | None, disclosure: Disclosure, store: Path | None
 ) -> int:
-    """The state behind all random numbers; of private records one nobody can guess."""
-    if random_state is None and not is_public:
+    """The state behind all random numbers; of private records one nobody can guess.
+
+    A store keeps a secret of its own, drawn once: the same call finds the same splits.
+    """
+    if random_state is None and not disclosure.public_data:
+        secret = disclosure.secret
         if not secret and store is not None:
-            secret = _kept_secret(store)
+            path = store / "splits.secret"
+            with owned(store):
+                if not path.exists():
+                    write_files({path: secrets.token_bytes(SECRET_BYTES)}, private=True)
+                secret = read_secret(path)
         if not secret:
             secret = secrets.token_bytes(SECRET_BYTES)
         digest = hmac.digest(secret, b"pcer splits", "sha256")
         return int.from_bytes(digest[:16], "little")
     state = 0 if random_state is None else random_state
     require_at_least(0, random_state=state)
-    if state < LEAST_SECRET and not is_public:
+    if state < LEAST_SECRET and not disclosure.public_data:
         raise InputError(f"random_state {state} {GUESSED}", field="random_state")
     return state
-
-
-def _kept_secret(store: Path) -> bytes:
-    """The store's own secret, drawn once: the same call finds the same splits."""
-    path = store / "splits.secret"
-    with owned(store):
-        if not path.exists():
-            write_files({path: secrets.token_bytes(SECRET_BYTES)}, private=True)
-        return read_secret(path)
 
 
 def stream(random_state: int, purpose: int, split: int) -> np.random.Generator:
     """Random numbers of one split for one purpose, whatever other splits there are."""
     seed = np.random.SeedSequence(random_state, spawn_key=(purpose, split))
     return np.random.Generator(np.random.PCG64(seed))
+
+
+def splits_of(
+    plan: SplitPlan,
+    classes: IntArray,
+    persons: IntArray | None,
+    random_state: int,
+    *,
+    is_public: bool,
+) -> Splits:
+    """The splits of records with these labels and owners."""
+    if plan.cv is not None:
+        return _given_splits(
+            plan.cv, classes, persons, random_state, is_public=is_public
+        )
+    n = len(classes)
+    return random_splits(plan.n_splits, n, persons, plan.test_size, random_state)
 
 
 def random_splits(
@@ -120,21 +165,7 @@ def random_splits(
     )
 
 
-# Splitters whose splits are random, if they are shuffled; by name they stratify or keep
-# groups. StratifiedGroupKFold is not among them: it moves people to balance labels.
-KNOWN = (
-    "ShuffleSplit",
-    "StratifiedShuffleSplit",
-    "GroupShuffleSplit",
-    "KFold",
-    "RepeatedKFold",
-    "StratifiedKFold",
-    "RepeatedStratifiedKFold",
-    "GroupKFold",
-)
-
-
-def given_splits(
+def _given_splits(
     cv: Any,
     classes: IntArray,
     persons: IntArray | None,
@@ -192,7 +223,7 @@ def _require_random(cv: Any) -> None:
 def _notes(
     cv: Any, pairs: Sequence[tuple[IntArray, IntArray]], n_records: int
 ) -> tuple[str, ...]:
-    """What a reader must know of the splits, as sentences."""
+    """What a reader must know of the splits."""
     notes = []
     left_out = max(n_records - len(np.union1d(*pair)) for pair in pairs)
     if left_out:

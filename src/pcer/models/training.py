@@ -1,120 +1,242 @@
-"""From any way to train to a release: a function that trains, called on many splits.
+"""What is trained: estimators and training functions, each in all of its settings.
 
-The function is wrapped with scikit-learn's protocol and handed to ``estimator``.
+A setting is a model and a budget. ``estimator`` calls ``candidates_of`` before anything
+is fitted, and writes ``described`` and ``versions`` into the release; ``fits`` trains
+the candidates. ``cli`` and ``train`` find by ``object_named`` what users call
+``package.module:Name``.
 """
 
 from __future__ import annotations
 
+import importlib
 import math
-import os
-from collections.abc import Callable, Mapping
+import platform
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from decimal import ROUND_CEILING, Context
 from inspect import signature
+from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
-from pcer.errors import InputError
-from pcer.metrics import DEFAULT_SPLITS
-from pcer.models.about import About
-from pcer.models.candidates import rounded_up
-from pcer.models.estimator import TEST_SIZE, release_from_estimator
-from pcer.models.fits import EPSILON_DIGITS, OnProgress
-from pcer.release.disclosure import Disclosure
-from pcer.release.file import Release
-from pcer.release.records import Outcome
+from pcer._version import __version__
+from pcer.errors import InputError, as_code, clipped
 
 Train = Callable[[Any, Any, int], Any]
 
+EPSILON_DIGITS = 6  # of what one model spent: as many as 32 bits keep
+PROTOCOL = ("fit", "predict", "get_params", "set_params")
 
-def release_from_training(  # noqa: PLR0913 # a front door
-    train: Train | Mapping[str, Train],
-    X: Any,
-    y: Any,
-    *,
-    sensitive_features: Any,
-    outcome: Outcome,
-    n_splits: int = DEFAULT_SPLITS,
-    positive_label: str | int | float | bool | None = None,
-    test_size: float = TEST_SIZE,
-    cv: Any = None,
-    person_id: Any = None,
-    drop_sensitive: bool = False,
-    epsilon: Any = None,
-    dp_delta: float | None = None,
-    random_state: int | None = None,
-    n_jobs: int | None = None,
-    store: str | os.PathLike[str] | None = None,
-    progress: bool | OnProgress = True,
-    about: About | Mapping[str, Any] | None = None,
-    disclosure: Disclosure | Mapping[str, Any] | None = None,
-    version: str | int | float | None = None,
-) -> Release:
-    """Train by your own function on many random splits: Opacus, Keras, a service.
 
-    The arguments that are not named here are those of ``release_from_estimator``. One
-    model is trained after another unless ``n_jobs`` is set.
+class Candidate(NamedTuple):
+    """One setting: a model, its budget and its estimator."""
 
-    Args:
-        train: called as ``train(X_train, y_train, seed)``; returns what has
-            ``predict_proba``, or a function of records to probabilities: of the
-            positive label, or a column for each label in sorted order. Several by name
-            become the models of one release.
-        X: features of all records.
-        y: labels.
-        sensitive_features: the group of each record.
-        outcome: whether a positive prediction is a "benefit" or a "harm".
-        epsilon: the budget; or a function that gives what the model that ``train``
-            returned has spent: the largest then counts, rounded up to two digits, and
-            ``training.config`` has all. Of several functions a dict by name.
-        store: folder that keeps every finished model; it needs a ``version``.
-        version: what you call the present state of the function, since nobody sees
-            whether it has changed: change it with the function.
+    model: str | None  # None if there is only one
+    epsilon: float  # infinite without privacy, NaN if only a trained model knows it
+    estimator: Any
 
-    Raises:
-        InputError: one sentence that names the argument or the split, and the remedy.
-    """
-    if store is not None and version is None:
+    @property
+    def name(self) -> str:
+        """For sentences: the model's name or that of its class, and its budget."""
+        budget = f", epsilon {self.epsilon:g}" if math.isfinite(self.epsilon) else ""
+        return f"{self.model or _kind(self.estimator)}{budget}"
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether it will give probabilities once it is fitted."""
+        return hasattr(self.estimator, "predict_proba")
+
+    @property
+    def is_function(self) -> bool:
+        """Whether it is a training function."""
+        return isinstance(self.estimator, _Trainer)
+
+
+def candidates_of(
+    estimator: Any, epsilon: Any, budgets: Mapping[str, Sequence[float | None]] | None
+) -> list[Candidate]:
+    """Every setting, in the order given, checked before anything is fitted."""
+    is_one = isinstance(budgets, Mapping) and len(budgets) == 1
+    if budgets is not None and (epsilon is not None or not is_one):
         raise InputError(
-            "a store needs the version of your function, which only you know: "
-            "store=..., version=1; change it when the function changes.",
-            field="version",
+            "give either epsilon or budgets, and as budgets one parameter: "
+            '{"epsilon": [1]}.',
+            field="budgets",
         )
-    functions = dict(train) if isinstance(train, Mapping) else {None: train}
-    budgets = epsilon
+    named = dict(estimator) if isinstance(estimator, Mapping) else {None: estimator}
+    if not named:
+        raise unfit("estimator", "is an empty dict; name at least one estimator")
+    for name, model in named.items():
+        where = "estimator" if name is None else f"estimator {name!r}"
+        _require_estimator(model, where)
+    if budgets is not None:
+        return _with_each_budget(named, budgets)
+
     if not isinstance(epsilon, Mapping):
-        budgets = dict.fromkeys(functions, epsilon)
-    trainers = {
-        name: _Trainer(function, budgets.get(name), version)
-        for name, function in functions.items()
-    }
-    return release_from_estimator(
-        trainers if isinstance(train, Mapping) else trainers[None],
-        X,
-        y,
-        sensitive_features=sensitive_features,
-        outcome=outcome,
-        n_splits=n_splits,
-        positive_label=positive_label,
-        test_size=test_size,
-        cv=cv,
-        person_id=person_id,
-        drop_sensitive=drop_sensitive,
-        epsilon=epsilon,
-        dp_delta=dp_delta,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        store=store,
-        progress=progress,
-        about=about,
-        disclosure=disclosure,
+        epsilon = dict.fromkeys(named, epsilon)
+    candidates = []
+    for name, model in named.items():
+        if name not in epsilon:
+            raise InputError(
+                f"epsilon names no budget for {name!r}; add it, None without privacy.",
+                field="epsilon",
+            )
+        candidates.append(Candidate(name, budget_of(epsilon[name]), model))
+    return candidates
+
+
+def _with_each_budget(
+    named: Mapping[Any, Any], budgets: Mapping[str, Sequence[float | None]]
+) -> list[Candidate]:
+    from sklearn.base import clone
+
+    ((parameter, values),) = budgets.items()
+    wanted = list(map(budget_of, values))
+    is_double = len(set(wanted)) < len(wanted)
+    has_it = all(parameter in model.get_params() for model in named.values())
+    if not wanted or is_double or not has_it:
+        raise InputError(
+            "budgets must give at least one epsilon, and none twice, for a parameter "
+            f"that the estimator has, not {parameter!r}; in a pipeline it is called "
+            'like "step__epsilon".',
+            field="budgets",
+        )
+    candidates = []
+    for (name, model), budget in product(named.items(), wanted):
+        with_budget = clone(model).set_params(**{parameter: budget})
+        candidates.append(Candidate(name, budget, with_budget))
+    return candidates
+
+
+def _require_estimator(estimator: Any, where: str) -> None:
+    """Raise InputError unless it is a classifier that can be fitted again and again."""
+    from sklearn.base import clone, is_regressor
+
+    kind = _kind(estimator)
+    if isinstance(estimator, type):
+        raise unfit(where, f"is the class {kind}; give an object: {kind}()")
+    for method in PROTOCOL:
+        if not hasattr(estimator, method):
+            raise unfit(
+                where,
+                f"({kind}) has no {method}, and it must be fitted on every split; give "
+                "an estimator with scikit-learn's protocol, several as a dict by name, "
+                "or what trains any other model to release_from_training",
+            )
+    if kind == "FrozenEstimator":
+        raise unfit(
+            where, "is frozen and cannot be fitted again; give the estimator inside it"
+        )
+    if hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
+        raise unfit(where, f"({kind}) is a regressor; give a classifier")
+    try:
+        clone(estimator)
+    except (TypeError, RuntimeError):
+        raise unfit(
+            where,
+            f"({kind}) cannot be cloned; let its __init__ keep every argument "
+            "unchanged under its own name, as scikit-learn asks",
+        ) from None
+
+
+def _kind(estimator: Any) -> str:
+    return getattr(estimator, "__name__", type(estimator).__name__)
+
+
+def unfit(where: str, reason: str) -> InputError:
+    """What is wrong with an estimator."""
+    return InputError(f"{where} {reason}.", field="estimator")
+
+
+def budget_of(value: Any) -> float:
+    """A budget that a user gives: infinite for None, NaN for a function of models."""
+    if callable(value):
+        return math.nan  # known of every model once it is trained
+    with suppress(TypeError, ValueError):
+        budget = math.inf if value is None else float(value)
+        if budget > 0:
+            return budget
+    raise InputError(
+        f"epsilon must be one number above 0, not {as_code(value)}; None means without "
+        "privacy.",
+        field="epsilon",
     )
 
 
+def rounded_up(number: float, digits: int) -> float:
+    """The number with so many significant digits, never less than it was.
+
+    >>> rounded_up(0.56, 2), rounded_up(1.961, 2), rounded_up(12.01, 2)
+    (0.56, 2.0, 13.0)
+    """
+    upwards = Context(prec=digits, rounding=ROUND_CEILING)
+    return float(upwards.create_decimal(str(number)))
+
+
+def described(candidates: Sequence[Candidate]) -> dict[str, Any]:
+    """For ``training.config``: by setting its classes, and parameters that are numbers.
+
+    Texts may name a category of the data, so they are left out.
+    """
+    described = {}
+    for candidate in candidates:
+        estimator, *inside = _parts(candidate.estimator)
+        kind = f"{type(estimator).__module__}.{type(estimator).__qualname__}"
+        steps = dict.fromkeys(
+            type(part).__name__ for part in inside if not isinstance(part, type)
+        )
+        if steps:
+            kind += f" ({', '.join(steps)})"
+        parameters = estimator.get_params(deep=True)
+        numbers = {
+            parameter: value
+            for parameter, value in sorted(parameters.items())
+            if isinstance(value, bool | int | float) and math.isfinite(value)
+        }
+        described[candidate.name] = {"class": kind, **numbers}
+    return described
+
+
+def versions(candidates: Sequence[Candidate]) -> dict[str, str]:
+    """Versions of Python, pcer and the packages that the estimators come from."""
+    packages = {"numpy", "sklearn"}
+    for candidate in candidates:
+        for part in _parts(candidate.estimator):
+            packages.add(type(part).__module__.partition(".")[0])
+    found = {"python": platform.python_version(), "pcer": __version__}
+    for name in sorted(packages):
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if isinstance(version, str):
+            found[name] = version
+    return found
+
+
+def _parts(estimator: Any) -> list[Any]:
+    """An estimator and those inside it."""
+    inside = estimator.get_params(deep=True).values()
+    return [estimator, *(part for part in inside if hasattr(part, "get_params"))]
+
+
+def trainers_of(train: Train | Mapping[str, Train], epsilon: Any, version: Any) -> Any:
+    """A training function as an estimator, or several by name."""
+    if not isinstance(train, Mapping):
+        return _Trainer(train, epsilon, version)
+    if not isinstance(epsilon, Mapping):
+        epsilon = dict.fromkeys(train, epsilon)
+    return {
+        name: _Trainer(function, epsilon.get(name), version)
+        for name, function in train.items()
+    }
+
+
 class _Trainer:
-    """A training function with scikit-learn's protocol; see ``Candidate``."""
+    """A training function with scikit-learn's protocol."""
 
     predict = predict_proba = None  # those of what it returns
     random_state: Any = None
-    spent = math.nan
+    spent = math.nan  # the epsilon of the model, where a function tells it
 
     def __init__(self, train: Train, epsilon: Any, version: Any) -> None:
         if not _is_training_function(train):
@@ -146,7 +268,11 @@ class _Trainer:
                 "predict_proba, or a function of records to probabilities"
             )
         if callable(self.epsilon):
-            self.spent = _spent(self.epsilon(model))
+            stated = self.epsilon(model)
+            spent = math.inf if stated is None else float(stated)
+            self.spent = rounded_up(spent, EPSILON_DIGITS)
+            if not self.spent > 0:
+                raise InputError(f"epsilon gave {stated!r}, which must be above 0")
         return model if has_method else SimpleNamespace(predict_proba=model)
 
 
@@ -162,9 +288,44 @@ def _is_training_function(train: Any) -> bool:
     return True
 
 
-def _spent(epsilon: Any) -> float:
-    """What one model says that it spent, rounded up to as many digits as are kept."""
-    spent = rounded_up(math.inf if epsilon is None else float(epsilon), EPSILON_DIGITS)
-    if not spent > 0:
-        raise InputError(f"epsilon gave {epsilon!r}, which must be above 0")
-    return spent
+@contextmanager
+def folder_first(folder: Path) -> Iterator[None]:
+    """Import from a folder before all others, as ``python -m`` does with its own."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def object_named(name: str, *, folder: Path, example: str) -> Any:
+    """The callable that ``package.module:Name`` names, installed or in the folder.
+
+    >>> object_named("math:sqrt", folder=Path(), example="a:b")(9.0)
+    3.0
+    """
+    module, _, attribute = name.partition(":")
+    if not module or not attribute:
+        raise InputError(
+            f"the name must be package.module:Name, such as {example}, not {name!r}."
+        )
+    importlib.invalidate_caches()  # the folder may have changed just now
+    try:
+        with folder_first(folder):
+            named = getattr(importlib.import_module(module), attribute, None)
+    except (Exception, SystemExit) as error:  # user code may fail in any way
+        fault = clipped(f"{type(error).__name__}: {error}", 200)
+        raise InputError(
+            f"{module} cannot be imported ({fault}); install it, or go to its folder, "
+            "and check that it can be imported in Python."
+        ) from error
+    if named is None:
+        raise InputError(
+            f"{module} has no {attribute}; check the name after the colon."
+        )
+    if not callable(named):
+        raise InputError(
+            f"{name} is {type(named).__name__} and cannot be called; name a class or a "
+            "function."
+        )
+    return named

@@ -271,3 +271,24 @@ def _positive_is_not_known(where: str, what: str, fix: str) -> InputError:
     if where != "y":  # where there may be scores
         sentence += "; probabilities go into y_score"
     return InputError(f"{sentence}.", field="positive_label")
+
+
+def is_named(column: Coded, name: str) -> BoolArray:
+    """(record,) whether a column holds that value."""
+    return np.array([text == name for text in column.names], dtype=bool)[column.codes]
+
+
+def require_one_length(**columns: Any) -> None:
+    """Raise InputError unless all columns have as many records; None is no column."""
+    lengths = {
+        name: column.shape[0] if hasattr(column, "shape") else len(column)
+        for name, column in columns.items()
+        if column is not None
+    }
+    first, *_ = lengths.values()
+    for name, length in lengths.items():
+        if length != first:
+            listed = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
+            raise InputError(
+                f"Columns must have one length, but they have: {listed}.", field=name
+            )

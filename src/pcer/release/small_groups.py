@@ -19,7 +19,14 @@ import numpy as np
 
 from pcer.errors import InputError, normalised
 from pcer.metrics import BoolArray, FloatArray, IntArray
-from pcer.release.columns import Coded, cross, text_of
+from pcer.release.columns import (
+    CROSSING,
+    Coded,
+    column_of,
+    cross,
+    named_columns,
+    text_of,
+)
 from pcer.release.disclosure import Disclosure
 from pcer.release.file import Release, read_release
 from pcer.release.records import require_phrases
@@ -58,6 +65,15 @@ def attribute_of(
     position = {group: index for index, group in enumerate(groups)}
     codes = [*(position.get(value, NOBODY) for value in crossed.names), NOBODY]
     return Attribute(name, groups, np.array(codes, dtype=np.int64)[crossed.codes])
+
+
+def named_attribute(
+    features: Any, name: str | None, wanted: Sequence[Any] | None
+) -> Attribute:
+    """The attribute of a user's columns: of one, or of several crossed."""
+    columns = named_columns(features, name)
+    coded = [column_of(values, column) for column, values in columns.items()]
+    return attribute_of(name or CROSSING.join(columns), coded, wanted)
 
 
 def renamed(

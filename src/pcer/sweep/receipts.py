@@ -1,13 +1,11 @@
 """How much privacy did the training spend, of each group and of each person?
 
-``group_bounds`` makes the rows of a release (``pcer.sweep.releases``);
-``sweep_receipts`` and ``write_receipts`` make the folder ``NAME.receipts`` beside the
-releases (``pcer.sweep.run``), which ``person_receipts`` reads (``pcer receipt``).
-
-Both hold two numbers (``pcer.train.receipts``): the receipt, which is a bound, and the
-realised epsilon, which papers print and which is no bound. Those in a release are exact
-statistics of training records, outside the training epsilon. ``NAME.receipts`` is about
-persons: only its owner can read it, and nothing in it is for publication.
+``group_bounds`` makes rows of a release (``releases``); ``sweep_receipts`` and
+``write_receipts`` the folder ``NAME.receipts`` beside it (``run``), which
+``person_receipts`` reads (``pcer receipt``). Both hold the receipt, which is a bound,
+and the realised epsilon, which papers print and which is no bound. Those in a release
+are exact statistics of training records, outside the training epsilon; the folder is
+about persons: only its owner can read it, and nothing in it is for publication.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from pcer.files import (
     require_format,
     write_files,
 )
-from pcer.metrics import NO_DP, BoolArray, FloatArray, IntArray
+from pcer.metrics import NO_DP, BoolArray, FloatArray
 from pcer.release.records import Bound
 from pcer.release.small_groups import Attribute
 from pcer.store.blocks import file_digest, is_sealed, make_private, save_array, sealed
@@ -103,16 +101,11 @@ class PrivateModels(NamedTuple):
     name: str | None  # of the configuration, where there are several
     config: TrainConfig
     budget: Budget
+    terms: Terms  # promise and levels of every record
     n_train: int
-    shares: (
-        FloatArray | None
-    )  # clip bound and sample rate of each record; see the rules
+    # Clip bound and sample rate of each record; see the rules.
+    shares: FloatArray | None
     receipts: Float32Array | None  # (seed, record) as kept; None if not counted
-
-    @property
-    def terms(self) -> Terms:
-        """Promise and levels of every record."""
-        return terms_of(self.budget, self.n_train, self.config)
 
     def promises(self, accountant: str) -> FloatArray | None:
         """(record,) epsilons, where a rule promises groups different ones."""
@@ -141,7 +134,13 @@ def group_bounds(
     The promise to each group, where a rule promises groups different ones; and what
     each group spent, over its people and by label, where receipts were counted.
     """
-    parts = _parts(attribute, sweep.dataset.labels)
+    parts = []
+    for code, group in enumerate(attribute.groups):
+        is_in_group = attribute.codes == code
+        parts.append(Part(group, None, is_in_group))
+        for label in (0, 1):
+            has_label = sweep.dataset.labels == label
+            parts.append(Part(group, label, is_in_group & has_label))
     rows: list[Bound] = []
     for models in private_models(sweep, scores, model):
         rows += _promise_rows(models, parts)
@@ -163,22 +162,11 @@ def private_models(
         receipts = None
         if scores.receipts is not None:
             receipts = placed(scores.receipts[budget_index], scores.member)
-        yield PrivateModels(name, config, budget, n_train, shares, receipts)
-
-
-def _parts(attribute: Attribute, labels: IntArray) -> list[Part]:
-    """Each group as a whole, then its people of label 0 and of label 1."""
-    parts = []
-    for code, group in enumerate(attribute.groups):
-        is_in_group = attribute.codes == code
-        parts.append(Part(group, None, is_in_group))
-        for label in (0, 1):
-            parts.append(Part(group, label, is_in_group & (labels == label)))
-    return parts
+        terms = terms_of(budget, n_train, config)
+        yield PrivateModels(name, config, budget, terms, n_train, shares, receipts)
 
 
 def _promise_rows(models: PrivateModels, parts: Sequence[Part]) -> list[Bound]:
-    """The promise to everybody of a group; no rows where all have the same one."""
     accountant = str(models.config.accountant)
     promises = models.promises(accountant)
     if promises is None:
@@ -204,7 +192,6 @@ def _promise_rows(models: PrivateModels, parts: Sequence[Part]) -> list[Bound]:
 def _spent_rows(
     models: PrivateModels, receipts: Float32Array, parts: Sequence[Part]
 ) -> list[Bound]:
-    """What the people of each part spent: receipts, then realised epsilons."""
     terms = models.terms
     promises = models.promises(ACCOUNTANT)
     if promises is None:
@@ -243,8 +230,13 @@ def _statistics(values: FloatArray, terms: Terms, kind: str) -> dict[str, object
     for share, level in zip(QUANTILES, levels, strict=True):
         quantiles[f"{share:g}"] = float(level)
     allowed = None
-    if kind == "realised":
-        allowed = _mean_allowed_advantage(values, terms)
+    if kind == "realised":  # a mean over models, since an attack is on one of them
+        advantages = []
+        for model in mu_of(values, dp_delta=terms.dp_delta):
+            mu = model[~np.isnan(model)]
+            if len(mu):
+                advantages.append(allowed_advantage(mu))
+        allowed = float(np.mean(advantages))
     return {
         "accountant": ACCOUNTANT,
         "mean": float(known.mean()),
@@ -254,19 +246,6 @@ def _statistics(values: FloatArray, terms: Terms, kind: str) -> dict[str, object
         "allowed_advantage": allowed,
         "exact": True,
     }
-
-
-def _mean_allowed_advantage(realised: FloatArray, terms: Terms) -> float:
-    """The advantage that (seed, record) epsilons allow, a mean over models.
-
-    A mean over models, since an attack is on one of them.
-    """
-    advantages = []
-    for model in mu_of(realised, dp_delta=terms.dp_delta):
-        mu = model[~np.isnan(model)]
-        if len(mu):
-            advantages.append(allowed_advantage(mu))
-    return float(np.mean(advantages))
 
 
 def terms_of(budget: Budget, n_train: int, config: TrainConfig) -> Terms:
@@ -320,13 +299,22 @@ def sweep_receipts(
     for name, predictions in scores.items():
         for models in private_models(sweep, predictions, name):
             assert models.receipts is not None
-            settings.append(_receipt_setting(models))
             kept.append(models.receipts)
+            promises = models.promises(ACCOUNTANT)
+            setting = ReceiptSetting(
+                model=name,
+                epsilon=models.budget.epsilon,
+                epsilon_by_accountant=dict(models.budget.epsilon_by_accountant),
+                noise_multiplier=models.budget.noise_multiplier,
+                ladder=models.terms.ladder.tolist(),
+                promises=None if promises is None else promises.tolist(),
+            )
+            settings.append(setting)
     dataset = sweep.dataset
     clips = {own.config.clip_norm for own in sweep.configurations.values()}
     index = ReceiptIndex(
         dataset=dataset.name,
-        data_digest=dataset.published_digest(sweep.secret),
+        data_digest=sweep.data_digest,
         mode=str(sweep.config.receipts),  # type: ignore[arg-type]  # one of the three
         accountant=ACCOUNTANT,
         dp_delta=sweep.config.dp_delta,
@@ -339,18 +327,6 @@ def sweep_receipts(
     )
     shape = (len(kept), len(sweep.seeds), dataset.n_records)
     return index, np.array(kept, np.float32).reshape(shape)
-
-
-def _receipt_setting(models: PrivateModels) -> ReceiptSetting:
-    promises = models.promises(ACCOUNTANT)
-    return ReceiptSetting(
-        model=models.name,
-        epsilon=models.budget.epsilon,
-        epsilon_by_accountant=dict(models.budget.epsilon_by_accountant),
-        noise_multiplier=models.budget.noise_multiplier,
-        ladder=models.terms.ladder.tolist(),
-        promises=None if promises is None else promises.tolist(),
-    )
 
 
 def write_receipts(folder: Path, index: ReceiptIndex, kept: Float32Array) -> None:
@@ -389,7 +365,7 @@ def has_receipts(folder: Path, sweep: Sweep) -> bool:
     except InputError:
         return False
     if (
-        index.data_digest != sweep.dataset.published_digest(sweep.secret)
+        index.data_digest != sweep.data_digest
         or index.mode != str(sweep.config.receipts)
         or index.seeds != list(sweep.seeds)
     ):
@@ -402,11 +378,7 @@ def has_receipts(folder: Path, sweep: Sweep) -> bool:
 
 
 def find_receipts(folder: Path) -> Path:
-    """The receipts in a folder, or the folder itself.
-
-    Raises:
-        InputError: the folder holds no receipts, or those of several sweeps.
-    """
+    """The receipts in a folder, or the folder itself."""
     if (folder / INDEX).exists():
         return folder
     folders = sorted(path.parent for path in folder.glob(f"*.receipts/{INDEX}"))
@@ -435,22 +407,17 @@ def person_receipts(
         InputError: there is no such record, or there are no receipts.
     """
     index, kept = read_receipts(find_receipts(folder))
-    place = _place(index, record, folder)
-    rows = []
-    for setting, receipts in zip(index.settings, kept, strict=True):
-        rows.append(_setting_receipts(setting, np.array(receipts[:, place]), place))
-    return index, rows
-
-
-def _place(index: ReceiptIndex, record: str, folder: Path) -> int:
-    """The position of a record; InputError where there is none of that id."""
     record_ids = [str(record_id) for record_id in index.record_ids]
     if record not in record_ids:
         raise InputError(
             f"{folder} has no receipt of a record {record!r}; give the id that the "
             f"dataset {index.dataset!r} has for it."
         )
-    return record_ids.index(record)
+    place = record_ids.index(record)
+    rows = []
+    for setting, receipts in zip(index.settings, kept, strict=True):
+        rows.append(_setting_receipts(setting, np.array(receipts[:, place]), place))
+    return index, rows
 
 
 def _setting_receipts(

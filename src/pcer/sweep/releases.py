@@ -15,7 +15,7 @@ import numpy as np
 
 from pcer.attacks import SettingScores, count_models, with_costs
 from pcer.attacks.exposure_rows import PLACEBO
-from pcer.data.dataset import Split
+from pcer.attacks.placebo import TaskRunner
 from pcer.metrics import NO_DP
 from pcer.release import build
 from pcer.release.build import Counted, ReleaseFacts
@@ -52,70 +52,76 @@ Scores = Mapping[str | None, Predictions]  # by configuration; None for a single
 PrivateModel = tuple[float, TrainConfig]  # its noise multiplier and its settings
 
 
-def allowed_attributes(sweep: Sweep, splits: Mapping[int, Split]) -> Allowed:
+def allowed_attributes(sweep: Sweep) -> Allowed:
     """Groups that may be released, by attribute; known before anything is trained."""
     dataset = sweep.dataset
-    attributes = []
-    for name in sweep.attributes:
-        own = dataset.attribute(name)
-        attributes.append(Attribute(own.name, own.group_names, own.codes))
+    disclosure = _disclosure(sweep)
+    owned = [dataset.attribute(name) for name in sweep.attributes]
+    attributes = [Attribute(own.name, own.group_names, own.codes) for own in owned]
     everybody = np.arange(dataset.n_records)
     positive = dataset.labels == 1
     models = (
         Model(everybody, np.isin(everybody, split.test).astype(np.int64), positive)
-        for split in splits.values()
+        for split in sweep.splits.values()
     )
-    return allowed_groups(_disclosure(sweep), attributes, models)
+    return allowed_groups(disclosure, attributes, models)
 
 
-def build_releases(  # noqa: PLR0913 # front door of the room
+def build_releases(
     sweep: Sweep,
     scores: Scores,
-    splits: Mapping[int, Split],
     allowed: Allowed,
     notes: Sequence[str] = (),
     n_processes: int = 1,
     on_step: Callable[[str], None] = lambda doing: None,
 ) -> dict[str, Release]:
-    """One release per protected attribute.
+    """One release per protected attribute, in the groups that are allowed.
 
     Args:
         sweep: what was trained.
         scores: of all models, by configuration.
-        splits: by seed.
         allowed: the attributes, with the groups that may be released.
         notes: what readers must know besides the notes of the dataset.
         n_processes: how many attacks run at a time; the bytes are the same.
         on_step: called with the name of each step after the attacks.
     """
     facts = replace(_facts(sweep, scores, notes), not_written=allowed.not_written)
-    settings = _settings(sweep, scores, allowed.attributes)
-    models = [(seed, splits[seed].id) for seed in sweep.seeds]
-    counted = _counted(allowed.attributes, settings, models)
+    attributes = allowed.attributes
+    bounds = []
+    for attribute in attributes:
+        rows: list[Bound] = []
+        for name, predictions in scores.items():
+            rows += group_bounds(sweep, predictions, attribute, name)
+        bounds.append(rows)
     # Processes, since small arrays keep threads waiting for the lock.
     run = partial(run_tasks, n_processes=n_processes, in_order=True)
-    attacked = with_costs(counted, settings, facts, run=run, on_step=on_step)
+    attacked = _attacked(sweep, scores, attributes, facts, run, on_step)
     releases = {}
-    for counts, attribute in zip(attacked, allowed.attributes, strict=True):
-        whole = _with_privacy(sweep, scores, counts, attribute)
+    for counts, spent in zip(attacked, bounds, strict=True):
+        whole = _with_privacy(sweep, scores, counts, spent)
         release = build.build_release(facts, whole, file=facts.dataset)
         releases[counts.attribute] = release
     return releases
 
 
-def _counted(
+def _attacked(
+    sweep: Sweep,
+    scores: Scores,
     attributes: Sequence[Attribute],
-    settings: Sequence[Sequence[SettingScores]],
-    models: Sequence[tuple[int, str]],
+    facts: ReleaseFacts,
+    run: TaskRunner,
+    on_step: Callable[[str], None],
 ) -> list[Counted]:
-    """Counts of all models, which have these seeds and splits, by attribute."""
+    """Counts and exposures of all models, by attribute."""
+    settings = _settings(sweep, scores, attributes)
+    models = [(seed, sweep.splits[seed].id) for seed in sweep.seeds]
     counted = []
     for attribute, *views in zip(attributes, *settings, strict=True):
         counts = count_models(attribute, views, models)
         # Its own notes are replaced: the dataset's count records without a group.
-        notes = [attribute.note] if attribute.note else []
-        counted.append(replace(counts, notes=notes))
-    return counted
+        own_notes = [attribute.note] if attribute.note else []
+        counted.append(replace(counts, notes=own_notes))
+    return with_costs(counted, settings, facts, run=run, on_step=on_step)
 
 
 def _settings(
@@ -142,13 +148,11 @@ def _settings(
 
 
 def _with_privacy(
-    sweep: Sweep, scores: Scores, counts: Counted, attribute: Attribute
+    sweep: Sweep, scores: Scores, counts: Counted, bounds: Sequence[Bound]
 ) -> Counted:
     """The counts of one attribute, with the privacy that its groups and runs spent."""
-    bounds: list[Bound] = []
     budget_of_run: list[Budget] = []
-    for name, predictions in scores.items():
-        bounds += group_bounds(sweep, predictions, attribute, name)
+    for predictions in scores.values():
         for budget in predictions.budgets:
             budget_of_run += [budget] * len(sweep.seeds)
     runs = [
@@ -177,11 +181,14 @@ def _with_privacy(
 def _facts(sweep: Sweep, scores: Scores, notes: Sequence[str]) -> ReleaseFacts:
     """Facts beside the counts, which are the same for every attribute."""
     dataset = sweep.dataset
-    private = _private_models(sweep, scores)
+    private: list[PrivateModel] = []  # of one seed
+    for name, predictions in scores.items():
+        config = sweep.configurations[name].config
+        for budget in predictions.budgets:
+            if budget.epsilon != NO_DP:
+                private.append((budget.noise_multiplier, config))
     mechanisms = dict.fromkeys(config.rule.partition(":")[0] for _, config in private)
     meaning = [ADJACENCY_NOTES[sweep.config.adjacency]] if private else []
-    first, *_ = scores.values()
-    n_train = int(first.member[0].sum())
     return ReleaseFacts(
         dataset=dataset.name,
         outcome=dataset.outcome,
@@ -194,29 +201,17 @@ def _facts(sweep: Sweep, scores: Scores, notes: Sequence[str]) -> ReleaseFacts:
         unit_of_privacy="record",
         mechanism=" and ".join(mechanisms) or "sgd",
         config=sweep.release_config,
-        joint_privacy=_joint_privacy(sweep, private, n_train),
+        joint_privacy=_joint_privacy(sweep, private),
         dp_delta=sweep.config.dp_delta,
-        data_digest=dataset.published_digest(sweep.secret),
+        data_digest=sweep.data_digest,
         source=build.source_state(),
         notes=(*dataset.notes, *notes, *meaning),
     )
 
 
-def _private_models(sweep: Sweep, scores: Scores) -> list[PrivateModel]:
-    """One for each private budget of each configuration."""
-    models = []
-    for name, predictions in scores.items():
-        config = sweep.configurations[name].config
-        for budget in predictions.budgets:
-            if budget.epsilon != NO_DP:
-                models.append((budget.noise_multiplier, config))
-    return models
-
-
-def _joint_privacy(
-    sweep: Sweep, private: Sequence[PrivateModel], n_train: int
-) -> dict[str, Any]:
+def _joint_privacy(sweep: Sweep, private: Sequence[PrivateModel]) -> dict[str, Any]:
     """Epsilon of releasing every model, for a record that is in all training sets."""
+    n_train = sweep.splits[sweep.seeds[0]].train.size
     of_every_seed = [*private] * len(sweep.seeds)
     trainings = {}  # by model, for whoever adds up the cost
     for name, configuration in sweep.configurations.items():

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcer.data.dataset import GroupedDataset, Split, column_widths, split
+from pcer.data.dataset import GroupedDataset
 from pcer.errors import InputError
 from pcer.files import canonical_json, read_json, write_files
 from pcer.release.file import Release, read_release
@@ -34,7 +34,7 @@ from pcer.store.blocks import (
 )
 from pcer.sweep.receipts import has_receipts, sweep_receipts, write_receipts
 from pcer.sweep.releases import allowed_attributes, build_releases
-from pcer.sweep.sweep import NOT_GIVEN, Sweep
+from pcer.sweep.sweep import NOT_GIVEN, Sweep, column_widths
 from pcer.train import Budget, EngineFlags, Predictions, TrainingData, fleet
 from pcer.train.devices import installed_versions
 from pcer.train.fleet import (
@@ -53,9 +53,11 @@ MEMBERS = "membership.npy"
 class Training(NamedTuple):
     """What a sweep trains, whether it is begun or resumed."""
 
-    splits: Mapping[int, Split]  # by seed
     data: TrainingData
     budgets: Mapping[str | None, Sequence[Budget]]  # with noise, by configuration
+    models: Mapping[Key, Model]  # one configuration after another
+    versions: Mapping[str, str]  # of the packages that would train now
+    settings: blocks.Settings  # that every model depends on
 
 
 class Resumed(NamedTuple):
@@ -109,7 +111,7 @@ def run_sweep(  # noqa: PLR0913 # a front door
         _existing_releases(sweep, folder)  # none may be lost
         if not sweep.dataset.public:
             require_no_others(paths.values(), sweep.dataset.name)
-        allowed = allowed_attributes(sweep, training.splits)
+        allowed = allowed_attributes(sweep)
         resumed = _resume(sweep, work, training)
         not_written = allowed.not_written.values()
         for note in (*not_written, *resumed.made_again, *resumed.versions):
@@ -117,10 +119,10 @@ def run_sweep(  # noqa: PLR0913 # a front door
 
         on_progress(sweep.n_models - len(resumed.missing), sweep.n_models)
         if resumed.missing:
-            _train(sweep, work, training.data, resumed.missing, flags, on_progress)
+            _train(sweep, work, training, resumed.missing, flags, on_progress)
 
         scores = _scores(sweep, work, training)
-        if sweep.keeps_receipts:
+        if sweep.keep_people and sweep.has_receipts:
             write_receipts(
                 _beside(folder, sweep.dataset, "receipts"),
                 *sweep_receipts(sweep, scores),
@@ -128,7 +130,6 @@ def run_sweep(  # noqa: PLR0913 # a front door
         releases = build_releases(
             sweep,
             scores,
-            training.splits,
             allowed,
             resumed.versions,
             flags.n_attackers,
@@ -161,7 +162,8 @@ def is_finished(sweep: Sweep, folder: Path) -> bool:
     if accounted_for != {*sweep.attributes}:
         return False
     receipts = _beside(folder, sweep.dataset, "receipts")
-    return not sweep.keeps_receipts or has_receipts(receipts, sweep)
+    keeps_receipts = sweep.keep_people and sweep.has_receipts
+    return not keeps_receipts or has_receipts(receipts, sweep)
 
 
 def begun_with(
@@ -190,7 +192,11 @@ def version_note(
         trained: versions by package, of every model.
         now: those of the process that writes the release.
     """
-    n_models = Counter(_difference(versions, now) for versions in trained)
+    n_models = Counter[str]()
+    for versions in trained:
+        different = [name for name in sorted(now) if versions.get(name) != now[name]]
+        named = [f"{name} {versions.get(name, '(not noted)')}" for name in different]
+        n_models[" and ".join(named)] += 1
     del n_models[""]
     if not n_models:
         return []
@@ -202,25 +208,14 @@ def version_note(
     ]
 
 
-def _difference(versions: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Packages whose version is another one today, in words; empty for none."""
-    parts = []
-    for name in sorted(now):
-        if versions.get(name) != now[name]:
-            parts.append(f"{name} {versions.get(name, '(not noted)')}")
-    return " and ".join(parts)
-
-
 def _training(sweep: Sweep) -> Training:
-    """Splits, data and noise; what cannot be trained is refused before any writing."""
-    dataset = sweep.dataset
-    splits = {}
-    for seed in sweep.seeds:
-        splits[seed] = split(dataset, seed=seed, secret=sweep.secret)
+    """Data, noise and models; what cannot be trained is refused before any writing."""
+    rows = {seed: part.train for seed, part in sweep.splits.items()}
+    settings = sweep.settings
     data = TrainingData.of(
-        dataset.features,
-        dataset.labels,
-        {seed: part.train for seed, part in splits.items()},
+        sweep.dataset.features,
+        sweep.dataset.labels,
+        rows,
         allow_missing=True,
         groups=sweep.groups,
     )
@@ -229,7 +224,16 @@ def _training(sweep: Sweep) -> Training:
         budgets[name] = fleet.calibrated(
             sorted(epsilons), data, config, module=sweep.module
         )
-    return Training(splits, data, budgets)
+    versions = installed_versions()
+    models = {}
+    for name, (config, _) in sweep.configurations.items():
+        digests = {}
+        if sweep.secret:
+            module = settings["module_digest"] or ""
+            digests = fleet.stream_digests(data, config, module=module)
+        for model in plan_models(budgets[name], sweep.seeds, digests, name):
+            models[_key(model)] = model
+    return Training(data, budgets, models, versions, settings)
 
 
 def _existing_releases(sweep: Sweep, folder: Path) -> dict[str, Release]:
@@ -266,7 +270,7 @@ def _require_same_sweep(sweep: Sweep, release: Release, path: Path) -> None:
         **sweep.release_config,
         "people": dataset.people,
         "positive_means": dataset.positive_means,
-        "data_digest": dataset.published_digest(sweep.secret),
+        "data_digest": sweep.data_digest,
     }
     require_same_settings(before, now, added=sweep.added_settings, where=path)
 
@@ -289,45 +293,35 @@ def _require_no_more_models(sweep: Sweep, release: Release, path: Path) -> None:
 
 def _resume(sweep: Sweep, work: Path, training: Training) -> Resumed:
     """Begin or resume in the folder of scores: only sound blocks of this sweep stay."""
-    data = training.data
     made_again = blocks.resume_folder(
         work,
-        sweep.settings,
+        training.settings,
         added=sweep.added_settings,
-        n_columns=data.n_records,
-        n_second=data.n_train if sweep.has_receipts else None,
+        n_columns=sweep.dataset.n_records,
+        n_second=training.data.n_train if sweep.has_receipts else None,
     )
     made_with: dict[Key, Mapping[str, str]] = {}  # versions by model
     for block in finished_blocks(work):
         made_with |= dict.fromkeys(block.keys, block.made_with)
-    models = _planned(sweep, training)
-    missing = [model for model in models if _key(model) not in made_with]
-    now = installed_versions()
-    trained_by = [made_with.get(_key(model), now) for model in models]
-    return Resumed(missing, made_again, version_note(trained_by, now))
-
-
-def _planned(sweep: Sweep, training: Training) -> list[Model]:
-    """All models of a sweep, one configuration after another."""
-    module = sweep.trained_by.get("module_digest", "")
-    models: list[Model] = []
-    for name, (config, _) in sweep.configurations.items():
-        digests = {}
-        if sweep.secret:
-            digests = fleet.stream_digests(training.data, config, module=module)
-        models += plan_models(training.budgets[name], sweep.seeds, digests, name)
-    return models
+    missing = []
+    trained_by = []
+    for key, model in training.models.items():
+        if key not in made_with:
+            missing.append(model)
+        trained_by.append(made_with.get(key, training.versions))
+    return Resumed(missing, made_again, version_note(trained_by, training.versions))
 
 
 def _train(
     sweep: Sweep,
     work: Path,
-    data: TrainingData,
+    training: Training,
     missing: Sequence[Model],
     flags: EngineFlags,
     on_progress: Callable[[int, int], None],
 ) -> None:
     """Train the models that are missing, and keep every block that is finished."""
+    settings = blocks.settings_digest(training.settings, added=sweep.added_settings)
     prepare(flags)
     # Modules do not step together.
     size = 1 if sweep.module is not None else flags.models_per_block(sweep.n_models)
@@ -335,7 +329,7 @@ def _train(
     for _, models in itertools.groupby(missing, key=lambda model: model.name):
         planned += cut_blocks([*models], block_size=size)
     trained = run_blocks(
-        data,
+        training.data,
         planned,
         config=[sweep.configurations[block[0].name].config for block in planned],
         flags=flags,
@@ -349,8 +343,8 @@ def _train(
                 work,
                 [_key(model) for model in result.models],
                 result.logits,
-                made_with=installed_versions(),
-                settings=sweep.settings_digest,
+                made_with=training.versions,
+                settings=settings,
                 second=result.receipts,
             )
             n_done += len(result.models)
@@ -361,15 +355,14 @@ def _scores(
     sweep: Sweep, work: Path, training: Training
 ) -> dict[str | None, Predictions]:
     """Scores of all models from the finished blocks, by configuration."""
-    data = training.data
     scores = {}
     for name, budgets in training.budgets.items():
-        models = plan_models(budgets, data.seeds, name=name)
+        own = {key: one for key, one in training.models.items() if one.name == name}
         predictions = gather_predictions(
-            _results(work, models, data, has_receipts=sweep.has_receipts),
+            _results(work, own, training.data, has_receipts=sweep.has_receipts),
             budgets=budgets,
-            seeds=data.seeds,
-            member=data.member,
+            seeds=sweep.seeds,
+            member=training.data.member,
         )
         if not np.isfinite(predictions.logits).all():
             raise InputError(
@@ -380,10 +373,9 @@ def _scores(
 
 
 def _results(
-    work: Path, models: Sequence[Model], data: TrainingData, *, has_receipts: bool
+    work: Path, wanted: Mapping[Key, Model], data: TrainingData, *, has_receipts: bool
 ) -> Iterator[BlockResult]:
     """Results of these models, from blocks that may hold others too."""
-    wanted = {_key(model): model for model in models}
     for block in finished_blocks(work):
         rows = [row for row, key in enumerate(block.keys) if key in wanted]
         if not rows:
@@ -400,10 +392,16 @@ def _write_index(sweep: Sweep, work: Path, training: Training) -> None:
     """Write the index of kept scores: the model of every row, record ids, digests."""
     kept = []
     for block in finished_blocks(work):
+        models = []
+        for setting, seed in block.keys:
+            name, _, budget = setting.rpartition(", ")
+            epsilon = None if budget == "inf" else float.fromhex(budget)
+            of_name = {"model": name} if name else {}
+            models.append({**of_name, "epsilon": epsilon, "seed": seed})
         entry = {
             "scores": block.array.name,
             "sha256": block.array_digest,
-            "models": [_model_of_key(key) for key in block.keys],
+            "models": models,
         }
         kept.append(entry)
     members_digest = blocks.save_array(work / MEMBERS, training.data.member)
@@ -414,7 +412,7 @@ def _write_index(sweep: Sweep, work: Path, training: Training) -> None:
         "membership": MEMBERS,
         "membership_sha256": members_digest,
         "seeds": list(sweep.seeds),
-        "splits": [training.splits[seed].id for seed in sweep.seeds],
+        "splits": [sweep.splits[seed].id for seed in sweep.seeds],
         "record_ids": sweep.dataset.record_ids.tolist(),
     }
     write_files({work / INDEX: canonical_json(blocks.sealed(index))}, private=True)
@@ -424,15 +422,6 @@ def _key(model: Model) -> Key:
     """The name of a model's row in a block; it ends with the budget."""
     budget = float(model.epsilon).hex()
     return budget if model.name is None else f"{model.name}, {budget}", model.seed
-
-
-def _model_of_key(key: Key) -> dict[str, Any]:
-    """A model of the index, from the name of its row."""
-    setting, seed = key
-    name, _, budget = setting.rpartition(", ")
-    epsilon = None if budget == "inf" else float.fromhex(budget)
-    model: dict[str, Any] = {"model": name} if name else {}
-    return {**model, "epsilon": epsilon, "seed": seed}
 
 
 def _paths(

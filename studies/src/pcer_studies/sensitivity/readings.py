@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from pcer.data import GroupedDataset, adult, standardise
-from pcer.data.fetch import DataFile, locate
+from pcer.data.benchmarks import locate
 from pcer.data.readers import Columns
-from pcer.data.task import Category, Encoded, FeatureRule, Number, build
+from pcer.data.task import Category, DataFile, Encoded, FeatureRule, Number, build
 from pcer.errors import InputError
 
 WHOLE = (
