@@ -11,8 +11,7 @@ from pcer.train import TrainConfig, train_seeds
 from pcer.train import engine as fleets
 from pcer.train.fleet import Model
 from pcer.train.rules import N_BINS, RULES, DpSgd, Refresh, rule_named
-from pcer.train.schedule import thin_rows
-from pcer.train.streams import Purpose, initial_weights, stream
+from pcer.train.streams import Purpose, initial_weights, stream, thin_rows
 from pcer.train.watch import KEPT_REFRESHES, StepBook
 from tests import reference_train as slow
 from tests import train_cases as cases

@@ -37,7 +37,6 @@ from pcer.sweep.receipts import has_receipts, sweep_receipts, write_receipts
 from pcer.sweep.releases import allowed_attributes, build_releases
 from pcer.sweep.sweep import NOT_GIVEN, Sweep
 from pcer.train import Budget, EngineFlags, Predictions, TrainingData, fleet
-from pcer.train.devices import installed_versions
 from pcer.train.fleet import (
     BlockResult,
     Model,
@@ -45,7 +44,7 @@ from pcer.train.fleet import (
     gather_predictions,
     plan_models,
 )
-from pcer.train.run import prepare, require_engine, run_blocks
+from pcer.train.run import installed_versions, prepare, require_engine, run_blocks
 
 INDEX = "index.json"
 MEMBERS = "membership.npy"
@@ -256,6 +255,7 @@ def _require_same_sweep(sweep: Sweep, release: Release, path: Path) -> None:
     if isinstance(features, list):  # version 1 named every feature
         config["columns"] = column_widths(map(str, features))
     before = {
+        **NOT_GIVEN,
         "data_digest": release.provenance.data_digest,
         "people": release.subject.people,
         "positive_means": release.subject.positive_means,
@@ -269,7 +269,7 @@ def _require_same_sweep(sweep: Sweep, release: Release, path: Path) -> None:
         "positive_means": dataset.positive_means,
         "data_digest": dataset.published_digest(sweep.secret),
     }
-    require_same_settings(before, now, added=sweep.added_settings, where=path)
+    require_same_settings(before, now, where=path)
 
 
 def _require_no_more_models(sweep: Sweep, release: Release, path: Path) -> None:
@@ -294,7 +294,6 @@ def _resume(sweep: Sweep, work: Path, training: Training) -> Resumed:
     made_again = blocks.resume_folder(
         work,
         sweep.settings,
-        added=sweep.added_settings,
         n_columns=data.n_records,
         n_second=data.n_train if sweep.has_receipts else None,
     )

@@ -16,11 +16,10 @@ import numpy as np
 from pcer.data.dataset import GroupedDataset, column_widths
 from pcer.errors import InputError
 from pcer.release.disclosure import Disclosure
-from pcer.store.blocks import settings_digest
+from pcer.store.blocks import record_digest
 from pcer.store.secret import secret_name
 from pcer.sweep.grid import Configuration, Grid, configurations, stated
 from pcer.train import NamedModule, ReceiptMode, TrainConfig
-from pcer.train.config import ADDED_SETTINGS
 from pcer.train.opacus import require_private
 from pcer.train.rules import Names
 from pcer.train.streams import KEYED_STREAMS
@@ -144,19 +143,9 @@ class Sweep:
         }
 
     @property
-    def added_settings(self) -> dict[str, Any]:
-        """Values that describe folders and releases from before a setting was added."""
-        return {
-            **NOT_GIVEN,
-            **ADDED_SETTINGS,
-            "split_from_secret": False,
-            "streams": "pcer/1",
-        }
-
-    @property
     def settings_digest(self) -> str:
         """Digest of the settings, which every block of the sweep carries."""
-        return settings_digest(self.settings, added=self.added_settings)
+        return record_digest(self.settings)
 
     @property
     def release_config(self) -> dict[str, Any]:

@@ -1,13 +1,10 @@
 """What does a rule decide while a block trains, and what did each record spend?
 
-The engine makes a ``Watch`` for each block; devices ask it which norms are due, refresh
-it with them, and read the clip bounds of a step's records. Rules are in ``rules``, and
-receipts are folded from the counts of ``StepBook``.
-
 Every so many steps a device computes the norms of all training records, rounded up to
 bins; the rule then decides on new bounds, a filter on who is left out, and the book
-counts. Everything is torch on the block's device, and what a step reads is overwritten
-in place, so that a captured step sees it.
+counts. What a step reads is overwritten in place, so that a captured step sees it. The
+engine makes a ``Watch`` for each block; devices ask it which norms are ``due``,
+``refresh`` it with them, and read the ``limits`` of a step. Rules are in ``rules``.
 """
 
 from __future__ import annotations
@@ -51,10 +48,7 @@ class StepBook:
         self.sums: Tensor | None = None
 
     def add(self, bins: Tensor, n_joined: Tensor | int, n_steps: int) -> None:
-        """Book the next steps in bins (private model, training record).
-
-        Steps that a record did not join are booked in bin 0.
-        """
+        """Book steps in bins (private model, training record), those missed in 0."""
         self.uncounted.append(Refreshed(bins.clone(), n_joined, n_steps))
         if len(self.uncounted) > KEPT_REFRESHES:
             if self.sums is None:
@@ -106,11 +100,7 @@ class PersonFilter:
         self.is_open = torch.ones_like(self.spent, dtype=torch.bool)
 
     def admit(self, bins: Tensor, n_steps: int) -> Tensor:
-        """How many of the next steps each record joins, its bin unchanged.
-
-        As with a check before each step: a record joins while it can afford the next
-        step, and is out for good once it cannot. Its steps are booked.
-        """
+        """How many of the next steps each record joins, and book them."""
         cost = self.costs.gather(1, bins.long())
         affordable = (self.budget - self.spent) / cost
         affordable = affordable.nan_to_num_(nan=n_steps, posinf=n_steps)
@@ -135,10 +125,10 @@ class Round:
 
 
 def due_steps(n_steps: int, every: int, *, before: bool) -> dict[int, int]:
-    """Before which steps norms are computed, and how many steps each stands for.
+    """Before which steps norms are computed, and for how many (``every`` at most).
 
-    They are at most ``every``. Norms are computed ``before`` the steps that they stand
-    for, or else in their middle, and more often at first, where models learn fast.
+    Either ``before`` the steps that they stand for, or in their middle, and then more
+    often at first, where models learn fast.
 
     >>> due_steps(10, 4, before=True), due_steps(10, 4, before=False)
     ({0: 4, 4: 4, 8: 2}, {0: 1, 1: 1, 3: 2, 6: 4, 9: 2})
@@ -176,14 +166,7 @@ def _rounds(
 
 
 class Watch:
-    """What a rule needs and decides while a block trains; private models come first.
-
-    Attributes:
-        bounds: (model, record + 1) the clip bound of each record of a model's split; a
-            padded record has the last column. None where all have the model's bound.
-        until: (model, record + 1) int32, the step from which a record joins no more.
-            None without a filter.
-    """
+    """What a rule needs and decides while a block trains; private models come first."""
 
     def __init__(  # noqa: PLR0913 # what a fleet's tables are
         self,
@@ -209,10 +192,12 @@ class Watch:
         self.n_steps = config.sampling(n_train).n_steps
         self.has_book = config.receipts is not ReceiptMode.NONE
         self.settled = None if shares is None else shares * self.largest_clip
+        # (model, record + 1) of each record of a model's split, the last for padding;
+        # None where all have the model's bound.
         self.bounds = self._first_bounds(shares)
         self.terms = _terms(config, private, n_train)
         self.filter = self._filter(config, private)
-        self.until = None
+        self.until = None  # (model, record + 1), the first step that a record misses
         if self.filter is not None:
             shape = (len(clip), n_records + 1)
             self.until = torch.full(
@@ -225,10 +210,7 @@ class Watch:
         return [each for each in self.rounds if step in each.n_steps_at]
 
     def refresh(self, due: Round, step: int, bins: Tensor) -> None:
-        """Book the steps that norms (model, training record) stand for.
-
-        The rule may decide on new bounds by them.
-        """
+        """Book the steps that norms (model, training record) stand for."""
         n_steps = due.n_steps_at[step]
         if self.bounds is not None:
             clips = self._clips(due, step, bins)
@@ -245,10 +227,7 @@ class Watch:
             self._write(self.until, n_joined + step)
 
     def limits(self, rows: Tensor, step: Tensor | int) -> Tensor:
-        """The clip bounds of a step's batches, from rows (model, column) of the table.
-
-        They are (model, column, 1), or (model, 1, 1) where all records have one.
-        """
+        """Clip bounds of a step's batches, (model, column or 1, 1)."""
         if self.bounds is None:
             return self.clip
         records = (rows - self.firsts[:, None]).clamp_(max=self.n_records).long()
@@ -259,7 +238,7 @@ class Watch:
         return limits[..., None]
 
     def _first_bounds(self, shares: Tensor | None) -> Tensor | None:
-        """Bounds before the first step; None where they never differ within a model."""
+        """None where bounds never differ within a model."""
         is_shared = shares is not None and bool((shares < 1).any())
         if not self.rule.adapts and not is_shared:
             return None
@@ -271,7 +250,6 @@ class Watch:
     def _filter(
         self, config: TrainConfig, private: Sequence[Model]
     ) -> PersonFilter | None:
-        """What leaves people out who have spent their budget, if they have one."""
         budget = config.budget_per_person
         if budget is None:
             return None
@@ -281,7 +259,6 @@ class Watch:
         return PersonFilter(allowances, self.records.shape[1], self.clip.device)
 
     def _clips(self, due: Round, step: int, bins: Tensor) -> Tensor:
-        """The clip bounds (model, training record) from a step on."""
         if self.settled is not None:
             return self.settled[due.models]
         return self.rule.refresh(Refresh(step, bins, self.records, self.largest_clip))
@@ -299,7 +276,6 @@ class Watch:
 def _terms(
     config: TrainConfig, private: Sequence[Model], n_train: int
 ) -> dict[float, Terms]:
-    """By noise multiplier, what receipts and filters of private models rest on."""
     sampling = config.sampling(n_train)
     rate = sampling.sample_rate
     terms = {}
