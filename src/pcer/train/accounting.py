@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -73,8 +73,7 @@ class Budget:
     epsilon_by_accountant: Mapping[str, float]
 
 
-@dataclass(frozen=True)
-class _Training:
+class _Training(NamedTuple):
     """What an accountant composes, and the delta at which it gives the epsilon."""
 
     sampling: Sampling

@@ -172,7 +172,7 @@ def assemble(
         table=record_table(data, seeds, config, device),
         schedule=draw_schedule(data, models, firsts, config, device, secret),
         noise=[model.stream(Purpose.NOISE, secret) for model in private],
-        watch=_watch(data, private, firsts, config, clip),
+        watch=Watch(data, private, config, clip=clip, firsts=firsts),
     )
 
 
@@ -185,32 +185,6 @@ def _starting_weights(layout: Layout, models: Sequence[Model], secret: bytes) ->
         for layer, matrix in zip(layout.layers(weights), matrices, strict=True):
             layer[index].copy_(torch.from_numpy(matrix))
     return weights
-
-
-def _watch(
-    data: TrainingData,
-    private: Sequence[Model],
-    firsts: Sequence[int],
-    config: TrainConfig,
-    clip: Tensor,
-) -> Watch:
-    place = clip.device
-    train_rows = [data.train_rows[model.seed] for model in private]
-    records = np.array(train_rows, dtype=np.int64).reshape(-1, data.n_train)
-    settled = config.training_rule.shares(data.groups)
-    shares = None
-    if settled is not None:
-        clip_shares, _ = settled
-        shares = torch.from_numpy(clip_shares[records]).to(place)
-    return Watch(
-        config,
-        private,
-        clip=clip,
-        shares=shares,
-        records=torch.from_numpy(records).to(place),
-        firsts=torch.tensor(firsts, device=place),
-        n_records=data.n_records,
-    )
 
 
 def folded(

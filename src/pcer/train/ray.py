@@ -111,8 +111,8 @@ def require_ray(flags: EngineFlags) -> None:
 def train_on_ray(
     data: TrainingData,
     blocks: Sequence[Sequence[Model]],
-    *,
     configs: Sequence[TrainConfig],
+    *,
     flags: EngineFlags,
     secret: bytes,
 ) -> Iterator[BlockResult]:

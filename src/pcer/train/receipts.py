@@ -199,15 +199,11 @@ def _rungs(divergence: Tensor, terms: Terms) -> Tensor:
     return torch.cat([rung, last_rung], dim=1).amin(dim=1)
 
 
-class Allowance(NamedTuple):
-    """A filter: a record joins steps while what it spent and the next cost fit."""
+def allowance(epsilon: float, terms: Terms) -> tuple[FloatArray, float]:
+    """Divergence of a step (bin,), and how much of it keeps losses within ``epsilon``.
 
-    costs: FloatArray  # (bin,) divergence of one step
-    budget: float  # of divergence, for the whole run
-
-
-def allowance(epsilon: float, terms: Terms) -> Allowance:
-    """The filter that keeps losses within ``epsilon``, whatever the gradients are."""
+    A filter: a record joins steps while what it spent and the next step's fit.
+    """
     level = _level(epsilon, terms, terms.dp_delta)
     if level is None:
         least = float(conversion(terms.dp_delta).min())
@@ -216,7 +212,7 @@ def allowance(epsilon: float, terms: Terms) -> Allowance:
             f"{terms.dp_delta:g}, but {epsilon!r} was given."
         )
     column = int(np.flatnonzero(level.order == ORDERS)[0])
-    return Allowance(terms.costs[:, column].copy(), level.divergence)
+    return terms.costs[:, column].copy(), level.divergence
 
 
 def _level(epsilon: float, terms: Terms, dp_delta: float) -> Level | None:

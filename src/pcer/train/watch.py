@@ -11,28 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from pcer.metrics import IntArray
 from pcer.train.config import ReceiptMode, TrainConfig
-from pcer.train.fleet import Model
-from pcer.train.receipts import Allowance, Terms, allowance, shared_terms
+from pcer.train.fleet import Model, TrainingData
+from pcer.train.receipts import Terms, allowance, shared_terms
 from pcer.train.rules import N_BINS, Refresh
 
 # Refreshes that are kept as they are, one byte per record each; more are added up as
 # 201 counts per record. One refresh an epoch stays below it.
 KEPT_REFRESHES = 128
-
-
-class Refreshed(NamedTuple):
-    """What one computation of norms says about the steps that it stands for."""
-
-    bins: Tensor  # (private model, training record)
-    n_joined: Tensor | int  # of the steps: for each record, or for all
-    n_steps: int
 
 
 class StepBook:
@@ -44,12 +36,13 @@ class StepBook:
         self.shape = (n_models, n_train, N_BINS + 1)
         self.kind = torch.int16 if n_steps < 2**15 else torch.int32
         self.place = place
-        self.uncounted: list[Refreshed] = []
+        # bins, how many steps each record joined, or all did, of how many
+        self.uncounted: list[tuple[Tensor, Tensor | int, int]] = []
         self.sums: Tensor | None = None
 
     def add(self, bins: Tensor, n_joined: Tensor | int, n_steps: int) -> None:
         """Book steps in bins (private model, training record), those missed in 0."""
-        self.uncounted.append(Refreshed(bins.clone(), n_joined, n_steps))
+        self.uncounted.append((bins.clone(), n_joined, n_steps))
         if len(self.uncounted) > KEPT_REFRESHES:
             if self.sums is None:
                 self.sums = torch.zeros(self.shape, dtype=self.kind, device=self.place)
@@ -84,19 +77,14 @@ class PersonFilter:
     # The order is fixed beforehand, every record is checked before every step, sampled
     # or not, and what it has spent depends only on earlier steps.
 
-    def __init__(
-        self,
-        allowances: Sequence[Allowance],  # of each model
-        n_train: int,
-        place: torch.device,
-    ) -> None:
-        n_models = len(allowances)
+    def __init__(self, epsilon: float, terms: Sequence[Terms], records: Tensor) -> None:
+        allowances = [allowance(epsilon, of_model) for of_model in terms]
         costs = np.array([cost for cost, _ in allowances]).reshape(-1, N_BINS + 1)
-        budgets = [budget for _, budget in allowances]
+        budgets = np.array([[budget] for _, budget in allowances], dtype=np.float64)
+        place = records.device
         self.costs = torch.from_numpy(costs).to(place)  # (model, bin)
-        self.budget = torch.tensor(budgets, dtype=torch.float64, device=place)
-        self.budget = self.budget.view(-1, 1)  # (model, 1)
-        self.spent = torch.zeros(n_models, n_train, dtype=torch.float64, device=place)
+        self.budget = torch.from_numpy(budgets.reshape(-1, 1)).to(place)
+        self.spent = torch.zeros(records.shape, dtype=torch.float64, device=place)
         self.is_open = torch.ones_like(self.spent, dtype=torch.bool)
 
     def admit(self, bins: Tensor, n_steps: int) -> Tensor:
@@ -168,42 +156,66 @@ def _rounds(
 class Watch:
     """What a rule needs and decides while a block trains; private models come first."""
 
-    def __init__(  # noqa: PLR0913 # what a fleet's tables are
+    def __init__(
         self,
-        config: TrainConfig,
+        data: TrainingData,
         private: Sequence[Model],
+        config: TrainConfig,
         *,
-        # (model, 1, 1), the largest bound of each model, infinite without privacy
-        clip: Tensor,
-        # (private model, training record) of it, if the rule settles them
-        shares: Tensor | None,
-        records: Tensor,  # (private model, training record), rows of the data
-        # (model,) the first row of each model's split in the table of records
-        firsts: Tensor,
-        n_records: int,  # of one split in the table
+        clip: Tensor,  # (model, 1, 1), the largest bounds, infinite without privacy
+        firsts: Sequence[int],  # (model,) rows of the table where their splits begin
     ) -> None:
-        n_train = records.shape[1]
+        place = clip.device
+        train_rows = [data.train_rows[model.seed] for model in private]
+        rows = np.array(train_rows, dtype=np.int64).reshape(-1, data.n_train)
+        # (private model, training record), rows of the data
+        self.records = torch.from_numpy(rows).to(place)
+        self.firsts = torch.tensor(firsts, device=place)
+        self.n_records = data.n_records
         self.rule = config.training_rule
         self.largest_clip = config.clip_norm
         self.clip = clip
-        self.records = records
-        self.firsts = firsts
-        self.n_records = n_records
-        self.n_steps = config.sampling(n_train).n_steps
-        self.has_book = config.receipts is not ReceiptMode.NONE
-        self.settled = None if shares is None else shares * self.largest_clip
-        # (model, record + 1) of each record of a model's split, the last for padding;
-        # None where all have the model's bound.
-        self.bounds = self._first_bounds(shares)
-        self.terms = _terms(config, private, n_train)
-        self.filter = self._filter(config, private)
-        self.until = None  # (model, record + 1), the first step that a record misses
-        if self.filter is not None:
-            shape = (len(clip), n_records + 1)
+
+        # (private model, training record), bounds that the rule settles for good
+        self.settled: Tensor | None = None
+        # (model, record + 1), of each record of a model's split, the last for padding;
+        # None where all have the model's bound
+        self.bounds: Tensor | None = None
+        self._settle(data, rows)
+
+        sampling = config.sampling(data.n_train)
+        self.terms = {}  # by noise multiplier, what receipts and filters rest on
+        for noise in {model.noise_multiplier for model in private}:
+            rate = sampling.sample_rate
+            terms = shared_terms(noise, rate, sampling.n_steps, config.dp_delta)
+            self.terms[noise] = terms
+        self.filter: PersonFilter | None = None
+        # (model, record + 1), the first step that a record misses
+        self.until: Tensor | None = None
+        if config.budget_per_person is not None:
+            budget = config.budget_per_person
+            terms_of = [self.terms[model.noise_multiplier] for model in private]
+            self.filter = PersonFilter(budget, terms_of, self.records)
+            shape = (len(clip), self.n_records + 1)
             self.until = torch.full(
-                shape, self.n_steps, dtype=torch.int32, device=clip.device
+                shape, sampling.n_steps, dtype=torch.int32, device=place
             )
-        self.rounds = _rounds(config, private, n_train, clip.device)
+        self.has_book = config.receipts is not ReceiptMode.NONE
+        self.rounds = _rounds(config, private, data.n_train, place)
+
+    def _settle(self, data: TrainingData, rows: IntArray) -> None:
+        """Make the bounds, of a rule that settles them or changes them later."""
+        has_lower = False
+        settled = self.rule.shares(data.groups)
+        if settled is not None:
+            clip_shares, _ = settled
+            shares = torch.from_numpy(clip_shares[rows]).to(self.clip.device)
+            self.settled = shares * self.largest_clip
+            has_lower = bool((shares < 1).any())
+        if self.rule.adapts or has_lower:
+            self.bounds = self.clip.view(-1, 1).repeat(1, self.n_records + 1)
+            if self.settled is not None:
+                self._write(self.bounds, self.settled)
 
     def due(self, step: int) -> list[Round]:
         """Whose norms are wanted before a step."""
@@ -213,11 +225,17 @@ class Watch:
         """Book the steps that norms (model, training record) stand for."""
         n_steps = due.n_steps_at[step]
         if self.bounds is not None:
-            clips = self._clips(due, step, bins)
             if self.settled is None:
+                seen = Refresh(step, bins, self.records, self.largest_clip)
+                clips = self.rule.refresh(seen)
                 self._write(self.bounds, clips.clamp(0, self.largest_clip))
-            # A record contributes its norm, or its bound if that is less.
-            bins = torch.minimum(bins, self._bins_of(clips))
+            else:
+                clips = self.settled[due.models]
+            # A record contributes its norm, or its bound if that is less: as bins,
+            # rounded up; what is no number is the last one.
+            most = clips.double().mul(N_BINS / self.largest_clip).ceil()
+            most = most.nan_to_num_(nan=N_BINS).clamp_(0, N_BINS)
+            bins = torch.minimum(bins, most.to(torch.uint8))
         n_joined: Tensor | int = n_steps
         if self.filter is not None:
             n_joined = self.filter.admit(bins, n_steps)
@@ -237,48 +255,6 @@ class Watch:
             limits = limits.masked_fill(is_out, 0)
         return limits[..., None]
 
-    def _first_bounds(self, shares: Tensor | None) -> Tensor | None:
-        """None where bounds never differ within a model."""
-        is_shared = shares is not None and bool((shares < 1).any())
-        if not self.rule.adapts and not is_shared:
-            return None
-        bounds = self.clip.view(-1, 1).repeat(1, self.n_records + 1)
-        if self.settled is not None:
-            self._write(bounds, self.settled)
-        return bounds
-
-    def _filter(
-        self, config: TrainConfig, private: Sequence[Model]
-    ) -> PersonFilter | None:
-        budget = config.budget_per_person
-        if budget is None:
-            return None
-        allowances = [
-            allowance(budget, self.terms[model.noise_multiplier]) for model in private
-        ]
-        return PersonFilter(allowances, self.records.shape[1], self.clip.device)
-
-    def _clips(self, due: Round, step: int, bins: Tensor) -> Tensor:
-        if self.settled is not None:
-            return self.settled[due.models]
-        return self.rule.refresh(Refresh(step, bins, self.records, self.largest_clip))
-
-    def _bins_of(self, clips: Tensor) -> Tensor:
-        """Clip bounds as bins, rounded up; what is no number is the last bin."""
-        bins = clips.double().mul(N_BINS / self.largest_clip).ceil()
-        return bins.nan_to_num_(nan=N_BINS).clamp_(0, N_BINS).to(torch.uint8)
-
     def _write(self, table: Tensor, values: Tensor) -> None:
         """Write values (private model, training record) into (model, record + 1)."""
         table[: len(values)].scatter_(1, self.records, values.to(table.dtype))
-
-
-def _terms(
-    config: TrainConfig, private: Sequence[Model], n_train: int
-) -> dict[float, Terms]:
-    sampling = config.sampling(n_train)
-    rate = sampling.sample_rate
-    terms = {}
-    for noise in {model.noise_multiplier for model in private}:
-        terms[noise] = shared_terms(noise, rate, sampling.n_steps, config.dp_delta)
-    return terms
