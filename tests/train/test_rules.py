@@ -140,7 +140,8 @@ def test_compiled_bins_bounds_filters_and_steps_are_the_plain_ones(
         counts = cases.steps_per_bin(ours.watch, model)
         assert np.array_equal(counts, cases.steps_per_bin(theirs.watch, model))
     assert (
-        ours.watch.until is None or (ours.watch.until < len(ours.schedule.rows)).sum() > 100
+        ours.watch.until is None
+        or (ours.watch.until < len(ours.schedule.rows)).sum() > 100
     )
     for values in ((state.weights, plain.weights), (state.velocity, plain.velocity)):
         for mine, other in zip(*map(ours.layout.layers, values), strict=True):

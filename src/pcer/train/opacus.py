@@ -507,11 +507,12 @@ def _train(
         optimizer.zero_grad()
         if len(rows) > 0:
             logits = logits_of(hooked, features[rows])
-            loss(logits, labels[rows], reduction="sum").backward()  # type: ignore[no-untyped-call]
+            total = loss(logits, labels[rows], reduction="sum")
+            total.backward()  # type: ignore[no-untyped-call]
         else:  # noise only: the gradients of no records, where Opacus keeps them
             for p in hooked.parameters():
                 if p.requires_grad:
-                    p.grad_sample = p.new_zeros(0, *p.shape)  # type: ignore[attr-defined]
+                    p.grad_sample = p.new_zeros(0, *p.shape)
         optimizer.step()
     hooked.to_standard_module().eval()
 

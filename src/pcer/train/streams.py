@@ -224,7 +224,13 @@ class Drawer:
         steps = torch.arange(n_steps + 1, device=rows.device)
         ends = torch.searchsorted(positions, steps * len(train_rows))
         sizes = ends.diff()
-        _require_fit(sizes, rows.shape[1])
+        largest = int(sizes.max())  # the CPU waits for the device
+        if largest > rows.shape[1]:
+            raise PcerError(
+                f"A batch of {largest} records does not fit the {rows.shape[1]} padded "
+                "columns; this should never happen: train with another seed and report "
+                "it."
+            )
 
         n_pairs = len(positions)
         step = steps[:-1].repeat_interleave(sizes, output_size=n_pairs)
@@ -258,15 +264,6 @@ class Drawer:
         rest = (words >> self.bits).bitwise_and_(2 ** (WORD_BITS - self.bits) - 1)
         keeps = rest < self.threshold.index_select(0, column)
         return torch.where(keeps, column, self.alias.index_select(0, column)).add_(1)
-
-
-def _require_fit(sizes: Tensor, width: int) -> None:
-    largest = int(sizes.max())  # the CPU waits for the device
-    if largest > width:
-        raise PcerError(
-            f"A batch of {largest} records does not fit the {width} padded columns; "
-            "this should never happen: train with another seed and report it."
-        )
 
 
 def thin_rows(
