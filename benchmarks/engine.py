@@ -55,8 +55,9 @@ from pcer.train import (
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.cpu import CpuDevice
+from pcer.train.devices import choose_device
 from pcer.train.fleet import Model, cut_blocks, plan_models
-from pcer.train.run import choose_device, run_blocks
+from pcer.train.run import run_blocks
 
 SHAPES = {
     "adult": (46_033, 19),

@@ -27,8 +27,8 @@ from pcer.report.pictures.figure1 import settings_axis
 from pcer.report.pictures.panels import Chart, Mark, Panel, joined, number_axis
 from pcer.train import engine as fleets
 from pcer.train import train_seeds
+from pcer.train.devices import choose_device
 from pcer.train.rules import RULES, DpSgd
-from pcer.train.run import choose_device
 from tests import train_cases as cases
 from tests.train_cases import CONFIG, PlainDevice, make_data, make_models, train_block
 

@@ -9,9 +9,9 @@ import torch
 from pcer.errors import InputError
 from pcer.train import TrainConfig
 from pcer.train import engine as fleets
+from pcer.train.devices import choose_device
 from pcer.train.receipts import Terms, fold, unfolded
 from pcer.train.rules import RULES, DpSgd
-from pcer.train.run import choose_device
 from pcer.train.step import FleetState
 from pcer.train.streams import Purpose, stream
 from tests import train_cases as cases

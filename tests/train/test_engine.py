@@ -202,7 +202,7 @@ def test_kernels_need_a_compiler_and_no_folder_for_their_code(monkeypatch):
 
     monkeypatch.setattr(cpu, "njit", no_folder)
     assert cpu.compiled(lambda x: x + 1)(2) == 3
-    monkeypatch.setattr("pcer.train.run.find_spec", lambda name: None)
+    monkeypatch.setattr("pcer.train.devices.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r'needs numba, .* pip install "\.\[train\]"'):
         train_seeds(make_data(), budgets=(NO_DP,), config=CONFIG)
 

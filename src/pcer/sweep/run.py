@@ -37,6 +37,7 @@ from pcer.sweep.receipts import has_receipts, sweep_receipts, write_receipts
 from pcer.sweep.releases import allowed_attributes, build_releases
 from pcer.sweep.sweep import NOT_GIVEN, Sweep
 from pcer.train import Budget, EngineFlags, Predictions, TrainingData, fleet
+from pcer.train.devices import installed_versions
 from pcer.train.fleet import (
     BlockResult,
     Model,
@@ -44,7 +45,7 @@ from pcer.train.fleet import (
     gather_predictions,
     plan_models,
 )
-from pcer.train.run import installed_versions, prepare, require_engine, run_blocks
+from pcer.train.run import prepare, require_engine, run_blocks
 
 INDEX = "index.json"
 MEMBERS = "membership.npy"

@@ -1,6 +1,6 @@
 """How does a block of models train on one core of this machine?
 
-``run.choose_device`` makes the ``CpuDevice``, which hands tensors to compiled kernels
+``devices`` makes the ``CpuDevice``, which hands tensors to compiled kernels
 as numpy arrays that share their memory. They compute the same as ``step``, to rounding,
 one model at a time, so that all it touches stays in the cache; units are rows and
 records columns, and no batch is padded. In loops r is a record, u a unit of a layer, k

@@ -1,6 +1,6 @@
 """How does a block train on a CUDA device? A captured step is replayed.
 
-``run.choose_device`` imports this where a CUDA device was asked for, and nothing else
+``devices`` imports this where a CUDA device was asked for, and nothing else
 does: torch's CUDA builds bring triton. Noise bits come from a kernel that computes
 Philox 4x64-10 by counter, the bits of numpy's generator. Networks with two hidden
 layers take a step in three kernels and two products, the arithmetic of ``step``, fused:

@@ -3,7 +3,7 @@
 Every tensor of a block is made once (``assemble``), from the data, the models and their
 streams; then the device loops over rows, clipped sum, noise, momentum. Nothing depends
 on a model's position in its block. ``run`` calls ``train_block``. To add a device: a
-subclass of ``Device`` with its own ``fit``, and a case in ``run.choose_device``.
+subclass of ``Device`` with its own ``fit``, and a case in ``devices.choose_device``.
 """
 
 from __future__ import annotations

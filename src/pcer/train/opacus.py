@@ -127,7 +127,7 @@ def _source_digests(factory: ModuleFactory, module: nn.Module) -> list[str]:
 
 
 def _source_digest(kind: Any) -> str:
-    """Of the file that has a function or class, in a notebook of its text; or empty."""
+    """Digest of the file, or in a notebook the text, of a function or class; or ""."""
     with suppress(OSError, TypeError):
         path = Path(inspect.getsourcefile(kind) or "")
         if path.is_file():

@@ -34,9 +34,9 @@ import numpy as np
 
 from pcer.errors import InputError, PcerError, not_installed
 from pcer.train.config import EngineFlags, TrainConfig
+from pcer.train.devices import ARITHMETIC, choose_device, installed_versions
 from pcer.train.engine import train_block
 from pcer.train.fleet import BlockResult, Model, TrainingData
-from pcer.train.run import ARITHMETIC, choose_device, installed_versions
 
 MAX_RETRIES = 3  # restarts of a block after its process or node died
 

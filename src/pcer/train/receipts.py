@@ -1,6 +1,6 @@
 """How much privacy did a training run spend of each record? A bound, and an estimate.
 
-Norms are rounded up to bins of C/200; a record's loss is its steps in each bin times
+Clipped norms are rounded up to 200ths of the bound; a loss is steps in each bin times
 that of one step, as Renyi divergences add up, also where a norm depends on earlier
 steps (Feldman and Zrnic 2021). Neighbouring data sets: the record has gradient zero
 instead; of the two directions the one with the record above is kept, the larger at

@@ -1,31 +1,25 @@
-"""How are many models trained, by which device, and by which versions of what?
+"""How are many models trained? Their blocks go through an engine.
 
-Their blocks go through an engine: in this process, in processes of this machine, or on
-a Ray cluster. ``train_seeds`` is for users; sweeps cut blocks themselves and call
-``run_blocks``, after ``require_engine`` and ``prepare``. The sweep writes the installed
-versions beside its numbers, and the machines of a cluster compare them.
-
-To add a device: a case in ``choose_device``, and a subclass of ``engine.Device``.
+It trains them in this process, in processes of this machine, or on a Ray cluster.
+``train_seeds`` is for users; sweeps cut blocks themselves and call ``run_blocks``,
+after ``require_engine`` and ``prepare``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-import torch
 
-from pcer._version import __version__
-from pcer.errors import InputError, not_installed
+from pcer.errors import InputError
 from pcer.models import folder_first
 from pcer.store.processes import Task, run_tasks
 from pcer.train import fleet
 from pcer.train.config import Engine, EngineFlags, TrainConfig
-from pcer.train.engine import Device, train_block
+from pcer.train.devices import choose_device
+from pcer.train.engine import train_block
 from pcer.train.fleet import (
     BlockResult,
     Model,
@@ -41,10 +35,6 @@ from pcer.train.opacus import (
     require_private,
     train_module,
 )
-
-# Packages that compute the numbers of a training, and the noise that keeps a budget.
-ARITHMETIC = ("numba", "numpy", "scipy", "torch")
-CALIBRATION = ("dp-accounting", "opacus")
 
 
 def train_seeds(
@@ -163,38 +153,3 @@ def _train_task(
     with folder_first(folder):
         logits = [train(model=model, config=config) for model in block]
     return BlockResult(block, np.stack(logits))
-
-
-def choose_device(name: str) -> Device:
-    """The device "cpu", "cuda" or "cuda:N"; InputError unless it can be used here."""
-    if name == "cpu":
-        if find_spec("numba") is None:
-            raise not_installed("numba", extra="train", needed_by="training on a CPU")
-        from pcer.train.cpu import CpuDevice
-
-        return CpuDevice()
-    if not torch.cuda.is_available():
-        raise InputError(
-            f"device {name!r} was asked for, but no CUDA device can be used here; use "
-            "'cpu'."
-        )
-    from pcer.train.cuda import CudaDevice
-
-    return CudaDevice(name)
-
-
-def installed_versions(
-    packages: Iterable[str] = ARITHMETIC + CALIBRATION,
-) -> dict[str, str]:
-    """Versions of pcer and of what it trains with; of a build 2.13.0+cpu only 2.13.0.
-
-    >>> sorted(installed_versions(["numpy"]))
-    ['numpy', 'pcer']
-    """
-    versions = {"pcer": __version__}
-    for name in packages:
-        try:
-            versions[name] = version(name).partition("+")[0]
-        except PackageNotFoundError:  # numba is for CPUs only
-            versions[name] = "(not installed)"
-    return versions
