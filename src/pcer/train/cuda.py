@@ -78,7 +78,10 @@ class CudaDevice(Device):
 
 
 def philox_words(keys: Tensor, step: Tensor, n_words: int) -> Tensor:
-    """64-bit words (model, n_words) that streams with ``keys`` give at a step (1,)."""
+    """64-bit words (model, n_words) that streams with ``keys`` give at a step (1,).
+
+    ``n_words`` is a multiple of 4, and so many were drawn at each step before.
+    """
     out = torch.empty(len(keys), n_words, dtype=torch.int64, device=keys.device)
     if len(keys):
         grid = (len(keys), triton.cdiv(n_words // 4, COUNTERS))
