@@ -11,9 +11,8 @@ from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.cpu import CpuDevice
 from pcer.train.fleet import Model
-from pcer.train.schedule import Drawer
 from pcer.train.step import FleetState, activations
-from pcer.train.streams import Purpose, first_words, stream
+from pcer.train.streams import Drawer, Purpose, first_words, stream
 
 CONFIG = TrainConfig(hidden=(16, 8), epochs=3, expected_batch=40)
 CPU = CpuDevice()

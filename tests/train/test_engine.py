@@ -18,14 +18,14 @@ from pcer.train import (
     EngineFlags,
     TrainConfig,
     TrainingData,
-    cpu_kernels,
+    cpu,
     train_seeds,
 )
 from pcer.train import engine as fleets
 from pcer.train.config import NO_DP
 from pcer.train.cpu import CpuDevice
 from pcer.train.fleet import Model, cut_blocks, plan_models
-from pcer.train.schedule import Widths
+from pcer.train.streams import Widths
 from tests import train_cases as cases
 from tests.train_cases import CONFIG, CPU, assemble, make_data, make_models, train_block
 
@@ -200,8 +200,8 @@ def test_kernels_need_a_compiler_and_no_folder_for_their_code(monkeypatch):
             raise RuntimeError("cannot cache function: no locator available")
         return njit(**settings)
 
-    monkeypatch.setattr(cpu_kernels, "njit", no_folder)
-    assert cpu_kernels.compiled(lambda x: x + 1)(2) == 3
+    monkeypatch.setattr(cpu, "njit", no_folder)
+    assert cpu.compiled(lambda x: x + 1)(2) == 3
     monkeypatch.setattr("pcer.train.devices.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r'needs numba, .* pip install "\.\[train\]"'):
         train_seeds(make_data(), budgets=(NO_DP,), config=CONFIG)
@@ -240,9 +240,9 @@ def test_after_preparing_nothing_is_left_to_compile():
     code = (
         "from pcer.train import EngineFlags, NO_DP, train_seeds\n"
         "from pcer.train.run import prepare\n"
-        "from pcer.train import cpu_kernels\n"
+        "from pcer.train import cpu\n"
         "from tests.train_cases import CONFIG, make_data\n"
-        "every = vars(cpu_kernels).values()\n"
+        "every = vars(cpu).values()\n"
         "kernels = [k for k in every if hasattr(k, 'signatures')]\n"
         "prepare(EngineFlags())\n"
         "before = [list(k.signatures) for k in kernels]\n"

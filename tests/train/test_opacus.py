@@ -12,11 +12,11 @@ from pcer.errors import InputError
 from pcer.train import TrainConfig, train_seeds
 from pcer.train.config import NO_DP
 from pcer.train.fleet import Model
-from pcer.train.modules import seeded_module
 from pcer.train.opacus import (
     batch_rows,
     private_optimizer,
     require_private,
+    seeded_module,
     torch_seed,
     train_module,
 )

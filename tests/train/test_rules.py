@@ -11,8 +11,7 @@ from pcer.train import TrainConfig, train_seeds
 from pcer.train import engine as fleets
 from pcer.train.fleet import Model
 from pcer.train.rules import N_BINS, RULES, DpSgd, Refresh, rule_named
-from pcer.train.schedule import thin_rows
-from pcer.train.streams import Purpose, initial_weights, stream
+from pcer.train.streams import Purpose, initial_weights, stream, thin_rows
 from pcer.train.watch import KEPT_REFRESHES, StepBook
 from tests import reference_train as slow
 from tests import train_cases as cases
@@ -141,7 +140,8 @@ def test_compiled_bins_bounds_filters_and_steps_are_the_plain_ones(
         counts = cases.steps_per_bin(ours.watch, model)
         assert np.array_equal(counts, cases.steps_per_bin(theirs.watch, model))
     assert (
-        ours.watch.until is None or (ours.watch.until < ours.watch.n_steps).sum() > 100
+        ours.watch.until is None
+        or (ours.watch.until < len(ours.schedule.rows)).sum() > 100
     )
     for values in ((state.weights, plain.weights), (state.velocity, plain.velocity)):
         for mine, other in zip(*map(ours.layout.layers, values), strict=True):
@@ -165,7 +165,7 @@ def test_a_held_record_never_contributes_more_than_is_booked():
             assert fleets.batch_sum(fleet, before, nobody, step).norm() == 0
             before = state.weights.clone()
     assert n_seen > 2 * 42
-    assert cases.steps_per_bin(fleet.watch, 0).sum() == 42 * fleet.watch.n_steps
+    assert cases.steps_per_bin(fleet.watch, 0).sum() == 42 * len(fleet.schedule.rows)
 
 
 SHARES = {"m": 0.4, "f": 0.85, "": 1.0}

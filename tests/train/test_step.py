@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from pcer.train import cpu_kernels as kernels
+from pcer.train import cpu as kernels
 from pcer.train import step
 from pcer.train.fleet import NOISE_REACH
 from tests import reference_train as slow

@@ -11,8 +11,15 @@ from scipy import stats
 from pcer.errors import InputError
 from pcer.train import EngineFlags, fleet, train_seeds
 from pcer.train.config import Sampling, TrainConfig
-from pcer.train.schedule import Drawer, Widths
-from pcer.train.streams import GapTable, Purpose, first_words, initial_weights, stream
+from pcer.train.streams import (
+    Drawer,
+    GapTable,
+    Purpose,
+    Widths,
+    first_words,
+    initial_weights,
+    stream,
+)
 from tests import reference_train as slow
 from tests.train_cases import make_data, sampled_positions
 
@@ -209,7 +216,7 @@ def test_a_training_that_needs_more_draws_goes_on_with_the_same_ones(monkeypatch
     sampling = TrainConfig(expected_batch=60, epochs=40).sampling(600)
     samples = [sampled_positions(seed, 1.0, sampling) for seed in range(8)]
     seed = max(range(8), key=lambda s: len(samples[s]))
-    monkeypatch.setattr("pcer.train.schedule.SPARE_DRAWS", 0.02)
+    monkeypatch.setattr("pcer.train.streams.SPARE_DRAWS", 0.02)
     source = first_words(stream(seed=seed, epsilon=1.0, purpose=Purpose.SAMPLING))
     requests = []
 

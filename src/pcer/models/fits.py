@@ -210,11 +210,11 @@ def _opened(
             [(names[key.candidate], key.split)],
             np.hstack(answers, dtype=np.float32)[None],
             made_with=versions(candidates),
-            settings=blocks.settings_digest(identity, added={}),
+            settings=blocks.record_digest(identity),
         )
 
     with blocks.owned(store):
-        notes = blocks.resume_folder(store, identity, added={}, n_columns=n_columns)
+        notes = blocks.resume_folder(store, identity, n_columns=n_columns)
         for note in notes:
             warnings.warn(note, stacklevel=5)
         yield _Kept(_loaded(store, names, n_columns), save)

@@ -154,7 +154,6 @@ def resume_folder(
     folder: Path,
     settings: Settings,
     *,
-    added: Settings,
     n_columns: int,
     n_second: int | None = None,
 ) -> list[str]:
@@ -163,9 +162,9 @@ def resume_folder(
     Where its settings file is lost, damaged or contradicted by a block of these
     settings, the blocks' own digests decide. ``n_second`` are the columns of each
     second array, None where there is none. InputError if the folder was begun with
-    other settings; ``added`` are values of those that older folders lack.
+    other settings.
     """
-    digest = settings_digest(settings, added=added)
+    digest = record_digest(settings)
     for path in folder.glob(".block-*"):  # left by a killed process
         path.unlink(missing_ok=True)
     faults: dict[Path, str] = {}
@@ -179,7 +178,7 @@ def resume_folder(
         with suppress(InputError):
             before = read_json(folder / SETTINGS)
         if isinstance(before, dict):
-            require_same_settings(before, settings, added=added, where=folder)
+            require_same_settings(before, settings, where=folder)
     for path in faults:
         fault = f"{path} is not as it was written, and cannot be removed"
         with refused_as(fault, REMOVE):
@@ -201,18 +200,12 @@ def _removed(folder: Path, faults: Mapping[Path, str]) -> str:
     )
 
 
-def require_same_settings(
-    before: Settings, settings: Settings, *, added: Settings, where: Path
-) -> None:
+def require_same_settings(before: Settings, settings: Settings, *, where: Path) -> None:
     """Raise InputError, naming the first difference, unless both settings agree."""
-    # ``before`` may be another version's: ``added`` has the values that describe older
-    # ones.
-    stated = {name: added[name] for name in added if name in settings}
-    stated |= before
-    for name in (*settings, *stated):
-        if name in settings and name in stated and stated[name] == settings[name]:
+    for name in (*settings, *before):
+        if name in settings and name in before and before[name] == settings[name]:
             continue
-        past = repr(stated[name]) if name in stated else "not given"
+        past = repr(before[name]) if name in before else "not given"
         asked = "this version of pcer has no such setting"
         if name in settings:
             asked = f"{settings[name]!r} is asked for"
@@ -220,15 +213,6 @@ def require_same_settings(
             f"{where} was made with {name} {past}, but {asked}; choose another "
             "folder, remove it, or continue with the version of pcer that began it."
         )
-
-
-def settings_digest(settings: Settings, *, added: Settings) -> str:
-    """A digest that stays when a later version adds a setting at its old value."""
-    changed = {}
-    for name, value in settings.items():
-        if name not in added or value != added[name]:
-            changed[name] = value
-    return record_digest(changed)
 
 
 def file_digest(path: Path) -> str:

@@ -259,6 +259,7 @@ def _require_same_sweep(sweep: Sweep, release: Release, path: Path) -> None:
     if isinstance(features, list):  # version 1 named every feature
         config["columns"] = column_widths(map(str, features))
     before = {
+        **NOT_GIVEN,
         "data_digest": release.provenance.data_digest,
         "people": release.subject.people,
         "positive_means": release.subject.positive_means,
@@ -272,7 +273,7 @@ def _require_same_sweep(sweep: Sweep, release: Release, path: Path) -> None:
         "positive_means": dataset.positive_means,
         "data_digest": sweep.data_digest,
     }
-    require_same_settings(before, now, added=sweep.added_settings, where=path)
+    require_same_settings(before, now, where=path)
 
 
 def _require_no_more_models(sweep: Sweep, release: Release, path: Path) -> None:
@@ -296,7 +297,6 @@ def _resume(sweep: Sweep, work: Path, training: Training) -> Resumed:
     made_again = blocks.resume_folder(
         work,
         training.settings,
-        added=sweep.added_settings,
         n_columns=sweep.dataset.n_records,
         n_second=training.data.n_train if sweep.has_receipts else None,
     )
@@ -321,7 +321,7 @@ def _train(
     on_progress: Callable[[int, int], None],
 ) -> None:
     """Train the models that are missing, and keep every block that is finished."""
-    settings = blocks.settings_digest(training.settings, added=sweep.added_settings)
+    settings = blocks.record_digest(training.settings)
     prepare(flags)
     # Modules do not step together.
     size = 1 if sweep.module is not None else flags.models_per_block(sweep.n_models)

@@ -24,7 +24,6 @@ from pcer.metrics import NO_DP
 from pcer.release.disclosure import Disclosure
 from pcer.store.secret import secret_name
 from pcer.train import NamedModule, ReceiptMode, TrainConfig, parse_hidden
-from pcer.train.config import ADDED_SETTINGS
 from pcer.train.opacus import require_private
 from pcer.train.rules import Names
 from pcer.train.streams import KEYED_STREAMS
@@ -195,16 +194,6 @@ class Sweep:
             "split_from_secret": bool(self.secret),
             **(KEYED if self.secret else {}),
             **self.trained_by,
-        }
-
-    @property
-    def added_settings(self) -> dict[str, Any]:
-        """Values that describe folders and releases from before a setting was added."""
-        return {
-            **NOT_GIVEN,
-            **ADDED_SETTINGS,
-            "split_from_secret": False,
-            "streams": "pcer/1",
         }
 
     @property

@@ -13,7 +13,7 @@ from pcer.train.config import (
     parse_hidden,
 )
 from pcer.train.fleet import Predictions, TrainingData
-from pcer.train.modules import NamedModule
+from pcer.train.opacus import NamedModule
 from pcer.train.rules import RULES, DpSgd
 from pcer.train.run import train_seeds
 

@@ -1,20 +1,13 @@
 """How much noise keeps a privacy budget, and how much privacy does some noise spend?
 
-DP-SGD composes n_steps Gaussian mechanisms on Poisson samples. Neighbouring data sets
-differ as ``TrainConfig.adjacency`` says: one record has a gradient of zero instead, and
-their number is public; or one is added or removed, and rate, steps and divisor are
-fixed. Both give the same pair of mechanisms. Every epsilon here is an upper bound, and
-every noise multiplier is rounded up, so that the budget holds.
+DP-SGD composes n_steps Gaussian mechanisms on Poisson samples; both adjacencies of
+``TrainConfig`` give the same pair of mechanisms. Every epsilon is an upper bound, and
+every noise multiplier is rounded up, so that the budget holds. A calibration takes
+seconds and is cached, one small file per question, checked again when it is read.
 
-A calibration takes seconds, so its result is cached, one small file per question. A
-file counts only if it is complete, unaltered and answers exactly this question, and its
-noise is checked again; any other file is ignored and replaced.
-
-``fleet.calibrated`` calibrates the budgets of a training; the sweep asks for the
-epsilons of groups (``promised``) and of all models together (``joint_epsilon``).
-
-To add an accountant: a member of ``config.Accountant``, and its function in
-``_ESTIMATES``.
+``fleet.calibrated`` calibrates the budgets of a training; the sweep asks for epsilons
+of groups and of all models together. To add an accountant: a member of
+``config.Accountant``, and its function in ``_ESTIMATES``.
 """
 
 from __future__ import annotations
@@ -23,13 +16,13 @@ import logging
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -80,8 +73,7 @@ class Budget:
     epsilon_by_accountant: Mapping[str, float]
 
 
-@dataclass(frozen=True)
-class _Training:
+class _Training(NamedTuple):
     """What an accountant composes, and the delta at which it gives the epsilon."""
 
     sampling: Sampling
@@ -100,13 +92,12 @@ class _Question:
 
     @property
     def accountants(self) -> tuple[Accountant, Accountant]:
-        """The accountant that chooses the noise, and the second one."""
+        """The accountant that chooses the noise, and a second one."""
         is_pld = self.accountant is Accountant.PLD
         second = Accountant.RDP if is_pld else Accountant.PLD
         return self.accountant, second
 
     def training(self, noise_multiplier: float) -> _Training:
-        """The training with some noise, which may or may not keep the epsilon."""
         return _Training(self.sampling, noise_multiplier, self.dp_delta)
 
     def to_dict(self) -> dict[str, Any]:
@@ -159,16 +150,8 @@ def promised(
     """Upper bounds of the records' epsilons (record,) under the shares of a rule.
 
     A record clipped at a share c of the clip norm, and sampled at a share s of the rate
-    q, sees noise of sigma / c, the budget's noise multiplier being sigma, at the rate
-    s q.
-
-    Args:
-        budget: of the model.
-        shares: (2, record), c and s of each record; None where the rule settles none,
-            and then the result is None, too.
-        n_train: number of training records.
-        config: of the training.
-        by: name of the accountant.
+    q, sees noise of sigma / c, sigma being the budget's noise multiplier, at the rate
+    s q. ``shares`` (2, record) holds c and s, and is None where the rule settles none.
     """
     if shares is None:
         return None
@@ -187,32 +170,36 @@ def joint_epsilon(
 ) -> float:
     """Upper bound of the epsilon of releasing models trained on overlapping records.
 
-    Renyi composition over all models, each with its noise multiplier and its settings
-    (of one delta): as if every record were in every training set.
+    Renyi composition of their noise multipliers and settings (of one delta), as if
+    every record were in every training set.
     """
-    from dp_accounting.rdp import RdpAccountant
-
     if not models:
         return 0.0
-    accountant = RdpAccountant()
     repeats = Counter((noise, config.sampling(n_train)) for noise, config in models)
+    events = []
+    for (noise, sampling), n_models in repeats.items():
+        events.append(_event(sampling, noise, n_models))
     _, first_config = models[0]
-    with _without_remarks_on_skipped_orders():
-        for (noise, sampling), n_models in repeats.items():
-            accountant.compose(_event(sampling, noise, n_models))
-        return float(accountant.get_epsilon(first_config.dp_delta))
+    return _renyi_epsilon(events, first_config.dp_delta)
 
 
 @lru_cache(maxsize=1024)
 def _calibrated(question: _Question) -> Budget:
-    """The cached answer if it is sound; else one that is computed and cached."""
     as_record = question.to_dict()
     path = cache_folder() / "calibrations" / f"{record_digest(as_record)[:32]}.json"
     cached = _cached_answer(path, as_record)
     if cached is not None and _keeps_budget(cached, question):
         return cached
 
-    answer = _computed_answer(question)
+    noise = _least_noise(question)
+    training = question.training(noise)
+    spent = {
+        str(accountant): _spent(training, question.epsilon, accountant)
+        for accountant in question.accountants
+    }
+    answer = Budget(
+        epsilon=question.epsilon, noise_multiplier=noise, epsilon_by_accountant=spent
+    )
     # Without a writable folder everything takes longer.
     with suppress(OSError, OutputError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -221,7 +208,7 @@ def _calibrated(question: _Question) -> Budget:
 
 
 def _cached_answer(path: Path, question: Mapping[str, Any]) -> Budget | None:
-    """The cached answer; None unless it is complete and is of exactly this question."""
+    """None unless the file is complete and answers exactly this question."""
     try:
         record = read_json(path, max_bytes=MAX_CACHE_BYTES)
         noise = record["answer"]["noise_multiplier"]
@@ -240,7 +227,6 @@ def _cached_answer(path: Path, question: Mapping[str, Any]) -> Budget | None:
 
 
 def _cache_record(question: Mapping[str, Any], answer: Budget) -> dict[str, Any]:
-    """What a file of the cache holds, with its digest."""
     kept = {
         "noise_multiplier": answer.noise_multiplier,
         "epsilon": dict(answer.epsilon_by_accountant),
@@ -249,29 +235,13 @@ def _cache_record(question: Mapping[str, Any], answer: Budget) -> dict[str, Any]
 
 
 def _keeps_budget(answer: Budget, question: _Question) -> bool:
-    """Check again that the noise of a cached answer keeps the budget.
-
-    A privacy loss distribution on a coarse grid takes some 30 ms. It is an upper bound,
-    and may lie a little above the budget.
-    """
+    """Check a cached answer by a coarse grid, whose bound may be a little above."""
     if tuple(answer.epsilon_by_accountant) != question.accountants:
         return False
     training = question.training(answer.noise_multiplier)
     spent = _pld(training, answer.epsilon, COARSE)
     is_kept = answer.epsilon_by_accountant[question.accountant] <= answer.epsilon
     return is_kept and spent <= answer.epsilon * (1 + COARSE_ERROR)
-
-
-def _computed_answer(question: _Question) -> Budget:
-    """Search the noise, and count what it spends by both accountants."""
-    epsilon = question.epsilon
-    noise = _least_noise(question)
-    training = question.training(noise)
-    spent = {
-        str(accountant): _spent(training, epsilon, accountant)
-        for accountant in question.accountants
-    }
-    return Budget(epsilon=epsilon, noise_multiplier=noise, epsilon_by_accountant=spent)
 
 
 def _least_noise(question: _Question) -> float:
@@ -295,11 +265,7 @@ def _least_noise(question: _Question) -> float:
 
 
 def _rough_noise(spent: Callable[[float], float], epsilon: float) -> float:
-    """Solve spent(noise) = epsilon approximately; ``spent`` decreases with the noise.
-
-    Doubles the noise until it is enough, lowers it by thirds until it is too little,
-    and finds the root between: of the logarithm, as ``spent`` falls over decades.
-    """
+    """Solve spent(noise) = epsilon roughly; ``spent`` decreases with the noise."""
     low = high = 1.0
     while spent(high) > epsilon:
         low = high
@@ -321,10 +287,7 @@ def _rough_noise(spent: Callable[[float], float], epsilon: float) -> float:
 def _spent(
     training: _Training, expected_epsilon: float, accountant: Accountant
 ) -> float:
-    """Upper bound of the epsilon that a training spends.
-
-    ``expected_epsilon`` is roughly the answer: errors are kept small beside it.
-    """
+    """Upper bound of an epsilon; errors are kept small beside ``expected_epsilon``."""
     return _ESTIMATES[accountant](training, expected_epsilon, 1)
 
 
@@ -340,12 +303,24 @@ def _pld(training: _Training, expected_epsilon: float, coarseness: int) -> float
 
 def _rdp(training: _Training, expected_epsilon: float, coarseness: int) -> float:
     """By Renyi divergences of dp-accounting, which have no grid."""
+    event = _event(training.sampling, training.noise_multiplier)
+    return _renyi_epsilon([event], training.dp_delta)
+
+
+def _renyi_epsilon(events: Sequence[Any], dp_delta: float) -> float:
+    """By Renyi composition; the log of skipped orders, which only loosen it, is off."""
     from dp_accounting.rdp import RdpAccountant
 
-    with _without_remarks_on_skipped_orders():
+    log = logging.getLogger("absl")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
         accountant = RdpAccountant()
-        accountant.compose(_event(training.sampling, training.noise_multiplier))
-        return float(accountant.get_epsilon(training.dp_delta))
+        for event in events:
+            accountant.compose(event)
+        return float(accountant.get_epsilon(dp_delta))
+    finally:
+        log.setLevel(before)
 
 
 def _prv(training: _Training, expected_epsilon: float, coarseness: int) -> float:
@@ -371,7 +346,7 @@ _ESTIMATES = {Accountant.PLD: _pld, Accountant.RDP: _rdp, Accountant.PRV: _prv}
 
 
 def _event(sampling: Sampling, noise_multiplier: float, n_models: int = 1) -> Any:
-    """The event that dp-accounting composes: all steps of some trainings."""
+    """All steps of ``n_models`` trainings."""
     import dp_accounting as dpa
 
     if not SMALLEST_NOISE <= noise_multiplier <= LARGEST_NOISE:
@@ -383,18 +358,3 @@ def _event(sampling: Sampling, noise_multiplier: float, n_models: int = 1) -> An
     noise = dpa.GaussianDpEvent(noise_multiplier)
     step = dpa.PoissonSampledDpEvent(sampling.sample_rate, noise)
     return dpa.SelfComposedDpEvent(step, sampling.n_steps * n_models)
-
-
-@contextmanager
-def _without_remarks_on_skipped_orders() -> Iterator[None]:
-    """Silence dp-accounting's log of skipped Renyi orders.
-
-    To skip an order only loosens the bound.
-    """
-    log = logging.getLogger("absl")
-    before = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        log.setLevel(before)

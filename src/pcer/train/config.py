@@ -1,12 +1,9 @@
 """What can one choose about a training run, and which choices change its numbers?
 
-``TrainConfig`` holds the settings that do, and is written whole into the release.
-``EngineFlags`` holds those that change its speed: no flag changes a number beyond the
-rounding of another processor. The command line, the sweep and every module of this room
-read them.
-
-To add a setting: a field of ``TrainConfig``, and an entry of ``ADDED_SETTINGS`` that
-says how older versions trained; ``_CHOICES``, too, if its values are words.
+``TrainConfig`` holds the settings that do, and is written whole into the release;
+``EngineFlags`` those that change only the speed, and the rounding of another processor.
+The command line, the sweep and every module of this room read them. To add a setting:
+a field of ``TrainConfig``; and of ``_CHOICES``, if its values are words.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from typing import Any
@@ -27,21 +24,6 @@ from pcer.errors import (
 )
 from pcer.metrics import NO_DP as NO_DP
 from pcer.train.rules import DpSgd, rule_named
-
-# Settings of ``TrainConfig`` added after version 0.1.0, each with the value that
-# describes older versions. A folder or release without the setting counts as having
-# that value, so that it resumes after an upgrade. An entry stays as it is even if the
-# default changes.
-ADDED_SETTINGS: Mapping[str, Any] = {
-    "adjacency": "zero-out",
-    "sample_rate": None,
-    "n_steps": None,
-    "divisor": None,
-    "rule": "dp-sgd",
-    "receipts": "none",
-    "refresh_every": None,
-    "budget_per_person": None,
-}
 
 # Outside of these no accountant finds noise.
 SMALLEST_EPSILON = 1e-4
@@ -65,12 +47,9 @@ BLOCK_ON_A_GPU = 512
 class Accountant(StrEnum):
     """Who adds up the privacy loss of a training run."""
 
-    # Privacy loss distributions of dp-accounting: the tightest, and the default.
-    PLD = "pld"
-    # Privacy random variables of Opacus: what the paper used.
-    PRV = "prv"
-    # Renyi divergences of dp-accounting: looser, hence more noise for the same budget.
-    RDP = "rdp"
+    PLD = "pld"  # privacy loss distributions of dp-accounting: the tightest
+    PRV = "prv"  # privacy random variables of Opacus: what the paper used
+    RDP = "rdp"  # Renyi divergences of dp-accounting: looser, hence more noise
 
 
 class Engine(StrEnum):
@@ -90,12 +69,10 @@ class SplitRule(StrEnum):
 class Adjacency(StrEnum):
     """Which two data sets an epsilon compares, and so what counts as public."""
 
-    # One record is replaced by one that joins batches with a gradient of zero: the
-    # number of training records is public, and sample rate, steps and divisor may
-    # follow from it.
+    # One record has a gradient of zero instead: the number of training records is
+    # public, and sample rate, steps and divisor may follow from it.
     ZERO_OUT = "zero-out"
-    # One record is added or removed: the number of training records is secret, so that
-    # sample rate, steps and divisor must be fixed without it.
+    # One record is added or removed: the number is secret, and fixes none of these.
     ADD_OR_REMOVE = "add-or-remove"
 
 
@@ -104,31 +81,20 @@ class ReceiptMode(StrEnum):
 
     NONE = "none"  # not at all
     EXACT = "exact"  # from the norms of all training records at every step
-    # An estimate, from norms that are computed every so many steps and assumed constant
-    # between.
+    # An estimate, from norms of every so many steps, assumed constant between.
     REFRESHED = "refreshed"
-    # A bound: likewise, but each record is clipped at the counted norm (the rule
-    # "held").
-    HELD = "held"
+    HELD = "held"  # a bound: likewise, but clipped at the counted norm (rule "held")
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How batches are drawn: every record joins every step independently.
-
-    Attributes:
-        n_train: number of training records.
-        steps_per_epoch: steps after which a record has been drawn once in expectation.
-        n_steps: of the whole training.
-        divisor: of sums of gradients, where it is fixed.
-        share: of the rate, for a group that joins less often.
-    """
+    """How batches are drawn: every record joins every step independently."""
 
     n_train: int
-    steps_per_epoch: int
+    steps_per_epoch: int  # after them a record has been drawn once in expectation
     n_steps: int
-    divisor: int | None = None
-    share: float = field(default=1.0, repr=False)
+    divisor: int | None = None  # of sums of gradients, where it is fixed
+    share: float = field(default=1.0, repr=False)  # of the rate, where a group has less
 
     @property
     def sample_rate(self) -> float:
@@ -137,7 +103,7 @@ class Sampling:
 
     @property
     def expected_batch(self) -> int:
-        """Divisor of sums of gradients: n_train times the sample rate, rounded down."""
+        """Divisor of sums of gradients: n_train times the rate, rounded down."""
         if self.divisor is not None:
             return self.divisor
         return max(1, self.n_train // self.steps_per_epoch)
@@ -212,7 +178,6 @@ class TrainConfig:
         self._require_one_way_to_count()
 
     def _require_allowed_numbers(self) -> None:
-        """Refuse numbers that mean nothing."""
         counts = {
             "epochs": self.epochs,
             "expected_batch": self.expected_batch,
@@ -274,7 +239,6 @@ class TrainConfig:
             )
 
     def _require_one_way_to_count(self) -> None:
-        """Refuse settings that contradict the receipts."""
         is_held = self.receipts is ReceiptMode.HELD
         if is_held and self.rule != ReceiptMode.HELD:
             raise InputError(
@@ -299,13 +263,12 @@ class TrainConfig:
         return rule_named(self.rule)
 
     def refresh_steps(self, n_train: int, noise_multiplier: float) -> int | None:
-        """Most steps from one computation of all norms to the next.
+        """Most steps from one computation of all norms to the next; None for no norms.
 
-        None where no norms are needed. In h steps noise moves a weight by about
-        m sqrt(h), where m = lr / (1 - momentum) sigma C / B for learning rate lr, noise
-        multiplier sigma, clip norm C and expected batch B. An estimate that is not set
-        otherwise takes the largest h that keeps this within ``LARGEST_MOVE``, at most
-        an epoch.
+        In h steps noise moves a weight by about m sqrt(h), where m = lr / (1 -
+        momentum) sigma C / B for learning rate lr, noise multiplier sigma, clip norm C
+        and expected batch B. What is not set otherwise takes the largest h that keeps
+        this within ``LARGEST_MOVE``, at most an epoch.
         """
         adapts = self.training_rule.adapts
         if self.receipts is ReceiptMode.NONE and not adapts:
@@ -347,24 +310,6 @@ class TrainConfig:
         """The settings as plain JSON values, for the release."""
         words = {name: str(getattr(self, name)) for name in _CHOICES}
         return {**asdict(self), **words, "hidden": list(self.hidden)}
-
-    @classmethod
-    def from_dict(cls, settings: Mapping[str, Any]) -> TrainConfig:
-        """Settings read from a file, perhaps of an older version.
-
-        An unknown key is an error.
-
-        >>> TrainConfig.from_dict(TrainConfig().to_dict()) == TrainConfig()
-        True
-        """
-        settable = {setting.name for setting in fields(cls)}
-        for key in settings:
-            if key not in settable:
-                names = ", ".join(sorted(settable))
-                raise InputError(
-                    f"The training config has no setting {key!r}; it has {names}."
-                )
-        return cls(**{**ADDED_SETTINGS, **settings})
 
 
 _CHOICES: Mapping[str, type[StrEnum]] = {
@@ -419,11 +364,7 @@ class EngineFlags:
             )
 
     def models_per_block(self, n_models: int) -> int:
-        """Models that step together, of so many in all.
-
-        On a GPU what its memory holds. On a CPU few models, and so few splits, and
-        equally many blocks per core.
-        """
+        """Models that step together, of so many in all: on a CPU few, so few splits."""
         if self.block_size is not None:
             return self.block_size
         if self.device != "cpu":
@@ -485,10 +426,7 @@ def parse_hidden(text: str) -> tuple[int, ...]:
 
 
 def require_budget(epsilon: float, *, given: str | None = None) -> None:
-    """Raise InputError unless noise can be found for an epsilon.
-
-    Infinity is training without privacy. The sentence repeats what was ``given``.
-    """
+    """Raise InputError unless noise can be found for an epsilon; infinity is no DP."""
     if epsilon != NO_DP and not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
         written = epsilon if given is None else given
         raise InputError(
@@ -499,30 +437,26 @@ def require_budget(epsilon: float, *, given: str | None = None) -> None:
 
 
 def _epsilon_of(word: str) -> float:
-    """The epsilon that a word names; NaN where it names none."""
+    """NaN where the word names no epsilon."""
     if word.lower() in ("none", "no-dp", "inf"):
         return NO_DP
     try:
-        # So that a number as large as infinity does not mean "none".
-        return min(float(word), 2 * LARGEST_EPSILON)
+        return min(float(word), 2 * LARGEST_EPSILON)  # 1e999 does not mean "none"
     except ValueError:
         return math.nan
 
 
 def _is_one_over_a_whole_number(rate: float) -> bool:
-    """Whether a rate is one over a whole number of at most ``MAX_STEPS``."""
     if not 1 / MAX_STEPS <= rate <= 1:
         return False
     return abs(1 / rate - round(1 / rate)) <= RATE_ERROR / rate
 
 
 def _without_none(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that are set."""
     return {name: value for name, value in settings.items() if value is not None}
 
 
 def _choice(words: type[StrEnum], name: str, value: str) -> StrEnum:
-    """The word that a setting names; InputError where it is none of them."""
     allowed = [str(word) for word in words]
     if value not in allowed:
         raise InputError(f"{name} must be one of {allowed}, but {value!r} was given.")

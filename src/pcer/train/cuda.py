@@ -1,17 +1,11 @@
 """How does a block train on a CUDA device? A captured step is replayed.
 
-``devices`` imports this where a CUDA device was asked for, and nothing else does:
-torch's CUDA builds bring triton, others do not. The kernels that a step runs come after
-the loop.
-
-The noise bits come from a kernel that computes Philox 4x64-10 by counter, the same bits
-numpy's generator gives in order; so the schedules are those of the CPU and the weights
-agree to rounding.
-
-Networks with two hidden layers take a step in three kernels and two products, the same
-arithmetic as ``step``, fused: what a record needs between the first layer's product and
-its gradient stays in registers, and noise, momentum and weights are one pass over the
-parameters. Others take the plain path.
+``devices`` imports this where a CUDA device was asked for, and nothing else
+does: torch's CUDA builds bring triton. Noise bits come from a kernel that computes
+Philox 4x64-10 by counter, the bits of numpy's generator. Networks with two hidden
+layers take a step in three kernels and two products, the arithmetic of ``step``, fused:
+what a record needs between the first layer's product and its gradient stays in
+registers; noise, momentum and weights are one pass. Others take the plain path.
 """
 
 from __future__ import annotations
@@ -84,10 +78,9 @@ class CudaDevice(Device):
 
 
 def philox_words(keys: Tensor, step: Tensor, n_words: int) -> Tensor:
-    """64-bit words (model, n_words) that streams give at a step (1,).
+    """64-bit words (model, n_words) that streams with ``keys`` give at a step (1,).
 
-    The streams have keys (model, 2). ``n_words`` is a multiple of 4, and so many were
-    drawn at each step before.
+    ``n_words`` is a multiple of 4, and so many were drawn at each step before.
     """
     out = torch.empty(len(keys), n_words, dtype=torch.int64, device=keys.device)
     if len(keys):
@@ -104,10 +97,7 @@ def philox_keys(generators: list[np.random.Philox]) -> Tensor:
 
 
 class CudaStep:
-    """The tensors that a captured step reads and overwrites.
-
-    The step is fused where the network allows it.
-    """
+    """The tensors that a captured step, fused where it can be, reads and overwrites."""
 
     def __init__(self, fleet: Fleet) -> None:
         device = fleet.table.device
@@ -445,10 +435,7 @@ def can_fuse(fleet: Fleet) -> bool:
 def gather_batch(
     table: Tensor, rows: Tensor, counter: Tensor, n_columns: int
 ) -> Tensor:
-    """The records of a step (model, column, table column).
-
-    ``rows`` are those of all steps, (step, model, column).
-    """
+    """Records (model, column, table column) of a step, from ``rows`` of all steps."""
     _, n_models, _ = rows.shape
     width = table.shape[1]
     batch = table.new_empty(n_models, n_columns, width)

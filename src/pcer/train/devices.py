@@ -1,9 +1,8 @@
 """What does this machine train with: which device, and which versions of what?
 
 ``run`` asks for the device. The sweep writes the versions beside its numbers, and the
-machines of a cluster compare them.
-
-To add a device: a case in ``choose_device``, and a subclass of ``engine.Device``.
+machines of a cluster compare them. To add a device: a case in ``choose_device``, and a
+subclass of ``engine.Device``.
 """
 
 from __future__ import annotations

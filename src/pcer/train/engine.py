@@ -2,12 +2,8 @@
 
 Every tensor of a block is made once (``assemble``), from the data, the models and their
 streams; then the device loops over rows, clipped sum, noise, momentum. Nothing depends
-on a model's position in its block. The device is an argument: this file knows none.
-
-``run`` calls ``train_block``; ``cpu`` and ``cuda`` are its devices.
-
-To add a device: a subclass of ``Device`` with its own ``fit``, and a case in
-``devices.choose_device``.
+on a model's position in its block. ``run`` calls ``train_block``. To add a device: a
+subclass of ``Device`` with its own ``fit``, and a case in ``devices.choose_device``.
 """
 
 from __future__ import annotations
@@ -34,7 +30,6 @@ from pcer.train.fleet import (
 )
 from pcer.train.receipts import Terms, fold
 from pcer.train.rules import DpSgd
-from pcer.train.schedule import Drawer, Schedule, Widths, thin_rows
 from pcer.train.step import (
     LANES,
     Batch,
@@ -49,7 +44,15 @@ from pcer.train.step import (
     round_up,
     square,
 )
-from pcer.train.streams import Purpose, first_words, initial_weights
+from pcer.train.streams import (
+    Drawer,
+    Purpose,
+    Schedule,
+    Widths,
+    first_words,
+    initial_weights,
+    thin_rows,
+)
 from pcer.train.watch import StepBook, Watch
 
 CHUNK = 8192  # records that a GPU predicts at a time
@@ -66,36 +69,20 @@ LARGEST_SQUARE = 1e30
 
 @dataclass(frozen=True)
 class Fleet:
-    """Everything that a block of models trains with; private models come first.
+    """Everything that a block of models trains with; private models come first."""
 
-    Attributes:
-        layout: where the layers lie in a model's parameters.
-        start: weights and momentum before the first step.
-        rule: of a step.
-        std: (private model, 1), standard deviation of the noise on the sum of
-            gradients.
-        table: (split x record + 1, column), the records of every split, then the
-            padding; see ``record_table``.
-        schedule: which rows of the table every step sees.
-        noise: the stream of each private model.
-        watch: what the training rule decides for single records.
-    """
-
-    layout: Layout
-    start: FleetState
+    layout: Layout  # of a model's parameters
+    start: FleetState  # weights and momentum before the first step
     rule: StepRule
-    std: Tensor
-    table: Tensor
-    schedule: Schedule
-    noise: list[np.random.Philox]
-    watch: Watch
+    std: Tensor  # (private model, 1), deviation of the noise on the sum of gradients
+    table: Tensor  # (split x record + 1, column); see ``record_table``
+    schedule: Schedule  # which rows of the table every step sees
+    noise: list[np.random.Philox]  # of each private model
+    watch: Watch  # what the training rule decides for single records
 
 
 class Device:
-    """Where and how a block trains.
-
-    All devices draw the same numbers, and their models agree to rounding.
-    """
+    """Where and how a block trains; all draw the same numbers and agree to rounding."""
 
     def __init__(self, place: str = "cpu") -> None:
         self.place = torch.device(place)
@@ -107,10 +94,7 @@ class Device:
     def fill(
         self, features: Tensor, labels: Tensor, train: Tensor | None, part: Tensor
     ) -> None:
-        """Write a split's records into its part of the table, see ``record_table``.
-
-        They are standardised by the records ``train``; as they are where that is None.
-        """
+        """Write a split, standardised by the records ``train``, into the table."""
         n_features = features.shape[1]
         scaled = features if train is None else standardised(features, train)
         part[:, :n_features] = scaled
@@ -188,7 +172,7 @@ def assemble(
         table=record_table(data, seeds, config, device),
         schedule=draw_schedule(data, models, firsts, config, device, secret),
         noise=[model.stream(Purpose.NOISE, secret) for model in private],
-        watch=_watch(data, private, firsts, config, clip),
+        watch=Watch(data, private, config, clip=clip, firsts=firsts),
     )
 
 
@@ -203,41 +187,10 @@ def _starting_weights(layout: Layout, models: Sequence[Model], secret: bytes) ->
     return weights
 
 
-def _watch(
-    data: TrainingData,
-    private: Sequence[Model],
-    firsts: Sequence[int],
-    config: TrainConfig,
-    clip: Tensor,
-) -> Watch:
-    """The training rule at work on the training records of the private models."""
-    place = clip.device
-    train_rows = [data.train_rows[model.seed] for model in private]
-    records = np.array(train_rows, dtype=np.int64).reshape(-1, data.n_train)
-    settled = config.training_rule.shares(data.groups)
-    shares = None
-    if settled is not None:
-        clip_shares, _ = settled
-        shares = torch.from_numpy(clip_shares[records]).to(place)
-    return Watch(
-        config,
-        private,
-        clip=clip,
-        shares=shares,
-        records=torch.from_numpy(records).to(place),
-        firsts=torch.tensor(firsts, device=place),
-        n_records=data.n_records,
-    )
-
-
 def folded(
     watch: Watch, models: Sequence[Model], *, on_host: bool
 ) -> Float32Array | None:
-    """The folded steps of every record, (model, training record).
-
-    Infinite without privacy; None where no steps were counted. Folded on the device
-    that counted them.
-    """
+    """Folded steps (model, training record), infinite without privacy, from a watch."""
     if not watch.has_book:
         return None
     n_train = watch.records.shape[1]
@@ -256,10 +209,7 @@ def folded(
 def _folded_alike(
     book: StepBook, rows: IntArray, terms: Terms, on_host: bool
 ) -> Float32Array:
-    """The folded steps (row, training record) of models of one noise, rows of a book.
-
-    A GPU folds several models together, a CPU one after the other.
-    """
+    """Those of models of one noise (rows of a book): a GPU folds several at once."""
     n_train = book.shape[1]
     n_at_once = 1 if on_host else max(1, MOST_FOLDED // n_train)
     kind = book.kind if on_host else torch.float64
@@ -276,8 +226,8 @@ def record_table(
 ) -> Tensor:
     """The records of each seed's split, then a row of zeros, which pads batches.
 
-    A record is a row: its features x, a 1 (it meets the bias), the squared norm
-    |x|^2 + 1, its label, and zeros up to a width that rounds alike everywhere.
+    A record is a row: its features x, a 1 (it meets the bias), the squared norm |x|^2 +
+    1, its label, and zeros up to a width that rounds alike everywhere.
     """
     if not config.standardise and np.isnan(data.features).any():
         raise InputError(
@@ -299,7 +249,6 @@ def record_table(
 
 
 def _require_small(squares: Tensor, seeds: Sequence[int], config: TrainConfig) -> None:
-    """Refuse squared norms (split, record) whose products might not fit float32."""
     is_large = ~(squares <= LARGEST_SQUARE)
     if not bool(is_large.any()):  # the CPU waits for the device
         return
@@ -344,10 +293,7 @@ def draw_schedule(
     device: Device,
     secret: bytes,
 ) -> Schedule:
-    """Draw every model's Poisson samples; the same on every device.
-
-    ``firsts`` (model,) are the rows of the table where the models' splits begin.
-    """
+    """Every model's Poisson samples; its split begins at row ``firsts`` (model,)."""
     sampling = config.sampling(data.n_train)
     widths = Widths.of(sampling)
     padding = max(firsts) + data.n_records
@@ -358,12 +304,12 @@ def draw_schedule(
         device=device.place,
     )
     drawer = Drawer(sampling, device.place)
-    records = _training_records(data, device)
     sample_shares = _sample_shares(data, config.training_rule)
     sizes = []
     for index, model in enumerate(models):
         batches = rows[:, index]
-        split = records[model.seed] + firsts[index]
+        records = torch.from_numpy(data.train_rows[model.seed])
+        split = records.to(device.place, torch.int32) + firsts[index]
         bits = model.stream(Purpose.SAMPLING, secret)
         drawn = drawer.fill(batches, device.words(bits), split)
         shares = sample_shares[model.seed]
@@ -372,14 +318,6 @@ def draw_schedule(
             drawn = thin_rows(batches, drawn, split, shares, bits, padding=padding)
         sizes.append(drawn)
     return Schedule(rows, torch.stack(sizes, dim=1), widths)
-
-
-def _training_records(data: TrainingData, device: Device) -> dict[int, Tensor]:
-    """By seed the rows of its training records, on the device."""
-    return {
-        seed: torch.from_numpy(rows).to(device.place, torch.int32)
-        for seed, rows in data.train_rows.items()
-    }
 
 
 def _sample_shares(data: TrainingData, rule: DpSgd) -> dict[int, FloatArray | None]:

@@ -2,8 +2,7 @@
 
 ``run.train_seeds`` and ``sweep.run`` check their data here (``TrainingData.of``), turn
 budgets into models (``calibrated``, ``plan_models``), cut these into blocks, and put
-the results of the blocks together (``gather_predictions``). Engine and devices share
-the records ``Model`` and ``BlockResult``.
+the results together (``gather_predictions``). Devices share ``Model`` and its result.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from pcer.errors import InputError
 from pcer.metrics import BoolArray, IntArray
-from pcer.store.blocks import record_digest, settings_digest
+from pcer.store.blocks import record_digest
 from pcer.train.accounting import Budget, calibrate
-from pcer.train.config import ADDED_SETTINGS, NO_DP, TrainConfig
+from pcer.train.config import NO_DP, TrainConfig
 from pcer.train.rules import Names
 from pcer.train.streams import Purpose, stream
 
@@ -61,11 +60,7 @@ class TrainingData:
         allow_missing: bool = False,
         groups: Mapping[str, ArrayLike] | None = None,
     ) -> TrainingData:
-        """Convert and check once, where data enters.
-
-        With ``allow_missing``, NaN is a missing value, which standardising sets to the
-        mean.
-        """
+        """Convert and check; with ``allow_missing``, NaN stands for a missing value."""
         table = _feature_table(features)
         target = _checked_labels(labels, n_records=len(table))
         _require_finite(table, allow_missing=allow_missing)
@@ -106,21 +101,13 @@ class TrainingData:
 
 @dataclass(frozen=True)
 class Model:
-    """One model to train.
+    """One model to train."""
 
-    Attributes:
-        seed: names its split, and its random numbers.
-        epsilon: its budget, ``NO_DP`` without privacy.
-        noise_multiplier: the noise that keeps the budget.
-        digest: of what it is trained on, by ``stream_digests``; empty without a secret.
-        name: of its configuration, where there are several.
-    """
-
-    seed: int
-    epsilon: float
+    seed: int  # names its split, and its random numbers
+    epsilon: float  # ``NO_DP`` without privacy
     noise_multiplier: float
-    digest: str = ""
-    name: str | None = None
+    digest: str = ""  # of what it is trained on, by ``stream_digests``, under a secret
+    name: str | None = None  # of its configuration, where there are several
 
     @property
     def is_private(self) -> bool:
@@ -140,17 +127,12 @@ class Model:
 
 @dataclass(frozen=True)
 class BlockResult:
-    """Results of a block of models.
-
-    Attributes:
-        models: the models, in the order of the arrays.
-        logits: (model, record), on all records.
-        receipts: (model, training record), in the order of the split's rows, infinite
-            without privacy; None if not counted.
-    """
+    """Results of a block of models, in their order."""
 
     models: tuple[Model, ...]
-    logits: Float32Array
+    logits: Float32Array  # (model, record), of all records
+    # (model, training record) in the order of the split's rows, infinite without
+    # privacy; None if not counted.
     receipts: Float32Array | None = None
 
 
@@ -180,11 +162,7 @@ def plan_models(
     digests: Mapping[int, str] | None = None,
     name: str | None = None,
 ) -> list[Model]:
-    """One model for each budget and seed, in the order of the seeds.
-
-    So a block of neighbours holds few splits. ``digests`` are those of
-    ``stream_digests``, by seed; None without a secret.
-    """
+    """One model for each budget and seed: neighbours share a split; see ``digests``."""
     models = []
     for seed in seeds:
         digest = "" if digests is None else digests.get(seed, "")
@@ -197,15 +175,11 @@ def plan_models(
 def stream_digests(
     data: TrainingData, config: TrainConfig, *, module: str = ""
 ) -> dict[int, str]:
-    """By seed, a digest of what is trained: settings, module, records and split.
-
-    Budgets, other seeds and the device do not enter, so that a training can be
-    extended.
-    """
+    """By seed, a digest of what is trained, without budgets, other seeds, device."""
     common = {
         "features": _digest(data.features),
         "labels": _digest(data.labels),
-        "settings": settings_digest(config.to_dict(), added=ADDED_SETTINGS),
+        "settings": record_digest(config.to_dict()),
         "module": module,
     }
     attribute = config.training_rule.attribute
@@ -228,7 +202,7 @@ def calibrated(
     *,
     module: object | None = None,
 ) -> list[Budget]:
-    """Budgets with their noise; InputError for a delta that finite noise cannot keep.
+    """Budgets with their noise; refuses a delta that finite noise cannot keep.
 
     The default delta is always accepted, and so is any delta of a module, whose noise
     reaches further.
@@ -239,30 +213,21 @@ def calibrated(
     if module is not None:
         return budgets
 
-    n_weights = _count_weights((data.features.shape[1], *config.hidden, 1))
+    layers = pairwise((data.features.shape[1], *config.hidden, 1))
+    n_weights = sum((inputs + 1) * outputs for inputs, outputs in layers)
     sampling = config.sampling(data.n_train)
     inclusions = sampling.n_steps * sampling.sample_rate
     for noise in {budget.noise_multiplier for budget in budgets} - {0.0}:
         tail = noise_tail(noise, n_weights=n_weights, inclusions=inclusions)
-        _require_kept(config.dp_delta, tail)
+        if config.dp_delta < min(tail, TrainConfig.dp_delta):
+            sufficient = min(1.05 * tail, TrainConfig.dp_delta)
+            raise InputError(
+                f"dp_delta must be at least {sufficient:.2g} here, as noise ends at "
+                f"{NOISE_REACH:.3g} standard deviations, but {config.dp_delta:g} was "
+                "given; use a larger one.",
+                field="dp_delta",
+            )
     return budgets
-
-
-def _count_weights(sizes: Sequence[int]) -> int:
-    """Weights and biases of layers of these sizes, inputs first."""
-    return sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes))
-
-
-def _require_kept(dp_delta: float, tail: float) -> None:
-    """Refuse a delta below the noise's tail, unless it is the default or more."""
-    if dp_delta < min(tail, TrainConfig.dp_delta):
-        sufficient = min(1.05 * tail, TrainConfig.dp_delta)
-        raise InputError(
-            f"dp_delta must be at least {sufficient:.2g} here, as noise ends at "
-            f"{NOISE_REACH:.3g} standard deviations, but {dp_delta:g} was given; use a "
-            "larger one.",
-            field="dp_delta",
-        )
 
 
 def noise_tail(noise_multiplier: float, *, n_weights: int, inclusions: float) -> float:
@@ -270,21 +235,12 @@ def noise_tail(noise_multiplier: float, *, n_weights: int, inclusions: float) ->
 
     Noise comes in pairs within a radius r, ``NOISE_REACH``; inside, it is like noise
     with infinite tails. A gradient that carries a pair out of the radius reveals the
-    person. In units of the noise a clipped gradient has length 1 / sigma:
-
-    * spread over all d / 2 pairs, it carries one out with a probability of at most
-      sqrt(d / 2) e / sigma, where e = r exp(-r^2 / 2) / pi is the probability per
-      length of a short way out;
-    * in one pair, with the probability that a noncentral chi squared variable of two
-      degrees of freedom and noncentrality 1 / sigma^2 exceeds r^2.
-
-    Args:
-        noise_multiplier: sigma, above 0.
-        n_weights: d, the number of parameters.
-        inclusions: expected number of steps that include the person.
-
-    Returns:
-        The sum of both, times ``inclusions``.
+    person. In units of the noise a clipped gradient has length 1 / sigma, sigma being
+    the noise multiplier. Over all d / 2 pairs (d weights) it carries one out with a
+    probability of at most sqrt(d / 2) e / sigma, where e = r exp(-r^2 / 2) / pi is that
+    per length of a short way out; in one pair, with the probability that a noncentral
+    chi squared variable of two degrees of freedom and noncentrality 1 / sigma^2 exceeds
+    r^2. The sum of both is taken times the expected number of steps with the person.
     """
     from scipy.stats import ncx2  # takes half a second to import
 
@@ -306,10 +262,7 @@ def cut_blocks(
 def require_sound(
     models: Sequence[Model], sound: BoolArray, config: TrainConfig
 ) -> None:
-    """Raise InputError, naming a model, unless all are sound.
-
-    A model (model,) is sound if its weights and logits are finite.
-    """
+    """Raise InputError, naming a model, unless all are ``sound`` (model,)."""
     if sound.all():
         return
     unsound = np.flatnonzero(~sound)
@@ -334,20 +287,20 @@ def gather_predictions(
     seeds: Sequence[int],
     member: BoolArray,
 ) -> Predictions:
-    """Logits and receipts of all blocks, in any order; NaN for a model in no block."""
-    budget_index = _indexes(budget.epsilon for budget in budgets)
-    seed_index = _indexes(seeds)
+    """Logits and receipts of all blocks, in any order; NaN for a missing model."""
+    epsilons = [budget.epsilon for budget in budgets]
     shape = (len(budgets), len(member))
-    logits = _unknown((*shape, member.shape[1]))
+    logits = np.full((*shape, member.shape[1]), np.nan, dtype=np.float32)
     receipts = None
     for result in results:
-        at_budgets = [budget_index[model.epsilon] for model in result.models]
-        at_seeds = [seed_index[model.seed] for model in result.models]
+        at_budgets = [epsilons.index(model.epsilon) for model in result.models]
+        at_seeds = [seeds.index(model.seed) for model in result.models]
         logits[at_budgets, at_seeds] = result.logits
         if result.receipts is None:
             continue
         if receipts is None:
-            receipts = _unknown((*shape, *result.receipts.shape[1:]))
+            n_train = result.receipts.shape[1]
+            receipts = np.full((*shape, n_train), np.nan, dtype=np.float32)
         receipts[at_budgets, at_seeds] = result.receipts
     return Predictions(
         budgets=tuple(budgets),
@@ -358,16 +311,8 @@ def gather_predictions(
     )
 
 
-def _indexes(values: Iterable[float]) -> dict[float, int]:
-    return {value: index for index, value in enumerate(values)}
-
-
-def _unknown(shape: tuple[int, ...]) -> Float32Array:
-    return np.full(shape, np.nan, dtype=np.float32)
-
-
 def _feature_table(features: ArrayLike) -> Float32Array:
-    """Features (record, feature); what does not fit float32 becomes infinite."""
+    """(record, feature); what does not fit float32 becomes infinite."""
     with np.errstate(over="ignore"):
         table = np.array(features, dtype=np.float32, order="C")
     if table.ndim != 2 or not table.size:
@@ -379,7 +324,6 @@ def _feature_table(features: ArrayLike) -> Float32Array:
 
 
 def _checked_labels(labels: ArrayLike, *, n_records: int) -> NDArray[Any]:
-    """Labels (record,), each 0 or 1."""
     target = np.asarray(labels)
     if target.shape != (n_records,) or not np.isin(target, (0, 1)).all():
         raise InputError(
@@ -431,7 +375,6 @@ def _checked_splits(
 def _checked_groups(
     groups: Mapping[str, ArrayLike], *, n_records: int
 ) -> dict[str, Names]:
-    """By attribute the group (record,) of each record."""
     names_by_attribute = {}
     for attribute, groups_of_records in groups.items():
         names = np.asarray(groups_of_records, dtype=np.str_)

@@ -1,49 +1,47 @@
-"""How is a ``torch.nn.Module`` of the user's own trained privately?
+"""How is a ``torch.nn.Module`` of the user's own made, tried and trained privately?
 
-It is tried on made-up records, then trained through Opacus. Batches, budgets,
-normalisation and results are those of the engine; only the per-record gradients come
-from Opacus, which knows most layers. Models train one after another.
-
-Opacus rejects layers that it knows to mix records. Trials on made-up records find the
-others: whether a record's logit or gradient depends on the rest of the batch, whether
-the module keeps something of the records, and whether per-record gradients add up to
-the total.
-
-``run`` and sweeps call ``require_private`` before the first model, and ``run`` calls
-``train_module`` for every model. To add a trial: a generator of faults, in ``_faults``.
+A factory is any function of the number of features; ``NamedModule`` is one that worker
+processes and releases can name. Its modules are tried on made-up records, then trained
+through Opacus: batches, budgets, normalisation and results are the engine's, only
+per-record gradients come from Opacus, which rejects layers that it knows to mix
+records. ``run`` and sweeps call ``require_private`` first, ``run`` calls
+``train_module`` for every model, and both note ``module_digest``. To add a trial: a
+generator of faults, in ``_faults``.
 """
 
 from __future__ import annotations
 
+import inspect
+import math
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import cycle, islice
-from typing import Any, NamedTuple
+from hashlib import sha256
+from itertools import chain, cycle, islice
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pcer.errors import InputError, clipped
+from pcer.errors import InputError, PcerError, clipped
+from pcer.models import folder_first, object_named
+from pcer.store.blocks import file_digest, record_digest
 from pcer.train.config import ReceiptMode, Sampling, TrainConfig
 from pcer.train.engine import EXTRA_COLUMNS, one_thread, record_table
 from pcer.train.fleet import Float32Array, Model, TrainingData, require_sound
-from pcer.train.modules import (
-    LONGEST_FAULT,
-    ModuleFactory,
-    are_equal,
-    failing_as,
-    logits_of,
-    name_of,
-    seeded,
-    seeded_module,
-)
 from pcer.train.rules import DpSgd
-from pcer.train.schedule import Drawer, Widths
-from pcer.train.streams import Purpose, first_words
+from pcer.train.streams import Drawer, Purpose, Widths, first_words
+
+ModuleFactory = Callable[[int], nn.Module]  # a fresh module for a number of features
+
+LONGEST_FAULT = 300  # characters of an error that is not ours
+
+# Of these packages, blocks note the versions instead of digests of the sources.
+SHIPPED = ("torch", "opacus")
 
 N_PROBES = 6  # made-up records of the smallest batch
 MORE_CALLS = 10  # of a trial, beyond those of two epochs
@@ -54,6 +52,184 @@ TOLERANCE = 1e-3  # of float32 sums, relative to the largest; faults are far lar
 # by the noise multiplier 0.
 UNBOUNDED_CLIP = 1e30
 CHUNK = 4096  # records predicted at a time
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedModule:
+    """What makes the torch modules of a sweep.
+
+    Attributes:
+        name: ``package.module:function``, called with the number of features; it
+            returns a fresh ``torch.nn.Module`` that gives one logit per record, or two.
+        folder: looked into first for the package.
+        settings: further arguments, by name; plain values.
+    """
+
+    name: str
+    folder: Path = field(default_factory=Path.cwd)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, n_features: int) -> nn.Module:
+        """A fresh module for a number of features."""
+        with folder_first(self.folder), failing_as(f"{self.name} fails"):
+            module: nn.Module = self.function()(n_features, **self.settings)
+        return module
+
+    def describe(self, n_features: int) -> dict[str, Any]:
+        """What scores depend on; texts of the settings may be private."""
+        module = seeded_module(self, n_features, 0)
+        weights = [p.numel() for p in module.parameters() if p.requires_grad]
+        numbers = {}
+        for name, value in self.settings.items():
+            is_number = isinstance(value, bool | int | float)
+            if is_number and math.isfinite(value):
+                numbers[name] = value
+        return {
+            "module": self.name,
+            "module_settings": numbers,
+            "module_weights": sum(weights),
+            "module_digest": module_digest(self, n_features),
+        }
+
+    def function(self) -> Any:
+        """What is called: the object of that name."""
+        return object_named(self.name, folder=self.folder, example="mymodels:make_net")
+
+
+def module_digest(factory: ModuleFactory, n_features: int) -> str:
+    """Digest of all about a factory's modules but their random weights.
+
+    It covers the arguments, the layers, the sources outside torch and Opacus, and all
+    values that two seeds have in common.
+    """
+    module = seeded_module(factory, n_features, 0)
+    reseeded = seeded_module(factory, n_features, 1)
+    settings = factory.settings if isinstance(factory, NamedModule) else {}
+    content = {
+        "layers": str(module),
+        "settings": {name: repr(value) for name, value in settings.items()},
+        "sources": _source_digests(factory, module),
+        "constant": _constant_tensors(module, reseeded),
+        # The text of a module does not print all of them.
+        "plain": sorted(_plain_values(module) & _plain_values(reseeded)),
+    }
+    return record_digest(content)
+
+
+def _source_digests(factory: ModuleFactory, module: nn.Module) -> list[str]:
+    function = factory.function() if isinstance(factory, NamedModule) else factory
+    digests = set()
+    for kind in (function, *map(type, module.modules())):
+        package = getattr(kind, "__module__", "").partition(".")[0]
+        if package not in SHIPPED:
+            digests.add(_source_digest(kind))
+    return sorted(digests)
+
+
+def _source_digest(kind: Any) -> str:
+    """Digest of the file, or in a notebook the text, of a function or class; or ""."""
+    with suppress(OSError, TypeError):
+        path = Path(inspect.getsourcefile(kind) or "")
+        if path.is_file():
+            return file_digest(path)
+        return record_digest({"": inspect.getsource(kind)})
+    return ""
+
+
+def _constant_tensors(module: nn.Module, reseeded: nn.Module) -> dict[str, str]:
+    others = reseeded.state_dict()
+    digests = {}
+    for name, value in module.state_dict().items():
+        if name in others and are_equal(value, others[name]):
+            digests[name] = sha256(value.numpy().tobytes()).hexdigest()
+    return digests
+
+
+def _plain_values(module: nn.Module) -> set[tuple[int, str, str]]:
+    """What layers hold beside weights: position, name, and value as text.
+
+    Sets, whose order may change, and objects that print their address are left out.
+    """
+    attributes = chain.from_iterable(vars(layer).items() for layer in module.modules())
+    values = set()
+    for position, (name, value) in enumerate(attributes):
+        printable = getattr(value, "__name__", value)
+        if name.startswith("_") or type(printable) is set:
+            continue
+        text = repr(printable)
+        if " at 0x" not in text:
+            values.add((position, name, text))
+    return values
+
+
+def are_equal(first: Tensor, second: Tensor) -> bool:
+    """Whether two tensors have the same shape and values, NaN where the other has."""
+    if first.shape != second.shape:
+        return False
+    return torch.equal(first.nan_to_num(), second.nan_to_num())
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed torch's generators, one for each device, and restore them afterwards."""
+    uses_cuda = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    n_devices = torch.cuda.device_count() if uses_cuda else 0
+    with torch.random.fork_rng(devices=range(n_devices)):
+        torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def failing_as(words: str, *, quoted: bool = True) -> Iterator[None]:
+    """Turn what a module raises into a sentence; ``quoted`` may show a record."""
+    try:
+        yield
+    except PcerError:
+        raise
+    except Exception as error:
+        fault = f"{type(error).__name__}: {error}" if quoted else type(error).__name__
+        raise InputError(
+            f"{words} ({clipped(fault, LONGEST_FAULT)}); try it in Python."
+        ) from error
+
+
+def name_of(factory: ModuleFactory) -> str:
+    """Its name in sentences."""
+    return factory.name if isinstance(factory, NamedModule) else "The module"
+
+
+def seeded_module(factory: ModuleFactory, n_features: int, seed: int) -> nn.Module:
+    """A module with random weights from a seed; torch's generator is left alone."""
+    with seeded(seed):
+        module = factory(n_features)
+    if not isinstance(module, nn.Module):
+        kind = type(module).__name__
+        raise InputError(
+            f"{name_of(factory)} must return a torch.nn.Module, not {kind}."
+        )
+    if not any(p.requires_grad for p in module.parameters()):
+        raise InputError(
+            f"{name_of(factory)} returns a module that has no weights to train."
+        )
+    return module
+
+
+def logits_of(
+    module: nn.Module, features: Tensor, *, name: str = "The module"
+) -> Tensor:
+    """Log odds of the positive label (record,): one logit, or second less first."""
+    output = module(features)
+    n = len(features)
+    shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+    if shape not in ((n,), (n, 1), (n, 2)):
+        raise InputError(
+            f"{name} must give one logit per record, or two, but gave {shape} for {n} "
+            "records; end it with nn.Linear(..., 1)."
+        )
+    logits: Tensor = output.reshape(-1)
+    if shape == (n, 2):
+        logits = output[:, 1] - output[:, 0]
+    return logits
 
 
 @dataclass(frozen=True)
@@ -73,53 +249,39 @@ class Trial:
 def require_private(
     factory: ModuleFactory, shape: tuple[int, int], config: TrainConfig
 ) -> None:
-    """Raise InputError unless a factory's modules can be trained privately.
-
-    ``shape`` is that of all features, (record, feature).
-    """
+    """Raise InputError unless modules for such features can be trained privately."""
     name = name_of(factory)
-    _require_dp_sgd(name, config)
+    if config.rule != DpSgd.name or config.receipts is not ReceiptMode.NONE:
+        raise InputError(
+            f"{name} is trained through Opacus, which clips all records at one norm "
+            f"and sees the norms of a batch only, but rule {config.rule!r} and "
+            f"receipts {str(config.receipts)!r} were given; use rule 'dp-sgd' and "
+            "receipts 'none'."
+        )
     n_records, n_features = shape
-    sizes, calls = _batch_sizes(config.sampling(n_records))
-    first, others = _made_up_records(max(CHUNK, *sizes), n_features)
-    fresh = partial(seeded_module, factory, n_features, 0)
     with (
         one_thread(),
         failing_as(f"{name} fails on made-up records of {n_features} features"),
     ):
-        trial = Trial(name, fresh, fresh(), fresh(), first, others, sizes, calls)
+        trial = _trial(factory, n_features, config.sampling(n_records))
         for fault in _faults(trial):
             raise InputError(f"{name} {fault}.")
 
 
-def _require_dp_sgd(name: str, config: TrainConfig) -> None:
-    """Raise InputError for settings that need more than Opacus gives."""
-    # Other rules and receipts need norms of all training records, or bounds of single
-    # ones.
-    if config.rule == DpSgd.name and config.receipts is ReceiptMode.NONE:
-        return
-    raise InputError(
-        f"{name} is trained through Opacus, which clips all records at one norm and "
-        f"sees the norms of a batch only, but rule {config.rule!r} and receipts "
-        f"{str(config.receipts)!r} were given; use rule 'dp-sgd' and receipts 'none'."
-    )
-
-
-def _batch_sizes(sampling: Sampling) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Sizes of batches to try, and the sizes of a trial's calls in their order."""
+def _trial(factory: ModuleFactory, n_features: int, sampling: Sampling) -> Trial:
+    fresh = partial(seeded_module, factory, n_features, 0)
     expected = max(1, sampling.n_train // sampling.steps_per_epoch)
     sizes = (N_PROBES, expected, Widths.of(sampling).full)
     n_calls = 2 * sampling.steps_per_epoch + MORE_CALLS
-    return sizes, tuple(islice(cycle(sizes), n_calls))
+    calls = tuple(islice(cycle(sizes), n_calls))
 
-
-def _made_up_records(n_records: int, n_features: int) -> tuple[Tensor, Tensor]:
-    """Two tables (record, feature) that share every other row."""
     generator = torch.Generator().manual_seed(0)
+    n_records = max(CHUNK, *sizes)
     first, others = torch.randn(2, n_records, n_features, generator=generator)
     others.mul_(2).add_(3)
     others[::2] = first[::2]
-    return first, others
+    name = name_of(factory)
+    return Trial(name, fresh, fresh(), fresh(), first, others, sizes, calls)
 
 
 def _faults(trial: Trial) -> Iterator[str]:
@@ -160,10 +322,7 @@ def _layers_that_mix(module: nn.Module) -> Iterator[str]:
                 f"({type(layer).__name__}) mixes the records of a batch; use "
                 "nn.GroupNorm there, or opacus.validators.ModuleValidator.fix"
             )
-    for problem in (
-        *ModuleValidator.validate(module),
-        *GradSampleModule.validate(module),
-    ):
+    for problem in ModuleValidator.validate(module) + GradSampleModule.validate(module):
         fault = clipped(str(problem).rstrip(". "), LONGEST_FAULT)
         yield (
             f"cannot be trained with per-record gradients ({fault}); replace that "
@@ -187,11 +346,7 @@ def _what_is_kept(trial: Trial) -> Iterator[str]:
 
 
 def _end_of_steps(trial: Trial, records: Tensor) -> dict[str, Tensor]:
-    """Weights, buffers and logits of a fresh copy after steps on some records.
-
-    The steps are random and do not depend on the records, and the logits are those of
-    ``trial.first``.
-    """
+    """Weights, buffers, logits of a fresh copy after random steps on some records."""
     module = trial.fresh()
     generator = torch.Generator().manual_seed(0)
     with seeded(0):
@@ -276,10 +431,7 @@ def _with_gradients(module: nn.Module, batch: Tensor) -> list[tuple[str, Any]]:
 
 
 def _are_of_records(p: Any, beside: Any, n_records: int) -> bool:
-    """Whether a parameter's per-record gradients are just that, beside other records.
-
-    A frozen parameter needs none.
-    """
+    """Whether per-record gradients are just that; a frozen parameter needs none."""
     single = getattr(p, "grad_sample", None)
     if p.grad is None or not isinstance(single, Tensor) or len(single) != n_records:
         return not p.requires_grad
@@ -304,14 +456,6 @@ def _without_remarks() -> Iterator[None]:
         yield
 
 
-class Records(NamedTuple):
-    """All records as one model is trained on them, on the device that trains it."""
-
-    features: Tensor  # (record, feature), standardised for the model's split
-    labels: Tensor  # (record,)
-    train_rows: Tensor  # (training record,)
-
-
 def train_module(
     factory: ModuleFactory,
     data: TrainingData,
@@ -321,85 +465,56 @@ def train_module(
     secret: bytes = b"",
     device: str = "cpu",
 ) -> Float32Array:
-    """Train one module and give its logits (record,) on all records.
+    """Train one module by its streams and split; logits (record,) of all records."""
+    from pcer.train.cpu import CpuDevice
 
-    They depend on the model's streams and its split only.
-    """
-    records = _records(data, model, config, device)
+    n_features = data.features.shape[1]
+    table = record_table(data, [model.seed], config, CpuDevice())[:-1].to(device)
+    features = table[:, :n_features].contiguous()
+    labels = table[:, n_features + EXTRA_COLUMNS - 1]
     sampling = config.sampling(data.n_train)
-    with (
-        one_thread(),
-        failing_as(_start_of_fault(model), quoted=False),
-        _without_remarks(),
-    ):
-        n_features = data.features.shape[1]
+    budget = f"epsilon {model.epsilon:g}" if model.is_private else "no privacy"
+    fault = f"The module fails in the training of seed {model.seed} with {budget}"
+    with one_thread(), failing_as(fault, quoted=False), _without_remarks():
         initial_seed = torch_seed(model, Purpose.INITIAL, secret)
         module = seeded_module(factory, n_features, initial_seed).to(device)
         optimizer = private_optimizer(module, model, config, sampling, secret)
         with seeded(torch_seed(model, Purpose.LAYERS, secret)):
-            _train(module, optimizer, records, batch_rows(model, sampling, secret))
+            train_rows = torch.from_numpy(data.train_rows[model.seed])
+            batches = batch_rows(model, sampling, secret)
+            rows = (train_rows[batch].to(device) for batch in batches)
+            _train(module, optimizer, features, labels, rows)
             with torch.no_grad():
-                chunks = torch.split(records.features, CHUNK)
-                parts = [logits_of(module, chunk) for chunk in chunks]
+                parts = [logits_of(module, x) for x in torch.split(features, CHUNK)]
     logits: Float32Array = torch.cat(parts).cpu().numpy().astype(np.float32)
     require_sound([model], np.array([np.isfinite(logits).all()]), config)
     return logits
 
 
-def _records(
-    data: TrainingData, model: Model, config: TrainConfig, device: str
-) -> Records:
-    """The records of a model's split."""
-    from pcer.train.cpu import CpuDevice
-
-    n_features = data.features.shape[1]
-    table = record_table(data, [model.seed], config, CpuDevice())[:-1].to(device)
-    return Records(
-        features=table[:, :n_features].contiguous(),
-        labels=table[:, n_features + EXTRA_COLUMNS - 1],
-        train_rows=torch.from_numpy(data.train_rows[model.seed]).to(device),
-    )
-
-
-def _start_of_fault(model: Model) -> str:
-    """The beginning of a sentence about a training that fails."""
-    budget = f"epsilon {model.epsilon:g}" if model.is_private else "no privacy"
-    return f"The module fails in the training of seed {model.seed} with {budget}"
-
-
 def _train(
     module: nn.Module,
     optimizer: torch.optim.Optimizer,
-    records: Records,
-    batches: Iterator[Tensor],
-) -> None:
-    """Take a step for every batch, and leave the module in prediction mode."""
-    from opacus import GradSampleModule
-
-    hooked = GradSampleModule(module, loss_reduction="sum")
-    for batch in batches:
-        rows = records.train_rows[batch.to(records.train_rows.device)]
-        _step(hooked, optimizer, records.features[rows], records.labels[rows])
-    hooked.to_standard_module().eval()
-
-
-def _step(
-    hooked: nn.Module,
-    optimizer: torch.optim.Optimizer,
     features: Tensor,
     labels: Tensor,
+    batches: Iterator[Tensor],
 ) -> None:
-    """One step; an empty batch gives noise only, without calling the module."""
-    optimizer.zero_grad()
-    if len(features) > 0:
-        logits = logits_of(hooked, features)
-        loss = nn.functional.binary_cross_entropy_with_logits
-        loss(logits, labels, reduction="sum").backward()  # type: ignore[no-untyped-call]
-    else:
-        for p in hooked.parameters():
-            if p.requires_grad:  # the gradients of no records, where Opacus keeps them
-                p.grad_sample = p.new_zeros(0, *p.shape)  # type: ignore[attr-defined]
-    optimizer.step()
+    """Take a step for the rows of every batch; the module then predicts."""
+    from opacus import GradSampleModule
+
+    loss = nn.functional.binary_cross_entropy_with_logits
+    hooked = GradSampleModule(module, loss_reduction="sum")
+    for rows in batches:
+        optimizer.zero_grad()
+        if len(rows) > 0:
+            logits = logits_of(hooked, features[rows])
+            total = loss(logits, labels[rows], reduction="sum")
+            total.backward()  # type: ignore[no-untyped-call]
+        else:  # noise only: the gradients of no records, where Opacus keeps them
+            for p in hooked.parameters():
+                if p.requires_grad:
+                    p.grad_sample = p.new_zeros(0, *p.shape)
+        optimizer.step()
+    hooked.to_standard_module().eval()
 
 
 def torch_seed(model: Model, purpose: Purpose, secret: bytes) -> int:
@@ -408,10 +523,7 @@ def torch_seed(model: Model, purpose: Purpose, secret: bytes) -> int:
 
 
 def batch_rows(model: Model, sampling: Sampling, secret: bytes) -> Iterator[Tensor]:
-    """The Poisson batches of a model, as positions in its training split.
-
-    Some may be empty.
-    """
+    """The Poisson batches of a model, as positions in its split; some may be empty."""
     rows = torch.empty(sampling.n_steps, Widths.of(sampling).full, dtype=torch.int32)
     everybody = torch.arange(sampling.n_train, dtype=torch.int32)
     words = first_words(model.stream(Purpose.SAMPLING, secret))
@@ -427,10 +539,7 @@ def private_optimizer(
     sampling: Sampling,
     secret: bytes,
 ) -> torch.optim.Optimizer:
-    """SGD that clips, adds noise from the model's stream and divides.
-
-    The divisor is the expected batch.
-    """
+    """SGD that clips, adds the model's noise and divides by the expected batch."""
     # Opacus' optimizer with other noise: a torch generator on a CPU uses only 32 bits
     # of its seed, so two models would sometimes share their noise, and somebody who
     # knows all but one record could try all seeds. The key of a stream has 128 bits.

@@ -1,15 +1,11 @@
 """How do blocks of models train on a Ray cluster?
 
-They are tasks of a cluster that somebody else has started, or of one Ray node that is
-started here for the sweep. Records and secret go to the cluster once; a task is one
-block with its settings. A task whose process or node dies is started again, and as a
-model depends on its streams only, it gives the same bytes. A node that is started here
-listens on this machine only and asks for a token.
-
-``run`` calls ``require_ray`` before a sweep and ``train_on_ray`` for its blocks. joblib
-has a backend for Ray, too, which fits of estimators may use. It is not enough for
-sweeps: it keeps no result before the slowest block of a batch, takes the signals of
-this process, gives no GPU to a task, and waits minutes for a cluster that is not there.
+They are tasks of a cluster that somebody else has started, or of one Ray node of our
+own for the sweep. A block whose process or node dies is started again, and gives the
+same bytes. ``run`` calls ``require_ray`` before a sweep and ``train_on_ray`` for its
+blocks. joblib's backend for Ray, which fits may use, is not enough here: it yields no
+result before the slowest of a list (no ``return_as``), takes the signals of this
+process, and where no cluster is, it waits for 200 s and ends the process.
 """
 
 from __future__ import annotations
@@ -23,10 +19,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from importlib.util import find_spec
 from ipaddress import ip_address
 from itertools import islice
@@ -38,7 +33,7 @@ from unittest.mock import patch  # sets variables, and puts back what was there
 import numpy as np
 
 from pcer.errors import InputError, PcerError, not_installed
-from pcer.train.config import EngineFlags, TrainConfig, usable_cores
+from pcer.train.config import EngineFlags, TrainConfig
 from pcer.train.devices import ARITHMETIC, choose_device, installed_versions
 from pcer.train.engine import train_block
 from pcer.train.fleet import BlockResult, Model, TrainingData
@@ -116,8 +111,8 @@ def require_ray(flags: EngineFlags) -> None:
 def train_on_ray(
     data: TrainingData,
     blocks: Sequence[Sequence[Model]],
-    *,
     configs: Sequence[TrainConfig],
+    *,
     flags: EngineFlags,
     secret: bytes,
 ) -> Iterator[BlockResult]:
@@ -129,41 +124,37 @@ def train_on_ray(
     with _connected(flags) as is_ours:
         import ray
 
-        _require_slots(processor, flags.device)
-        start = _task_starter(work, uses_gpu=processor == "GPU")
+        if _slots(processor) == 0:  # Ray would wait for ever
+            raise InputError(
+                f"device {flags.device!r} was asked for, but no node of the Ray "
+                f"cluster offers a {processor}; start one that does, or choose another "
+                "device."
+            )
+        # Without max_calls=0 a process on a GPU ends after one block.
+        remote = ray.remote(
+            max_retries=MAX_RETRIES,
+            max_calls=0,
+            num_cpus=1,
+            num_gpus=int(processor == "GPU"),
+        )
+        task = remote(train_task)
+        shared = ray.put(work)  # sent once
         try:
             while True:
                 # Twice as many as can run, so that no worker idles.
                 n_in_flight = flags.jobs or max(1, 2 * _slots(processor))
-                n_free = max(0, n_in_flight - len(running))
-                running += [start(*block) for block in islice(waiting, n_free)]
+                for block in islice(waiting, max(0, n_in_flight - len(running))):
+                    running.append(task.remote(shared, *block))
                 if not running:
                     return
                 (finished,), running = ray.wait(running, num_returns=1)
                 yield _fetched(finished)
         finally:
+            # To close a connection of ours ends its tasks. To cancel one in the moment
+            # in which it finishes can end this process (ray-project/ray#54798).
             if not is_ours:
-                _cancel(running)
-
-
-def _cancel(running: Sequence[Any]) -> None:
-    """End tasks on a connection that stays open."""
-    import ray
-
-    # Where the connection is ours, it is closed, which ends its tasks; and to cancel
-    # one in the moment in which it finishes can end this process
-    # (ray-project/ray#54798 is one form of it).
-    for task in running:
-        ray.cancel(task, force=True)
-
-
-def _require_slots(processor: str, device: str) -> None:
-    """Raise InputError where no task could ever run: Ray would wait for ever."""
-    if _slots(processor) == 0:
-        raise InputError(
-            f"device {device!r} was asked for, but no node of the Ray cluster offers a "
-            f"{processor}; start one that does, or choose another device."
-        )
+                for left in running:
+                    ray.cancel(left, force=True)
 
 
 def _slots(processor: str) -> int:
@@ -171,18 +162,6 @@ def _slots(processor: str) -> int:
     import ray
 
     return int(ray.cluster_resources().get(processor, 0))
-
-
-def _task_starter(work: Work, *, uses_gpu: bool) -> Callable[..., Any]:
-    """What starts the task of a block and its config, after sending the work once."""
-    import ray
-
-    # Without max_calls=0 a process on a GPU ends after one block; the next starts from
-    # nothing.
-    remote = ray.remote(
-        max_retries=MAX_RETRIES, max_calls=0, num_cpus=1, num_gpus=int(uses_gpu)
-    )
-    return partial(remote(train_task).remote, ray.put(work))
 
 
 def train_task(
@@ -215,10 +194,7 @@ def train_task(
 
 
 def _fetched(task: Any) -> BlockResult:
-    """A task's result, copied out of the store.
-
-    What the worker refused is raised as it is.
-    """
+    """A task's result, copied out of the store; what the worker refused is raised."""
     import ray
     from ray.exceptions import RayError
 
@@ -252,7 +228,7 @@ def _failure(cause: Exception) -> Exception:
 
 @contextmanager
 def _connected(flags: EngineFlags) -> Iterator[bool]:
-    """A connection to Ray; yields whether it is ours, which is closed at the end."""
+    """Whether the connection is ours, which is closed at the end."""
     # A connection of the caller is used and left open. To import Ray is to set it up.
     if "ray" in sys.modules and sys.modules["ray"].is_initialized():
         yield False
@@ -299,10 +275,7 @@ def _require_entry(address: str) -> None:
 
 
 def _start(options: Mapping[str, Any]) -> None:
-    """Start a node or connect, silently.
-
-    A node of ours that others could reach is refused.
-    """
+    """Start a node or connect, silently; refuse a node that others could reach."""
     import ray
 
     try:
@@ -325,11 +298,10 @@ def _start(options: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _our_signals() -> Iterator[None]:
-    """Keep our signal handlers: Ray would print a stack and exit with another code.
+    """Keep our signal handlers: Ray's print a stack and exit with another code.
 
-    Processes that are started meanwhile ignore the signals. Sent to our whole group
-    they would end the node first, and Ray's threads would then end this process with
-    code 1 before it can answer.
+    Processes that are started meanwhile ignore the signals: sent to our whole group
+    they would end the node first, and Ray's threads then end this process with code 1.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or not hasattr(signal, "pthread_sigmask"):  # Windows has none
@@ -358,7 +330,7 @@ def _node_options(flags: EngineFlags) -> Iterator[dict[str, Any]]:
     with _swept_folder() as folder, patch.dict(os.environ, _protection(folder)):
         yield {
             "address": LOCAL,
-            "num_cpus": flags.jobs or usable_cores(),
+            "num_cpus": flags.n_attackers,
             "include_dashboard": False,
             "_temp_dir": str(folder / "node"),  # which Ray opens to all users
         }

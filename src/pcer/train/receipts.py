@@ -1,38 +1,18 @@
 """How much privacy did a training run spend of each record? A bound, and an estimate.
 
-The engine folds the steps of a finished model into four bytes per record (``fold``),
-and sweeps read them (``unfolded``); a filter asks before every step (``allowance``).
+Clipped norms are rounded up to 200ths of the bound; a loss is steps in each bin times
+that of one step, as Renyi divergences add up, also where a norm depends on earlier
+steps (Feldman and Zrnic 2021). Neighbouring data sets: the record has gradient zero
+instead; of the two directions the one with the record above is kept, the larger at
+every order (Mironov, Talwar and Zhang 2019, Theorem 5). ``realised`` is that sum as an
+epsilon, by the order that gives the least: as the order is chosen afterwards, it is no
+bound. ``receipt`` is the bound: the lowest of a ladder of levels, fixed before
+training, each with an order and a share of delta, whose budget was not exceeded, or the
+promise. Each level is a filter that never had to drop the record: this run's loss is
+below it, except with probability delta.
 
-A record whose clipped gradient has norm s is hidden by noise of sigma C / s, in units
-of that norm. Norms are rounded up to a grid of C/200, so a table of 200 rows holds the
-loss of any step, and a record's loss over the run is its number of steps in each row
-times the table.
-
-Divergences of order a (Renyi) add up over steps, also where the norm of a step depends
-on what the steps before gave (Feldman and Zrnic 2021). Neighbouring data sets: the
-record is replaced by one that joins batches with gradient zero. Of the two directions
-the one that puts the record above is the larger at every order (Mironov, Talwar and
-Zhang 2019, Theorem 5), so it is the one kept. dp-accounting computes the same rows one
-by one, slowly; tests compare with it.
-
-Two numbers of a record, both from its number of steps in each bin of gradient norms:
-
-* ``realised``: its summed divergences as an epsilon at delta, by the order that gives
-  the least. Papers print it. The order is chosen after the fact, so it describes and is
-  no bound.
-* ``receipt``: the bound. Before training a ladder of levels is fixed, each with one
-  order and a share of delta; the receipt is the lowest level whose budget of divergence
-  was not exceeded, or the promised epsilon where no level below it was kept. Each level
-  is a filter that would have dropped the record in time and never had to (Feldman and
-  Zrnic 2021): so the loss of this run stays below the receipt, except with probability
-  delta.
-
-Both follow from the settings and the bins alone. Of a finished model four bytes per
-record are kept: ``realised`` as a float32 whose last bits name the rung of the ladder.
-
-Many steps of DP-SGD together resemble one Gaussian mechanism of parameter mu (Dong,
-Roth and Su 2022): to an attacker who sees everything, "in" and "out" are two normal
-distributions mu deviations apart. That turns an epsilon into the unit of attacks.
+The engine folds the steps of a model into four bytes per record (``fold``), sweeps read
+them (``unfolded``), and a filter asks before every step (``allowance``).
 """
 
 from __future__ import annotations
@@ -80,12 +60,8 @@ def step_costs(noise_multiplier: float, sampling_rate: float) -> FloatArray:
     """Renyi divergence (bin, order) that one step spends of a record.
 
     A record of bin b has a clipped gradient of norm b C / 200 at most, which noise of
-    deviation sigma C hides as noise of 200 sigma / b hides a norm of 1; bin 0 spends
-    nothing.
-
-    Args:
-        noise_multiplier: sigma, above 0.
-        sampling_rate: chance of a record to join the step.
+    deviation sigma C (``noise_multiplier`` sigma) hides as noise of 200 sigma / b hides
+    a norm of 1; bin 0 spends nothing.
     """
     require_positive(noise_multiplier=noise_multiplier)
     noise = noise_multiplier * N_BINS / np.arange(1, N_BINS + 1)
@@ -137,18 +113,12 @@ class Terms:
 
     @cached_property
     def ladder(self) -> FloatArray:
-        """Epsilons of the rungs.
-
-        0 for gradient zero at every step, then the levels, then the promise.
-        """
+        """Epsilons of the rungs: 0 for no gradient, the levels, then the promise."""
         return np.array([0.0, *(level.epsilon for level in self.levels), self.nominal])
 
     @cached_property
     def used_orders(self) -> BoolArray:
-        """(order,) whether it is of a level, or can give less than the promise.
-
-        It cannot where the conversion alone adds more than the promise.
-        """
+        """(order,) whether it is of a level, or can give less than the promise."""
         is_of_level = np.isin(ORDERS, [level.order for level in self.levels])
         can_be_less = conversion(self.dp_delta) <= self.nominal
         return np.asarray(can_be_less | is_of_level)
@@ -159,10 +129,7 @@ shared_terms = lru_cache(maxsize=1024)(Terms)
 
 
 def unfolded(kept: Float32Array, ladder: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """``realised`` and ``receipt`` from what ``fold`` kept.
-
-    Both are NaN for a record that was not trained on.
-    """
+    """``realised`` and ``receipt`` from what ``fold`` kept; NaN if not trained on."""
     bits = np.ascontiguousarray(kept, dtype=np.float32).view(np.uint32)
     value = (bits & ~np.uint32(RUNG_MASK)).view(np.float32)
     rung = np.minimum(bits & np.uint32(RUNG_MASK), len(ladder) - 1)
@@ -174,15 +141,10 @@ def unfolded(kept: Float32Array, ladder: FloatArray) -> tuple[FloatArray, FloatA
 def fold(steps_per_bin: Tensor, terms: Terms, *, on_host: bool = True) -> Tensor:
     """Four bytes per record (record,), which ``unfolded`` reads with the terms' ladder.
 
-    The divergence that a record spent, at each order, is its steps per bin times
-    ``step_costs``. It is computed where the steps lie: a GPU would take longer to hand
-    201 counts per record over than to train.
-
-    Args:
-        steps_per_bin: (record, bin), how many steps had a clipped gradient norm in
-            (bin - 1, bin], in 200ths of the clip norm; bin 0 is gradient zero.
-        terms: promise and levels of the model.
-        on_host: whether products are added as on a CPU.
+    ``steps_per_bin`` (record, bin) has how many steps had a clipped gradient norm in
+    (bin - 1, bin], in 200ths of the clip norm; times ``step_costs`` it is the
+    divergence spent at each order. A GPU computes where the steps lie (not
+    ``on_host``).
     """
     n_records = len(steps_per_bin)
     has_all_bins = steps_per_bin.shape[1:] == (1 + N_BINS,) and n_records > 0
@@ -202,10 +164,7 @@ def fold(steps_per_bin: Tensor, terms: Terms, *, on_host: bool = True) -> Tensor
 
 
 def _packed(divergence: Tensor, steps_without_gradient: Tensor, terms: Terms) -> Tensor:
-    """Realised epsilons rounded up, with rungs in their last bits, (record,) float32.
-
-    ``divergence`` (record, order) is overwritten.
-    """
+    """Realised epsilons, rungs in their last bits; overwrites ``divergence``."""
     has_no_gradient = steps_without_gradient == terms.n_steps
     rungs = _rungs(divergence, terms).masked_fill_(has_no_gradient, 0)
     realised = _realised(divergence, terms)
@@ -218,10 +177,7 @@ def _packed(divergence: Tensor, steps_without_gradient: Tensor, terms: Terms) ->
 
 
 def _realised(divergence: Tensor, terms: Terms) -> Tensor:
-    """The least epsilon over orders, (record,), as ``epsilon_of`` gives it.
-
-    ``divergence`` (record, order) is overwritten.
-    """
+    """The least epsilon over orders (record,); overwrites ``divergence``."""
     # Below this divergence at any order, the total variation is below delta.
     least = float(-np.log1p(-(terms.dp_delta**2)))
     is_hidden = divergence.amin(dim=1) < least
@@ -243,17 +199,10 @@ def _rungs(divergence: Tensor, terms: Terms) -> Tensor:
     return torch.cat([rung, last_rung], dim=1).amin(dim=1)
 
 
-class Allowance(NamedTuple):
-    """A filter: a record joins steps while what it spent and the next cost fit."""
+def allowance(epsilon: float, terms: Terms) -> tuple[FloatArray, float]:
+    """Divergence of a step (bin,), and how much of it keeps losses within ``epsilon``.
 
-    costs: FloatArray  # (bin,) divergence of one step
-    budget: float  # of divergence, for the whole run
-
-
-def allowance(epsilon: float, terms: Terms) -> Allowance:
-    """The filter that keeps every record's loss within ``epsilon``.
-
-    It does so whatever the gradients are.
+    A filter: a record joins steps while what it spent and the next step's fit.
     """
     level = _level(epsilon, terms, terms.dp_delta)
     if level is None:
@@ -263,14 +212,11 @@ def allowance(epsilon: float, terms: Terms) -> Allowance:
             f"{terms.dp_delta:g}, but {epsilon!r} was given."
         )
     column = int(np.flatnonzero(level.order == ORDERS)[0])
-    return Allowance(terms.costs[:, column].copy(), level.divergence)
+    return terms.costs[:, column].copy(), level.divergence
 
 
 def _level(epsilon: float, terms: Terms, dp_delta: float) -> Level | None:
-    """The level of an epsilon; None where no order can hold it.
-
-    At its order, a record that has one norm at all steps may have the largest norm.
-    """
+    """None where no order can hold the epsilon; else the order for the largest norm."""
     allowed = epsilon - conversion(dp_delta)
     whole_run = terms.n_steps * terms.costs.T  # (order, bin), growing along bins
     n_fitting = (whole_run <= allowed[:, None]).sum(axis=1)  # bins, 0 among them
@@ -286,8 +232,8 @@ def _level(epsilon: float, terms: Terms, dp_delta: float) -> Level | None:
 def mu_of(epsilon: FloatArray, *, dp_delta: float) -> FloatArray:
     """Parameter mu of the Gaussian mechanism that has this epsilon at delta.
 
-    Its Renyi divergence of order a is a mu^2 / 2, from which the accountant gives an
-    epsilon; this inverts it by a table, linear in mu^2.
+    Its Renyi divergence of order a is a mu^2 / 2; this inverts the epsilon that the
+    accountant gives from it by a table, linear in mu^2.
     """
     square = np.interp(epsilon, _epsilons_of_mu(dp_delta), MU_GRID**2)
     nothing = np.where(np.isnan(epsilon), np.nan, 0)
@@ -302,13 +248,10 @@ def _epsilons_of_mu(dp_delta: float) -> FloatArray:
 def allowed_advantage(mu: FloatArray) -> float:
     """AUC minus 1/2 of an attacker who sees every step and pools likelihood ratios.
 
-    It is an estimate. LiRA's AUC compares different people: the score of one who was
-    trained on, normal with mean mu_i^2/2 and variance mu_i^2, and that of another who
-    was not, with mean -mu_j^2/2. The first is larger with probability
-    Phi(sqrt(mu_i^2 + mu_j^2)/2); this is its mean over all pairs.
-
-    Many records are condensed into parts of about equal size, which share their mean
-    mu^2.
+    An estimate. LiRA's AUC compares people: the score of a member, normal with mean
+    mu_i^2/2 and variance mu_i^2, is above that of another person, with mean -mu_j^2/2,
+    with probability Phi(sqrt(mu_i^2 + mu_j^2)/2); this is its mean over all pairs. Many
+    records are condensed into parts of about equal size, which share their mean mu^2.
     """
     ordered = np.sort(np.asarray(mu, dtype=np.float64) ** 2)
     n_parts = min(len(ordered), MOST_QUANTILES)

@@ -1,20 +1,11 @@
 """What does a step of training clip and sample? The rules that decide it.
 
-The paper's DP-SGD is one rule among others. A rule decides three things for every
-training record, as tensors on any device: the bound its gradient is clipped at, how
-often it joins a batch, and, through the largest bound, the noise. It may decide again
-every so many steps, from the norms of the records' gradients.
-
-The engine makes sure that no bound exceeds the largest, and that no record is drawn
-more often than the config says. A rule itself must make sure that its decision about a
-record depends on that record and the weights only: otherwise one person would move
-everybody's bounds, which no noise hides. Then the calibrated epsilon holds. A rule may
-also settle both for good by each record's group: then every group has a different
-epsilon, and none a larger one.
-
-``TrainConfig`` finds its rule by name; the engine asks it for shares, and ``watch``
-asks it for bounds while a block trains. To add a rule: a class, and its name in
-``RULES``.
+A rule decides for every training record its clip bound and how often it joins a batch:
+again every so many steps, from the norms of gradients, or for good by a record's group.
+The engine holds both below their largest values. A rule itself must decide about a
+record by that record and the weights only: otherwise one person would move everybody's
+bounds, which no noise hides. ``TrainConfig`` finds its rule by name; the engine asks it
+for shares, ``watch`` for bounds. To add a rule: a class, and its name in ``RULES``.
 """
 
 from __future__ import annotations
@@ -66,27 +57,18 @@ class DpSgd:
     attribute: str | None = None
 
     def shares(self, groups: Mapping[str, Names]) -> FloatArray | None:
-        """Clip bound and sample rate (2, record), as shares in (0, 1].
+        """Clip bound and sample rate (2, record), as shares; None is 1 for all.
 
-        They hold for good; None is 1 for all. ``groups`` has the group of every record,
-        by attribute.
+        ``groups`` has the group of every record, by attribute.
         """
         return None
 
     def sample_shares(self, records: IntArray) -> FloatArray | None:
-        """How often each training record joins a step, as a share in [0, 1].
-
-        It is a share of the sample rate; None is 1 for all. ``records`` are the rows of
-        a split's training records.
-        """
+        """How often each training record joins, as a share; None is 1 for all."""
         return None
 
     def refresh(self, seen: Refresh) -> Tensor:
-        """The clip bound of every training record (private model, training record).
-
-        Each record's bound is independent of the others, and computed on the device of
-        ``seen``.
-        """
+        """The clip bound of every record (private model, training record)."""
         return torch.full(seen.bins.shape, seen.largest_clip, device=seen.bins.device)
 
 
@@ -104,10 +86,7 @@ class Held(DpSgd):
 
 @dataclass(frozen=True)
 class GroupBudget(DpSgd):
-    """A record's own group settles its clip bound or its sample rate.
-
-    The noise is that of ``DpSgd``.
-    """
+    """A record's own group settles its clip bound or its sample rate."""
 
     # Shares of the groups that are named; others have 1.
     by_group: Mapping[str, float] = field(default_factory=dict)

@@ -27,8 +27,14 @@ from pcer.train.fleet import (
     TrainingData,
     gather_predictions,
 )
-from pcer.train.modules import ModuleFactory, NamedModule, module_digest, name_of
-from pcer.train.opacus import require_private, train_module
+from pcer.train.opacus import (
+    ModuleFactory,
+    NamedModule,
+    module_digest,
+    name_of,
+    require_private,
+    train_module,
+)
 
 
 def train_seeds(
@@ -65,7 +71,11 @@ def train_seeds(
         require_private(module, data.features.shape, config)
     config.training_rule.shares(data.groups)  # refuses groups that are not there
     calibrated = fleet.calibrated(budgets, data, config, module=module)
-    digests = _stream_digests(data, config, module) if secret else {}
+    digests = {}
+    if secret:
+        n_features = data.features.shape[1]
+        of_module = "" if module is None else module_digest(module, n_features)
+        digests = fleet.stream_digests(data, config, module=of_module)
     models = fleet.plan_models(calibrated, data.seeds, digests)
     size = 1 if module is not None else flags.models_per_block(len(models))
     blocks = fleet.cut_blocks(models, block_size=size)
@@ -75,16 +85,6 @@ def train_seeds(
     return gather_predictions(
         results, budgets=calibrated, seeds=data.seeds, member=data.member
     )
-
-
-def _stream_digests(
-    data: TrainingData, config: TrainConfig, module: ModuleFactory | None
-) -> dict[int, str]:
-    """By seed, a digest of what is trained, the user's module included."""
-    digest = ""
-    if module is not None:
-        digest = module_digest(module, data.features.shape[1])
-    return fleet.stream_digests(data, config, module=digest)
 
 
 def run_blocks(
@@ -102,23 +102,18 @@ def run_blocks(
     if flags.engine is Engine.RAY:
         from pcer.train.ray import train_on_ray
 
-        yield from train_on_ray(
-            data, blocks, configs=configs, flags=flags, secret=secret
-        )
+        yield from train_on_ray(data, blocks, configs, flags=flags, secret=secret)
         return
     tasks: list[Task] = []
-    for block, block_config in zip(map(tuple, blocks), configs, strict=True):
+    for block, own_config in zip(blocks, configs, strict=True):
         splits = data.only({model.seed for model in block})
-        arguments = (splits, block, block_config, flags, secret, module)
+        arguments = (splits, tuple(block), own_config, flags, secret, module)
         tasks.append((_train_task, arguments))
     yield from run_tasks(tasks, n_processes=flags.n_processes)
 
 
 def prepare(flags: EngineFlags) -> None:
-    """Compile for the CPU of this machine, once.
-
-    Worker processes then find the machine code.
-    """
+    """Compile for the CPU of this machine, once for all worker processes."""
     if flags.engine is Engine.LOCAL and flags.device == "cpu":
         from pcer.train.cpu import compile_kernels
 

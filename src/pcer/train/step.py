@@ -1,13 +1,10 @@
 """What is one step of DP-SGD, for a block of models? Pure functions of tensors.
 
-The engine and its devices call them; a device with its kernels does the same
-arithmetic. ``Layout`` says where the layers of a model lie.
-
-The first axis is always the model, the second the record of the batch. Gradients of
-single records are never formed: for a linear layer with input a and back-propagated
-signal s, the gradient is the outer product of (a, 1) and s, so its squared norm is
-(|a|^2 + 1)|s|^2, and the sum of clipped gradients is one matrix product of the inputs
-with the signals scaled by the clip factor.
+The engine and its devices call them; a device's kernels do the same arithmetic. The
+first axis is the model, the second the record. Gradients of single records are never
+formed: that of a linear layer with input a and signal s is the outer product of (a, 1)
+and s, so its squared norm is (|a|^2 + 1)|s|^2, and the sum of clipped gradients is a
+product of the inputs with the signals scaled by the clip factor.
 """
 
 from __future__ import annotations
@@ -58,10 +55,7 @@ class Layout:
         return round_up(self.starts[-1], 2 * LANES)
 
     def layers(self, flat: Tensor) -> list[Tensor]:
-        """Views (model, inputs + 1, outputs) of a flat parameter tensor.
-
-        The last row of each is biases.
-        """
+        """Views (model, inputs + 1, outputs) of parameters; biases are the last row."""
         views = []
         for start, (inputs, outputs) in zip(
             self.starts, pairwise(self.sizes), strict=False
@@ -73,10 +67,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Batch:
-    """The records of one step, padded.
-
-    A padded record is all zeros and has no effect.
-    """
+    """The records of one step; a padded record is all zeros and has no effect."""
 
     # (model, record, feature + 1); at the end 1 (it meets the bias), 0 for padding.
     inputs: Tensor
@@ -111,8 +102,8 @@ def round_up(number: int, multiple: int) -> int:
 def activations(layers: list[Tensor], inputs: Tensor) -> list[Tensor]:
     """Inputs, hidden activations and logits (model, record, units), in this order.
 
-    a_(l+1) = relu(a_l W_l + b_l), without the relu for the logits. The biases of the
-    first layer meet the 1 at the end of ``inputs``.
+    a_(l+1) = relu(a_l W_l + b_l), without the relu for the logits; biases of the first
+    layer meet the 1 at the end of ``inputs``.
     """
     outputs = [inputs, torch.bmm(inputs, layers[0])]
     for layer in layers[1:]:
@@ -124,10 +115,9 @@ def activations(layers: list[Tensor], inputs: Tensor) -> list[Tensor]:
 def signals(
     layers: list[Tensor], outputs: list[Tensor], residual: Tensor
 ) -> list[Tensor]:
-    """Signals s_l: the derivative of each record's loss by each layer's output.
+    """Derivatives s_l of each record's loss by each layer's output, first layer first.
 
-    The last is ``residual``, and s_l = (s_(l+1) W^T) where the unit is above 0. They
-    are given first layer first.
+    The last is ``residual``, and s_l = (s_(l+1) W^T) where the unit is above 0.
     """
     backs = [residual]
     for layer, hidden in zip(layers[:0:-1], outputs[-2:0:-1], strict=True):
@@ -143,19 +133,14 @@ def square(values: Tensor) -> Tensor:
 
 
 def clip_factor(squared_norm: Tensor, clip: Tensor) -> Tensor:
-    """Factor min(1, clip / norm) that brings a gradient's norm to at most the clip.
-
-    ``squared_norm`` is overwritten.
-    """
+    """Factor min(1, clip / norm) of a gradient; ``squared_norm`` is overwritten."""
     return clip.div(squared_norm.sqrt_().add_(CLIP_MARGIN)).clamp_(max=1.0)
 
 
 def clipped_sum(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> Tensor:
     """Sum over the batch of every record's clipped gradient, (model, width).
 
-    Adding or removing a record, or setting its gradient to zero, changes the sum by at
-    most ``clip``, which is (model, 1, 1), or (model, record, 1) where each record has
-    its own.
+    ``clip`` (model, record or 1, 1) is infinite without privacy.
     """
     outputs, backs = _both_ways(layout, weights, batch)
     factor = clip_factor(squared_norm(batch, outputs, backs), clip)
@@ -171,10 +156,9 @@ def clipped_sum(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> 
 def _both_ways(
     layout: Layout, weights: Tensor, batch: Batch
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Activations and signals of every layer.
+    """Activations and signals of every layer, of cross entropy of logit z and label y.
 
-    The loss is the cross entropy of the logit z and the label y, whose derivative by z,
-    ``residual``, is sigmoid(z) - y; it is 0 for padding.
+    Its derivative by z, ``residual``, is sigmoid(z) - y; it is 0 for padding.
     """
     layers = layout.layers(weights)
     outputs = activations(layers, batch.inputs)
@@ -184,10 +168,7 @@ def _both_ways(
 
 
 def norm_bins(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> Tensor:
-    """The bin of every record's clipped gradient norm, (model, record) uint8.
-
-    It is the norm in units of clip / ``N_BINS``, rounded up.
-    """
+    """Each record's clipped norm in units of clip / ``N_BINS``, rounded up, uint8."""
     outputs, backs = _both_ways(layout, weights, batch)
     squares = squared_norm(batch, outputs, backs)
     norm = squares.sqrt()
@@ -200,8 +181,8 @@ def norm_bins(layout: Layout, weights: Tensor, batch: Batch, clip: Tensor) -> Te
 def squared_norm(batch: Batch, outputs: list[Tensor], backs: list[Tensor]) -> Tensor:
     """Squared norm of each record's gradient, (model, record, 1).
 
-    It is the sum of (|a|^2 + 1)|s|^2 over layers of activations a and signals s; that
-    of the first layer's inputs, (|a|^2 + 1), comes with the batch.
+    The sum of (|a|^2 + 1)|s|^2 over layers of activations a and signals s; that of the
+    first layer's inputs, (|a|^2 + 1), comes with the batch.
     """
     total = square(backs[0]).mul_(batch.input_square)
     for hidden, signal in zip(outputs[1:], backs[1:], strict=False):
@@ -220,8 +201,8 @@ def _product_sum(inputs: Tensor, signal: Tensor) -> Tensor:
 def momentum_step(state: FleetState, noisy_sum: Tensor, rule: StepRule) -> FleetState:
     """SGD with momentum on the mean gradient, as in ``torch.optim.SGD``.
 
-    velocity = momentum * velocity + noisy_sum / expected_batch, and weights -=
-    learning_rate * velocity.
+    velocity = momentum velocity + noisy_sum / expected_batch, weights -= learning_rate
+    velocity.
     """
     velocity = state.velocity.mul(rule.momentum)
     velocity.add_(noisy_sum, alpha=1 / rule.expected_batch)
@@ -230,18 +211,13 @@ def momentum_step(state: FleetState, noisy_sum: Tensor, rule: StepRule) -> Fleet
 
 
 def gaussian(bits: Tensor, std: Tensor, out: Tensor | None = None) -> Tensor:
-    """Independent normal variables from int32 bits (..., model, width).
+    """Normal variables of deviation ``std`` (model, 1) from random int32 bits.
 
     By Box and Muller: radius = std sqrt(-2 log u), and noise is the radius times the
-    cosine and the sine of an angle. The first half of a row gives the radius, the
-    second the angle. The radius reads its 32 bits as a signed number and drops the
-    sign, so that small uniforms keep their precision: the tail reaches 6.6 standard
-    deviations.
-
-    Args:
-        bits: random.
-        std: (model, 1), standard deviations.
-        out: where the noise is written, if it is given.
+    cosine and the sine of an angle. The first half of a row of ``bits`` (..., model,
+    width) gives the radius, the second the angle. The radius reads its 32 bits as a
+    signed number and drops the sign, so that small uniforms keep their precision: the
+    tail reaches 6.6 deviations.
     """
     noise = std.new_empty(bits.shape) if out is None else out
     half = bits.shape[-1] // 2

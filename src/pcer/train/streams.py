@@ -1,15 +1,12 @@
-"""Where does every random number of a training run come from?
+"""Where does every random number of a training come from, and whom does a step see?
 
-A stream is named by (seed, budget, purpose), never by a position: a model draws the
-same numbers alone and in any block. Under a secret, what is trained is part of the name
-too: two trainings that share only the secret share no draw. Streams are counter based
-(Philox 4x64, 10 rounds, as in numpy), so that a GPU can compute the same bits as a CPU
-without reading them in order.
-
-``fleet.Model.stream`` names the streams of a model; ``engine`` and ``schedule`` turn
-them into initial weights, batches and noise.
-
-To add something random: a member of ``Purpose``.
+A stream is named by (seed, budget, purpose), under a secret by what is trained too,
+never by a position: a model draws the same alone and in any block. Streams are counter
+based (Philox 4x64, 10 rounds, as in numpy), so that a GPU computes the same bits. Every
+record joins every step independently: over all pairs (step, record) the gap from one to
+the next is geometric, one draw per joining record. Batches are padded, never cut.
+``fleet.Model.stream`` names streams; ``engine`` and ``opacus`` draw batches. To add
+something random: a member of ``Purpose``.
 """
 
 from __future__ import annotations
@@ -27,11 +24,27 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pcer.errors import require_at_least
+from pcer.errors import PcerError, require_at_least
+from pcer.metrics import FloatArray
+from pcer.train.config import Sampling
+from pcer.train.step import LANES, round_up
 
 KEY_BYTES = 16  # length of a Philox 4x64 key
 WORD_BITS = 64  # random bits that one draw uses
 KEYED_STREAMS = "pcer/2"  # how streams under a secret are named
+
+# Probability that any batch of a training is wider than the padding.
+OVERFLOW_CHANCE = 1e-12
+
+# Share of the batches wider than the usual width. A GPU has a wide step for all its
+# models, so that few steps should need it; a CPU computes no padding at all.
+WIDE_SHARE = 1e-4
+
+# Draws beyond the expected number, in standard deviations. A training that needs more,
+# once in 10^9, draws again from the start of the same stream.
+SPARE_DRAWS = 6.0
+
+SHARE_BITS = 53  # of the probability with which a drawn record stays
 
 
 class Purpose(StrEnum):
@@ -54,8 +67,7 @@ def stream(
 ) -> np.random.Philox:
     """The bit generator of one model and one purpose; the secret has up to 64 bytes.
 
-    Anyone who knows seed, budget and secret can compute and remove the noise:
-    differential privacy holds only against people who do not. The digest is of settings
+    Who knows seed, budget and secret can remove the noise. The digest is of settings
     and records: two models with equal noise would show how their gradients differ.
     """
     require_at_least(0, seed=seed)
@@ -81,19 +93,14 @@ class GapTable:
     """From a 64-bit word to a coin's gap before its next head.
 
     Each gap has a whole number of the 2^64 words, so its probability is geometric to
-    within 2^-64; only integers are computed, so every device finds the same gaps.
-    By Walker's alias method (1977): column c of 2^bits has gap c + 1. The low bits of a
+    within 2^-64; only integers are computed, so every device finds the same gaps. By
+    Walker's alias method (1977): column c of 2^bits has gap c + 1. The low bits of a
     word choose the column, and the others choose the column's gap or its alias.
-
-    Attributes:
-        threshold: (column,), how many words keep the column's gap.
-        alias: (column,), the column whose gap the other words give.
-        bits: of a word that choose the column.
     """
 
-    threshold: NDArray[np.int64]
-    alias: NDArray[np.int64]
-    bits: int
+    threshold: NDArray[np.int64]  # (column,), how many words keep the column's gap
+    alias: NDArray[np.int64]  # (column,), the column whose gap the other words give
+    bits: int  # of a word that choose the column
 
     @classmethod
     @functools.cache
@@ -109,8 +116,8 @@ class GapTable:
 def _gap_masses(m: int) -> list[int]:
     """How many of the 2^64 words give gap 1, 2, ...; the last takes what is left.
 
-    A gap is above g with probability (1 - 1/m)^g: here the words ``left``, from
-    ``tail``, which is in units of 2^-128 and rounded down.
+    A gap is above g with probability (1 - 1/m)^g: the words ``left``, from ``tail``,
+    which is in units of 2^-128 and rounded down.
     """
     tail = 2 ** (2 * WORD_BITS)
     left = 2**WORD_BITS
@@ -130,8 +137,8 @@ def _alias_columns(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Threshold and alias of columns of one capacity, each with at most two gaps.
 
-    A column whose gap has too few words is filled up with words of a gap that has too
-    many; this one may have too few afterwards.
+    A column with too few words is filled up with those of a gap that has too many, and
+    that may have too few afterwards.
     """
     words = list(masses)  # of each gap, without those in other gaps' columns
     threshold = [capacity] * len(masses)
@@ -154,9 +161,9 @@ def _alias_columns(
 def initial_weights(
     bits: np.random.BitGenerator, *, sizes: tuple[int, ...]
 ) -> list[NDArray[np.float32]]:
-    """Each layer's matrix (inputs + 1, outputs), the last row its bias.
+    """Each layer's matrix (inputs + 1, outputs), its biases last, as torch.nn.Linear.
 
-    Weights and biases are uniform within 1 / sqrt(inputs), as in ``torch.nn.Linear``.
+    Weights and biases are uniform within 1 / sqrt(inputs).
     """
     generator = np.random.Generator(bits)
     matrices = []
@@ -165,3 +172,129 @@ def initial_weights(
         drawn = generator.uniform(-bound, bound, (inputs + 1, outputs))
         matrices.append(drawn.astype(np.float32))
     return matrices
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Columns of a padded batch, fixed by the sampling, never by a block's models.
+
+    Products of one shape round alike, and padding adds exact zeros. A GPU always
+    computes the usual columns, and all of them only where a batch needs it.
+    """
+
+    usual: int
+    full: int
+
+    @classmethod
+    def of(cls, sampling: Sampling) -> Widths:
+        """From the tail of the binomial law."""
+        from scipy.stats import binom  # takes half a second to import
+
+        law = binom(sampling.n_train, sampling.sample_rate)
+        full = int(law.isf(OVERFLOW_CHANCE / sampling.n_steps))
+        usual = int(law.isf(WIDE_SHARE))
+        return cls(round_up(usual, LANES), round_up(full, LANES))
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The padded batches of a block."""
+
+    rows: Tensor  # (step, model, column) int32, a row of the block's table of records
+    sizes: Tensor  # (step, model), how many are records; the rest is padding
+    widths: Widths
+
+
+class Drawer:
+    """Draws the samples of one model after the other, on the rows' device."""
+
+    def __init__(self, sampling: Sampling, place: torch.device) -> None:
+        table = GapTable.of(sampling.steps_per_epoch)
+        self.sampling = sampling
+        self.bits = table.bits
+        self.threshold = torch.from_numpy(table.threshold).to(place)
+        self.alias = torch.from_numpy(table.alias).to(place)
+
+    def fill(
+        self, rows: Tensor, words: Callable[[int], Tensor], train_rows: Tensor
+    ) -> Tensor:
+        """Write batches of ``train_rows`` into ``rows`` (step, column); their sizes."""
+        n_steps = len(rows)
+        positions = self.positions(words)
+        steps = torch.arange(n_steps + 1, device=rows.device)
+        ends = torch.searchsorted(positions, steps * len(train_rows))
+        sizes = ends.diff()
+        largest = int(sizes.max())  # the CPU waits for the device
+        if largest > rows.shape[1]:
+            raise PcerError(
+                f"A batch of {largest} records does not fit the {rows.shape[1]} padded "
+                "columns; this should never happen: train with another seed and report "
+                "it."
+            )
+
+        n_pairs = len(positions)
+        step = steps[:-1].repeat_interleave(sizes, output_size=n_pairs)
+        record = positions - step * len(train_rows)
+        start = ends.index_select(0, step)  # of the step among all pairs
+        column = torch.arange(n_pairs, device=rows.device) - start
+
+        # Other models' columns may lie between two rows.
+        stride = rows.stride(0)
+        flat = rows.as_strided(((n_steps - 1) * stride + rows.shape[1],), (1,))
+        flat.scatter_(0, step * stride + column, train_rows.index_select(0, record))
+        return sizes
+
+    def positions(self, words: Callable[[int], Tensor]) -> Tensor:
+        """Drawn pairs, step * n_train + record, ascending, from ``words``."""
+        n_pairs = self.sampling.n_steps * self.sampling.n_train
+        expected = n_pairs * self.sampling.sample_rate
+        spare = SPARE_DRAWS
+        while True:
+            n_words = max(16, round_up(int(expected + spare * math.sqrt(expected)), 4))
+            positions = self.gaps(words(n_words)).cumsum(dim=0).sub_(1)
+            # The CPU waits for the device.
+            n_drawn = int(torch.searchsorted(positions, n_pairs))
+            if n_drawn < n_words:
+                return positions[:n_drawn]
+            spare += SPARE_DRAWS
+
+    def gaps(self, words: Tensor) -> Tensor:
+        """The geometric gap that each word stands for, by a ``GapTable``."""
+        column = words.bitwise_and(2**self.bits - 1)
+        rest = (words >> self.bits).bitwise_and_(2 ** (WORD_BITS - self.bits) - 1)
+        keeps = rest < self.threshold.index_select(0, column)
+        return torch.where(keeps, column, self.alias.index_select(0, column)).add_(1)
+
+
+def thin_rows(
+    rows: Tensor,
+    sizes: Tensor,
+    train_rows: Tensor,
+    shares: FloatArray,
+    bits: np.random.Philox,
+    *,
+    padding: int,
+) -> Tensor:
+    """Keep each drawn record of one model with its own probability, in place.
+
+    A record drawn with probability q stays with probability s (``shares``), so it joins
+    with s q, rounded down to 2^-53 of q. Each drawn record of ``rows`` (step, column)
+    takes a word of the unused stream ``bits``, in order; removed ones become the row
+    ``padding`` of the table, and the others move to the left. Gives the remaining
+    ``sizes`` (step,).
+    """
+    is_drawn = torch.arange(rows.shape[1], device=rows.device) < sizes[:, None]
+    words = bits.random_raw(int(sizes.sum())) >> np.uint64(WORD_BITS - SHARE_BITS)
+    draws = torch.from_numpy(words.view(np.int64)).to(rows.device)
+    limits = np.floor(shares * 2.0**SHARE_BITS).astype(np.int64)
+    limit = torch.from_numpy(limits).to(rows.device)
+    first, last = train_rows[[0, -1]].tolist()  # the CPU waits for the device
+    limit_of_row = limit.new_zeros(last - first + 1)
+    limit_of_row.index_copy_(0, train_rows.long() - first, limit)
+
+    stays = torch.zeros_like(is_drawn)
+    stays[is_drawn] = draws < limit_of_row[rows[is_drawn] - first]
+    thinned = torch.where(stays, rows, padding)
+    order = torch.sort(stays.logical_not().to(torch.uint8), dim=1, stable=True).indices
+    rows.copy_(thinned.gather(1, order))
+    return stays.sum(dim=1)

@@ -1,41 +1,30 @@
 """What does a rule decide while a block trains, and what did each record spend?
 
-The engine makes a ``Watch`` for each block; devices ask it which norms are due, refresh
-it with them, and read the clip bounds of a step's records. Rules are in ``rules``, and
-receipts are folded from the counts of ``StepBook``.
-
 Every so many steps a device computes the norms of all training records, rounded up to
 bins; the rule then decides on new bounds, a filter on who is left out, and the book
-counts. Everything is torch on the block's device, and what a step reads is overwritten
-in place, so that a captured step sees it.
+counts. What a step reads is overwritten in place, so that a captured step sees it. The
+engine makes a ``Watch`` for each block; devices ask it which norms are ``due``,
+``refresh`` it with them, and read the ``limits`` of a step. Rules are in ``rules``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from pcer.metrics import IntArray
 from pcer.train.config import ReceiptMode, TrainConfig
-from pcer.train.fleet import Model
-from pcer.train.receipts import Allowance, Terms, allowance, shared_terms
+from pcer.train.fleet import Model, TrainingData
+from pcer.train.receipts import Terms, allowance, shared_terms
 from pcer.train.rules import N_BINS, Refresh
 
 # Refreshes that are kept as they are, one byte per record each; more are added up as
 # 201 counts per record. One refresh an epoch stays below it.
 KEPT_REFRESHES = 128
-
-
-class Refreshed(NamedTuple):
-    """What one computation of norms says about the steps that it stands for."""
-
-    bins: Tensor  # (private model, training record)
-    n_joined: Tensor | int  # of the steps: for each record, or for all
-    n_steps: int
 
 
 class StepBook:
@@ -47,15 +36,13 @@ class StepBook:
         self.shape = (n_models, n_train, N_BINS + 1)
         self.kind = torch.int16 if n_steps < 2**15 else torch.int32
         self.place = place
-        self.uncounted: list[Refreshed] = []
+        # bins, how many steps each record joined, or all did, of how many
+        self.uncounted: list[tuple[Tensor, Tensor | int, int]] = []
         self.sums: Tensor | None = None
 
     def add(self, bins: Tensor, n_joined: Tensor | int, n_steps: int) -> None:
-        """Book the next steps in bins (private model, training record).
-
-        Steps that a record did not join are booked in bin 0.
-        """
-        self.uncounted.append(Refreshed(bins.clone(), n_joined, n_steps))
+        """Book steps in bins (private model, training record), those missed in 0."""
+        self.uncounted.append((bins.clone(), n_joined, n_steps))
         if len(self.uncounted) > KEPT_REFRESHES:
             if self.sums is None:
                 self.sums = torch.zeros(self.shape, dtype=self.kind, device=self.place)
@@ -90,27 +77,18 @@ class PersonFilter:
     # The order is fixed beforehand, every record is checked before every step, sampled
     # or not, and what it has spent depends only on earlier steps.
 
-    def __init__(
-        self,
-        allowances: Sequence[Allowance],  # of each model
-        n_train: int,
-        place: torch.device,
-    ) -> None:
-        n_models = len(allowances)
+    def __init__(self, epsilon: float, terms: Sequence[Terms], records: Tensor) -> None:
+        allowances = [allowance(epsilon, of_model) for of_model in terms]
         costs = np.array([cost for cost, _ in allowances]).reshape(-1, N_BINS + 1)
-        budgets = [budget for _, budget in allowances]
+        budgets = np.array([[budget] for _, budget in allowances], dtype=np.float64)
+        place = records.device
         self.costs = torch.from_numpy(costs).to(place)  # (model, bin)
-        self.budget = torch.tensor(budgets, dtype=torch.float64, device=place)
-        self.budget = self.budget.view(-1, 1)  # (model, 1)
-        self.spent = torch.zeros(n_models, n_train, dtype=torch.float64, device=place)
+        self.budget = torch.from_numpy(budgets.reshape(-1, 1)).to(place)
+        self.spent = torch.zeros(records.shape, dtype=torch.float64, device=place)
         self.is_open = torch.ones_like(self.spent, dtype=torch.bool)
 
     def admit(self, bins: Tensor, n_steps: int) -> Tensor:
-        """How many of the next steps each record joins, its bin unchanged.
-
-        As with a check before each step: a record joins while it can afford the next
-        step, and is out for good once it cannot. Its steps are booked.
-        """
+        """How many of the next steps each record joins, and book them."""
         cost = self.costs.gather(1, bins.long())
         affordable = (self.budget - self.spent) / cost
         affordable = affordable.nan_to_num_(nan=n_steps, posinf=n_steps)
@@ -135,10 +113,10 @@ class Round:
 
 
 def due_steps(n_steps: int, every: int, *, before: bool) -> dict[int, int]:
-    """Before which steps norms are computed, and how many steps each stands for.
+    """Before which steps norms are computed, and for how many (``every`` at most).
 
-    They are at most ``every``. Norms are computed ``before`` the steps that they stand
-    for, or else in their middle, and more often at first, where models learn fast.
+    Either ``before`` the steps that they stand for, or in their middle, and then more
+    often at first, where models learn fast.
 
     >>> due_steps(10, 4, before=True), due_steps(10, 4, before=False)
     ({0: 4, 4: 4, 8: 2}, {0: 1, 1: 1, 3: 2, 6: 4, 9: 2})
@@ -176,66 +154,88 @@ def _rounds(
 
 
 class Watch:
-    """What a rule needs and decides while a block trains; private models come first.
+    """What a rule needs and decides while a block trains; private models come first."""
 
-    Attributes:
-        bounds: (model, record + 1) the clip bound of each record of a model's split; a
-            padded record has the last column. None where all have the model's bound.
-        until: (model, record + 1) int32, the step from which a record joins no more.
-            None without a filter.
-    """
-
-    def __init__(  # noqa: PLR0913 # what a fleet's tables are
+    def __init__(
         self,
-        config: TrainConfig,
+        data: TrainingData,
         private: Sequence[Model],
+        config: TrainConfig,
         *,
-        # (model, 1, 1), the largest bound of each model, infinite without privacy
-        clip: Tensor,
-        # (private model, training record) of it, if the rule settles them
-        shares: Tensor | None,
-        records: Tensor,  # (private model, training record), rows of the data
-        # (model,) the first row of each model's split in the table of records
-        firsts: Tensor,
-        n_records: int,  # of one split in the table
+        clip: Tensor,  # (model, 1, 1), the largest bounds, infinite without privacy
+        firsts: Sequence[int],  # (model,) rows of the table where their splits begin
     ) -> None:
-        n_train = records.shape[1]
+        place = clip.device
+        train_rows = [data.train_rows[model.seed] for model in private]
+        rows = np.array(train_rows, dtype=np.int64).reshape(-1, data.n_train)
+        # (private model, training record), rows of the data
+        self.records = torch.from_numpy(rows).to(place)
+        self.firsts = torch.tensor(firsts, device=place)
+        self.n_records = data.n_records
         self.rule = config.training_rule
         self.largest_clip = config.clip_norm
         self.clip = clip
-        self.records = records
-        self.firsts = firsts
-        self.n_records = n_records
-        self.n_steps = config.sampling(n_train).n_steps
-        self.has_book = config.receipts is not ReceiptMode.NONE
-        self.settled = None if shares is None else shares * self.largest_clip
-        self.bounds = self._first_bounds(shares)
-        self.terms = _terms(config, private, n_train)
-        self.filter = self._filter(config, private)
-        self.until = None
-        if self.filter is not None:
-            shape = (len(clip), n_records + 1)
+
+        # (private model, training record), bounds that the rule settles for good
+        self.settled: Tensor | None = None
+        # (model, record + 1), of each record of a model's split, the last for padding;
+        # None where all have the model's bound
+        self.bounds: Tensor | None = None
+        self._settle(data, rows)
+
+        sampling = config.sampling(data.n_train)
+        self.terms = {}  # by noise multiplier, what receipts and filters rest on
+        for noise in {model.noise_multiplier for model in private}:
+            rate = sampling.sample_rate
+            terms = shared_terms(noise, rate, sampling.n_steps, config.dp_delta)
+            self.terms[noise] = terms
+        self.filter: PersonFilter | None = None
+        # (model, record + 1), the first step that a record misses
+        self.until: Tensor | None = None
+        if config.budget_per_person is not None:
+            budget = config.budget_per_person
+            terms_of = [self.terms[model.noise_multiplier] for model in private]
+            self.filter = PersonFilter(budget, terms_of, self.records)
+            shape = (len(clip), self.n_records + 1)
             self.until = torch.full(
-                shape, self.n_steps, dtype=torch.int32, device=clip.device
+                shape, sampling.n_steps, dtype=torch.int32, device=place
             )
-        self.rounds = _rounds(config, private, n_train, clip.device)
+        self.has_book = config.receipts is not ReceiptMode.NONE
+        self.rounds = _rounds(config, private, data.n_train, place)
+
+    def _settle(self, data: TrainingData, rows: IntArray) -> None:
+        """Make the bounds, of a rule that settles them or changes them later."""
+        has_lower = False
+        settled = self.rule.shares(data.groups)
+        if settled is not None:
+            clip_shares, _ = settled
+            shares = torch.from_numpy(clip_shares[rows]).to(self.clip.device)
+            self.settled = shares * self.largest_clip
+            has_lower = bool((shares < 1).any())
+        if self.rule.adapts or has_lower:
+            self.bounds = self.clip.view(-1, 1).repeat(1, self.n_records + 1)
+            if self.settled is not None:
+                self._write(self.bounds, self.settled)
 
     def due(self, step: int) -> list[Round]:
         """Whose norms are wanted before a step."""
         return [each for each in self.rounds if step in each.n_steps_at]
 
     def refresh(self, due: Round, step: int, bins: Tensor) -> None:
-        """Book the steps that norms (model, training record) stand for.
-
-        The rule may decide on new bounds by them.
-        """
+        """Book the steps that norms (model, training record) stand for."""
         n_steps = due.n_steps_at[step]
         if self.bounds is not None:
-            clips = self._clips(due, step, bins)
             if self.settled is None:
+                seen = Refresh(step, bins, self.records, self.largest_clip)
+                clips = self.rule.refresh(seen)
                 self._write(self.bounds, clips.clamp(0, self.largest_clip))
-            # A record contributes its norm, or its bound if that is less.
-            bins = torch.minimum(bins, self._bins_of(clips))
+            else:
+                clips = self.settled[due.models]
+            # A record contributes its norm, or its bound if that is less: as bins,
+            # rounded up; what is no number is the last one.
+            most = clips.double().mul(N_BINS / self.largest_clip).ceil()
+            most = most.nan_to_num_(nan=N_BINS).clamp_(0, N_BINS)
+            bins = torch.minimum(bins, most.to(torch.uint8))
         n_joined: Tensor | int = n_steps
         if self.filter is not None:
             n_joined = self.filter.admit(bins, n_steps)
@@ -245,10 +245,7 @@ class Watch:
             self._write(self.until, n_joined + step)
 
     def limits(self, rows: Tensor, step: Tensor | int) -> Tensor:
-        """The clip bounds of a step's batches, from rows (model, column) of the table.
-
-        They are (model, column, 1), or (model, 1, 1) where all records have one.
-        """
+        """Clip bounds of a step's batches, (model, column or 1, 1)."""
         if self.bounds is None:
             return self.clip
         records = (rows - self.firsts[:, None]).clamp_(max=self.n_records).long()
@@ -258,51 +255,6 @@ class Watch:
             limits = limits.masked_fill(is_out, 0)
         return limits[..., None]
 
-    def _first_bounds(self, shares: Tensor | None) -> Tensor | None:
-        """Bounds before the first step; None where they never differ within a model."""
-        is_shared = shares is not None and bool((shares < 1).any())
-        if not self.rule.adapts and not is_shared:
-            return None
-        bounds = self.clip.view(-1, 1).repeat(1, self.n_records + 1)
-        if self.settled is not None:
-            self._write(bounds, self.settled)
-        return bounds
-
-    def _filter(
-        self, config: TrainConfig, private: Sequence[Model]
-    ) -> PersonFilter | None:
-        """What leaves people out who have spent their budget, if they have one."""
-        budget = config.budget_per_person
-        if budget is None:
-            return None
-        allowances = [
-            allowance(budget, self.terms[model.noise_multiplier]) for model in private
-        ]
-        return PersonFilter(allowances, self.records.shape[1], self.clip.device)
-
-    def _clips(self, due: Round, step: int, bins: Tensor) -> Tensor:
-        """The clip bounds (model, training record) from a step on."""
-        if self.settled is not None:
-            return self.settled[due.models]
-        return self.rule.refresh(Refresh(step, bins, self.records, self.largest_clip))
-
-    def _bins_of(self, clips: Tensor) -> Tensor:
-        """Clip bounds as bins, rounded up; what is no number is the last bin."""
-        bins = clips.double().mul(N_BINS / self.largest_clip).ceil()
-        return bins.nan_to_num_(nan=N_BINS).clamp_(0, N_BINS).to(torch.uint8)
-
     def _write(self, table: Tensor, values: Tensor) -> None:
         """Write values (private model, training record) into (model, record + 1)."""
         table[: len(values)].scatter_(1, self.records, values.to(table.dtype))
-
-
-def _terms(
-    config: TrainConfig, private: Sequence[Model], n_train: int
-) -> dict[float, Terms]:
-    """By noise multiplier, what receipts and filters of private models rest on."""
-    sampling = config.sampling(n_train)
-    rate = sampling.sample_rate
-    terms = {}
-    for noise in {model.noise_multiplier for model in private}:
-        terms[noise] = shared_terms(noise, rate, sampling.n_steps, config.dp_delta)
-    return terms

@@ -22,7 +22,6 @@ from pcer.files import canonical_json, read_json, require_format, write_files
 from pcer.release.build import source_state
 from pcer.sweep import Sweep, is_finished, run_sweep
 from pcer.train import EngineFlags, ReceiptMode, TrainConfig
-from pcer.train.config import ADDED_SETTINGS
 from pcer_studies.protocol import (
     BUDGETS,
     CLOSEST,
@@ -295,8 +294,6 @@ def _record(plan: StudyPlan, folder: Path) -> dict[str, Any]:
 
 def _require_protocol(before: Any, plan: StudyPlan, path: Path) -> None:
     """Refuse a folder whose protocol is not the plan's."""
-    if isinstance(before, Mapping) and isinstance(before.get("training"), Mapping):
-        before = {**before, "training": {**ADDED_SETTINGS, **before["training"]}}
     for name, value in plan.protocol.items():
         had = before.get(name) if isinstance(before, Mapping) else before
         if not isinstance(before, Mapping) or had != value:
